@@ -10,8 +10,8 @@ export default {
   // than the default of 500 ms. A worker with an open handle exceeds this too, and jest says so. Milliseconds.
   workerGracefulExitTimeout: 30_000,
   roots: ['gateway', 'services', 'test', 'deploy'].map((folder) => `<rootDir>/${folder}`),
-  globalSetup: '<rootDir>/test/support/global-setup.ts',
-  globalTeardown: '<rootDir>/test/support/global-teardown.ts',
+  globalSetup: '<rootDir>/test/kit/jest/global-setup.ts',
+  globalTeardown: '<rootDir>/test/kit/jest/global-teardown.ts',
   testMatch: ['**/*.test.ts'],
   // These need Java, kubectl or chromium: `npm run test:kafka`, `test:deploy`, `test:mcp`; attacks are `test:security`, `test:cost`.
   testPathIgnorePatterns: ['/node_modules/', '\\.(kafka|tools|mcp|security|cost)\\.test\\.ts$'],

@@ -7,8 +7,8 @@ import everyday from './jest.config.js';
 /** @type {import('jest').Config} */
 export default {
   ...everyday,
-  globalSetup: '<rootDir>/test/support/global-mcp-setup.ts',
-  globalTeardown: '<rootDir>/test/support/global-mcp-teardown.ts',
+  globalSetup: '<rootDir>/test/kit/jest/global-mcp-setup.ts',
+  globalTeardown: '<rootDir>/test/kit/jest/global-mcp-teardown.ts',
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.mcp.test.ts'],
   testPathIgnorePatterns: ['/node_modules/'],

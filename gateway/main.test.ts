@@ -5,8 +5,8 @@ import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../test/support/database.ts';
-import { until } from '../test/support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../test/kit/database/test-database.ts';
+import { until } from '../test/kit/until.ts';
 
 let database: TestDatabase;
 

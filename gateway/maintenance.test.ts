@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createLogger } from '../services/platform/log.ts';
-import { createTestDatabase, type TestDatabase } from '../test/support/database.ts';
-import { silentLogger } from '../test/support/telemetry.ts';
-import { until } from '../test/support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../test/kit/database/test-database.ts';
+import { silentLogger } from '../test/kit/services/telemetry.ts';
+import { until } from '../test/kit/until.ts';
 import { purgeAll, startMaintenance } from './maintenance.ts';
 
 let db: TestDatabase;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { AssessRequest } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { FAKE, NOW } from '../../test/support/gateway/fake-objects.ts';
-import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
-import { restClient } from '../../test/support/gateway/rest-client.ts';
+import { FAKE, NOW } from '../../test/kit/gateway/fake-objects.ts';
+import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
+import { restClient } from '../../test/kit/gateway/rest-client.ts';
 
 let bench: McpBench;
 let asked: AssessRequest | undefined;

@@ -5,7 +5,7 @@ import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorInfoSchema, ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Return, ReturnSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { forCaller } from '../../services/platform/caller.ts';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/kit/until.ts';
 import type { Services } from '../services.ts';
 import type { Reader } from './context.ts';
 import { createReturnReader } from './read-returns.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { hostLimitReached } from '../../services/webhooks/subscriptions/subscription.ts';
-import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
-import { restClient } from '../../test/support/gateway/rest-client.ts';
+import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
+import { restClient } from '../../test/kit/gateway/rest-client.ts';
 
 let bench: McpBench;
 beforeAll(async () => {

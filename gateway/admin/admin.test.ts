@@ -3,13 +3,13 @@ import { invalidField } from '../../services/platform/errors.ts';
 import { staticIdentity } from '../../services/platform/identity.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { createLogger } from '../../services/platform/log.ts';
-import { startFakeBackend } from '../../test/support/gateway/fake-backend.ts';
-import { restClient } from '../../test/support/gateway/rest-client.ts';
+import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
+import { restClient } from '../../test/kit/gateway/rest-client.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
 import { startGrantUsage } from '../auth/key-usage.ts';
 import { storeGrant } from '../oauth/issue.ts';
 import { createOAuthKeys } from '../oauth/keys.ts';

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { staticIdentity } from '../../services/platform/identity.ts';
-import { startFakeBackend } from '../../test/support/gateway/fake-backend.ts';
-import { restClient } from '../../test/support/gateway/rest-client.ts';
+import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
+import { restClient } from '../../test/kit/gateway/rest-client.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 import { parseKey } from '../auth/key-format.ts';
 import { connectServices } from '../services.ts';
 import { recordAudit } from '../tenancy/audit.ts';

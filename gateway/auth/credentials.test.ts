@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 import { listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
 import { newKey } from './key-format.ts';
 

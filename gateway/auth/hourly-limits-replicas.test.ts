@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 import { HOURLY_LIMITS } from './hourly-limits.ts';
 
 /** Tool calls per hour in this test, the same number as the other limits. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Queryable } from '../../services/platform/postgres.ts';
-import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 import { createApiKeyCheck } from './api-key-check.ts';
 import { newKey, parseKey } from './key-format.ts';
 import { createKnownKeyIds } from './known-key-ids.ts';

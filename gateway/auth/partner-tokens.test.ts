@@ -3,13 +3,13 @@ import { once } from 'node:events';
 import { createServer, type Server } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type CryptoKey, exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose';
-import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 import { installApp, removeApp } from '../tenancy/installations.ts';
 
 const ISSUER = 'https://auth.example.com';

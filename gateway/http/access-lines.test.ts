@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
-import { restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
-import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
+import { restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
+import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 import { newKey, parseKey } from '../auth/key-format.ts';
 import { revokeApiKey } from '../tenancy/api-keys.ts';
 

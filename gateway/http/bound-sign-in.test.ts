@@ -1,8 +1,8 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
-import { until } from '../../test/support/until.ts';
+import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
+import { until } from '../../test/kit/until.ts';
 
 /** The number of slots; an address may use a quarter: four requests. */
 const SIZE = 16;

@@ -8,7 +8,7 @@ import {
 } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/kit/until.ts';
 import type { EndReason } from './connections.ts';
 import { type HttpLimits, type RunningHttpServer, startHttpServer } from './server.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import { restClient } from '../../test/support/gateway/rest-client.ts';
-import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { restClient } from '../../test/kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 
 let quiet: TestGateway;
 let send: ReturnType<typeof restClient>;

@@ -3,10 +3,10 @@ import { connect, type Socket } from 'node:net';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { overloaded } from '../../services/platform/errors.ts';
-import { FAKE } from '../../test/support/gateway/fake-objects.ts';
-import { restClient } from '../../test/support/gateway/rest-client.ts';
-import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { restClient } from '../../test/kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 
 /** Slots of an operation, and of a burst. */
 const SIZE = 8;

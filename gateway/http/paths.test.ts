@@ -4,7 +4,7 @@ import { text } from 'node:stream/consumers';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
 let stack: SignInStack;
 

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { createPool } from '../../services/platform/postgres.ts';
-import { createEmptyDatabase, createTestDatabase } from '../../test/support/database.ts';
-import { until } from '../../test/support/until.ts';
+import { createEmptyDatabase, createTestDatabase } from '../../test/kit/database.ts';
+import { until } from '../../test/kit/until.ts';
 import { createReadiness } from './probes.ts';
 
 test.each([

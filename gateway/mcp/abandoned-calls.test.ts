@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
-import { sampleReturn } from '../../test/support/gateway/fake-objects.ts';
+import { sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
 import {
   type McpBench,
   type SignedInMember,
   startMcpBench,
-} from '../../test/support/gateway/mcp.ts';
-import { GOOD_CALLS } from '../../test/support/gateway/tool-calls.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/gateway/mcp.ts';
+import { GOOD_CALLS } from '../../test/kit/gateway/tool-calls.ts';
+import { until } from '../../test/kit/until.ts';
 import type { ActionName } from '../actions/permissions.ts';
 
 /** Maximum number of running calls, including a burst. */

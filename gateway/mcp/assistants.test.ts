@@ -6,8 +6,8 @@ import {
   PUBLIC_URL,
   type SignedInMember,
   startMcpBench,
-} from '../../test/support/gateway/mcp.ts';
-import { startTestGateway } from '../../test/support/gateway/test-gateway.ts';
+} from '../../test/kit/gateway/mcp.ts';
+import { startTestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { storeGrant } from '../oauth/issue.ts';
 
 const oauthKeyring = parseKeyring(newKeyringText());

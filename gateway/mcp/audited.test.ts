@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { FAKE } from '../../test/support/gateway/fake-objects.ts';
-import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 
 let bench: McpBench;
 beforeAll(async () => {

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
+import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 
 const MIB = 1024 * 1024;
 /** The body is not JSON, so status 400 shows that it was read. */

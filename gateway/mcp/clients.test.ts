@@ -5,8 +5,8 @@ import {
   type SignedInMember,
   startMcpBench,
   toolResult,
-} from '../../test/support/gateway/mcp.ts';
-import { GOOD_CALLS } from '../../test/support/gateway/tool-calls.ts';
+} from '../../test/kit/gateway/mcp.ts';
+import { GOOD_CALLS } from '../../test/kit/gateway/tool-calls.ts';
 
 let bench: McpBench;
 let owner: SignedInMember;

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, request, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { afterEach, expect, test } from '@jest/globals';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/kit/until.ts';
 import { forwardResponse } from './forward-response.ts';
 
 /** The listeners that the gateway adds to a response of this route. */

@@ -3,7 +3,7 @@ import {
   type McpBench,
   type SignedInMember,
   startMcpBench,
-} from '../../test/support/gateway/mcp.ts';
+} from '../../test/kit/gateway/mcp.ts';
 
 let bench: McpBench;
 let owner: SignedInMember;

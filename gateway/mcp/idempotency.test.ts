@@ -2,12 +2,12 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { FAKE, sampleReturn } from '../../test/support/gateway/fake-objects.ts';
+import { FAKE, sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
 import {
   type McpBench,
   type SignedInMember,
   startMcpBench,
-} from '../../test/support/gateway/mcp.ts';
+} from '../../test/kit/gateway/mcp.ts';
 import { purgeCalls } from './idempotency.ts';
 
 let bench: McpBench;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type McpBench, startMcpBench } from '../../test/support/gateway/mcp.ts';
+import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 
 const SIZE = 3;
 /** If the body were read, the response would be 400. */

@@ -1,12 +1,12 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { FakeServices } from '../../test/support/gateway/fake-backend.ts';
+import type { FakeServices } from '../../test/kit/gateway/fake-backend.ts';
 import {
   type McpBench,
   type SignedInMember,
   startMcpBench,
-} from '../../test/support/gateway/mcp.ts';
-import { GOOD_CALLS } from '../../test/support/gateway/tool-calls.ts';
+} from '../../test/kit/gateway/mcp.ts';
+import { GOOD_CALLS } from '../../test/kit/gateway/tool-calls.ts';
 import type { ActionName } from '../actions/permissions.ts';
 
 let bench: McpBench;

@@ -8,8 +8,8 @@ import {
   PUBLIC_URL,
   type SignedInMember,
   startMcpBench,
-} from '../../test/support/gateway/mcp.ts';
-import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
+} from '../../test/kit/gateway/mcp.ts';
+import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
 import { removeMember } from '../tenancy/members.ts';
 
 const ORIGIN = 'https://console.example.com';

@@ -4,7 +4,7 @@ import {
   type McpBench,
   type SignedInMember,
   startMcpBench,
-} from '../../test/support/gateway/mcp.ts';
+} from '../../test/kit/gateway/mcp.ts';
 
 const OUTER = '0af7651916cd43dd8448eb211c80319c';
 const INNER = '11f7651916cd43dd8448eb211c803111';

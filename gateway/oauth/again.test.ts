@@ -10,14 +10,14 @@ import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
-import { Browser } from '../../test/support/oauth/browser.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
+import { Browser } from '../../test/kit/oauth/browser.ts';
 import {
   type FakeIdentity,
   SIGN_IN_CLIENT,
   startFakeIdentity,
-} from '../../test/support/oauth/fake-identity.ts';
-import { CLIENT_ID, REDIRECT } from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/fake-identity.ts';
+import { CLIENT_ID, REDIRECT } from '../../test/kit/oauth/sign-in-stack.ts';
 import { addMember, type Member } from '../tenancy/members.ts';
 import { createSupportedClients } from './clients/supported-clients.ts';
 import { createCookies } from './cookies.ts';

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { Browser, formOf, type Shown } from '../../test/support/oauth/browser.ts';
+import { Browser, formOf, type Shown } from '../../test/kit/oauth/browser.ts';
 import {
   type Begun,
   type Person,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
+import { until } from '../../test/kit/until.ts';
 
 const LOOPBACK = 'http://127.0.0.1:51234/callback';
 

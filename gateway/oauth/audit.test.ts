@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
-import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
+import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
 import {
   CLIENT_ID,
   type SignInStack,
   startSignInStack,
   type TokenAnswer,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
 
 let stack: SignInStack;

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Browser } from '../../test/support/oauth/browser.ts';
+import { Browser } from '../../test/kit/oauth/browser.ts';
 import {
   CLIENT_ID,
   REDIRECT,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 
 let stack: SignInStack;
 beforeAll(async () => {

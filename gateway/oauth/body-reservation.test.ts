@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
 let stack: SignInStack;
 beforeAll(async () => {

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeJwt } from 'jose';
-import { Browser, formOf, type Shown } from '../../test/support/oauth/browser.ts';
+import { Browser, formOf, type Shown } from '../../test/kit/oauth/browser.ts';
 import {
   type Begun,
   type Person,
   REDIRECT,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 
 let stack: SignInStack;
 beforeAll(async () => {

@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
-import { Browser, formOf, type Shown } from '../../test/support/oauth/browser.ts';
+import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
+import { Browser, formOf, type Shown } from '../../test/kit/oauth/browser.ts';
 import {
   type Begun,
   type Person,
   REDIRECT,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 import { listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
 import { purgeOneTimeRecords } from './one-time-records.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Browser, type Shown } from '../../test/support/oauth/browser.ts';
-import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { Browser, type Shown } from '../../test/kit/oauth/browser.ts';
+import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
 let stack: SignInStack;
 beforeAll(async () => {

@@ -1,11 +1,11 @@
 import { request } from 'node:http';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { Browser } from '../../test/support/oauth/browser.ts';
+import { Browser } from '../../test/kit/oauth/browser.ts';
 import {
   REDIRECT,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 import { proves } from './upstream.ts';
 
 const lines: string[] = [];

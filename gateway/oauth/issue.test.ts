@@ -4,7 +4,7 @@ import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
 import { addMember } from '../tenancy/members.ts';
 import { type GrantFor, storeGrant } from './issue.ts';
 

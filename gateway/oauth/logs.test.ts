@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
-import { Browser, formOf } from '../../test/support/oauth/browser.ts';
-import { REDIRECT, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { Browser, formOf } from '../../test/kit/oauth/browser.ts';
+import { REDIRECT, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
 test('no code, token, state, verifier, cookie or address is logged, and of these only a code appears in a URL', async () => {
   const lines: string[] = [];

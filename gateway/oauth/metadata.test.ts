@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as oidc from 'openid-client';
 import { discovery, None } from 'openid-client';
-import { startTestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { startTestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import {
   REDIRECT,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 
 let stack: SignInStack;
 beforeAll(async () => {

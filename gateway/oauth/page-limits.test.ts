@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { type SignInStack, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
 const SIZE = 3;
 /** Larger than a form may be: if the body were read, the response would be 413. */

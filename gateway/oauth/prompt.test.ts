@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Browser } from '../../test/support/oauth/browser.ts';
+import { Browser } from '../../test/kit/oauth/browser.ts';
 import {
   REDIRECT,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 
 let stack: SignInStack;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import {
   type Person,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 
 const CLAUDE = 'https://claude.ai/oauth/mcp-oauth-client-metadata';
 

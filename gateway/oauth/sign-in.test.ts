@@ -1,13 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { decodeJwt, decodeProtectedHeader } from 'jose';
-import { TEST_AUTHOR } from '../../test/support/gateway/test-gateway.ts';
-import { Browser, type Shown } from '../../test/support/oauth/browser.ts';
+import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
+import { Browser, type Shown } from '../../test/kit/oauth/browser.ts';
 import {
   type Begun,
   REDIRECT,
   type SignInStack,
   startSignInStack,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
 
 let stack: SignInStack;

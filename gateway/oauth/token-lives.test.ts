@@ -4,7 +4,7 @@ import {
   type SignInStack,
   startSignInStack,
   type TokenAnswer,
-} from '../../test/support/oauth/sign-in-stack.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
 
 const DAY_S = 24 * 3_600;
 const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } };

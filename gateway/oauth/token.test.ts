@@ -8,8 +8,8 @@ import {
   type SignInStack,
   startSignInStack,
   type TokenAnswer,
-} from '../../test/support/oauth/sign-in-stack.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/oauth/sign-in-stack.ts';
+import { until } from '../../test/kit/until.ts';
 import { type AccessTokenCheck, createAccessTokenCheck } from './access-token.ts';
 import { RACE_MS } from './adapter.ts';
 import { mcpResource, storeGrant } from './issue.ts';

@@ -3,9 +3,9 @@ import { createServer } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
-import { startTestGateway } from '../../test/support/gateway/test-gateway.ts';
-import { Browser } from '../../test/support/oauth/browser.ts';
-import { CLIENT_ID, REDIRECT, startSignInStack } from '../../test/support/oauth/sign-in-stack.ts';
+import { startTestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { Browser } from '../../test/kit/oauth/browser.ts';
+import { CLIENT_ID, REDIRECT, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
 describe('while the identity provider is unavailable', () => {
   test('a page says so, at the start of a sign-in and at the callback', async () => {

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
-import { FAKE } from '../../test/support/gateway/fake-objects.ts';
-import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
-import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 import { parseKey } from '../auth/key-format.ts';
 import { isWrite } from './audited.ts';
 

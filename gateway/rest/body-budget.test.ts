@@ -6,10 +6,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { CustomerSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
-import { sampleReturn } from '../../test/support/gateway/fake-objects.ts';
-import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
-import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+import { sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
+import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 
 const MIB = 1024 * 1024;
 /** Larger than what the kernel buffers for a client that does not read. */

@@ -2,9 +2,9 @@ import { gzipSync } from 'node:zlib';
 import { create } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { CustomerSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { FAKE, sampleReturn } from '../../test/support/gateway/fake-objects.ts';
-import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
-import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { FAKE, sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
+import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 
 const KIB = 1024;
 const CART = '/api/v1/cart';

@@ -3,8 +3,8 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
-import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 
 let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import { FAKE } from '../../test/support/gateway/fake-objects.ts';
-import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
-import { startTestGateway, type TestGateway } from '../../test/support/gateway/test-gateway.ts';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 
 let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;

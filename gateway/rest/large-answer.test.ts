@@ -3,7 +3,7 @@ import { createServer, get, type IncomingMessage, type RequestListener } from 'n
 import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/kit/until.ts';
 import { HttpRefusal } from '../errors.ts';
 import type { EndReason } from '../http/connections.ts';
 import { startHttpServer } from '../http/server.ts';

@@ -3,13 +3,13 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/gl
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
 import { DomainError } from '../../services/platform/errors.ts';
-import { FAKE } from '../../test/support/gateway/fake-objects.ts';
-import { type Received, restClient, type Sent } from '../../test/support/gateway/rest-client.ts';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
 import { newKey } from '../auth/key-format.ts';
 import { revokeApiKey } from '../tenancy/api-keys.ts';
 

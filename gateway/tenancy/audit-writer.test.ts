@@ -6,8 +6,8 @@ import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
+import { until } from '../../test/kit/until.ts';
 import type { AuditEntry } from './audit.ts';
 import { type AuditWriter, createAuditWriter } from './audit-writer.ts';
 

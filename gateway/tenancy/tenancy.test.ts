@@ -2,12 +2,12 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { staticIdentity } from '../../services/platform/identity.ts';
-import { startFakeBackend } from '../../test/support/gateway/fake-backend.ts';
+import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
   type TestGateway,
-} from '../../test/support/gateway/test-gateway.ts';
+} from '../../test/kit/gateway/test-gateway.ts';
 import { connectServices } from '../services.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
 import { installApp, isInstalled, removeApp } from './installations.ts';

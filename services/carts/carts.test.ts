@@ -10,7 +10,7 @@ import {
   type RunningTestService,
   refusal,
   runService,
-} from '../../test/support/running-service.ts';
+} from '../../test/kit/services/running-service.ts';
 import { startCarts } from './start.ts';
 import { purgeCarts } from './store.ts';
 import { hashOf } from './token.ts';

@@ -7,7 +7,7 @@ import {
   type RunningTestService,
   refusal,
   runService,
-} from '../../test/support/running-service.ts';
+} from '../../test/kit/services/running-service.ts';
 import { createCart as createIn } from './create.ts';
 import { startCarts } from './start.ts';
 import { hashLeftTokens } from './store.ts';

@@ -6,7 +6,7 @@ import {
   type RunningTestService,
   refusal,
   runService,
-} from '../../test/support/running-service.ts';
+} from '../../test/kit/services/running-service.ts';
 import { startDestinations } from './start.ts';
 
 let service: RunningTestService<typeof DestinationsService>;

@@ -1,7 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { countStatements } from '../../test/support/counted-statements.ts';
+import { countStatements } from '../../test/kit/database/counted-statements.ts';
 import {
   type DispositionsBench,
   FINDING,
@@ -9,8 +9,8 @@ import {
   type NewAssessment,
   startDispositionsBench,
   UNKNOWN_OUTCOME,
-} from '../../test/support/dispositions-bench.ts';
-import { actor, refusal } from '../../test/support/running-service.ts';
+} from '../../test/kit/services/dispositions-bench.ts';
+import { actor, refusal } from '../../test/kit/services/running-service.ts';
 import { serviceActor } from '../platform/identity.ts';
 import { createPool } from '../platform/postgres.ts';
 import { record } from './record.ts';

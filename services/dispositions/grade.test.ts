@@ -8,8 +8,8 @@ import {
   invalid,
   startDispositionsBench,
   UNKNOWN_OUTCOME,
-} from '../../test/support/dispositions-bench.ts';
-import { actor, newShop, refusal } from '../../test/support/running-service.ts';
+} from '../../test/kit/services/dispositions-bench.ts';
+import { actor, newShop, refusal } from '../../test/kit/services/running-service.ts';
 
 type Grading = Omit<MessageInitShape<typeof GradingInputSchema>, '$typeName'>;
 

@@ -4,9 +4,9 @@ import {
   type DispositionsBench,
   FINDING,
   startDispositionsBench,
-} from '../../test/support/dispositions-bench.ts';
-import { actor, refusal } from '../../test/support/running-service.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/services/dispositions-bench.ts';
+import { actor, refusal } from '../../test/kit/services/running-service.ts';
+import { until } from '../../test/kit/until.ts';
 import { record } from './record.ts';
 
 let bench: DispositionsBench;

@@ -3,10 +3,10 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import {
   type DispositionsBench,
   startDispositionsBench,
-} from '../../test/support/dispositions-bench.ts';
-import { actor, refusal } from '../../test/support/running-service.ts';
-import { copiesOf } from '../../test/support/stored-copies.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/services/dispositions-bench.ts';
+import { actor, refusal } from '../../test/kit/services/running-service.ts';
+import { copiesOf } from '../../test/kit/database/stored-copies.ts';
+import { until } from '../../test/kit/until.ts';
 
 let bench: DispositionsBench;
 beforeAll(async () => {

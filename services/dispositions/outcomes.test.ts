@@ -4,8 +4,8 @@ import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts'
 import {
   type DispositionsBench,
   startDispositionsBench,
-} from '../../test/support/dispositions-bench.ts';
-import { actor } from '../../test/support/running-service.ts';
+} from '../../test/kit/services/dispositions-bench.ts';
+import { actor } from '../../test/kit/services/running-service.ts';
 
 let bench: DispositionsBench;
 beforeAll(async () => {

@@ -4,9 +4,9 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import {
   type DispositionsBench,
   startDispositionsBench,
-} from '../../test/support/dispositions-bench.ts';
-import { actor, refusal } from '../../test/support/running-service.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/services/dispositions-bench.ts';
+import { actor, refusal } from '../../test/kit/services/running-service.ts';
+import { until } from '../../test/kit/until.ts';
 import { DomainError } from '../platform/errors.ts';
 
 let bench: DispositionsBench;

@@ -1,14 +1,14 @@
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { FraudService } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
-import { type FakeReturns, startFakeReturns } from '../../test/support/fake-returns.ts';
+import { type FakeReturns, startFakeReturns } from '../../test/kit/services/fake-returns.ts';
 import {
   actor,
   newShop,
   type RunningTestService,
   refusal,
   runService,
-} from '../../test/support/running-service.ts';
+} from '../../test/kit/services/running-service.ts';
 import { FRAUD_CATEGORIES } from '../contract/vocabulary.ts';
 import { startFraud } from './start.ts';
 

@@ -1,8 +1,8 @@
 import { Code } from '@connectrpc/connect';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { until } from '../../test/support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { until } from '../../test/kit/until.ts';
 import { forCaller } from './caller.ts';
 import { serveCallers, waitingFor } from './caller-pool.ts';
 import { createPool, inTransaction } from './postgres.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { until } from '../../test/support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { until } from '../../test/kit/until.ts';
 import { acquireLease, LeaseLostError, releaseLease, renewLease, withLease } from './leases.ts';
 
 describe('leases', () => {

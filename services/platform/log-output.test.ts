@@ -4,7 +4,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/kit/until.ts';
 import { createLogOutput } from './log-output.ts';
 
 const MIB = 1024 * 1024;

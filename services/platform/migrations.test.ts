@@ -8,8 +8,8 @@ import {
   createEmptyDatabase,
   createTestDatabase,
   type TestDatabase,
-} from '../../test/support/database.ts';
-import { until } from '../../test/support/until.ts';
+} from '../../test/kit/database/test-database.ts';
+import { until } from '../../test/kit/until.ts';
 import { type MigrateOptions, migrate } from './migrate.ts';
 import { schemaState } from './migrations.ts';
 import { createPool } from './postgres.ts';

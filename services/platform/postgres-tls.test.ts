@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type LocalPostgres, startPostgres } from '../../deploy/local/postgres/start.ts';
 import { unprivileged } from '../../deploy/local/postgres/binaries.ts';
-import { type Certificate, createAuthority } from '../../test/support/certificates.ts';
+import { type Certificate, createAuthority } from '../../test/kit/certificates.ts';
 import { createPool } from './postgres.ts';
 
 const HOUR_MS = 3_600_000;

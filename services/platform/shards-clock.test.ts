@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { later } from '../../test/support/later.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { later } from '../../test/kit/later.ts';
 import { createShardHolder } from './shards.ts';
 
 const SHARDS = 8;

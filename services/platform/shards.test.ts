@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { later } from '../../test/support/later.ts';
-import { until } from '../../test/support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { later } from '../../test/kit/later.ts';
+import { until } from '../../test/kit/until.ts';
 import { createShardHolder, REBALANCE_EVERY_MS } from './shards.ts';
 
 const SHARDS = 8;

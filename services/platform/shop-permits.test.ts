@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { until } from '../../test/support/until.ts';
+import { until } from '../../test/kit/until.ts';
 import { isOverloaded } from './errors.ts';
 import { createShopPermits } from './shop-permits.ts';
 

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { silentLogger } from '../../test/support/telemetry.ts';
+import { silentLogger } from '../../test/kit/services/telemetry.ts';
 import { shutDown } from './shutdown.ts';
 
 test('later steps run after a failed one', async () => {

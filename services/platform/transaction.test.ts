@@ -2,9 +2,9 @@ import { once } from 'node:events';
 import { connect, createServer, type Server } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { countStatements } from '../../test/support/counted-statements.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { until } from '../../test/support/until.ts';
+import { countStatements } from '../../test/kit/database/counted-statements.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { until } from '../../test/kit/until.ts';
 import { isOutage } from './outage.ts';
 import { afterCommit, committing, createPool, inTransaction, together } from './postgres.ts';
 

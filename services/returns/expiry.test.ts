@@ -11,8 +11,8 @@ import {
   RecordLabelRequestSchema,
   RequestLabelRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { until } from '../../test/support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { until } from '../../test/kit/until.ts';
 import { startExpiry, sweepExpired } from './expiry.ts';
 import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
 import { requestLabel } from './labels/label-requests.ts';

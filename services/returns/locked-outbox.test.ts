@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { type ReturnsBench, startReturnsBench } from '../../test/support/returns-bench.ts';
-import { failure } from '../../test/support/rpc-bench.ts';
-import { actor } from '../../test/support/running-service.ts';
-import { until } from '../../test/support/until.ts';
+import { type ReturnsBench, startReturnsBench } from '../../test/kit/services/returns-bench.ts';
+import { failure } from '../../test/kit/services/rpc-bench.ts';
+import { actor } from '../../test/kit/services/running-service.ts';
+import { until } from '../../test/kit/until.ts';
 import { isUnavailable } from '../platform/errors.ts';
 
 let bench: ReturnsBench;

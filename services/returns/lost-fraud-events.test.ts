@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { ALL_PUBLISHED, appendTo, testEvent } from '../../test/support/outbox.ts';
-import { startPublisher } from '../../test/support/publisher.ts';
-import { type ReturnsBench, startReturnsBench } from '../../test/support/returns-bench.ts';
-import { until } from '../../test/support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { ALL_PUBLISHED, appendTo, testEvent } from '../../test/kit/events/outbox.ts';
+import { startPublisher } from '../../test/kit/events/publisher.ts';
+import { type ReturnsBench, startReturnsBench } from '../../test/kit/services/returns-bench.ts';
+import { until } from '../../test/kit/until.ts';
 
 const TOPIC = 'rms.fraud.events.v1';
 

@@ -15,8 +15,8 @@ import {
   type ReturnsBench,
   startReturnsBench,
   stateForbids,
-} from '../../test/support/returns-bench.ts';
-import { actor, refusal } from '../../test/support/running-service.ts';
+} from '../../test/kit/services/returns-bench.ts';
+import { actor, refusal } from '../../test/kit/services/running-service.ts';
 import { makeLarge, statementsDuring } from './store/testing/large-returns.ts';
 
 let bench: ReturnsBench;

@@ -5,8 +5,8 @@ import {
   LabelProvider,
   RestockMode,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { invalid, type ReturnsBench, startReturnsBench } from '../../test/support/returns-bench.ts';
-import { actor, newShop, refusal } from '../../test/support/running-service.ts';
+import { invalid, type ReturnsBench, startReturnsBench } from '../../test/kit/services/returns-bench.ts';
+import { actor, newShop, refusal } from '../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

@@ -19,8 +19,8 @@ import {
   type ReturnsBench,
   startReturnsBench,
   there,
-} from '../../test/support/returns-bench.ts';
-import { actor, refusal } from '../../test/support/running-service.ts';
+} from '../../test/kit/services/returns-bench.ts';
+import { actor, refusal } from '../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;
 /** What one shop has, and the other shop that asks for it. */

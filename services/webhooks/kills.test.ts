@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { killDelivery } from '../../test/support/delivery-kills/run.ts';
-import { testTelemetry } from '../../test/support/telemetry.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { killDelivery } from '../../test/kit/delivery-kills/run.ts';
+import { testTelemetry } from '../../test/kit/services/telemetry.ts';
 import type { Telemetry } from '../platform/telemetry.ts';
 
 /** FAULT_POINTS=1000 is every point; FAULT_SEED repeats a run. */

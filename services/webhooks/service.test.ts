@@ -2,9 +2,9 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { DeliveryState, SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { actor, newShop, refusal } from '../../test/support/running-service.ts';
-import { until } from '../../test/support/until.ts';
-import { runWebhooks, startReceiver, type WebhooksUnderTest } from '../../test/support/webhooks.ts';
+import { actor, newShop, refusal } from '../../test/kit/services/running-service.ts';
+import { until } from '../../test/kit/until.ts';
+import { runWebhooks, startReceiver, type WebhooksUnderTest } from '../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../contract/sample-event.ts';
 import { TOPICS, TRIGGERS } from '../contract/vocabulary.ts';
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../../deploy/local/free-ports.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
-import { eventSignatures, identity } from '../../test/support/running-service.ts';
-import { until } from '../../test/support/until.ts';
-import { keyring, runWebhooks } from '../../test/support/webhooks.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { eventSignatures, identity } from '../../test/kit/services/running-service.ts';
+import { until } from '../../test/kit/until.ts';
+import { keyring, runWebhooks } from '../../test/kit/webhooks/running-webhooks.ts';
 import { createInProcessBus } from '../platform/bus/in-process.ts';
 import { startWebhooks } from './start.ts';
 

@@ -17,7 +17,7 @@ import { staticIdentity } from '../../services/platform/identity.ts';
 import { newKeyringText } from '../../services/platform/keyring.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
-import { type Certificate, createAuthority } from '../support/certificates.ts';
+import { type Certificate, createAuthority } from '../kit/certificates.ts';
 import { createShareBook, type ShareBook } from './background-load.ts';
 import { type NodeProcess, startProcess } from './child.ts';
 import { environmentsOf, type ProcessName, placesOf } from './places.ts';

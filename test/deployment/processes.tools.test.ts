@@ -8,7 +8,7 @@ import { subscribe } from '../../deploy/local/demo/subscription.ts';
 import { connectServices, type Services } from '../../gateway/services.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { type ServiceIdentity, staticIdentity } from '../../services/platform/identity.ts';
-import { until } from '../support/until.ts';
+import { until } from '../kit/until.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 import { runCommand } from './run-process.ts';
 

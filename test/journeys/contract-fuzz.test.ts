@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { rawBodies, valuesFor } from '../support/arbitrary-request.ts';
-import { type DocumentedOperation, documentedOperations } from '../support/openapi.ts';
-import { startTestStack, type TestStack } from '../support/stack.ts';
+import { rawBodies, valuesFor } from '../kit/arbitrary-request.ts';
+import { type DocumentedOperation, documentedOperations } from '../kit/openapi.ts';
+import { startTestStack, type TestStack } from '../kit/stack.ts';
 
 /** Requests for each operation and version; FUZZ_RUNS=1000 for a long run. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 40);

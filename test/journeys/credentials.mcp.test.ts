@@ -2,12 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as oauth from 'openid-client';
 import { browse } from '../../deploy/local/identity/testing/browser.ts';
-import { restClient } from '../support/gateway/rest-client.ts';
-import { admin } from '../support/journeys/admin.ts';
-import { signIn } from '../support/mcp/assistant.ts';
-import { startBrowser } from '../support/mcp/browser.ts';
-import { personOf, sharedStack, tokenOf } from '../support/mcp/shared-stack.ts';
-import type { OpenStack } from '../support/stack.ts';
+import { restClient } from '../kit/gateway/rest-client.ts';
+import { admin } from '../kit/journeys/admin.ts';
+import { signIn } from '../kit/mcp/assistant.ts';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { personOf, sharedStack, tokenOf } from '../kit/mcp/shared-stack.ts';
+import type { OpenStack } from '../kit/stack.ts';
 
 let stack: OpenStack;
 beforeAll(async () => {
@@ -140,7 +140,7 @@ describe('the next call', () => {
 
 test('no token and no code is in the log', async () => {
   const path = process.env.TEST_STACK_LOG;
-  if (!path) throw new Error('TEST_STACK_LOG is set by test/support/global-mcp-setup.ts');
+  if (!path) throw new Error('TEST_STACK_LOG is set by test/kit/jest/global-mcp-setup.ts');
   const browser = await startBrowser();
   const person = personOf(stack, 'owner');
   const session = await signIn({ stack, browser, person, revision: '2026-07-28', hinted: true });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DeliveryState } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { TRIGGERS } from '../../services/contract/vocabulary.ts';
-import { type Hook, type HookPartner, startPartner, verified } from '../support/journeys/hooks.ts';
-import { callIn, type Journey, startJourney } from '../support/journeys/journey.ts';
-import { until } from '../support/until.ts';
+import { type Hook, type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
+import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { until } from '../kit/until.ts';
 
 let journey: Journey;
 let partner: HookPartner;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { returnDetails } from '../../services/contract/details/return-details.ts';
-import { minor, sum } from '../support/journeys/amounts.ts';
-import { anyAmounts, submissionOf } from '../support/journeys/any-amounts.ts';
-import { startPartner, verified } from '../support/journeys/hooks.ts';
-import { callIn, firstOf, type Journey, startJourney } from '../support/journeys/journey.ts';
+import { minor, sum } from '../kit/journeys/amounts.ts';
+import { anyAmounts, submissionOf } from '../kit/journeys/any-amounts.ts';
+import { startPartner, verified } from '../kit/journeys/hooks.ts';
+import { callIn, firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 
 let journey: Journey;
 beforeAll(async () => {

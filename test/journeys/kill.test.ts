@@ -1,10 +1,10 @@
 import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { type Hook, type HookPartner, startPartner, verified } from '../support/journeys/hooks.ts';
-import { type Journey, startJourney } from '../support/journeys/journey.ts';
-import type { Ref } from '../support/stack.ts';
-import { temporaryFolder } from '../support/temporary-folder.ts';
-import { until } from '../support/until.ts';
+import { type Hook, type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
+import { type Journey, startJourney } from '../kit/journeys/journey.ts';
+import type { Ref } from '../kit/stack.ts';
+import { temporaryFolder } from '../kit/database/temporary-folder.ts';
+import { until } from '../kit/until.ts';
 
 /** Returns that are on their way while the process is killed. */
 const COUNT = 30;

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { request } from 'undici';
-import { restClient } from '../support/gateway/rest-client.ts';
-import { startTestGateway, type TestGateway } from '../support/gateway/test-gateway.ts';
-import { firstLine, type ReturnsBench, startReturnsBench } from '../support/returns-bench.ts';
-import { identity } from '../support/running-service.ts';
-import { until } from '../support/until.ts';
+import { restClient } from '../kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../kit/gateway/test-gateway.ts';
+import { firstLine, type ReturnsBench, startReturnsBench } from '../kit/services/returns-bench.ts';
+import { identity } from '../kit/services/running-service.ts';
+import { until } from '../kit/until.ts';
 
 const MEBIBYTE = 2 ** 20;
 /** As large as a return may be. */

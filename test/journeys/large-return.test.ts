@@ -7,10 +7,10 @@ import {
   NOTE_MAX,
 } from '../../services/contract/limits.ts';
 import { detailsBytes } from '../../services/returns/store/details-size.ts';
-import { startPartner, verified } from '../support/journeys/hooks.ts';
-import { callIn, type Journey, startJourney } from '../support/journeys/journey.ts';
-import type { StackShop } from '../support/stack.ts';
-import { until } from '../support/until.ts';
+import { startPartner, verified } from '../kit/journeys/hooks.ts';
+import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import type { StackShop } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
 
 let journey: Journey;
 beforeAll(async () => {

@@ -2,7 +2,7 @@ import { AxeBuilder } from '@axe-core/playwright';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { UnauthorizedError } from '@modelcontextprotocol/client';
 import type { Browser, Page } from 'playwright-core';
-import { admin } from '../support/journeys/admin.ts';
+import { admin } from '../kit/journeys/admin.ts';
 import {
   newClient,
   REVISIONS,
@@ -10,10 +10,10 @@ import {
   type SignInResult,
   type SignInTry,
   signIn,
-} from '../support/mcp/assistant.ts';
-import { startBrowser } from '../support/mcp/browser.ts';
-import { personOf, sharedStack, tokenOf } from '../support/mcp/shared-stack.ts';
-import type { OpenStack } from '../support/stack.ts';
+} from '../kit/mcp/assistant.ts';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { personOf, sharedStack, tokenOf } from '../kit/mcp/shared-stack.ts';
+import type { OpenStack } from '../kit/stack.ts';
 
 const EMAIL_FORM = 'Sign in to connect your shop';
 const SHOP_FORM = 'Which shop?';

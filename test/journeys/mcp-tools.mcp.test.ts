@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Client } from '@modelcontextprotocol/client';
 import type { Browser } from 'playwright-core';
-import { REVISIONS, signIn } from '../support/mcp/assistant.ts';
-import { startBrowser } from '../support/mcp/browser.ts';
-import { personOf, sharedStack } from '../support/mcp/shared-stack.ts';
-import type { OpenStack } from '../support/stack.ts';
+import { REVISIONS, signIn } from '../kit/mcp/assistant.ts';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
+import type { OpenStack } from '../kit/stack.ts';
 
 let stack: OpenStack;
 let browser: Browser;

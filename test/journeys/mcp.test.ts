@@ -2,9 +2,9 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import pg from 'pg';
-import { type ToolResult, toolResult } from '../support/gateway/mcp.ts';
-import { firstOf, type Journey, startJourney, untilState } from '../support/journeys/journey.ts';
-import { until } from '../support/until.ts';
+import { type ToolResult, toolResult } from '../kit/gateway/mcp.ts';
+import { firstOf, type Journey, startJourney, untilState } from '../kit/journeys/journey.ts';
+import { until } from '../kit/until.ts';
 
 let journey: Journey;
 let client: Client;

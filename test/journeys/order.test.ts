@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import type { Received, Sent } from '../support/gateway/rest-client.ts';
-import { firstOf, type Journey, startJourney } from '../support/journeys/journey.ts';
+import type { Received, Sent } from '../kit/gateway/rest-client.ts';
+import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
   expectRefusal,
   HOOK,
@@ -15,8 +15,8 @@ import {
   UNAUTHORIZED,
   under,
   WEBHOOK_REFUSED,
-} from '../support/journeys/refusals.ts';
-import { until, untilLimited } from '../support/until.ts';
+} from '../kit/journeys/refusals.ts';
+import { until, untilLimited } from '../kit/until.ts';
 
 let journey: Journey;
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as oauth from 'openid-client';
 import { browse } from '../../deploy/local/identity/testing/browser.ts';
-import type { Received, Sent } from '../support/gateway/rest-client.ts';
-import { admin } from '../support/journeys/admin.ts';
-import { type Journey, startJourney } from '../support/journeys/journey.ts';
-import { until } from '../support/until.ts';
+import type { Received, Sent } from '../kit/gateway/rest-client.ts';
+import { admin } from '../kit/journeys/admin.ts';
+import { type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { until } from '../kit/until.ts';
 
 let journey: Journey;
 let app: oauth.Configuration;

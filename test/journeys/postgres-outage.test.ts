@@ -1,11 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import type { Sent } from '../support/gateway/rest-client.ts';
-import { type Journey, startJourney, untilState } from '../support/journeys/journey.ts';
-import { postgresOf, signalAll } from '../support/postgres-processes.ts';
-import type { Ref } from '../support/stack.ts';
-import { until } from '../support/until.ts';
+import type { Sent } from '../kit/gateway/rest-client.ts';
+import { type Journey, startJourney, untilState } from '../kit/journeys/journey.ts';
+import { postgresOf, signalAll } from '../kit/database/postgres-processes.ts';
+import type { Ref } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
 
 /** Longest answer while the database hangs: the limits of a key's look-up and of a call, one after the other. */
 const ANSWER_MS = 20_000;

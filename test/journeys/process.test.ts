@@ -5,9 +5,9 @@ import {
   type Journey,
   startJourney,
   untilState,
-} from '../support/journeys/journey.ts';
-import type { Ref } from '../support/stack.ts';
-import { until } from '../support/until.ts';
+} from '../kit/journeys/journey.ts';
+import type { Ref } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
 
 let journey: Journey;
 beforeAll(async () => {

@@ -2,8 +2,8 @@ import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SCOPES } from '../../gateway/auth/scopes.ts';
 import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
-import type { Received, Sent } from '../support/gateway/rest-client.ts';
-import { firstOf, type Journey, startJourney } from '../support/journeys/journey.ts';
+import type { Received, Sent } from '../kit/gateway/rest-client.ts';
+import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
   aside,
   BAD_BODY,
@@ -26,8 +26,8 @@ import {
   UNAUTHORIZED,
   under,
   WEBHOOK_REFUSED,
-} from '../support/journeys/refusals.ts';
-import { untilLimited } from '../support/until.ts';
+} from '../kit/journeys/refusals.ts';
+import { untilLimited } from '../kit/until.ts';
 
 let journey: Journey;
 const ASSESS = '/dispositioning/assess';

@@ -20,10 +20,10 @@ import {
   triggersOf,
 } from '../../services/returns/processing/testing.ts';
 import { ownersOf } from '../../services/returns/store/line-owners.ts';
-import { countStatements, type Sent } from '../support/counted-statements.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { FINDING } from '../support/dispositions-bench.ts';
-import { actor } from '../support/running-service.ts';
+import { countStatements, type Sent } from '../kit/database/counted-statements.ts';
+import { createTestDatabase, type TestDatabase } from '../kit/database/test-database.ts';
+import { FINDING } from '../kit/services/dispositions-bench.ts';
+import { actor } from '../kit/services/running-service.ts';
 
 // What a write costs PostgreSQL. A limit here is reached by what is merged, not by what is left out: that an
 // operation keeps its promises, the tests of its service say.

@@ -15,9 +15,9 @@ import {
   MISSING_IDS,
   namesThings,
   requestsNaming,
-} from '../support/journeys/foreign-requests.ts';
-import { callIn, connectStack, type Journey, startJourney } from '../support/journeys/journey.ts';
-import { idsIn, textOf, wholeShop } from '../support/journeys/whole-shop.ts';
+} from '../kit/journeys/foreign-requests.ts';
+import { callIn, connectStack, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { idsIn, textOf, wholeShop } from '../kit/journeys/whole-shop.ts';
 
 const SERVICES = {
   returns: ReturnsService,

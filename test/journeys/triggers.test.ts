@@ -15,9 +15,9 @@ import {
   startPartner,
   TOPIC_OF,
   verified,
-} from '../support/journeys/hooks.ts';
-import { callIn, type Journey, startJourney } from '../support/journeys/journey.ts';
-import type { StackShop } from '../support/stack.ts';
+} from '../kit/journeys/hooks.ts';
+import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import type { StackShop } from '../kit/stack.ts';
 
 let journey: Journey;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { firstOf, type Journey, startJourney } from '../support/journeys/journey.ts';
-import { expectRefusal, MESSAGE } from '../support/journeys/refusals.ts';
+import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { expectRefusal, MESSAGE } from '../kit/journeys/refusals.ts';
 
 let journey: Journey;
 beforeAll(async () => {

@@ -4,8 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReplayState } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../../services/contract/views/payload.ts';
 import { TOPICS, TRIGGERS } from '../../services/contract/vocabulary.ts';
-import { type Hook, type HookPartner, startPartner, verified } from '../support/journeys/hooks.ts';
-import { callIn, type Journey, startJourney } from '../support/journeys/journey.ts';
+import { type Hook, type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
+import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
   expectRefusal,
   INVALID,
@@ -13,9 +13,9 @@ import {
   SEGMENTS,
   text,
   under,
-} from '../support/journeys/refusals.ts';
-import { refusal } from '../support/running-service.ts';
-import { until } from '../support/until.ts';
+} from '../kit/journeys/refusals.ts';
+import { refusal } from '../kit/services/running-service.ts';
+import { until } from '../kit/until.ts';
 
 let journey: Journey;
 let partner: HookPartner;

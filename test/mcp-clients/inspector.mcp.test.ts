@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { sharedStack, tokenOf } from '../support/mcp/shared-stack.ts';
+import { sharedStack, tokenOf } from '../kit/mcp/shared-stack.ts';
 import { type ClientRun, INSPECTOR, runClient } from './run-client.ts';
 
 let home: string;

@@ -1,4 +1,4 @@
-import type { Revision } from '../support/mcp/assistant.ts';
+import type { Revision } from '../kit/mcp/assistant.ts';
 
 /**
  * Scenarios of @modelcontextprotocol/conformance that a product's server must pass. The package runs

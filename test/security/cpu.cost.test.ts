@@ -4,8 +4,8 @@ import { BYTES_PER_POINT } from '../../gateway/auth/body-charge.ts';
 import { MCP_METHODS } from '../../gateway/mcp/message.ts';
 import { TOOLS } from '../../gateway/mcp/tools.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import type { Received, Sent } from '../support/gateway/rest-client.ts';
-import { type Journey, startJourney } from '../support/journeys/journey.ts';
+import type { Received, Sent } from '../kit/gateway/rest-client.ts';
+import { type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
   COSTLY_PARAMETERS,
   costlyArguments,
@@ -13,8 +13,8 @@ import {
   FILLINGS,
   MESSAGE_FILLINGS,
   newNote,
-} from '../support/security/costly-requests.ts';
-import { cpuOfRequest, median } from '../support/security/cpu.ts';
+} from '../kit/security/costly-requests.ts';
+import { cpuOfRequest, median } from '../kit/security/cpu.ts';
 
 /** How many times the CPU of a read a request may take, in gateway and services together. */
 const READS_MAX = 20;

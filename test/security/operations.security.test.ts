@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { UnsecuredJWT } from 'jose';
 import { newKey } from '../../gateway/auth/key-format.ts';
 import { OPERATIONS, type Operation, type Scope } from '../../services/contract/operations.ts';
-import type { Sent } from '../support/gateway/rest-client.ts';
-import { type Journey, startJourney } from '../support/journeys/journey.ts';
+import type { Sent } from '../kit/gateway/rest-client.ts';
+import { type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
   aside,
   expectRefusal,
@@ -11,8 +11,8 @@ import {
   requestOf,
   text,
   UNAUTHORIZED,
-} from '../support/journeys/refusals.ts';
-import { idsIn, wholeShop } from '../support/journeys/whole-shop.ts';
+} from '../kit/journeys/refusals.ts';
+import { idsIn, wholeShop } from '../kit/journeys/whole-shop.ts';
 
 let journey: Journey;
 beforeAll(async () => {

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SCOPES } from '../../gateway/auth/scopes.ts';
 import { createApiKey } from '../../gateway/tenancy/api-keys.ts';
-import { createTestDatabase, type TestDatabase } from '../support/database.ts';
-import { startFakeBackend } from '../support/gateway/fake-backend.ts';
-import { TEST_AUTHOR } from '../support/gateway/test-gateway.ts';
-import { until } from '../support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../kit/database/test-database.ts';
+import { startFakeBackend } from '../kit/gateway/fake-backend.ts';
+import { TEST_AUTHOR } from '../kit/gateway/test-gateway.ts';
+import { until } from '../kit/until.ts';
 import { type Answered, ask, inflate, repeat, sendHalfHeaders } from './attacks.ts';
 import { startGatewayInCgroup } from './gateway-in-cgroup.ts';
 import type { ProcessInCgroup } from './process-in-cgroup.ts';

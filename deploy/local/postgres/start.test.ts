@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { until } from '../../../test/support/until.ts';
+import { until } from '../../../test/kit/until.ts';
 import { type LocalPostgres, startPostgres } from './start.ts';
 
 describe('local PostgreSQL', () => {

@@ -4,8 +4,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { type ReturnsBench, startReturnsBench } from '../../../test/support/returns-bench.ts';
-import { actor } from '../../../test/support/running-service.ts';
+import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
+import { actor } from '../../../test/kit/services/running-service.ts';
 import { type ImportSummary, importReturns } from './run.ts';
 import { targetOf } from './target.ts';
 

@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Browser, type Shown } from '../../../test/support/oauth/browser.ts';
+import { Browser, type Shown } from '../../../test/kit/oauth/browser.ts';
 import {
   REDIRECT,
   type SignInStack,
   startSignInStack,
-} from '../../../test/support/oauth/sign-in-stack.ts';
+} from '../../../test/kit/oauth/sign-in-stack.ts';
 import { consentPage, emailPage, messagePage, shopPage } from './pages.ts';
 
 const HOSTILE = `"><script>alert(1)</script><img src=x onerror='alert(1)'>&amp;\``;

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { until } from '../../../test/support/until.ts';
+import { until } from '../../../test/kit/until.ts';
 import { createDispatcher } from './dispatcher.ts';
 import type { ReceivedRecord } from './event-bus.ts';
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { busContract } from '../../../test/support/bus-contract.ts';
+import { busContract } from '../../../test/kit/events/bus-contract.ts';
 import { createInProcessBus } from './in-process.ts';
 
 busContract('in-process', async () => createInProcessBus({ firstBackoffMs: 5 }), { isOnce: true });

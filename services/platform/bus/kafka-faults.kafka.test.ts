@@ -7,9 +7,9 @@ import {
   type TestCluster,
   trackRecords,
   type Writers,
-} from '../../../test/support/kafka-cluster.ts';
-import { silentLogger } from '../../../test/support/telemetry.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/events/kafka-cluster.ts';
+import { silentLogger } from '../../../test/kit/services/telemetry.ts';
+import { until } from '../../../test/kit/until.ts';
 import type { EventBus } from './event-bus.ts';
 import { createKafkaBus } from './kafka.ts';
 

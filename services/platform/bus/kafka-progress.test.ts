@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { later, onTime } from '../../../test/support/outbox.ts';
+import { later, onTime } from '../../../test/kit/events/outbox.ts';
 import { hasCaughtUp } from './kafka-progress.ts';
 import type { PartitionProgress } from './kafka-topics.ts';
 

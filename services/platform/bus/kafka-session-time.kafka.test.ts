@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type LocalKafka, startKafka } from '../../../deploy/local/kafka/start.ts';
-import { until } from '../../../test/support/until.ts';
+import { until } from '../../../test/kit/until.ts';
 import { createLogger } from '../log.ts';
 import { createKafkaBus } from './kafka.ts';
 

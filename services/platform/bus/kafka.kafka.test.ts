@@ -5,8 +5,8 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { Kafka, logLevel } from 'kafkajs';
 import { type LocalKafka, startKafka } from '../../../deploy/local/kafka/start.ts';
-import { busContract } from '../../../test/support/bus-contract.ts';
-import { silentLogger } from '../../../test/support/telemetry.ts';
+import { busContract } from '../../../test/kit/events/bus-contract.ts';
+import { silentLogger } from '../../../test/kit/services/telemetry.ts';
 import { createKafkaBus } from './kafka.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'rms-kafka-'));

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
-import { until } from '../../../test/support/until.ts';
+import { until } from '../../../test/kit/until.ts';
 import { newKeyringText, parseKeys } from '../keyring.ts';
 import { startTelemetry, type Telemetry } from '../telemetry.ts';
 import type { BusRecord, EventBus, ReceivedRecord } from './event-bus.ts';

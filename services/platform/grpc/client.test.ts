@@ -8,8 +8,8 @@ import {
   failure,
   type RpcBench,
   startRpcBench,
-} from '../../../test/support/rpc-bench.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/services/rpc-bench.ts';
+import { until } from '../../../test/kit/until.ts';
 import { isUnavailable } from '../errors.ts';
 import { currentTraceparent, inSpan } from '../telemetry.ts';
 

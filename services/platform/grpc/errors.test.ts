@@ -7,7 +7,7 @@ import {
   failure,
   type RpcBench,
   startRpcBench,
-} from '../../../test/support/rpc-bench.ts';
+} from '../../../test/kit/services/rpc-bench.ts';
 import { DomainError, fieldOf, invalidField, isUnavailable, reasonOf } from '../errors.ts';
 
 let bench: RpcBench;

@@ -27,7 +27,7 @@ import {
   identity,
   type RpcBench,
   startRpcBench,
-} from '../../../test/support/rpc-bench.ts';
+} from '../../../test/kit/services/rpc-bench.ts';
 import { fieldOf, reasonOf } from '../errors.ts';
 import type { RunningServer } from './server.ts';
 

@@ -8,8 +8,8 @@ import {
   identity,
   type RpcBench,
   startRpcBench,
-} from '../../../test/support/rpc-bench.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/services/rpc-bench.ts';
+import { until } from '../../../test/kit/until.ts';
 import { isOverloaded } from '../errors.ts';
 import { createServiceClient } from './client.ts';
 

@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { expect, test } from '@jest/globals';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
-import { actor, cart, failure, identity } from '../../../test/support/rpc-bench.ts';
+import { actor, cart, failure, identity } from '../../../test/kit/services/rpc-bench.ts';
 import { isUnavailable } from '../errors.ts';
 import { createServiceClient } from './client.ts';
 import { startGrpcServer } from './server.ts';

@@ -1,18 +1,18 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
 import {
   type Death,
   type Life,
   mortal,
   poolOf,
   WHENS,
-} from '../../../test/support/processing-kills/mortal.ts';
-import { randomOf } from '../../../test/support/processing-kills/random.ts';
-import { shuffled } from '../../../test/support/shuffled.ts';
-import { silentLogger, testTelemetry } from '../../../test/support/telemetry.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/processing-kills/mortal.ts';
+import { randomOf } from '../../../test/kit/random.ts';
+import { shuffled } from '../../../test/kit/shuffled.ts';
+import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetry.ts';
+import { until } from '../../../test/kit/until.ts';
 import type { EventBus } from '../bus/event-bus.ts';
 import { inTransaction } from '../postgres.ts';
 import type { Telemetry } from '../telemetry.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
 import {
   ALL_PUBLISHED,
   appendTo,
@@ -10,8 +10,8 @@ import {
   publisherOn,
   rememberingBus,
   testEvent,
-} from '../../../test/support/outbox.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/events/outbox.ts';
+import { until } from '../../../test/kit/until.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { appendEvents, SHARDS } from './append.ts';
 import { backlogOf } from './store.ts';

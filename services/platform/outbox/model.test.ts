@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
 import {
   ALL_PUBLISHED,
   drain,
@@ -9,7 +9,7 @@ import {
   publisherOn,
   rememberingBus,
   testEvent,
-} from '../../../test/support/outbox.ts';
+} from '../../../test/kit/events/outbox.ts';
 import type { BusRecord } from '../bus/event-bus.ts';
 import { appendEvents } from './append.ts';
 import type { Publisher } from './publisher.ts';

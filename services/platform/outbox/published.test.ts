@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
 import {
   ALL_PUBLISHED,
   appendTo,
@@ -9,8 +9,8 @@ import {
   publisherOn,
   rememberingBus,
   testEvent,
-} from '../../../test/support/outbox.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/events/outbox.ts';
+import { until } from '../../../test/kit/until.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { appendEvents, SHARDS } from './append.ts';
 import { FIRST_CURSOR, type ListCursor, listPublished } from './published.ts';

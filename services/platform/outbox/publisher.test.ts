@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
 import {
   ALL_PUBLISHED,
   appendTo,
@@ -12,7 +12,7 @@ import {
   rememberingBus,
   stopClock,
   testEvent,
-} from '../../../test/support/outbox.ts';
+} from '../../../test/kit/events/outbox.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { SHARDS } from './append.ts';
 import { backlogOf } from './store.ts';

@@ -1,14 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
 import {
   ALL_PUBLISHED,
   appendTo,
   rememberingBus,
   testEvent,
-} from '../../../test/support/outbox.ts';
-import { silentLogger, testTelemetry } from '../../../test/support/telemetry.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/events/outbox.ts';
+import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetry.ts';
+import { until } from '../../../test/kit/until.ts';
 import type { EventBus } from '../bus/event-bus.ts';
 import { inTransaction } from '../postgres.ts';
 import type { Telemetry } from '../telemetry.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
-import { appendTo, rememberingBus, testEvent } from '../../../test/support/outbox.ts';
-import { startPublisher } from '../../../test/support/publisher.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { appendTo, rememberingBus, testEvent } from '../../../test/kit/events/outbox.ts';
+import { startPublisher } from '../../../test/kit/events/publisher.ts';
 
 let database: TestDatabase;
 let memory = rememberingBus();

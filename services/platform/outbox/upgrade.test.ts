@@ -5,15 +5,15 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createEmptyDatabase } from '../../../test/support/database.ts';
+import { createEmptyDatabase } from '../../../test/kit/database/test-database.ts';
 import {
   appendTo,
   drain,
   publisherOn,
   rememberingBus,
   testEvent,
-} from '../../../test/support/outbox.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/events/outbox.ts';
+import { until } from '../../../test/kit/until.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { migrate } from '../migrate.ts';
 import { createPool } from '../postgres.ts';

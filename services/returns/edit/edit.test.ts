@@ -10,8 +10,8 @@ import {
   startReturnsBench,
   stateForbids,
   there,
-} from '../../../test/support/returns-bench.ts';
-import { actor, refusal } from '../../../test/support/running-service.ts';
+} from '../../../test/kit/services/returns-bench.ts';
+import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

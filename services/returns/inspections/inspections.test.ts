@@ -8,7 +8,7 @@ import {
   type AssessmentSchema,
   type GradingSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { countStatements } from '../../../test/support/counted-statements.ts';
+import { countStatements } from '../../../test/kit/database/counted-statements.ts';
 import {
   firstLine,
   invalid,
@@ -17,8 +17,8 @@ import {
   type ReturnsBench,
   startReturnsBench,
   there,
-} from '../../../test/support/returns-bench.ts';
-import { actor, refusal } from '../../../test/support/running-service.ts';
+} from '../../../test/kit/services/returns-bench.ts';
+import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 import { createPool } from '../../platform/postgres.ts';
 import { makeLarge, readAtOnce, statementsDuring } from '../store/testing/large-returns.ts';
 import { applyAssessments } from './assessments.ts';

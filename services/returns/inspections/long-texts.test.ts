@@ -7,8 +7,8 @@ import {
   type ReturnsBench,
   startReturnsBench,
   there,
-} from '../../../test/support/returns-bench.ts';
-import { actor, refusal } from '../../../test/support/running-service.ts';
+} from '../../../test/kit/services/returns-bench.ts';
+import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 import { DETAILS_BYTES_MAX, NOTE_MAX } from '../../contract/limits.ts';
 import { createPool } from '../../platform/postgres.ts';
 import { detailsBytes } from '../store/details-size.ts';

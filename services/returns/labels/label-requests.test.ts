@@ -15,8 +15,8 @@ import {
   stateForbids,
   there,
   WAREHOUSE,
-} from '../../../test/support/returns-bench.ts';
-import { actor, refusal } from '../../../test/support/running-service.ts';
+} from '../../../test/kit/services/returns-bench.ts';
+import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
-import { testTelemetry } from '../../../test/support/telemetry.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { testTelemetry } from '../../../test/kit/services/telemetry.ts';
 import type { Telemetry } from '../../platform/telemetry.ts';
 import { measureBacklog } from './backlog.ts';
 import { ask, newReturn, newShop } from './testing.ts';

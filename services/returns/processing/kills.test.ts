@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
 import {
   end,
   killReplicas,
   startReplica,
-} from '../../../test/support/processing-kills/replicas.ts';
-import { killProcessing } from '../../../test/support/processing-kills/run.ts';
-import { SCENARIOS } from '../../../test/support/processing-kills/scenarios.ts';
-import { runTrial } from '../../../test/support/processing-kills/trial.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/processing-kills/replicas.ts';
+import { killProcessing } from '../../../test/kit/processing-kills/run.ts';
+import { SCENARIOS } from '../../../test/kit/processing-kills/scenarios.ts';
+import { runTrial } from '../../../test/kit/processing-kills/trial.ts';
+import { until } from '../../../test/kit/until.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import {
   ask,

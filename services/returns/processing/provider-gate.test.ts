@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ProcessReturnResponse_Refused_Code as Refusal } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { type ReturnsBench, startReturnsBench } from '../../../test/support/returns-bench.ts';
-import { actor } from '../../../test/support/running-service.ts';
-import { until } from '../../../test/support/until.ts';
+import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
+import { actor } from '../../../test/kit/services/running-service.ts';
+import { until } from '../../../test/kit/until.ts';
 import { inTransaction } from '../../platform/postgres.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { queueJob } from './jobs.ts';

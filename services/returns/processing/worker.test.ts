@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
-import { until } from '../../../test/support/until.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { until } from '../../../test/kit/until.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { resilient } from '../commerce/resilient.ts';
 import { releaseJob, retryDelay } from './jobs.ts';

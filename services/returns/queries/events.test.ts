@@ -8,8 +8,8 @@ import {
   invalid,
   type ReturnsBench,
   startReturnsBench,
-} from '../../../test/support/returns-bench.ts';
-import { actor, newShop, refusal } from '../../../test/support/running-service.ts';
+} from '../../../test/kit/services/returns-bench.ts';
+import { actor, newShop, refusal } from '../../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

@@ -12,8 +12,8 @@ import {
   type ReturnsBench,
   startReturnsBench,
   there,
-} from '../../../test/support/returns-bench.ts';
-import { actor, refusal } from '../../../test/support/running-service.ts';
+} from '../../../test/kit/services/returns-bench.ts';
+import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 import { loadFitting } from '../store/load.ts';
 import type { Selector } from './select.ts';
 

@@ -12,8 +12,8 @@ import {
   type ReturnsBench,
   startReturnsBench,
   there,
-} from '../../../test/support/returns-bench.ts';
-import { actor } from '../../../test/support/running-service.ts';
+} from '../../../test/kit/services/returns-bench.ts';
+import { actor } from '../../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

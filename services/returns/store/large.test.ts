@@ -6,9 +6,9 @@ import {
   FlagReturnRequestSchema,
   UnflagReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { type ReturnsBench, startReturnsBench } from '../../../test/support/returns-bench.ts';
-import { actor } from '../../../test/support/running-service.ts';
-import { until } from '../../../test/support/until.ts';
+import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
+import { actor } from '../../../test/kit/services/running-service.ts';
+import { until } from '../../../test/kit/until.ts';
 import { forCaller } from '../../platform/caller.ts';
 import { createPool } from '../../platform/postgres.ts';
 import { flagReturn, unflagReturn } from '../flag.ts';

@@ -9,8 +9,8 @@ import {
   type ReturnsBench,
   startReturnsBench,
   stateForbids,
-} from '../../../test/support/returns-bench.ts';
-import { newShop } from '../../../test/support/running-service.ts';
+} from '../../../test/kit/services/returns-bench.ts';
+import { newShop } from '../../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

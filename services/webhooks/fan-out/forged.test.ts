@@ -2,14 +2,14 @@ import { toBinary } from '@bufbuild/protobuf';
 import { timestampNow } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import { newShop } from '../../../test/support/running-service.ts';
-import { until } from '../../../test/support/until.ts';
+import { newShop } from '../../../test/kit/services/running-service.ts';
+import { until } from '../../../test/kit/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../test/support/webhooks.ts';
+} from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { eventsTopic } from '../../platform/bus/event-bus.ts';
 

@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../test/support/database.ts';
-import { newShop } from '../../../test/support/running-service.ts';
-import { until } from '../../../test/support/until.ts';
-import { runWebhooks } from '../../../test/support/webhooks.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { newShop } from '../../../test/kit/services/running-service.ts';
+import { until } from '../../../test/kit/until.ts';
+import { runWebhooks } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { createShardHolder } from '../../platform/shards.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS, queueKeyOf } from '../delivery/queue/queue-ref.ts';

@@ -1,15 +1,15 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import { actor, newShop } from '../../../test/support/running-service.ts';
-import { until } from '../../../test/support/until.ts';
+import { actor, newShop } from '../../../test/kit/services/running-service.ts';
+import { until } from '../../../test/kit/until.ts';
 import {
   type Received,
   type Receiver,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../test/support/webhooks.ts';
+} from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import type { Trigger } from '../../contract/vocabulary.ts';
 

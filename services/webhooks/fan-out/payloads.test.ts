@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { actor, newShop } from '../../../test/support/running-service.ts';
-import { until } from '../../../test/support/until.ts';
+import { actor, newShop } from '../../../test/kit/services/running-service.ts';
+import { until } from '../../../test/kit/until.ts';
 import {
   type Received,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../test/support/webhooks.ts';
+} from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { delivers } from '../../contract/views/payload.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { newShop } from '../../../test/support/running-service.ts';
-import { runWebhooks, type WebhooksUnderTest } from '../../../test/support/webhooks.ts';
+import { newShop } from '../../../test/kit/services/running-service.ts';
+import { runWebhooks, type WebhooksUnderTest } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { withSnapshots } from './snapshots.ts';
 

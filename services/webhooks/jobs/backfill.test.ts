@@ -13,15 +13,15 @@ import {
 import {
   type RetainingReturns,
   startRetainingReturns,
-} from '../../../test/support/retaining-returns.ts';
-import { actor, newShop, refusal } from '../../../test/support/running-service.ts';
-import { until } from '../../../test/support/until.ts';
+} from '../../../test/kit/services/retaining-returns.ts';
+import { actor, newShop, refusal } from '../../../test/kit/services/running-service.ts';
+import { until } from '../../../test/kit/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../test/support/webhooks.ts';
+} from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import type { Trigger } from '../../contract/vocabulary.ts';
 import { BATCH } from './capacity.ts';

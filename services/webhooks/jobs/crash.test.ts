@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import type { Log } from '../../../test/support/webhooks-log.ts';
-import { createReplays, dying, type Replays } from '../../../test/support/webhooks-replays.ts';
+import type { Log } from '../../../test/kit/webhooks/log.ts';
+import { createReplays, dying, type Replays } from '../../../test/kit/webhooks/replays.ts';
 import { claimPart, retryPart } from './claim.ts';
 import { readJob } from './job-store.ts';
 import { replayBatch } from './replay-batch.ts';

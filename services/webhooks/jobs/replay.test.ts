@@ -6,8 +6,8 @@ import {
   DeliveryFilterSchema,
   DeliveryState,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import type { Ended, Log } from '../../../test/support/webhooks-log.ts';
-import { createReplays, type Replays } from '../../../test/support/webhooks-replays.ts';
+import type { Ended, Log } from '../../../test/kit/webhooks/log.ts';
+import { createReplays, type Replays } from '../../../test/kit/webhooks/replays.ts';
 import { parseFilter, resolveFilter } from '../log/filter.ts';
 import { cancelJob, readJob, readJobs } from './job-store.ts';
 import { previewReplay } from './preview.ts';

@@ -5,7 +5,7 @@ import {
   DeliveryStateSchema,
   type DeliveryState as StateMessage,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { createLog, type Ended, type Log } from '../../../test/support/webhooks-log.ts';
+import { createLog, type Ended, type Log } from '../../../test/kit/webhooks/log.ts';
 import { enumText } from '../../platform/enum-text.ts';
 import type { DeliveryState } from './delivery.ts';
 import { type GivenFilter, parseFilter, resolveFilter } from './filter.ts';

@@ -1,7 +1,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
-import { testTelemetry } from '../../../test/support/telemetry.ts';
-import { until } from '../../../test/support/until.ts';
+import { testTelemetry } from '../../../test/kit/services/telemetry.ts';
+import { until } from '../../../test/kit/until.ts';
 import { type Dial, dialTcp } from './open-socket.ts';
 import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 

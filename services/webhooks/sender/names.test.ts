@@ -1,7 +1,7 @@
 import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
-import { until } from '../../../test/support/until.ts';
+import { until } from '../../../test/kit/until.ts';
 import { createResolver } from './names.ts';
 import { sendingFixtures } from './testing/sending.ts';
 

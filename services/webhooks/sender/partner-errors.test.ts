@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { actor, newShop } from '../../../test/support/running-service.ts';
-import { until } from '../../../test/support/until.ts';
-import { runWebhooks, type WebhooksUnderTest } from '../../../test/support/webhooks.ts';
+import { actor, newShop } from '../../../test/kit/services/running-service.ts';
+import { until } from '../../../test/kit/until.ts';
+import { runWebhooks, type WebhooksUnderTest } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { NO_PUBLIC_ADDRESS } from './failure.ts';
 import type { Resolve } from './names.ts';
 

@@ -1,7 +1,7 @@
 import { createServer } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
-import { testTelemetry } from '../../../test/support/telemetry.ts';
-import { until } from '../../../test/support/until.ts';
+import { testTelemetry } from '../../../test/kit/services/telemetry.ts';
+import { until } from '../../../test/kit/until.ts';
 import { createSender } from './send.ts';
 import {
   LOOPBACK,

@@ -1,7 +1,7 @@
 import { connect, createServer, Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket } from 'node:tls';
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { type Certificate, createAuthority } from '../../../test/support/certificates.ts';
+import { type Certificate, createAuthority } from '../../../test/kit/certificates.ts';
 import { listen, OK, onRequest, peerOf, sendingFixtures } from './testing/sending.ts';
 
 const authority = createAuthority('test authority');

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { shuffled } from '../../support/shuffled.ts';
+import { shuffled } from '../../kit/shuffled.ts';
 import { type Row, seconds } from '../row.ts';
 import { SERVICE_NAMES } from '../system/environment.ts';
 import type { Member, System } from '../system/system.ts';

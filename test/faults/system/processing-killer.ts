@@ -2,7 +2,7 @@ import { writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
 import { startPostgres } from '../../../deploy/local/postgres/start.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
-import { type KillReport, killProcessing } from '../../support/processing-kills/run.ts';
+import { type KillReport, killProcessing } from '../../kit/processing-kills/run.ts';
 import { freshDatabase } from './fresh-database.ts';
 
 // Kills processing at its awaits, in a separate process. It is forked with a folder, a number of points and a seed, and

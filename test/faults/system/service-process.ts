@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
-import { COMPILE_CACHE } from '../../support/compile-cache.ts';
+import { COMPILE_CACHE } from '../../kit/jest/compile-cache.ts';
 import { waitFor } from '../wait.ts';
 
 const ROOT = fileURLToPath(new URL('../../../', import.meta.url));

@@ -3,14 +3,14 @@ import {
   DeliveryState,
   SubscriptionStatus,
 } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { actor, newShop } from '../../../../test/support/running-service.ts';
-import { until } from '../../../../test/support/until.ts';
+import { actor, newShop } from '../../../../test/kit/services/running-service.ts';
+import { until } from '../../../../test/kit/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../../test/support/webhooks.ts';
+} from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 
 let webhooks: WebhooksUnderTest;

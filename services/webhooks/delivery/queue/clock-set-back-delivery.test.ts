@@ -1,12 +1,12 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { newShop } from '../../../../test/support/running-service.ts';
-import { until } from '../../../../test/support/until.ts';
+import { newShop } from '../../../../test/kit/services/running-service.ts';
+import { until } from '../../../../test/kit/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../../test/support/webhooks.ts';
+} from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 
 let webhooks: WebhooksUnderTest;

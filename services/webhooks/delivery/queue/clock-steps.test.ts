@@ -1,6 +1,6 @@
 import { expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { silentLogger } from '../../../../test/support/telemetry.ts';
+import { silentLogger } from '../../../../test/kit/services/telemetry.ts';
 import { createRetryClock } from '../attempt/retry-clock.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { createActiveQueues } from '../scheduler/active-queues.ts';

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
-import { newShop } from '../../../../test/support/running-service.ts';
-import { silentLogger } from '../../../../test/support/telemetry.ts';
-import { until } from '../../../../test/support/until.ts';
-import { keyring } from '../../../../test/support/webhooks.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { newShop } from '../../../../test/kit/services/running-service.ts';
+import { silentLogger } from '../../../../test/kit/services/telemetry.ts';
+import { until } from '../../../../test/kit/until.ts';
+import { keyring } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
 import { addSecret } from '../../subscriptions/secrets.ts';
 import { createSubscription } from '../../subscriptions/subscription-store.ts';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
-import { newShop } from '../../../../test/support/running-service.ts';
-import { keyring } from '../../../../test/support/webhooks.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { newShop } from '../../../../test/kit/services/running-service.ts';
+import { keyring } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';

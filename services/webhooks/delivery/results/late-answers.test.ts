@@ -1,13 +1,13 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { DeliveryState } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { newShop } from '../../../../test/support/running-service.ts';
-import { until } from '../../../../test/support/until.ts';
+import { newShop } from '../../../../test/kit/services/running-service.ts';
+import { until } from '../../../../test/kit/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../../test/support/webhooks.ts';
+} from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 
 /** Short, because each test waits for it, and long enough for the second attempt, which is answered. */

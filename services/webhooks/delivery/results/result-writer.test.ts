@@ -1,7 +1,7 @@
 import { afterEach, expect, jest, test } from '@jest/globals';
 import type pg from 'pg';
-import { silentLogger } from '../../../../test/support/telemetry.ts';
-import { until } from '../../../../test/support/until.ts';
+import { silentLogger } from '../../../../test/kit/services/telemetry.ts';
+import { until } from '../../../../test/kit/until.ts';
 import { createHealthChanges } from '../endpoint/health-changes.ts';
 import { leaseOf } from '../queue/queue-ref.ts';
 import type { Due } from '../queue/read-due.ts';

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../../test/support/database.ts';
-import { newShop } from '../../../../test/support/running-service.ts';
-import { until } from '../../../../test/support/until.ts';
-import { keyring } from '../../../../test/support/webhooks.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { newShop } from '../../../../test/kit/services/running-service.ts';
+import { until } from '../../../../test/kit/until.ts';
+import { keyring } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';

@@ -1,14 +1,14 @@
 import { afterEach, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { newShop } from '../../../../test/support/running-service.ts';
-import { until } from '../../../../test/support/until.ts';
+import { newShop } from '../../../../test/kit/services/running-service.ts';
+import { until } from '../../../../test/kit/until.ts';
 import {
   keyring,
   type Receiver,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../../test/support/webhooks.ts';
+} from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { newSecret } from '../../sender/signature.ts';
 import { contextOf } from '../../subscriptions/secrets.ts';

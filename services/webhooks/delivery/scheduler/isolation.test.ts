@@ -1,14 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { DeliveryState } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { newShop } from '../../../../test/support/running-service.ts';
-import { until } from '../../../../test/support/until.ts';
+import { newShop } from '../../../../test/kit/services/running-service.ts';
+import { until } from '../../../../test/kit/until.ts';
 import {
   type Receiver,
   runWebhooks,
   startReceiver,
   type WebhooksUnderTest,
-} from '../../../../test/support/webhooks.ts';
+} from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { endBacklog } from '../queue/end-waiting.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from '@jest/globals';
-import { until } from '../../../../test/support/until.ts';
+import { until } from '../../../../test/kit/until.ts';
 import { createLogger } from '../../../platform/log.ts';
 import { createWakeLoop } from './wake-loop.ts';
 

@@ -1,0 +1,83 @@
+import { SCOPES } from '../../../gateway/auth/scopes.ts';
+import type { GatewayOptions } from '../../../gateway/options.ts';
+import { type RunningGateway, startGateway } from '../../../gateway/start.ts';
+import { createApiKey, type NewApiKey } from '../../../gateway/tenancy/api-keys.ts';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { staticIdentity } from '../../../services/platform/identity.ts';
+import { createTestDatabase, type TestDatabase } from '../database/test-database.ts';
+import { type FakeServices, startFakeBackend } from './fake-backend.ts';
+
+export const TEST_AUTHOR = {
+  actor: { kind: Actor_Kind.SYSTEM, id: 'test', name: 'test' },
+  source: 'test',
+} as const;
+
+export interface TestGateway {
+  readonly gateway: RunningGateway;
+  readonly services: FakeServices;
+  readonly database: TestDatabase;
+  /** A key of shop 1 with all scopes, and a limit that tests do not reach. */
+  readonly key: string;
+  newKey(key?: Partial<NewApiKey>): Promise<string>;
+  /** Adds a shop without calling any service. */
+  newShop(): Promise<bigint>;
+  resetServices(): void;
+  stop(): Promise<void>;
+}
+
+/** A complete gateway on a free port, with fake services and its own database. */
+export async function startTestGateway(
+  options: Partial<GatewayOptions> = {},
+): Promise<TestGateway> {
+  const database = await createTestDatabase('gateway');
+  const backend = await startFakeBackend();
+  const gateway = await startGateway({
+    port: 0,
+    metricsPort: 0,
+    databaseUrl: database.url,
+    targets: backend.targets,
+    identity: staticIdentity('test-token-of-32-characters-or-more'),
+    calendar: new Date('2026-11-20T00:00:00Z'),
+    restPerMinute: 100_000,
+    // Tests need exact counts, also on a slow machine.
+    limitTimeoutMs: 30_000,
+    // So high that tests do not reach it.
+    maxRequestsInFlight: 10_000,
+    trustedProxies: ['127.0.0.1'],
+    logLevel: 'silent',
+    ...options,
+    // Clients of tests keep idle connections, which would delay each stop.
+    httpLimits: { idleAtStopMs: 0, ...options.httpLimits },
+  });
+  const newShop = async (): Promise<bigint> => {
+    const { rows } = await database.pool.query<{ id: bigint }>(
+      `with founder as (
+         insert into users (email) values (gen_random_uuid() || '@example.com') returning id
+       )
+       insert into shops (name, currency, founder_id) select 'Shop', 'GBP', id from founder returning id`,
+    );
+    const [shop] = rows;
+    if (!shop) throw new Error('no shop was made');
+    return shop.id;
+  };
+  const newKey = async (key: Partial<NewApiKey> = {}): Promise<string> => {
+    const defaults = { shopId: 1n, scopes: SCOPES, description: 'Test', by: TEST_AUTHOR };
+    return (await createApiKey(database.pool, { ...defaults, ...key })).text;
+  };
+  await newShop();
+  const key = await newKey();
+  return {
+    gateway,
+    services: backend.services,
+    database,
+    key,
+    newKey,
+    newShop,
+    resetServices: () => backend.reset(),
+    async stop() {
+      await gateway.stop();
+      await backend.stop();
+      await database.drop();
+    },
+  };
+}

@@ -1,0 +1,22 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { COMPILE_CACHE } from './compile-cache.ts';
+import { startTestStack } from '../stack.ts';
+
+/** Starts one stack for the run, unless TEST_STACK_FILE names one that runs (its output in TEST_STACK_LOG). */
+export default async function globalSetup(): Promise<void> {
+  if (process.env.TEST_STACK_FILE) return;
+  process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;
+  const folder = await mkdtemp(join(tmpdir(), 'rms-mcp-'));
+  const logTo = join(folder, 'log');
+  const stack = await startTestStack([], { env: { LOG_LEVEL: 'debug' }, logTo });
+  process.env.TEST_STACK_FILE = stack.path;
+  process.env.TEST_STACK_LOG = logTo;
+  Object.assign(globalThis, {
+    stopTestStack: async () => {
+      await stack.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  });
+}

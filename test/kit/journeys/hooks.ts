@@ -1,0 +1,79 @@
+import { expect } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import type { TRIGGERS } from '../../../services/contract/vocabulary.ts';
+import type { StackShop } from '../stack.ts';
+import { until } from '../until.ts';
+import { type Received, type Receiver, startReceiver } from '../webhooks/running-webhooks.ts';
+import type { Journey } from './journey.ts';
+
+/** The topic whose payload belongs to the trigger. */
+export const TOPIC_OF: Readonly<Record<(typeof TRIGGERS)[number], string>> = {
+  'return.created': 'return',
+  'return.updated': 'return',
+  'return.closed': 'return',
+  'return.processing.failed': 'return.processing',
+  'label.created': 'label',
+  'label.updated': 'label',
+  'restock.requested': 'restock',
+  'label.request.issued': 'label.request',
+  'label.request.cancelled': 'label.request',
+  'giftcard.requested': 'giftcard',
+  'shipment.processed': 'partner.returns.shipment',
+};
+
+export interface Hook {
+  readonly id: number;
+  readonly path: string;
+  readonly url: string;
+  readonly secret: string;
+}
+
+/** A partner with an endpoint on loopback, who subscribes over REST. */
+export interface HookPartner {
+  readonly receiver: Receiver;
+  /** Subscribes a new path to that pair. */
+  subscribe(topic: string, trigger: string): Promise<Hook>;
+  /** Everything that came to a subscription so far, oldest first. */
+  received(hook: Hook): readonly Received[];
+  /** Waits until `count` requests have arrived, and returns the last. */
+  nth(hook: Hook, count: number): Promise<Received>;
+  stop(): Promise<void>;
+}
+
+let last = 0;
+
+export async function startPartner(journey: Journey, shop: StackShop): Promise<HookPartner> {
+  const receiver = await startReceiver();
+  const received = (hook: Hook) => receiver.received.filter(({ path }) => path === hook.path);
+  return {
+    receiver,
+    received,
+    async subscribe(topic, trigger) {
+      last += 1;
+      const url = new URL(`/hooks/${last}`, receiver.url).href;
+      const key = shop.api_keys.developer_tools ?? '';
+      const json = { topic, trigger, url };
+      const answer = await journey.send({ path: '/api/2026-10/webhooks', json, key });
+      expect(answer.status).toBe(201);
+      const { id, secret } = answer.body as { id: number; secret: string };
+      return { id, path: `/hooks/${last}`, url, secret };
+    },
+    async nth(hook, count) {
+      await until(() => received(hook).length >= count);
+      const one = received(hook)[count - 1];
+      if (!one) throw new Error('nothing was received');
+      return one;
+    },
+    stop: () => receiver.stop(),
+  };
+}
+
+/** Verifies the signature as a partner would (Standard Webhooks), and answers the payload. */
+export function verified(hook: Hook, { body, headers }: Received): Record<string, unknown> {
+  const text = (name: string) => String(headers[name]);
+  return new Webhook(hook.secret).verify(body, {
+    'webhook-id': text('webhook-id'),
+    'webhook-timestamp': text('webhook-timestamp'),
+    'webhook-signature': text('webhook-signature'),
+  }) as Record<string, unknown>;
+}

@@ -1,0 +1,135 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
+import { ask, newReturn, newShop } from '../../../services/returns/processing/testing.ts';
+import type { TestDatabase } from '../database/test-database.ts';
+import { until } from '../until.ts';
+import { judge } from './judge.ts';
+import { randomOf } from '../random.ts';
+import { SCENARIOS } from './scenarios.ts';
+
+const WORKER = fileURLToPath(new URL('worker-process.ts', import.meta.url));
+/** The longest call at the provider: kills meet calls on their way. Milliseconds. */
+const CALL_MS = 400;
+const PAUSE_MS = 600;
+const DONE_MS = 60_000;
+
+export interface ReplicaReport {
+  readonly kills: number;
+  /** Jobs that were running at the kills. */
+  readonly jobsInFlight: number;
+  /** From the last kill until every return was closed. Milliseconds. */
+  readonly recoveryMs: number;
+}
+
+/**
+ * Processes returns in two replicas, processes of their own, of which one after the other is ended
+ * with SIGKILL while they work and replaced by a new one.
+ *
+ * @throws AssertionError where anything was lost or doubled.
+ */
+export async function killReplicas(o: {
+  readonly db: TestDatabase;
+  readonly seed: number;
+  readonly returns: number;
+  readonly kills: number;
+}): Promise<ReplicaReport> {
+  const { pool } = o.db;
+  const random = randomOf(o.seed);
+  const works = SCENARIOS.filter(({ failure }) => failure?.kind !== 'final');
+  const submit = async (at: number) => {
+    const scenario = works[at % works.length];
+    if (!scenario) throw new Error('there is no scenario');
+    const shopId = await newShop(pool, scenario.settings);
+    return { scenario, of: await newReturn(pool, shopId, scenario.submission()) };
+  };
+  const planned = await Promise.all(Array.from({ length: o.returns }, (_, at) => submit(at)));
+  const trials = [...planned];
+  /** The jobs that are running now. On a frozen machine all may be done; then a spare one is requested. */
+  const untilRunning = () =>
+    until(async () => {
+      const found = await running(o.db);
+      if (found > 0) return found;
+      if ((await open(o.db)) > 0) return false;
+      const spare = await submit(trials.length);
+      trials.push(spare);
+      await ask(pool, spare.of);
+      return false;
+    });
+  const replicas = [await startReplica(o.db.url), await startReplica(o.db.url)];
+  let jobsInFlight = 0;
+  let killedAt = 0;
+  try {
+    for (const [at, { of }] of planned.entries()) {
+      await ask(pool, of);
+      if (at % Math.ceil(o.returns / o.kills) !== 0) continue;
+      await untilRunning();
+      await sleep(random() * PAUSE_MS);
+      jobsInFlight += await untilRunning();
+      killedAt = performance.now();
+      await end(replicas.shift());
+      replicas.push(await startReplica(o.db.url));
+    }
+    await until(async () => (await open(o.db)) === 0, DONE_MS);
+  } finally {
+    await Promise.all(replicas.map(end));
+  }
+  const recoveryMs = performance.now() - killedAt;
+  const commerce = createEmbeddedCommerce(pool);
+  // The processes that called the provider are dead, so only the ledger knows the calls.
+  for (const { scenario, of } of trials) await judge(pool, { commerce, scenario, of });
+  return { kills: o.kills, jobsInFlight, recoveryMs };
+}
+
+/** How a replica differs from the others. */
+export interface ReplicaOptions {
+  readonly callMs?: number;
+  /** Before a retry. */
+  readonly retryS?: number;
+  /** How far its own clock is ahead of the real time. */
+  readonly aheadMs?: number;
+}
+
+/** Sets the clock of a process before anything of ours is loaded; monotonic time and timers stay. */
+function clockAhead(ms: number): string {
+  const code = `const real = Date.now; const now = () => real() + ${ms};
+globalThis.Date = class extends Date {
+  constructor(...given) { if (given.length === 0) super(now()); else super(...given); }
+  static now() { return now(); }
+};`;
+  return `data:text/javascript,${encodeURIComponent(code)}`;
+}
+
+/** Starts processing in a separate process, and waits until it works. */
+export async function startReplica(
+  databaseUrl: string,
+  o: ReplicaOptions = {},
+): Promise<ChildProcess> {
+  const { callMs = CALL_MS, retryS = 0, aheadMs = 0 } = o;
+  const clock = aheadMs === 0 ? [] : ['--import', clockAhead(aheadMs)];
+  const args = [...clock, WORKER, databaseUrl, String(callMs), String(retryS)];
+  const child = spawn(process.execPath, args, {
+    stdio: ['ignore', 'pipe', 'inherit'],
+    env: { ...process.env, NODE_OPTIONS: '' },
+  });
+  if (child.stdout) await once(child.stdout, 'data');
+  return child;
+}
+
+/** SIGKILL. */
+export async function end(child: ChildProcess | undefined): Promise<void> {
+  if (!child || child.exitCode !== null || child.signalCode !== null) return;
+  const gone = once(child, 'exit');
+  child.kill('SIGKILL');
+  await gone;
+}
+
+const running = (db: TestDatabase) => count(db, "state = 'running'");
+const open = (db: TestDatabase) => count(db, "state in ('queued', 'running')");
+
+async function count(db: TestDatabase, which: string): Promise<number> {
+  const { rowCount } = await db.pool.query(`select from processing_jobs where ${which}`);
+  return rowCount ?? 0;
+}

@@ -1,0 +1,96 @@
+import { type Client, ConnectError, type ServiceImpl } from '@connectrpc/connect';
+import { InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace';
+import { pino } from 'pino';
+import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { createServiceClient } from '../../../services/platform/grpc/client.ts';
+import type { RunningServer } from '../../../services/platform/grpc/server.ts';
+import { staticIdentity, systemActor } from '../../../services/platform/identity.ts';
+import { startServiceServer } from '../../../services/platform/service-server.ts';
+import { startTelemetry, type Telemetry } from '../../../services/platform/telemetry.ts';
+
+/** The service identity that servers of the bench accept. */
+export const identity = staticIdentity('t'.repeat(32));
+export const actor = systemActor('test');
+/** A request that passes every check before the handler. */
+export const cart = { shopId: 1n, actor, token: 'x' };
+
+/** Servers and clients for tests of the RPC layer, with any small service. */
+export interface RpcBench {
+  readonly telemetry: Telemetry;
+  readonly spans: InMemorySpanExporter;
+  /** What servers logged. */
+  readonly logged: readonly string[];
+  /** Run in reverse order at the end. */
+  readonly cleanups: (() => unknown)[];
+  serve(
+    impl: Partial<ServiceImpl<typeof CartsService>>,
+    o?: {
+      port?: number;
+      isOpen?: () => boolean;
+      isReady?: () => Promise<boolean>;
+      maxCallsInFlight?: number;
+    },
+  ): Promise<RunningServer>;
+  clientOf(
+    server: { port: number },
+    o?: { timeoutMs?: number; token?: string },
+  ): Client<typeof CartsService>;
+  close(): Promise<void>;
+}
+
+export async function startRpcBench(): Promise<RpcBench> {
+  const spans = new InMemorySpanExporter();
+  const spanProcessors = [new SimpleSpanProcessor({ exporter: spans })];
+  const telemetry = await startTelemetry({ service: 'test', metricsPort: 0, spanProcessors });
+  const logged: string[] = [];
+  const cleanups: (() => unknown)[] = [];
+
+  return {
+    telemetry,
+    spans,
+    logged,
+    cleanups,
+
+    async serve(impl, o = {}) {
+      const server = await startServiceServer({
+        port: o.port ?? 0,
+        routes: (router) => void router.service(CartsService, impl),
+        identity,
+        logger: pino({}, { write: (line: string) => void logged.push(line) }),
+        telemetry,
+        reflection: true,
+        isReady: o.isReady ?? (async () => true),
+        isOpen: o.isOpen ?? (() => true),
+        ...(o.maxCallsInFlight !== undefined && { maxCallsInFlight: o.maxCallsInFlight }),
+      });
+      cleanups.push(() => server.stop());
+      return server;
+    },
+
+    clientOf(server, o = {}) {
+      const made = createServiceClient(CartsService, {
+        target: `127.0.0.1:${server.port}`,
+        identity: o.token ? staticIdentity(o.token) : identity,
+        telemetry,
+        ...(o.timeoutMs !== undefined && { timeoutMs: o.timeoutMs }),
+      });
+      cleanups.push(() => made.close());
+      return made.client;
+    },
+
+    async close() {
+      for (const cleanup of cleanups.reverse()) await cleanup();
+      await telemetry.stop();
+    },
+  };
+}
+
+/** The error of a call that must fail. */
+export async function failure(call: Promise<unknown>): Promise<ConnectError> {
+  const error = await call.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  if (error instanceof ConnectError) return error;
+  throw new Error('the call did not fail as a call');
+}

@@ -1,0 +1,92 @@
+import { create, type DescService, fromBinary } from '@bufbuild/protobuf';
+import { type Client, ConnectError } from '@connectrpc/connect';
+import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { newEventSignatures } from '../../../services/platform/bus/event-signature.ts';
+import { createInProcessBus } from '../../../services/platform/bus/in-process.ts';
+import { fieldOf, reasonOf } from '../../../services/platform/errors.ts';
+import { createServiceClient } from '../../../services/platform/grpc/client.ts';
+import { staticIdentity } from '../../../services/platform/identity.ts';
+import type { RunningService, ServiceOptions } from '../../../services/platform/service.ts';
+import { createTestDatabase, type TestDatabase } from '../database/test-database.ts';
+
+export const identity = staticIdentity('t'.repeat(32));
+
+/** By which services under test, and tests in the name of a service, sign events. */
+export const eventSignatures = newEventSignatures();
+
+/** The actor of calls in tests. */
+export const actor: Actor = create(ActorSchema, {
+  kind: Actor_Kind.USER,
+  id: 'user-1',
+  name: 'Test User',
+});
+
+export interface RunningTestService<S extends DescService> {
+  readonly client: Client<S>;
+  /** gRPC name of the service. */
+  readonly target: string;
+  readonly db: TestDatabase;
+  /** The events that a shop's changes left in the outbox's archive, oldest first. */
+  events(shopId: bigint): Promise<Event[]>;
+  stop(): Promise<void>;
+}
+
+/** Runs a service like its process, with a new database and a client of its RPCs. */
+export async function runService<S extends DescService>(o: {
+  readonly schema: string;
+  readonly service: S;
+  readonly start: (options: ServiceOptions) => Promise<RunningService>;
+}): Promise<RunningTestService<S>> {
+  const db = await createTestDatabase(o.schema);
+  const bus = createInProcessBus();
+  const running = await o.start({
+    port: 0,
+    metricsPort: 0,
+    databaseUrl: db.url,
+    bus,
+    eventSignatures,
+    identity,
+    logLevel: process.env.TEST_LOG_LEVEL ?? 'silent',
+  });
+  const target = `127.0.0.1:${running.port}`;
+  const { client, close } = createServiceClient(o.service, { target, identity, timeoutMs: 20_000 });
+  return {
+    client,
+    target,
+    db,
+    async events(shopId) {
+      const { rows } = await db.pool.query<{ value: Buffer }>(
+        'select value from events where shop_id = $1 order by day, position',
+        [shopId],
+      );
+      return rows.map((row) => fromBinary(EventSchema, row.value));
+    },
+    async stop() {
+      close();
+      await running.stop();
+      await bus.close();
+      await db.drop();
+    },
+  };
+}
+
+let lastShop = 0n;
+
+/** A shop that no other test of the file uses. */
+export function newShop(): bigint {
+  lastShop += 1n;
+  return lastShop;
+}
+
+/** The error of a rejected call: its code, the name of its reason, and its field. */
+export async function refusal(call: Promise<unknown>) {
+  const error = await call.then(
+    () => undefined,
+    (caught: unknown) => ConnectError.from(caught),
+  );
+  if (!error) throw new Error('the call was not refused');
+  const reason = Object.entries(ErrorReason).find(([, value]) => value === reasonOf(error))?.[0];
+  return { code: error.code, reason, field: fieldOf(error) };
+}

@@ -1,0 +1,12 @@
+import { createLogger, type Logger } from '../../../services/platform/log.ts';
+import { startTelemetry, type Telemetry } from '../../../services/platform/telemetry.ts';
+
+/** A logger without output. */
+export function silentLogger(): Logger {
+  return createLogger({ service: 'test', level: 'silent' });
+}
+
+/** Telemetry on a free port; stop it at the end. */
+export function testTelemetry(): Promise<Telemetry> {
+  return startTelemetry({ service: 'test', metricsPort: 0 });
+}

@@ -1,0 +1,83 @@
+import { randomUUID } from 'node:crypto';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { DeliveryFilterSchema } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { type Claim, claimPart } from '../../../services/webhooks/jobs/claim.ts';
+import { replayBatch } from '../../../services/webhooks/jobs/replay-batch.ts';
+import { previewFilter, startReplay } from '../../../services/webhooks/jobs/start-replay.ts';
+import { createLog } from './log.ts';
+
+type Asked = MessageInitShape<typeof DeliveryFilterSchema>;
+
+/** Replays over a log. Only the test works on them. */
+export async function createReplays() {
+  const log = await createLog();
+
+  /** Claims the next batch of a shop's jobs, whatever jobs other tests run. */
+  async function claim(shopId: bigint): Promise<Claim | undefined> {
+    await log.pool.query(
+      // Locked in one order: several may claim at the same time. Further away than a minute is taken for a step of
+      // the clock.
+      `with found as (
+         select shop_id, job_id, subscription_id from replay_parts
+          where state = 'running'
+          order by shop_id, job_id, subscription_id for update
+       )
+       update replay_parts p
+          set next_at = case when p.shop_id = $1 then now() - interval '1 s' else now() + interval '50 s' end
+         from found f
+        where (p.shop_id, p.job_id, p.subscription_id) = (f.shop_id, f.job_id, f.subscription_id)
+          and p.state = 'running'`,
+      [shopId],
+    );
+    return claimPart(log.pool);
+  }
+
+  async function batch(shopId: bigint): Promise<number | undefined> {
+    const claimed = await claim(shopId);
+    return claimed && replayBatch(log.pool, claimed, { offsetMs: 0 });
+  }
+
+  return {
+    log,
+    claim,
+    batch,
+    preview: (shopId: bigint, asked: Asked) =>
+      previewFilter(log.pool, shopId, create(DeliveryFilterSchema, asked)),
+    start: (shopId: bigint, asked: Asked, key: string = randomUUID()) =>
+      startReplay(log.pool, { shopId, key, asked: create(DeliveryFilterSchema, asked) }),
+    /** Works on the shop's jobs to their end; everything they set on its way is delivered at once. */
+    async runAll(shopId: bigint, subscriptions: readonly bigint[]): Promise<number> {
+      let total = 0;
+      for (;;) {
+        const count = await batch(shopId);
+        if (count === undefined) return total;
+        total += count;
+        for (const id of subscriptions) await log.deliver(shopId, id);
+      }
+    },
+    stop: () => log.stop(),
+  };
+}
+
+export type Replays = Awaited<ReturnType<typeof createReplays>>;
+
+/** A pool whose transactions break at their last statement, like those of a process that is killed there. */
+export function dying(pool: pg.Pool): pg.Pool {
+  return Object.assign(Object.create(pool), {
+    connect: async () => {
+      const client = await pool.connect();
+      const query = client.query.bind(client);
+      Object.assign(client, {
+        query: (first: unknown, ...rest: unknown[]) => {
+          if (first === 'commit') {
+            Object.assign(client, { query });
+            return Promise.reject(new Error('killed'));
+          }
+          return Reflect.apply(query, client, [first, ...rest]);
+        },
+      });
+      return client;
+    },
+  });
+}
