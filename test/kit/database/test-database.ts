@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import pg from 'pg';
 import { createPool } from '../../../services/platform/postgres.ts';
 import { roleOf } from '../../../services/platform/schemas.ts';
+import type { Template } from './template-server.ts';
 
 export interface TestDatabase {
   /** Logged in as the service's own role, with its rights and its search path. */
@@ -15,14 +16,14 @@ export interface TestDatabase {
 
 /** A new database with every migration applied and no rows, as seen by the service `schema`. */
 export async function createTestDatabase(schema: string): Promise<TestDatabase> {
-  const fault = JSON.parse(process.env.TEST_MIGRATION_FAULTS ?? '{}')[schema];
+  const { url: template, faults } = await theTemplate();
+  const fault = faults[schema];
   if (fault) throw new Error(fault);
-  const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await onServer((admin, template) =>
-    admin.query(`create database ${name} template ${template} strategy file_copy`),
-  );
-  const migratorUrl = urlOf(name);
-  const url = urlOf(name, roleOf(schema));
+  const name = newName();
+  const source = new URL(template).pathname.slice(1);
+  await onServer(`create database ${name} template ${source} strategy file_copy`);
+  const migratorUrl = urlOf(template, name);
+  const url = urlOf(template, name, roleOf(schema));
   const pool = createPool(url, { max: 20 });
   return {
     pool,
@@ -32,45 +33,55 @@ export async function createTestDatabase(schema: string): Promise<TestDatabase> 
       await pool.end();
       // Without force the server waits up to 5 s for connections that are ending. With force it would terminate them,
       // which the migrator may not do to another role's connections.
-      await onServer((admin) => admin.query(`drop database if exists ${name}`));
+      await onServer(`drop database if exists ${name}`);
     },
   };
 }
 
 /** A database without any schema, for tests of the migrations themselves. */
 export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  const name = `test_${randomUUID().replaceAll('-', '')}`;
-  await onServer((admin) => admin.query(`create database ${name} template template0`));
+  const { url } = await theTemplate();
+  const name = newName();
+  await onServer(`create database ${name} template template0`);
   return {
-    url: urlOf(name),
-    drop: () =>
-      onServer(async (admin) => {
-        await admin.query(`drop database if exists ${name} with (force)`);
-      }),
+    url: urlOf(url, name),
+    drop: () => onServer(`drop database if exists ${name} with (force)`),
   };
 }
 
-function urlOf(database: string, user?: string): string {
-  const url = new URL(templateUrl());
+function newName(): string {
+  return `test_${randomUUID().replaceAll('-', '')}`;
+}
+
+function urlOf(template: string, database: string, user?: string): string {
+  const url = new URL(template);
   url.pathname = `/${database}`;
   if (user) [url.username, url.password] = [user, ''];
   return url.href;
 }
 
-function templateUrl(): string {
-  const url = process.env.TEST_DATABASE_URL;
-  if (!url) throw new Error('TEST_DATABASE_URL is set by test/kit/jest/global-setup.ts');
-  return url;
+let template: Promise<Template> | undefined;
+
+/** The template of this run. The first test file that asks for it waits until PostgreSQL has started. */
+function theTemplate(): Promise<Template> {
+  template ??= askForTemplate();
+  return template;
 }
 
-async function onServer<T>(work: (admin: pg.Client, template: string) => Promise<T>): Promise<T> {
-  const url = new URL(templateUrl());
-  const template = url.pathname.slice(1);
-  url.pathname = '/postgres';
-  const admin = new pg.Client({ connectionString: url.href });
+async function askForTemplate(): Promise<Template> {
+  const server = process.env.TEST_DATABASE_SERVER;
+  if (!server) throw new Error('TEST_DATABASE_SERVER is set by test/kit/jest/global-setup.ts');
+  const response = await fetch(server);
+  if (!response.ok) throw new Error(`no database: ${await response.text()}`);
+  return (await response.json()) as Template;
+}
+
+async function onServer(statement: string): Promise<void> {
+  const { url } = await theTemplate();
+  const admin = new pg.Client({ connectionString: urlOf(url, 'postgres') });
   await admin.connect();
   try {
-    return await work(admin, template);
+    await admin.query(statement);
   } finally {
     await admin.end();
   }

@@ -1,4 +1,4 @@
 export default async function globalTeardown(): Promise<void> {
-  const { stopTestPostgres } = globalThis as { stopTestPostgres?: () => Promise<void> };
-  await stopTestPostgres?.();
+  const { stopTestDatabase } = globalThis as { stopTestDatabase?: () => Promise<void> };
+  await stopTestDatabase?.();
 }
