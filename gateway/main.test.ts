@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../test/kit/database.ts';
 import { until } from '../test/kit/until.ts';
 
 let database: TestDatabase;

@@ -2,7 +2,7 @@ import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../deploy/local/free-ports.ts';
 import { staticIdentity } from '../services/platform/identity.ts';
-import { createTestDatabase, type TestDatabase } from '../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../test/kit/database.ts';
 import type { GatewayOptions } from './options.ts';
 import { startGateway } from './start.ts';
 

@@ -39,10 +39,7 @@ export interface StoredEvent {
 }
 
 /** Starts the bus: in the process or, with `--kafka`, on the brokers of KAFKA_BROKERS, else on a local broker. */
-export async function startBus(
-  plan: Plan,
-  report: (text: string) => void,
-): Promise<LocalBus> {
+export async function startBus(plan: Plan, report: (text: string) => void): Promise<LocalBus> {
   if (!plan.options.kafka) {
     const bus = createInProcessBus({ groups: LISTENERS });
     return { ...storing(bus), brokers: null, stop: () => bus.close() };

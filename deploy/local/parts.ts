@@ -1,4 +1,3 @@
-import { openAccess } from './running.ts';
 import { startControl } from './control/start.ts';
 import { accountsOf } from './demo/people.ts';
 import { seedContextOf, seedDemo } from './demo/seed.ts';
@@ -9,6 +8,7 @@ import { startLocalGateway } from './gateway.ts';
 import { startSignIn } from './identity/sign-in.ts';
 import type { Plan, Stopper } from './plan.ts';
 import type { Database } from './postgres/database.ts';
+import { openAccess } from './running.ts';
 import { startServices } from './services.ts';
 import { keepStackFile } from './stack-contents.ts';
 import { step } from './step.ts';

@@ -5,7 +5,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import express from 'express';
 import type pg from 'pg';
 import { createPool } from '../../services/platform/postgres.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { createClientIp } from './client-ip.ts';
 import { createHourlyLimits, type HourlyLimits, type HourlySizes } from './hourly-limits.ts';
 

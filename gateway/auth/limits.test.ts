@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createLogger } from '../../services/platform/log.ts';
 import { createPool } from '../../services/platform/postgres.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { createLeasedLimit, type LeasedLimit } from './leased-limit.ts';
 import { createRateLimit, refusedFor } from './rate-limits.ts';
 

@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { request } from 'undici';
 import { sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
-import {
-  type McpBench,
-  type SignedInMember,
-  startMcpBench,
-} from '../../test/kit/gateway/mcp.ts';
+import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { GOOD_CALLS } from '../../test/kit/gateway/tool-calls.ts';
 import { until } from '../../test/kit/until.ts';
 import type { ActionName } from '../actions/permissions.ts';

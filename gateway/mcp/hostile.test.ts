@@ -1,9 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import {
-  type McpBench,
-  type SignedInMember,
-  startMcpBench,
-} from '../../test/kit/gateway/mcp.ts';
+import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 
 let bench: McpBench;
 let owner: SignedInMember;

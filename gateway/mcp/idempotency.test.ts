@@ -3,11 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { FAKE, sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
-import {
-  type McpBench,
-  type SignedInMember,
-  startMcpBench,
-} from '../../test/kit/gateway/mcp.ts';
+import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { purgeCalls } from './idempotency.ts';
 
 let bench: McpBench;

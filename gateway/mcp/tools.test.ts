@@ -2,11 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Ajv2020 } from 'ajv/dist/2020.js';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { FAKE, NOW } from '../../test/kit/gateway/fake-objects.ts';
-import {
-  type McpBench,
-  type SignedInMember,
-  startMcpBench,
-} from '../../test/kit/gateway/mcp.ts';
+import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { GOOD_CALLS } from '../../test/kit/gateway/tool-calls.ts';
 import { type ActionName, permissionsFor } from '../actions/permissions.ts';
 import { permits, ROLES, type Role } from '../tenancy/permissions.ts';

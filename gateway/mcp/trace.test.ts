@@ -1,10 +1,6 @@
 import type { HandlerContext } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import {
-  type McpBench,
-  type SignedInMember,
-  startMcpBench,
-} from '../../test/kit/gateway/mcp.ts';
+import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 
 const OUTER = '0af7651916cd43dd8448eb211c80319c';
 const INNER = '11f7651916cd43dd8448eb211c803111';

@@ -2,7 +2,7 @@ import { createPublicKey, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type CryptoKey, generateKeyPair, importJWK, SignJWT } from 'jose';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
 import { type AccessTokenCheck, createAccessTokenCheck } from './access-token.ts';

@@ -1,7 +1,7 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { countStatements } from '../../test/kit/database/counted-statements.ts';
+import { countStatements } from '../../test/kit/postgres/counted-statements.ts';
 import {
   type DispositionsBench,
   FINDING,

@@ -1,11 +1,11 @@
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { copiesOf } from '../../test/kit/postgres/stored-copies.ts';
 import {
   type DispositionsBench,
   startDispositionsBench,
 } from '../../test/kit/services/dispositions-bench.ts';
 import { actor, refusal } from '../../test/kit/services/running-service.ts';
-import { copiesOf } from '../../test/kit/database/stored-copies.ts';
 import { until } from '../../test/kit/until.ts';
 
 let bench: DispositionsBench;

@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { until } from '../../test/kit/until.ts';
 import { forCaller } from './caller.ts';
 import { serveCallers, waitingFor } from './caller-pool.ts';

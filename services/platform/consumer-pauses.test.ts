@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { silentLogger, testTelemetry } from '../../test/kit/services/telemetry.ts';
 import { until } from '../../test/kit/until.ts';
 import type { BusRecord, EventBus } from './bus/event-bus.ts';

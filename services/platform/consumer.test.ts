@@ -4,7 +4,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { type Event, EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { silentLogger, testTelemetry } from '../../test/kit/services/telemetry.ts';
 import type { BusRecord, EventBus } from './bus/event-bus.ts';
 import { createInProcessBus } from './bus/in-process.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { testTelemetry } from '../../test/kit/services/telemetry.ts';
 import { watchRefusals } from './database-refusals.ts';
 import { createLogger } from './log.ts';

@@ -8,7 +8,7 @@ import {
   createEmptyDatabase,
   createTestDatabase,
   type TestDatabase,
-} from '../../test/kit/database/test-database.ts';
+} from '../../test/kit/database.ts';
 import { until } from '../../test/kit/until.ts';
 import { type MigrateOptions, migrate } from './migrate.ts';
 import { schemaState } from './migrations.ts';

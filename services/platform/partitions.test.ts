@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Actor_Kind, ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { appendEvents } from './outbox/append.ts';
 import { maintainPartitions } from './partitions.ts';
 import { inTransaction } from './postgres.ts';

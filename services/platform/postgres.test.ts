@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { until } from '../../test/kit/until.ts';
 import { isOutage } from './outage.ts';
 import { createPool, inTransaction, violatedConstraint } from './postgres.ts';

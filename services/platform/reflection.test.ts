@@ -5,7 +5,12 @@ import { createGrpcTransport } from '@connectrpc/connect-node';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { ServerReflection } from '../../proto/gen/grpc/reflection/v1/reflection_pb.ts';
 import { ServerReflection as ServerReflectionAlpha } from '../../proto/gen/grpc/reflection/v1alpha/reflection_pb.ts';
-import { failure, identity, type RpcBench, startRpcBench } from '../../test/kit/services/rpc-bench.ts';
+import {
+  failure,
+  identity,
+  type RpcBench,
+  startRpcBench,
+} from '../../test/kit/services/rpc-bench.ts';
 
 let bench: RpcBench;
 beforeEach(async () => {

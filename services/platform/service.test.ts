@@ -9,7 +9,7 @@ import {
 } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { actor, cart, failure, identity } from '../../test/kit/services/rpc-bench.ts';
 import { until } from '../../test/kit/until.ts';
 import { newEventSignatures } from './bus/event-signature.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { later } from '../../test/kit/later.ts';
 import { until } from '../../test/kit/until.ts';
 import { createShardHolder, REBALANCE_EVERY_MS } from './shards.ts';

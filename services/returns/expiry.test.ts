@@ -11,7 +11,7 @@ import {
   RecordLabelRequestSchema,
   RequestLabelRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { until } from '../../test/kit/until.ts';
 import { startExpiry, sweepExpired } from './expiry.ts';
 import { openInstantRefund } from './instant-refunds/instant-refunds.ts';

@@ -4,7 +4,11 @@ import { timestampNow } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { type ReturnsBench, startReturnsBench, there } from '../../test/kit/services/returns-bench.ts';
+import {
+  type ReturnsBench,
+  startReturnsBench,
+  there,
+} from '../../test/kit/services/returns-bench.ts';
 import { actor } from '../../test/kit/services/running-service.ts';
 import { until } from '../../test/kit/until.ts';
 import { inTransaction } from '../platform/postgres.ts';

@@ -11,8 +11,8 @@ import {
   OpenInstantRefundRequestSchema,
   RecordLabelRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
-import { type LossyDatabase, lossyDatabase } from '../../test/kit/database/lossy-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
+import { type LossyDatabase, lossyDatabase } from '../../test/kit/postgres/lossy-database.ts';
 import { isOutage } from '../platform/outage.ts';
 import { createPool } from '../platform/postgres.ts';
 import { openInstantRefund } from './instant-refunds/instant-refunds.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { ALL_PUBLISHED, appendTo, testEvent } from '../../test/kit/events/outbox.ts';
 import { startPublisher } from '../../test/kit/events/publisher.ts';
 import { type ReturnsBench, startReturnsBench } from '../../test/kit/services/returns-bench.ts';

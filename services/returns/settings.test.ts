@@ -5,7 +5,11 @@ import {
   LabelProvider,
   RestockMode,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { invalid, type ReturnsBench, startReturnsBench } from '../../test/kit/services/returns-bench.ts';
+import {
+  invalid,
+  type ReturnsBench,
+  startReturnsBench,
+} from '../../test/kit/services/returns-bench.ts';
 import { actor, newShop, refusal } from '../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;

@@ -11,7 +11,7 @@ import {
   UnflagReturnRequestSchema,
   UpdateLabelRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { cancelReturn } from './cancel.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
 import { sweepExpired } from './expiry.ts';

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import { maintainDays } from './maintenance.ts';
 

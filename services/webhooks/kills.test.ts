@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { killDelivery } from '../../test/kit/delivery-kills/run.ts';
 import { testTelemetry } from '../../test/kit/services/telemetry.ts';
 import type { Telemetry } from '../platform/telemetry.ts';

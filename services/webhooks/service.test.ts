@@ -4,7 +4,8 @@ import { Webhook } from 'standardwebhooks';
 import { DeliveryState, SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop, refusal } from '../../test/kit/services/running-service.ts';
 import { until } from '../../test/kit/until.ts';
-import { runWebhooks, startReceiver, type WebhooksUnderTest } from '../../test/kit/webhooks/running-webhooks.ts';
+import { startReceiver } from '../../test/kit/webhooks/receiver.ts';
+import { runWebhooks, type WebhooksUnderTest } from '../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../contract/sample-event.ts';
 import { TOPICS, TRIGGERS } from '../contract/vocabulary.ts';
 

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../../deploy/local/free-ports.ts';
-import { createTestDatabase, type TestDatabase } from '../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { eventSignatures, identity } from '../../test/kit/services/running-service.ts';
 import { until } from '../../test/kit/until.ts';
 import { keyring, runWebhooks } from '../../test/kit/webhooks/running-webhooks.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 
 /** Every id column: what its own checks and its sequence say, and whether it repeats the id of another row. */
 const COLUMNS = `

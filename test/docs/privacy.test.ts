@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 
 const PAGE = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8');
 

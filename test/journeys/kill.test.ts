@@ -2,8 +2,8 @@ import { rm } from 'node:fs/promises';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Hook, type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
 import { type Journey, startJourney } from '../kit/journeys/journey.ts';
+import { temporaryFolder } from '../kit/postgres/temporary-folder.ts';
 import type { Ref } from '../kit/stack.ts';
-import { temporaryFolder } from '../kit/database/temporary-folder.ts';
 import { until } from '../kit/until.ts';
 
 /** Returns that are on their way while the process is killed. */

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import type { Sent } from '../kit/gateway/rest-client.ts';
 import { type Journey, startJourney, untilState } from '../kit/journeys/journey.ts';
-import { postgresOf, signalAll } from '../kit/database/postgres-processes.ts';
+import { postgresOf, signalAll } from '../kit/postgres/postgres-processes.ts';
 import type { Ref } from '../kit/stack.ts';
 import { until } from '../kit/until.ts';
 

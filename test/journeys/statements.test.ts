@@ -20,8 +20,8 @@ import {
   triggersOf,
 } from '../../services/returns/processing/testing.ts';
 import { ownersOf } from '../../services/returns/store/line-owners.ts';
-import { countStatements, type Sent } from '../kit/database/counted-statements.ts';
-import { createTestDatabase, type TestDatabase } from '../kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
+import { countStatements, type Sent } from '../kit/postgres/counted-statements.ts';
 import { FINDING } from '../kit/services/dispositions-bench.ts';
 import { actor } from '../kit/services/running-service.ts';
 

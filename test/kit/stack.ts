@@ -4,7 +4,7 @@ import { createWriteStream } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { temporaryFolder } from './database/temporary-folder.ts';
+import { temporaryFolder } from './postgres/temporary-folder.ts';
 
 /** Longest start of a stack on a busy machine. Milliseconds. */
 const START_MS = 90_000;

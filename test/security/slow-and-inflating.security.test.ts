@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SCOPES } from '../../gateway/auth/scopes.ts';
 import { createApiKey } from '../../gateway/tenancy/api-keys.ts';
-import { createTestDatabase, type TestDatabase } from '../kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 import { startFakeBackend } from '../kit/gateway/fake-backend.ts';
 import { TEST_AUTHOR } from '../kit/gateway/test-gateway.ts';
 import { until } from '../kit/until.ts';

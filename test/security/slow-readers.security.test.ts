@@ -7,7 +7,7 @@ import { createApiKey } from '../../gateway/tenancy/api-keys.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { CustomerSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
-import { createTestDatabase, type TestDatabase } from '../kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 import { startFakeBackend } from '../kit/gateway/fake-backend.ts';
 import { sampleReturn } from '../kit/gateway/fake-objects.ts';
 import { TEST_AUTHOR } from '../kit/gateway/test-gateway.ts';

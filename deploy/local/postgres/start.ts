@@ -8,8 +8,8 @@ import { promisify } from 'node:util';
 import pg from 'pg';
 import { alive, endProcess } from '../end-process.ts';
 import { freePort } from '../free-ports.ts';
-import { keepRunning } from './keep-running.ts';
 import { postgresBinaries, type Unprivileged, unprivileged } from './binaries.ts';
+import { keepRunning } from './keep-running.ts';
 
 const run = promisify(execFile);
 

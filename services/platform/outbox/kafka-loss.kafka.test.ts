@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
 import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { startCluster, type TestCluster } from '../../../test/kit/events/kafka-cluster.ts';
 import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetry.ts';
 import { until } from '../../../test/kit/until.ts';

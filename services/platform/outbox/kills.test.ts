@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   type Death,
   type Life,
@@ -10,8 +10,8 @@ import {
   WHENS,
 } from '../../../test/kit/processing-kills/mortal.ts';
 import { randomOf } from '../../../test/kit/random.ts';
-import { shuffled } from '../../../test/kit/shuffled.ts';
 import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetry.ts';
+import { shuffled } from '../../../test/kit/shuffled.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { EventBus } from '../bus/event-bus.ts';
 import { inTransaction } from '../postgres.ts';

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { until } from '../../../test/kit/until.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { inTransaction } from '../postgres.ts';

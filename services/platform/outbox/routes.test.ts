@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { appendTo, rememberingBus, testEvent } from '../../../test/kit/events/outbox.ts';
 import { startPublisher } from '../../../test/kit/events/publisher.ts';
 

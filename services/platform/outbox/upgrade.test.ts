@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createEmptyDatabase } from '../../../test/kit/database/test-database.ts';
+import { createEmptyDatabase } from '../../../test/kit/database.ts';
 import {
   appendTo,
   drain,

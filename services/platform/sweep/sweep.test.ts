@@ -3,7 +3,7 @@ import { create } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { ALL_PUBLISHED } from '../../../test/kit/events/outbox.ts';
 import { startPublisher } from '../../../test/kit/events/publisher.ts';
 import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetry.ts';

@@ -8,7 +8,7 @@ import {
   type AssessmentSchema,
   type GradingSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { countStatements } from '../../../test/kit/database/counted-statements.ts';
+import { countStatements } from '../../../test/kit/postgres/counted-statements.ts';
 import {
   firstLine,
   invalid,

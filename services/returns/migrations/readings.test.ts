@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { createEmptyDatabase } from '../../../test/kit/database/test-database.ts';
+import { createEmptyDatabase } from '../../../test/kit/database.ts';
 import { migrate } from '../../platform/migrate.ts';
 import { createPool } from '../../platform/postgres.ts';
 import { SCHEMAS } from '../../platform/schemas.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { ask, exchangeWith, newReturn, newShop, runDeps, runDue, timelineOf } from './testing.ts';
 

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { GiftCardMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure } from '../commerce/provider.ts';
 import { performStep } from './perform.ts';

@@ -1,11 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
-import {
-  end,
-  killReplicas,
-  startReplica,
-} from '../../../test/kit/processing-kills/replicas.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+import { end, killReplicas, startReplica } from '../../../test/kit/processing-kills/replicas.ts';
 import { killProcessing } from '../../../test/kit/processing-kills/run.ts';
 import { SCENARIOS } from '../../../test/kit/processing-kills/scenarios.ts';
 import { runTrial } from '../../../test/kit/processing-kills/trial.ts';

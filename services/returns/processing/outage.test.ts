@@ -3,8 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import type pg from 'pg';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { type CutDatabase, cutDatabase } from '../../../test/kit/database/cut-database.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+import { type CutDatabase, cutDatabase } from '../../../test/kit/postgres/cut-database.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createPool } from '../../platform/postgres.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { claimJobs, LeaseLost } from './jobs.ts';
 import { prepare } from './prepare.ts';
 import { ask, claimOne, endLeases, exchangeWith, newReturn, newShop } from './testing.ts';

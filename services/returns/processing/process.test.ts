@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { UnflagReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure } from '../commerce/provider.ts';
 import { unflagReturn } from '../flag.ts';

@@ -5,7 +5,7 @@ import {
   LabelProvider,
   RestockMode,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure, type CommerceProvider } from '../commerce/provider.ts';
 import { runJob } from './run.ts';

@@ -8,7 +8,7 @@ import {
   InstantRefundState,
   ReturnsService,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { newEventSignatures } from '../../platform/bus/event-signature.ts';
 import { createInProcessBus } from '../../platform/bus/in-process.ts';
 import { reasonOf } from '../../platform/errors.ts';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { resilient } from '../commerce/resilient.ts';

@@ -7,7 +7,7 @@ import {
   CancelReturnRequestSchema,
   EditReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { cancelReturn } from '../cancel.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { editReturn } from '../edit/edit.ts';

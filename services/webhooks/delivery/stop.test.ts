@@ -1,9 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { newShop } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
-import { runWebhooks, startReceiver } from '../../../test/kit/webhooks/running-webhooks.ts';
+import { startReceiver } from '../../../test/kit/webhooks/receiver.ts';
+import { runWebhooks } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 
 let db: TestDatabase;

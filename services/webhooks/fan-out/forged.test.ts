@@ -4,10 +4,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { newShop } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
+import { type Receiver, startReceiver } from '../../../test/kit/webhooks/receiver.ts';
 import {
-  type Receiver,
   runWebhooks,
-  startReceiver,
   type WebhooksUnderTest,
 } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';

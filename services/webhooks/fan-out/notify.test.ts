@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { newShop } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
 import { runWebhooks } from '../../../test/kit/webhooks/running-webhooks.ts';

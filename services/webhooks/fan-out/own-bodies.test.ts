@@ -6,8 +6,10 @@ import { until } from '../../../test/kit/until.ts';
 import {
   type Received,
   type Receiver,
-  runWebhooks,
   startReceiver,
+} from '../../../test/kit/webhooks/receiver.ts';
+import {
+  runWebhooks,
   type WebhooksUnderTest,
 } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';

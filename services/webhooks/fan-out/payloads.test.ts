@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { actor, newShop } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
+import { type Received, startReceiver } from '../../../test/kit/webhooks/receiver.ts';
 import {
-  type Received,
   runWebhooks,
-  startReceiver,
   type WebhooksUnderTest,
 } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';

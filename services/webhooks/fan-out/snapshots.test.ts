@@ -1,6 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { newShop } from '../../../test/kit/services/running-service.ts';
-import { runWebhooks, type WebhooksUnderTest } from '../../../test/kit/webhooks/running-webhooks.ts';
+import {
+  runWebhooks,
+  type WebhooksUnderTest,
+} from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { withSnapshots } from './snapshots.ts';
 

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { actor, newShop } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
-import { runWebhooks, type WebhooksUnderTest } from '../../../test/kit/webhooks/running-webhooks.ts';
+import {
+  runWebhooks,
+  type WebhooksUnderTest,
+} from '../../../test/kit/webhooks/running-webhooks.ts';
 import { NO_PUBLIC_ADDRESS } from './failure.ts';
 import type { Resolve } from './names.ts';
 

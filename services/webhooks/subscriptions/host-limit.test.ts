@@ -2,7 +2,10 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop, refusal } from '../../../test/kit/services/running-service.ts';
-import { runWebhooks, type WebhooksUnderTest } from '../../../test/kit/webhooks/running-webhooks.ts';
+import {
+  runWebhooks,
+  type WebhooksUnderTest,
+} from '../../../test/kit/webhooks/running-webhooks.ts';
 import { canonicalHost, MAX_ACTIVE_PER_HOST } from './host-limit.ts';
 
 const HOST = 'hooks.example.com';

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop, refusal } from '../../../test/kit/services/running-service.ts';
-import { runWebhooks, type WebhooksUnderTest } from '../../../test/kit/webhooks/running-webhooks.ts';
+import {
+  runWebhooks,
+  type WebhooksUnderTest,
+} from '../../../test/kit/webhooks/running-webhooks.ts';
 
 let webhooks: WebhooksUnderTest;
 beforeAll(async () => {

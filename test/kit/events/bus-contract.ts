@@ -1,6 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { BusRecord, EventBus, ReceivedRecord } from '../../../services/platform/bus/event-bus.ts';
+import type {
+  BusRecord,
+  EventBus,
+  ReceivedRecord,
+} from '../../../services/platform/bus/event-bus.ts';
 import { until } from '../until.ts';
 
 const record = (key: string, text: string): BusRecord => ({

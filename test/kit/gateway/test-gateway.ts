@@ -4,7 +4,7 @@ import { type RunningGateway, startGateway } from '../../../gateway/start.ts';
 import { createApiKey, type NewApiKey } from '../../../gateway/tenancy/api-keys.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { staticIdentity } from '../../../services/platform/identity.ts';
-import { createTestDatabase, type TestDatabase } from '../database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../database.ts';
 import { type FakeServices, startFakeBackend } from './fake-backend.ts';
 
 export const TEST_AUTHOR = {

@@ -1,8 +1,8 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { COMPILE_CACHE } from './compile-cache.ts';
 import { startTestStack } from '../stack.ts';
+import { COMPILE_CACHE } from './compile-cache.ts';
 
 /** Starts one stack for the run, unless TEST_STACK_FILE names one that runs (its output in TEST_STACK_LOG). */
 export default async function globalSetup(): Promise<void> {

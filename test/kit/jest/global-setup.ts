@@ -1,4 +1,4 @@
-import { offerDatabase } from '../database/server.ts';
+import { offerDatabase } from '../postgres/server.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 
 /** Test files get their databases from this process. */

@@ -3,7 +3,7 @@ import { Webhook } from 'standardwebhooks';
 import type { TRIGGERS } from '../../../services/contract/vocabulary.ts';
 import type { StackShop } from '../stack.ts';
 import { until } from '../until.ts';
-import { type Received, type Receiver, startReceiver } from '../webhooks/running-webhooks.ts';
+import { type Received, type Receiver, startReceiver } from '../webhooks/receiver.ts';
 import type { Journey } from './journey.ts';
 
 /** The topic whose payload belongs to the trigger. */

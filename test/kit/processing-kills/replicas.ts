@@ -4,10 +4,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
 import { ask, newReturn, newShop } from '../../../services/returns/processing/testing.ts';
-import type { TestDatabase } from '../database/test-database.ts';
+import type { TestDatabase } from '../database.ts';
+import { randomOf } from '../random.ts';
 import { until } from '../until.ts';
 import { judge } from './judge.ts';
-import { randomOf } from '../random.ts';
 import { SCENARIOS } from './scenarios.ts';
 
 const WORKER = fileURLToPath(new URL('worker-process.ts', import.meta.url));

@@ -1,7 +1,7 @@
 import type pg from 'pg';
+import { randomOf } from '../random.ts';
 import { shuffled } from '../shuffled.ts';
 import { type Death, WHENS } from './mortal.ts';
-import { randomOf } from '../random.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 import { runTrial } from './trial.ts';
 

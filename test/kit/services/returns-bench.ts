@@ -10,7 +10,10 @@ import {
   type Return,
   SubmitReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { ReturnsService, type SettingsSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  ReturnsService,
+  type SettingsSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { EventBus } from '../../../services/platform/bus/event-bus.ts';
 import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
 import { DomainError } from '../../../services/platform/errors.ts';

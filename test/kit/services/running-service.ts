@@ -9,7 +9,7 @@ import { fieldOf, reasonOf } from '../../../services/platform/errors.ts';
 import { createServiceClient } from '../../../services/platform/grpc/client.ts';
 import { staticIdentity } from '../../../services/platform/identity.ts';
 import type { RunningService, ServiceOptions } from '../../../services/platform/service.ts';
-import { createTestDatabase, type TestDatabase } from '../database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../database.ts';
 
 export const identity = staticIdentity('t'.repeat(32));
 

@@ -11,7 +11,7 @@ import {
   deleteSubscription,
   updateSubscription,
 } from '../../../services/webhooks/subscriptions/subscription-store.ts';
-import { createTestDatabase } from '../database/test-database.ts';
+import { createTestDatabase } from '../database.ts';
 
 export type Ended = 'delivered' | 'exhausted' | 'expired' | 'dropped' | null;
 

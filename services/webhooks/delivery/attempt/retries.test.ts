@@ -5,10 +5,9 @@ import {
 } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { actor, newShop } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
+import { type Receiver, startReceiver } from '../../../../test/kit/webhooks/receiver.ts';
 import {
-  type Receiver,
   runWebhooks,
-  startReceiver,
   type WebhooksUnderTest,
 } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { openSecondPool, type Queryable } from '../../../platform/postgres.ts';
 import { ENGINE_POOL } from '../../start.ts';
 import { restartWaits } from './clock-set-back.ts';

@@ -1,10 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
+import { type Receiver, startReceiver } from '../../../../test/kit/webhooks/receiver.ts';
 import {
-  type Receiver,
   runWebhooks,
-  startReceiver,
   type WebhooksUnderTest,
 } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';

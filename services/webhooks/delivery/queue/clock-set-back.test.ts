@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { openSecondPool } from '../../../platform/postgres.ts';
 import { insertDeliveries } from '../../fan-out/insert.ts';

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { silentLogger } from '../../../../test/kit/services/telemetry.ts';
 import { until } from '../../../../test/kit/until.ts';

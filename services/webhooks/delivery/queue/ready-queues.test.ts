@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { keyring } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
 import { keyring } from '../../../../test/kit/webhooks/running-webhooks.ts';

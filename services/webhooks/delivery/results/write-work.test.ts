@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database/test-database.ts';
+import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { openSecondPool } from '../../../platform/postgres.ts';
 import { shardLease } from '../../../platform/shards.ts';
 import { NO_TIMING, type Outcome } from '../../sender/outcome.ts';

@@ -2,11 +2,10 @@ import { afterEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
+import { type Receiver, startReceiver } from '../../../../test/kit/webhooks/receiver.ts';
 import {
   keyring,
-  type Receiver,
   runWebhooks,
-  startReceiver,
   type WebhooksUnderTest,
 } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';

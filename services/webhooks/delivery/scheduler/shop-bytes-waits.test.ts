@@ -2,10 +2,9 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/
 import { DeliveryState } from '../../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
+import { type Receiver, startReceiver } from '../../../../test/kit/webhooks/receiver.ts';
 import {
-  type Receiver,
   runWebhooks,
-  startReceiver,
   type WebhooksUnderTest,
 } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';

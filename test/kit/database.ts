@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import pg from 'pg';
-import { createPool } from '../../../services/platform/postgres.ts';
-import { roleOf } from '../../../services/platform/schemas.ts';
-import type { Template } from './template-server.ts';
+import { createPool } from '../../services/platform/postgres.ts';
+import { roleOf } from '../../services/platform/schemas.ts';
+import type { Template } from './postgres/template-server.ts';
 
 export interface TestDatabase {
   /** Logged in as the service's own role, with its rights and its search path. */
