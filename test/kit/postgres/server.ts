@@ -1,21 +1,25 @@
+import { type ChildProcess, fork } from 'node:child_process';
+import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { fileURLToPath } from 'node:url';
 import { listenOnLoopback } from '../../../deploy/local/loopback.ts';
-import type { TemplateServer } from './template-server.ts';
+
+const MAIN = fileURLToPath(new URL('template-server.ts', import.meta.url));
 
 /**
  * Answers every request with the template of this run. The first one starts PostgreSQL, so that a run without database
  * tests starts none.
  */
 export async function offerDatabase(): Promise<{ readonly url: string; stop(): Promise<void> }> {
-  let started: Promise<TemplateServer> | undefined;
+  let child: ChildProcess | undefined;
+  let template: Promise<string> | undefined;
   const server = createServer((_req, res) => {
-    started ??= import('./template-server.ts').then(({ startTemplateServer }) =>
-      startTemplateServer(),
-    );
+    child ??= fork(MAIN, { execArgv: [], env: { ...process.env, NODE_OPTIONS: '' } });
+    template ??= firstMessageOf(child);
     res.setHeader('connection', 'close');
-    started.then(
-      ({ template }) => res.end(JSON.stringify(template)),
-      (error: unknown) => res.writeHead(500).end(String(error)),
+    template.then(
+      (text) => res.end(text),
+      (error: Error) => res.writeHead(500).end(error.message),
     );
   });
   server.unref();
@@ -24,11 +28,18 @@ export async function offerDatabase(): Promise<{ readonly url: string; stop(): P
     url: `http://127.0.0.1:${port}`,
     async stop() {
       await stop();
-      // A failed start was reported to the tests, and left nothing to stop.
-      await started?.then(
-        (running) => running.stop(),
-        () => {},
-      );
+      if (!child?.connected) return;
+      const gone = once(child, 'exit');
+      child.disconnect();
+      await gone;
     },
   };
+}
+
+async function firstMessageOf(child: ChildProcess): Promise<string> {
+  const ended = once(child, 'exit').then(() => {
+    throw new Error('PostgreSQL for the tests did not start: its error is in the output of jest');
+  });
+  const [message] = await Promise.race([once(child, 'message'), ended]);
+  return String(message);
 }

@@ -16,23 +16,23 @@ export interface Template {
   readonly faults: Readonly<Record<string, string>>;
 }
 
-export interface TemplateServer {
-  readonly template: Template;
-  stop(): Promise<void>;
-}
-
-/** Starts a temporary PostgreSQL for the run, unless TEST_POSTGRES_URL names one (as a user that may create databases). */
-export async function startTemplateServer(): Promise<TemplateServer> {
+/** Makes the template in a temporary PostgreSQL, or in that of TEST_POSTGRES_URL (as a user that may create databases). */
+async function serveTemplate(): Promise<void> {
   const given = process.env.TEST_POSTGRES_URL;
   const { url, stop } = given ? { url: given, stop: async () => {} } : await startThrowAway();
+  // The process that forked this one has ended, in whatever way.
+  const end = () => stop().finally(() => process.exit());
+  process.once('disconnect', end);
+  if (!process.connected) return end();
   const admin = new pg.Client({ connectionString: url });
   await admin.connect();
   await admin.query(`drop database if exists ${TEMPLATE}`);
   await admin.query(`create database ${TEMPLATE}`);
   await admin.end();
-  const template = new URL(url);
-  template.pathname = `/${TEMPLATE}`;
-  return { template: { url: template.href, faults: await migrateEach(template.href) }, stop };
+  const address = new URL(url);
+  address.pathname = `/${TEMPLATE}`;
+  const faults = await migrateEach(address.href);
+  process.send?.(JSON.stringify({ url: address.href, faults } satisfies Template));
 }
 
 /** A schema that cannot be migrated fails the tests that ask for it, not those of the others. */
@@ -59,3 +59,7 @@ async function startThrowAway(): Promise<{ readonly url: string; stop(): Promise
     },
   };
 }
+
+// Ctrl-C reaches this process too. It ends when jest has stopped what uses the database.
+process.on('SIGINT', () => {});
+await serveTemplate();
