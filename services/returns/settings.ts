@@ -12,6 +12,7 @@ import {
 import { invalidField } from '../platform/errors.ts';
 import { parseInput } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
+import { param, raw, sql, unnamed } from '../platform/sql.ts';
 import { decimalsOf } from './money/money.ts';
 import { shopNotConfigured } from './refusals.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
@@ -111,33 +112,23 @@ export async function updateSettings(
       [request.shopId, settings.currency],
     );
   }
+  const { parcel } = settings;
+  const currency = param(settings.currency);
   const { rows } = await pool.query<SettingsRow>(
-    `update settings
-        set restock_mode = coalesce($2, restock_mode),
-            gift_card_mode = coalesce($3, gift_card_mode),
-            label_provider = coalesce($4, label_provider),
-            expiry_days = coalesce($5, expiry_days),
-            processing_retry_minutes = coalesce($6, processing_retry_minutes),
-            parcel_length_cm = coalesce($7, parcel_length_cm),
-            parcel_width_cm = coalesce($8, parcel_width_cm),
-            parcel_height_cm = coalesce($9, parcel_height_cm),
-            sandbox = coalesce($11, sandbox),
+    unnamed(sql`
+     update settings
+        set restock_mode = coalesce(${textOrNull(settings.restockMode, restockModeText)}, restock_mode),
+            gift_card_mode = coalesce(${textOrNull(settings.giftCardMode, giftCardModeText)}, gift_card_mode),
+            label_provider = coalesce(${textOrNull(settings.labelProvider, labelProviderText)}, label_provider),
+            expiry_days = coalesce(${settings.expiryDays}, expiry_days),
+            processing_retry_minutes = coalesce(${settings.processingRetryMinutes}, processing_retry_minutes),
+            parcel_length_cm = coalesce(${parcel?.lengthCm}, parcel_length_cm),
+            parcel_width_cm = coalesce(${parcel?.widthCm}, parcel_width_cm),
+            parcel_height_cm = coalesce(${parcel?.heightCm}, parcel_height_cm),
+            sandbox = coalesce(${settings.sandbox}, sandbox),
             updated_at = now()
-      where shop_id = $1 and ($10 = '' or currency = $10)
-     returning ${COLUMNS}`,
-    [
-      request.shopId,
-      textOrNull(settings.restockMode, restockModeText),
-      textOrNull(settings.giftCardMode, giftCardModeText),
-      textOrNull(settings.labelProvider, labelProviderText),
-      settings.expiryDays,
-      settings.processingRetryMinutes,
-      settings.parcel?.lengthCm ?? null,
-      settings.parcel?.widthCm ?? null,
-      settings.parcel?.heightCm ?? null,
-      settings.currency,
-      settings.sandbox ?? null,
-    ],
+      where shop_id = ${request.shopId} and (${currency} = '' or currency = ${currency})
+     returning ${raw(COLUMNS)}`),
   );
   if (rows[0]) return toSettings(rows[0]);
   if (settings.currency === '') throw shopNotConfigured();

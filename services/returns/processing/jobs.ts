@@ -3,13 +3,10 @@ import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_
 import { parseExactJson } from '../../contract/exact-json.ts';
 import { systemActor } from '../../platform/identity.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, param, rowsOf, sql } from '../../platform/sql.ts';
 import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
-import {
-  insertTimelineWhere,
-  type NewTimelineEntry,
-  timelineRows,
-} from '../store/timeline-store.ts';
+import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 
 /**
  * The time after which another worker continues the job of a killed worker. A live worker renews its leases several
@@ -45,15 +42,6 @@ export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
 }
 
-const QUEUE = `
-with queued as (
-  insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
-  values ($1, $3, $4, $5, $6, $7)
-), marked as (
-  update returns set processing = true where shop_id = $1 and id = $3
-)
-${insertTimelineWhere('true')}, pg_notify($8 || current_schema(), '')`;
-
 /**
  * Queues a run, marks its return as queued, and adds a timeline entry. The caller holds the return's row lock and has
  * checked that no run is queued.
@@ -63,20 +51,22 @@ export async function queueJob(
   job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor'>,
   entry: NewTimelineEntry,
 ): Promise<void> {
-  await tx.query({
-    name: 'processing-queue',
-    text: QUEUE,
-    values: [
-      job.shopId,
-      timelineRows(job.actor, [entry]),
-      job.returnId,
-      JSON.stringify(job.details),
-      job.source,
-      toBinary(ActorSchema, job.actor),
-      currentTraceparent(),
-      JOBS_CHANNEL_PREFIX,
-    ],
-  });
+  const shop = param(job.shopId);
+  const returnId = param(job.returnId);
+  await tx.query(
+    named(
+      'processing-queue',
+      sql`
+with queued as (
+  insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
+  values (${shop}, ${returnId}, ${JSON.stringify(job.details)}, ${job.source},
+          ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()})
+), marked as (
+  update returns set processing = true where shop_id = ${shop} and id = ${returnId}
+)
+${insertTimeline(job, [entry])}, pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')`,
+    ),
+  );
 }
 
 /** Details as {@link queueJob} wrote them. */
@@ -158,25 +148,26 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
   return rows[0]?.ms ?? undefined;
 }
 
+const jobRows = rowsOf<Job>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  id: ['bigint', ({ id }) => id],
+  token: ['bigint', ({ token }) => token],
+});
+
 /**
  * Renews the leases of these jobs, except of jobs that have ended or that another worker has taken over. A lease that
  * ran out is renewed, too, because the token protects the job, not the time.
  */
 export async function renewJobs(db: Queryable, jobs: readonly Job[]): Promise<void> {
-  await db.query({
-    name: 'processing-heartbeat',
-    text: `update processing_jobs job set due_at = now() + make_interval(secs => $4)
-           from (select * from unnest($1::bigint[], $2::bigint[], $3::bigint[])
-                   as u (shop_id, id, token) order by shop_id, id) held
-           where job.shop_id = held.shop_id and job.id = held.id
-             and job.lease_token = held.token and job.state = 'running'`,
-    values: [
-      jobs.map((job) => job.shopId),
-      jobs.map((job) => job.id),
-      jobs.map((job) => job.token),
-      LEASE_S,
-    ],
-  });
+  await db.query(
+    named(
+      'processing-heartbeat',
+      sql`update processing_jobs job set due_at = now() + make_interval(secs => ${LEASE_S})
+          from (select * from ${jobRows('u', jobs)} order by shop_id, id) held
+          where job.shop_id = held.shop_id and job.id = held.id
+            and job.lease_token = held.token and job.state = 'running'`,
+    ),
+  );
 }
 
 /** Changes the row of a job that this worker holds. @throws LeaseLost when it does not hold it any more. */

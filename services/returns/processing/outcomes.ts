@@ -1,22 +1,18 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, rowsOf, sql } from '../../platform/sql.ts';
 import type { MadeRefund, PlacedOrder } from '../commerce/provider.ts';
-import {
-  insertTimelineWhere,
-  type NewTimelineEntry,
-  timelineRows,
-} from '../store/timeline-store.ts';
+import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 import { type Job, LEASE_S, leaseLost } from './jobs.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
 type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
 
-const INTEND = `
-insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amount, currency)
-select $1, $2, step.kind, step.key, step.amount, step.currency
-from unnest($3::text[], $4::text[], $5::numeric[], $6::text[]) as step (kind, key, amount, currency)
-on conflict (shop_id, return_id, kind, key) do update
-set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
-returning kind, done_at is not null as done`;
+const stepRows = rowsOf<Step>({
+  kind: ['text', ({ kind }) => kind],
+  key: ['text', ({ key }) => key],
+  amount: ['numeric', ({ amount }) => amount],
+  currency: ['text', ({ currency }) => currency],
+});
 
 /**
  * Records the steps that processing is about to ask for. An outcome of an earlier run stays as it is.
@@ -29,18 +25,17 @@ export async function intendSteps(
   steps: readonly Step[],
 ): Promise<Step[]> {
   if (steps.length === 0) return [];
-  const { rows } = await tx.query<{ kind: OutcomeKind; done: boolean }>({
-    name: 'processing-intend',
-    text: INTEND,
-    values: [
-      of.shopId,
-      of.returnId,
-      steps.map((step) => step.kind),
-      steps.map((step) => step.key),
-      steps.map((step) => step.amount),
-      steps.map((step) => step.currency),
-    ],
-  });
+  const { rows } = await tx.query<{ kind: OutcomeKind; done: boolean }>(
+    named(
+      'processing-intend',
+      sql`
+insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amount, currency)
+select ${of.shopId}::bigint, ${of.returnId}::bigint, step.* from ${stepRows('step', steps)}
+on conflict (shop_id, return_id, kind, key) do update
+set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
+returning kind, done_at is not null as done`,
+    ),
+  );
   const done = new Set(rows.filter((row) => row.done).map((row) => row.kind));
   return steps.filter((step) => !done.has(step.kind));
 }
@@ -129,23 +124,6 @@ export function resultOfRefund(refund: MadeRefund): OutcomeResult {
   return { providerId, name: '', gateway, provider, amount, currency, createdAt };
 }
 
-const RECORD = `
-with held as (
-  update processing_jobs
-  set due_at = now() + make_interval(secs => $3), failures = 0, failing_since = null, takeovers = 0
-  where shop_id = $1 and id = $4 and lease_token = $5 and state = 'running'
-  returning shop_id, return_id
-), done as (
-  update processing_outcomes outcome
-  set done_at = now(), provider_id = $8, name = $9, gateway = $10, provider = $11,
-      provider_created_at = coalesce($12, now())
-  from held
-  where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
-    and outcome.kind = $6 and outcome.key = $7 and outcome.done_at is null
-  returning outcome.return_id
-)
-${insertTimelineWhere('e.return_id in (select return_id from done)')}`;
-
 /**
  * Records that a step took effect, adds a timeline entry, renews the lease and clears the passing failures, because the
  * provider has answered. All in one statement, which checks the lease.
@@ -158,24 +136,29 @@ export async function recordOutcome(
   o: { readonly step: Step; readonly result: OutcomeResult; readonly entry: NewTimelineEntry },
 ): Promise<void> {
   const { step, result, entry } = o;
-  const { rowCount } = await db.query({
-    name: 'processing-outcome',
-    text: RECORD,
-    values: [
-      job.shopId,
-      timelineRows(job.actor, [entry]),
-      LEASE_S,
-      job.id,
-      job.token,
-      step.kind,
-      step.key,
-      result.providerId,
-      result.name,
-      result.gateway,
-      result.provider,
-      result.createdAt ?? null,
-    ],
-  });
+  const isDone = sql`e.return_id in (select return_id from done)`;
+  const { rowCount } = await db.query(
+    named(
+      'processing-outcome',
+      sql`
+with held as (
+  update processing_jobs
+  set due_at = now() + make_interval(secs => ${LEASE_S}), failures = 0, failing_since = null, takeovers = 0
+  where shop_id = ${job.shopId} and id = ${job.id} and lease_token = ${job.token} and state = 'running'
+  returning shop_id, return_id
+), done as (
+  update processing_outcomes outcome
+  set done_at = now(), provider_id = ${result.providerId}, name = ${result.name},
+      gateway = ${result.gateway}, provider = ${result.provider},
+      provider_created_at = coalesce(${result.createdAt}, now())
+  from held
+  where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
+    and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null
+  returning outcome.return_id
+)
+${insertTimeline(job, [entry], isDone)}`,
+    ),
+  );
   if (rowCount !== 1) throw leaseLost(job);
 }
 
