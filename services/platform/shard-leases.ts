@@ -21,6 +21,11 @@ export interface LeaseNames {
   readonly memberPrefix: string;
 }
 
+/** Name of the lease of a shard. */
+export function shardLease(name: string, shard: number): string {
+  return `${name}/shard/${shard}`;
+}
+
 export interface Renewal {
   /** False when another process took this one for dead. Other processes may then hold all its leases. */
   readonly isAlive: boolean;

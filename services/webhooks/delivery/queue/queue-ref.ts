@@ -1,4 +1,4 @@
-import { shardLease } from '../../../platform/shards.ts';
+import { shardLease } from '../../../platform/shard-leases.ts';
 import { rowsOf } from '../../../platform/sql.ts';
 
 /** Names a queue. Each subscription has one. */
