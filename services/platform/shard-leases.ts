@@ -58,11 +58,7 @@ interface Renewing {
  *
  * @param o.prolongMs also extends the leases it holds by this time; undefined leaves them unchanged.
  */
-export async function renewLeases(
-  db: Queryable,
-  process: OwnLease,
-  o: Renewing,
-): Promise<Renewal> {
+export async function renewLeases(db: Queryable, process: OwnLease, o: Renewing): Promise<Renewal> {
   const { rows } = await db.query<Omit<Renewal, 'held'> & { held: string[] }>(
     named('shards-renew', renewStatement(process, o)),
   );

@@ -17,7 +17,7 @@ const itemRows = rowsOf<Item>({
 
 describe('the text of a statement', () => {
   test('has a parameter for each value', () => {
-    expect(unnamed(sql`select ${1}::int, ${'it\'s'}::text`)).toEqual({
+    expect(unnamed(sql`select ${1}::int, ${"it's"}::text`)).toEqual({
       text: 'select $1::int, $2::text',
       values: [1, "it's"],
     });
@@ -40,12 +40,18 @@ describe('the text of a statement', () => {
   });
 
   test('is the same for any number of rows', () => {
-    const textOf = (items: readonly Item[]) => unnamed(sql`select * from ${itemRows('i', items)}`).text;
+    const textOf = (items: readonly Item[]) =>
+      unnamed(sql`select * from ${itemRows('i', items)}`).text;
     const none = textOf([]);
     expect(none).toBe(
       'select * from unnest($1::bigint[], $2::text[], $3::timestamptz[]) as i (id, name, at)',
     );
-    expect(textOf([{ id: 1n, name: 'a' }, { id: 2n, name: null }])).toBe(none);
+    expect(
+      textOf([
+        { id: 1n, name: 'a' },
+        { id: 2n, name: null },
+      ]),
+    ).toBe(none);
   });
 });
 
@@ -71,7 +77,11 @@ describe('on PostgreSQL', () => {
     try {
       const { rows } = await read(
         client,
-        [{ id: 1n, name: 'left out' }, { id: 3n, name: '{"', at }, { id: 2n, name: null }],
+        [
+          { id: 1n, name: 'left out' },
+          { id: 3n, name: '{"', at },
+          { id: 2n, name: null },
+        ],
         2n,
       );
       expect(rows).toEqual([

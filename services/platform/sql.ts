@@ -90,10 +90,13 @@ type Column<T> = {
  */
 export function rowsOf<T>(columns: Readonly<Record<string, Column<T>>>) {
   const names = Object.keys(columns).join(', ');
-  const all = Object.values(columns);
+  const all: (readonly [string, (row: T) => unknown])[] = Object.values(columns);
   const casts = all.map(([type], i) => `::${type}[]${i < all.length - 1 ? ', ' : ''}`);
   return (alias: string, rows: readonly T[], ordinal?: string): Sql => {
-    const arrays = all.flatMap(([, valueOf], i) => [new Param(rows.map(valueOf)), casts[i] ?? '']);
+    const arrays = all.flatMap(([, of], i) => [
+      new Param(rows.map((row) => of(row))),
+      casts[i] ?? '',
+    ]);
     const end = ordinal
       ? `) with ordinality as ${alias} (${names}, ${ordinal})`
       : `) as ${alias} (${names})`;

@@ -140,7 +140,8 @@ const rangeRows = rowsOf<IdRange>({
 
 const ofEvents =
   (ranges: readonly IdRange[]): SourceSql =>
-  ({ shopId, firstId, endId }, scanned) => sql`
+  ({ shopId, firstId, endId }, scanned) =>
+    sql`
 select ${LOGGED} from ${rangeRows('r', ranges)}
  cross join lateral (
    select * from deliveries l

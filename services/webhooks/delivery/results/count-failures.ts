@@ -124,7 +124,13 @@ async function lockSubscriptions(
   offsetMs: number,
 ): Promise<{ subscriptions: Subscription[]; busy: Set<string> }> {
   const { rows } = await tx.query<Subscription & { isBusy: boolean }>(
-    named('lock-failing', lockStatement(attemptResults.map(({ due }) => due), offsetMs)),
+    named(
+      'lock-failing',
+      lockStatement(
+        attemptResults.map(({ due }) => due),
+        offsetMs,
+      ),
+    ),
   );
   return {
     subscriptions: rows.filter(({ isBusy }) => !isBusy),

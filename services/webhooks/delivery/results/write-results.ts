@@ -90,9 +90,7 @@ async function write(
 }
 
 async function record(db: Queryable, day: Date, recording: Recording): Promise<AttemptResult[]> {
-  const { rows } = await db.query<{ name: string; token: bigint }>(
-    recordStatement(day, recording),
-  );
+  const { rows } = await db.query<{ name: string; token: bigint }>(recordStatement(day, recording));
   const tokens = new Map(rows.map(({ name, token }) => [name, token]));
   return recording.attemptResults.filter(({ due, token }) => tokens.get(leaseOf(due)) !== token);
 }
