@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../../test/support/database.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { named, param, raw, rowsOf, sql, unnamed } from './sql.ts';
 
 interface Item {
