@@ -21,7 +21,7 @@ export interface BackgroundOptions {
   /** Whether the service has an outbox to relay. */
   readonly publishes: boolean;
   /** How long published events are kept. Days. */
-  readonly retentionDays?: number;
+  readonly retentionDays: number;
   readonly workers: readonly Worker[] | (() => Promise<readonly Worker[]>);
 }
 

@@ -21,7 +21,7 @@ const MIN_REMEMBER_DAYS = 14;
 const REMEMBER_LONGER_DAYS = 7;
 
 /** How long handled events are remembered. Days. */
-export function rememberDays(retentionDays = 0): number {
+export function rememberDays(retentionDays: number): number {
   return Math.max(MIN_REMEMBER_DAYS, retentionDays + REMEMBER_LONGER_DAYS);
 }
 
@@ -32,8 +32,8 @@ export interface ConsumeOptions<Locked = unknown> {
   readonly topics: readonly string[];
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** How long publishers keep their events for a replay; 7 days by default. */
-  readonly retentionDays?: number;
+  /** How long publishers keep their events for a replay. Days. */
+  readonly retentionDays: number;
   /**
    * Called before the transaction, so that no transaction waits for another service. Returns the events with the data
    * of other services that the handler needs. May be called for events that were handled before.
