@@ -36,7 +36,7 @@ const COLUMNS = `currency, restock_mode, gift_card_mode, label_provider, expiry_
 /**
  * Reads a shop's returns settings.
  *
- * @throws DomainError SHOP_NOT_CONFIGURED when the shop was never set up.
+ * @throws DomainError SHOP_NOT_CONFIGURED when the shop has no settings.
  */
 export async function loadSettings(db: Queryable, shopId: bigint): Promise<Settings> {
   const { rows } = await db.query<SettingsRow>({
@@ -65,7 +65,7 @@ function toSettings(row: SettingsRow): Settings {
   });
 }
 
-/** A number within bounds; 0 means that the caller gave none. */
+/** A number from 1 to `max`; 0 means that the request has none. */
 const bounded = (max: number) =>
   z
     .int()
@@ -95,11 +95,11 @@ const settingsInput = z.object({
 });
 
 /**
- * Writes a shop's returns settings. Fields without a value stay as they are; in the first call they get their default.
- * The first call needs the currency.
+ * Writes a shop's returns settings. Absent fields keep their values; in the first call they get their default. The
+ * first call needs the currency.
  *
- * @throws DomainError SHOP_NOT_CONFIGURED for a first call without a currency, INVALID_ARGUMENT for
- *   another currency than the shop's: stored sums are in it.
+ * @throws DomainError SHOP_NOT_CONFIGURED for a first call without a currency; INVALID_ARGUMENT for a currency that is
+ *   not the shop's, because stored amounts are in the shop's currency.
  */
 export async function updateSettings(
   pool: pg.Pool,

@@ -16,12 +16,12 @@ import { shareLarge } from './store/large.ts';
 export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsShape> {
   /** The commerce provider; by default the embedded one, with its ledger in this database. */
   readonly commerce?: CommerceProvider;
-  /** The pause after a passing failure of the provider; for tests. */
+  /** The pause after a transient failure of the provider; for tests. */
   readonly retryDelay?: RetryDelay;
 }
 
 /**
- * Starts the returns service. It starts without the destinations service; until that one answers, calls that name a
+ * Starts the returns service. It starts without the destinations service; until that service responds, calls with a
  * destination fail with UNAVAILABLE.
  */
 export function startReturns(o: ReturnsOptions): Promise<RunningService> {

@@ -44,9 +44,9 @@ const ESCAPED = raw(String.raw`'([\\%_])', '\\\1', 'g'`);
  * Returns that match a query: the whole order name, e-mail address or tracking number, or a part of a title. Each part
  * uses its own index; PostgreSQL uses none of them for one condition with `or`.
  */
-function isNamed(wanted: Search): Sql {
-  const shop = param(wanted.shopId);
-  const query = param(wanted.query);
+function isNamed(input: Search): Sql {
+  const shop = param(input.shopId);
+  const query = param(input.query);
   return sql`
   r.id in (
     select id from returns where shop_id = ${shop} and order_name = ${query}
@@ -62,26 +62,26 @@ function isNamed(wanted: Search): Sql {
        and lower(title) like '%' || regexp_replace(lower(${query}), ${ESCAPED}) || '%')`;
 }
 
-function isWanted(wanted: Search): Sql {
-  const shop = param(wanted.shopId);
-  const states = param(wanted.states.map(stateText.toText));
-  const from = param(wanted.createdFrom);
-  const to = param(wanted.createdTo);
-  const sku = param(wanted.sku);
-  const destinationId = param(wanted.destinationId);
-  const isArchivedToo = wanted.includeArchived || wanted.states.includes(ReturnState.CLOSED);
+function matches(input: Search): Sql {
+  const shop = param(input.shopId);
+  const states = param(input.states.map(stateText.toText));
+  const from = param(input.createdFrom);
+  const to = param(input.createdTo);
+  const sku = param(input.sku);
+  const destinationId = param(input.destinationId);
+  const isArchivedToo = input.includeArchived || input.states.includes(ReturnState.CLOSED);
   return sql`
   r.shop_id = ${shop}
   and (cardinality(${states}::text[]) = 0 or r.state = any(${states}::text[]))
   and (${from}::timestamptz is null or r.created_at >= ${from})
   and (${to}::timestamptz is null or r.created_at < ${to})
   and (${isArchivedToo} or r.archived_at is null)
-  and (not ${wanted.flaggedOnly} or r.state = 'review')
+  and (not ${input.flaggedOnly} or r.state = 'review')
   and (${sku} = '' or exists (select from return_lines l
                                where l.shop_id = ${shop} and l.return_id = r.id and l.removed_at is null
                                  and l.sku = ${sku}))
   and (${destinationId}::bigint = 0 or r.destination_id = ${destinationId})
-  ${wanted.query === '' ? sql`` : sql`and ${isNamed(wanted)}`}`;
+  ${input.query === '' ? sql`` : sql`and ${isNamed(input)}`}`;
 }
 
 /**
@@ -98,30 +98,30 @@ export async function searchReturns(
   pool: pg.Pool,
   request: SearchReturnsRequest,
 ): Promise<{ returns: readonly Return[]; nextCursor: string; total: number }> {
-  const wanted = parseInput(search, request);
-  const [createdAt, lastId] = decodeCursor(wanted.cursor, cursorParts) ?? [null, null];
+  const input = parseInput(search, request);
+  const [createdAt, lastId] = decodeCursor(input.cursor, cursorParts) ?? [null, null];
   const after = createdAt === null ? null : new Date(Number(createdAt));
   const found = await pool.query<{ id: bigint }>(
     unnamed(sql`
      select r.id from returns r
-      where ${isWanted(wanted)}
+      where ${matches(input)}
         ${after === null ? sql`` : sql`and (r.created_at, r.id) < (${after}::timestamptz, ${lastId}::bigint)`}
-      order by r.created_at desc, r.id desc limit ${wanted.pageSize + 1}`),
+      order by r.created_at desc, r.id desc limit ${input.pageSize + 1}`),
   );
-  const ids = found.rows.slice(0, wanted.pageSize).map((row) => row.id);
+  const ids = found.rows.slice(0, input.pageSize).map((row) => row.id);
   const returns = request.withoutLongTexts
-    ? await loadListed(pool, wanted.shopId, ids)
-    : await loadPage(pool, wanted.shopId, ids);
+    ? await loadListed(pool, input.shopId, ids)
+    : await loadPage(pool, input.shopId, ids);
   const nextCursor = found.rows.length > returns.length ? cursorAfter(returns.at(-1)) : '';
   // The first page has all matches, so no count is needed.
   if (after === null && nextCursor === '') return { returns, nextCursor, total: ids.length };
-  return { returns, nextCursor, total: await count(pool, wanted) };
+  return { returns, nextCursor, total: await count(pool, input) };
 }
 
-async function count(pool: pg.Pool, wanted: Search): Promise<number> {
+async function count(pool: pg.Pool, input: Search): Promise<number> {
   const { rows } = await pool.query<{ total: number }>(
     unnamed(sql`select count(*)::int as total
-       from (select from returns r where ${isWanted(wanted)} limit ${raw(MAX_TOTAL)}) matches`),
+       from (select from returns r where ${matches(input)} limit ${raw(MAX_TOTAL)}) matches`),
   );
   return rows[0]?.total ?? 0;
 }
