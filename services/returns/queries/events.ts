@@ -40,7 +40,7 @@ const readInput = z.object({
     .transform((value) => value || DEFAULT_PAGE),
 });
 /** A day of the calendar, and a position in it. PostgreSQL knows no year 0. */
-const place = z.tuple([z.iso.date().regex(/^(?!0000)/), z.string().regex(/^\d{1,18}$/)]);
+const cursorParts = z.tuple([z.iso.date().regex(/^(?!0000)/), z.string().regex(/^\d{1,18}$/)]);
 
 /**
  * Reads stored events of a shop, as published, in the order in which they were stored. A page ends after its number of
@@ -54,7 +54,7 @@ export async function readEvents(
 ): Promise<{ events: Uint8Array[]; nextCursor: string }> {
   const input = parseInput(readInput, request);
   const { from, to } = spanOf(input);
-  const [day, position] = decodeCursor(input.cursor, place) ?? [null, '0'];
+  const [day, position] = decodeCursor(input.cursor, cursorParts) ?? [null, '0'];
   const { rows } = await pool.query<PageRow>(PAGE, [
     input.shopId,
     from,
