@@ -47,7 +47,7 @@ describe('probes', () => {
       const answer = await send({ path: '/readyz' });
       return answer.status === 200 && answer;
     });
-    expect(ready.body).toEqual({ status: 'ok', parts: { database: 'ok', schema: 'current' } });
+    expect(ready.body).toEqual({ status: 'ok', parts: { database: 'ok', schema: 'fits' } });
   });
 
   test('with a schema newer than the code it is not ready, and readyz shows the reason', async () => {
