@@ -1,5 +1,5 @@
 import { runMain } from '../services/platform/run-main.ts';
-import { loadGatewayConfig } from './config.ts';
+import { loadGatewayOptions } from './config.ts';
 import { startGateway } from './start.ts';
 
-await runMain('gateway', () => startGateway(loadGatewayConfig()));
+await runMain('gateway', () => startGateway(loadGatewayOptions()));

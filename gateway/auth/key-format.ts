@@ -19,8 +19,11 @@ const FORM = /^rms_([a-z0-9]{12})_([A-Za-z0-9]{40})([A-Za-z0-9]{6})$/;
 
 /** Creates a key. Its text is shown once and never stored. */
 export function newKey(): ParsedKey & { readonly text: string } {
-  const keyId = randomText(BASE36, KEY_ID_LENGTH);
-  const random = randomText(BASE62, RANDOM_LENGTH);
+  return keyOf(randomText(BASE36, KEY_ID_LENGTH), randomText(BASE62, RANDOM_LENGTH));
+}
+
+/** The key of these 12 and 40 characters. Only keys that are no secret are made of given ones. */
+export function keyOf(keyId: string, random: string): ParsedKey & { readonly text: string } {
   const secret = `${random}${checksumOf(keyId, random)}`;
   return { keyId, secret, text: `rms_${keyId}_${secret}` };
 }

@@ -12,9 +12,9 @@ let bench: McpBench;
 beforeAll(async () => {
   const logDestination = { write: (line: string): void => void lines.push(line) };
   bench = await startMcpBench({
-    LOG_LEVEL: 'info',
+    logLevel: 'info',
     logDestination,
-    FAILED_CREDENTIALS_PER_MINUTE: 100_000,
+    failedCredentialsPerMinute: 100_000,
   });
 }, 60_000);
 afterAll(() => bench?.stop());

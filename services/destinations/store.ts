@@ -1,7 +1,6 @@
 import { DestinationTypeSchema } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { enumText } from '../platform/enum-text.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import { raw, type Sql, sql, unnamed } from '../platform/sql.ts';
 import type { Destination, DestinationState } from './destination.ts';
 
 const typeText = enumText(DestinationTypeSchema);
@@ -25,9 +24,8 @@ interface Row {
   readonly updated_at: Date;
 }
 
-const STATE = `name, type, enabled, provider_location_id, recipient, company, address1, address2,
-  city, state, zip, country, country_code, phone`;
-const COLUMNS = `id, ${STATE}, updated_at`;
+const COLUMNS = `id, name, type, enabled, provider_location_id, recipient, company, address1, address2,
+  city, state, zip, country, country_code, phone, updated_at`;
 
 /** Locks the creation of destinations of a shop until the end of the transaction. */
 export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
@@ -59,13 +57,14 @@ export async function insertDestination(
   o: { state: DestinationState; key: string; requestHash: Buffer },
 ): Promise<Destination> {
   const { rows } = await tx.query<Row>(
-    unnamed(sql`
-     with counted as (
-       update shop_quotas set destinations = destinations + 1 where shop_id = ${shopId}
+    `with counted as (
+       update shop_quotas set destinations = destinations + 1 where shop_id = $1
      )
-     insert into destinations (shop_id, ${raw(STATE)}, idempotency_key, request_hash)
-     values (${shopId}, ${valuesOf(o.state)}, ${o.key}, ${o.requestHash})
-     returning ${raw(COLUMNS)}`),
+     insert into destinations (shop_id, name, type, enabled, provider_location_id, recipient, company,
+       address1, address2, city, state, zip, country, country_code, phone, idempotency_key, request_hash)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
+     returning ${COLUMNS}`,
+    [shopId, ...values(o.state), o.key, o.requestHash],
   );
   return onlyRow(rows);
 }
@@ -77,11 +76,13 @@ export async function updateDestination(
   o: { id: bigint; state: DestinationState },
 ): Promise<Destination> {
   const { rows } = await tx.query<Row>(
-    unnamed(sql`
-     update destinations
-        set (${raw(STATE)}, updated_at) = row (${valuesOf(o.state)}, now())
-      where shop_id = ${shopId} and id = ${o.id}
-     returning ${raw(COLUMNS)}`),
+    `update destinations
+        set name = $2, type = $3, enabled = $4, provider_location_id = $5, recipient = $6,
+            company = $7, address1 = $8, address2 = $9, city = $10, state = $11, zip = $12,
+            country = $13, country_code = $14, phone = $15, updated_at = now()
+      where shop_id = $1 and id = $16
+     returning ${COLUMNS}`,
+    [shopId, ...values(o.state), o.id],
   );
   return onlyRow(rows);
 }
@@ -118,12 +119,24 @@ async function findOne(
   return rows[0] && toDestination(rows[0]);
 }
 
-/** The values of the columns {@link STATE}. */
-function valuesOf({ address, ...state }: DestinationState): Sql {
-  return sql`${state.name}, ${typeText.toText(state.type)}, ${state.enabled},
-    ${state.providerLocationId}, ${address.name}, ${address.company}, ${address.address1},
-    ${address.address2}, ${address.city}, ${address.state}, ${address.zip},
-    ${address.country}, ${address.countryCode}, ${address.phone}`;
+function values(state: DestinationState): unknown[] {
+  const { address } = state;
+  return [
+    state.name,
+    typeText.toText(state.type),
+    state.enabled,
+    state.providerLocationId ?? null,
+    address.name,
+    address.company,
+    address.address1,
+    address.address2,
+    address.city,
+    address.state,
+    address.zip,
+    address.country,
+    address.countryCode,
+    address.phone,
+  ];
 }
 
 function onlyRow(rows: readonly Row[]): Destination {

@@ -1,22 +1,23 @@
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { Settings } from '../platform/config.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { startKeyPurge } from '../platform/idempotency.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
-import type { dispositionsShape } from './config.ts';
 import { startHandovers } from './hand-over.ts';
 import { dispositionRoutes } from './service.ts';
 
-export type DispositionsOptions = ServiceOptions & Settings<typeof dispositionsShape>;
+export interface DispositionsOptions extends ServiceOptions {
+  /** gRPC name of the returns service, which takes over every assessment and grading. */
+  readonly returnsTarget: string;
+}
 
 /** Starts the dispositions service. While returns is unavailable, it runs and refuses writes with UNAVAILABLE. */
-export function startDispositions(o: DispositionsOptions): Promise<RunningService> {
+export function startDispositions(options: DispositionsOptions): Promise<RunningService> {
   return startService(
     {
       name: 'dispositions',
       publishes: true,
       build: ({ pool, backgroundPool, identity, telemetry, logger }) => {
-        const target = o.RETURNS_TARGET;
+        const target = options.returnsTarget;
         const returns = createServiceClient(ReturnsService, { target, identity, telemetry });
         const deps = { pool, returns: returns.client };
         return {
@@ -29,6 +30,6 @@ export function startDispositions(o: DispositionsOptions): Promise<RunningServic
         };
       },
     },
-    o,
+    options,
   );
 }

@@ -11,10 +11,9 @@ import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { actor, cart, failure, identity } from '../../test/kit/services/rpc-bench.ts';
-import { testSettings } from '../../test/kit/settings.ts';
 import { until } from '../../test/kit/until.ts';
+import { newEventSignatures } from './bus/event-signature.ts';
 import { createInProcessBus } from './bus/in-process.ts';
-import { serviceShape } from './config.ts';
 import { isUnavailable } from './errors.ts';
 import { createServiceClient } from './grpc/client.ts';
 import { LIVENESS_SERVICE } from './liveness.ts';
@@ -28,6 +27,7 @@ import {
   startService,
 } from './service.ts';
 
+const eventSignatures = newEventSignatures();
 let database: TestDatabase;
 let cleanups: (() => unknown)[];
 beforeEach(async () => {
@@ -41,7 +41,17 @@ afterEach(async () => {
 function options(more: Partial<ServiceOptions> = {}): ServiceOptions {
   const bus = createInProcessBus();
   cleanups.push(() => bus.close());
-  return { ...testSettings(serviceShape, { DATABASE_URL: database.url }), bus, ...more };
+  const { url } = database;
+  const ports = { port: 0, metricsPort: 0 };
+  return {
+    ...ports,
+    databaseUrl: url,
+    bus,
+    eventSignatures,
+    identity,
+    logLevel: 'silent',
+    ...more,
+  };
 }
 
 const answering: ServiceParts = {
@@ -98,8 +108,8 @@ describe('a running service', () => {
   });
 
   test('is alive without its database, but not ready', async () => {
-    const DATABASE_URL = 'postgres://nobody@127.0.0.1:1/none';
-    const service = await start(() => answering, { DATABASE_URL, HEALTH_PORT: 0 });
+    const databaseUrl = 'postgres://nobody@127.0.0.1:1/none';
+    const service = await start(() => answering, { databaseUrl, healthPort: 0 });
     const baseUrl = `http://127.0.0.1:${service.healthPort}`;
     const liveness = createClient(Health, createGrpcTransport({ baseUrl }));
     expect(await liveness.check({ service: LIVENESS_SERVICE })).toMatchObject({
@@ -169,7 +179,7 @@ describe('a running service', () => {
       closed = true;
     };
     const parts = { ...answering, close };
-    await expect(start(() => parts, { PORT: first.port })).rejects.toThrow('EADDRINUSE');
+    await expect(start(() => parts, { port: first.port })).rejects.toThrow('EADDRINUSE');
     expect(closed).toBe(true);
   });
 });
@@ -218,10 +228,6 @@ describe('stop', () => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
-    const bus = {
-      ...createInProcessBus(),
-      close: async () => void order.push('bus closed'),
-    };
     const service = await start(
       ({ pool }) => ({
         routes: (router) =>
@@ -244,7 +250,7 @@ describe('stop', () => {
         ],
         close: async () => void order.push('parts closed'),
       }),
-      { bus },
+      { onStopped: async () => void order.push('bus closed') },
     );
     const call = clientOf(service).getCart(cart);
     await inside;

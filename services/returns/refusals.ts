@@ -13,7 +13,7 @@ export function lineItemNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.LINE_ITEM_NOT_FOUND, 'no such line item');
 }
 
-/** The shop has no returns settings. */
+/** The shop was never set up for returns. */
 export function shopNotConfigured(): DomainError {
   return new DomainError(
     Code.FailedPrecondition,
@@ -27,26 +27,25 @@ export function stateForbids(message: string): DomainError {
   return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
 }
 
-/** A failed run of processing fulfilled a part of the return, or may have. Only another run can complete it. */
+/** A failed run of processing did part of its work, or may have. Only another run finishes it. */
 export function outcomesFulfilled(): DomainError {
   return stateForbids(
-    'part of the return was already paid, or a payment has an unknown outcome; process the return again to complete it',
+    'processing has fulfilled part of the return, or asked for it without an answer, so money has moved or may have: process it again to do the rest',
   );
 }
 
-/** The shopper keeps an instant refund, so the return can only be processed. */
-export function instantRefundKept(): DomainError {
+/** The shopper keeps the money of an instant refund, so only processing may end the return. */
+export function paidForGood(): DomainError {
   return stateForbids(
-    'the shopper keeps an instant refund for this return; process the return to refund the remainder',
+    'an instant refund of the return was paid for good, so its lines are not free for another return: process it, which refunds what is left',
   );
 }
 
-/** ALREADY_EXISTS: only one of `what`, such as `a label request`, can be open. */
 export function alreadyOpen(what: string): DomainError {
-  return new DomainError(Code.AlreadyExists, ErrorReason.ALREADY_OPEN, `${what} is already open`);
+  return new DomainError(Code.AlreadyExists, ErrorReason.ALREADY_OPEN, `${what} is open already`);
 }
 
-/** The details of a return would exceed their maximum size. */
+/** The details would become too large to be read or delivered. */
 export function detailsTooLarge(returnId: bigint): DomainError {
   const limit = DETAILS_BYTES_MAX / 1024 / 1024;
   return new DomainError(

@@ -1,10 +1,12 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { dataIn, environmentOf } from '../../deploy/check/data.ts';
+import { type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
+import { renderOverlay } from '../../deploy/check/render.ts';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { startKafka } from '../../deploy/local/kafka/start.ts';
 import { startPostgres } from '../../deploy/local/postgres/start.ts';
-import { type Workload, workloadsOf } from './manifests.ts';
 import { type RunningProcess, runCommand, runProcess } from './run-process.ts';
 
 /** What a pod finds in its cluster, on loopback. */
@@ -30,7 +32,9 @@ export async function startCluster(
   overlay: string,
   extra: Readonly<Record<string, Readonly<Record<string, string>>>>,
 ): Promise<Cluster> {
-  const workloads = workloadsOf(overlay).filter(({ image }) => image === 'rms');
+  const objects = renderOverlay(overlay);
+  const data = dataIn(objects);
+  const workloads = workloadsIn(objects).filter(({ main }) => main.image.startsWith('rms:'));
   const folder = await mkdtemp(join(tmpdir(), 'rms-deploy-'));
   const [postgres, kafka] = await Promise.all([
     startPostgres({ folder: join(folder, 'postgres') }),
@@ -47,9 +51,12 @@ export async function startCluster(
 
   try {
     const places = await placesOf(workloads, { postgres: postgres.port, kafka: kafka.brokers });
-    const envOf = (one: Workload) => ({ ...loopback(one, places), ...extra[one.name] });
+    const envOf = (one: Workload) => ({
+      ...loopback(one.name, environmentOf(one.main, data), places),
+      ...extra[one.name],
+    });
     const named = (name: string): Workload => {
-      const found = workloads.find((one) => one.name === name);
+      const found = workloads.find(({ labels }) => labels.app === name);
       if (!found) throw new Error(`the overlay has no workload ${name}`);
       return found;
     };
@@ -72,8 +79,8 @@ export async function startCluster(
 }
 
 /** `node` is the one that runs the tests. */
-function argumentsOf({ name, command }: Workload): readonly string[] {
-  const [program, ...args] = command;
+function argumentsOf({ name, main }: Workload): readonly string[] {
+  const [program, ...args] = main.command;
   if (program !== 'node') throw new Error(`${name} runs ${program}, not node`);
   return args;
 }
@@ -81,16 +88,19 @@ function argumentsOf({ name, command }: Workload): readonly string[] {
 interface Places {
   /** From in-cluster `host:port` to the one on loopback. */
   readonly addresses: ReadonlyMap<string, string>;
-  readonly ports: ReadonlyMap<string, readonly [main: number, metrics: number]>;
+  readonly ports: ReadonlyMap<string, readonly [main: number, metrics: number, health: number]>;
 }
 
 async function placesOf(
   workloads: readonly Workload[],
   shared: { readonly postgres: number; readonly kafka: readonly string[] },
 ): Promise<Places> {
-  const free = await freePorts(2 * workloads.length);
+  const free = await freePorts(3 * workloads.length);
   const ports = new Map(
-    workloads.map(({ name }, at) => [name, [free[2 * at] ?? 0, free[2 * at + 1] ?? 0] as const]),
+    workloads.map(({ name }) => {
+      const [main = 0, metrics = 0, health = 0] = free.splice(0, 3);
+      return [name, [main, metrics, health] as const];
+    }),
   );
   const addresses = new Map([
     ['postgres:5432', `127.0.0.1:${shared.postgres}`],
@@ -101,12 +111,21 @@ async function placesOf(
   return { addresses, ports };
 }
 
-function loopback({ name, env }: Workload, { addresses, ports }: Places): Record<string, string> {
+function loopback(
+  name: string,
+  env: Readonly<Record<string, string>>,
+  { addresses, ports }: Places,
+): Record<string, string> {
   const replaced = Object.entries(env).map(([variable, value]) => [
     variable,
     value.replaceAll(/\b[a-z]+:\d+\b/g, (address) => addresses.get(address) ?? address),
   ]);
-  const [main, metrics] = ports.get(name) ?? [0, 0];
-  const own = { HOST: '127.0.0.1', PORT: String(main), METRICS_PORT: String(metrics) };
+  const [main, metrics, health] = ports.get(name) ?? [];
+  const own = {
+    HOST: '127.0.0.1',
+    PORT: `${main}`,
+    METRICS_PORT: `${metrics}`,
+    HEALTH_PORT: `${health}`,
+  };
   return { ...Object.fromEntries(replaced), ...own };
 }

@@ -1,107 +1,217 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
+import { dataIn, environmentOf, helpersIn } from '../../deploy/check/data.ts';
+import { mainFileOf, type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
+import { renderOverlay } from '../../deploy/check/render.ts';
+import { shapeOf } from '../../deploy/check/shapes.ts';
 import { loadConfig } from '../../services/platform/config.ts';
-import { type Workload, workloadsOf } from './manifests.ts';
-import { shapeOf } from './shapes.ts';
+import { denialsOf } from './pod-security.ts';
 
 const ROOT = new URL('../../', import.meta.url);
-const workloads = workloadsOf('deploy/overlays/dev');
-const processes = workloads.filter(({ kind }) => kind === 'Deployment');
-const ours = workloads.filter(({ image }) => image === 'rms');
+const objects = renderOverlay('deploy/overlays/dev');
+const data = dataIn(objects);
+const workloads = workloadsIn(objects);
+const ours = workloads.filter(({ main }) => isOurs(main.image));
+const processes = ours.filter(({ kind }) => kind === 'Deployment');
 const named = (all: readonly Workload[]) => all.map((one) => [one.name, one] as const);
 
+function isOurs(image: string): boolean {
+  return image.split(':')[0] === 'rms';
+}
+
+describe.each(['dev', 'production'])('the overlay %s', (name) => {
+  const all = renderOverlay(`deploy/overlays/${name}`);
+
+  test('makes a namespace that enforces the profile restricted', () => {
+    const [namespace, ...others] = all.filter(({ kind }) => kind === 'Namespace');
+    expect(others).toEqual([]);
+    expect(namespace?.metadata.labels).toMatchObject({
+      'pod-security.kubernetes.io/enforce': 'restricted',
+    });
+    for (const { kind, metadata } of all) {
+      if (kind !== 'Namespace') expect(metadata.namespace).toBe(namespace?.metadata.name);
+    }
+  });
+
+  test('is admitted by it', () => {
+    expect(all.flatMap(denialsOf)).toEqual([]);
+  });
+
+  test('names every image by a tag that stays, and pulls it once', () => {
+    for (const { containers } of workloadsIn(all)) {
+      for (const { image, imagePullPolicy } of containers) {
+        expect(image).toMatch(/:(?!latest$)[\w.-]+$/);
+        expect(imagePullPolicy).toBe('IfNotPresent');
+      }
+    }
+  });
+
+  test('has the common labels on objects and pods', () => {
+    const { version } = JSON.parse(readFileSync(new URL('package.json', ROOT), 'utf8'));
+    for (const { name: process, labels, main } of workloadsIn(all)) {
+      if (!main.image.includes('rms')) continue;
+      expect(labels).toMatchObject({
+        'app.kubernetes.io/name': process.replace(/^migrate-.*/, 'migrate'),
+        'app.kubernetes.io/component': expect.any(String),
+        'app.kubernetes.io/part-of': 'rms',
+        'app.kubernetes.io/version': version,
+      });
+    }
+  });
+
+  test('uses only kinds that every cluster knows', () => {
+    const groups = all.map(({ apiVersion }) => String(apiVersion).replace(/\/?v\d+$/, ''));
+    expect([...new Set(groups)].toSorted()).toEqual(
+      expect.arrayContaining(['', 'apps', 'batch', 'networking.k8s.io']),
+    );
+    expect(groups.filter((group) => group.includes('.') && !group.endsWith('.k8s.io'))).toEqual([]);
+    expect(groups).not.toContain('gateway.networking.k8s.io');
+  });
+});
+
 describe('the dev overlay', () => {
-  test('runs the gateway, the six services and the migrations from our image', () => {
-    expect(ours.map(({ name }) => name).toSorted()).toEqual([
+  test('runs the gateway and the six services from our image', () => {
+    expect(processes.map(({ name }) => name).toSorted()).toEqual([
       'carts',
       'destinations',
       'dispositions',
       'fraud',
       'gateway',
-      'migrate',
       'returns',
       'webhooks',
     ]);
   });
 
-  test('takes PostgreSQL and Kafka from elsewhere, and nothing more', () => {
-    const others = workloads.filter(({ image }) => image !== 'rms').map(({ image }) => image);
-    expect(others.map((image) => image.split(':')[0]).toSorted()).toEqual([
-      'apache/kafka',
-      'postgres',
-    ]);
-    for (const image of others) expect(image).toMatch(/:\d[\w.-]*$/);
-  });
-
-  test('names no image by a tag that moves', () => {
-    for (const { image } of workloads) expect(image).not.toMatch(/latest/);
-  });
-
   test('fits into a small cluster', () => {
-    const cpu = workloads.map((one) => one.replicas * cores(one)).reduce((a, b) => a + b, 0);
-    expect(cpu).toBeGreaterThan(0);
-    expect(cpu).toBeLessThan(1.5);
-  });
-});
-
-describe.each(named(workloads))('workload %s', (_, { container }) => {
-  test('asks for what it needs and is bounded in memory', () => {
-    expect(container.resources).toEqual({
-      requests: { cpu: expect.stringMatching(/^\d+m?$/), memory: expect.stringMatching(/^\d+Mi$/) },
-      limits: { memory: expect.stringMatching(/^\d+Mi$/) },
-    });
-  });
-});
-
-describe.each(named(processes))('deployment %s', (name, { container, pod }) => {
-  test('is asked whether it is ready and whether it lives', () => {
-    expect(container.readinessProbe).toEqual(
-      name === 'gateway'
-        ? { httpGet: { path: '/readyz', port: 8080 } }
-        : { httpGet: { path: '/readyz', port: 9464 } },
+    const cpu = workloads.flatMap(({ replicas, pod }) =>
+      pod.containers.map(({ resources }) => replicas * cores(resources?.requests.cpu)),
     );
-    expect(container.livenessProbe).toBeDefined();
+    expect(cpu.reduce((a, b) => a + b, 0)).toBeLessThan(1.5);
+    expect(Math.min(...cpu)).toBeGreaterThan(0);
+  });
+});
+
+describe.each(named(workloads))('workload %s', (_, { containers }) => {
+  test('asks for what it needs, is bounded in memory and disk, and not in CPU', () => {
+    for (const { resources } of containers) {
+      expect(resources).toEqual({
+        requests: {
+          cpu: expect.stringMatching(/^\d+m$/),
+          memory: expect.stringMatching(/^\d+Mi$/),
+          'ephemeral-storage': expect.stringMatching(/^\d+Mi$/),
+        },
+        limits: {
+          memory: expect.stringMatching(/^\d+Mi$/),
+          'ephemeral-storage': expect.stringMatching(/^\d+Mi$/),
+        },
+      });
+    }
+  });
+});
+
+describe.each(named(processes))('deployment %s', (name, { main, pod }) => {
+  const isGateway = name === 'gateway';
+  const alive = isGateway
+    ? { httpGet: { path: '/livez', port: 'http' } }
+    : { grpc: { port: 8081, service: 'rms.liveness' } };
+
+  test('is asked whether it is ready, without limits of the database for its life', () => {
+    expect(main.readinessProbe).toMatchObject({
+      httpGet: { path: '/readyz', port: isGateway ? 'http' : 'metrics' },
+    });
+    expect(main.livenessProbe).toMatchObject(alive);
+  });
+
+  test('may take two minutes for a start', () => {
+    expect(main.startupProbe).toMatchObject({ ...alive, periodSeconds: 2, failureThreshold: 60 });
+  });
+
+  test('is killed within a minute when it is frozen', () => {
+    const { periodSeconds = 10, failureThreshold = 3, ...more } = main.livenessProbe ?? {};
+    const { timeoutSeconds, terminationGracePeriodSeconds } = more;
+    const seconds =
+      Number(periodSeconds) * Number(failureThreshold) +
+      Number(timeoutSeconds) +
+      Number(terminationGracePeriodSeconds);
+    expect(seconds).toBeLessThan(50);
   });
 
   test('has time for an ordered shutdown: the delay, then 20 s of draining', () => {
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(40);
   });
+
+  test('has named ports, and serves its liveness where it is asked', () => {
+    const ports = Object.fromEntries(main.ports.map((one) => [one.name, one.containerPort]));
+    expect(ports).toEqual(
+      isGateway ? { http: 8080, metrics: 9464 } : { grpc: 8080, metrics: 9464, liveness: 8081 },
+    );
+    if (!isGateway) expect(environmentOf(main, data).HEALTH_PORT).toBe('8081');
+  });
 });
 
-describe.each(named(ours))('process %s', (_, { command, env, container, pod }) => {
-  const [program, mainFile = '', ...more] = command;
+describe('the Services', () => {
+  const services = objects.filter(
+    ({ kind, metadata }) => kind === 'Service' && metadata.labels['app.kubernetes.io/part-of'],
+  );
+
+  test('name their ports, and none publishes liveness', () => {
+    const ports = services.map(({ metadata, spec }) => [
+      metadata.name,
+      Object(spec).ports.map((one: { name: string }) => one.name),
+    ]);
+    const grpc = ['grpc', 'metrics'];
+    expect(Object.fromEntries(ports)).toEqual({
+      carts: grpc,
+      destinations: grpc,
+      dispositions: grpc,
+      fraud: grpc,
+      gateway: ['http'],
+      'gateway-metrics': ['metrics'],
+      returns: grpc,
+      webhooks: grpc,
+    });
+  });
+});
+
+const programs = workloads.flatMap(({ name, pod, containers }) =>
+  containers
+    .filter(({ image }) => isOurs(image))
+    .map((container) => [`${name}/${container.name}`, { container, pod }] as const),
+);
+
+describe.each(programs)('program %s', (_, { container, pod }) => {
+  const file = mainFileOf(container) ?? '';
 
   test('is a file that exists', () => {
-    expect([program, ...more]).toEqual(['node']);
-    expect(mainFile).toMatch(/^(gateway|services\/\w+)\/(main|migrate)\.ts$/);
-    expect(existsSync(new URL(mainFile, ROOT))).toBe(true);
-  });
-
-  test('is given no variable that it does not read', async () => {
-    const shape = await shapeOf(mainFile);
-    expect(Object.keys(env).filter((name) => !(name in shape))).toEqual([]);
+    expect(container.command).toEqual(['node', file]);
+    expect(file).toMatch(/^(gateway|services\/\w+)\/(main|migrate)\.ts$/);
+    expect(existsSync(new URL(file, ROOT))).toBe(true);
   });
 
   test('is given every variable that it needs, well-formed', async () => {
-    const shape = await shapeOf(mainFile);
-    expect(() => loadConfig(shape, { ...env })).not.toThrow();
+    const shape = await shapeOf(file);
+    expect(() => loadConfig(shape, environmentOf(container, data))).not.toThrow();
   });
 
-  test('runs without rights', () => {
+  test('is named no variable that it does not read', async () => {
+    const shape = await shapeOf(file);
+    const helpers = helpersIn(container);
+    const names = container.env.map((one) => one.name).filter((name) => !helpers.has(name));
+    expect(names.filter((name) => !(name in shape))).toEqual([]);
+  });
+
+  test('runs without rights, and can write only to a small /tmp', () => {
     expect(pod.automountServiceAccountToken).toBe(false);
-    expect(pod.securityContext).toMatchObject({
-      runAsNonRoot: true,
-      seccompProfile: { type: 'RuntimeDefault' },
-    });
-    expect(container.securityContext).toEqual({
-      allowPrivilegeEscalation: false,
-      readOnlyRootFilesystem: true,
-      capabilities: { drop: ['ALL'] },
+    expect(pod.serviceAccountName).toBeDefined();
+    expect(container.securityContext).toMatchObject({ readOnlyRootFilesystem: true });
+    const mount = container.volumeMounts.find(({ mountPath }) => mountPath === '/tmp');
+    expect(pod.volumes).toContainEqual({
+      name: mount?.name,
+      emptyDir: { sizeLimit: expect.any(String) },
     });
   });
 });
 
-function cores({ container }: Workload): number {
-  const cpu = container.resources?.requests.cpu ?? 'none';
+function cores(cpu = '0'): number {
   return cpu.endsWith('m') ? Number(cpu.slice(0, -1)) / 1_000 : Number(cpu);
 }

@@ -1,155 +1,93 @@
 import { describe, expect, test } from '@jest/globals';
-import { z } from 'zod';
-import { gatewayShape } from '../../gateway/config.ts';
-import {
-  identityShape,
-  loadConfig,
-  processShape,
-  serviceShape,
-} from '../../services/platform/config.ts';
+import { type Data, dataIn, environmentOf } from '../../deploy/check/data.ts';
+import { mainFileOf, workloadsIn } from '../../deploy/check/manifests.ts';
+import { refusalsOf } from '../../deploy/check/refusals.ts';
+import { renderOverlay } from '../../deploy/check/render.ts';
+import { shapeOf } from '../../deploy/check/shapes.ts';
+import { loadConfig } from '../../services/platform/config.ts';
 import { OWN_CALLERS } from '../../services/platform/grpc/callers.ts';
 import { newKeyringText } from '../../services/platform/keyring.ts';
-import { renderOverlay } from './kubectl.ts';
+import { namesOf, ofKind } from './components.ts';
 
-const named = z.looseObject({ kind: z.string(), metadata: z.looseObject({ name: z.string() }) });
-const objects = renderOverlay('deploy/overlays/production').map((one) => named.parse(one));
-const ofKind = (kind: string) => objects.filter((one) => one.kind === kind);
-const names = (kind: string) => ofKind(kind).map(({ metadata }) => metadata.name);
+const objects = renderOverlay('deploy/overlays/production');
+const workloads = workloadsIn(objects);
+const named = workloads.map((one) => [one.name, one] as const);
 
-const PROCESSES = [
-  'carts',
-  'destinations',
-  'dispositions',
-  'fraud',
-  'gateway',
-  'returns',
-  'webhooks',
+const url = 'postgres://rms@db.example.com/rms?sslmode=verify-full';
+const keyring = newKeyringText();
+/** The secrets that deploy/README.md asks for. */
+const SECRETS: readonly Data[] = [
+  {
+    kind: 'Secret',
+    name: 'database',
+    values: Object.fromEntries(OWN_CALLERS.map((name) => [name, url])),
+  },
+  { kind: 'Secret', name: 'migrator', values: { DATABASE_URL: url } },
+  { kind: 'Secret', name: 'events', values: { keyring } },
+  { kind: 'Secret', name: 'webhooks', values: { keyring } },
+  { kind: 'Secret', name: 'kafka', values: { username: 'rms', password: 'x', 'ca.crt': 'x' } },
 ];
 
-const SERVICES = PROCESSES.filter((name) => name !== 'gateway');
-
-const podShape = z.looseObject({
-  spec: z.looseObject({
-    template: z.looseObject({
-      spec: z.looseObject({
-        serviceAccountName: z.string(),
-        topologySpreadConstraints: z.array(z.unknown()),
-        volumes: z.array(z.unknown()),
-        containers: z.tuple([
-          z.looseObject({
-            env: z.array(z.object({ name: z.string(), value: z.string().optional() })),
-            volumeMounts: z.array(z.looseObject({ mountPath: z.string() })),
-          }),
-        ]),
-      }),
-    }),
-  }),
-});
-
 describe('the production overlay', () => {
-  const processData = () => {
-    const map = ofKind('ConfigMap').find(({ metadata }) => metadata.name.startsWith('process-'));
-    return z.looseObject({ data: z.record(z.string(), z.string()) }).parse(map).data;
-  };
-
-  test('configures what production asks for: tokens of the cluster, and whose are ours', () => {
-    const env = { ...processData(), NODE_ENV: 'production' };
-    expect(loadConfig({ ...processShape, ...identityShape }, env)).toMatchObject({
-      SERVICE_AUTH: 'kubernetes',
-      SERVICE_SUBJECTS: ['system:serviceaccount:rms:*'],
-      TRANSPORT_SECURITY: 'tls',
-    });
+  test('has nothing that must not reach production', async () => {
+    expect(await refusalsOf(objects)).toEqual([]);
   });
 
-  test.each(PROCESSES)('mounts the files that it names into %s, and spreads its pods', (name) => {
-    const deployment = ofKind('Deployment').find(({ metadata }) => metadata.name === name);
-    const { spec } = podShape.parse(deployment).spec.template;
-    expect(spec.volumes).toContainEqual({
-      name: 'identity',
-      projected: {
-        sources: [
-          { serviceAccountToken: { audience: 'rms', expirationSeconds: 3_600, path: 'token' } },
-        ],
-      },
-    });
-    expect(spec.volumes).toContainEqual({
-      name: 'grpc-tls',
-      secret: { secretName: `${name}-tls` },
-    });
-    const files = Object.entries(processData()).filter(([variable]) => variable.endsWith('_FILE'));
-    expect(files.length).toBeGreaterThan(4);
-    const folders = spec.containers[0].volumeMounts.map(({ mountPath }) => mountPath);
-    for (const [, file] of files) {
+  test.each(named)(
+    '%s starts with it, encrypted, with the secrets that README asks for',
+    async (name, one) => {
+      const env = environmentOf(one.main, [...dataIn(objects), ...SECRETS]);
+      const shape = await shapeOf(mainFileOf(one.main) ?? '');
+      const given = name.startsWith('migrate') ? withPasswords(env) : env;
+      // Refuses plain connections and static tokens.
+      expect(loadConfig(shape, { ...given, NODE_ENV: 'production' })).toMatchObject(
+        name.startsWith('migrate') ? {} : { SERVICE_AUTH: 'kubernetes', TRANSPORT_SECURITY: 'tls' },
+      );
+    },
+  );
+
+  test.each(named)('%s mounts what its variables name', (_, { main, pod }) => {
+    const env = environmentOf(main, [...dataIn(objects), ...SECRETS]);
+    const folders = main.volumeMounts.map(({ mountPath }) => mountPath);
+    for (const [variable, file] of Object.entries(env)) {
+      if (!variable.endsWith('_FILE')) continue;
+      if (variable.startsWith('KAFKA') && !env.KAFKA_BROKERS) continue;
       expect(folders).toContain(file.slice(0, file.lastIndexOf('/')));
     }
-    expect(spec.topologySpreadConstraints).toHaveLength(1);
+    const volumes = pod.volumes.map(({ name }) => name);
+    expect(main.volumeMounts.filter(({ name }) => !volumes.includes(name))).toEqual([]);
   });
 
-  test.each(SERVICES)('encrypts every connection of %s', (name) => {
-    const deployment = ofKind('Deployment').find(({ metadata }) => metadata.name === name);
-    const [{ env, volumeMounts }] = podShape.parse(deployment).spec.template.spec.containers;
-    const literals = env.flatMap(({ name: key, value }) =>
-      value === undefined ? [] : [[key, value]],
-    );
-    const secrets = {
-      DATABASE_URL: 'postgres://rms@db/rms?sslmode=verify-full',
-      EVENT_KEYRING: newKeyringText(),
-      KAFKA_BROKERS: 'kafka.example.com:9093',
-      KAFKA_SASL_USERNAME: 'rms',
-    };
-    const own = Object.fromEntries(literals);
-    const all = { ...processData(), ...own, ...secrets, NODE_ENV: 'production' };
-    expect(loadConfig(serviceShape, all)).toMatchObject({ KAFKA_TLS: true });
-    const folders = volumeMounts.map(({ mountPath }) => mountPath);
-    for (const [, file] of literals.filter(([key = '']) => key.endsWith('_FILE'))) {
-      expect(folders).toContain(file?.slice(0, file.lastIndexOf('/')));
-    }
+  test('runs two of each, spread, drained one at a time', () => {
+    const deployments = workloads.filter(({ kind }) => kind === 'Deployment');
+    expect(deployments.map(({ replicas }) => replicas)).toEqual(Array(7).fill(2));
+    expect(namesOf(objects, 'PodDisruptionBudget')).toEqual(namesOf(objects, 'Deployment'));
   });
 
-  test.each(PROCESSES)('runs %s as an account of its own, by which the others know it', (name) => {
-    const deployment = ofKind('Deployment').find(({ metadata }) => metadata.name === name);
-    const { spec } = podShape.parse(deployment).spec.template;
-    expect(spec.serviceAccountName).toBe(name);
-    expect(names('ServiceAccount')).toContain(name);
-    expect(OWN_CALLERS).toContain(name);
-  });
-
-  test('drains one replica of each at a time', () => {
-    expect(names('Deployment').toSorted()).toEqual(PROCESSES);
-    expect(names('PodDisruptionBudget').toSorted()).toEqual(PROCESSES);
-  });
-
-  test('lets nobody but this namespace reach the services', () => {
-    const [policy] = ofKind('NetworkPolicy');
-    const { podSelector, ingress } = z
-      .looseObject({
-        spec: z.looseObject({
-          podSelector: z.looseObject({
-            matchExpressions: z.tuple([z.looseObject({ values: z.array(z.string()) })]),
-          }),
-          ingress: z.array(z.unknown()),
-        }),
-      })
-      .parse(policy).spec;
-    expect(podSelector.matchExpressions[0].values.toSorted()).toEqual(SERVICES);
-    expect(ingress).toEqual([
-      { from: [{ podSelector: {} }], ports: [{ port: 8080 }] },
-      { ports: [{ port: 9464 }] },
-    ]);
-  });
-
-  test('names the load balancers in front of the gateway, not everybody', () => {
-    const map = ofKind('ConfigMap').find(({ metadata }) => metadata.name.startsWith('gateway-'));
-    const { data } = z.looseObject({ data: z.record(z.string(), z.string()) }).parse(map);
-    const { TRUSTED_PROXIES } = loadConfig(
-      { TRUSTED_PROXIES: gatewayShape.TRUSTED_PROXIES },
-      { TRUSTED_PROXIES: data['trusted-proxies'] },
-    );
-    expect(TRUSTED_PROXIES?.length).toBeGreaterThan(0);
+  test('denies what is not named', () => {
+    expect(namesOf(objects, 'NetworkPolicy')).toContain('default-deny');
   });
 
   test('brings no password and no server of its own', () => {
-    expect(ofKind('Secret')).toEqual([]);
-    expect(ofKind('StatefulSet')).toEqual([]);
+    expect(ofKind(objects, 'Secret')).toEqual([]);
+    expect(ofKind(objects, 'StatefulSet')).toEqual([]);
   });
 });
+
+test('the dev overlay is refused, by name', async () => {
+  const refusals = await refusalsOf(renderOverlay('deploy/overlays/dev'));
+  expect(refusals).toEqual(
+    expect.arrayContaining([
+      'ConfigMap process: NODE_ENV is not production',
+      'Secret database: gateway is a demo secret',
+      'Secret events: keyring is a demo secret',
+      'Secret service-token: SERVICE_TOKEN is a demo secret',
+      'Secret webhooks: keyring is a demo secret',
+    ]),
+  );
+});
+
+function withPasswords(env: Readonly<Record<string, string>>): Record<string, string> {
+  const passwords = OWN_CALLERS.map((name) => [`DB_PASSWORD_${name.toUpperCase()}`, 'x']);
+  return { ...env, ...Object.fromEntries(passwords) };
+}

@@ -45,8 +45,8 @@ export function makeMemoryCgroup(name: string, bytes: number): MemoryCgroup | un
 
 /** The memory that the manifests give every process. Bytes. */
 export function memoryOfManifest(): number {
-  const file = new URL('../../deploy/base/process-defaults.yaml', import.meta.url);
-  const [, mebibytes] = /limits: \{ memory: (\d+)Mi \}/.exec(readFileSync(file, 'utf8')) ?? [];
+  const file = new URL('../../deploy/base/process.yaml', import.meta.url);
+  const [, mebibytes] = /limits: \{ memory: (\d+)Mi\b/.exec(readFileSync(file, 'utf8')) ?? [];
   if (mebibytes === undefined) throw new Error('the manifests bound no memory');
   return Number(mebibytes) * 1024 * 1024;
 }

@@ -32,12 +32,7 @@ describe('kafka with brokers that crash', () => {
   let writers: Writers;
   let subscription: { stop(): Promise<void> };
   const open = (clientId: string) =>
-    createKafkaBus({
-      brokers: cluster.brokers,
-      clientId,
-      logger: silentLogger(),
-      retentionDays: 1,
-    });
+    createKafkaBus({ brokers: cluster.brokers, clientId, logger: silentLogger() });
   const listen = (member: EventBus) =>
     member.subscribe({ group, topics: [topic], handle: receiving.handle });
 

@@ -28,12 +28,7 @@ test('brokers that reject a short session are read with a longer one, and it is 
   const lines: string[] = [];
   const destination = { write: (line: string) => lines.push(line) };
   const logger = createLogger({ service: 'test', level: 'warn', destination });
-  const bus = createKafkaBus({
-    brokers: kafka.brokers,
-    clientId: 'test',
-    logger,
-    retentionDays: 1,
-  });
+  const bus = createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger });
   const topic = `test.${randomUUID()}`;
   const received: string[] = [];
   const record = { key: 'key', value: Buffer.from('1'), headers: {} };

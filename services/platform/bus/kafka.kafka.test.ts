@@ -21,22 +21,12 @@ afterAll(async () => {
 });
 
 busContract('kafka', async () =>
-  createKafkaBus({
-    brokers: kafka.brokers,
-    clientId: 'test',
-    logger: silentLogger(),
-    retentionDays: 1,
-  }),
+  createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger: silentLogger() }),
 );
 
 test('event bus: kafka reports whether a group has read all remaining records of a topic', async () => {
   const [topic, group] = [`test.${randomUUID()}`, `test-${randomUUID()}`];
-  const bus = createKafkaBus({
-    brokers: kafka.brokers,
-    clientId: 'test',
-    logger: silentLogger(),
-    retentionDays: 1,
-  });
+  const bus = createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger: silentLogger() });
   const records = Array.from({ length: 20 }, (_, n) => {
     return { key: `k${n}`, value: Buffer.from('text'), headers: {} };
   });

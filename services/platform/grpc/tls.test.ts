@@ -67,7 +67,6 @@ async function serve(
     logger: silentLogger(),
     telemetry,
     reflection: false,
-    maxCallsInFlight: 100,
     isReady: async () => true,
     isOpen: () => true,
   });

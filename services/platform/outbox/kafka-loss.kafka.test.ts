@@ -37,8 +37,7 @@ describe('events over kafka', () => {
     database = await createTestDatabase('returns');
     telemetry = await testTelemetry();
     bus = open('loss');
-    const about = { topic, logger: silentLogger(), telemetry, retentionDays: 7 };
-    relay = startRelay({ pool: database.pool, bus, ...about });
+    relay = startRelay({ pool: database.pool, bus, topic, logger: silentLogger(), telemetry });
   });
   afterAll(async () => {
     await relay?.stop();
@@ -49,12 +48,7 @@ describe('events over kafka', () => {
   });
 
   const open = (clientId: string) =>
-    createKafkaBus({
-      brokers: cluster.brokers,
-      clientId,
-      logger: silentLogger(),
-      retentionDays: 1,
-    });
+    createKafkaBus({ brokers: cluster.brokers, clientId, logger: silentLogger() });
 
   const append = async (...triggers: readonly string[]): Promise<string[]> =>
     inTransaction(database.pool, (tx) =>
@@ -74,7 +68,6 @@ describe('events over kafka', () => {
       topics: [topic],
       logger: silentLogger(),
       telemetry,
-      retentionDays: 7,
       handle: async (tx, events) => {
         for (const event of events) {
           if (o.knows?.includes(event.trigger) ?? true) await leaveMark(tx, group, event);

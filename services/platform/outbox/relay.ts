@@ -23,9 +23,9 @@ export interface RelayOptions {
   readonly topic: string;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** How long published events are kept for a replay. Days. */
-  readonly retentionDays: number;
-  /** How often the outbox is read without a notification (tests). Milliseconds. */
+  /** How long published events are kept for a replay; 7 days by default. */
+  readonly retentionDays?: number;
+  /** How often the outbox is read without a notification. Milliseconds. */
   readonly pollMs?: number;
   /** How long a shard is kept without a renewal (tests). Milliseconds. */
   readonly leaseMs?: number;
@@ -38,9 +38,10 @@ export interface Relay extends Worker {
   flush(): Promise<void>;
 }
 
-const POLL_MS = 2_000;
+const DEFAULT_POLL_MS = 2_000;
 /** How long a stop waits for the bus. The next process publishes the remaining events. */
 const STOP_MS = 3_000;
+const DEFAULT_RETENTION_DAYS = 7;
 
 /**
  * Publishes the events that transactions append to the outbox: at least once, in order per key. Replicas share the
@@ -48,7 +49,7 @@ const STOP_MS = 3_000;
  */
 export function startRelay(o: RelayOptions): Relay {
   const owner = randomUUID();
-  const pollMs = o.pollMs ?? POLL_MS;
+  const pollMs = o.pollMs ?? DEFAULT_POLL_MS;
   const published = o.telemetry.meter.createCounter('outbox_published_total', {
     description: 'Events given to the event bus.',
   });
@@ -111,10 +112,11 @@ export function startRelay(o: RelayOptions): Relay {
       return restMs;
     },
   });
+  const retentionDays = o.retentionDays ?? DEFAULT_RETENTION_DAYS;
   const workers = [
     rebalancing,
     listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify }),
-    startPartitionKeeper({ ...o, table: 'event', owner }),
+    startPartitionKeeper({ ...o, table: 'event', owner, retentionDays }),
   ];
   const unobserve = observeBacklog(o);
   const relayOwn = (appended: readonly number[]): readonly number[] => {

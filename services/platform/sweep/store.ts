@@ -1,5 +1,4 @@
 import type { Queryable } from '../postgres.ts';
-import { param, rowsOf, sql, unnamed } from '../sql.ts';
 
 /** A listener and the service whose events it gets. */
 export interface SweepName {
@@ -37,13 +36,6 @@ export async function beginSweep(
   return rows[0]?.cursor;
 }
 
-const eventRows = rowsOf<SweptEvent>({
-  shop_id: ['bigint', ({ shopId }) => shopId],
-  event_id: ['uuid', ({ eventId }) => eventId],
-  day: ['date', ({ day }) => day],
-  position: ['bigint', ({ position }) => position],
-});
-
 /** The events that the listener has neither handled nor stored as poison. */
 export async function unhandledOf<E extends SweptEvent>(
   db: Queryable,
@@ -53,13 +45,13 @@ export async function unhandledOf<E extends SweptEvent>(
   if (events.length === 0) return [];
   // With the limit each event is looked up by the primary key. A join might read all events handled in weeks.
   const { rows } = await db.query<{ n: bigint }>(
-    unnamed(sql`
-     select n - 1 as n
-       from ${eventRows('u', events, 'n')}
+    `select n - 1 as n
+       from unnest($2::bigint[], $3::uuid[], $4::date[]) with ordinality as u (shop_id, event_id, day, n)
       where (select true from consumed_events c
-              where c.shop_id = u.shop_id and c.event_id = u.event_id and c.consumer = ${group} and c.day = u.day
+              where c.shop_id = u.shop_id and c.event_id = u.event_id and c.consumer = $1 and c.day = u.day
               limit 1) is null
-      order by n`),
+      order by n`,
+    [group, ...columnsOf(events)],
   );
   return rows.flatMap(({ n }) => events[Number(n)] ?? []);
 }
@@ -69,15 +61,21 @@ export async function noteMissing(
   db: Queryable,
   o: SweepName & { readonly missing: readonly SweptEvent[]; readonly cursor: string },
 ): Promise<void> {
-  const [group, source] = [param(o.group), param(o.source)];
   await db.query(
-    unnamed(sql`
-     with noted as (
-       insert into missing_events (shop_id, event_id, day, position, consumer, source)
-       select u.*, ${group}::text, ${source}::text from ${eventRows('u', o.missing)}
+    `with noted as (
+       insert into missing_events (consumer, source, shop_id, event_id, day, position)
+       select $1, $2, u.*
+         from unnest($4::bigint[], $5::uuid[], $6::date[], $7::bigint[]) as u
        on conflict (consumer, source, position) do nothing
      )
-     update event_sweeps set cursor = ${o.cursor} where consumer = ${group} and source = ${source}`),
+     update event_sweeps set cursor = $3 where consumer = $1 and source = $2`,
+    [
+      o.group,
+      o.source,
+      o.cursor,
+      ...columnsOf(o.missing),
+      o.missing.map(({ position }) => position),
+    ],
   );
 }
 
@@ -148,4 +146,12 @@ export async function oldestMissing(db: Queryable, { group, source }: SweepName)
     [group, source],
   );
   return Math.max(0, rows[0]?.age ?? 0);
+}
+
+function columnsOf(events: readonly SweptEvent[]): [bigint[], string[], string[]] {
+  return [
+    events.map(({ shopId }) => shopId),
+    events.map(({ eventId }) => eventId),
+    events.map(({ day }) => day),
+  ];
 }

@@ -3,11 +3,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
-import {
-  newReturn,
-  newShop,
-  requestProcessing,
-} from '../../../services/returns/processing/testing.ts';
+import { ask, newReturn, newShop } from '../../../services/returns/processing/testing.ts';
 import type { TestDatabase } from '../database.ts';
 import { randomOf } from '../random.ts';
 import { until } from '../until.ts';
@@ -59,7 +55,7 @@ export async function killReplicas(o: {
       if ((await open(o.db)) > 0) return false;
       const spare = await submit(trials.length);
       trials.push(spare);
-      await requestProcessing(pool, spare.of);
+      await ask(pool, spare.of);
       return false;
     });
   const replicas = [await startReplica(o.db.url), await startReplica(o.db.url)];
@@ -67,7 +63,7 @@ export async function killReplicas(o: {
   let killedAt = 0;
   try {
     for (const [at, { of }] of planned.entries()) {
-      await requestProcessing(pool, of);
+      await ask(pool, of);
       if (at % Math.ceil(o.returns / o.kills) !== 0) continue;
       await untilRunning();
       await sleep(random() * PAUSE_MS);

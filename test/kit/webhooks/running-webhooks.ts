@@ -9,11 +9,9 @@ import { createInProcessBus } from '../../../services/platform/bus/in-process.ts
 import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
 import { createServiceClient } from '../../../services/platform/grpc/client.ts';
 import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
-import { webhooksShape } from '../../../services/webhooks/config.ts';
 import { startWebhooks, type WebhooksOptions } from '../../../services/webhooks/start.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
 import { actor, eventSignatures, identity } from '../services/running-service.ts';
-import { testSettings } from '../settings.ts';
 
 export interface WebhooksUnderTest {
   readonly client: Client<typeof WebhooksService>;
@@ -40,18 +38,7 @@ export interface WebhooksUnderTest {
 }
 
 /** One keyring for all, so that a second process can decrypt what the first encrypted. */
-const WEBHOOK_KEYRING = newKeyringText();
-export const keyring = parseKeyring(WEBHOOK_KEYRING);
-
-/** Settings of the webhooks service, which may deliver to this machine. */
-export function webhooksSettings(DATABASE_URL: string) {
-  return testSettings(webhooksShape, {
-    DATABASE_URL,
-    RETURNS_TARGET: '127.0.0.1:1',
-    WEBHOOK_KEYRING,
-    WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
-  });
-}
+export const keyring = parseKeyring(newKeyringText());
 
 /** Runs the webhooks service with a new database, or with the database of an earlier one. */
 export async function runWebhooks(
@@ -60,8 +47,16 @@ export async function runWebhooks(
   const db = o.db ?? (await createTestDatabase('webhooks'));
   const bus = createInProcessBus();
   const running = await startWebhooks({
-    ...webhooksSettings(db.url),
+    port: 0,
+    metricsPort: 0,
+    databaseUrl: db.url,
     bus,
+    eventSignatures,
+    identity,
+    logLevel: process.env.TEST_LOG_LEVEL ?? 'silent',
+    returnsTarget: '127.0.0.1:1',
+    allowedOrigins: ['http://127.0.0.1:*'],
+    keyring,
     recordPausesMs: [1, 1],
     ...o,
   });

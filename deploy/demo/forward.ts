@@ -1,0 +1,24 @@
+import { connect, createServer } from 'node:net';
+
+/**
+ * `node deploy/demo/forward.ts <port> <host:port>` passes connections to a loopback port on to another address.
+ *
+ * It makes the identity provider reachable for the gateway at the address that browsers use through
+ * `kubectl port-forward`, because both must know the issuer by one name.
+ */
+const [port = '', target = ''] = process.argv.slice(2);
+const [host = '', targetPort = ''] = target.split(':');
+
+createServer((incoming) => {
+  const outgoing = connect(Number(targetPort), host);
+  incoming.pipe(outgoing).pipe(incoming);
+  for (const [one, other] of [
+    [incoming, outgoing],
+    [outgoing, incoming],
+  ] as const) {
+    one.on('error', () => other.destroy());
+    one.on('close', () => other.destroy());
+  }
+}).listen(Number(port), '127.0.0.1');
+
+for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit(0));

@@ -1,0 +1,55 @@
+import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { allInOrder } from '../../platform/all-in-order.ts';
+import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
+import { type Queryable, together } from '../../platform/postgres.ts';
+import type { EncodedReturn } from './encoded.ts';
+import { keepSnapshot, longTextBytes } from './snapshot-store.ts';
+
+/** An event about a return with a detail of its own, such as a label. */
+export interface DetailEvent {
+  readonly trigger: string;
+  readonly returnId: bigint;
+  readonly detail?: Event['detail'];
+}
+
+/** Long texts that an event may copy. Bytes. */
+export const COPIED_TEXT_BYTES = 16 * 1024;
+
+function isLeftOut({ bytes, of, isHashed }: EncodedReturn): boolean {
+  if (isHashed) return true;
+  if (bytes.length <= COPIED_TEXT_BYTES) return false;
+  return bytes.length > MAX_SNAPSHOT_BYTES || longTextBytes(of) > COPIED_TEXT_BYTES;
+}
+
+/**
+ * Appends events about returns, each with its snapshot. A snapshot that is too large for an event, or has more than
+ * 16 KiB of long texts, is stored in a table instead.
+ */
+export async function publish(
+  tx: Queryable,
+  by: { readonly shopId: bigint; readonly actor: Actor },
+  events: readonly (DetailEvent & { readonly snapshot: EncodedReturn })[],
+): Promise<void> {
+  const kept = new Set(events.map((event) => event.snapshot).filter(isLeftOut));
+  const appended = () =>
+    appendEvents(
+      tx,
+      events.map(
+        (event): NewEvent => ({
+          trigger: event.trigger,
+          shopId: by.shopId,
+          returnId: event.returnId,
+          revision: event.snapshot.revision,
+          key: `${by.shopId}:${event.returnId}`,
+          actor: by.actor,
+          snapshot: event.snapshot.bytes,
+          leavesSnapshotOut: kept.has(event.snapshot),
+          ...(event.detail && { detail: event.detail }),
+        }),
+      ),
+    );
+  await together(tx, () =>
+    allInOrder([...[...kept].map((snapshot) => keepSnapshot(tx, snapshot)), appended()]),
+  );
+}

@@ -1,0 +1,225 @@
+import { globSync, readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { dataIn, environmentOf } from '../../deploy/check/data.ts';
+import { type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
+import type { Manifest } from '../../deploy/check/render.ts';
+import { gatewayShape } from '../../gateway/config.ts';
+import { identityShape, loadConfig } from '../../services/platform/config.ts';
+import { namesOf, ofKind, renderWith } from './components.ts';
+import { documentedCalls } from './policies.ts';
+
+const ROOT = new URL('../../', import.meta.url);
+const COMPONENTS = globSync('**/kustomization.yaml', { cwd: new URL('deploy/components/', ROOT) })
+  .map((file) => file.replace('/kustomization.yaml', ''))
+  .toSorted();
+
+const deployments = (objects: readonly Manifest[]): Workload[] =>
+  workloadsIn(objects).filter(({ kind }) => kind === 'Deployment');
+const PROCESSES = deployments(renderWith([]))
+  .map(({ name }) => name)
+  .toSorted();
+const SERVICES = PROCESSES.filter((name) => name !== 'gateway');
+
+test('there are components', () => {
+  expect(COMPONENTS).toEqual([
+    'autoscaling',
+    'disruption',
+    'identity',
+    'in-cluster-stores',
+    'ingress',
+    'network-policies',
+    'network-policies/ipv6',
+    'observability',
+    'route',
+    'tls',
+  ]);
+});
+
+describe.each(COMPONENTS)('the component %s', (name) => {
+  test('stands in the table of deploy/README.md', () => {
+    const page = readFileSync(new URL('deploy/README.md', ROOT), 'utf8');
+    expect(page).toContain(`| \`components/${name}\` |`);
+  });
+
+  test('renders alone, all in the namespace of the overlay', () => {
+    const objects = renderWith([name]);
+    const namespaces = objects.map(({ metadata }) => metadata.namespace);
+    expect(new Set(namespaces)).toEqual(new Set(['elsewhere']));
+    expect(PROCESSES).toHaveLength(7);
+    expect(
+      deployments(objects)
+        .map((one) => one.name)
+        .toSorted(),
+    ).toEqual(PROCESSES);
+  });
+});
+
+test('all components together render, in any order', () => {
+  const objects = (names: readonly string[]) =>
+    new Set(renderWith(names).map((one) => JSON.stringify(one)));
+  const rest = COMPONENTS.filter((name) => name !== 'ingress');
+  expect(objects(rest).size).toBe(objects(rest.toReversed()).size);
+});
+
+describe('autoscaling', () => {
+  const objects = renderWith(['autoscaling']);
+
+  test('has one for each process, and leaves the number of pods to it', () => {
+    expect(namesOf(objects, 'HorizontalPodAutoscaler')).toEqual(PROCESSES);
+    for (const { spec } of ofKind(objects, 'Deployment'))
+      expect(spec).not.toHaveProperty('replicas');
+  });
+
+  test('never goes below two', () => {
+    for (const { spec } of ofKind(objects, 'HorizontalPodAutoscaler')) {
+      expect(spec).toMatchObject({ minReplicas: 2, maxReplicas: 6 });
+    }
+  });
+
+  test('applies nothing of KEDA', () => {
+    expect(objects.map(({ kind }) => kind)).not.toContain('ScaledObject');
+  });
+});
+
+describe('disruption', () => {
+  const objects = renderWith(['disruption']);
+
+  test('drains one replica of each at a time', () => {
+    expect(namesOf(objects, 'PodDisruptionBudget')).toEqual(PROCESSES);
+    for (const { spec, metadata } of ofKind(objects, 'PodDisruptionBudget')) {
+      expect(spec).toMatchObject({
+        maxUnavailable: 1,
+        selector: { matchLabels: { app: metadata.name } },
+      });
+    }
+  });
+
+  test('spreads the pods of a Deployment over nodes, if it can', () => {
+    for (const { pod } of deployments(objects)) {
+      expect(pod.topologySpreadConstraints).toEqual([
+        expect.objectContaining({ whenUnsatisfiable: 'ScheduleAnyway' }),
+      ]);
+    }
+  });
+});
+
+describe('identity', () => {
+  const objects = renderWith(
+    ['identity'],
+    'configMapGenerator: [{ name: process, behavior: merge, literals: [SERVICE_ISSUER=https://cluster] }]',
+  );
+  const data = dataIn(objects).concat(
+    ['database', 'events', 'webhooks'].map((name) => ({
+      kind: 'Secret',
+      name,
+      values: anything(),
+    })),
+  );
+
+  test.each(PROCESSES)('%s accepts the tokens of its callers only', (name) => {
+    const found = deployments(objects).find((one) => one.name === name);
+    const env = found ? environmentOf(found.main, data) : {};
+    const { SERVICE_SUBJECTS, SERVICE_AUTH } = loadConfig(identityShape, {
+      ...env,
+      NODE_ENV: 'production',
+      TRANSPORT_SECURITY: 'mesh',
+    });
+    const callers = documentedCalls()
+      .filter((edge) => edge.endsWith(` -> ${name}`))
+      .map((edge) => edge.split(' ')[0]);
+    const expected = name === 'gateway' ? ['gateway'] : callers;
+    expect(SERVICE_AUTH).toBe('kubernetes');
+    expect(SERVICE_SUBJECTS?.toSorted()).toEqual(
+      expected.map((caller) => `system:serviceaccount:a-namespace:${caller}`).toSorted(),
+    );
+  });
+
+  test.each(PROCESSES)('%s runs as an account of its own, with a token for us', (name) => {
+    const found = deployments(objects).find((one) => one.name === name);
+    expect(found?.pod.serviceAccountName).toBe(name);
+    expect(found?.pod.volumes).toContainEqual({
+      name: 'identity',
+      projected: {
+        sources: [
+          { serviceAccountToken: { audience: 'rms', expirationSeconds: 3_600, path: 'token' } },
+        ],
+      },
+    });
+    expect(namesOf(objects, 'ServiceAccount')).toEqual([...PROCESSES, 'migrate'].toSorted());
+  });
+});
+
+describe('tls', () => {
+  const objects = renderWith(['tls']);
+
+  test.each(SERVICES)('%s mounts every file that its variables name', (name) => {
+    const found = deployments(objects).find((one) => one.name === name);
+    const files = dataIn(objects)
+      .flatMap(({ values }) => Object.entries(values))
+      .filter(([variable]) => variable.endsWith('_FILE'));
+    expect(files).toHaveLength(5);
+    const folders = found?.main.volumeMounts.map(({ mountPath }) => mountPath);
+    for (const [, file] of files) expect(folders).toContain(file.slice(0, file.lastIndexOf('/')));
+  });
+
+  test.each(PROCESSES)(
+    '%s has a certificate of its own, and may have one for PostgreSQL',
+    (name) => {
+      const found = deployments(objects).find((one) => one.name === name);
+      expect(found?.pod.volumes).toEqual(
+        expect.arrayContaining([
+          { name: 'grpc-tls', secret: { secretName: `${name}-tls` } },
+          {
+            name: 'database-client',
+            secret: { secretName: `${name}-database-client`, optional: true },
+          },
+          { name: 'database-ca', configMap: { name: 'database-ca', optional: true } },
+        ]),
+      );
+    },
+  );
+
+  test('the migrations verify the database, too', () => {
+    const migrate = workloadsIn(objects).find(({ kind }) => kind === 'Job');
+    expect(migrate?.main.volumeMounts.map(({ mountPath }) => mountPath)).toEqual(
+      expect.arrayContaining(['/var/run/rms/database-ca', '/var/run/rms/database-client']),
+    );
+  });
+});
+
+test('observability: pods say where their metrics are', () => {
+  const scraped = ofKind(renderWith(['observability']), 'Deployment').map(({ spec }) => spec);
+  for (const spec of scraped) {
+    expect(spec).toMatchObject({
+      template: { metadata: { annotations: { 'prometheus.io/port': '9464' } } },
+    });
+  }
+  expect(scraped).toHaveLength(7);
+});
+
+describe.each(['route', 'ingress'])('%s', (name) => {
+  test('names the proxies in front of the gateway, not everybody', () => {
+    const { values = {} } =
+      dataIn(renderWith([name])).find((one) => one.name.startsWith('gateway-')) ?? {};
+    const { TRUSTED_PROXIES } = loadConfig(
+      { TRUSTED_PROXIES: gatewayShape.TRUSTED_PROXIES },
+      values,
+    );
+    expect(TRUSTED_PROXIES?.length).toBeGreaterThan(0);
+  });
+});
+
+test('in-cluster-stores: images of others have a version', () => {
+  const images = workloadsIn(renderWith(['in-cluster-stores']))
+    .filter(({ kind }) => kind === 'StatefulSet')
+    .map(({ main }) => main.image);
+  expect(images.toSorted()).toEqual([
+    expect.stringMatching(/^apache\/kafka:\d/),
+    expect.stringMatching(/^postgres:\d/),
+  ]);
+});
+
+/** Values for keys of secrets that this test does not look at. */
+function anything(): Record<string, string> {
+  return new Proxy<Record<string, string>>({}, { get: () => 'x' });
+}

@@ -1,0 +1,130 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, test } from '@jest/globals';
+import { workloadsIn } from '../../deploy/check/manifests.ts';
+import { judgeAddress } from '../../services/webhooks/guard/address.ts';
+import { judgePort } from '../../services/webhooks/guard/port.ts';
+import { renderWith } from './components.ts';
+import { documentedCalls, edgesBetween, policiesIn } from './policies.ts';
+
+const objects = renderWith(['network-policies', 'network-policies/ipv6', 'in-cluster-stores']);
+const policies = policiesIn(objects);
+const workloads = workloadsIn(objects);
+const processes = workloads.filter(({ kind }) => kind === 'Deployment');
+const edges = edgesBetween(policies, workloads);
+const named = (name: string) => policies.find(({ metadata }) => metadata.name === name);
+
+describe('the network policies', () => {
+  test('deny everything else, in both directions', () => {
+    expect(named('default-deny')?.spec).toEqual({
+      podSelector: { matchLabels: {}, matchExpressions: [] },
+      policyTypes: ['Ingress', 'Egress'],
+      ingress: [],
+      egress: [],
+    });
+  });
+
+  test('let through the calls of docs/architecture.md, and no others', () => {
+    const calls = edges.filter((edge) => edge.endsWith(':8080'));
+    expect(calls.map((edge) => edge.replace(':8080', '')).toSorted()).toEqual(documentedCalls());
+    expect(calls).toHaveLength(11);
+  });
+
+  test('let through what the manifests name as targets, and no others', () => {
+    const targets = processes.flatMap(({ name, main }) =>
+      main.env
+        .filter((one) => one.name.endsWith('_TARGET'))
+        .map(({ value }) => `${name} -> ${value?.replace('dns:///', '')}`),
+    );
+    expect(edges.filter((edge) => edge.endsWith(':8080')).toSorted()).toEqual(targets.toSorted());
+  });
+
+  test('let everybody with a database reach PostgreSQL, and the services Kafka', () => {
+    const withDatabase = [...processes.map(({ name }) => name), 'migrate-0-1-0'];
+    const services = processes.map(({ name }) => name).filter((name) => name !== 'gateway');
+    const stores = edges.filter((edge) => !edge.endsWith(':8080')).toSorted();
+    expect(stores).toEqual(
+      [
+        ...withDatabase.map((name) => `${name} -> postgres:5432`),
+        ...services.flatMap((name) => [`${name} -> kafka:9092`, `${name} -> kafka:9093`]),
+      ].toSorted(),
+    );
+  });
+
+  test('let every pod ask the name servers, over UDP and TCP', () => {
+    expect(named('dns')?.spec.podSelector).toEqual({ matchLabels: {}, matchExpressions: [] });
+    const kubeSystem = { 'kubernetes.io/metadata.name': 'kube-system' };
+    expect(named('dns')?.spec.egress).toEqual([
+      {
+        to: [{ namespaceSelector: { matchLabels: kubeSystem, matchExpressions: [] } }],
+        ports: [
+          { port: 53, protocol: 'UDP' },
+          { port: 53, protocol: 'TCP' },
+        ],
+      },
+    ]);
+  });
+
+  test('are reached from outside of the namespace only at the gateway, and by Prometheus', () => {
+    const open = policies.filter(({ spec }) => spec.ingress.some(({ from }) => from.length === 0));
+    expect(open.map(({ metadata }) => metadata.name)).toEqual(['gateway']);
+    const foreign = policies.filter(({ spec }) =>
+      spec.ingress.some(({ from }) => from.some((peer) => peer.namespaceSelector ?? peer.ipBlock)),
+    );
+    expect(foreign.map(({ metadata }) => metadata.name)).toEqual(['monitoring']);
+  });
+
+  test('let out of the cluster only webhooks and the gateway', () => {
+    const outward = policies.filter(({ spec }) =>
+      spec.egress.some(({ to }) => to.some(({ ipBlock }) => ipBlock)),
+    );
+    expect(outward.map(({ metadata }) => metadata.name).toSorted()).toEqual([
+      'gateway-to-internet',
+      'gateway-to-internet-ipv6',
+      'webhooks-to-internet',
+      'webhooks-to-internet-ipv6',
+    ]);
+    for (const { spec } of outward) {
+      for (const { to } of spec.egress) {
+        expect(to.map(({ ipBlock }) => ipBlock?.except.length ?? 0)).not.toContain(0);
+      }
+    }
+  });
+});
+
+describe('the addresses that no webhook reaches', () => {
+  const blocks = ['webhooks-to-internet', 'webhooks-to-internet-ipv6'].map(
+    (name) => named(name)?.spec.egress[0]?.to[0]?.ipBlock,
+  );
+  const except = blocks.flatMap((block) => block?.except ?? []);
+
+  test('are those of the code', () => {
+    const code = readFileSync(
+      new URL('../../services/webhooks/guard/address.ts', import.meta.url),
+      'utf8',
+    );
+    const lists = code.matchAll(/const REFUSED_V\d = \[([\s\S]*?)\]/g);
+    const refused = [...lists].flatMap(([, list = '']) =>
+      [...list.matchAll(/'([^']+\/\d+)'/g)].map(([, range = '']) => range),
+    );
+    expect(except.toSorted()).toEqual(refused.toSorted());
+  });
+
+  test.each(except)('%s: the code refuses its first address', (range) => {
+    expect(judgeAddress(range.replace(/\/\d+$/, ''))).toBe(false);
+  });
+
+  test('are the same for the gateway', () => {
+    expect(named('gateway-to-internet')?.spec.egress[0]?.to).toEqual(
+      named('webhooks-to-internet')?.spec.egress[0]?.to,
+    );
+  });
+
+  test('the ports are those of the code', () => {
+    const ports = named('webhooks-to-internet')?.spec.egress[0]?.ports ?? [];
+    const isOpen = (port: number) =>
+      ports.some((one) => port >= one.port && port <= (one.endPort ?? one.port));
+    for (const port of [22, 53, 80, 442, 443, 444, 1023, 1024, 8443, 65_535]) {
+      expect({ port, isOpen: isOpen(port) }).toEqual({ port, isOpen: judgePort(port) });
+    }
+  });
+});
