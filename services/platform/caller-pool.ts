@@ -2,7 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import type pg from 'pg';
 import { presentCaller } from './caller.ts';
 import { overloaded } from './errors.ts';
-import { createPermits, NoPermit, type Permits, type Release } from './permits.ts';
+import { NoPermit, Permits, type Release } from './permits.ts';
 
 /** Lower bound for the number of callers that may wait for a connection: 128 calls of each kind in flight. */
 const MAX_WAITING = 256;
@@ -30,8 +30,8 @@ const bounded = new WeakMap<pg.Pool, { connections: Permits; transactions: Permi
 export function serveCallers(pool: pg.Pool, background: pg.Pool, calls = MAX_WAITING): pg.Pool {
   const size = pool.options.max;
   const bounds = { maxWaiting: Math.max(calls, MAX_WAITING), waitMs: WAIT_MS };
-  const connections = createPermits({ size, ...bounds });
-  const transactions = createPermits({ size: Math.ceil(size * TRANSACTIONS), ...bounds });
+  const connections = new Permits({ size, ...bounds });
+  const transactions = new Permits({ size: Math.ceil(size * TRANSACTIONS), ...bounds });
   bounded.set(pool, { connections, transactions });
   const plain: () => Promise<pg.PoolClient> = pool.connect.bind(pool);
 

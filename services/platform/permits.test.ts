@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { createPermits, NoPermit } from './permits.ts';
+import { NoPermit, Permits } from './permits.ts';
 
 const LONG_MS = 600_000;
 
 test('waiting callers get permits in order, and each permit counts once', async () => {
-  const permits = createPermits({ size: 1, maxWaiting: 2, waitMs: LONG_MS });
+  const permits = new Permits({ size: 1, maxWaiting: 2, waitMs: LONG_MS });
   const first = await permits.take();
   const order: string[] = [];
   const second = permits.take().then((release) => {
@@ -26,7 +26,7 @@ test('waiting callers get permits in order, and each permit counts once', async 
 });
 
 test('no caller waits longer than the limit', async () => {
-  const permits = createPermits({ size: 1, maxWaiting: 1, waitMs: 1 });
+  const permits = new Permits({ size: 1, maxWaiting: 1, waitMs: 1 });
   const release = await permits.take();
   await expect(permits.take()).rejects.toThrow(NoPermit);
   expect(permits.waiting()).toBe(0);
@@ -35,7 +35,7 @@ test('no caller waits longer than the limit', async () => {
 });
 
 test('callers who leave stop waiting, and get no permit', async () => {
-  const permits = createPermits({ size: 1, maxWaiting: 1, waitMs: LONG_MS });
+  const permits = new Permits({ size: 1, maxWaiting: 1, waitMs: LONG_MS });
   const release = await permits.take();
   const leaving = new AbortController();
   const left = permits.take({ signal: leaving.signal });

@@ -6,21 +6,6 @@ export class NoPermit extends Error {
 /** Returns a permit. A second call has no effect. */
 export type Release = () => void;
 
-export interface Permits {
-  /** Takes a free permit unless other callers wait. */
-  tryTake(): Release | undefined;
-  /**
-   * Waits for a permit, behind earlier callers.
-   *
-   * @throws NoPermit when too many wait or the time is over; the signal's reason when it aborts.
-   */
-  take(o?: { readonly signal?: AbortSignal | undefined }): Promise<Release>;
-  /** Permits in use. */
-  used(): number;
-  /** How many callers wait. */
-  waiting(): number;
-}
-
 export interface PermitOptions {
   /** Most permits in use at the same time. */
   readonly size: number;
@@ -30,39 +15,63 @@ export interface PermitOptions {
   readonly waitMs: number;
 }
 
-interface Waiter {
-  readonly grant: (release: Release) => void;
-}
-
 /** Limits the work in flight and the number of waiting callers. */
-export function createPermits({ size, maxWaiting, waitMs }: PermitOptions): Permits {
-  let used = 0;
-  const waiters = new Set<Waiter>();
+export class Permits {
+  readonly #o: PermitOptions;
+  #used = 0;
+  /** Callbacks that pass a permit to waiting callers, in the order of the calls. */
+  readonly #waiters = new Set<(release: Release) => void>();
 
-  const newRelease = (): Release => {
+  constructor(o: PermitOptions) {
+    this.#o = o;
+  }
+
+  /** Takes a free permit unless other callers wait. */
+  tryTake(): Release | undefined {
+    if (this.#used >= this.#o.size) return undefined;
+    this.#used += 1;
+    return this.#newRelease();
+  }
+
+  /**
+   * Waits for a permit, behind earlier callers.
+   *
+   * @throws NoPermit when too many wait or the time is over; the signal's reason when it aborts.
+   */
+  async take({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<Release> {
+    signal?.throwIfAborted();
+    const release = this.tryTake();
+    if (release) return release;
+    if (this.#waiters.size >= this.#o.maxWaiting) throw new NoPermit('too many wait already');
+    return this.#wait(signal);
+  }
+
+  /** Permits in use. */
+  used(): number {
+    return this.#used;
+  }
+
+  /** How many callers wait. */
+  waiting(): number {
+    return this.#waiters.size;
+  }
+
+  #newRelease(): Release {
     let isHeld = true;
     return () => {
       if (!isHeld) return;
       isHeld = false;
-      const [next] = waiters;
-      if (!next) {
-        used -= 1;
-        return;
-      }
-      waiters.delete(next);
-      next.grant(newRelease());
+      const [next] = this.#waiters;
+      if (next) next(this.#newRelease());
+      else this.#used -= 1;
     };
-  };
-  const tryTake = (): Release | undefined => {
-    if (used >= size) return undefined;
-    used += 1;
-    return newRelease();
-  };
-  const wait = (signal: AbortSignal | undefined): Promise<Release> =>
-    new Promise((resolve, reject) => {
+  }
+
+  #wait(signal: AbortSignal | undefined): Promise<Release> {
+    return new Promise((resolve, reject) => {
       const end = (): void => {
         clearTimeout(timer);
-        waiters.delete(waiter);
+        this.#waiters.delete(grant);
         signal?.removeEventListener('abort', onAbort);
       };
       const onAbort = (): void => {
@@ -72,27 +81,13 @@ export function createPermits({ size, maxWaiting, waitMs }: PermitOptions): Perm
       const timer = setTimeout(() => {
         end();
         reject(new NoPermit('none came in time'));
-      }, waitMs);
-      const waiter: Waiter = {
-        grant(release) {
-          end();
-          resolve(release);
-        },
+      }, this.#o.waitMs);
+      const grant = (release: Release): void => {
+        end();
+        resolve(release);
       };
-      waiters.add(waiter);
+      this.#waiters.add(grant);
       signal?.addEventListener('abort', onAbort, { once: true });
     });
-
-  return {
-    tryTake,
-    async take({ signal } = {}) {
-      signal?.throwIfAborted();
-      const release = tryTake();
-      if (release) return release;
-      if (waiters.size >= maxWaiting) throw new NoPermit('too many wait already');
-      return wait(signal);
-    },
-    used: () => used,
-    waiting: () => waiters.size,
-  };
+  }
 }

@@ -1,5 +1,5 @@
 import { overloaded } from './errors.ts';
-import { createPermits, NoPermit, type PermitOptions, type Permits } from './permits.ts';
+import { NoPermit, type PermitOptions, Permits } from './permits.ts';
 
 /** Permits shared by shops. One shop has few of them; shops wait in one queue with one place per shop. */
 export interface ShopPermits {
@@ -19,11 +19,11 @@ export interface ShopPermits {
 export function createShopPermits(
   o: PermitOptions & { readonly perShop: Pick<PermitOptions, 'size' | 'maxWaiting'> },
 ): ShopPermits {
-  const all = createPermits(o);
+  const all = new Permits(o);
   const shops = new Map<bigint, Permits>();
 
   const take = async (shopId: bigint, signal: AbortSignal | undefined): Promise<() => void> => {
-    const own = shops.get(shopId) ?? createPermits({ ...o.perShop, waitMs: o.waitMs });
+    const own = shops.get(shopId) ?? new Permits({ ...o.perShop, waitMs: o.waitMs });
     shops.set(shopId, own);
     const drop = (): void => {
       if (own.used() + own.waiting() === 0 && shops.get(shopId) === own) shops.delete(shopId);

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Admin, Kafka } from 'kafkajs';
+import type { Admin, ITopicConfig, Kafka } from 'kafkajs';
 
 /** Number of partitions of new topics. It must not change later, because keys would move. */
 const PARTITIONS = 12;
@@ -21,45 +21,94 @@ export interface PartitionProgress {
   readonly committed: bigint;
 }
 
-export interface TopicKeeper {
+/** Creates topics, and knows their partitions and leaders. */
+export class TopicKeeper {
+  readonly #admin: Admin;
+  readonly #retentionDays: number;
+  readonly #known = new Map<string, Leaders>();
+  readonly #asking = new Map<string, Promise<Leaders>>();
+  #connecting: Promise<void> | undefined;
+
+  constructor(kafka: Kafka, retentionDays: number) {
+    this.#admin = kafka.admin();
+    this.#retentionDays = retentionDays;
+  }
+
   /** How many partitions the topic has. Creates a missing topic. Asks Kafka once per topic. */
-  partitions(topic: string): Promise<number>;
+  async partitions(topic: string): Promise<number> {
+    return (this.#known.get(topic) ?? (await this.#ask(topic))).size;
+  }
+
   /** The broker that led the partition at the last check of the topic; -1 before. */
-  leaderOf(topic: string, partition: number): number;
+  leaderOf(topic: string, partition: number): number {
+    return this.#known.get(topic)?.get(partition) ?? -1;
+  }
+
   /**
    * Checks the topic again after a failed send or read, and creates it if it is missing. Runs in the background. The
    * number of partitions stays the same.
    */
-  check(topic: string): void;
+  check(topic: string): void {
+    this.#ask(topic).catch(() => {});
+  }
+
   /** Rejects when no broker answers. */
-  reach(): Promise<void>;
+  async reach(): Promise<void> {
+    const client = await this.#connected();
+    await client.describeCluster();
+  }
+
   /** Start and end of the topic's partitions, and the group's offset in each. */
-  progressOf(group: string, topic: string): Promise<PartitionProgress[]>;
-  close(): Promise<void>;
-}
+  async progressOf(groupId: string, topic: string): Promise<PartitionProgress[]> {
+    const client = await this.#connected();
+    const committed = new Map<number, bigint>();
+    for (const { partitions } of await client.fetchOffsets({ groupId, topics: [topic] })) {
+      for (const { partition, offset } of partitions) committed.set(partition, BigInt(offset));
+    }
+    const ends = await client.fetchTopicOffsets(topic);
+    return ends.map(({ partition, low, high }) => ({
+      partition,
+      start: BigInt(low),
+      end: BigInt(high),
+      committed: committed.get(partition) ?? -1n,
+    }));
+  }
 
-export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKeeper {
-  const known = new Map<string, Leaders>();
-  const asking = new Map<string, Promise<Leaders>>();
-  const admin = kafka.admin();
-  let connecting: Promise<void> | undefined;
+  async close(): Promise<void> {
+    if (this.#connecting !== undefined) await this.#admin.disconnect();
+    this.#connecting = undefined;
+  }
 
-  async function connected(): Promise<Admin> {
-    connecting ??= admin.connect();
+  async #connected(): Promise<Admin> {
+    this.#connecting ??= this.#admin.connect();
     try {
-      await connecting;
+      await this.#connecting;
     } catch (error) {
-      connecting = undefined;
+      this.#connecting = undefined;
       throw error;
     }
-    return admin;
+    return this.#admin;
+  }
+
+  #ask(topic: string): Promise<Leaders> {
+    const asked = this.#asking.get(topic);
+    if (asked !== undefined) return asked;
+    const answer = this.#ensure(topic)
+      .then((leaders) => {
+        this.#known.set(topic, leaders);
+        return leaders;
+      })
+      .finally(() => this.#asking.delete(topic));
+    this.#asking.set(topic, answer);
+    return answer;
   }
 
   /** Idempotent: another process may create the topic at the same time. */
-  async function ensure(topic: string): Promise<Leaders> {
-    const client = await connected();
+  async #ensure(topic: string): Promise<Leaders> {
+    const client = await this.#connected();
     if (!(await client.listTopics()).includes(topic)) {
-      await client.createTopics({ topics: [definition(topic)], waitForLeaders: false });
+      const topics = [definition(topic, this.#retentionDays)];
+      await client.createTopics({ topics, waitForLeaders: false });
     }
     for (const end = performance.now() + ELECTION_MS; ; await sleep(ELECTION_EVERY_MS)) {
       const leaders = await leadersOf(client, topic);
@@ -67,64 +116,19 @@ export function createTopicKeeper(kafka: Kafka, retentionDays: number): TopicKee
       if (performance.now() > end) throw new Error(`Kafka names no leader for ${topic}`);
     }
   }
+}
 
-  function ask(topic: string): Promise<Leaders> {
-    const asked = asking.get(topic);
-    if (asked !== undefined) return asked;
-    const answer = ensure(topic)
-      .then((leaders) => {
-        known.set(topic, leaders);
-        return leaders;
-      })
-      .finally(() => asking.delete(topic));
-    asking.set(topic, answer);
-    return answer;
-  }
-
-  function definition(topic: string) {
-    const entries = {
-      'retention.ms': String(retentionDays * DAY_MS),
-      'max.message.bytes': String(MAX_MESSAGE_BYTES),
-    };
-    // -1: the default number of replicas of the brokers.
-    return {
-      topic,
-      numPartitions: PARTITIONS,
-      replicationFactor: -1,
-      configEntries: Object.entries(entries).map(([name, value]) => ({ name, value })),
-    };
-  }
-
+function definition(topic: string, retentionDays: number): ITopicConfig {
+  const entries = {
+    'retention.ms': String(retentionDays * DAY_MS),
+    'max.message.bytes': String(MAX_MESSAGE_BYTES),
+  };
+  // -1: the default number of replicas of the brokers.
   return {
-    async partitions(topic) {
-      return (known.get(topic) ?? (await ask(topic))).size;
-    },
-    leaderOf: (topic, partition) => known.get(topic)?.get(partition) ?? -1,
-    check(topic) {
-      ask(topic).catch(() => {});
-    },
-    async reach() {
-      const client = await connected();
-      await client.describeCluster();
-    },
-    async progressOf(groupId, topic) {
-      const client = await connected();
-      const committed = new Map<number, bigint>();
-      for (const { partitions } of await client.fetchOffsets({ groupId, topics: [topic] })) {
-        for (const { partition, offset } of partitions) committed.set(partition, BigInt(offset));
-      }
-      const ends = await client.fetchTopicOffsets(topic);
-      return ends.map(({ partition, low, high }) => ({
-        partition,
-        start: BigInt(low),
-        end: BigInt(high),
-        committed: committed.get(partition) ?? -1n,
-      }));
-    },
-    async close() {
-      if (connecting !== undefined) await admin.disconnect();
-      connecting = undefined;
-    },
+    topic,
+    numPartitions: PARTITIONS,
+    replicationFactor: -1,
+    configEntries: Object.entries(entries).map(([name, value]) => ({ name, value })),
   };
 }
 

@@ -3,12 +3,12 @@ import type { Logger } from '../log.ts';
 import { within } from '../within.ts';
 import type { EventBus } from './event-bus.ts';
 import { stopIdleTimers } from './kafka-idle-timers.ts';
-import { createKafkaProducer } from './kafka-producer.ts';
+import { KafkaProducer } from './kafka-producer.ts';
 import { hasCaughtUp } from './kafka-progress.ts';
 import { type KafkaSecurity, securitySettings } from './kafka-security.ts';
 import { createSessionTime } from './kafka-session-time.ts';
 import { subscribeToKafka } from './kafka-subscription.ts';
-import { createTopicKeeper } from './kafka-topics.ts';
+import { TopicKeeper } from './kafka-topics.ts';
 
 export interface KafkaBusOptions {
   readonly brokers: readonly string[];
@@ -38,8 +38,8 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
     logLevel: logLevel.WARN,
     logCreator: () => (entry) => log(o.logger, entry),
   });
-  const topics = createTopicKeeper(kafka, o.retentionDays ?? 7);
-  const producer = createKafkaProducer({ kafka, topics });
+  const topics = new TopicKeeper(kafka, o.retentionDays ?? 7);
+  const producer = new KafkaProducer({ kafka, topics });
   const sessionTime = createSessionTime(o.logger);
   const subscriptions = new Set<{ stop(): Promise<void> }>();
 

@@ -1,7 +1,7 @@
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import type { HandlerContext, Interceptor } from '@connectrpc/connect';
 import { overloaded } from '../errors.ts';
-import { createPermits, type Permits, type Release } from '../permits.ts';
+import { Permits, type Release } from '../permits.ts';
 
 /** Limits the number of calls that a server works on. */
 export interface InFlight {
@@ -27,8 +27,8 @@ const NO_QUEUE = { maxWaiting: 0, waitMs: 0 };
  * @param size most calls of each of the two kinds.
  */
 export function createInFlight(size: number): InFlight {
-  const reads = createPermits({ size, ...NO_QUEUE });
-  const writes = createPermits({ size, ...NO_QUEUE });
+  const reads = new Permits({ size, ...NO_QUEUE });
+  const writes = new Permits({ size, ...NO_QUEUE });
   const calls = new WeakMap<AbortSignal, Call>();
 
   return {

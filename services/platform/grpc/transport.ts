@@ -32,22 +32,9 @@ export interface TransportOptions {
  * @see https://github.com/grpc/grpc/blob/master/doc/naming.md
  */
 export function createGrpcTransport(o: TransportOptions): Transport & { close(): void } {
-  const open = (): Client => new Client(o.target, channelCredentials(o.tls), CHANNEL_OPTIONS);
-  let channel = open();
-  const replace = (exhausted: Client): void => {
-    if (exhausted !== channel) return;
-    channel = open();
-    exhausted.close();
-  };
-
-  // A channel keeps the certificates from its start, so a new channel replaces it. Calls on the old one finish.
-  const unsubscribe = o.tls?.files.onChange(() => replace(channel));
-
+  const channel = new RenewedChannel(o);
   return {
-    close() {
-      unsubscribe?.();
-      channel.close();
-    },
+    close: () => channel.close(),
 
     async unary(method, signal, timeoutMs, header, input, contextValues) {
       const deadline = Date.now() + (timeoutMs ?? o.timeoutMs);
@@ -56,9 +43,7 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
       const send: Next = async (req) => {
         if (!isMessage(req.message, method.input)) throw foreign(path);
         const { message: asked, header, signal: leave } = req;
-        const answer = await exchange({
-          current: () => channel,
-          replace,
+        const answer = await exchange(channel, {
           path,
           metadata: metadataOf(header),
           deadline,
@@ -101,6 +86,41 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
 
 type Next = ReturnType<Interceptor>;
 
+/** A channel to the target that is replaced when its connections or certificates are of no use any more. */
+class RenewedChannel {
+  readonly #o: TransportOptions;
+  readonly #unsubscribe: (() => void) | undefined;
+  #current: Client;
+
+  constructor(o: TransportOptions) {
+    this.#o = o;
+    this.#current = this.#open();
+    // A channel keeps the certificates from its start, so a new channel replaces it. Calls on the old one finish.
+    this.#unsubscribe = o.tls?.files.onChange(() => this.replace(this.#current));
+  }
+
+  /** The channel for new calls. */
+  get current(): Client {
+    return this.#current;
+  }
+
+  /** Moves later calls to new connections. */
+  replace(exhausted: Client): void {
+    if (exhausted !== this.#current) return;
+    this.#current = this.#open();
+    exhausted.close();
+  }
+
+  close(): void {
+    this.#unsubscribe?.();
+    this.#current.close();
+  }
+
+  #open(): Client {
+    return new Client(this.#o.target, channelCredentials(this.#o.tls), CHANNEL_OPTIONS);
+  }
+}
+
 /**
  * The signal of calls that have no cancellation. The channel keeps their deadline. A signal per call, and the errors
  * with stacks that end it, would cost more than the call.
@@ -110,10 +130,6 @@ export const NEVER = new AbortController().signal;
 setMaxListeners(0, NEVER);
 
 interface Exchange<T> {
-  /** The channel for new calls. */
-  readonly current: () => Client;
-  /** Moves later calls to new connections. */
-  readonly replace: (exhausted: Client) => void;
   readonly path: string;
   readonly metadata: Metadata;
   /** Milliseconds since 1970. */
@@ -131,17 +147,18 @@ const MOST_REFUSALS = 5;
  * because its connection ended (HTTP/2: REFUSED_STREAM) was not processed, so it is sent again, whatever its method.
  * The same holds for a request that waited for a connection while its channel was replaced.
  */
-async function exchange<T>(o: Exchange<T>): Promise<T | undefined> {
+async function exchange<T>(channel: RenewedChannel, o: Exchange<T>): Promise<T | undefined> {
   for (let refusals = 0; ; refusals += 1) {
-    const channel = o.current();
+    const used = channel.current;
     try {
-      return await exchangeOnce(channel, o);
+      return await exchangeOnce(used, o);
     } catch (error) {
       const isUnseen =
-        isServiceError(error) && (isRefused(error) || (isUnsent(error) && channel !== o.current()));
+        isServiceError(error) &&
+        (isRefused(error) || (isUnsent(error) && used !== channel.current));
       if (isUnseen && refusals < MOST_REFUSALS) continue;
       if (isServiceError(error) && isExhausted(error)) {
-        o.replace(channel);
+        channel.replace(used);
         throw new ConnectError('connection exhausted', Code.Unavailable);
       }
       throw isServiceError(error) ? toConnectError(error) : error;

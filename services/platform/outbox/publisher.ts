@@ -27,35 +27,90 @@ export interface PublisherOptions {
   readonly limits?: ShardLimits;
 }
 
-export interface Publisher {
-  /** Sets the shards of this relay. Of other shards only events in flight are completed and recorded. */
-  assign(shards: readonly number[]): void;
-  /** Events may have been appended to these shards. Returns whether this relay has one of them. */
-  notify(shards: readonly number[]): boolean;
-  /**
-   * Records published events (at once if `isPrompt`), reads shards that have new events, and sends them. Resolves to
-   * the longest time until the next call. Milliseconds.
-   */
-  step(isPrompt: boolean): Promise<number>;
-  /** Whether all events of the shards are published and recorded. */
-  isEmpty(): boolean;
-  /** Whether another relay would publish events of the shard again if it took the shard now. */
-  isBusy(shard: number): boolean;
-  /** Resolves when no send is in flight. */
-  finished(): Promise<void>;
-}
-
 /**
  * Moves events from the outbox to the bus, each key on its own. A key has one send in flight at a time, so its events
  * stay in order. After a crash between the acknowledgement and the next statement, events are published again.
  */
-export function createPublisher(o: PublisherOptions): Publisher {
-  const shards = new Map<number, OutboxShard>();
-  const inFlight = new Set<Promise<void>>();
-  const seldom = logSeldom(WARN_EVERY_MS);
-  let nextReadAt = Number.NEGATIVE_INFINITY;
+export class Publisher {
+  readonly #o: PublisherOptions;
+  readonly #shards = new Map<number, OutboxShard>();
+  readonly #inFlight = new Set<Promise<void>>();
+  readonly #seldom = logSeldom(WARN_EVERY_MS);
+  #nextReadAt = Number.NEGATIVE_INFINITY;
 
-  async function send(shard: OutboxShard, sending: Sending): Promise<void> {
+  constructor(o: PublisherOptions) {
+    this.#o = o;
+  }
+
+  /** Sets the shards of this relay. Of other shards only events in flight are completed and recorded. */
+  assign(held: readonly number[]): void {
+    for (const shard of held) {
+      if (!this.#shards.has(shard)) this.#shards.set(shard, new OutboxShard(shard, this.#o.limits));
+    }
+    for (const [number, shard] of this.#shards) {
+      shard.assign(held.includes(number), performance.now());
+      if (shard.isOver()) this.#shards.delete(number);
+    }
+  }
+
+  /** Events may have been appended to these shards. Returns whether this relay has one of them. */
+  notify(shards: readonly number[]): boolean {
+    const own = shards.flatMap((shard) => this.#shards.get(shard) ?? []);
+    for (const shard of own) shard.notify();
+    return own.length > 0;
+  }
+
+  /**
+   * Records published events (at once if `isPrompt`), reads shards that have new events, and sends them. Resolves to
+   * the longest time until the next call. Milliseconds.
+   */
+  async step(isPrompt: boolean): Promise<number> {
+    await this.#readNext(isPrompt);
+    const now = performance.now();
+    const dueAt = Math.min(...[...this.#shards.values()].map((shard) => shard.nextAt(now)));
+    return Math.max(dueAt, this.#nextReadAt) - now;
+  }
+
+  /** Whether all events of the shards are published and recorded. */
+  isEmpty(): boolean {
+    return [...this.#shards.values()].every((shard) => shard.isEmpty());
+  }
+
+  /** Whether another relay would publish events of the shard again if it took the shard now. */
+  isBusy(shard: number): boolean {
+    return this.#shards.get(shard)?.isBusy(performance.now()) ?? false;
+  }
+
+  /** Resolves when no send is in flight. */
+  async finished(): Promise<void> {
+    await Promise.all(this.#inFlight);
+  }
+
+  async #readNext(isPrompt: boolean): Promise<void> {
+    const now = performance.now();
+    if (now < this.#nextReadAt && !isPrompt) return;
+    const all = [...this.#shards.values()];
+    // A statement that is due for one shard records the published events of all shards.
+    if (!isPrompt && all.every((shard) => shard.nextAt(now) > now)) return;
+    const requests = all.flatMap((shard) => shard.request(now) ?? []);
+    if (requests.length === 0) return;
+    this.#nextReadAt = now + GATHER_MS;
+    try {
+      for (const page of await advance(this.#o.pool, requests)) {
+        const shard = this.#shards.get(page.shard);
+        if (!shard) continue;
+        for (const sending of shard.take(page, performance.now())) {
+          const sent = this.#send(shard, sending).finally(() => this.#inFlight.delete(sent));
+          this.#inFlight.add(sent);
+        }
+      }
+    } finally {
+      for (const { shard } of requests) this.#shards.get(shard)?.endRequest();
+    }
+  }
+
+  async #send(shard: OutboxShard, sending: Sending): Promise<void> {
+    const o = this.#o;
     const records = sending.events.map(({ record }) => record);
     try {
       await o.bus.publish(o.topic, records);
@@ -63,61 +118,10 @@ export function createPublisher(o: PublisherOptions): Publisher {
       if (shard.published(sending, performance.now())) o.onChange();
     } catch (error) {
       shard.refused(sending, performance.now());
-      seldom((count) =>
+      this.#seldom((count) =>
         o.logger.warn({ err: error, topic: o.topic, count }, 'events not published, retrying'),
       );
       o.onChange();
     }
   }
-
-  async function readNext(isPrompt: boolean): Promise<void> {
-    const now = performance.now();
-    if (now < nextReadAt && !isPrompt) return;
-    const all = [...shards.values()];
-    // A statement that is due for one shard records the published events of all shards.
-    if (!isPrompt && all.every((shard) => shard.nextAt(now) > now)) return;
-    const requests = all.flatMap((shard) => shard.request(now) ?? []);
-    if (requests.length === 0) return;
-    nextReadAt = now + GATHER_MS;
-    try {
-      for (const page of await advance(o.pool, requests)) {
-        const shard = shards.get(page.shard);
-        if (!shard) continue;
-        for (const sending of shard.take(page, performance.now())) {
-          const sent = send(shard, sending).finally(() => inFlight.delete(sent));
-          inFlight.add(sent);
-        }
-      }
-    } finally {
-      for (const { shard } of requests) shards.get(shard)?.endRequest();
-    }
-  }
-
-  return {
-    assign(held) {
-      for (const shard of held) {
-        if (!shards.has(shard)) shards.set(shard, new OutboxShard(shard, o.limits));
-      }
-      for (const [number, shard] of shards) {
-        shard.assign(held.includes(number), performance.now());
-        if (shard.isOver()) shards.delete(number);
-      }
-    },
-    notify(some) {
-      const own = some.flatMap((shard) => shards.get(shard) ?? []);
-      for (const shard of own) shard.notify();
-      return own.length > 0;
-    },
-    async step(isPrompt) {
-      await readNext(isPrompt);
-      const now = performance.now();
-      const dueAt = Math.min(...[...shards.values()].map((shard) => shard.nextAt(now)));
-      return Math.max(dueAt, nextReadAt) - now;
-    },
-    isEmpty: () => [...shards.values()].every((shard) => shard.isEmpty()),
-    isBusy: (shard) => shards.get(shard)?.isBusy(performance.now()) ?? false,
-    async finished() {
-      await Promise.all(inFlight);
-    },
-  };
 }

@@ -12,7 +12,7 @@ import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
 import { SHARDS } from './append.ts';
 import { CHANNEL_PREFIX, onCommit, shardsNotified } from './notify.ts';
-import { createPublisher } from './publisher.ts';
+import { Publisher } from './publisher.ts';
 import { backlogOf } from './store.ts';
 
 export interface RelayOptions {
@@ -53,7 +53,7 @@ export function startRelay(o: RelayOptions): Relay {
   const published = o.telemetry.meter.createCounter('outbox_published_total', {
     description: 'Events given to the event bus.',
   });
-  const publisher = createPublisher({
+  const publisher = new Publisher({
     ...o,
     onChange: () => loop.wake(),
     onPublished: (count) => published.add(count, { topic: o.topic }),

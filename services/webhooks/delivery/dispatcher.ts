@@ -6,7 +6,7 @@ import { createShardHolder, REBALANCE_EVERY_MS } from '../../platform/shards.ts'
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import type { AttemptOptions } from './attempt/attempt.ts';
 import type { RetryClock } from './attempt/retry-clock.ts';
-import { createAttemptRunner } from './attempt/runner.ts';
+import { AttemptRunner } from './attempt/runner.ts';
 import { createHealthChanges } from './endpoint/health-changes.ts';
 import type { DatabaseClock } from './queue/database-clock.ts';
 import { DUE_CHANNEL_PREFIX, parseNotification } from './queue/notify.ts';
@@ -17,8 +17,8 @@ import type { AttemptResult } from './results/attempt-result.ts';
 import { type DeliveryMetrics, deliveryMetrics, observeDelivery } from './results/metrics.ts';
 import { createResultWriter } from './results/result-writer.ts';
 import type { WrittenResults } from './results/write-results.ts';
-import { createActiveQueues } from './scheduler/active-queues.ts';
-import { createInFlightAttempts } from './scheduler/in-flight.ts';
+import { ActiveQueues } from './scheduler/active-queues.ts';
+import { InFlightAttempts } from './scheduler/in-flight.ts';
 import { createScheduler } from './scheduler/scheduler.ts';
 import { createShopBytes } from './scheduler/shop-bytes.ts';
 import { createWakeLoop } from './scheduler/wake-loop.ts';
@@ -79,8 +79,8 @@ function createParts(o: DispatcherOptions) {
   const { meter } = o.telemetry;
   const { offsetMs } = o.clock;
   const metrics = deliveryMetrics(meter);
-  const active = createActiveQueues();
-  const inFlight = createInFlightAttempts();
+  const active = new ActiveQueues();
+  const inFlight = new InFlightAttempts();
   const healthChanges = createHealthChanges();
   const wakeLoop = createWakeLoop({ name: 'dispatch', logger: o.logger });
   const shards = createShardHolder({
@@ -114,11 +114,11 @@ function createParts(o: DispatcherOptions) {
   });
   const about = { ...o, active, inFlight, shards, healthChanges, wakeLoop, metrics, results };
   const loader = createQueueLoader(about);
-  const attempts = createAttemptRunner({ ...about, loader });
+  const attempts = new AttemptRunner({ ...about, loader });
   const { retryNowMs } = loader;
   const sendDue = createScheduler({ ...about, loader, shopBytes, attempts, offsetMs, retryNowMs });
   const gauges = {
-    inFlight: inFlight.size,
+    inFlight: () => inFlight.size(),
     queues: () => active.queues.size,
     shopsThrottled: shopBytes.waiting,
     oldestResultMs: results.oldestMs,

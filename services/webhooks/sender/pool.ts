@@ -16,113 +16,133 @@ const CHECK_MS = 1_000;
 const NOT_NEEDED = new ConnectionLost('not needed any more');
 const NOT_FIT = new ConnectionLost('not fit for use');
 
-export interface Pool {
-  /** The most recently used idle connection to an origin; undefined without one. */
-  take(origin: string): Connection | undefined;
-  /** Adds a connection that is in use. */
-  add(connection: Connection): void;
-  /** Returns a connection after its use. It is kept for a while, or closed. */
-  giveBack(connection: Connection): void;
-  /** Removes a closed connection. */
-  remove(connection: Connection): void;
-  /** Closes all idle connections. */
-  closeIdle(): void;
-  readonly idle: () => number;
-  readonly busy: () => number;
-  /** Closes all connections, also those in use. */
-  close(): void;
-}
-
 /** Keeps connections alive between requests, with a limit in number and age. */
-export function createPool(): Pool {
-  const busy = new Set<Connection>();
-  /** All idle connections, longest idle first. */
-  const idle = new Set<Connection>();
-  /** The same connections by origin. */
-  const stacks = new Map<string, Connection[]>();
-  let isClosed = false;
-  const checking = setInterval(() => {
-    for (const connection of busy) connection.checkBytes();
-  }, CHECK_MS);
-  checking.unref();
+export class Pool {
+  readonly #busy = new Set<Connection>();
+  readonly #idle = new IdleConnections();
+  readonly #checking: NodeJS.Timeout;
+  #isClosed = false;
 
-  function popIdle(connection: Connection): void {
-    idle.delete(connection);
-    const stack = stacks.get(connection.origin);
-    stack?.pop();
-    if (stack?.length === 0) stacks.delete(connection.origin);
+  constructor() {
+    this.#checking = setInterval(() => {
+      for (const connection of this.#busy) connection.checkBytes();
+    }, CHECK_MS);
+    this.#checking.unref();
   }
 
-  function removeIdle(connection: Connection): void {
-    if (!idle.delete(connection)) return;
-    const stack = stacks.get(connection.origin) ?? [];
+  /** The most recently used idle connection to an origin; undefined without one. */
+  take(origin: string): Connection | undefined {
+    for (;;) {
+      const connection = this.#idle.pop(origin);
+      if (!connection) return undefined;
+      if (connection.isReusable) {
+        this.#busy.add(connection);
+        return connection;
+      }
+      connection.destroy(NOT_FIT);
+    }
+  }
+
+  /** Adds a connection that is in use. */
+  add(connection: Connection): void {
+    this.#busy.add(connection);
+    if (this.#isClosed) connection.destroy(stopping());
+  }
+
+  /**
+   * Returns a connection after its use. It is kept for a while, or closed.
+   *
+   * @param ticks event loop ticks that it may wait for the end of a write.
+   */
+  giveBack(connection: Connection, ticks = MAX_WRITING_TICKS): void {
+    if (!this.#busy.has(connection)) return;
+    if (connection.isWriting && ticks > 0) {
+      setImmediate(() => this.giveBack(connection, ticks - 1));
+      return;
+    }
+    this.#busy.delete(connection);
+    if (!connection.isReusable) connection.destroy(NOT_FIT);
+    else this.#idle.push(connection)?.destroy(NOT_NEEDED);
+  }
+
+  /** Removes a closed connection. */
+  remove(connection: Connection): void {
+    this.#busy.delete(connection);
+    this.#idle.remove(connection);
+  }
+
+  /** Closes all idle connections. */
+  closeIdle(): void {
+    for (const connection of this.#idle.clear()) connection.destroy(NOT_NEEDED);
+  }
+
+  idle(): number {
+    return this.#idle.size;
+  }
+
+  busy(): number {
+    return this.#busy.size;
+  }
+
+  /** Closes all connections, also those in use. */
+  close(): void {
+    this.#isClosed = true;
+    clearInterval(this.#checking);
+    const reason = stopping();
+    const closing = [...this.#busy, ...this.#idle.clear()];
+    this.#busy.clear();
+    for (const connection of closing) connection.destroy(reason);
+  }
+}
+
+function stopping(): ConnectionLost {
+  return new ConnectionLost('this process is stopping');
+}
+
+/** Connections that no request uses. */
+class IdleConnections {
+  /** Longest idle first. */
+  readonly #all = new Set<Connection>();
+  /** The same connections by origin. */
+  readonly #stacks = new Map<string, Connection[]>();
+
+  get size(): number {
+    return this.#all.size;
+  }
+
+  /** Returns the connection that is too many, if any. */
+  push(connection: Connection): Connection | undefined {
+    const stack = this.#stacks.get(connection.origin);
+    if (stack) stack.push(connection);
+    else this.#stacks.set(connection.origin, [connection]);
+    this.#all.add(connection);
+    const oldest = this.#all.size > MAX_IDLE ? this.#all.values().next().value : undefined;
+    if (oldest) this.remove(oldest);
+    return oldest;
+  }
+
+  pop(origin: string): Connection | undefined {
+    const stack = this.#stacks.get(origin);
+    const connection = stack?.pop();
+    if (connection) this.#all.delete(connection);
+    if (stack?.length === 0) this.#stacks.delete(origin);
+    return connection;
+  }
+
+  remove(connection: Connection): void {
+    if (!this.#all.delete(connection)) return;
+    const stack = this.#stacks.get(connection.origin) ?? [];
     // Connections that are closed because of their age are at the front.
     const at = stack.indexOf(connection);
     if (at >= 0) stack.splice(at, 1);
-    if (stack.length === 0) stacks.delete(connection.origin);
+    if (stack.length === 0) this.#stacks.delete(connection.origin);
   }
 
-  function keep(connection: Connection): void {
-    const stack = stacks.get(connection.origin);
-    if (stack) stack.push(connection);
-    else stacks.set(connection.origin, [connection]);
-    idle.add(connection);
-    const oldest = idle.size > MAX_IDLE ? idle.values().next().value : undefined;
-    if (!oldest) return;
-    removeIdle(oldest);
-    oldest.destroy(NOT_NEEDED);
+  /** Removes and returns all. */
+  clear(): Connection[] {
+    const all = [...this.#all];
+    this.#all.clear();
+    this.#stacks.clear();
+    return all;
   }
-
-  /** @param ticks event loop ticks that it may wait for the end of a write. */
-  function giveBack(connection: Connection, ticks = MAX_WRITING_TICKS): void {
-    if (!busy.has(connection)) return;
-    if (connection.isWriting && ticks > 0) {
-      setImmediate(giveBack, connection, ticks - 1);
-      return;
-    }
-    busy.delete(connection);
-    if (connection.isReusable) keep(connection);
-    else connection.destroy(NOT_FIT);
-  }
-
-  return {
-    take(origin) {
-      for (;;) {
-        const connection = stacks.get(origin)?.at(-1);
-        if (!connection) return undefined;
-        popIdle(connection);
-        if (connection.isReusable) {
-          busy.add(connection);
-          return connection;
-        }
-        connection.destroy(NOT_FIT);
-      }
-    },
-    add(connection) {
-      busy.add(connection);
-      if (isClosed) connection.destroy(new ConnectionLost('this process is stopping'));
-    },
-    giveBack: (connection) => giveBack(connection),
-    remove(connection) {
-      busy.delete(connection);
-      removeIdle(connection);
-    },
-    closeIdle() {
-      const closing = [...idle];
-      idle.clear();
-      stacks.clear();
-      for (const connection of closing) connection.destroy(NOT_NEEDED);
-    },
-    idle: () => idle.size,
-    busy: () => busy.size,
-    close() {
-      isClosed = true;
-      clearInterval(checking);
-      const reason = new ConnectionLost('this process is stopping');
-      for (const connection of [...busy, ...idle]) connection.destroy(reason);
-      busy.clear();
-      idle.clear();
-      stacks.clear();
-    },
-  };
 }

@@ -23,7 +23,7 @@ import {
   type Rest,
   round,
 } from './outcome.ts';
-import { createPool, type Pool } from './pool.ts';
+import { Pool } from './pool.ts';
 import { createTargets, type Target } from './target.ts';
 
 /** From the resolution of the name to the last byte of the answer. Milliseconds. */
@@ -76,7 +76,7 @@ interface Parts extends OpenOptions {
 
 /** The HTTP client of deliveries: public addresses only, connections kept alive, everything limited. */
 export function createSender(o: SenderOptions): Sender {
-  const pool = createPool();
+  const pool = new Pool();
   const parts: Parts = {
     policy: o.policy,
     targetOf: createTargets(o.policy),
@@ -173,7 +173,7 @@ async function open(parts: Parts, { target, deadline, timing }: Exchange): Promi
   try {
     const socket = await openSocket(target.url, parts, { signal: opening.signal, timing });
     parts.metrics.opened();
-    const connection = new Connection(target.origin, socket, parts.pool.remove);
+    const connection = new Connection(target.origin, socket, (closed) => parts.pool.remove(closed));
     parts.pool.add(connection);
     return connection;
   } finally {

@@ -6,7 +6,7 @@ import type { EventBus, Subscription } from '../../../services/platform/bus/even
 import { createShardHolder } from '../../../services/platform/shards.ts';
 import type { Telemetry } from '../../../services/platform/telemetry.ts';
 import type { RetryClock } from '../../../services/webhooks/delivery/attempt/retry-clock.ts';
-import { createAttemptRunner } from '../../../services/webhooks/delivery/attempt/runner.ts';
+import { AttemptRunner } from '../../../services/webhooks/delivery/attempt/runner.ts';
 import { createHealthChanges } from '../../../services/webhooks/delivery/endpoint/health-changes.ts';
 import { createDatabaseClock } from '../../../services/webhooks/delivery/queue/database-clock.ts';
 import { createQueueLoader } from '../../../services/webhooks/delivery/queue/queue-loader.ts';
@@ -16,8 +16,8 @@ import {
 } from '../../../services/webhooks/delivery/queue/queue-ref.ts';
 import type { FreshDeliveries } from '../../../services/webhooks/delivery/queue/targets.ts';
 import { createResultWriter } from '../../../services/webhooks/delivery/results/result-writer.ts';
-import { createActiveQueues } from '../../../services/webhooks/delivery/scheduler/active-queues.ts';
-import { createInFlightAttempts } from '../../../services/webhooks/delivery/scheduler/in-flight.ts';
+import { ActiveQueues } from '../../../services/webhooks/delivery/scheduler/active-queues.ts';
+import { InFlightAttempts } from '../../../services/webhooks/delivery/scheduler/in-flight.ts';
 import { createScheduler } from '../../../services/webhooks/delivery/scheduler/scheduler.ts';
 import { startConsuming } from '../../../services/webhooks/fan-out/consume.ts';
 import { replayDelivery } from '../../../services/webhooks/log/replay.ts';
@@ -115,8 +115,8 @@ async function sendAll(
   { pool, world, fresh }: { pool: pg.Pool; world: World; fresh: readonly FreshDeliveries[] },
 ): Promise<void> {
   const { telemetry, clock } = world;
-  const active = createActiveQueues();
-  const inFlight = createInFlightAttempts();
+  const active = new ActiveQueues();
+  const inFlight = new InFlightAttempts();
   const healthChanges = createHealthChanges();
   const shards = createShardHolder({
     ...{ pool, owner: randomUUID(), name: DELIVERY_LEASES, count: DELIVERY_SHARDS },
@@ -144,7 +144,7 @@ async function sendAll(
     ...{ ...common, databaseClock: createDatabaseClock() },
     metrics: { clockStep: () => {} },
   });
-  const attempts = createAttemptRunner({
+  const attempts = new AttemptRunner({
     ...{ ...common, telemetry, today, loader, metrics: { rescheduled: () => {} } },
     signingKeys: createSigningKeys(keyring),
     send: (sending) => life.step(() => world.sink.receive(sending)),

@@ -4,7 +4,7 @@ import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/comm
 import type { BusRecord, EventBus } from '../../../services/platform/bus/event-bus.ts';
 import { appendEvents, type NewEvent, SHARDS } from '../../../services/platform/outbox/append.ts';
 import { parseEvent } from '../../../services/platform/outbox/parse.ts';
-import { createPublisher, type Publisher } from '../../../services/platform/outbox/publisher.ts';
+import { Publisher } from '../../../services/platform/outbox/publisher.ts';
 import type { ShardLimits } from '../../../services/platform/outbox/shard.ts';
 import { inTransaction } from '../../../services/platform/postgres.ts';
 import { silentLogger } from '../services/telemetry.ts';
@@ -54,7 +54,7 @@ export function publisherOn(
   bus: Pick<EventBus, 'publish'>,
   limits?: ShardLimits,
 ): Publisher {
-  const publisher = createPublisher({
+  const publisher = new Publisher({
     ...{ pool: pool as pg.Pool, bus: bus as EventBus, topic: 't', logger: silentLogger() },
     ...{ onChange: () => {}, onPublished: () => {} },
     ...(limits && { limits }),

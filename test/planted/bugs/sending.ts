@@ -22,7 +22,7 @@ export const sendingBugs: readonly Bug[] = [
   {
     name: 'fresh-sent-beside-a-backlog',
     promise: 'due deliveries are sent, also when more arrive all the time',
-    file: 'services/webhooks/delivery/scheduler/active-queues.ts',
+    file: 'services/webhooks/delivery/scheduler/active-queue.ts',
     find: 'return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;',
     replace: 'return isScanned && queue.endpointId === endpointId;',
     tests: ['services/webhooks/delivery/scheduler/fresh.test.ts'],
@@ -71,7 +71,7 @@ export const sendingBugs: readonly Bug[] = [
   {
     name: 'cap-of-in-flight-ignored',
     promise: 'at each endpoint at most 8 attempts are in flight',
-    file: 'services/webhooks/delivery/scheduler/active-queues.ts',
+    file: 'services/webhooks/delivery/scheduler/loaded-endpoints.ts',
     find: 'health.maxInFlight - open;',
     replace: 'health.maxInFlight;',
     tests: ['services/webhooks/delivery/scheduler/wake-ups.test.ts'],
@@ -120,7 +120,7 @@ export const sendingBugs: readonly Bug[] = [
     name: 'sent-again-from-memory',
     promise: 'a delivery that a read has already sent is not sent again from memory',
     file: 'services/webhooks/delivery/scheduler/active-queues.ts',
-    find: 'if ((readEndedMs ?? forgottenReadsMs) >= target.foundAtMs) return false;',
+    find: 'if ((known?.readEndedMs ?? this.#lastReadOf(target.key)) >= target.foundAtMs) return false;',
     replace: '',
     tests: ['services/webhooks/delivery/scheduler/fresh.test.ts'],
   },

@@ -1,4 +1,5 @@
 import type { Logger } from '../../../platform/log.ts';
+import { logSeldom } from '../../../platform/log-seldom.ts';
 import { within } from '../../../platform/within.ts';
 import { OwnExhaustion } from '../../sender/failure.ts';
 import type { Outcome } from '../../sender/outcome.ts';
@@ -8,12 +9,12 @@ import type { Due } from '../queue/read-due.ts';
 import type { AttemptResult } from '../results/attempt-result.ts';
 import type { DeliveryMetrics } from '../results/metrics.ts';
 import type { ResultWriter } from '../results/result-writer.ts';
-import type { ActiveQueue, ActiveQueues } from '../scheduler/active-queues.ts';
+import type { ActiveQueue } from '../scheduler/active-queue.ts';
+import type { ActiveQueues } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts, TrackedAttempt } from '../scheduler/in-flight.ts';
 import { type AttemptOptions, attempt } from './attempt.ts';
 import { exhaustedPause, reschedulePause } from './retry-schedule.ts';
 import { createRetrySlots } from './retry-slots.ts';
-import { createSocketShortage } from './socket-shortage.ts';
 
 export interface RunnerOptions extends AttemptOptions {
   readonly logger: Logger;
@@ -25,94 +26,112 @@ export interface RunnerOptions extends AttemptOptions {
   readonly metrics: Pick<DeliveryMetrics, 'rescheduled'>;
 }
 
+/**
+ * The retries of an endpoint are spread for this many failures in a row. Later its limits and its circuit limit them.
+ */
+const FIRST_FAILURES = 3;
+
+/** No delivery is read for this time, while attempts in flight end and free their sockets. Milliseconds. */
+const SHORTAGE_MS = 500;
+const LOG_EVERY_MS = 10_000;
+
 /** Runs attempts in parallel: no endpoint waits for another. */
-export interface AttemptRunner {
+export class AttemptRunner {
+  readonly #o: RunnerOptions;
+  readonly #open = new Set<Promise<void>>();
+  readonly #retrySlots = createRetrySlots();
+  readonly #seldom = logSeldom(LOG_EVERY_MS);
+  /** Until when no attempt should start, because this process has no sockets left. */
+  #shortUntilMs = 0;
+
+  constructor(o: RunnerOptions) {
+    this.#o = o;
+  }
+
   /**
    * Starts the attempt of a delivery. Its result goes to the result writer.
    *
    * @param o.token of the lease of its shard.
    * @param o.onEnd called when the request has ended.
    */
-  start(due: Due, o: { queue: ActiveQueue; token: bigint; onEnd: () => void }): void;
+  start(due: Due, o: { queue: ActiveQueue; token: bigint; onEnd: () => void }): void {
+    const { active, inFlight } = this.#o;
+    const { endpointKey, key: queueKey } = o.queue;
+    const open = inFlight.ofEndpoint(endpointKey);
+    const { healthClass } = active.endpoints.capacity(endpointKey, open);
+    const { token } = o;
+    const startedMs = performance.now();
+    const tracked = inFlight.begin({ due, queueKey, endpointKey, token, healthClass, startedMs });
+    const running = this.#run(tracked).finally(() => {
+      this.#open.delete(running);
+      o.onEnd();
+    });
+    this.#open.add(running);
+  }
+
   /** Whether this process had no socket left a moment ago. No attempt should start then. */
-  isShortOfSockets(): boolean;
+  isShortOfSockets(): boolean {
+    return performance.now() < this.#shortUntilMs;
+  }
+
   /** Resolves when no request is open, or after this time. Milliseconds. */
-  drain(timeoutMs: number): Promise<void>;
-}
+  async drain(timeoutMs: number): Promise<void> {
+    await within(timeoutMs, Promise.all(this.#open));
+  }
 
-/**
- * The retries of an endpoint are spread for this many failures in a row. Later its limits and its circuit limit them.
- */
-const FIRST_FAILURES = 3;
-
-export function createAttemptRunner(o: RunnerOptions): AttemptRunner {
-  const { active, inFlight } = o;
-  const open = new Set<Promise<void>>();
-  const retrySlots = createRetrySlots();
-  const shortage = createSocketShortage(o.logger);
-
-  async function run(tracked: TrackedAttempt): Promise<void> {
-    const leave = active.enter(tracked.endpointKey);
-    const result = await resultOf(tracked);
+  async #run(tracked: TrackedAttempt): Promise<void> {
+    const { active, inFlight, results } = this.#o;
+    const leave = active.endpoints.enter(tracked.endpointKey);
+    const result = await this.#resultOf(tracked);
     inFlight.complete(tracked);
-    if (result.sent) noteHealth(tracked, result.sent.outcome);
-    o.results.add(spread(result, tracked.endpointKey));
+    if (result.sent) this.#noteHealth(tracked, result.sent.outcome);
+    results.add(this.#spread(result, tracked.endpointKey));
     leave();
   }
 
-  async function resultOf({ due, token }: TrackedAttempt): Promise<AttemptResult> {
+  async #resultOf({ due, token }: TrackedAttempt): Promise<AttemptResult> {
     try {
-      return await attempt(o, due, token);
+      return await attempt(this.#o, due, token);
     } catch (error) {
-      return { due, token, sent: undefined, ended: null, pauseMs: pauseUnmade(error, due) };
+      return { due, token, sent: undefined, ended: null, pauseMs: this.#pauseUnmade(error, due) };
     }
   }
 
   /** The attempt was not made, for a reason on our side. Returns the pause. Milliseconds. */
-  function pauseUnmade(error: unknown, due: Due): number {
-    const waitedMs = o.loader.retryNowMs() - due.queuedAtMs;
+  #pauseUnmade(error: unknown, due: Due): number {
+    const waitedMs = this.#o.loader.retryNowMs() - due.queuedAtMs;
     if (error instanceof OwnExhaustion) {
-      shortage.note(error);
+      this.#noteShortage(error);
       return exhaustedPause(waitedMs);
     }
-    o.logger.error({ err: error, delivery: due.id }, 'attempt not made, rescheduled');
-    o.metrics.rescheduled();
+    this.#o.logger.error({ err: error, delivery: due.id }, 'attempt not made, rescheduled');
+    this.#o.metrics.rescheduled();
     return reschedulePause(waitedMs);
   }
 
+  #noteShortage(error: OwnExhaustion): void {
+    this.#shortUntilMs = performance.now() + SHORTAGE_MS;
+    this.#seldom((attempts) =>
+      this.#o.logger.error({ err: error, attempts }, 'no sockets left, deliveries delayed'),
+    );
+  }
+
   /** Spreads the retries of endpoints that start to fail at the same time. */
-  function spread(result: AttemptResult, endpointKey: string): AttemptResult {
-    const failures = active.health(endpointKey)?.failures ?? 0;
+  #spread(result: AttemptResult, endpointKey: string): AttemptResult {
+    const failures = this.#o.active.endpoints.health(endpointKey)?.failures ?? 0;
     const isRetried = result.sent !== undefined && result.ended === null;
     if (!isRetried || failures === 0 || failures > FIRST_FAILURES) return result;
-    return { ...result, pauseMs: retrySlots.take(result.pauseMs) };
+    return { ...result, pauseMs: this.#retrySlots.take(result.pauseMs) };
   }
 
-  function noteHealth({ due, endpointKey, token }: TrackedAttempt, outcome: Outcome): void {
+  #noteHealth({ due, endpointKey, token }: TrackedAttempt, outcome: Outcome): void {
+    const { active, healthChanges, loader } = this.#o;
     const { result, status } = outcome;
-    const sign = { result, status, deliveryId: due.id, atMs: o.loader.retryNowMs() };
-    const noted = active.note(endpointKey, sign);
+    const sign = { result, status, deliveryId: due.id, atMs: loader.retryNowMs() };
+    const noted = active.endpoints.note(endpointKey, sign);
     if (!noted) return;
     const { shopId, endpointId, shard } = due;
-    o.healthChanges.set(endpointKey, { shopId, endpointId, shard, token, health: noted.health });
-    if (noted.isClosed) o.loader.endpointRecovered({ shopId, endpointId });
+    healthChanges.set(endpointKey, { shopId, endpointId, shard, token, health: noted.health });
+    if (noted.isClosed) loader.endpointRecovered({ shopId, endpointId });
   }
-
-  return {
-    start(due, { queue, token, onEnd }) {
-      const { endpointKey, key: queueKey } = queue;
-      const { healthClass } = active.capacity(endpointKey, inFlight.ofEndpoint(endpointKey));
-      const startedMs = performance.now();
-      const tracked = inFlight.begin({ due, queueKey, endpointKey, token, healthClass, startedMs });
-      const running = run(tracked).finally(() => {
-        open.delete(running);
-        onEnd();
-      });
-      open.add(running);
-    },
-    isShortOfSockets: shortage.isNow,
-    async drain(timeoutMs) {
-      await within(timeoutMs, Promise.all(open));
-    },
-  };
 }

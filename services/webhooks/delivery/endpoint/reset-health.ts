@@ -19,7 +19,7 @@ export function resetHealth(
   const endpointKey = endpointKeyOf({ shopId, endpointId });
   const shard = shardOf(endpointId);
   const token = o.shards.tokenOf(shard);
-  if (token === undefined || !o.active.health(endpointKey)) return;
+  if (token === undefined || !o.active.endpoints.health(endpointKey)) return;
   o.active.reset(endpointKey);
   o.healthChanges.set(endpointKey, { shopId, endpointId, shard, token, health: NEW_ENDPOINT });
 }

@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { silentLogger } from '../../../../test/kit/services/telemetry.ts';
 import { createRetryClock } from '../attempt/retry-clock.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
-import { createActiveQueues } from '../scheduler/active-queues.ts';
+import { ActiveQueues } from '../scheduler/active-queues.ts';
 import { createClockSteps } from './clock-steps.ts';
 import { createDatabaseClock } from './database-clock.ts';
 
@@ -12,7 +12,7 @@ const HOUR_MS = 3_600_000;
 /** Clock steps over a database that records its statements with their shards, and has no rows to correct. */
 function newClockSteps() {
   const [statements, lines, steps]: [string[], unknown[], number[]] = [[], [], []];
-  const active = createActiveQueues();
+  const active = new ActiveQueues();
   active.add({
     ...{ key: '1:1', shopId: 1n, subscriptionId: 1n, endpointId: 5n, endpointKey: '1:5', shard: 3 },
     health: NEW_ENDPOINT,

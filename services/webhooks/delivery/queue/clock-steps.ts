@@ -2,7 +2,8 @@ import type pg from 'pg';
 import type { Logger } from '../../../platform/log.ts';
 import type { RetryClock } from '../attempt/retry-clock.ts';
 import type { DeliveryMetrics } from '../results/metrics.ts';
-import { type ActiveQueues, markDue } from '../scheduler/active-queues.ts';
+import { markDue } from '../scheduler/active-queue.ts';
+import type { ActiveQueues } from '../scheduler/active-queues.ts';
 import { markFreshReady, restartWaits } from './clock-set-back.ts';
 import type { ClockReading, DatabaseClock } from './database-clock.ts';
 

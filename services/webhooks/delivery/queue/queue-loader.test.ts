@@ -12,8 +12,8 @@ import { createSubscription } from '../../subscriptions/subscription-store.ts';
 import { createRetryClock } from '../attempt/retry-clock.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { createHealthChanges } from '../endpoint/health-changes.ts';
-import { type ActiveQueues, createActiveQueues } from '../scheduler/active-queues.ts';
-import { createInFlightAttempts } from '../scheduler/in-flight.ts';
+import { ActiveQueues } from '../scheduler/active-queues.ts';
+import { InFlightAttempts } from '../scheduler/in-flight.ts';
 import { createDatabaseClock } from './database-clock.ts';
 import { createQueueLoader } from './queue-loader.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS, queueKeyOf } from './queue-ref.ts';
@@ -60,7 +60,7 @@ function loaderOf(active: ActiveQueues, pool: pg.Pool, clockStep = (_stepMs: num
     metrics: { clockStep },
     active,
     shards,
-    inFlight: createInFlightAttempts(),
+    inFlight: new InFlightAttempts(),
     clock: createRetryClock(),
     databaseClock: createDatabaseClock(),
     healthChanges: createHealthChanges(),
@@ -88,7 +88,7 @@ describe('a queue that moved to another endpoint', () => {
     await db.pool.query('update subscription_queues set ready_at = now() where shop_id = $1', [
       queue.shopId,
     ]);
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     const loader = loaderOf(active, db.pool);
     await loader.load();
     const before = active.queues.get(queueKeyOf(queue));
@@ -105,12 +105,12 @@ describe('a queue that moved to another endpoint', () => {
     loader.notify({ keys: [], isChange: false });
     await loader.load();
     expect(active.queues.get(queueKeyOf(queue))?.endpointId).toBe(rows[0]?.id);
-    expect(active.health(before?.endpointKey ?? '')).toBeUndefined();
+    expect(active.endpoints.health(before?.endpointKey ?? '')).toBeUndefined();
   });
 });
 
 test('committed deliveries of a lost shard are left to its new holder', () => {
-  const active = createActiveQueues();
+  const active = new ActiveQueues();
   const loader = loaderOf(active, db.pool);
   const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
   const target = {
@@ -127,7 +127,7 @@ test('committed deliveries of a lost shard are left to its new holder', () => {
 describe('a queue that becomes ready', () => {
   test('is loaded when another replica sends a notification, before the next search', async () => {
     const queue = await newQueue();
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     const loader = loaderOf(active, db.pool);
     await loader.load();
     await db.pool.query('update subscription_queues set ready_at = now() where shop_id = $1', [
@@ -144,7 +144,7 @@ describe('a queue that becomes ready', () => {
       `update subscription_queues set ready_at = clock_timestamp() + interval '150 milliseconds' where shop_id = $1`,
       [queue.shopId],
     );
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     const isReady = async () => {
       const { rows } = await db.pool.query<{ isReady: boolean }>(
         'select ready_at < clock_timestamp() as "isReady" from subscription_queues where shop_id = $1',
@@ -165,7 +165,7 @@ describe('when the database clock is set', () => {
   test('back: the next scan corrects a retry that waited before, whether the step was noticed or not', async () => {
     const queue = await newQueue();
     await addWaiting(queue, { isRetry: true });
-    await loaderOf(createActiveQueues(), db.pool).load();
+    await loaderOf(new ActiveQueues(), db.pool).load();
     const { rows } = await db.pool.query<{ isSoon: boolean }>(
       `select next_attempt_at < clock_timestamp() + interval '6 seconds' as "isSoon" from queue where shop_id = $1`,
       [queue.shopId],
@@ -174,7 +174,7 @@ describe('when the database clock is set', () => {
   });
 
   test('back: the queue of an earlier fresh delivery is found by a process that gets its shard', async () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     const queue = await newQueue();
     await addWaiting(queue, { isRetry: false });
     await loaderOf(active, db.pool).load();
@@ -190,7 +190,7 @@ describe('when the database clock is set', () => {
       return { rows: result.rows.map((row) => ({ ...row, nowMs: row.nowMs + aheadMs })) };
     };
     const pool = { query } as unknown as pg.Pool;
-    const loader = loaderOf(createActiveQueues(), pool, (stepMs) => steps.push(Math.sign(stepMs)));
+    const loader = loaderOf(new ActiveQueues(), pool, (stepMs) => steps.push(Math.sign(stepMs)));
     for (aheadMs of [0, 0, -3_600_000, -3_600_000, 0]) {
       // As with a new connection for notifications: it scans.
       loader.notify({ keys: [], isChange: false });

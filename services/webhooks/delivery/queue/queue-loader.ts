@@ -5,19 +5,15 @@ import type { RetryClock } from '../attempt/retry-clock.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import { resetHealth } from '../endpoint/reset-health.ts';
 import type { DeliveryMetrics } from '../results/metrics.ts';
-import {
-  type ActiveQueue,
-  type ActiveQueues,
-  MAX_ACTIVE_QUEUES,
-  markDue,
-} from '../scheduler/active-queues.ts';
+import { type ActiveQueue, markDue } from '../scheduler/active-queue.ts';
+import { type ActiveQueues, MAX_ACTIVE_QUEUES } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts } from '../scheduler/in-flight.ts';
 import type { WakeLoop } from '../scheduler/wake-loop.ts';
 import { createClockSteps } from './clock-steps.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import type { QueueNotification } from './notify.ts';
 import { endpointKeyOf, type QueueRef, queueKeyOf, shardOf } from './queue-ref.ts';
-import { createQueueUnloader } from './queue-unloader.ts';
+import { QueueUnloader } from './queue-unloader.ts';
 import { findNextReady, findQueues, findReadyQueues, markQueuesDue } from './ready-queues.ts';
 import type { FreshDeliveries } from './targets.ts';
 
@@ -68,7 +64,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
 
   const clockSteps = createClockSteps(o);
   const { retryNowMs } = clockSteps;
-  const unloader = createQueueUnloader({
+  const unloader = new QueueUnloader({
     ...o,
     retryNowMs,
     onReadyAt: scanBy,
@@ -102,7 +98,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     if (limit > 0) {
       const except = [...active.queues.values()];
       const found = await findReadyQueues(o.pool, { shards: held, except, limit, offsetMs });
-      found.forEach(active.add);
+      for (const queue of found) active.add(queue);
       if (found.length === limit) scanAtMs = Math.min(scanAtMs, began + UNLOAD_EVERY_MS);
     }
   }
@@ -119,7 +115,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
     for (const queue of queues) notified.delete(queueKeyOf(queue));
     const offsetMs = o.clock.offsetMs();
     const found = await findQueues(o.pool, queues, { shards: held, limit, offsetMs });
-    found.forEach(active.add);
+    for (const queue of found) active.add(queue);
   }
 
   /** Runs inside a step, so that no queue is unloaded at the same time. */
@@ -159,7 +155,7 @@ export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
       const untilUnload = isBusy ? UNLOAD_EVERY_MS : POLL_MS;
       return Math.max(0, Math.min(scanAtMs - performance.now(), untilUnload));
     },
-    postpone: unloader.postpone,
+    postpone: (queues, pauseMs) => unloader.postpone(queues, pauseMs),
     notify({ keys, isChange, reset }) {
       if (reset) {
         if (shards.tokenOf(shardOf(reset.endpointId)) === undefined) return;

@@ -2,7 +2,8 @@ import { describe, expect, test } from '@jest/globals';
 import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
-import { createActiveQueues, modeOf, noteRead, startOf, unloadingOf } from './active-queues.ts';
+import { modeOf, noteRead, startOf, unloadingOf } from './active-queue.ts';
+import { ActiveQueues } from './active-queues.ts';
 
 const DOWN: EndpointHealth = {
   maxInFlight: 1,
@@ -26,50 +27,50 @@ const SUCCESS = { result: 'delivered', status: 200, deliveryId: 'd', atMs: 40_00
 
 describe('the health of an endpoint', () => {
   test('stays in memory while an attempt is open, even if its only queue is changed', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     active.add(queueOf(1n));
-    const leave = active.enter('1:5');
+    const leave = active.endpoints.enter('1:5');
     active.remove('1:1');
-    expect(active.note('1:5', SUCCESS)).toEqual({ health: NEW_ENDPOINT, isClosed: true });
+    expect(active.endpoints.note('1:5', SUCCESS)).toEqual({ health: NEW_ENDPOINT, isClosed: true });
     active.add(queueOf(1n));
     leave();
-    expect(active.health('1:5')).toEqual(NEW_ENDPOINT);
+    expect(active.endpoints.health('1:5')).toEqual(NEW_ENDPOINT);
     active.remove('1:1');
-    expect(active.health('1:5')).toBeUndefined();
+    expect(active.endpoints.health('1:5')).toBeUndefined();
   });
 
   test('is read again after its shard was lost in between, whatever an older attempt reports', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     active.add(queueOf(1n));
-    const leave = active.enter('1:5');
+    const leave = active.endpoints.enter('1:5');
     active.keepOnly([4]);
     expect(active.queues.size).toBe(0);
     active.add(queueOf(1n, NEW_ENDPOINT));
     leave();
-    expect(active.health('1:5')).toEqual(NEW_ENDPOINT);
+    expect(active.endpoints.health('1:5')).toEqual(NEW_ENDPOINT);
   });
 
   test('is reset by a person, and its queues are marked due', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     active.add(queueOf(1n));
     for (const queue of active.due()) queue.hasDueWork = false;
     active.reset('1:5');
-    expect(active.health('1:5')).toEqual(NEW_ENDPOINT);
+    expect(active.endpoints.health('1:5')).toEqual(NEW_ENDPOINT);
     expect(active.due()).toHaveLength(1);
   });
 });
 
 describe('a queue', () => {
   test('with another endpoint replaces the known one, and is read from its start', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     active.add(queueOf(1n));
     for (const queue of active.due()) queue.hasDueWork = false;
     active.add(queueOf(1n));
     expect(active.due()).toEqual([]);
     active.add({ ...queueOf(1n, NEW_ENDPOINT), endpointId: 6n, endpointKey: '1:6', shard: 6 });
     expect(active.due()).toMatchObject([{ endpointId: 6n, shard: 6 }]);
-    expect(active.health('1:5')).toBeUndefined();
-    expect(active.health('1:6')).toEqual(NEW_ENDPOINT);
+    expect(active.endpoints.health('1:5')).toBeUndefined();
+    expect(active.endpoints.health('1:6')).toEqual(NEW_ENDPOINT);
   });
 });
 
@@ -77,7 +78,7 @@ describe('the read cursor of a queue', () => {
   test.each([false, true])(
     'follows a clock of the database that was set back (retries: %s)',
     (isRetry) => {
-      const active = createActiveQueues();
+      const active = new ActiveQueues();
       active.add(queueOf(1n));
       const queue = active.queues.get('1:1');
       if (!queue) throw new Error('it was added');
@@ -97,7 +98,7 @@ describe('the read cursor of a queue', () => {
   );
 
   test('is never in the future, even after a fresh delivery from before the step', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     active.add(queueOf(1n));
     const queue = active.queues.get('1:1');
     if (!queue) throw new Error('it was added');
@@ -127,7 +128,7 @@ describe('a queue whose circuit is open', () => {
     },
     { what: 'after the clock was set back', nowMs: 0, mode: 'any-probe', heldUntilMs: 0 },
   ])('is read and unloaded for its probe: $what', ({ nowMs, mode, heldUntilMs }) => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     active.add(queueOf(1n, health));
     const queue = active.queues.get('1:1');
     if (!queue) throw new Error('it was added');

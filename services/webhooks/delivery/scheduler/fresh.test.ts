@@ -4,8 +4,9 @@ import type { ShardHolder } from '../../../platform/shards.ts';
 import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { Target } from '../queue/targets.ts';
-import { createActiveQueues, MAX_ACTIVE_QUEUES, markDue } from './active-queues.ts';
-import { createInFlightAttempts } from './in-flight.ts';
+import { markDue } from './active-queue.ts';
+import { ActiveQueues, MAX_ACTIVE_QUEUES } from './active-queues.ts';
+import { InFlightAttempts } from './in-flight.ts';
 import { createScheduler, type SchedulerOptions } from './scheduler.ts';
 
 const KEY = '1:1';
@@ -25,7 +26,7 @@ afterEach(() => void jest.useRealTimers());
 
 /** A scheduler whose reads are empty. Records the started deliveries and the queues that were read. */
 function scheduling(o: Partial<SchedulerOptions> = {}) {
-  const active = createActiveQueues();
+  const active = new ActiveQueues();
   const started: string[] = [];
   let readings = 0;
   const query = async () => {
@@ -33,7 +34,7 @@ function scheduling(o: Partial<SchedulerOptions> = {}) {
     return { rows: [] };
   };
   const sendDue = createScheduler({
-    ...{ active, pool: { query } as unknown as pg.Pool, inFlight: createInFlightAttempts() },
+    ...{ active, pool: { query } as unknown as pg.Pool, inFlight: new InFlightAttempts() },
     shards: { tokenOf: () => 1n } as Partial<ShardHolder> as ShardHolder,
     attempts: { start: (due) => void started.push(due.id), isShortOfSockets: () => false },
     ...{ loader: { postpone: async () => {} }, wakeLoop: { wake: () => {} }, concurrency: 8 },
@@ -143,7 +144,7 @@ describe('a delivery that a read has seen before its commit was known here', () 
 
 describe('fresh deliveries of a queue', () => {
   test('that is not active are accepted when no other delivery waits in it', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     expect(active.addFresh({ ...target, wasEmpty: false }, [fresh('a')])).toBe(false);
     expect(active.queues.size).toBe(0);
     expect(active.addFresh(target, [fresh('a')])).toBe(true);
@@ -151,14 +152,14 @@ describe('fresh deliveries of a queue', () => {
   });
 
   test('that has moved to another endpoint are left to the table', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     active.addFresh(target, []);
     const moved = { ...target, endpointId: 2n, endpointKey: '1:2' };
     expect(active.addFresh(moved, [fresh('a')])).toBe(false);
   });
 
   test('that was not read from the start for a while are left to the table', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     expect(active.addFresh(target, [fresh('a')])).toBe(true);
     jest.advanceTimersByTime(60_000);
     expect(active.addFresh(target, [fresh('b')])).toBe(false);
@@ -185,7 +186,7 @@ describe('fresh deliveries of a queue', () => {
   });
 
   test('are left to the table when the number of active queues is at its limit', () => {
-    const active = createActiveQueues();
+    const active = new ActiveQueues();
     for (let n = 2; n < MAX_ACTIVE_QUEUES + 2; n += 1) active.add({ ...target, key: `1:${n}` });
     expect(active.addFresh(target, [fresh('a')])).toBe(false);
   });

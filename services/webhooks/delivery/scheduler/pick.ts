@@ -1,8 +1,9 @@
 import type { QueueLoader } from '../queue/queue-loader.ts';
-import type { ActiveQueue, ActiveQueues } from './active-queues.ts';
+import type { ActiveQueue } from './active-queue.ts';
+import type { ActiveQueues } from './active-queues.ts';
 import type { HealthClass } from './capacity.ts';
 import { type Capacity, type EndpointCapacity, freeCapacity, freeFor } from './capacity.ts';
-import { shareFairly } from './fair-share.ts';
+import { type ShareOptions, shareFairly } from './fair-share.ts';
 import type { InFlightAttempts } from './in-flight.ts';
 import type { ShopBytes } from './shop-bytes.ts';
 
@@ -58,10 +59,12 @@ function share(
   },
 ): Picked[] {
   const capacityOf = (key: string): EndpointCapacity => {
-    const capacity = active.capacity(key, inFlight.ofEndpoint(key));
+    const capacity = active.endpoints.capacity(key, inFlight.ofEndpoint(key));
     return o.maxBytes[capacity.healthClass] > 0 ? capacity : { ...capacity, free: 0 };
   };
-  const given = shareFairly(o.queues, o.free, { capacityOf, lastGrantOf: active.lastGrantOf });
+  const lastGrantOf: ShareOptions['lastGrantOf'] = (shopId, healthClass) =>
+    active.lastGrantOf(shopId, healthClass);
+  const given = shareFairly(o.queues, o.free, { capacityOf, lastGrantOf });
   return [...given].flatMap(([key, limit]) => {
     const queue = active.queues.get(key);
     if (!queue) return [];

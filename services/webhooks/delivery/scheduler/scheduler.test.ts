@@ -1,13 +1,13 @@
 import { expect, test } from '@jest/globals';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
-import { createActiveQueues } from './active-queues.ts';
-import { createInFlightAttempts } from './in-flight.ts';
+import { ActiveQueues } from './active-queues.ts';
+import { InFlightAttempts } from './in-flight.ts';
 import { createScheduler, type SchedulerOptions } from './scheduler.ts';
 
 const QUEUES = 100;
 
 test('all queues of a throttled shop are postponed together', async () => {
-  const active = createActiveQueues();
+  const active = new ActiveQueues();
   for (let n = 1n; n <= QUEUES; n += 1n) {
     const ids = { shopId: 1n, subscriptionId: n, endpointId: n, endpointKey: `1:${n}` };
     active.add({ ...ids, key: `1:${n}`, shard: 0, health: NEW_ENDPOINT });
@@ -16,7 +16,7 @@ test('all queues of a throttled shop are postponed together', async () => {
   const postponed: number[] = [];
   const used: Partial<SchedulerOptions> = {
     active,
-    inFlight: createInFlightAttempts(),
+    inFlight: new InFlightAttempts(),
     attempts: { isShortOfSockets: () => false, start: () => {} },
     shopBytes: {
       take: () => false,

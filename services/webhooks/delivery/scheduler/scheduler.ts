@@ -3,7 +3,7 @@ import type { ShardHolder } from '../../../platform/shards.ts';
 import type { AttemptRunner } from '../attempt/runner.ts';
 import { queueKeyOf } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
-import { modeOf, noteRead, startOf } from './active-queues.ts';
+import { modeOf, noteRead, startOf } from './active-queue.ts';
 import { byHealthClass, type Picked, type PickOptions, type Picks, pick } from './pick.ts';
 import type { WakeLoop } from './wake-loop.ts';
 
@@ -40,7 +40,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
 
   /** Starts fresh deliveries if the queue has no other due work. Returns false when the queue must be read. */
   function sendFresh({ queue, healthClass, limit }: Picked): boolean {
-    const mode = modeOf(active.health(queue.endpointKey), o.retryNowMs());
+    const mode = modeOf(active.endpoints.health(queue.endpointKey), o.retryNowMs());
     if (queue.hasDueWork || mode !== 'all') {
       active.takeFresh(queue, Number.POSITIVE_INFINITY);
       return false;
@@ -69,7 +69,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
       endpointId: queue.endpointId,
       limit,
       healthClass,
-      mode: modeOf(active.health(queue.endpointKey), now),
+      mode: modeOf(active.endpoints.health(queue.endpointKey), now),
       ...startOf(queue),
     }));
     const except = picked.flatMap(({ queue }) => [...inFlight.ofQueue(queue.key)]);
@@ -81,7 +81,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
     const queue = active.queues.get(queueKeyOf(due));
     // The token is read only here, so that a process that was frozen before starts no attempt.
     const token = o.shards.tokenOf(due.shard);
-    if (!queue || !active.health(queue.endpointKey) || token === undefined) return true;
+    if (!queue || !active.endpoints.health(queue.endpointKey) || token === undefined) return true;
     if (inFlight.get(due.id)) return true;
     if (!o.shopBytes.take(due.shopId, due.bytes)) return false;
     noteRead(queue, due, o.retryNowMs());

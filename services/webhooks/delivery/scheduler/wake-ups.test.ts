@@ -3,14 +3,15 @@ import type pg from 'pg';
 import type { ShardHolder } from '../../../platform/shards.ts';
 import { createRetryClock } from '../attempt/retry-clock.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
-import { createQueueUnloader } from '../queue/queue-unloader.ts';
-import { createActiveQueues, markDue } from './active-queues.ts';
-import { createInFlightAttempts } from './in-flight.ts';
+import { QueueUnloader } from '../queue/queue-unloader.ts';
+import { markDue } from './active-queue.ts';
+import { ActiveQueues } from './active-queues.ts';
+import { InFlightAttempts } from './in-flight.ts';
 import { createScheduler, type SchedulerOptions } from './scheduler.ts';
 
 /** A queue of this process, and databases that return `rows` after they have called a function. */
 function activeQueue(rows: readonly object[]) {
-  const active = createActiveQueues();
+  const active = new ActiveQueues();
   const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
   active.add({ ...ids, key: '1:1', shard: 1, health: NEW_ENDPOINT });
   const queue = active.queues.get('1:1');
@@ -30,7 +31,7 @@ const ALL_SHARDS: Pick<ShardHolder, 'tokenOf'> = { tokenOf: () => 1n };
 function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
   return createScheduler({
     ...o,
-    inFlight: createInFlightAttempts(),
+    inFlight: new InFlightAttempts(),
     shards: ALL_SHARDS as ShardHolder,
     attempts: { start: () => {}, isShortOfSockets: () => false },
     loader: { postpone: async () => {} },
@@ -62,8 +63,8 @@ test('a notification during the unloading of its queue keeps it loaded', async (
   queue.hasDueWork = false;
   queue.idleSinceMs = Number.NEGATIVE_INFINITY;
   const unloaderOver = (pool: pg.Pool) =>
-    createQueueUnloader({
-      ...{ pool, active, inFlight: createInFlightAttempts(), clock: createRetryClock() },
+    new QueueUnloader({
+      ...{ pool, active, inFlight: new InFlightAttempts(), clock: createRetryClock() },
       ...{ retryNowMs: () => Date.now(), onReadyAt: () => {}, onMaybeReady: () => {} },
     });
   await unloaderOver(databaseThat(() => markDue(queue))).unloadIdle();
@@ -75,7 +76,7 @@ test('a notification during the unloading of its queue keeps it loaded', async (
 
 test('an endpoint never has more attempts in flight than its limit', () => {
   const { active } = activeQueue([]);
-  const free = (open: number) => active.capacity('1:1', { open, slow: 0 }).free;
+  const free = (open: number) => active.endpoints.capacity('1:1', { open, slow: 0 }).free;
   expect(free(0)).toBe(NEW_ENDPOINT.maxInFlight);
   expect(free(NEW_ENDPOINT.maxInFlight)).toBe(0);
 });

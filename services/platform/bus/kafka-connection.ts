@@ -1,0 +1,139 @@
+import type { Kafka, Producer } from 'kafkajs';
+import { within } from '../within.ts';
+import type { PartitionBatch } from './kafka-send-queues.ts';
+
+const ACK_TIMEOUT_MS = 6_000;
+/** kafkajs retries fast failures itself. It would ask a hanging broker five times, for a minute. */
+const ANSWER_MS = 12_000;
+
+/**
+ * Sends batches, and replaces its connection to the brokers when it is of no use.
+ *
+ * After a broker stops answering, kafkajs keeps asking it, because it searches for the new leader only when a
+ * connection breaks. A producer whose first broker hangs never works. So after a failure, a producer that met such a
+ * broker, or that has not published yet, is replaced.
+ */
+export class KafkaConnection {
+  readonly #kafka: Kafka;
+  #current: OpenProducer;
+  /** Replaced producers with a send in flight. Closed earlier, they would open their connections again. */
+  readonly #retired = new Set<OpenProducer>();
+
+  constructor(kafka: Kafka) {
+    this.#kafka = kafka;
+    this.#current = openProducer(kafka);
+  }
+
+  /** Sends the batches and returns the partitions that the broker acknowledged. */
+  async send(topic: string, batches: readonly PartitionBatch[]): Promise<ReadonlySet<number>> {
+    const used = this.#current;
+    used.sends += 1;
+    let acknowledged: ReadonlySet<number> = new Set();
+    const sending = sendWith(used, topic, batches)
+      .then((partitions) => {
+        acknowledged = partitions;
+      })
+      .finally(() => {
+        used.sends -= 1;
+        this.#closeIfDone(used);
+      });
+    try {
+      if (!(await within(ANSWER_MS, sending))) throw new UnansweredError(topic);
+      used.hasPublished = true;
+      return acknowledged;
+    } catch (error) {
+      const isOfNoUse = error instanceof UnansweredError || !used.hasPublished;
+      if (isOfNoUse && used === this.#current) this.#replace(used);
+      throw error;
+    }
+  }
+
+  #replace(used: OpenProducer): void {
+    this.#current = openProducer(this.#kafka);
+    this.#retired.add(used);
+    this.#closeIfDone(used);
+  }
+
+  #closeIfDone(one: OpenProducer): void {
+    // Not awaited: a hanging broker may delay it.
+    if (one.sends === 0 && this.#retired.delete(one)) one.producer.disconnect().catch(() => {});
+  }
+
+  async close(): Promise<void> {
+    const all = [this.#current, ...this.#retired];
+    await Promise.all(all.map(({ producer }) => producer.disconnect()));
+  }
+}
+
+/** Returns the partitions in the response. */
+async function sendWith(
+  { producer, connect }: OpenProducer,
+  topic: string,
+  batches: readonly PartitionBatch[],
+): Promise<ReadonlySet<number>> {
+  await connect();
+  const answers = await producer.send({
+    topic,
+    acks: -1,
+    timeout: ACK_TIMEOUT_MS,
+    messages: batches.flatMap(({ partition, records }) =>
+      records.map(({ record }) => ({
+        partition,
+        key: record.key,
+        value: Buffer.from(record.value.buffer, record.value.byteOffset, record.value.length),
+        headers: { ...record.headers },
+      })),
+    ),
+  });
+  // A send to a partition without a leader resolves too, although no record was written.
+  return new Set(
+    answers.filter(({ errorCode }) => errorCode === 0).map(({ partition }) => partition),
+  );
+}
+
+interface OpenProducer {
+  readonly producer: Producer;
+  readonly connect: () => Promise<void>;
+  /** Sends in flight. */
+  sends: number;
+  hasPublished: boolean;
+}
+
+function openProducer(kafka: Kafka): OpenProducer {
+  const producer = kafka.producer({
+    allowAutoTopicCreation: false,
+    // One send at a time per partition keeps the order. `idempotent` loses and duplicates records.
+    idempotent: false,
+    createPartitioner:
+      () =>
+      ({ message }) =>
+        chosen(message.partition),
+  });
+  return { producer, connect: connector(producer), sends: 0, hasPublished: false };
+}
+
+/** A broker received the records and did not answer in time. They may be stored. */
+class UnansweredError extends Error {
+  constructor(topic: string) {
+    super(`records of ${topic} were not acknowledged within ${ANSWER_MS} ms`);
+  }
+}
+
+/** Connects once, and again after a failure. */
+function connector(producer: Producer): () => Promise<void> {
+  let connecting: Promise<void> | undefined;
+  return async () => {
+    connecting ??= producer.connect();
+    try {
+      await connecting;
+    } catch (error) {
+      connecting = undefined;
+      throw error;
+    }
+  };
+}
+
+function chosen(partition: number | undefined): number {
+  if (partition === undefined) throw new Error('every record names its partition');
+  return partition;
+}

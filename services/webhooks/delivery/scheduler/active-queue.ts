@@ -1,0 +1,109 @@
+import { type EndpointHealth, heldUntil } from '../endpoint/circuit-breaker.ts';
+import type { Due, ReadMode } from '../queue/read-due.ts';
+import type { StoredQueue, Unloading } from '../queue/ready-queues.ts';
+import type { Target } from '../queue/targets.ts';
+
+/** A queue from which this process sends. Times `...Ms` are by the monotonic clock, if not said otherwise. */
+export interface ActiveQueue extends StoredQueue {
+  readonly loadedAtMs: number;
+  /** The queue may have due deliveries that were not read. */
+  hasDueWork: boolean;
+  /** Sequence number of its last grant by the fair share. */
+  lastGrant: number;
+  /**
+   * Deliveries that were just committed. While `hasDueWork` is false they are all due deliveries of the queue. The
+   * table also has them, so they are dropped when the queue has to be read.
+   */
+  readonly fresh: Due[];
+  /** Since when the first of them has waited. */
+  freshSinceMs: number;
+  /** How many notifications of due work it got. */
+  notifications: number;
+  /** When its last read from the table ended; infinite during a read. */
+  readEndedMs: number;
+  /** Since when it has had no due work. */
+  idleSinceMs: number;
+  /** Read cursor: earlier due deliveries were read; by the retry clock. */
+  freshFromMs: number;
+  retriesFromMs: number;
+  fullScanAtMs: number;
+}
+
+/**
+ * Rows that commit late may be due before the read cursor, so each read starts this far back. Older ones are found by
+ * the next full scan.
+ */
+const LATE_COMMIT_MS = 2_000;
+const FULL_SCAN_EVERY_MS = 10_000;
+
+/** A queue that was just loaded. @param readEndedMs when its last read by this process ended. */
+export function toActive(stored: StoredQueue, readEndedMs: number): ActiveQueue {
+  const now = performance.now();
+  return {
+    ...stored,
+    loadedAtMs: now,
+    hasDueWork: true,
+    fresh: [],
+    freshSinceMs: 0,
+    lastGrant: 0,
+    notifications: 0,
+    readEndedMs,
+    idleSinceMs: now,
+    freshFromMs: 0,
+    retriesFromMs: 0,
+    fullScanAtMs: Number.NEGATIVE_INFINITY,
+  };
+}
+
+/** Which read mode applies now. @param retryNowMs by the retry clock. */
+export function modeOf(health: EndpointHealth | undefined, retryNowMs: number): ReadMode {
+  if (!health?.circuit) return 'all';
+  return retryNowMs >= heldUntil(health.circuit, retryNowMs) ? 'any-probe' : 'oldest-probe';
+}
+
+/** Where to start reading; regularly at the beginning of the queue. */
+export function startOf(queue: ActiveQueue): { freshFromMs: number; retriesFromMs: number } {
+  const now = performance.now();
+  if (now - queue.fullScanAtMs > FULL_SCAN_EVERY_MS) {
+    queue.fullScanAtMs = now;
+    // The next read sets them again. After the database's clock was set back they would be in the future.
+    queue.freshFromMs = 0;
+    queue.retriesFromMs = 0;
+  }
+  return { freshFromMs: queue.freshFromMs, retriesFromMs: queue.retriesFromMs };
+}
+
+/** Whether all due work of the queue is known, so that it need not be read from the beginning. */
+export function takesFresh(queue: ActiveQueue, { endpointId }: Target): boolean {
+  const isScanned = performance.now() - queue.fullScanAtMs <= FULL_SCAN_EVERY_MS;
+  return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;
+}
+
+/** Moves the read cursor, never into the future. @param retryNowMs by the retry clock. */
+export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, retryNowMs: number): void {
+  const from = Math.min(dueAtMs, retryNowMs) - LATE_COMMIT_MS;
+  if (isRetry) queue.retriesFromMs = Math.max(queue.retriesFromMs, from);
+  else queue.freshFromMs = Math.max(queue.freshFromMs, from);
+}
+
+/** Whether the queue has or may have due work. */
+export function isDue({ hasDueWork, fresh }: ActiveQueue): boolean {
+  return hasDueWork || fresh.length > 0;
+}
+
+/** The queue has due work, at any position. */
+export function markDue(queue: ActiveQueue): void {
+  queue.hasDueWork = true;
+  queue.notifications += 1;
+}
+
+/** @param retryNowMs by the retry clock. */
+export function unloadingOf(
+  queue: ActiveQueue,
+  health: EndpointHealth | undefined,
+  retryNowMs: number,
+): Unloading {
+  const { shopId, subscriptionId, endpointId } = queue;
+  const heldUntilMs = health?.circuit ? heldUntil(health.circuit, retryNowMs) : null;
+  return { shopId, subscriptionId, endpointId, heldUntilMs };
+}
