@@ -1,6 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { rangeOfEvent } from '../delivery-id.ts';
-import { bodyWithoutCustomer } from './without-customer.ts';
+import { bodyWithoutCustomer } from './shape.ts';
 
 /**
  * Redacts the customer of returns. Stored payloads of those returns are nulled. Payloads that are still to be sent are

@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { delivers, payloadOf } from '../../contract/views/payload.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
-import { withoutCustomer } from './without-customer.ts';
+import { withoutCustomer } from './shape.ts';
 
 const pairs = TOPICS.flatMap((topic) =>
   TRIGGERS.filter((trigger) => delivers(topic, trigger)).map(

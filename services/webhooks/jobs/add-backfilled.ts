@@ -4,7 +4,7 @@ import { lockQueue } from '../delivery/queue/queue-changes.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { redactedAmong, returnKeyOf } from '../fan-out/fan-out.ts';
 import { insertDeliveries, type NewDelivery } from '../fan-out/insert.ts';
-import { bodyWithoutCustomer } from '../fan-out/without-customer.ts';
+import { bodyWithoutCustomer } from '../fan-out/shape.ts';
 
 /**
  * Writes deliveries of old events to one subscription, to be sent after fresh ones. Leaves out customers that were
