@@ -59,7 +59,13 @@ export function startRelay(o: RelayOptions): Relay {
     onPublished: (count) => published.add(count, { topic: o.topic }),
   });
   const shards = createShardHolder({
-    ...{ pool: o.pool, owner, name: 'relay', count: SHARDS, isBusy: (shard) => publisher.isBusy(shard) },
+    ...{
+      pool: o.pool,
+      owner,
+      name: 'relay',
+      count: SHARDS,
+      isBusy: (shard) => publisher.isBusy(shard),
+    },
     ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
   });
   let flushers: { done: () => void; sinceStep: number }[] = [];
