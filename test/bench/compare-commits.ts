@@ -5,8 +5,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { runNode } from '../kit/process.ts';
 import { backgroundLoadFigure, createShareBook, sharesOf } from './background-load.ts';
-import { runToEnd } from './child.ts';
 import {
   comparedFigures,
   comparedTable,
@@ -67,7 +67,13 @@ async function turn(folder: string, { rows, quick }: CompareOptions): Promise<Fi
   const args = [main, '--only', ...rows];
   if (quick) args.push('--quick');
   if (hasPeer) args.push('--no-peer');
-  const { stdout, stderr } = await runToEnd(args, { cwd: folder, timeoutMs: PATIENCE_MS });
+  const { stdout, stderr } = await runNode({
+    args,
+    cwd: folder,
+    env: process.env,
+    timeoutMs: PATIENCE_MS,
+    endWithUs: 'SIGTERM',
+  });
   const figures = parseOutput(stdout, rows);
   const missing = rows.filter(
     (row) => ![...figures.keys()].some((key) => key.startsWith(`${row} |`)),

@@ -1,4 +1,5 @@
-import type { NodeProcess, Worker } from './child.ts';
+import type { NodeProcess } from '../kit/process.ts';
+import type { Worker } from './child.ts';
 import type { HttpLoadMethods } from './http-load.ts';
 import type { Load } from './load.ts';
 import { perThousand, startMeter, together, type Work } from './measure.ts';

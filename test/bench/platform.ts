@@ -18,8 +18,9 @@ import { newKeyringText } from '../../services/platform/keyring.ts';
 import { migrate } from '../../services/platform/migrate.ts';
 import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
 import { type Certificate, createAuthority } from '../kit/certificates.ts';
+import type { NodeProcess } from '../kit/process.ts';
 import { createShareBook, type ShareBook } from './background-load.ts';
-import { type NodeProcess, startProcess } from './child.ts';
+import { startProcess } from './child.ts';
 import { environmentsOf, type ProcessName, placesOf } from './places.ts';
 
 /** Longer than a client's pause between two attempts to connect. Milliseconds. */
@@ -144,7 +145,7 @@ async function superuser(migratorUrl: string): Promise<pg.Client> {
 async function untilServing(made: NodeProcess, port: number, name: ProcessName): Promise<void> {
   const serves = name === 'gateway' ? gatewayServes : serviceServes;
   for (const end = performance.now() + START_MS; performance.now() < end; await sleep(50)) {
-    if (made.hasEnded()) throw new Error(`${name} ended:\n${made.output()}`);
+    if (made.hasExited()) throw new Error(`${name} ended:\n${made.output()}`);
     if (await serves(port).catch(() => false)) return;
   }
   throw new Error(`${name} did not serve:\n${made.output()}`);

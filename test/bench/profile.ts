@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
-import type { NodeProcess } from './child.ts';
+import type { NodeProcess } from '../kit/process.ts';
 
 /** Lines of each list that is printed. */
 const TOP = 25;

@@ -1,4 +1,4 @@
-import type { NodeProcess } from './child.ts';
+import type { NodeProcess } from '../kit/process.ts';
 import type { Figure } from './figure.ts';
 import type { Platform } from './platform.ts';
 

@@ -7,12 +7,12 @@ import { renderOverlay } from '../../deploy/check/render.ts';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { startKafka } from '../../deploy/local/kafka/start.ts';
 import { startPostgres } from '../../deploy/local/postgres/start.ts';
-import { type RunningProcess, runCommand, runProcess } from './run-process.ts';
+import { type NodeProcess, runToSuccess, startNode } from '../kit/process.ts';
 
 /** What a pod finds in its cluster, on loopback. */
 export interface Cluster {
   /** By name of the workload. */
-  readonly processes: ReadonlyMap<string, RunningProcess>;
+  readonly processes: ReadonlyMap<string, NodeProcess>;
   /** `host:port` that an in-cluster name such as `returns:8080` stands for. */
   addressOf(name: string): string;
   /** The environment of a workload, as it was started with. */
@@ -40,11 +40,9 @@ export async function startCluster(
     startPostgres({ folder: join(folder, 'postgres') }),
     startKafka({ folder: join(folder, 'kafka') }),
   ]);
-  const processes = new Map<string, RunningProcess>();
+  const processes = new Map<string, NodeProcess>();
   const stop = async () => {
-    const left = [...processes.values()].filter((one) => !one.hasExited());
-    for (const one of left) one.signal('SIGKILL');
-    await Promise.all(left.map(({ exited }) => exited));
+    await Promise.all([...processes.values()].map((one) => one.kill()));
     await Promise.all([postgres.stop(), kafka.stop()]);
     await rm(folder, { recursive: true, force: true });
   };
@@ -62,9 +60,11 @@ export async function startCluster(
     };
     const migrate = named('migrate');
     // The superuser's password is the server's own; those of the roles are set by the job.
-    await runCommand(argumentsOf(migrate), { ...envOf(migrate), DATABASE_URL: postgres.url });
+    const env = { ...envOf(migrate), DATABASE_URL: postgres.url };
+    await runToSuccess({ args: argumentsOf(migrate), env });
     for (const one of workloads.filter(({ kind }) => kind === 'Deployment')) {
-      processes.set(one.name, runProcess(one.name, argumentsOf(one), envOf(one)));
+      const { name } = one;
+      processes.set(name, startNode({ name, args: argumentsOf(one), env: envOf(one) }));
     }
     return {
       processes,
@@ -78,7 +78,7 @@ export async function startCluster(
   }
 }
 
-/** `node` is the one that runs the tests. */
+/** Without `node`, which is the one that runs the tests. */
 function argumentsOf({ name, main }: Workload): readonly string[] {
   const [program, ...args] = main.command;
   if (program !== 'node') throw new Error(`${name} runs ${program}, not node`);

@@ -8,9 +8,9 @@ import { subscribe } from '../../deploy/local/demo/subscription.ts';
 import { connectServices, type Services } from '../../gateway/services.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { type ServiceIdentity, staticIdentity } from '../../services/platform/identity.ts';
+import { runToSuccess } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 import { type Cluster, startCluster } from './cluster.ts';
-import { runCommand } from './run-process.ts';
 
 const SERVICES = [
   'returns',
@@ -85,7 +85,7 @@ describe('a return, through all of them', () => {
 
   test('an operator creates a shop and a key in the gateway pod', async () => {
     const admin = (...args: string[]) =>
-      runCommand(['gateway/admin/main.ts', ...args], cluster.envOf('gateway'));
+      runToSuccess({ args: ['gateway/admin/main.ts', ...args], env: cluster.envOf('gateway') });
     const said = await admin(
       ...['shop', 'create', '--name', 'Pods & Co', '--currency', 'GBP'],
       ...['--owner-email', 'owner@example.com'],
@@ -169,7 +169,7 @@ describe('operating it', () => {
     const [before, repeatedBefore] = [received.length, await repeats()];
     const anHourAgo = new Date(Date.now() - 3_600_000).toISOString();
     const replay = ['services/returns/replay.ts', '--from', anHourAgo];
-    const said = await runCommand(replay, cluster.envOf('returns'));
+    const said = await runToSuccess({ args: replay, env: cluster.envOf('returns') });
     const [, count] = /^(\d+) event\(s\) published again$/m.exec(said) ?? [];
     expect(Number(count)).toBeGreaterThan(2);
     // Kafka may bring one again by itself as well: at least once.

@@ -1,10 +1,10 @@
 import { describe, expect, test } from '@jest/globals';
-import { runProcess } from './run-process.ts';
+import { startNode } from '../kit/process.ts';
 
 const identity = { SERVICE_TOKEN: 'token-of-at-least-32-characters-00' };
 
 async function failed(file: string, env: Record<string, string>): Promise<string> {
-  const started = runProcess(file, [file], env);
+  const started = startNode({ args: [file], env });
   expect(await started.exited).toEqual({ code: 1, signal: null });
   return started.output();
 }

@@ -1,10 +1,10 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { createWriteStream } from 'node:fs';
+import { existsSync } from 'node:fs';
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { temporaryFolder } from './postgres/temporary-folder.ts';
+import { startNode, untilProcess } from './process.ts';
+
+const MAIN = 'deploy/local/start.ts';
 
 /** Longest start of a stack on a busy machine. Milliseconds. */
 const START_MS = 90_000;
@@ -94,39 +94,26 @@ export async function startTestStack(
 ): Promise<TestStack> {
   const folder = temporaryFolder();
   const path = join(folder, 'stack.json');
-  const child = spawn(
-    process.execPath,
-    [
-      '--max-semi-space-size=8',
-      'deploy/local/start.ts',
-      '--stack',
-      path,
-      '--data',
-      join(folder, 'data'),
-      ...args,
-    ],
-    { stdio: ['ignore', 'pipe', 'pipe'], env: { ...process.env, ...o.env, NODE_OPTIONS: '' } },
-  );
-  if (o.logTo !== undefined) {
-    const log = createWriteStream(o.logTo, { mode: 0o600 });
-    for (const stream of [child.stdout, child.stderr]) stream.pipe(log, { end: false });
-  }
-  await untilReady(child, path);
+  const data = join(folder, 'data');
+  const stack = startNode({
+    name: 'the stack',
+    args: ['--max-semi-space-size=8', MAIN, '--stack', path, '--data', data, ...args],
+    env: { ...process.env, ...o.env, NODE_OPTIONS: '' },
+    // It stops what it started.
+    endWithUs: 'SIGTERM',
+    ...(o.logTo !== undefined && { logFile: o.logTo }),
+  });
+  await untilProcess(stack, () => existsSync(path), START_MS).catch(async (error: unknown) => {
+    await stack.kill();
+    throw error;
+  });
   return {
     ...(await openTestStack(path)),
     async stop() {
-      if (child.exitCode === null && child.signalCode === null) {
-        const gone = once(child, 'exit');
-        child.kill('SIGTERM');
-        await gone;
-      }
+      await stack.stop();
       await rm(folder, { recursive: true, force: true });
     },
-    async kill() {
-      const gone = once(child, 'exit');
-      child.kill('SIGKILL');
-      await gone;
-    },
+    kill: () => stack.kill(),
   };
 }
 
@@ -159,20 +146,4 @@ export async function openTestStack(path: string): Promise<OpenStack> {
     control,
     fixture: (name) => control('POST', `/fixtures/${name}?shop=${shop.id}`),
   };
-}
-
-async function untilReady(child: ChildProcess, path: string): Promise<void> {
-  let output = '';
-  for (const stream of [child.stdout, child.stderr]) {
-    stream?.on('data', (chunk) => {
-      output = (output + chunk).slice(-20_000);
-    });
-  }
-  for (const deadline = Date.now() + START_MS; Date.now() < deadline; await sleep(50)) {
-    const text = await readFile(path, 'utf8').catch(() => undefined);
-    if (text) return;
-    if (child.exitCode !== null) throw new Error(`the stack ended before it was ready:\n${output}`);
-  }
-  child.kill('SIGKILL');
-  throw new Error(`the stack was not ready after ${START_MS / 1000} s:\n${output}`);
 }

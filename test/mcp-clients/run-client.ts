@@ -1,6 +1,5 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
+import { startNode } from '../kit/process.ts';
 
 /** Longest run of a client on a busy machine. Milliseconds. */
 const PATIENCE_MS = 150_000;
@@ -27,20 +26,14 @@ export async function runClient(
   args: readonly string[],
   o: { readonly home: string; readonly onOutput?: (soFar: string) => void },
 ): Promise<ClientRun> {
-  const child = spawn(process.execPath, [program, ...args], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-    timeout: PATIENCE_MS,
-    env: { PATH: process.env.PATH ?? '', HOME: o.home, NO_COLOR: '1' },
+  const client = startNode({
+    args: [program, ...args],
+    cwd: process.cwd(),
+    env: { PATH: process.env.PATH, HOME: o.home, NO_COLOR: '1' },
   });
-  let stdout = '';
-  let stderr = '';
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk;
-    o.onOutput?.(stdout);
-  });
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk;
-  });
-  await once(child, 'close');
-  return { code: child.exitCode, stdout, stderr };
+  client.child.stdout?.on('data', () => o.onOutput?.(client.output('stdout')));
+  const overdue = setTimeout(() => client.signal('SIGTERM'), PATIENCE_MS);
+  const { code } = await client.exited;
+  clearTimeout(overdue);
+  return { code, stdout: client.output('stdout'), stderr: client.output('stderr') };
 }

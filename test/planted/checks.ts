@@ -1,8 +1,7 @@
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { runNode } from '../kit/process.ts';
 
 /** Longest time of one run of tests, or of one row. Milliseconds. */
 const LONGEST_MS = 600_000;
@@ -35,20 +34,9 @@ async function node(
   { folder, postgresUrl }: Place,
   args: readonly string[],
 ): Promise<{ code: number | null; said: string }> {
-  const child = spawn(process.execPath, args, {
-    cwd: folder,
-    env: { ...process.env, TEST_POSTGRES_URL: postgresUrl },
-    stdio: ['ignore', 'pipe', 'pipe'],
-  });
-  const chunks: Buffer[] = [];
-  for (const stream of [child.stdout, child.stderr]) stream.on('data', (one) => chunks.push(one));
-  const end = (): void => void child.kill('SIGKILL');
-  process.once('exit', end);
-  const overdue = setTimeout(end, LONGEST_MS);
-  const [code] = (await once(child, 'close')) as [number | null];
-  clearTimeout(overdue);
-  process.removeListener('exit', end);
-  return { code, said: Buffer.concat(chunks).toString('utf8') };
+  const env = { ...process.env, TEST_POSTGRES_URL: postgresUrl };
+  const { code, stdout, stderr } = await runNode({ args, cwd: folder, env, timeoutMs: LONGEST_MS });
+  return { code, said: `${stdout}${stderr}` };
 }
 
 interface JestReport {

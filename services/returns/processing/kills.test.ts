@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { end, killReplicas, startReplica } from '../../../test/kit/processing-kills/replicas.ts';
+import { killReplicas, startReplica } from '../../../test/kit/processing-kills/replicas.ts';
 import { killProcessing } from '../../../test/kit/processing-kills/run.ts';
 import { SCENARIOS } from '../../../test/kit/processing-kills/scenarios.ts';
 import { runTrial } from '../../../test/kit/processing-kills/trial.ts';
@@ -77,7 +77,7 @@ test.each([3 * DAY_MS, -3 * DAY_MS])(
       expect(await failuresOf(waiting)).toBe(1);
       expect((await commerce.ordersOf(waiting.id)).refunds).toEqual([]);
     } finally {
-      await end(replica);
+      await replica.kill();
     }
     await endLeases(db.pool);
     await runDue(runDeps(db.pool, commerce));

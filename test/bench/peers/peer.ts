@@ -1,10 +1,8 @@
-import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
-import { runToEnd } from '../child.ts';
+import { runNode } from '../../kit/process.ts';
 import type { Figure } from '../figure.ts';
 import { atLeast, atMost, type Bench } from '../row.ts';
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 /** It is built first, and then measured: with everything that takes minutes. */
 const TIMEOUT_MS = 30 * 60_000;
 /** Exit status of a peer's script that could not get its peer. */
@@ -62,9 +60,14 @@ async function runPeer(
   [, ...args]: readonly string[],
 ): Promise<PeerResult | { readonly reason: string }> {
   const endSlice = platform.shares.begin();
-  const { stdout, stderr, status } = await runToEnd(args, { cwd: ROOT, timeoutMs: TIMEOUT_MS });
-  if (status === UNAVAILABLE) return { reason: stderr.trim() };
-  if (status !== 0) throw new Error(`the peer's script failed: ${stderr.trim()}`);
+  const { stdout, stderr, code } = await runNode({
+    args,
+    env: process.env,
+    timeoutMs: TIMEOUT_MS,
+    endWithUs: 'SIGTERM',
+  });
+  if (code === UNAVAILABLE) return { reason: stderr.trim() };
+  if (code !== 0) throw new Error(`the peer's script failed: ${stderr.trim()}`);
   // Only now: of a peer that cannot be had there is no figure that others could spoil.
   endSlice();
   return peerResult.parse(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''));

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { runCommand } from '../../deployment/run-process.ts';
+import { runToSuccess } from '../../kit/process.ts';
 import type { Random } from '../random.ts';
 import type { System } from '../system/system.ts';
 import { waitFor } from '../wait.ts';
@@ -32,7 +32,7 @@ export async function openPartnerShop(system: System): Promise<PartnerShop> {
   const [gateway] = system.members('gateway');
   if (!gateway) throw new Error('there is no gateway');
   const admin = (...args: string[]) =>
-    runCommand(['gateway/admin/main.ts', ...args], gateway.process.env);
+    runToSuccess({ args: ['gateway/admin/main.ts', ...args], env: gateway.process.env });
   const output = await admin(
     ...['shop', 'create', '--name', 'Faults & Co', '--currency', 'GBP'],
     ...['--owner-email', 'owner@example.com'],

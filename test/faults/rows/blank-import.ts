@@ -1,7 +1,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { runProcess } from '../../deployment/run-process.ts';
+import { runNode } from '../../kit/process.ts';
 import { openPartnerShop } from '../ledger/partner.ts';
 import type { Row } from '../row.ts';
 
@@ -27,10 +27,9 @@ export const blankImportRow: Row = {
           const file = join(folder, `${name}.csv`);
           await writeFile(file, text);
           const args = ['gateway/admin/import/main.ts', file, '--shop', String(shopId)];
-          const command = runProcess('import', args, gateway?.process.env ?? {});
-          const { code } = await command.exited;
-          const isRight = code === 1 && command.output().includes(MESSAGE);
-          return isRight ? [] : [`of ${name} ended with ${code}: ${command.output()}`];
+          const { code, stderr } = await runNode({ args, env: gateway?.process.env ?? {} });
+          const isRight = code === 1 && stderr.includes(MESSAGE);
+          return isRight ? [] : [`of ${name} ended with ${code}: ${stderr}`];
         }),
       );
       const none = { lost: 0, duplicates: 0, unexplained: 0, doubts: [] };

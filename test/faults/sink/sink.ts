@@ -1,10 +1,8 @@
-import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { type NodeProcess, startNode } from '../../kit/process.ts';
 import { ArrivalBook } from './arrival-book.ts';
 import type { Behaviour, FromSink, ToSink } from './protocol.ts';
 
-const MAIN = fileURLToPath(new URL('main.ts', import.meta.url));
 const FLUSH_MS = 60_000;
 
 /** The receiver of all webhooks, and its arrivals. */
@@ -23,11 +21,17 @@ export interface Sink {
 
 /** Starts the sink in a separate process. */
 export async function startSink(): Promise<Sink> {
-  const child = fork(MAIN, { serialization: 'advanced', execArgv: [] });
+  const sink = startNode({
+    name: 'sink',
+    args: ['test/faults/sink/main.ts'],
+    env: process.env,
+    hasChannel: true,
+  });
+  const { child } = sink;
   const book = new ArrivalBook();
   const flushes = new Map<number, () => void>();
   let calls = 0;
-  const port = await untilReady(child);
+  const port = await untilReady(sink);
   child.on('message', (message: FromSink) => {
     if (message.kind === 'seen') book.add(message.arrivals, message.endings);
     if (message.kind === 'flushed') {
@@ -54,14 +58,12 @@ export async function startSink(): Promise<Sink> {
         send({ kind: 'flush', call: calls });
       }),
     async stop() {
-      const gone = once(child, 'exit');
-      child.disconnect();
-      await gone;
+      await sink.stop();
     },
   };
 }
 
-async function untilReady(child: ChildProcess): Promise<number> {
+async function untilReady({ child }: NodeProcess): Promise<number> {
   const [message] = (await once(child, 'message')) as [FromSink];
   if (message.kind !== 'ready') throw new Error('the sink did not come up');
   return message.port;

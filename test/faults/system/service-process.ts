@@ -1,21 +1,14 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
-import { fileURLToPath } from 'node:url';
 import { COMPILE_CACHE } from '../../kit/jest/compile-cache.ts';
+import { type NodeOptions, type NodeProcess, startNode } from '../../kit/process.ts';
 import { waitFor } from '../wait.ts';
 
-const ROOT = fileURLToPath(new URL('../../../', import.meta.url));
 const FREEZE_MS = 30_000;
 const STOP_MS = 30_000;
 
-export interface ServiceProcessOptions {
+export interface ServiceProcessOptions extends NodeOptions {
   /** Its name in logs and reports, such as `returns-1`. */
   readonly name: string;
-  /** What node runs, with its arguments, from the root of the repository. */
-  readonly args: readonly string[];
-  /** All of its environment. */
   readonly env: Readonly<Record<string, string>>;
   /** Where both of its streams go, over all its lives. */
   readonly logFile: string;
@@ -42,57 +35,36 @@ export interface ServiceProcess {
 
 /** It runs only after `start`, and is killed together with the process that created it. */
 export function serviceProcess(o: ServiceProcessOptions): ServiceProcess {
-  let child: ChildProcess | undefined;
-  const killWithUs = (): void => {
-    child?.kill('SIGKILL');
-  };
-  process.once('exit', killWithUs);
-
-  const isRunning = (): boolean =>
-    child !== undefined && child.exitCode === null && child.signalCode === null;
-  const pid = (): number => {
-    if (!isRunning() || child?.pid === undefined) throw new Error(`${o.name} does not run`);
-    return child.pid;
+  let running: NodeProcess | undefined;
+  const isRunning = (): boolean => running !== undefined && !running.hasExited();
+  const life = (): NodeProcess => {
+    if (!running || running.hasExited()) throw new Error(`${o.name} does not run`);
+    return running;
   };
 
   return {
     name: o.name,
     logFile: o.logFile,
     env: o.env,
-    pid,
+    pid: () => life().pid,
     isRunning,
     start(moreArgs = []) {
       if (isRunning()) throw new Error(`${o.name} runs already`);
-      const log = openSync(o.logFile, 'a');
-      child = spawn(process.execPath, [...moreArgs, ...o.args], {
-        cwd: ROOT,
-        env: { NODE_COMPILE_CACHE: COMPILE_CACHE, ...o.env },
-        stdio: ['ignore', log, log],
-      });
-      closeSync(log);
+      const env = { NODE_COMPILE_CACHE: COMPILE_CACHE, ...o.env };
+      running = startNode({ ...o, args: [...moreArgs, ...o.args], env, stopMs: STOP_MS });
     },
     async freeze() {
-      const stopped = pid();
-      process.kill(stopped, 'SIGSTOP');
-      const look = async () => (await stateOf(stopped)) === 'T';
+      const { pid } = life();
+      process.kill(pid, 'SIGSTOP');
+      const look = async () => (await stateOf(pid)) === 'T';
       await waitFor(look, { what: `${o.name} is frozen`, withinMs: FREEZE_MS, everyMs: 0 });
     },
-    thaw: () => void process.kill(pid(), 'SIGCONT'),
+    thaw: () => life().signal('SIGCONT'),
     async kill() {
-      if (!child || !isRunning()) return;
-      const gone = once(child, 'exit');
-      child.kill('SIGKILL');
-      await gone;
+      await running?.kill();
     },
     async stop() {
-      if (!child || !isRunning()) return child?.exitCode ?? null;
-      const gone = once(child, 'exit');
-      child.kill('SIGCONT');
-      child.kill('SIGTERM');
-      const overdue = setTimeout(() => child?.kill('SIGKILL'), STOP_MS);
-      await gone;
-      clearTimeout(overdue);
-      return child.exitCode;
+      return running ? (await running.stop()).code : null;
     },
   };
 }

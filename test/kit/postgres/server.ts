@@ -1,21 +1,22 @@
-import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { fileURLToPath } from 'node:url';
 import { listenOnLoopback } from '../../../deploy/local/loopback.ts';
+import { type NodeProcess, startNode } from '../process.ts';
 
-const MAIN = fileURLToPath(new URL('template-server.ts', import.meta.url));
+const MAIN = 'test/kit/postgres/template-server.ts';
 
 /**
  * Answers every request with the template of this run. The first one starts PostgreSQL, so that a run without database
  * tests starts none.
  */
 export async function offerDatabase(): Promise<{ readonly url: string; stop(): Promise<void> }> {
-  let child: ChildProcess | undefined;
+  let postgres: NodeProcess | undefined;
   let template: Promise<string> | undefined;
   const server = createServer((_req, res) => {
-    child ??= fork(MAIN, { execArgv: [], env: { ...process.env, NODE_OPTIONS: '' } });
-    template ??= firstMessageOf(child);
+    const env = { ...process.env, NODE_OPTIONS: '' };
+    // When jest ends in any way, its channel closes, and it stops PostgreSQL.
+    postgres ??= startNode({ args: [MAIN], env, hasChannel: true, endWithUs: 'SIGCONT' });
+    template ??= firstMessageOf(postgres);
     res.setHeader('connection', 'close');
     template.then(
       (text) => res.end(text),
@@ -28,18 +29,15 @@ export async function offerDatabase(): Promise<{ readonly url: string; stop(): P
     url: `http://127.0.0.1:${port}`,
     async stop() {
       await stop();
-      if (!child?.connected) return;
-      const gone = once(child, 'exit');
-      child.disconnect();
-      await gone;
+      await postgres?.stop();
     },
   };
 }
 
-async function firstMessageOf(child: ChildProcess): Promise<string> {
-  const ended = once(child, 'exit').then(() => {
-    throw new Error('PostgreSQL for the tests did not start: its error is in the output of jest');
+async function firstMessageOf(postgres: NodeProcess): Promise<string> {
+  const ended = postgres.exited.then(() => {
+    throw new Error(`PostgreSQL for the tests did not start:\n${postgres.output()}`);
   });
-  const [message] = await Promise.race([once(child, 'message'), ended]);
+  const [message] = await Promise.race([once(postgres.child, 'message'), ended]);
   return String(message);
 }

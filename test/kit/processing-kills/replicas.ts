@@ -1,10 +1,9 @@
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
 import { ask, newReturn, newShop } from '../../../services/returns/processing/testing.ts';
 import type { TestDatabase } from '../database.ts';
+import { type NodeProcess, startNode, untilProcess } from '../process.ts';
 import { randomOf } from '../random.ts';
 import { until } from '../until.ts';
 import { judge } from './judge.ts';
@@ -69,12 +68,12 @@ export async function killReplicas(o: {
       await sleep(random() * PAUSE_MS);
       jobsInFlight += await untilRunning();
       killedAt = performance.now();
-      await end(replicas.shift());
+      await replicas.shift()?.kill();
       replicas.push(await startReplica(o.db.url));
     }
     await until(async () => (await open(o.db)) === 0, DONE_MS);
   } finally {
-    await Promise.all(replicas.map(end));
+    await Promise.all(replicas.map((one) => one.kill()));
   }
   const recoveryMs = performance.now() - killedAt;
   const commerce = createEmbeddedCommerce(pool);
@@ -106,24 +105,16 @@ globalThis.Date = class extends Date {
 export async function startReplica(
   databaseUrl: string,
   o: ReplicaOptions = {},
-): Promise<ChildProcess> {
+): Promise<NodeProcess> {
   const { callMs = CALL_MS, retryS = 0, aheadMs = 0 } = o;
   const clock = aheadMs === 0 ? [] : ['--import', clockAhead(aheadMs)];
-  const args = [...clock, WORKER, databaseUrl, String(callMs), String(retryS)];
-  const child = spawn(process.execPath, args, {
-    stdio: ['ignore', 'pipe', 'inherit'],
+  const replica = startNode({
+    name: 'replica',
+    args: [...clock, WORKER, databaseUrl, String(callMs), String(retryS)],
     env: { ...process.env, NODE_OPTIONS: '' },
   });
-  if (child.stdout) await once(child.stdout, 'data');
-  return child;
-}
-
-/** SIGKILL. */
-export async function end(child: ChildProcess | undefined): Promise<void> {
-  if (!child || child.exitCode !== null || child.signalCode !== null) return;
-  const gone = once(child, 'exit');
-  child.kill('SIGKILL');
-  await gone;
+  await untilProcess(replica, () => replica.output().includes('ready'));
+  return replica;
 }
 
 const running = (db: TestDatabase) => count(db, "state = 'running'");
