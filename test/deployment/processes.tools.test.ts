@@ -143,7 +143,7 @@ describe('a return, through all of them', () => {
   test('it is processed, and return.closed arrives over Kafka, signed', async () => {
     const path = `/api/2026-10/warehouse/return/${made.id}/process`;
     expect(await partner.call('process', 'POST', path)).toEqual({ status: 200, body: true });
-    await until(() => received.length > 0, START_MS);
+    await until((see) => see(received.length) > 0, START_MS);
     expect(received).toEqual([
       expect.objectContaining({
         valid: true,
@@ -173,7 +173,7 @@ describe('operating it', () => {
     const [, count] = /^(\d+) event\(s\) published again$/m.exec(said) ?? [];
     expect(Number(count)).toBeGreaterThan(2);
     // Kafka may bring one again by itself as well: at least once.
-    await until(async () => (await repeats()) >= repeatedBefore + Number(count), START_MS);
+    await until(async (see) => see(await repeats()) >= repeatedBefore + Number(count), START_MS);
     expect(received).toHaveLength(before);
   });
 

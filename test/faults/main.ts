@@ -1,7 +1,7 @@
 import { writeFile } from 'node:fs/promises';
+import { randomOf } from '../kit/random.ts';
 import { ALONE, watchCrowding } from './crowding.ts';
 import { type Options, parseOptions } from './options.ts';
-import { randomOf } from './random.ts';
 import {
   type Finished,
   jsonOf,

@@ -1,4 +1,4 @@
-import type { Random } from './random.ts';
+import type { Random } from '../kit/random.ts';
 import type { System } from './system/system.ts';
 
 /** What a row of the suite is run with. */

@@ -1,48 +1,14 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-
-/** Waiting longer makes no sense, because the fact cannot become true any more. */
-export class HopelessError extends Error {
-  override readonly name = 'HopelessError';
-}
-
-/** A fact did not become true in time. */
-export class OverdueError extends Error {
-  override readonly name = 'OverdueError';
-}
-
-export interface Wait {
-  /** What is waited for, for the message. */
-  readonly what: string;
-  /** Milliseconds. */
-  readonly withinMs: number;
-  /** Pause between two checks. Milliseconds; 20 by default. */
-  readonly everyMs?: number;
-}
+import { type Fact, until, type Wait } from '../kit/until.ts';
 
 /**
- * Waits until `look` returns something other than undefined or false, and returns that.
+ * Waits for a fact of a system in which things fail on purpose, and returns its value. All time counts, because rows
+ * promise how fast it recovers.
  *
- * @throws OverdueError when it does not in time; HopelessError when `look` throws that. Other errors count as "not
- *   yet".
+ * @throws OverdueError when it does not become true in time; HopelessError when `fact` throws that. Other errors count
+ *   as "not yet".
  */
-export async function waitFor<T>(
-  look: () => Promise<T | undefined | false> | T | undefined | false,
-  { what, withinMs, everyMs = 20 }: Wait,
-): Promise<T> {
-  const end = performance.now() + withinMs;
-  let last: unknown;
-  do {
-    try {
-      const found = await look();
-      if (found !== undefined && found !== false) return found;
-      last = undefined;
-    } catch (error) {
-      if (error instanceof HopelessError) throw error;
-      last = error;
-    }
-    await sleep(everyMs);
-  } while (performance.now() < end);
-  throw new OverdueError(`not within ${withinMs} ms: ${what}`, { cause: last });
+export function waitFor<T>(fact: Fact<T>, wait: Wait & { readonly what: string }): Promise<T> {
+  return until(fact, { everyMs: 20, ...wait, byTheClock: true, despiteErrors: true });
 }
 
 /** Milliseconds since the epoch with fractions, comparable between the processes of one machine. */

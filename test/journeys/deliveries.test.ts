@@ -78,7 +78,9 @@ describe('a delivery that fails', () => {
       await advance(pause * 1.2 + 1);
     }
     await partner.nth(hook, 4);
-    await until(async () => (await deliveriesOf(hook))[0]?.state === DeliveryState.DELIVERED);
+    await until(
+      async (see) => see((await deliveriesOf(hook))[0]?.state) === DeliveryState.DELIVERED,
+    );
     const [first, ...others] = partner.received(hook);
     for (const other of others) {
       expect(headerOf(other, 'webhook-id')).toBe(first && headerOf(first, 'webhook-id'));
@@ -104,14 +106,16 @@ describe('a delivery that fails', () => {
     expect(oldest?.attempts).toHaveLength(1);
     healthy();
     await advance(600);
-    await until(async () => (await deliveriesOf(hook)).at(-1)?.state === DeliveryState.DELIVERED);
+    await until(
+      async (see) => see((await deliveriesOf(hook)).at(-1)?.state) === DeliveryState.DELIVERED,
+    );
   });
 
   test('with 410 sets the subscription inactive at once', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     answering(hook, 410);
     await cause();
-    await until(async () => (await statusOf(hook)) === 'inactive');
+    await until(async (see) => see(await statusOf(hook)) === 'inactive');
     expect(partner.received(hook)).toHaveLength(1);
     healthy();
   });
@@ -167,7 +171,9 @@ describe('replay and test', () => {
     const hook = await partner.subscribe('return', 'return.created');
     await cause();
     const first = await partner.nth(hook, 1);
-    await until(async () => (await deliveriesOf(hook))[0]?.state === DeliveryState.DELIVERED);
+    await until(
+      async (see) => see((await deliveriesOf(hook))[0]?.state) === DeliveryState.DELIVERED,
+    );
     const deliveryId = headerOf(first, 'webhook-id');
     await journey.services.webhooks.replayDelivery({ ...call(), deliveryId });
     const second = await partner.nth(hook, 2);

@@ -45,7 +45,7 @@ test('SIGKILL at any moment loses nothing and doubles nothing', async () => {
   );
 
   const asked = Promise.allSettled(refs.map(({ id }) => process(id)));
-  await until(() => partner.received(hook).length >= 3);
+  await until((see) => see(partner.received(hook).length) >= 3);
   await journey.stack.kill();
   await asked;
 
@@ -60,7 +60,7 @@ test('SIGKILL at any moment loses nothing and doubles nothing', async () => {
   expect(await assistantStatus(before.users[0]?.mcp_tokens['1'])).toBe(200);
 
   await Promise.all(refs.map(processUntilClosed));
-  await until(() => closedIds(hook).size === COUNT, LEASE_MS);
+  await until((see) => see(closedIds(hook).size) === COUNT, LEASE_MS);
 
   expect(closedIds(hook)).toEqual(new Set(refs.map(({ id }) => id)));
   for (const { id } of refs) {

@@ -131,7 +131,7 @@ describe.each([
       const path = `/api/2026-10/warehouse/return/${id}/process`;
       const processed = await journey.send({ method: 'POST', path, key: key() });
       expect(processed).toMatchObject({ status: 200, body: true });
-      await until(() => partner.received(hook).length > 0, 120_000);
+      await until((see) => see(partner.received(hook).length) > 0, 120_000);
       const received = await partner.nth(hook, 1);
       expect(received.headers['x-service-api-version']).toBe(version);
       expect(verified(hook, received)).toMatchObject({ id: Number(id), state: 'closed' });

@@ -182,7 +182,8 @@ describe('a service that is away', () => {
       { path: '/api/v1/cart', json: { cart: [1] } },
       { path: '/api/v1/webhooks' },
     ];
-    for (const sent of calls) await until(async () => (await journey.send(sent)).status === 200);
+    for (const sent of calls)
+      await until(async (see) => see((await journey.send(sent)).status) === 200);
   });
 });
 

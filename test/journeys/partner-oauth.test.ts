@@ -167,13 +167,13 @@ describe('a merchant removes an app', () => {
     expect(await status()).toBe(200);
 
     await admin(stack, 'app', 'remove', ...installation);
-    await until(async () => (await status()) === 401, 5_000);
+    await until(async (see) => see(await status()) === 401, 5_000);
     const refused = await withToken(access_token, { path: WEBHOOKS });
     expect(refused.headers['www-authenticate']).toBe(CHALLENGE);
     const fresh = await tokensFor();
     expect((await withToken(fresh.access_token, { path: WEBHOOKS })).status).toBe(401);
 
     await admin(stack, 'app', 'install', ...installation);
-    await until(async () => (await status()) === 200, 5_000);
+    await until(async (see) => see(await status()) === 200, 5_000);
   });
 });

@@ -207,7 +207,9 @@ describe('failures of the commerce provider', () => {
     const ref = await journey.stack.fixture('exchange');
     await fail(ref, 'final', 1);
     expect((await process(ref.id, { attempt: 'first' })).body).toBe(true);
-    await until(async () => (await eventsOf(ref.id, 'return.processing.failed')).length === 1);
+    await until(
+      async (see) => see((await eventsOf(ref.id, 'return.processing.failed')).length) === 1,
+    );
     const [failed] = await eventsOf(ref.id, 'return.processing.failed');
     expect(failed).toMatchObject({ processingFailed: { source: 'warehouse' } });
     expect((await details(ref.id)).state).toBe('open');

@@ -182,7 +182,7 @@ test('a replay by filter sends again what was exhausted, and a backfill what cam
   const { replay } = await webhooks.startBackfill({ ...wish, idempotencyKey: randomUUID() });
   const ended = await untilEnded(replay?.id ?? 0n, events - 1);
   expect(ended).toMatchObject({ total: events, skipped: 1 });
-  await until(() => partner.received(hook).length === 12 + events - 1);
+  await until((see) => see(partner.received(hook).length) === 12 + events - 1);
   const bodies = partner.received(hook).map((one) => verified(hook, one));
   expect(bodies.filter(({ id }) => id === early.id)).toHaveLength(1);
 }, 120_000);

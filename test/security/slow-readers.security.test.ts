@@ -85,7 +85,7 @@ test('clients of twenty shops that do not read large returns keep no other shop 
   const small = repeat(() => ask(gateway, { key, method: 'GET', path: '/api/v1/webhooks' }), 50);
   for (let nth = 0; nth < 3; nth += 1) {
     const read = () => ask(gateway, { key, method: 'GET', path: DETAILS });
-    await until(async () => (await read()).status === 200, PATIENCE_MS, 250);
+    await until(async (see) => see((await read()).status) === 200, PATIENCE_MS, 250);
   }
   await small.stop();
   for (const end of ends) end();

@@ -11,7 +11,6 @@ import {
 } from '../../../test/kit/processing-kills/mortal.ts';
 import { randomOf } from '../../../test/kit/random.ts';
 import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetry.ts';
-import { shuffled } from '../../../test/kit/shuffled.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { EventBus } from '../bus/event-bus.ts';
 import { inTransaction } from '../postgres.ts';
@@ -132,7 +131,7 @@ test(
     // Some steps run only after everything was published. Then nothing is killed, and another point is tried.
     const enough = Math.min(POINTS, all.length) / 3;
     let struck = 0;
-    for (const [tried, death] of shuffled(all, randomOf(SEED)).entries()) {
+    for (const [tried, death] of randomOf(SEED).shuffled(all).entries()) {
       if (tried >= POINTS && struck >= enough) break;
       const wasStruck = await trial(death).catch((cause: Error) => {
         throw new Error(`killed ${death.when} step ${death.at}: ${cause.message}`, { cause });

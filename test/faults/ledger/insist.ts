@@ -1,6 +1,7 @@
 import { isUnavailable } from '../../../services/platform/errors.ts';
+import { HopelessError } from '../../kit/until.ts';
 import type { System } from '../system/system.ts';
-import { HopelessError, waitFor } from '../wait.ts';
+import { waitFor } from '../wait.ts';
 
 /** For one call: a machine that does other things too may take long. Milliseconds. */
 const CALL_MS = 20_000;

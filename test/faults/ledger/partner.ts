@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { runToSuccess } from '../../kit/process.ts';
-import type { Random } from '../random.ts';
+import type { Random } from '../../kit/random.ts';
 import type { System } from '../system/system.ts';
 import { waitFor } from '../wait.ts';
 import type { Publisher } from './publisher.ts';

@@ -1,5 +1,4 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { shuffled } from '../../kit/shuffled.ts';
 import { type Row, seconds } from '../row.ts';
 import { SERVICE_NAMES } from '../system/environment.ts';
 import type { Member, System } from '../system/system.ts';
@@ -43,9 +42,7 @@ export const crashLoopRow: Row = {
       trial.publish({ perSecond: 5 });
 
       const victims = membersOf(system);
-      const plan = Array.from({ length: KILLS_OF_EACH[form] }, () =>
-        shuffled(victims, random.next),
-      );
+      const plan = Array.from({ length: KILLS_OF_EACH[form] }, () => random.shuffled(victims));
       let inFlight = 0;
       for (const member of plan.flat()) {
         await sleep(random.between(200, 1_000));

@@ -5,10 +5,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
+import { HopelessError } from '../../kit/until.ts';
 import { inBatches } from '../in-batches.ts';
 import type { Outcome, Row, RowContext } from '../row.ts';
 import { type ServiceProcess, serviceProcess } from '../system/service-process.ts';
-import { HopelessError, waitFor } from '../wait.ts';
+import { waitFor } from '../wait.ts';
 
 const START_MS = 60_000;
 const ANSWER_MS = 10_000;

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { Random } from '../../kit/random.ts';
 import { inFlightAt } from '../ledger/judge.ts';
 import type { Publisher } from '../ledger/publisher.ts';
-import type { Random } from '../random.ts';
 import { portsOf } from '../system/sockets.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';

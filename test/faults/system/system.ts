@@ -14,8 +14,9 @@ import { createServiceClient } from '../../../services/platform/grpc/client.ts';
 import { staticIdentity } from '../../../services/platform/identity.ts';
 import { migrate } from '../../../services/platform/migrate.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
+import { HopelessError } from '../../kit/until.ts';
 import { type Sink, startSink } from '../sink/sink.ts';
-import { HopelessError, waitFor } from '../wait.ts';
+import { waitFor } from '../wait.ts';
 import {
   environmentOf,
   freshSecrets,

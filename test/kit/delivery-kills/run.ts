@@ -8,7 +8,6 @@ import { createSubscription } from '../../../services/webhooks/subscriptions/sub
 import { type Death, mortal, WHENS } from '../processing-kills/mortal.ts';
 import { randomOf } from '../random.ts';
 import { newShop } from '../services/running-service.ts';
-import { shuffled } from '../shuffled.ts';
 import { until } from '../until.ts';
 import { keyring } from '../webhooks/running-webhooks.ts';
 import { live, type World } from './life.ts';
@@ -52,8 +51,8 @@ export async function killDelivery(o: DeliveryKills): Promise<DeliveryKillReport
     WHENS.map((when): Death => ({ at: nth + 1, when })),
   ).flat();
   let struck = 0;
-  for (const death of shuffled(all, random).slice(0, o.points)) {
-    const again = random() < DIES_AGAIN ? [death] : [];
+  for (const death of random.shuffled(all).slice(0, o.points)) {
+    const again = random.next() < DIES_AGAIN ? [death] : [];
     const result = await runTrial(o, [death, ...again]).catch((cause: Error) => {
       const where = `killed ${death.when} step ${death.at}, ${again.length} more`;
       throw new Error(`seed ${o.seed}, ${where}: ${cause.message}`, { cause });

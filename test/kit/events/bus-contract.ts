@@ -62,7 +62,7 @@ export function busContract(
       const received = listener();
       const subscription = await bus.subscribe({ group, topics: [topic], handle: received.handle });
       await bus.publish(topic, [record('1:2', 'zażółć')]);
-      await until(() => received.got.length === 1);
+      await until((see) => see(received.got.length) === 1);
       expect(received.got[0]).toMatchObject({
         topic,
         key: '1:2',
@@ -77,7 +77,7 @@ export function busContract(
       const received = listener();
       const subscription = await bus.subscribe({ group, topics: [topic], handle: received.handle });
       await bus.publish(topic, [record('k', 'x'.repeat(1_000_000)), record('k', 'small')]);
-      await until(() => received.got.length === 2);
+      await until((see) => see(received.got.length) === 2);
       expect(received.texts().map((text) => text.length)).toEqual([1_000_000, 5]);
       await subscription.stop();
     });
@@ -90,7 +90,7 @@ export function busContract(
         bus.subscribe({ group: `${group}-2`, topics: [topic], handle: other.handle }),
       ]);
       await bus.publish(topic, [record('a', 'a1'), record('b', 'b1')]);
-      await until(() => one.got.length === 2 && other.got.length === 2);
+      await until((see) => see(one.got.length) === 2 && other.got.length === 2);
       await Promise.all(subscriptions.map((subscription) => subscription.stop()));
     });
 
@@ -105,7 +105,7 @@ export function busContract(
           keys.flatMap((key) => [record(key, `${2 * round}`), record(key, `${2 * round + 1}`)]),
         );
       }
-      await until(() => received.got.length === 200);
+      await until((see) => see(received.got.length) === 200);
       const inOrder = Array.from({ length: 20 }, (_, n) => `${n}`);
       for (const key of keys) expect(received.ofKey(key)).toEqual(inOrder);
       await subscription.stop();
@@ -128,10 +128,10 @@ export function busContract(
       // Enough keys that some share every resource that the bad one uses.
       const good = Array.from({ length: 100 }, (_, n) => record(`good-${n}`, `good-${n}`));
       await bus.publish(topic, good);
-      await until(() => received.got.length === 100 && failures >= 2);
+      await until((see) => see(received.got.length) === 100 && failures >= 2);
       isMended = true;
       await bad;
-      await until(() => received.got.length === 102);
+      await until((see) => see(received.got.length) === 102);
       expect(received.ofKey('bad')).toEqual(['bad1', 'bad2']);
       await subscription.stop();
     });

@@ -59,7 +59,7 @@ export async function startPartner(journey: Journey, shop: StackShop): Promise<H
       return { id, path: `/hooks/${last}`, url, secret };
     },
     async nth(hook, count) {
-      await until(() => received(hook).length >= count);
+      await until((see) => see(received(hook).length) >= count);
       const one = received(hook)[count - 1];
       if (!one) throw new Error('nothing was received');
       return one;

@@ -65,13 +65,13 @@ export async function killReplicas(o: {
       await ask(pool, of);
       if (at % Math.ceil(o.returns / o.kills) !== 0) continue;
       await untilRunning();
-      await sleep(random() * PAUSE_MS);
+      await sleep(random.between(0, PAUSE_MS));
       jobsInFlight += await untilRunning();
       killedAt = performance.now();
       await replicas.shift()?.kill();
       replicas.push(await startReplica(o.db.url));
     }
-    await until(async () => (await open(o.db)) === 0, DONE_MS);
+    await until(async (see) => see(await open(o.db)) === 0, DONE_MS);
   } finally {
     await Promise.all(replicas.map((one) => one.kill()));
   }

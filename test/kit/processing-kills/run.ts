@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import { randomOf } from '../random.ts';
-import { shuffled } from '../shuffled.ts';
+import { type Random, randomOf } from '../random.ts';
 import { type Death, WHENS } from './mortal.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 import { runTrial } from './trial.ts';
@@ -46,13 +45,13 @@ const DIES_AGAIN = 0.25;
  */
 export async function killProcessing(o: KillOptions): Promise<KillReport> {
   const random = randomOf(o.seed);
-  const all = shuffled(await allPoints(o.pool), random);
+  const all = random.shuffled(await allPoints(o.pool));
   const struck = new Set<Point>();
   let deaths = 0;
   for (let trial = 0; trial < o.points; trial += 1) {
     const point = all[trial % all.length];
     if (!point) throw new Error('there is no point to kill at');
-    const again = trial >= all.length || random() < DIES_AGAIN ? [deathBy(random)] : [];
+    const again = trial >= all.length || random.next() < DIES_AGAIN ? [deathBy(random)] : [];
     const result = await runTrial(o.pool, point.scenario, [point.death, ...again]).catch(
       (cause) => {
         const { at, when } = point.death;
@@ -83,7 +82,6 @@ async function allPoints(pool: pg.Pool): Promise<Point[]> {
 /** Steps of which any life has at least as many. */
 const EARLY_STEPS = 20;
 
-function deathBy(random: () => number): Death {
-  const when = WHENS[Math.floor(random() * WHENS.length)] ?? 'before';
-  return { at: 1 + Math.floor(random() * EARLY_STEPS), when };
+function deathBy(random: Random): Death {
+  return { at: random.between(1, EARLY_STEPS), when: random.pick(WHENS) };
 }

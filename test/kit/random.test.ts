@@ -23,3 +23,11 @@ test('choices are within bounds, both ends among them', () => {
   expect([...drawn].sort()).toEqual([3, 4, 5, 6]);
   expect(() => random.pick([])).toThrow(RangeError);
 });
+
+test('a shuffled list has the same items, in an order that the seed repeats', () => {
+  const items = Array.from({ length: 50 }, (_, at) => at);
+  const once = randomOf(1).shuffled(items);
+  expect(once).not.toEqual(items);
+  expect(once).toEqual(randomOf(1).shuffled(items));
+  expect(once.toSorted((one, other) => one - other)).toEqual(items);
+});

@@ -1,0 +1,35 @@
+import { expect, test } from '@jest/globals';
+import { HopelessError, until } from './until.ts';
+
+test('returns the first value that is neither false nor undefined', async () => {
+  const values = [false, undefined, 0];
+  expect(await until(() => values.shift())).toBe(0);
+});
+
+test('fails with the last value seen', async () => {
+  let length = 0;
+  const wait = until(
+    (see) => {
+      length += 1;
+      return see(length) > 1_000;
+    },
+    { what: 'a long list', withinMs: 5, everyMs: 1 },
+  );
+  await expect(wait).rejects.toThrow(/^not within 5 ms: a long list; last seen: \d+$/);
+});
+
+test('an error of the fact ends the wait, unless it means "not yet"', async () => {
+  const fails = () => {
+    throw new Error('no connection');
+  };
+  await expect(until(fails)).rejects.toThrow('no connection');
+  const patient = until(fails, { withinMs: 5, despiteErrors: true });
+  await expect(patient).rejects.toMatchObject({ cause: { message: 'no connection' } });
+  const hopeless = until(
+    () => {
+      throw new HopelessError('it has ended');
+    },
+    { despiteErrors: true },
+  );
+  await expect(hopeless).rejects.toThrow('it has ended');
+});
