@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { loadGatewayOptions } from './config.ts';
+import { loadGatewayConfig, partnerOAuth } from './config.ts';
 
 const ENV = {
   DATABASE_URL: 'postgres://rms_gateway@db/rms',
@@ -25,32 +25,32 @@ const PRODUCTION = {
 
 describe("the gateway's configuration", () => {
   test('needs a database, a service token and the services; the rest has defaults', () => {
-    expect(loadGatewayOptions(ENV)).toMatchObject({
-      restPerMinute: 300,
-      failedCredentialsPerMinute: 60,
-      docs: true,
+    expect(loadGatewayConfig(ENV)).toMatchObject({
+      REST_PER_MINUTE: 300,
+      FAILED_CREDENTIALS_PER_MINUTE: 60,
+      DOCS_ENABLED: true,
     });
-    expect(() => loadGatewayOptions({})).toThrow(/CARTS_TARGET.*DATABASE_URL.*SERVICE_TOKEN/s);
+    expect(() => loadGatewayConfig({})).toThrow(/CARTS_TARGET.*DATABASE_URL.*SERVICE_TOKEN/s);
   });
 
   test('API_CALENDAR moves the version calendar, but not in production', () => {
     const moved = { API_CALENDAR: '2027-08-01' };
-    expect(loadGatewayOptions({ ...ENV, ...moved }).calendar).toEqual(
+    expect(loadGatewayConfig({ ...ENV, ...moved }).API_CALENDAR).toEqual(
       new Date('2027-08-01T00:00:00Z'),
     );
-    expect(() => loadGatewayOptions({ ...PRODUCTION, ...moved })).toThrow(/API_CALENDAR/);
-    expect(() => loadGatewayOptions(PRODUCTION)).not.toThrow();
+    expect(() => loadGatewayConfig({ ...PRODUCTION, ...moved })).toThrow(/API_CALENDAR/);
+    expect(() => loadGatewayConfig(PRODUCTION)).not.toThrow();
   });
 
   test("partners' issuer and its keys belong together", () => {
     const half = { ...ENV, PARTNER_ISSUER: 'https://auth.example.com' };
-    expect(() => loadGatewayOptions(half)).toThrow(/PARTNER_JWKS_URL/);
+    expect(() => loadGatewayConfig(half)).toThrow(/PARTNER_JWKS_URL/);
     const whole = {
       ...half,
       PARTNER_JWKS_URL: 'https://auth.example.com/jwks',
       PUBLIC_BASE_URL: 'https://api.example.com',
     };
-    expect(loadGatewayOptions(whole).partnerOAuth).toEqual({
+    expect(partnerOAuth(loadGatewayConfig(whole))).toEqual({
       issuer: 'https://auth.example.com',
       jwksUrl: 'https://auth.example.com/jwks',
       audience: 'https://api.example.com',
@@ -67,14 +67,14 @@ describe("the gateway's configuration", () => {
       PARTNER_JWKS_URL: 'https://auth.example.com/jwks',
     };
     const open = { ...partners, [name]: address };
-    expect(() => loadGatewayOptions({ ...PRODUCTION, ...open })).toThrow(`${name}: must be https`);
-    expect(() => loadGatewayOptions({ ...PRODUCTION, ...partners })).not.toThrow();
-    expect(() => loadGatewayOptions({ ...ENV, ...open })).not.toThrow();
+    expect(() => loadGatewayConfig({ ...PRODUCTION, ...open })).toThrow(`${name}: must be https`);
+    expect(() => loadGatewayConfig({ ...PRODUCTION, ...partners })).not.toThrow();
+    expect(() => loadGatewayConfig({ ...ENV, ...open })).not.toThrow();
   });
 
   describe('TRUSTED_PROXIES', () => {
     const proxies = (text: string, env: Record<string, string> = PRODUCTION) =>
-      loadGatewayOptions({ ...env, TRUSTED_PROXIES: text }).trustedProxies;
+      loadGatewayConfig({ ...env, TRUSTED_PROXIES: text }).TRUSTED_PROXIES;
 
     test('are required in production; the value may be "none"', () => {
       expect(() => proxies('')).toThrow(/TRUSTED_PROXIES is missing/);
@@ -86,8 +86,8 @@ describe("the gateway's configuration", () => {
       ]);
     });
 
-    test('are empty by default outside of production', () => {
-      expect(loadGatewayOptions(ENV).trustedProxies).toEqual([]);
+    test('are optional outside of production', () => {
+      expect(loadGatewayConfig(ENV).TRUSTED_PROXIES).toBeUndefined();
       expect(proxies('127.0.0.1', ENV)).toEqual(['127.0.0.1']);
     });
 

@@ -1,5 +1,5 @@
 import { runMain } from '../services/platform/run-main.ts';
-import { loadGatewayOptions } from './config.ts';
+import { loadGatewayConfig } from './config.ts';
 import { startGateway } from './start.ts';
 
-await runMain('gateway', () => startGateway(loadGatewayOptions()));
+await runMain('gateway', () => startGateway(loadGatewayConfig()));

@@ -5,6 +5,7 @@ import { DispositionsService } from '../proto/gen/rms/dispositions/v1/dispositio
 import { FraudService } from '../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { ReturnsService } from '../proto/gen/rms/returns/v1/returns_pb.ts';
 import { WebhooksService } from '../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { grpcTarget, type Settings } from '../services/platform/config.ts';
 import { createServiceClient } from '../services/platform/grpc/client.ts';
 import type { ClientIdentity } from '../services/platform/identity.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
@@ -21,6 +22,29 @@ export interface Services {
 
 /** gRPC names of the services, such as `dns:///returns:8080` or `127.0.0.1:9001`. */
 export type ServiceTargets = Readonly<Record<keyof Services, string>>;
+
+const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} service`);
+
+/** The variables with the gRPC names. */
+export const targetsShape = {
+  RETURNS_TARGET: target('returns'),
+  DISPOSITIONS_TARGET: target('dispositions'),
+  DESTINATIONS_TARGET: target('destinations'),
+  FRAUD_TARGET: target('fraud'),
+  CARTS_TARGET: target('carts'),
+  WEBHOOKS_TARGET: target('webhooks'),
+};
+
+export function targetsOf(o: Settings<typeof targetsShape>): ServiceTargets {
+  return {
+    returns: o.RETURNS_TARGET,
+    dispositions: o.DISPOSITIONS_TARGET,
+    destinations: o.DESTINATIONS_TARGET,
+    fraud: o.FRAUD_TARGET,
+    carts: o.CARTS_TARGET,
+    webhooks: o.WEBHOOKS_TARGET,
+  };
+}
 
 /** Creates the clients of all services. They connect on first use, so services may start later than the gateway. */
 export function connectServices(

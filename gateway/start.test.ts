@@ -1,10 +1,11 @@
 import { connect } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../deploy/local/free-ports.ts';
-import { staticIdentity } from '../services/platform/identity.ts';
 import { createTestDatabase, type TestDatabase } from '../test/kit/database.ts';
-import type { GatewayOptions } from './options.ts';
-import { startGateway } from './start.ts';
+import { testSettings } from '../test/kit/settings.ts';
+import { gatewayShape } from './config.ts';
+import { targetsShape } from './services.ts';
+import { type GatewayOptions, startGateway } from './start.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {
@@ -12,15 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 
-const UNREACHABLE = '127.0.0.1:1';
-const targets = {
-  returns: UNREACHABLE,
-  dispositions: UNREACHABLE,
-  destinations: UNREACHABLE,
-  fraud: UNREACHABLE,
-  carts: UNREACHABLE,
-  webhooks: UNREACHABLE,
-};
+const targets = Object.fromEntries(Object.keys(targetsShape).map((name) => [name, '127.0.0.1:1']));
 
 function listens(port: number): Promise<boolean> {
   return new Promise((resolve) => {
@@ -31,23 +24,15 @@ function listens(port: number): Promise<boolean> {
 }
 
 describe('a gateway with a malformed option', () => {
-  const partnerOAuth = { issuer: 'https://a', audience: 'https://b', shopClaim: 'shop' };
   const malformed: [string, Partial<GatewayOptions>][] = [
-    ['address of keys', { partnerOAuth: { ...partnerOAuth, jwksUrl: 'no address' } }],
-    ['range of proxies', { trustedProxies: ['no range'] }],
+    ['address of keys', { PARTNER_ISSUER: 'https://a', PARTNER_JWKS_URL: 'no address' }],
+    ['range of proxies', { TRUSTED_PROXIES: ['no range'] }],
   ];
 
   test.each(malformed)('(%s) does not start, and nothing keeps running', async (_, options) => {
     const metricsPort = await freePort();
-    const starting = startGateway({
-      port: 0,
-      metricsPort,
-      databaseUrl: database.url,
-      targets,
-      identity: staticIdentity('test-token-of-32-characters-or-more'),
-      logLevel: 'silent',
-      ...options,
-    });
+    const settings = testSettings(gatewayShape, { ...targets, DATABASE_URL: database.url });
+    const starting = startGateway({ ...settings, METRICS_PORT: metricsPort, ...options });
     await expect(starting).rejects.toThrow();
     expect(await listens(metricsPort)).toBe(false);
   });

@@ -1,5 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type { DestinationStream } from 'pino';
 import { watchRefusals } from '../services/platform/database-refusals.ts';
+import { identityFromConfig, type ServiceIdentity } from '../services/platform/identity.ts';
 import { createLogger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
 import { shutDown } from '../services/platform/shutdown.ts';
@@ -11,25 +13,42 @@ import { createApiKeyCheck } from './auth/api-key-check.ts';
 import { createClientIp } from './auth/client-ip.ts';
 import { createLimits } from './auth/limits.ts';
 import { createPartnerTokenCheck } from './auth/partner-tokens.ts';
-import { measuredBudgets } from './http/body-budget.ts';
+import { type GatewayConfig, partnerOAuth } from './config.ts';
+import { type BodyBudgetSizes, measuredBudgets } from './http/body-budget.ts';
 import { connectionMetrics } from './http/connections.ts';
-import { createInFlight, MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
+import { createInFlight } from './http/in-flight.ts';
 import { createReadiness } from './http/probes.ts';
-import { HTTP_LIMITS, type RunningHttpServer, startHttpServer } from './http/server.ts';
+import {
+  HTTP_LIMITS,
+  type HttpLimits,
+  type RunningHttpServer,
+  startHttpServer,
+} from './http/server.ts';
 import { shedEarly } from './http/shed-early.ts';
-import { mcpOptions } from './mcp/options.ts';
 import { createMcp } from './mcp/router.ts';
-import { supportedClients } from './oauth/config.ts';
-import type { OAuthDependencies } from './oauth/dependencies.ts';
-import { DEFAULT_GRANT_DAYS } from './oauth/issue.ts';
+import { createAccessTokenCheck } from './oauth/access-token.ts';
+import { signInProvider, supportedClients } from './oauth/config.ts';
+import { mcpResource } from './oauth/issue.ts';
 import { createOAuthKeys } from './oauth/keys.ts';
 import { createOAuth } from './oauth/router.ts';
-import type { GatewayOptions } from './options.ts';
-import { connectServices } from './services.ts';
+import { connectServices, targetsOf } from './services.ts';
 import { startWorkers } from './workers.ts';
+
+/** The settings of a gateway; in tests also what no deployment sets. */
+export interface GatewayOptions extends GatewayConfig {
+  /** Destination of log lines; standard output when absent. */
+  readonly logDestination?: DestinationStream;
+  /** Maximum time that a request waits for a shared counter; see `createLeasedLimit`. Milliseconds. */
+  readonly limitTimeoutMs?: number;
+  /** Changes of the budgets of request bodies, and of responses that clients have not read yet. Bytes. */
+  readonly bodyBudget?: Partial<BodyBudgetSizes>;
+  readonly answerBudget?: Partial<BodyBudgetSizes>;
+  readonly httpLimits?: Partial<HttpLimits>;
+}
 
 export interface RunningGateway {
   readonly port: number;
+  /** Where this process listens. */
   readonly baseUrl: string;
   readonly metricsUrl: string;
   /** Clears the counters of every rate limit. */
@@ -43,119 +62,60 @@ export interface RunningGateway {
   stop(): Promise<void>;
 }
 
+const MIB = 1024 * 1024;
+
 /**
  * Starts the gateway.
  *
  * With a schema that does not fit the code, the gateway runs but stays unready. While the database or a service is
  * unavailable, the operations that need it answer 503.
  *
- * @throws when a port is taken, or an option is malformed.
+ * @throws when a port is taken, or a setting is malformed.
  */
 export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
-  const host = o.host ?? '127.0.0.1';
-  const clientIp = createClientIp(o.trustedProxies ?? []);
-  const logger = createLogger({
-    service: 'gateway',
-    level: o.logLevel ?? 'info',
-    pretty: o.logPretty ?? false,
-    ...(o.logDestination && { destination: o.logDestination }),
-  });
-  const refusals = watchRefusals(logger, o.databaseUrl);
-  const pool = createPool(o.databaseUrl, {
-    applicationName: 'gateway',
-    onServerError: refusals.note,
-    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
-    ...(o.poolMax !== undefined && { max: o.poolMax }),
-  });
-  // All options are read before anything runs or listens.
-  const partnerTokens = o.partnerOAuth && createPartnerTokenCheck(pool, o.partnerOAuth);
-  const telemetry = await startTelemetry({
-    service: 'gateway',
-    metricsPort: o.metricsPort,
-    host,
-    ...(o.otlpEndpoint !== undefined && { otlpEndpoint: o.otlpEndpoint }),
-  });
-  refusals.measure(telemetry.meter);
-  const backend = await connectOrStop(o, telemetry);
-  const workers = startWorkers(pool, { logger, meter: telemetry.meter });
+  const opened = await openParts(o);
+  const { logger, telemetry } = opened;
   const state = { isStopping: false };
-  const limits = createLimits(o, { pool, logger, clientIp, telemetry });
-  const size = o.maxRequestsInFlight ?? MAX_REQUESTS_IN_FLIGHT;
-  const common = {
-    inFlight: createInFlight({ size, logger, telemetry }),
-    services: backend.services,
-    readReturn: createReturnReader(backend.services.returns),
-    clientIp,
-    logger,
-    telemetry,
-    byteQuota: limits.byteQuota,
-    ...measuredBudgets(telemetry.meter, { bodies: o.bodyBudget, answers: o.answerBudget }),
-  };
-  const mcp = createMcp({
-    ...common,
-    ...mcpOptions(o, pool, (grantId) => workers.grantUsage.used(grantId)),
-    toolCalls: limits.hourlyLimits.mcpCalls,
-    limits: limits.mcpLimits,
-  });
-  const deps: AppDependencies = {
-    ...common,
-    audit: workers.audit,
-    mcp,
-    oauth: oauthRouter(o, { ...common, pool, limits: limits.hourlyLimits }),
-    auth: {
-      apiKeys: createApiKeyCheck(pool, (keyId) => workers.keyUsage.used(keyId)),
-      partnerTokens,
-      failedCredentials: limits.failedCredentials,
-    },
-    restLimit: limits.restLimit,
-    hourlyLimits: limits.hourlyLimits,
-    restPerMinute: o.restPerMinute ?? 300,
-    readiness: createReadiness(pool, () => state.isStopping),
-    signInBodyMs: o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs,
-    docs: o.docs ?? true,
-    authUrl: o.partnerOAuth?.issuer,
-  };
-
-  const connections = connectionMetrics(telemetry.meter);
+  const { deps, limits } = assemble(o, opened, () => state.isStopping);
+  const counts = connectionMetrics(telemetry.meter);
   const servers = new Set<RunningHttpServer>();
   const listen = async (calendar: () => Date, port: number): Promise<RunningHttpServer> => {
     const app = shedEarly(deps.inFlight, calendar, createApp(deps, calendar));
-    const server = await startHttpServer(app, {
-      host,
-      port,
-      counts: connections,
-      ...(o.httpLimits && { limits: o.httpLimits }),
-    });
+    const limits = {
+      maxConnections: o.MAX_CONNECTIONS,
+      idleAtStopMs: o.SHUTDOWN_IDLE_MS,
+      ...o.httpLimits,
+    };
+    const server = await startHttpServer(app, { host: o.HOST, port, counts, limits });
     servers.add(server);
     return server;
   };
   const close = async (): Promise<void> => {
     state.isStopping = true;
     for (const server of servers) server.endConnections();
-    if (servers.size > 0 && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
+    if (servers.size > 0 && o.SHUTDOWN_DELAY_MS > 0) await sleep(o.SHUTDOWN_DELAY_MS);
     await shutDown(logger, [
       () => Promise.all([...servers].map((server) => server.stop())),
-      () => Promise.all([workers.stop(), mcp.stop()]),
-      () => backend.close(),
-      () => within(CLOSE_MS, pool.end()),
+      () => Promise.all([opened.workers.stop(), deps.mcp.stop()]),
+      () => opened.backend.close(),
+      () => within(CLOSE_MS, opened.pool.end()),
       () => telemetry.stop(),
     ]);
   };
 
-  const { calendar } = o;
-  const main = await listen(calendar ? () => calendar : () => new Date(), o.port).catch(
+  const main = await listen(() => o.API_CALENDAR ?? new Date(), o.PORT).catch(
     async (error: unknown) => {
       await close();
       throw error;
     },
   );
   const urlOf = (port: number): string =>
-    `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
+    `http://${o.HOST === '0.0.0.0' ? '127.0.0.1' : o.HOST}:${port}`;
   logger.info({ port: main.port, metrics: telemetry.metricsUrl }, 'listening');
   let stopped: Promise<void> | undefined;
   return {
     port: main.port,
-    baseUrl: o.publicUrl ?? urlOf(main.port),
+    baseUrl: urlOf(main.port),
     metricsUrl: telemetry.metricsUrl,
     resetLimits: () => limits.reset(),
     async listenAt(day, port = 0) {
@@ -175,33 +135,110 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   };
 }
 
-/** The router for `/.well-known` and `/oauth`. */
-function oauthRouter(
-  o: GatewayOptions,
-  shared: Pick<OAuthDependencies, 'pool' | 'logger' | 'clientIp' | 'limits' | 'bodies'>,
-) {
-  const { signIn: provider, oauthKeyring: keyring } = o;
-  const { pool, logger, clientIp, limits, bodies } = shared;
-  return createOAuth({
-    pool,
-    logger,
-    limits,
-    clientIp,
-    bodies,
-    issuer: o.publicUrl ?? `http://127.0.0.1:${o.port}`,
-    clients: supportedClients(o),
-    grantDays: o.mcpGrantDays ?? DEFAULT_GRANT_DAYS,
-    formOrigins: o.signInFormOrigins ?? [],
-    ...(provider && keyring && { signIn: { keys: createOAuthKeys(pool, keyring), provider } }),
+/** The parts that must be closed at a stop. All settings are read before anything runs or listens. */
+async function openParts(o: GatewayOptions) {
+  const clientIp = createClientIp(o.TRUSTED_PROXIES ?? []);
+  const identity = identityFromConfig(o).as('gateway');
+  const logger = createLogger({
+    service: 'gateway',
+    level: o.LOG_LEVEL,
+    pretty: o.LOG_PRETTY,
+    ...(o.logDestination && { destination: o.logDestination }),
   });
+  const refusals = watchRefusals(logger, o.DATABASE_URL);
+  const pool = createPool(o.DATABASE_URL, {
+    applicationName: 'gateway',
+    onServerError: refusals.note,
+    statementTimeoutMs: STATEMENT_TIMEOUT_MS,
+    max: o.DATABASE_POOL_MAX,
+  });
+  const partners = partnerOAuth(o);
+  const partnerTokens = partners && createPartnerTokenCheck(pool, partners);
+  const telemetry = await startTelemetry({
+    service: 'gateway',
+    metricsPort: o.METRICS_PORT,
+    host: o.HOST,
+    otlpEndpoint: o.OTEL_EXPORTER_OTLP_ENDPOINT,
+  });
+  refusals.measure(telemetry.meter);
+  const backend = await connectOrStop(o, { identity, telemetry });
+  const workers = startWorkers(pool, { logger, meter: telemetry.meter });
+  return { clientIp, logger, pool, partnerTokens, telemetry, backend, workers };
+}
+
+/** What the HTTP application is made of. */
+function assemble(
+  o: GatewayOptions,
+  parts: Awaited<ReturnType<typeof openParts>>,
+  isStopping: () => boolean,
+) {
+  const { clientIp, logger, pool, telemetry, backend, workers } = parts;
+  const limits = createLimits(o, { pool, logger, clientIp, telemetry });
+  const keys = o.OAUTH_KEYRING && createOAuthKeys(pool, o.OAUTH_KEYRING);
+  const issuer = o.PUBLIC_BASE_URL;
+  const bodies = {
+    process: o.BODY_MIB * MIB,
+    caller: o.BODY_MIB_PER_CALLER * MIB,
+    ...o.bodyBudget,
+  };
+  const common = {
+    ...{ pool, clientIp, logger, telemetry },
+    inFlight: createInFlight({ size: o.MAX_REQUESTS_IN_FLIGHT, logger, telemetry }),
+    services: backend.services,
+    readReturn: createReturnReader(backend.services.returns),
+    byteQuota: limits.byteQuota,
+    ...measuredBudgets(telemetry.meter, { bodies, answers: o.answerBudget }),
+  };
+  const used = (grantId: string) => workers.grantUsage.used(grantId);
+  const mcp = createMcp({
+    ...common,
+    publicUrl: issuer,
+    allowedOrigins: o.MCP_ALLOWED_ORIGINS,
+    tokens: keys
+      ? createAccessTokenCheck({ pool, issuer, resource: mcpResource(issuer), keys, used })
+      : { check: async () => undefined },
+    toolCalls: limits.hourlyLimits.mcpCalls,
+    limits: limits.mcpLimits,
+  });
+  const provider = signInProvider(o);
+  const oauth = createOAuth({
+    ...common,
+    issuer,
+    limits: limits.hourlyLimits,
+    clients: supportedClients(o),
+    grantDays: o.MCP_GRANT_DAYS,
+    formOrigins: o.SIGN_IN_FORM_ORIGINS,
+    ...(provider && keys && { signIn: { keys, provider } }),
+  });
+  const deps: AppDependencies = {
+    ...common,
+    ...{ mcp, oauth },
+    audit: workers.audit,
+    auth: {
+      apiKeys: createApiKeyCheck(pool, (keyId) => workers.keyUsage.used(keyId)),
+      partnerTokens: parts.partnerTokens,
+      failedCredentials: limits.failedCredentials,
+    },
+    restLimit: limits.restLimit,
+    hourlyLimits: limits.hourlyLimits,
+    restPerMinute: o.REST_PER_MINUTE,
+    readiness: createReadiness(pool, isStopping),
+    signInBodyMs: o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs,
+    docs: o.DOCS_ENABLED,
+    authUrl: o.PARTNER_ISSUER,
+  };
+  return { deps, limits };
 }
 
 /** Connects the services; stops the telemetry when a gRPC name is malformed. */
-async function connectOrStop(o: GatewayOptions, telemetry: Telemetry) {
+async function connectOrStop(
+  o: GatewayOptions,
+  common: { readonly identity: ServiceIdentity; readonly telemetry: Telemetry },
+) {
   try {
-    return connectServices(o.targets, { identity: o.identity.as('gateway'), telemetry });
+    return connectServices(targetsOf(o), common);
   } catch (error) {
-    await telemetry.stop();
+    await common.telemetry.stop();
     throw error;
   }
 }

@@ -4,6 +4,7 @@ import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import { type EventBus, eventsTopic } from '../../services/platform/bus/event-bus.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
 import { createKafkaBus } from '../../services/platform/bus/kafka.ts';
+import { busShape, loadConfig } from '../../services/platform/config.ts';
 import { createLogger } from '../../services/platform/log.ts';
 import { startKafka } from './kafka/start.ts';
 import type { Plan, Stopper } from './plan.ts';
@@ -55,7 +56,9 @@ export async function startBus(plan: Plan, report: (text: string) => void): Prom
         });
   const brokers = own?.brokers ?? kafkaBrokers;
   const logger = createLogger({ service: 'kafka', level: logLevel, pretty: true });
-  const bus = createKafkaBus({ brokers, clientId: 'local-stack', logger });
+  const { RETENTION_DAYS } = loadConfig({ RETENTION_DAYS: busShape.RETENTION_DAYS }, {});
+  const about = { clientId: 'local-stack', logger, retentionDays: RETENTION_DAYS };
+  const bus = createKafkaBus({ brokers, ...about });
   return {
     ...storing(bus),
     brokers,

@@ -1,45 +1,35 @@
-import { HOURLY_LIMITS } from '../../gateway/auth/hourly-limits.ts';
+import { type GatewayConfig, gatewayShape } from '../../gateway/config.ts';
 import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
-import type { GatewayOptions } from '../../gateway/options.ts';
 import { type RunningGateway, startGateway } from '../../gateway/start.ts';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { parseKeyring } from '../../services/platform/keyring.ts';
+import { loadConfig } from '../../services/platform/config.ts';
 import { SIGN_IN_CLIENT_ID } from './identity/sign-in.ts';
 import { oauthKeyringOf, signInSecretOf } from './memory.ts';
 import type { Plan } from './plan.ts';
 import type { Database } from './postgres/database.ts';
 import type { LocalServices } from './services.ts';
 
-const MIB = 1024 * 1024;
-
 /** More than trials and tests send from the one IP address of this machine. */
-const HIGH_LIMIT = 100_000;
+const HIGH_LIMIT = '100000';
 
 /**
- * Limits of the local gateway. The limits of the interface have their defined values, except the REST limit: it is so
- * high that only the key `limited` reaches a limit. The other limits are so high that trials and tests do not reach
- * them.
+ * Limits that differ from a deployment. The limits of the interface have their defined values, except the REST limit:
+ * it is so high that only the key `limited` reaches a limit. The other limits are so high that trials and tests do not
+ * reach them.
  */
-export const LIMITS = {
-  rest_per_minute: HIGH_LIMIT,
-  failed_credentials: 60,
-  well_known: HOURLY_LIMITS.wellKnown,
-  register: HOURLY_LIMITS.register,
-  authorize: HOURLY_LIMITS.authorize,
-  token: HOURLY_LIMITS.token,
-  mcp_calls: HOURLY_LIMITS.mcpCalls,
-  revoke: HIGH_LIMIT,
-  callback: HIGH_LIMIT,
-  resume: HIGH_LIMIT,
-  sign_in_pages: HIGH_LIMIT,
-  jwks: HIGH_LIMIT,
-  mcp_requests_per_minute: HIGH_LIMIT,
-  mcp_refused_per_minute: HIGH_LIMIT,
-  shop_mib_per_day: 1_000_000,
-  body_mib: 128,
-  body_mib_per_caller: 64,
-  requests_in_flight: 256,
-} as const;
+const LIMITS = {
+  REST_PER_MINUTE: HIGH_LIMIT,
+  REVOKE_PER_HOUR: HIGH_LIMIT,
+  CALLBACK_PER_HOUR: HIGH_LIMIT,
+  RESUME_PER_HOUR: HIGH_LIMIT,
+  SIGN_IN_PAGES_PER_HOUR: HIGH_LIMIT,
+  JWKS_PER_HOUR: HIGH_LIMIT,
+  MCP_REQUESTS_PER_MINUTE: HIGH_LIMIT,
+  MCP_REFUSED_PER_MINUTE: HIGH_LIMIT,
+  SHOP_MIB_PER_DAY: '1000000',
+  BODY_MIB: '128',
+  BODY_MIB_PER_CALLER: '64',
+  MAX_REQUESTS_IN_FLIGHT: '256',
+};
 
 /** The client id and redirect URIs of MCP clients in the stack file: loopback, any port. */
 export const MCP_CLIENT = {
@@ -57,6 +47,8 @@ const CALENDARS = [
 export interface LocalGateway extends RunningGateway {
   /** Additional listeners by the date of their version calendar. */
   readonly baseUrlAt: Readonly<Record<string, string>>;
+  /** As the stack file names them. */
+  readonly limits: ReturnType<typeof limitsOf>;
 }
 
 interface Backend {
@@ -66,7 +58,8 @@ interface Backend {
 
 /** Starts the gateway and its additional listeners, which stop with it. */
 export async function startLocalGateway(plan: Plan, backend: Backend): Promise<LocalGateway> {
-  const gateway = await startGateway(optionsOf(plan, backend));
+  const settings = settingsOf(plan, backend);
+  const gateway = await startGateway(settings);
   const baseUrlAt: Record<string, string> = {};
   try {
     for (const { port, day } of CALENDARS) {
@@ -77,67 +70,66 @@ export async function startLocalGateway(plan: Plan, backend: Backend): Promise<L
     await gateway.stop();
     throw error;
   }
-  return { ...gateway, baseUrlAt };
+  return { ...gateway, baseUrlAt, limits: limitsOf(settings) };
 }
 
-function optionsOf(plan: Plan, { database, services }: Backend): GatewayOptions {
-  return {
-    host: '127.0.0.1',
-    port: plan.ports.gateway,
-    metricsPort: plan.ports['gateway-metrics'],
-    publicUrl: plan.baseUrl,
-    databaseUrl: database.urlOf('gateway'),
-    poolMax: 8,
-    targets: services.targets,
-    identity: staticIdentity(plan.memory.memory.serviceToken),
-    ...limitOptions(),
-    trustedProxies: ['127.0.0.1/32'],
+function settingsOf(plan: Plan, { database, services }: Backend): GatewayConfig {
+  const targets = Object.entries(services.targets);
+  const settings = loadConfig(gatewayShape, {
+    ...LIMITS,
+    ...Object.fromEntries(targets.map(([name, at]) => [`${name.toUpperCase()}_TARGET`, at])),
+    PORT: String(plan.ports.gateway),
+    METRICS_PORT: String(plan.ports['gateway-metrics']),
+    PUBLIC_BASE_URL: plan.baseUrl,
+    DATABASE_URL: database.urlOf('gateway'),
+    DATABASE_POOL_MAX: '8',
+    SERVICE_TOKEN: plan.memory.memory.serviceToken,
+    TRUSTED_PROXIES: '127.0.0.1/32',
     // A browser keeps idle connections, which would delay the stop.
-    httpLimits: { idleAtStopMs: 0 },
-    partnerOAuth: {
-      issuer: plan.authUrl,
-      audience: plan.baseUrl,
-      jwksUrl: plan.jwksUrl,
-      shopClaim: 'shop_id',
-    },
-    oauthKeyring: parseKeyring(oauthKeyringOf(plan.memory)),
+    SHUTDOWN_IDLE_MS: '0',
+    PARTNER_ISSUER: plan.authUrl,
+    PARTNER_JWKS_URL: plan.jwksUrl,
+    OAUTH_KEYRING: oauthKeyringOf(plan.memory),
     ...signInOf(plan),
-    logLevel: plan.externalSystems.logLevel,
-    logPretty: true,
-    ...(plan.options.calendar && { calendar: plan.options.calendar }),
-  };
+    LOG_LEVEL: plan.externalSystems.logLevel,
+    LOG_PRETTY: 'true',
+  });
+  return { ...settings, API_CALENDAR: plan.options.calendar };
 }
 
-function limitOptions(): Partial<GatewayOptions> {
+/** The limits as the stack file names them. */
+function limitsOf(o: GatewayConfig) {
   return {
-    restPerMinute: LIMITS.rest_per_minute,
-    failedCredentialsPerMinute: LIMITS.failed_credentials,
-    perHour: {
-      wellKnown: LIMITS.well_known,
-      register: LIMITS.register,
-      authorize: LIMITS.authorize,
-      token: LIMITS.token,
-      mcpCalls: LIMITS.mcp_calls,
-      revoke: LIMITS.revoke,
-      callback: LIMITS.callback,
-      resume: LIMITS.resume,
-      signInPages: LIMITS.sign_in_pages,
-      jwks: LIMITS.jwks,
-    },
-    mcpPerMinute: {
-      requests: LIMITS.mcp_requests_per_minute,
-      refused: LIMITS.mcp_refused_per_minute,
-    },
-    shopMibPerDay: LIMITS.shop_mib_per_day,
-    bodyBudget: { process: LIMITS.body_mib * MIB, caller: LIMITS.body_mib_per_caller * MIB },
-    maxRequestsInFlight: LIMITS.requests_in_flight,
+    rest_per_minute: o.REST_PER_MINUTE,
+    failed_credentials: o.FAILED_CREDENTIALS_PER_MINUTE,
+    well_known: o.WELL_KNOWN_PER_HOUR,
+    register: o.REGISTER_PER_HOUR,
+    authorize: o.AUTHORIZE_PER_HOUR,
+    token: o.TOKEN_PER_HOUR,
+    mcp_calls: o.MCP_CALLS_PER_HOUR,
+    revoke: o.REVOKE_PER_HOUR,
+    callback: o.CALLBACK_PER_HOUR,
+    resume: o.RESUME_PER_HOUR,
+    sign_in_pages: o.SIGN_IN_PAGES_PER_HOUR,
+    jwks: o.JWKS_PER_HOUR,
+    mcp_requests_per_minute: o.MCP_REQUESTS_PER_MINUTE,
+    mcp_refused_per_minute: o.MCP_REFUSED_PER_MINUTE,
+    shop_mib_per_day: o.SHOP_MIB_PER_DAY,
+    body_mib: o.BODY_MIB,
+    body_mib_per_caller: o.BODY_MIB_PER_CALLER,
+    requests_in_flight: o.MAX_REQUESTS_IN_FLIGHT,
   };
 }
 
 /** The identity provider: the bundled one, or the given issuer if it has a client for us. */
-function signInOf(plan: Plan): Pick<GatewayOptions, 'signIn'> {
+function signInOf(plan: Plan): Record<string, string> {
   const { oidcIssuer, oidcClient } = plan.externalSystems;
-  if (oidcIssuer) return oidcClient ? { signIn: { issuer: oidcIssuer, ...oidcClient } } : {};
-  const clientSecret = signInSecretOf(plan.memory);
-  return { signIn: { issuer: plan.authUrl, clientId: SIGN_IN_CLIENT_ID, clientSecret } };
+  const own = { clientId: SIGN_IN_CLIENT_ID, clientSecret: signInSecretOf(plan.memory) };
+  const client = oidcIssuer === undefined ? own : oidcClient;
+  if (!client) return {};
+  return {
+    SIGN_IN_ISSUER: plan.authUrl,
+    SIGN_IN_CLIENT_ID: client.clientId,
+    SIGN_IN_CLIENT_SECRET: client.clientSecret,
+  };
 }

@@ -1,12 +1,16 @@
+import { cartsShape } from '../../services/carts/config.ts';
 import { startCarts } from '../../services/carts/start.ts';
+import { destinationsShape } from '../../services/destinations/config.ts';
 import { startDestinations } from '../../services/destinations/start.ts';
+import { dispositionsShape } from '../../services/dispositions/config.ts';
 import { startDispositions } from '../../services/dispositions/start.ts';
+import { fraudShape } from '../../services/fraud/config.ts';
 import { startFraud } from '../../services/fraud/start.ts';
-import { newEventSignatures } from '../../services/platform/bus/event-signature.ts';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { parseKeyring } from '../../services/platform/keyring.ts';
+import { loadConfig } from '../../services/platform/config.ts';
 import type { RunningService } from '../../services/platform/service.ts';
+import { returnsShape } from '../../services/returns/config.ts';
 import { startReturns } from '../../services/returns/start.ts';
+import { webhooksShape } from '../../services/webhooks/config.ts';
 import { type RunningWebhooks, startWebhooks } from '../../services/webhooks/start.ts';
 import { SERVICE_NAMES, type ServiceName } from './clients.ts';
 import type { LocalBus } from './event-bus.ts';
@@ -24,10 +28,16 @@ export interface LocalServices extends Stopper {
   stopService(name: string): Promise<boolean>;
 }
 
-/** Maximum connections of each service; seven pools share one small PostgreSQL. */
-const POOL_MAX = 5;
-/** High, because test programs may send hundreds of concurrent calls; public requests are bounded by the gateway. */
-const MAX_CALLS_IN_FLIGHT = 2_000;
+/** The settings in which all services of the stack differ from a deployment. */
+const COMMON = {
+  // Seven pools share one small PostgreSQL.
+  DATABASE_POOL_MAX: '5',
+  // High, because test programs may send hundreds of concurrent calls; public requests are bounded by the gateway.
+  MAX_CALLS_IN_FLIGHT: '2000',
+  LOG_PRETTY: 'true',
+  // The services share the bus of the stack.
+  KAFKA_BROKERS: 'none:1',
+};
 
 interface Backend {
   readonly database: Database;
@@ -86,48 +96,46 @@ function targetsOf({ ports }: Plan): Record<ServiceName, string> {
 /** How each service is started. */
 function startersOf(
   plan: Plan,
-  { database, bus }: Backend,
+  { database, bus: { bus: shareable } }: Backend,
   onWebhooks: (started: RunningWebhooks) => void,
 ): Record<ServiceName, () => Promise<RunningService>> {
   const { ports } = plan;
-  const targets = targetsOf(plan);
+  const targets = Object.entries(targetsOf(plan));
   const shared = {
-    poolMax: POOL_MAX,
-    maxCallsInFlight: MAX_CALLS_IN_FLIGHT,
-    bus: bus.bus,
-    eventSignatures: newEventSignatures(eventKeyringOf(plan.memory)),
-    identity: staticIdentity(plan.memory.memory.serviceToken),
-    logLevel: plan.externalSystems.logLevel,
-    logPretty: true,
-    reflection: true,
+    ...COMMON,
+    ...Object.fromEntries(targets.map(([name, at]) => [`${name.toUpperCase()}_TARGET`, at])),
+    EVENT_KEYRING: eventKeyringOf(plan.memory),
+    SERVICE_TOKEN: plan.memory.memory.serviceToken,
+    LOG_LEVEL: plan.externalSystems.logLevel,
   };
-  const common = (name: ServiceName) => ({
+  const env = (name: ServiceName) => ({
     ...shared,
-    port: ports[name],
-    metricsPort: ports[`${name}-metrics`],
-    databaseUrl: database.urlOf(name),
+    PORT: String(ports[name]),
+    METRICS_PORT: String(ports[`${name}-metrics`]),
+    DATABASE_URL: database.urlOf(name),
   });
-  const returnsTarget = targets.returns;
+  // A service closes its bus at a stop, and this one is for all.
+  const bus = { ...shareable, close: async () => {} };
   const refusedPorts = ownPorts(ports);
   return {
-    returns: () =>
-      startReturns({
-        ...common('returns'),
-        destinationsTarget: targets.destinations,
-        fraudTarget: targets.fraud,
-      }),
-    dispositions: () => startDispositions({ ...common('dispositions'), returnsTarget }),
-    destinations: () => startDestinations(common('destinations')),
-    fraud: () => startFraud({ ...common('fraud'), returnsTarget }),
-    carts: () => startCarts(common('carts')),
+    returns: () => startReturns({ ...loadConfig(returnsShape, env('returns')), bus }),
+    dispositions: () =>
+      startDispositions({ ...loadConfig(dispositionsShape, env('dispositions')), bus }),
+    destinations: () =>
+      startDestinations({ ...loadConfig(destinationsShape, env('destinations')), bus }),
+    fraud: () => startFraud({ ...loadConfig(fraudShape, env('fraud')), bus }),
+    carts: () => startCarts({ ...loadConfig(cartsShape, env('carts')), bus }),
     async webhooks() {
+      const settings = loadConfig(webhooksShape, {
+        ...env('webhooks'),
+        WEBHOOK_KEYRING: plan.memory.memory.keyring,
+        WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
+      });
       const started = await startWebhooks({
-        ...common('webhooks'),
-        returnsTarget,
-        allowedOrigins: ['http://127.0.0.1:*'],
+        ...settings,
+        API_CALENDAR: plan.options.calendar,
         refusedPorts: () => refusedPorts,
-        keyring: parseKeyring(plan.memory.memory.keyring),
-        today: () => plan.options.calendar ?? new Date(),
+        bus,
       });
       onWebhooks(started);
       return started;

@@ -7,7 +7,7 @@ import { SERVICE_NAMES } from './clients.ts';
 import { createMcpTokens } from './demo/mcp-tokens.ts';
 import { partnerTokensOf, RENEWAL_MS } from './demo/partner-tokens.ts';
 import { usersOf } from './demo/people.ts';
-import { LIMITS, MCP_CLIENT } from './gateway.ts';
+import { MCP_CLIENT } from './gateway.ts';
 import { PARTNER_REDIRECT_URI } from './identity/sign-in.ts';
 import { oauthKeyringOf } from './memory.ts';
 import type { Plan, Stopper } from './plan.ts';
@@ -71,7 +71,7 @@ function systemOf(plan: Plan, { database, bus, services, gateway }: Running, con
     control_url: controlUrl,
     control_token: controlToken,
     client_ip: { header: 'X-Forwarded-For', trusted_from: '127.0.0.1/32' },
-    limits: LIMITS,
+    limits: gateway.limits,
     receivers: { allowed: ['http://127.0.0.1:*'], refused_examples: REFUSED_EXAMPLES },
     ...(signsInHere(plan) && { partner: partnerOf(plan) }),
     mcp: {

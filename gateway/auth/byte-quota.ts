@@ -5,9 +5,6 @@ import { createBoundedCache } from './bounded-cache.ts';
 import { createLeasedLimit } from './leased-limit.ts';
 import { ADMITTED, type Admission, refusedFor } from './rate-limits.ts';
 
-/** Default quota of request bodies after decompression, for each shop and UTC day. MiB. */
-export const SHOP_MIB_PER_DAY = 2_048;
-
 /** The bytes that each shop may send per day, with all its keys, apps and users together. */
 export interface ByteQuota {
   /** Refuses a shop if this process knows that its quota is used up. Counts nothing. */
@@ -34,14 +31,14 @@ export function createByteQuota(o: {
   /** MiB per shop and day. */
   readonly mibPerDay: number;
   /** How long a request waits for the count that replicas share; see `createLeasedLimit`. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }): ByteQuota {
   const kibPerDay = o.mibPerDay * KIB;
   const limit = createLeasedLimit(o.pool, o.logger, {
     name: 'shop-kib',
     windowS: WINDOW_S,
     leaseDivisor: LEASE_DIVISOR,
-    ...(o.timeoutMs !== undefined && { timeoutMs: o.timeoutMs }),
+    timeoutMs: o.timeoutMs,
   });
   const refusals = o.meter.createCounter('shop.byte_quota.rejections', {
     description: 'Requests refused because the daily byte quota of their shop was used up',

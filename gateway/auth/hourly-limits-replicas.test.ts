@@ -1,13 +1,14 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { loadConfig } from '../../services/platform/config.ts';
 import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
-import { HOURLY_LIMITS } from './hourly-limits.ts';
+import { hourlyShape } from './hourly-limits.ts';
 
 /** Tool calls per hour in this test, the same number as the other limits. */
 const MCP_CALLS = 100;
 
 let stack: SignInStack;
 beforeAll(async () => {
-  stack = await startSignInStack({ perHour: { ...HOURLY_LIMITS, mcpCalls: MCP_CALLS } });
+  stack = await startSignInStack({ ...loadConfig(hourlyShape, {}), MCP_CALLS_PER_HOUR: MCP_CALLS });
 }, 60_000);
 afterAll(() => stack?.stop(), 60_000);
 

@@ -4,10 +4,16 @@ import type { AddressInfo } from 'node:net';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import express from 'express';
 import type pg from 'pg';
+import { loadConfig } from '../../services/platform/config.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { createClientIp } from './client-ip.ts';
-import { createHourlyLimits, type HourlyLimits, type HourlySizes } from './hourly-limits.ts';
+import {
+  createHourlyLimits,
+  type HourlyLimits,
+  type HourlySizes,
+  hourlyShape,
+} from './hourly-limits.ts';
 
 const PATHS = [
   'wellKnown',
@@ -29,7 +35,8 @@ interface Replica {
 /** A server with one route behind each limit. */
 async function startReplica(pool: pg.Pool, sizes?: Partial<HourlySizes>): Promise<Replica> {
   const clientIp = createClientIp(['127.0.0.1']);
-  const limits = createHourlyLimits({ pool, clientIp, ...(sizes && { sizes }) });
+  const defaults = loadConfig(hourlyShape, {});
+  const limits = createHourlyLimits({ pool, clientIp, sizes: { ...defaults, ...sizes } });
   const app = express();
   for (const path of PATHS) {
     app.all(`/${path}`, limits[path], (_req, res) => {
@@ -132,7 +139,7 @@ describe('a limit of sign-in', () => {
   });
 
   test('has the configured size', async () => {
-    const small = await startReplica(database.pool, { token: 2 });
+    const small = await startReplica(database.pool, { TOKEN_PER_HOUR: 2 });
     const all = [];
     for (let at = 0; at < 3; at += 1) {
       all.push((await fetch(`${small.url}/token`, from('203.0.113.6'))).status);

@@ -1,29 +1,39 @@
 import type { RequestHandler } from 'express';
 import type pg from 'pg';
+import { type Settings, wholeNumber } from '../../services/platform/config.ts';
 import { send } from '../rest/respond.ts';
 import { addressOf, type ClientIp } from './client-ip.ts';
 import { createRateLimit, type RateLimit } from './rate-limits.ts';
 
+const perHour = (points: number, meaning: string) =>
+  wholeNumber(1, 1_000_000).default(points).describe(meaning);
+
 /**
- * Requests per hour: by IP address, and by user for `mcpCalls`. The first five limits are those of the interface
+ * Requests per hour: by IP address, and by user for tool calls. The first five limits are those of the interface
  * (Limits). The others are additional, each counted separately. They are larger than the limit of
  * `/oauth/authorize`, because one sign-in opens `/oauth/callback` once and a few pages; so people who share an
  * address reach the limit of `/oauth/authorize` first.
  */
-export const HOURLY_LIMITS = {
-  wellKnown: 100,
-  register: 50,
-  authorize: 100,
-  token: 100,
-  mcpCalls: 600,
-  callback: 200,
-  revoke: 100,
-  resume: 400,
-  signInPages: 1_200,
-  jwks: 600,
-} as const;
+export const hourlyShape = {
+  WELL_KNOWN_PER_HOUR: perHour(
+    100,
+    'Requests per hour and address for the metadata under /.well-known',
+  ),
+  REGISTER_PER_HOUR: perHour(50, 'Requests per hour and address to /oauth/register'),
+  AUTHORIZE_PER_HOUR: perHour(100, 'Requests per hour and address to /oauth/authorize'),
+  TOKEN_PER_HOUR: perHour(100, 'Requests per hour and address to /oauth/token'),
+  MCP_CALLS_PER_HOUR: perHour(600, 'Tool calls per hour and signed-in user, over all shops'),
+  CALLBACK_PER_HOUR: perHour(200, 'Requests per hour and address to /oauth/callback'),
+  REVOKE_PER_HOUR: perHour(100, 'Requests per hour and address to /oauth/revoke'),
+  RESUME_PER_HOUR: perHour(
+    400,
+    'Requests per hour and address to /oauth/authorize/{id}, the last step of a sign-in',
+  ),
+  SIGN_IN_PAGES_PER_HOUR: perHour(1_200, 'Pages and forms of /oauth/sign-in per hour and address'),
+  JWKS_PER_HOUR: perHour(600, 'Requests per hour and address to /oauth/jwks'),
+};
 
-export type HourlySizes = Readonly<Record<keyof typeof HOURLY_LIMITS, number>>;
+export type HourlySizes = Settings<typeof hourlyShape>;
 
 export interface HourlyLimits {
   /**
@@ -56,37 +66,33 @@ const HOUR_S = 3_600;
 export function createHourlyLimits(o: {
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
-  readonly sizes?: Partial<HourlySizes>;
+  readonly sizes: HourlySizes;
 }): HourlyLimits {
-  const sizes = { ...HOURLY_LIMITS, ...o.sizes };
-  const limitOf = (name: string, points: number): RateLimit =>
-    createRateLimit({ pool: o.pool, name, points, windowS: HOUR_S, whenUnavailable: 'refuse' });
-  const limits = {
-    wellKnown: limitOf('well-known', sizes.wellKnown),
-    register: limitOf('oauth-register', sizes.register),
-    authorize: limitOf('oauth-authorize', sizes.authorize),
-    token: limitOf('oauth-token', sizes.token),
-    mcpCalls: limitOf('mcp-calls', sizes.mcpCalls),
-    revoke: limitOf('oauth-revoke', sizes.revoke),
-    callback: limitOf('oauth-callback', sizes.callback),
-    resume: limitOf('oauth-resume', sizes.resume),
-    signInPages: limitOf('oauth-sign-in', sizes.signInPages),
-    jwks: limitOf('oauth-jwks', sizes.jwks),
+  const { pool, clientIp, sizes } = o;
+  const limits: RateLimit[] = [];
+  const limitOf = (name: string, points: number): RateLimit => {
+    const limit = createRateLimit({
+      ...{ pool, name, points },
+      windowS: HOUR_S,
+      whenUnavailable: 'refuse',
+    });
+    limits.push(limit);
+    return limit;
   };
-  const { clientIp } = o;
+  const byAddress = (name: string, points: number) => perAddress(limitOf(name, points), clientIp);
   return {
-    wellKnown: perAddress(limits.wellKnown, clientIp),
-    register: perAddress(limits.register, clientIp),
-    authorize: perAddress(limits.authorize, clientIp),
-    token: perAddress(limits.token, clientIp),
-    revoke: perAddress(limits.revoke, clientIp),
-    callback: perAddress(limits.callback, clientIp),
-    resume: perAddress(limits.resume, clientIp),
-    signInPages: perAddress(limits.signInPages, clientIp),
-    jwks: perAddress(limits.jwks, clientIp),
-    mcpCalls: limits.mcpCalls,
+    wellKnown: byAddress('well-known', sizes.WELL_KNOWN_PER_HOUR),
+    register: byAddress('oauth-register', sizes.REGISTER_PER_HOUR),
+    authorize: byAddress('oauth-authorize', sizes.AUTHORIZE_PER_HOUR),
+    token: byAddress('oauth-token', sizes.TOKEN_PER_HOUR),
+    revoke: byAddress('oauth-revoke', sizes.REVOKE_PER_HOUR),
+    callback: byAddress('oauth-callback', sizes.CALLBACK_PER_HOUR),
+    resume: byAddress('oauth-resume', sizes.RESUME_PER_HOUR),
+    signInPages: byAddress('oauth-sign-in', sizes.SIGN_IN_PAGES_PER_HOUR),
+    jwks: byAddress('oauth-jwks', sizes.JWKS_PER_HOUR),
+    mcpCalls: limitOf('mcp-calls', sizes.MCP_CALLS_PER_HOUR),
     forget() {
-      for (const limit of Object.values(limits)) limit.forget();
+      for (const limit of limits) limit.forget();
     },
   };
 }

@@ -48,7 +48,7 @@ export interface LeasedLimitOptions {
   /** The size of a lease is the limit divided by this; 10 when absent. */
   readonly leaseDivisor?: number;
   /** Maximum time that a request waits for the shared counter; 1.5 s when absent. Milliseconds. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }
 
 /**

@@ -1,51 +1,36 @@
 import type pg from 'pg';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
-import type { GatewayOptions } from '../options.ts';
-import { createByteQuota, SHOP_MIB_PER_DAY } from './byte-quota.ts';
+import type { GatewayConfig } from '../config.ts';
+import { createByteQuota } from './byte-quota.ts';
 import type { ClientIp } from './client-ip.ts';
 import { createHourlyLimits } from './hourly-limits.ts';
 import { createLeasedLimit } from './leased-limit.ts';
 import { createMcpLimits } from './mcp-limits.ts';
 import { createRateLimit } from './rate-limits.ts';
 
-type LimitSizes = Pick<
-  GatewayOptions,
-  'perHour' | 'mcpPerMinute' | 'failedCredentialsPerMinute' | 'shopMibPerDay' | 'limitTimeoutMs'
->;
-
 const FAILED_CREDENTIALS_WINDOW_S = 60;
 
 /** Creates all limits of a gateway, with the sizes in its options. */
 export function createLimits(
-  o: LimitSizes,
-  {
-    pool,
-    logger,
-    clientIp,
-    telemetry,
-  }: { pool: pg.Pool; logger: Logger; clientIp: ClientIp; telemetry: Telemetry },
+  o: GatewayConfig & {
+    /** Maximum time that a request waits for a shared counter; see `createLeasedLimit`. Milliseconds. */
+    readonly limitTimeoutMs?: number;
+  },
+  deps: { pool: pg.Pool; logger: Logger; clientIp: ClientIp; telemetry: Telemetry },
 ) {
-  const timeout = o.limitTimeoutMs !== undefined && { timeoutMs: o.limitTimeoutMs };
-  const restLimit = createLeasedLimit(pool, logger, { ...timeout });
-  const { meter } = telemetry;
-  const mibPerDay = o.shopMibPerDay ?? SHOP_MIB_PER_DAY;
-  const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, ...timeout });
-  const mcpLimits = createMcpLimits({
-    pool,
-    logger,
-    ...(o.mcpPerMinute && { sizes: o.mcpPerMinute }),
-    ...timeout,
-  });
-  const hourlyLimits = createHourlyLimits({
-    pool,
-    clientIp,
-    ...(o.perHour && { sizes: o.perHour }),
-  });
+  const { pool, logger, clientIp } = deps;
+  const { meter } = deps.telemetry;
+  const timeoutMs = o.limitTimeoutMs;
+  const restLimit = createLeasedLimit(pool, logger, { timeoutMs });
+  const mibPerDay = o.SHOP_MIB_PER_DAY;
+  const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, timeoutMs });
+  const mcpLimits = createMcpLimits({ pool, logger, sizes: o, timeoutMs });
+  const hourlyLimits = createHourlyLimits({ pool, clientIp, sizes: o });
   const failedCredentials = createRateLimit({
     pool,
     name: 'failed-credentials',
-    points: o.failedCredentialsPerMinute ?? 60,
+    points: o.FAILED_CREDENTIALS_PER_MINUTE,
     windowS: FAILED_CREDENTIALS_WINDOW_S,
   });
   return {

@@ -1,17 +1,19 @@
 import type pg from 'pg';
+import { type Settings, wholeNumber } from '../../services/platform/config.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { createLeasedLimit } from './leased-limit.ts';
 import type { Admission } from './rate-limits.ts';
 
 /** Requests per minute to `/mcp`. The limits are high, because hosted assistants share few IP addresses. */
-export const MCP_LIMITS = {
-  /** For one signed-in user over all shops: every method, including `tools/call`. */
-  requests: 600,
-  /** For one IP address: requests refused for their token, `Host` or `Origin`. */
-  refused: 1_200,
-} as const;
-
-export type McpSizes = Readonly<Record<keyof typeof MCP_LIMITS, number>>;
+export const mcpShape = {
+  MCP_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000)
+    .default(600)
+    .describe('Requests to /mcp per minute and signed-in user, over all shops and methods'),
+  // Requests refused for their token, `Host` or `Origin`.
+  MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
+    .default(1_200)
+    .describe('Rejected requests to /mcp per minute and address; above it 429 instead of 401'),
+};
 
 /** The limits of `/mcp` in addition to the interface's limit of tool calls. None of the methods rejects. */
 export interface McpLimits {
@@ -30,24 +32,19 @@ export interface McpLimits {
 export function createMcpLimits(o: {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  readonly sizes?: Partial<McpSizes>;
+  readonly sizes: Settings<typeof mcpShape>;
   /** Maximum time that a request waits for the shared counter; see `createLeasedLimit`. */
-  readonly timeoutMs?: number;
+  readonly timeoutMs?: number | undefined;
 }): McpLimits {
-  const sizes = { ...MCP_LIMITS, ...o.sizes };
-  const limitOf = (name: string) =>
-    createLeasedLimit(o.pool, o.logger, {
-      name,
-      ...(o.timeoutMs !== undefined && { timeoutMs: o.timeoutMs }),
-    });
-  const requests = limitOf('mcp-requests');
-  const refused = limitOf('mcp-refused');
+  const { pool, logger, timeoutMs } = o;
+  const { MCP_REQUESTS_PER_MINUTE: perUser, MCP_REFUSED_PER_MINUTE: perAddress } = o.sizes;
+  const requests = createLeasedLimit(pool, logger, { name: 'mcp-requests', timeoutMs });
+  const refused = createLeasedLimit(pool, logger, { name: 'mcp-refused', timeoutMs });
   return {
-    request: (userId) => requests.take(String(userId), sizes.requests),
-    // At most `requests - 1` points, because the request took one: a new window admits any allowed request.
-    body: (userId, points) =>
-      requests.take(String(userId), sizes.requests, Math.min(points, sizes.requests - 1)),
-    refused: (address) => refused.take(address, sizes.refused),
+    request: (userId) => requests.take(String(userId), perUser),
+    // At most `perUser - 1` points, because the request took one: a new window admits any allowed request.
+    body: (userId, points) => requests.take(String(userId), perUser, Math.min(points, perUser - 1)),
+    refused: (address) => refused.take(address, perAddress),
     isBlocked: (address) => refused.isUsedUp(address),
     forget() {
       requests.forget();

@@ -35,8 +35,10 @@ beforeAll(async () => {
   const port = typeof address === 'object' && address ? address.port : 0;
   jwksUrl = `http://127.0.0.1:${port}/jwks`;
   under = await startTestGateway({
-    partnerOAuth: { issuer: ISSUER, audience: AUDIENCE, jwksUrl, shopClaim: 'shop_id' },
-    failedCredentialsPerMinute: 100_000,
+    PARTNER_ISSUER: ISSUER,
+    PARTNER_JWKS_URL: jwksUrl,
+    PUBLIC_BASE_URL: AUDIENCE,
+    FAILED_CREDENTIALS_PER_MINUTE: 100_000,
   });
   send = restClient(under);
   await install(under, 'app');
@@ -183,10 +185,12 @@ describe("a partner's token", () => {
 describe("a gateway with a configured claim and limit for partners' tokens", () => {
   let configured: TestGateway;
   beforeAll(async () => {
-    const shopClaim = 'https://claims.example.com/tenant';
     configured = await startTestGateway({
-      partnerOAuth: { issuer: ISSUER, audience: AUDIENCE, jwksUrl, shopClaim },
-      restPerMinute: 3,
+      PARTNER_ISSUER: ISSUER,
+      PARTNER_JWKS_URL: jwksUrl,
+      PARTNER_SHOP_CLAIM: 'https://claims.example.com/tenant',
+      PUBLIC_BASE_URL: AUDIENCE,
+      REST_PER_MINUTE: 3,
     });
     for (const app of ['counted', 'other']) await install(configured, app);
   });
@@ -216,12 +220,9 @@ describe("a gateway with a configured claim and limit for partners' tokens", () 
 
 test('while the authorization server is unavailable, a new token gets 503, not 401', async () => {
   const gateway = await startTestGateway({
-    partnerOAuth: {
-      issuer: ISSUER,
-      audience: AUDIENCE,
-      jwksUrl: 'http://127.0.0.1:1/jwks',
-      shopClaim: 'shop_id',
-    },
+    PARTNER_ISSUER: ISSUER,
+    PARTNER_JWKS_URL: 'http://127.0.0.1:1/jwks',
+    PUBLIC_BASE_URL: AUDIENCE,
   });
   const headers = { authorization: `Bearer ${await token()}` };
   const answer = await restClient(gateway)({ path: '/api/v1/webhooks', key: null, headers });

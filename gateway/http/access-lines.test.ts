@@ -12,9 +12,9 @@ let bench: McpBench;
 beforeAll(async () => {
   const logDestination = { write: (line: string): void => void lines.push(line) };
   bench = await startMcpBench({
-    logLevel: 'info',
+    LOG_LEVEL: 'info',
     logDestination,
-    failedCredentialsPerMinute: 100_000,
+    FAILED_CREDENTIALS_PER_MINUTE: 100_000,
   });
 }, 60_000);
 afterAll(() => bench?.stop());

@@ -38,7 +38,7 @@ describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
     test('occupy only the slots of their address, and at most for the time limit of headers', async () => {
       stack = await startSignInStack({
         replicas: 1,
-        maxRequestsInFlight: SIZE,
+        MAX_REQUESTS_IN_FLIGHT: SIZE,
         httpLimits: { headersMs: 3_000 },
       });
       const slow: Socket[] = [];
@@ -60,7 +60,7 @@ describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
 );
 
 test('disconnected clients release their slots, each once', async () => {
-  stack = await startSignInStack({ replicas: 1, maxRequestsInFlight: SIZE });
+  stack = await startSignInStack({ replicas: 1, MAX_REQUESTS_IN_FLIGHT: SIZE });
   for (let round = 0; round < 3; round += 1) {
     const slow: Socket[] = [];
     await until(async () => {

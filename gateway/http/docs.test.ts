@@ -7,14 +7,10 @@ let quiet: TestGateway;
 let send: ReturnType<typeof restClient>;
 beforeAll(async () => {
   quiet = await startTestGateway({
-    docs: false,
-    calendar: new Date('2027-08-01T00:00:00Z'),
-    partnerOAuth: {
-      issuer: 'https://login.example.org/',
-      jwksUrl: 'https://login.example.org/jwks',
-      audience: 'https://returns.example.com',
-      shopClaim: 'shop_id',
-    },
+    DOCS_ENABLED: false,
+    API_CALENDAR: new Date('2027-08-01T00:00:00Z'),
+    PARTNER_ISSUER: 'https://login.example.org/',
+    PARTNER_JWKS_URL: 'https://login.example.org/jwks',
   });
   send = restClient(quiet);
 });

@@ -47,14 +47,14 @@ describe('probes', () => {
       const answer = await send({ path: '/readyz' });
       return answer.status === 200 && answer;
     });
-    expect(ready.body).toEqual({ status: 'ok', parts: { database: 'ok', schema: 'current' } });
+    expect(ready.body).toEqual({ status: 'ok', parts: { database: 'ok', schema: 'fits' } });
   });
 
   test('with a schema newer than the code it is not ready, and readyz shows the reason', async () => {
     await asMigrator(
       "insert into gateway.schema_migrations (name, sha256) values ('9999_later.sql', '')",
     );
-    const fresh = await startTestGateway({ databaseUrl: under.database.url });
+    const fresh = await startTestGateway({ DATABASE_URL: under.database.url });
     const answer = await until(async () => {
       const one = await restClient(fresh)({ path: '/readyz' });
       return JSON.stringify(one.body).includes('later') && one;
@@ -68,7 +68,7 @@ describe('probes', () => {
   });
 
   test('without its database it is live and ready, and answers 503 to unknown keys', async () => {
-    const cut = await startTestGateway({ databaseUrl: 'postgres://nobody@127.0.0.1:1/none' });
+    const cut = await startTestGateway({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
     const ask = restClient(cut);
     expect((await ask({ path: '/livez' })).status).toBe(200);
     expect(await ask({ path: '/readyz' })).toMatchObject({
@@ -111,7 +111,7 @@ describe('documentation', () => {
     for (const version of ['2026-07', '2026-10', 'unstable']) expect(start.text).toContain(version);
   });
   test('can be switched off', async () => {
-    const quiet = await startTestGateway({ docs: false });
+    const quiet = await startTestGateway({ DOCS_ENABLED: false });
     expect((await restClient(quiet)({ path: '/docs' })).status).toBe(404);
     await quiet.stop();
   });
@@ -202,7 +202,7 @@ describe('metrics', () => {
   });
 
   test('requests to a version past its support window, when there is no newer one', async () => {
-    const late = await startTestGateway({ calendar: new Date('2028-02-01T00:00:00Z') });
+    const late = await startTestGateway({ API_CALENDAR: new Date('2028-02-01T00:00:00Z') });
     await restClient(late)({ path: '/api/2026-10/webhooks' });
     const metrics = await (await fetch(late.gateway.metricsUrl)).text();
     await late.stop();

@@ -25,7 +25,7 @@ afterEach(() => under.stop());
 
 /** A gateway whose reads of returns do not finish before `letGo`. */
 async function startHolding() {
-  under = await startTestGateway({ maxRequestsInFlight: SIZE });
+  under = await startTestGateway({ MAX_REQUESTS_IN_FLIGHT: SIZE });
   const held = Promise.withResolvers<void>();
   const state = { begun: 0 };
   const { findReturn } = under.services.returns;
@@ -115,7 +115,7 @@ describe('in-flight requests', () => {
   });
 
   test('clients without a credential that send their bodies slowly do not block /mcp', async () => {
-    under = await startTestGateway({ maxRequestsInFlight: SIZE });
+    under = await startTestGateway({ MAX_REQUESTS_IN_FLIGHT: SIZE });
     const head = ['POST /mcp HTTP/1.1', 'Host: x', 'Content-Length: 100000', '', '{'].join('\r\n');
     const slow = await Promise.all(
       Array.from({ length: SIZE / 2 }, () => dial(under.gateway.port, head)),
@@ -143,7 +143,7 @@ describe('in-flight requests', () => {
   });
 
   test.each(['/mcp', '/oauth/authorize'])('%s is bounded as well', async (path) => {
-    under = await startTestGateway({ maxRequestsInFlight: 8 });
+    under = await startTestGateway({ MAX_REQUESTS_IN_FLIGHT: 8 });
     const lock = new pg.Client(under.database.migratorUrl);
     await lock.connect();
     await lock.query('begin');

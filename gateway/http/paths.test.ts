@@ -9,7 +9,7 @@ import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in
 let stack: SignInStack;
 
 beforeAll(async () => {
-  stack = await startSignInStack({ replicas: 1, failedCredentialsPerMinute: 1_000_000 });
+  stack = await startSignInStack({ replicas: 1, FAILED_CREDENTIALS_PER_MINUTE: 1_000_000 });
 });
 afterAll(() => stack.stop());
 

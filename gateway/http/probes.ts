@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import { databaseProbe } from '../../services/platform/health.ts';
-import { schemaState } from '../../services/platform/migrations.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
+import { schemaState } from '../../services/platform/schema-state.ts';
 import { within } from '../../services/platform/within.ts';
 
 export interface Readiness {
@@ -36,15 +36,14 @@ export function createReadiness(
   let schema = UNKNOWN;
   const checkSchema = async (): Promise<void> => {
     const { state, detail } = await schemaState(db, 'gateway');
-    schema = state === 'current' ? state : detail;
+    schema = state === 'fits' ? state : detail;
   };
   return async () => {
     if (isStopping()) return { ready: false, parts: { gateway: 'stopping' } };
     const database = await answers();
-    // A schema that fits once fits while this process runs, because migrations are compatible with older code.
-    if (database && schema !== 'current')
-      await within(TIMEOUT_MS, checkSchema()).catch(() => false);
-    const ready = schema === 'current' || (schema === UNKNOWN && !database);
+    // A schema that fits once fits while this process runs, because each migration says what it fits.
+    if (database && schema !== 'fits') await within(TIMEOUT_MS, checkSchema()).catch(() => false);
+    const ready = schema === 'fits' || (schema === UNKNOWN && !database);
     return { ready, parts: { database: database ? 'ok' : 'does not answer', schema } };
   };
 }

@@ -12,7 +12,7 @@ const MOST_AT_ONCE = 4;
 let bench: McpBench;
 let owner: SignedInMember;
 beforeAll(async () => {
-  bench = await startMcpBench({ maxRequestsInFlight: MOST_AT_ONCE / 4 });
+  bench = await startMcpBench({ MAX_REQUESTS_IN_FLIGHT: MOST_AT_ONCE / 4 });
   owner = await bench.member('owner');
 });
 afterAll(() => bench.stop());

@@ -13,7 +13,7 @@ import { storeGrant } from '../oauth/issue.ts';
 const oauthKeyring = parseKeyring(newKeyringText());
 let bench: McpBench;
 beforeAll(async () => {
-  bench = await startMcpBench({ oauthKeyring });
+  bench = await startMcpBench({ OAUTH_KEYRING: oauthKeyring });
 }, 60_000);
 afterAll(() => bench?.stop());
 
@@ -173,10 +173,11 @@ describe('disconnect_assistant', () => {
   test('is effective on another replica at once', async () => {
     const member = await bench.member('owner', await bench.newShop());
     const replica = await startTestGateway({
-      databaseUrl: bench.database.url,
-      publicUrl: PUBLIC_URL,
-      oauthKeyring,
-      mcpPerMinute: { requests: 100_000, refused: 100_000 },
+      DATABASE_URL: bench.database.url,
+      PUBLIC_BASE_URL: PUBLIC_URL,
+      OAUTH_KEYRING: oauthKeyring,
+      MCP_REQUESTS_PER_MINUTE: 100_000,
+      MCP_REFUSED_PER_MINUTE: 100_000,
     });
     const ask = () =>
       fetch(`http://127.0.0.1:${replica.gateway.port}/mcp`, {

@@ -9,7 +9,10 @@ const DAY_MS = 86_400_000;
 let bench: McpBench;
 
 beforeAll(async () => {
-  bench = await startMcpBench({ mcpPerMinute: { requests: SIZE, refused: SIZE } });
+  bench = await startMcpBench({
+    MCP_REQUESTS_PER_MINUTE: SIZE,
+    MCP_REFUSED_PER_MINUTE: SIZE,
+  });
 });
 afterAll(() => bench.stop());
 beforeEach(() => bench.gateway.resetLimits());
@@ -80,7 +83,7 @@ describe('the bodies of requests to /mcp', () => {
   });
 
   test("count against the shop's daily quota; beyond it the response is 429", async () => {
-    const small = await startMcpBench({ shopMibPerDay: 1 });
+    const small = await startMcpBench({ SHOP_MIB_PER_DAY: 1 });
     const { token } = await small.member('owner');
     expect((await small.post({ token, raw: raw(700_000) })).status).toBe(200);
     const longest = secondsToMidnight();

@@ -18,7 +18,7 @@ const METADATA = `resource_metadata="${PUBLIC_URL}/.well-known/oauth-protected-r
 let bench: McpBench;
 let owner: SignedInMember;
 beforeAll(async () => {
-  bench = await startMcpBench({ mcpAllowedOrigins: [ORIGIN] });
+  bench = await startMcpBench({ MCP_ALLOWED_ORIGINS: [ORIGIN] });
   owner = await bench.member('owner');
 }, 60_000);
 afterAll(() => bench?.stop());
@@ -271,7 +271,7 @@ describe('browsers', () => {
 
 describe('the rate limit', () => {
   test('counts only tool calls, by user over all shops', async () => {
-    const limited = await startMcpBench({ perHour: { mcpCalls: 3 } });
+    const limited = await startMcpBench({ MCP_CALLS_PER_HOUR: 3 });
     try {
       const member = await limited.member('admin');
       const other = await limited.member('admin');

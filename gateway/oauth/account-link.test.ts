@@ -13,7 +13,12 @@ import {
   SIGN_IN_CLIENT,
   startFakeIdentity,
 } from '../../test/kit/oauth/fake-identity.ts';
-import { CLIENT_ID, REDIRECT } from '../../test/kit/oauth/sign-in-stack.ts';
+import {
+  CLIENT_ID,
+  HIGH_HOURLY_LIMITS,
+  REDIRECT,
+  signInSettings,
+} from '../../test/kit/oauth/sign-in-stack.ts';
 import { listGrants } from '../tenancy/grants.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
 import { unlinkAccount } from '../tenancy/sign-in-accounts.ts';
@@ -32,17 +37,18 @@ beforeAll(async () => {
   baseUrl = `http://127.0.0.1:${port}`;
   strictUrl = `http://127.0.0.1:${strictPort}`;
   identity = await startFakeIdentity(identityPort);
-  const signIn = { issuer: identity.issuer, ...SIGN_IN_CLIENT };
-  const oauthKeyring = parseKeyring(newKeyringText());
-  const perHour = { authorize: 100_000, callback: 100_000, resume: 100_000, signInPages: 100_000 };
-  under = await startTestGateway({ port, publicUrl: baseUrl, signIn, oauthKeyring, perHour });
+  const shared = {
+    ...signInSettings(identity.issuer, SIGN_IN_CLIENT),
+    OAUTH_KEYRING: parseKeyring(newKeyringText()),
+    ...HIGH_HOURLY_LIMITS,
+  };
+  under = await startTestGateway({ ...shared, PORT: port, PUBLIC_BASE_URL: baseUrl });
   strict = await startTestGateway({
-    port: strictPort,
-    publicUrl: strictUrl,
-    databaseUrl: under.database.url,
-    signIn: { ...signIn, requiredAcr: REQUIRED_ACR },
-    oauthKeyring,
-    perHour,
+    ...shared,
+    PORT: strictPort,
+    PUBLIC_BASE_URL: strictUrl,
+    DATABASE_URL: under.database.url,
+    SIGN_IN_REQUIRED_ACR: REQUIRED_ACR,
   });
 });
 afterEach(() => {

@@ -17,7 +17,7 @@ import {
   SIGN_IN_CLIENT,
   startFakeIdentity,
 } from '../../test/kit/oauth/fake-identity.ts';
-import { CLIENT_ID, REDIRECT } from '../../test/kit/oauth/sign-in-stack.ts';
+import { CLIENT_ID, REDIRECT, signInSettings } from '../../test/kit/oauth/sign-in-stack.ts';
 import { addMember, type Member } from '../tenancy/members.ts';
 import { createSupportedClients } from './clients/supported-clients.ts';
 import { createCookies } from './cookies.ts';
@@ -36,10 +36,10 @@ beforeAll(async () => {
   baseUrl = `http://127.0.0.1:${port}`;
   identity = await startFakeIdentity(identityPort);
   under = await startTestGateway({
-    port,
-    publicUrl: baseUrl,
-    signIn: { issuer: identity.issuer, ...SIGN_IN_CLIENT },
-    oauthKeyring: parseKeyring(newKeyringText()),
+    PORT: port,
+    PUBLIC_BASE_URL: baseUrl,
+    ...signInSettings(identity.issuer, SIGN_IN_CLIENT),
+    OAUTH_KEYRING: parseKeyring(newKeyringText()),
   });
   migrator = new pg.Client({ connectionString: under.database.migratorUrl });
   await migrator.connect();

@@ -11,7 +11,7 @@ import { addMember, removeMember } from '../tenancy/members.ts';
 
 let stack: SignInStack;
 beforeAll(async () => {
-  stack = await startSignInStack({ oauthKeyring: parseKeyring(newKeyringText()), replicas: 1 });
+  stack = await startSignInStack({ OAUTH_KEYRING: parseKeyring(newKeyringText()), replicas: 1 });
 });
 afterAll(() => stack?.stop());
 

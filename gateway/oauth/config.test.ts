@@ -1,6 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { newKeyringText } from '../../services/platform/keyring.ts';
-import { loadGatewayOptions } from '../config.ts';
+import { loadGatewayConfig } from '../config.ts';
+import { signInProvider } from './config.ts';
 
 const target = '127.0.0.1:1';
 const DEVELOPMENT = {
@@ -31,18 +32,21 @@ const SIGN_IN = {
   SIGN_IN_CLIENT_SECRET: 'secret',
   OAUTH_KEYRING: newKeyringText(),
 };
-const load = (env: Record<string, string>) => () => loadGatewayOptions(env);
+const load = (env: Record<string, string>) => () => loadGatewayConfig(env);
 
 describe('configuration of the sign-in of assistants', () => {
   test('may be absent, complete, and with its own list of clients', () => {
-    expect(load(DEVELOPMENT)()).not.toHaveProperty('signIn');
+    expect(signInProvider(load(DEVELOPMENT)())).toBeUndefined();
     const list = '[{"name":"Console","redirect_uris":["https://console.example.com/cb"]}]';
-    expect(load({ ...PRODUCTION, ...SIGN_IN, MCP_CLIENTS: list })()).toMatchObject({
-      signIn: { issuer: 'https://login.example.com', clientId: 'gateway', clientSecret: 'secret' },
-      oauthKeyring: expect.anything(),
-      mcpClientId: 'rms-mcp',
-      mcpGrantDays: 90,
-      mcpClients: [{ name: 'Console', redirectUris: ['https://console.example.com/cb'] }],
+    const config = load({ ...PRODUCTION, ...SIGN_IN, MCP_CLIENTS: list })();
+    const issuer = 'https://login.example.com';
+    const client = { clientId: 'gateway', clientSecret: 'secret' };
+    expect(signInProvider(config)).toEqual({ issuer, ...client, requiredAcr: [] });
+    expect(config).toMatchObject({
+      OAUTH_KEYRING: expect.anything(),
+      MCP_CLIENT_ID: 'rms-mcp',
+      MCP_GRANT_DAYS: 90,
+      MCP_CLIENTS: [{ name: 'Console', redirectUris: ['https://console.example.com/cb'] }],
     });
   });
 

@@ -1,9 +1,8 @@
 import { z } from 'zod';
-import { list, wholeNumber } from '../../services/platform/config.ts';
-import { type Keyring, keyringText, parseKeyring } from '../../services/platform/keyring.ts';
+import { list, type Settings, wholeNumber } from '../../services/platform/config.ts';
+import { keyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { KNOWN_CLIENTS } from './clients/known-clients.ts';
 import {
-  type ClientDocument,
   createSupportedClients,
   parseClientDocuments,
   type SupportedClients,
@@ -36,6 +35,7 @@ export const oauthShape = {
       'Additional origins that the identity provider redirects through, for the content security policy of the forms',
     ),
   OAUTH_KEYRING: keyringText
+    .transform(parseKeyring)
     .optional()
     .describe(
       'Keys that encrypt the signing keys of access tokens at rest; the first encrypts, all decrypt',
@@ -48,6 +48,7 @@ export const oauthShape = {
   MCP_CLIENTS: z
     .string()
     .refine(isClientList, 'must be JSON, [{"name", "client_id"?, "redirect_uris"}]')
+    .transform(parseClientDocuments)
     .optional()
     .describe(
       'Supported assistants and their redirect URIs, as JSON; the well-known ones when absent. Metadata documents are not fetched: an assistant that uses one needs its URL as client_id here',
@@ -59,39 +60,14 @@ export const oauthShape = {
     ),
 };
 
-type OAuthConfig = z.infer<z.ZodObject<typeof oauthShape>>;
+type OAuthConfig = Settings<typeof oauthShape>;
 
-/** The part of the gateway's options for the sign-in of assistants. */
-export interface OAuthOptions {
-  /** The identity provider. Without it, or without a keyring, `/oauth` answers 503. */
-  readonly signIn?: SignInProvider;
-  /** Additional origins that the identity provider redirects through. */
-  readonly signInFormOrigins?: readonly string[];
-  /** Encrypts the signing keys of access tokens. Without it `/mcp` accepts no token. */
-  readonly oauthKeyring?: Keyring;
-  /** `rms-mcp` when absent. */
-  readonly mcpClientId?: string;
-  /** The well-known ones when absent. */
-  readonly mcpClients?: readonly ClientDocument[];
-  /** Days that a grant lives at most; 90 when absent. */
-  readonly mcpGrantDays?: number;
-}
-
-export function oauthOptions(config: OAuthConfig): OAuthOptions {
-  const { SIGN_IN_ISSUER: issuer, SIGN_IN_CLIENT_ID: clientId } = config;
-  const { SIGN_IN_CLIENT_SECRET: clientSecret, OAUTH_KEYRING: keyring } = config;
-  const { SIGN_IN_REQUIRED_ACR: requiredAcr } = config;
+/** The identity provider. Without it, or without a keyring, `/oauth` answers 503. */
+export function signInProvider(o: OAuthConfig): SignInProvider | undefined {
+  const { SIGN_IN_ISSUER: issuer, SIGN_IN_CLIENT_ID: clientId } = o;
+  const { SIGN_IN_CLIENT_SECRET: clientSecret, SIGN_IN_REQUIRED_ACR: requiredAcr } = o;
   const isComplete = issuer !== undefined && clientId !== undefined && clientSecret !== undefined;
-  return {
-    mcpClientId: config.MCP_CLIENT_ID,
-    mcpGrantDays: config.MCP_GRANT_DAYS,
-    signInFormOrigins: config.SIGN_IN_FORM_ORIGINS,
-    ...(isComplete && { signIn: { issuer, clientId, clientSecret, requiredAcr } }),
-    ...(keyring !== undefined && { oauthKeyring: parseKeyring(keyring) }),
-    ...(config.MCP_CLIENTS !== undefined && {
-      mcpClients: parseClientDocuments(config.MCP_CLIENTS),
-    }),
-  };
+  return isComplete ? { issuer, clientId, clientSecret, requiredAcr } : undefined;
 }
 
 /** Returns the faults that one variable alone does not show: contradictions, and what is unsafe in production. */
@@ -124,9 +100,9 @@ export function oauthFaults(
   return faults;
 }
 
-/** The supported clients of these options. @throws Error for a redirect URI that is not allowed. */
-export function supportedClients(o: OAuthOptions): SupportedClients {
-  return createSupportedClients(o.mcpClientId ?? DEFAULT_CLIENT_ID, o.mcpClients ?? KNOWN_CLIENTS);
+/** The supported clients; the well-known ones without MCP_CLIENTS. @throws Error for a redirect URI that is not allowed. */
+export function supportedClients(o: OAuthConfig): SupportedClients {
+  return createSupportedClients(o.MCP_CLIENT_ID, o.MCP_CLIENTS ?? KNOWN_CLIENTS);
 }
 
 function isOrigin(text: string): boolean {

@@ -19,7 +19,7 @@ const lines: string[] = [];
 let stack: SignInStack;
 beforeAll(async () => {
   const logDestination = { write: (line: string): void => void lines.push(line) };
-  stack = await startSignInStack({ replicas: 1, logLevel: 'info', logDestination });
+  stack = await startSignInStack({ replicas: 1, LOG_LEVEL: 'info', logDestination });
 });
 afterAll(() => stack.stop());
 
@@ -288,7 +288,7 @@ describe('a grant', () => {
   });
 
   test('lives as long as configured', async () => {
-    const other = await startSignInStack({ replicas: 1, mcpGrantDays: 1 });
+    const other = await startSignInStack({ replicas: 1, MCP_GRANT_DAYS: 1 });
     const person = await other.newPerson();
     await other.tokens(person);
     const { rows } = await other.under.database.pool.query(

@@ -12,7 +12,7 @@ const lines: string[] = [];
 let stack: SignInStack;
 beforeAll(async () => {
   const logDestination = { write: (line: string): void => void lines.push(line) };
-  stack = await startSignInStack({ replicas: 1, logLevel: 'info', logDestination });
+  stack = await startSignInStack({ replicas: 1, LOG_LEVEL: 'info', logDestination });
 });
 afterAll(() => stack.stop());
 

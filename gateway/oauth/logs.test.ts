@@ -5,7 +5,7 @@ import { REDIRECT, startSignInStack } from '../../test/kit/oauth/sign-in-stack.t
 test('no code, token, state, verifier, cookie or address is logged, and of these only a code appears in a URL', async () => {
   const lines: string[] = [];
   const logDestination = { write: (line: string): void => void lines.push(line) };
-  const stack = await startSignInStack({ replicas: 1, logLevel: 'trace', logDestination });
+  const stack = await startSignInStack({ replicas: 1, LOG_LEVEL: 'trace', logDestination });
   const person = await stack.newPerson();
   const browser = new Browser();
   const begun = stack.begin();

@@ -44,8 +44,8 @@ describe('metadata', () => {
     ['names itself by a metadata document', 'https://app.example/client.json', true],
     ['names itself by none', undefined, false],
   ] as const)('with one supported client, which %s, says so', async (_, clientId, isSupported) => {
-    const mcpClients = [{ name: 'App', clientId, redirectUris: [REDIRECT] }];
-    const one = await startTestGateway({ mcpClients });
+    const MCP_CLIENTS = [{ name: 'App', clientId, redirectUris: [REDIRECT] }];
+    const one = await startTestGateway({ MCP_CLIENTS });
     const answer = await fetch(
       `http://127.0.0.1:${one.gateway.port}/.well-known/oauth-authorization-server`,
     );

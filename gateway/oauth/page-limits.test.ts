@@ -8,8 +8,13 @@ const TOO_LARGE = `email=${'a'.repeat(100_000)}`;
 let stack: SignInStack;
 
 beforeAll(async () => {
-  const perHour = { callback: SIZE, resume: SIZE, signInPages: SIZE, jwks: SIZE };
-  stack = await startSignInStack({ replicas: 1, perHour });
+  const limits = {
+    CALLBACK_PER_HOUR: SIZE,
+    RESUME_PER_HOUR: SIZE,
+    SIGN_IN_PAGES_PER_HOUR: SIZE,
+    JWKS_PER_HOUR: SIZE,
+  };
+  stack = await startSignInStack({ replicas: 1, ...limits });
 });
 afterAll(() => stack.stop());
 beforeEach(() => stack.under.gateway.resetLimits());

@@ -145,10 +145,7 @@ describe('/oauth/revoke', () => {
 });
 
 test('has its own rate limit', async () => {
-  const small = await startSignInStack({
-    replicas: 1,
-    perHour: { revoke: 2, authorize: 100, token: 100 },
-  });
+  const small = await startSignInStack({ replicas: 1, REVOKE_PER_HOUR: 2 });
   const ask = () =>
     fetch(`${small.baseUrl}/oauth/revoke`, {
       method: 'POST',

@@ -20,7 +20,7 @@ const keyring = parseKeyring(newKeyringText());
 let stack: SignInStack;
 let check: AccessTokenCheck;
 beforeAll(async () => {
-  stack = await startSignInStack({ oauthKeyring: keyring });
+  stack = await startSignInStack({ OAUTH_KEYRING: keyring });
   const { pool } = stack.under.database;
   const keys = createOAuthKeys(pool, keyring);
   check = createAccessTokenCheck({

@@ -5,12 +5,18 @@ import { freePorts } from '../../deploy/local/free-ports.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { startTestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { Browser } from '../../test/kit/oauth/browser.ts';
-import { CLIENT_ID, REDIRECT, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
+import { SIGN_IN_CLIENT } from '../../test/kit/oauth/fake-identity.ts';
+import {
+  CLIENT_ID,
+  REDIRECT,
+  signInSettings,
+  startSignInStack,
+} from '../../test/kit/oauth/sign-in-stack.ts';
 
 describe('while the identity provider is unavailable', () => {
   test('a page says so, at the start of a sign-in and at the callback', async () => {
-    const oauthKeyring = parseKeyring(newKeyringText());
-    const stack = await startSignInStack({ replicas: 1, oauthKeyring });
+    const OAUTH_KEYRING = parseKeyring(newKeyringText());
+    const stack = await startSignInStack({ replicas: 1, OAUTH_KEYRING });
     const person = await stack.newPerson();
     const browser = new Browser();
     const form = await browser.open(stack.begin({ login_hint: person.email }).url, REDIRECT);
@@ -19,18 +25,16 @@ describe('while the identity provider is unavailable', () => {
     const back = await browser.submit(form, { email, password }, callback);
 
     const fresh = await startTestGateway({
-      databaseUrl: stack.under.database.url,
-      publicUrl: stack.baseUrl,
-      signIn: { issuer: stack.issuer, clientId: 'gateway', clientSecret: 'x' },
-      oauthKeyring,
+      DATABASE_URL: stack.under.database.url,
+      PUBLIC_BASE_URL: stack.baseUrl,
+      ...signInSettings(stack.issuer, SIGN_IN_CLIENT),
+      OAUTH_KEYRING,
     });
     await stack.stopIdentity();
     const { pathname, search } = stack.begin().url;
     const answers = [
       await browser.send(back.url),
-      await new Browser().send(
-        `${fresh.gateway.baseUrl.replace(/\d+$/, String(fresh.gateway.port))}${pathname}${search}`,
-      ),
+      await new Browser().send(`${fresh.gateway.baseUrl}${pathname}${search}`),
     ];
     await fresh.stop();
     await stack.stop();
@@ -56,9 +60,9 @@ test.each([
     const issuer = `http://127.0.0.1:${port}`;
     await once(identity.listen(port, '127.0.0.1'), 'listening');
     const under = await startTestGateway({
-      publicUrl: 'http://127.0.0.1:1',
-      signIn: { issuer, clientId: 'gateway', clientSecret: 'x' },
-      oauthKeyring: parseKeyring(newKeyringText()),
+      PUBLIC_BASE_URL: 'http://127.0.0.1:1',
+      ...signInSettings(issuer, SIGN_IN_CLIENT),
+      OAUTH_KEYRING: parseKeyring(newKeyringText()),
     });
     const query = new URLSearchParams({
       response_type: 'code',
@@ -83,10 +87,10 @@ test.each([
 describe('while the database is unavailable', () => {
   test('every sign-in fails with 503', async () => {
     const cut = await startTestGateway({
-      databaseUrl: 'postgres://nobody@127.0.0.1:1/none',
-      publicUrl: 'http://127.0.0.1:1',
-      signIn: { issuer: 'http://127.0.0.1:1', clientId: 'gateway', clientSecret: 'x' },
-      oauthKeyring: parseKeyring(newKeyringText()),
+      DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
+      PUBLIC_BASE_URL: 'http://127.0.0.1:1',
+      ...signInSettings('http://127.0.0.1:1', SIGN_IN_CLIENT),
+      OAUTH_KEYRING: parseKeyring(newKeyringText()),
     });
     const base = `http://127.0.0.1:${cut.gateway.port}`;
     const asked = await Promise.all([
@@ -108,7 +112,7 @@ describe('while the database is unavailable', () => {
 });
 
 test('without an identity provider the service serves metadata, and every sign-in fails', async () => {
-  const bare = await startTestGateway({ publicUrl: 'http://127.0.0.1:1' });
+  const bare = await startTestGateway({ PUBLIC_BASE_URL: 'http://127.0.0.1:1' });
   const base = `http://127.0.0.1:${bare.gateway.port}`;
   const [metadata, ...others] = await Promise.all([
     fetch(`${base}/.well-known/oauth-authorization-server`),
@@ -124,7 +128,7 @@ test('without an identity provider the service serves metadata, and every sign-i
 });
 
 test('requests for unknown metadata paths are rate limited too', async () => {
-  const bare = await startTestGateway({ publicUrl: 'http://127.0.0.1:1' });
+  const bare = await startTestGateway({ PUBLIC_BASE_URL: 'http://127.0.0.1:1' });
   const ask = () => fetch(`http://127.0.0.1:${bare.gateway.port}/.well-known/nothing`);
   const statuses: number[] = [];
   for (let at = 0; at < 101; at += 1) statuses.push((await ask()).status);

@@ -15,7 +15,7 @@ let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;
 
 beforeAll(async () => {
-  under = await startTestGateway({ shopMibPerDay: 20 });
+  under = await startTestGateway({ SHOP_MIB_PER_DAY: 20 });
   send = restClient(under);
 });
 afterEach(() => under.gateway.resetLimits());
@@ -102,7 +102,7 @@ describe('the daily bytes of a shop', () => {
   let sendTo: (sent: Sent) => Promise<Received>;
 
   beforeAll(async () => {
-    small = await startTestGateway({ shopMibPerDay: QUOTA });
+    small = await startTestGateway({ SHOP_MIB_PER_DAY: QUOTA });
     sendTo = restClient(small);
   });
   afterEach(() => small.gateway.resetLimits());
@@ -132,8 +132,8 @@ describe('the daily bytes of a shop', () => {
 
   test('are counted over all replicas', async () => {
     const replica = await startTestGateway({
-      databaseUrl: small.database.url,
-      shopMibPerDay: QUOTA,
+      DATABASE_URL: small.database.url,
+      SHOP_MIB_PER_DAY: QUOTA,
     });
     const sendToReplica = restClient({ gateway: replica.gateway, key: small.key });
     await useUp();

@@ -17,7 +17,7 @@ let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;
 
 beforeAll(async () => {
-  under = await startTestGateway({ failedCredentialsPerMinute: 100_000 });
+  under = await startTestGateway({ FAILED_CREDENTIALS_PER_MINUTE: 100_000 });
   send = restClient(under);
 });
 afterEach(() => under.resetServices());

@@ -6,6 +6,7 @@ import {
 } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
+import { rowsOf, sql, unnamed } from '../../services/platform/sql.ts';
 
 const KINDS = enumText(Actor_KindSchema);
 
@@ -36,25 +37,25 @@ export function recordAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
 /** Adds entries in this order, all or none, with one statement. */
 export async function recordAudits(tx: Queryable, entries: readonly AuditEntry[]): Promise<void> {
   await tx.query(
-    `insert into audit_log (shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail)
+    unnamed(sql`
+     insert into audit_log (shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail)
      select shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail::jsonb
-       from unnest($1::bigint[], $2::text[], $3::text[], $4::text[], $5::text[], $6::text[], $7::text[],
-                   $8::text[], $9::text[]) with ordinality
-            as entry (shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail, nth)
-      order by nth`,
-    [
-      entries.map((entry) => entry.shopId),
-      entries.map(({ by }) => KINDS.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED)),
-      entries.map(({ by }) => by.actor.id),
-      entries.map(({ by }) => by.actor.name ?? ''),
-      entries.map(({ by }) => by.source ?? null),
-      entries.map(({ by }) => by.requestId ?? null),
-      entries.map((entry) => entry.action),
-      entries.map((entry) => storable(entry.subject)),
-      entries.map((entry) => JSON.stringify(entry.detail ?? {})),
-    ],
+       from ${entryRows('entry', entries, 'nth')}
+      order by nth`),
   );
 }
+
+const entryRows = rowsOf<AuditEntry>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  actor_kind: ['text', ({ by }) => KINDS.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED)],
+  actor_id: ['text', ({ by }) => by.actor.id],
+  actor_name: ['text', ({ by }) => by.actor.name ?? ''],
+  source: ['text', ({ by }) => by.source],
+  request_id: ['text', ({ by }) => by.requestId],
+  action: ['text', ({ action }) => action],
+  subject: ['text', ({ subject }) => storable(subject)],
+  detail: ['text', ({ detail }) => JSON.stringify(detail ?? {})],
+});
 
 /** Maximum length of a subject. Characters. */
 const SUBJECT_MAX = 500;

@@ -12,18 +12,18 @@ import { hashLeftTokens, purgeCarts } from './store.ts';
 const PURGE_EVERY_MS = 3_600_000;
 
 /** Starts the carts service. It calls no other service. */
-export function startCarts(options: ServiceOptions): Promise<RunningService> {
+export function startCarts(o: ServiceOptions): Promise<RunningService> {
   return startService(
     {
       name: 'carts',
       publishes: true,
       build: (runtime) => ({
         // The key ring also signs events. A separate purpose string keeps the two uses apart.
-        routes: cartRoutes({ pool: runtime.pool, tokenKeys: options.eventSignatures.keys }),
+        routes: cartRoutes({ pool: runtime.pool, tokenKeys: o.EVENT_KEYRING }),
         workers: async () => [startPurge({ ...runtime, pool: runtime.backgroundPool })],
       }),
     },
-    options,
+    o,
   );
 }
 

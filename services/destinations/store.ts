@@ -1,6 +1,7 @@
 import { DestinationTypeSchema } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { enumText } from '../platform/enum-text.ts';
 import type { Queryable } from '../platform/postgres.ts';
+import { raw, type Sql, sql, unnamed } from '../platform/sql.ts';
 import type { Destination, DestinationState } from './destination.ts';
 
 const typeText = enumText(DestinationTypeSchema);
@@ -24,8 +25,9 @@ interface Row {
   readonly updated_at: Date;
 }
 
-const COLUMNS = `id, name, type, enabled, provider_location_id, recipient, company, address1, address2,
-  city, state, zip, country, country_code, phone, updated_at`;
+const STATE = `name, type, enabled, provider_location_id, recipient, company, address1, address2,
+  city, state, zip, country, country_code, phone`;
+const COLUMNS = `id, ${STATE}, updated_at`;
 
 /** Locks the creation of destinations of a shop until the end of the transaction. */
 export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
@@ -57,14 +59,13 @@ export async function insertDestination(
   o: { state: DestinationState; key: string; requestHash: Buffer },
 ): Promise<Destination> {
   const { rows } = await tx.query<Row>(
-    `with counted as (
-       update shop_quotas set destinations = destinations + 1 where shop_id = $1
+    unnamed(sql`
+     with counted as (
+       update shop_quotas set destinations = destinations + 1 where shop_id = ${shopId}
      )
-     insert into destinations (shop_id, name, type, enabled, provider_location_id, recipient, company,
-       address1, address2, city, state, zip, country, country_code, phone, idempotency_key, request_hash)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17)
-     returning ${COLUMNS}`,
-    [shopId, ...values(o.state), o.key, o.requestHash],
+     insert into destinations (shop_id, ${raw(STATE)}, idempotency_key, request_hash)
+     values (${shopId}, ${valuesOf(o.state)}, ${o.key}, ${o.requestHash})
+     returning ${raw(COLUMNS)}`),
   );
   return onlyRow(rows);
 }
@@ -76,13 +77,11 @@ export async function updateDestination(
   o: { id: bigint; state: DestinationState },
 ): Promise<Destination> {
   const { rows } = await tx.query<Row>(
-    `update destinations
-        set name = $2, type = $3, enabled = $4, provider_location_id = $5, recipient = $6,
-            company = $7, address1 = $8, address2 = $9, city = $10, state = $11, zip = $12,
-            country = $13, country_code = $14, phone = $15, updated_at = now()
-      where shop_id = $1 and id = $16
-     returning ${COLUMNS}`,
-    [shopId, ...values(o.state), o.id],
+    unnamed(sql`
+     update destinations
+        set (${raw(STATE)}, updated_at) = row (${valuesOf(o.state)}, now())
+      where shop_id = ${shopId} and id = ${o.id}
+     returning ${raw(COLUMNS)}`),
   );
   return onlyRow(rows);
 }
@@ -119,24 +118,12 @@ async function findOne(
   return rows[0] && toDestination(rows[0]);
 }
 
-function values(state: DestinationState): unknown[] {
-  const { address } = state;
-  return [
-    state.name,
-    typeText.toText(state.type),
-    state.enabled,
-    state.providerLocationId ?? null,
-    address.name,
-    address.company,
-    address.address1,
-    address.address2,
-    address.city,
-    address.state,
-    address.zip,
-    address.country,
-    address.countryCode,
-    address.phone,
-  ];
+/** The values of the columns {@link STATE}. */
+function valuesOf({ address, ...state }: DestinationState): Sql {
+  return sql`${state.name}, ${typeText.toText(state.type)}, ${state.enabled},
+    ${state.providerLocationId}, ${address.name}, ${address.company}, ${address.address1},
+    ${address.address2}, ${address.city}, ${address.state}, ${address.zip},
+    ${address.country}, ${address.countryCode}, ${address.phone}`;
 }
 
 function onlyRow(rows: readonly Row[]): Destination {

@@ -1,23 +1,22 @@
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { Settings } from '../platform/config.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { startKeyPurge } from '../platform/idempotency.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import type { dispositionsShape } from './config.ts';
 import { startHandovers } from './hand-over.ts';
 import { dispositionRoutes } from './service.ts';
 
-export interface DispositionsOptions extends ServiceOptions {
-  /** gRPC name of the returns service, which takes over every assessment and grading. */
-  readonly returnsTarget: string;
-}
+export type DispositionsOptions = ServiceOptions & Settings<typeof dispositionsShape>;
 
 /** Starts the dispositions service. While returns is unavailable, it runs and refuses writes with UNAVAILABLE. */
-export function startDispositions(options: DispositionsOptions): Promise<RunningService> {
+export function startDispositions(o: DispositionsOptions): Promise<RunningService> {
   return startService(
     {
       name: 'dispositions',
       publishes: true,
       build: ({ pool, backgroundPool, identity, telemetry, logger }) => {
-        const target = options.returnsTarget;
+        const target = o.RETURNS_TARGET;
         const returns = createServiceClient(ReturnsService, { target, identity, telemetry });
         const deps = { pool, returns: returns.client };
         return {
@@ -30,6 +29,6 @@ export function startDispositions(options: DispositionsOptions): Promise<Running
         };
       },
     },
-    options,
+    o,
   );
 }

@@ -19,7 +19,7 @@ beforeAll(async () => {
   service = await runService({
     schema: 'fraud',
     service: FraudService,
-    start: (options) => startFraud({ ...options, returnsTarget: returns.target }),
+    start: (options) => startFraud({ ...options, RETURNS_TARGET: returns.target }),
   });
 });
 afterAll(async () => {

@@ -1,22 +1,21 @@
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { Settings } from '../platform/config.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { startKeyPurge } from '../platform/idempotency.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import type { fraudShape } from './config.ts';
 import { fraudRoutes } from './service.ts';
 
-export interface FraudOptions extends ServiceOptions {
-  /** gRPC name of the returns service, which is asked whether a return exists. */
-  readonly returnsTarget: string;
-}
+export type FraudOptions = ServiceOptions & Settings<typeof fraudShape>;
 
 /** Starts the fraud service. While the returns service is unavailable, reports are answered UNAVAILABLE. */
-export function startFraud(options: FraudOptions): Promise<RunningService> {
+export function startFraud(o: FraudOptions): Promise<RunningService> {
   return startService(
     {
       name: 'fraud',
       publishes: true,
       build: ({ pool, backgroundPool, identity, telemetry, logger }) => {
-        const target = options.returnsTarget;
+        const target = o.RETURNS_TARGET;
         const returns = createServiceClient(ReturnsService, { target, identity, telemetry });
         return {
           routes: fraudRoutes({ pool, returns: returns.client }),
@@ -25,6 +24,6 @@ export function startFraud(options: FraudOptions): Promise<RunningService> {
         };
       },
     },
-    options,
+    o,
   );
 }

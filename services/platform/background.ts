@@ -3,8 +3,8 @@ import type pg from 'pg';
 import { type EventBus, eventsTopic } from './bus/event-bus.ts';
 import { observeBus } from './bus/observe.ts';
 import type { Logger } from './log.ts';
-import { schemaState } from './migrations.ts';
 import { type Relay, startRelay } from './outbox/relay.ts';
+import { schemaState } from './schema-state.ts';
 import type { Telemetry } from './telemetry.ts';
 import { within } from './within.ts';
 import type { Worker } from './worker.ts';
@@ -21,7 +21,7 @@ export interface BackgroundOptions {
   /** Whether the service has an outbox to relay. */
   readonly publishes: boolean;
   /** How long published events are kept. Days. */
-  readonly retentionDays?: number;
+  readonly retentionDays: number;
   readonly workers: readonly Worker[] | (() => Promise<readonly Worker[]>);
 }
 
@@ -106,8 +106,8 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
 async function fits(o: BackgroundOptions): Promise<boolean> {
   try {
     const { state, detail } = await schemaState(o.pool, o.name);
-    if (state !== 'current') o.logger.error({ state }, `not serving: ${detail}`);
-    return state === 'current';
+    if (state !== 'fits') o.logger.error({ state }, `not serving: ${detail}`);
+    return state === 'fits';
   } catch (error) {
     o.logger.error({ err: error }, 'not serving: schema not readable');
     return false;

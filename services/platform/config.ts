@@ -1,8 +1,11 @@
 import { z } from 'zod';
 import { kafkaFaults, kafkaSecurityShape } from './bus/kafka-config.ts';
 import { INTERNAL_CALLERS } from './grpc/callers.ts';
-import { keyringText } from './keyring.ts';
+import { keyringText, parseKeys } from './keyring.ts';
 import { transportFaults, transportShape } from './transport-security.ts';
+
+/** What `loadConfig` makes of these variables. The options of a process are its settings, under the same names. */
+export type Settings<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape>>;
 
 /** Faults in the environment that prevent the start: all of them, one per line. */
 export class ConfigError extends Error {
@@ -26,7 +29,7 @@ export class ConfigError extends Error {
 export function loadConfig<Shape extends z.ZodRawShape>(
   shape: Shape,
   env: NodeJS.ProcessEnv = process.env,
-): z.infer<z.ZodObject<Shape>> {
+): Settings<Shape> {
   const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
   const result = z.object(shape).safeParse(given);
   const faults = [
@@ -86,6 +89,7 @@ export const grpcTarget = z.string().regex(/^\S+$/, 'wants a gRPC name without s
 /** The day of the version calendar. */
 export const calendarDay = z.iso
   .date({ error: 'wants a date such as 2027-08-01' })
+  .transform((day) => new Date(day))
   .optional()
   .describe('Day at which the version calendar stands, for trials; not in production');
 
@@ -160,9 +164,9 @@ export const busShape = {
   KAFKA_BROKERS: list
     .refine((brokers) => brokers.length > 0, 'wants host:port, several separated by commas')
     .describe('Kafka brokers, as host:port separated by commas'),
-  EVENT_KEYRING: keyringText.describe(
-    'Keys that sign events, the same in every service; the first signs, all verify',
-  ),
+  EVENT_KEYRING: keyringText
+    .transform(parseKeys)
+    .describe('Keys that sign events, the same in every service; the first signs, all verify'),
   EVENT_SIGNATURES: z
     .enum(['required', 'accept-unsigned'], { error: 'wants required or accept-unsigned' })
     .default('required')
@@ -241,13 +245,11 @@ export const identityShape = {
   GRPC_TLS_KEY_FILE: z.string().optional().describe('File with the key of that certificate'),
 };
 
-/** More than a gateway admits in a burst, because gateways reject requests first, and more cheaply. */
-export const MAX_CALLS_IN_FLIGHT = 512;
-
 /** Limits of the load on a process that answers gRPC calls. */
 const loadShape = {
   MAX_CALLS_IN_FLIGHT: wholeNumber(1, 10_000)
-    .default(MAX_CALLS_IN_FLIGHT)
+    // More than a gateway admits in a burst, because gateways reject requests first, and more cheaply.
+    .default(512)
     .describe(
       'Most calls in flight, of those that only read and of the others; beyond it calls are refused',
     ),
@@ -272,4 +274,4 @@ export const serviceShape = {
 };
 
 /** {@link serviceShape}, parsed. */
-export type ServiceConfig = z.infer<z.ZodObject<typeof serviceShape>>;
+export type ServiceConfig = Settings<typeof serviceShape>;

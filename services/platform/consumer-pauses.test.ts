@@ -55,6 +55,7 @@ describe('a record that fails', () => {
       topics: ['t'],
       logger: silentLogger(),
       telemetry,
+      retentionDays: 7,
       recordPausesMs,
       handle: async (_tx, events) => {
         for (const { trigger } of events) check(trigger);

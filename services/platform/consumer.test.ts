@@ -54,6 +54,7 @@ describe('consume events', () => {
       topics: ['t'],
       logger: silentLogger(),
       telemetry,
+      retentionDays: 7,
       recordPausesMs: [1, 1],
       handle: async (tx, events) => {
         for (const event of events) await behave(tx, event);

@@ -12,6 +12,7 @@ import { startPartitionKeeper } from './partitions.ts';
 import { dayOfEvent, readEvent, storePoison } from './poison.ts';
 import { inTransaction, type Queryable, together } from './postgres.ts';
 import { createRecordFailures, type RecordFailures } from './record-failures.ts';
+import { named, rowsOf, sql } from './sql.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
 import type { Worker } from './worker.ts';
 
@@ -20,7 +21,7 @@ const MIN_REMEMBER_DAYS = 14;
 const REMEMBER_LONGER_DAYS = 7;
 
 /** How long handled events are remembered. Days. */
-export function rememberDays(retentionDays = 0): number {
+export function rememberDays(retentionDays: number): number {
   return Math.max(MIN_REMEMBER_DAYS, retentionDays + REMEMBER_LONGER_DAYS);
 }
 
@@ -31,8 +32,8 @@ export interface ConsumeOptions<Locked = unknown> {
   readonly topics: readonly string[];
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** How long publishers keep their events for a replay; 7 days by default. */
-  readonly retentionDays?: number;
+  /** How long publishers keep their events for a replay. Days. */
+  readonly retentionDays: number;
   /**
    * Called before the transaction, so that no transaction waits for another service. Returns the events with the data
    * of other services that the handler needs. May be called for events that were handled before.
@@ -182,6 +183,12 @@ async function storeAsPoison(o: Consumer, record: ReceivedRecord, error: unknown
   o.logger.error({ err: error, group: o.group, topic, position }, 'poison record stored');
 }
 
+const eventRows = rowsOf<Event>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  event_id: ['uuid', ({ eventId }) => eventId],
+  day: ['date', dayOfEvent],
+});
+
 /** Returns the new events. A second transaction with the same event waits for the first. */
 async function remember(
   tx: Queryable,
@@ -191,20 +198,15 @@ async function remember(
   const once = [...new Map(events.map((event) => [event.eventId, event])).values()];
   // Sorted, so that two overlapping batches cannot deadlock.
   const sorted = once.toSorted((a, b) => (a.eventId < b.eventId ? -1 : 1));
-  const { rows } = await tx.query<{ event_id: string }>({
-    name: 'consumed-remember',
-    text: `insert into consumed_events (shop_id, event_id, day, consumer)
-             select shop_id, event_id, day, $4
-               from unnest($1::bigint[], $2::uuid[], $3::date[]) as u (shop_id, event_id, day)
-             on conflict (shop_id, event_id, consumer, day) do nothing
-             returning event_id`,
-    values: [
-      sorted.map((event) => event.shopId),
-      sorted.map((event) => event.eventId),
-      sorted.map(dayOfEvent),
-      consumer,
-    ],
-  });
+  const { rows } = await tx.query<{ event_id: string }>(
+    named(
+      'consumed-remember',
+      sql`insert into consumed_events (shop_id, event_id, day, consumer)
+            select u.*, ${consumer}::text from ${eventRows('u', sorted)}
+            on conflict (shop_id, event_id, consumer, day) do nothing
+            returning event_id`,
+    ),
+  );
   const fresh = new Set(rows.map((row) => row.event_id));
   return once.filter((event) => fresh.has(event.eventId));
 }

@@ -4,7 +4,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { createLocalJWKSet, errors, type JSONWebKeySet, jwtVerify } from 'jose';
 import { z } from 'zod';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import type { identityShape, ServiceConfig } from './config.ts';
+import type { identityShape, ServiceConfig, Settings } from './config.ts';
 import { ANY_CALLER } from './grpc/callers.ts';
 import type { GrpcTls } from './grpc/tls.ts';
 import { openTlsFiles } from './tls-files.ts';
@@ -77,7 +77,7 @@ function tokensFromConfig(config: IdentityConfig): ServiceIdentity {
   });
 }
 
-type IdentityConfig = z.infer<z.ZodObject<typeof identityShape>> &
+type IdentityConfig = Settings<typeof identityShape> &
   Partial<Pick<ServiceConfig, 'GRPC_TLS_CLIENT_CERTIFICATES'>>;
 
 function required<T>(value: T | undefined): T {

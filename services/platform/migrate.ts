@@ -1,7 +1,9 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { loadConfig, postgresUrl, processShape } from './config.ts';
-import { applyMigrations, migrationsOf, prepareMigrations } from './migrations.ts';
+import { migrationsOf } from './migration-files.ts';
+import { applyMigrations, prepareMigrations, recordRelease } from './migrations.ts';
 import { runCommand } from './run-command.ts';
 import { roleOf, SCHEMAS, type SchemaDefinition } from './schemas.ts';
 import { transportShape } from './transport-security.ts';
@@ -20,17 +22,20 @@ export interface MigrateOptions {
   readonly onApplied?: (schema: string, name: string) => void;
   /** How long to wait for a table in use; five minutes by default. Milliseconds. */
   readonly patienceMs?: number;
+  /** How long to wait for a database that does not accept connections yet; 0 by default. Milliseconds. */
+  readonly databaseWaitMs?: number;
+  /** Called once when the wait for the database begins, with the reason. */
+  readonly onWait?: (reason: string) => void;
 }
 
 /**
  * Brings every schema to the state of this code: creates the schema and its role with rights and search path, then
  * applies the migrations. May run again, and several at once: they run one after the other.
  *
- * Throws MigrationError when the database is newer than the code or an applied file was changed.
+ * @throws MigrationError when the database is newer than the code and does not fit it, or an applied file was changed.
  */
 export async function migrate(o: MigrateOptions): Promise<number> {
-  const client = new pg.Client({ connectionString: o.databaseUrl, application_name: 'migrate' });
-  await client.connect();
+  const client = await connect(o);
   try {
     await client.query(`set lock_timeout = ${LOCK_WAIT_MS}`);
     await client.query('select pg_advisory_lock($1)', [MIGRATION_LOCK]);
@@ -45,11 +50,44 @@ export async function migrate(o: MigrateOptions): Promise<number> {
         onApplied,
         patienceMs: o.patienceMs,
       });
+      await recordRelease(client, schema.name);
       applied += names.length;
     }
     return applied;
   } finally {
     await client.end();
+  }
+}
+
+/** Between two attempts to connect. Milliseconds. */
+const CONNECT_PAUSE_MS = 1_000;
+/** Errors of a database that is starting, or whose name is not in DNS yet. Wrong passwords and certificates are not. */
+const NOT_YET = new Set([
+  'ECONNREFUSED',
+  'ECONNRESET',
+  'ENOTFOUND',
+  'EAI_AGAIN',
+  'ETIMEDOUT',
+  '57P03',
+]);
+
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/** Connects; waits for a database that is still starting. */
+async function connect(o: MigrateOptions): Promise<pg.Client> {
+  const end = performance.now() + (o.databaseWaitMs ?? 0);
+  for (let isFirst = true; ; isFirst = false) {
+    const client = new pg.Client({ connectionString: o.databaseUrl, application_name: 'migrate' });
+    try {
+      await client.connect();
+      return client;
+    } catch (error) {
+      await client.end().catch(() => {});
+      const code = isObject(error) && 'code' in error ? String(error.code) : '';
+      if (!NOT_YET.has(code) || performance.now() >= end) throw error;
+      if (isFirst) o.onWait?.(code);
+      await sleep(CONNECT_PAUSE_MS);
+    }
   }
 }
 
@@ -111,6 +149,9 @@ function passwordsIn(env: NodeJS.ProcessEnv): Record<string, string> {
   return Object.fromEntries(named.filter(([, password]) => password !== ''));
 }
 
+/** A database that is installed together with the Job may take minutes. Milliseconds. */
+const DATABASE_WAIT_MS = 300_000;
+
 /** The command. `DATABASE_URL` names the database and the migrator. */
 async function main(env: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig(
@@ -120,6 +161,8 @@ async function main(env: NodeJS.ProcessEnv): Promise<string> {
   const applied = await migrate({
     databaseUrl: config.DATABASE_URL,
     passwords: passwordsIn(env),
+    databaseWaitMs: DATABASE_WAIT_MS,
+    onWait: (reason) => process.stdout.write(`waiting for the database (${reason})\n`),
     onApplied: (schema, name) => process.stdout.write(`${schema}: applied ${name}\n`),
   });
   return applied === 0 ? 'nothing to apply' : `${applied} migration(s) applied`;

@@ -1,18 +1,17 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import {
-  createEmptyDatabase,
-  createTestDatabase,
-  type TestDatabase,
-} from '../../test/kit/database.ts';
+import { freePorts } from '../../deploy/local/free-ports.ts';
+import { createEmptyDatabase } from '../../test/kit/database.ts';
 import { until } from '../../test/kit/until.ts';
+import { checkUpdate } from './fits.ts';
 import { type MigrateOptions, migrate } from './migrate.ts';
-import { schemaState } from './migrations.ts';
 import { createPool } from './postgres.ts';
+import { RELEASE } from './release.ts';
 import type { SchemaDefinition } from './schemas.ts';
 
 describe('migrate', () => {
@@ -103,13 +102,98 @@ describe('migrate', () => {
     await expect(run()).rejects.toThrow('0001_things.sql was changed after it was applied');
   });
 
-  test('a database that is newer than the code is rejected and stays unchanged', async () => {
+  /** As if a newer release had applied 0002_later.sql, which says what it fits. */
+  const migrateAhead = async (fits: string) => {
     write('0002_later.sql', 'create table later (id int)');
     await run();
     rmSync(join(folder, '0002_later.sql'));
+    await asMigrator(
+      `update carts.schema_migrations set fits = '${fits}' where name = '0002_later.sql'`,
+    );
+  };
+  const asMigrator = async (sql: string) => {
+    const client = new pg.Client(database.url);
+    await client.connect();
+    await client.query(sql);
+    await client.end();
+  };
+  const update = async () => {
+    const client = new pg.Client(database.url);
+    await client.connect();
+    try {
+      return await checkUpdate(client, [schema]);
+    } finally {
+      await client.end();
+    }
+  };
+
+  test('a newer database that fits this release is left as it is, so that a release can be taken back', async () => {
+    await migrateAhead(RELEASE);
+    expect(await run()).toBe(0);
+    await asService((pool) => pool.query('select from later'));
+    expect(await update()).toMatchObject({ isPossible: true });
+  });
+
+  test('a newer database that does not fit is rejected by the release that it needs', async () => {
+    await migrateAhead('999.0.0');
+    const why = `newer than this code, which lacks 0002_later.sql: it needs release 999.0.0, this is ${RELEASE}`;
+    await expect(run()).rejects.toThrow(why);
+    expect(await update()).toEqual({ isPossible: false, detail: expect.stringContaining(why) });
+  });
+
+  test('a database with a migration of another release is rejected while one of ours is missing', async () => {
+    await migrateAhead(RELEASE);
     write('0003_mine.sql', 'create table mine (id int)');
-    await expect(run()).rejects.toThrow('newer than this code, which lacks 0002_later.sql');
+    await expect(run()).rejects.toThrow(
+      'has 0002_later.sql of another release, and lacks 0003_mine.sql',
+    );
     await expect(asService((pool) => pool.query('select from mine'))).rejects.toThrow('not exist');
+  });
+
+  test('a rolling update is possible while the missing migrations fit what runs', async () => {
+    await run();
+    await asMigrator(`update carts.schema_release set release = '0.1.0'`);
+    write('0002_adds.sql', '-- fits: 0.1.0\nalter table things add name text');
+    expect(await update()).toEqual({
+      isPossible: true,
+      detail: `rolling update to ${RELEASE}, and back: possible (1 migration(s) to apply)`,
+    });
+    write('0003_drops.sql', `-- fits: ${RELEASE}\n-- takes away: things.name\nselect 1`);
+    expect(await update()).toEqual({
+      isPossible: false,
+      detail: `rolling update from 0.1.0 to ${RELEASE}: not possible: carts: 0003_drops.sql needs release ${RELEASE} or later; stop all processes of 0.1.0 first`,
+    });
+    await run();
+    expect(await update()).toMatchObject({ isPossible: true });
+  });
+
+  test('a file that does not fit the release before says what it takes away', async () => {
+    write('0002_drops.sql', `-- fits: ${RELEASE}\nalter table things drop column id`);
+    await expect(run()).rejects.toThrow('does not fit the release before');
+    write('0002_drops.sql', '-- fits: 999.0.0\nselect 1');
+    await expect(run()).rejects.toThrow(
+      '0002_drops.sql: fits 999.0.0, but the release of this code',
+    );
+  });
+
+  test('waits for a database that does not accept connections yet', async () => {
+    const { port } = new URL(database.url);
+    const [free] = await freePorts(1);
+    const url = new URL(database.url);
+    url.port = String(free);
+    const proxy = createServer((socket) => {
+      const upstream = connect(Number(port), '127.0.0.1');
+      socket.pipe(upstream).pipe(socket);
+      for (const one of [socket, upstream]) one.on('error', () => one.destroy());
+    });
+    const waits: string[] = [];
+    const onWait = (reason: string) => {
+      waits.push(reason);
+      proxy.listen(free, '127.0.0.1');
+    };
+    expect(await run({ databaseUrl: url.href, databaseWaitMs: 60_000, onWait })).toBe(2);
+    expect(waits).toEqual(['ECONNREFUSED']);
+    proxy.close();
   });
 
   test('a failing file has no effect, and earlier files stay applied', async () => {
@@ -141,63 +225,5 @@ describe('migrate', () => {
         'permission denied',
       );
     });
-  });
-});
-
-describe('schema state', () => {
-  let database: TestDatabase;
-  let migrator: pg.Client;
-  beforeAll(async () => {
-    database = await createTestDatabase('destinations');
-    migrator = new pg.Client({ connectionString: database.migratorUrl });
-    await migrator.connect();
-  });
-  afterAll(async () => {
-    await migrator.end();
-    await database.drop();
-  });
-  const stateAfter = async (sql: string) => {
-    await migrator.query('begin');
-    await migrator.query('set local search_path to destinations');
-    await migrator.query(sql);
-    const state = await schemaState(migrator, 'destinations');
-    await migrator.query('rollback');
-    return state;
-  };
-
-  test('current after a migration, as seen by the role of the service', async () => {
-    expect(await schemaState(database.pool, 'destinations')).toMatchObject({ state: 'current' });
-  });
-
-  test('older when a file was not applied', async () => {
-    const sql = `delete from schema_migrations where name = 'platform/leases/0001_leases.sql'`;
-    expect(await stateAfter(sql)).toEqual({
-      state: 'older',
-      detail: expect.stringContaining(
-        'lacks 1 migration(s), first platform/leases/0001_leases.sql',
-      ),
-    });
-  });
-
-  test('newer when this code does not know an applied file', async () => {
-    const sql = `insert into schema_migrations (name, sha256) values ('0999_next.sql', 'x')`;
-    expect(await stateAfter(sql)).toEqual({
-      state: 'newer',
-      detail: expect.stringContaining('0999_next.sql'),
-    });
-  });
-
-  test('newer when an applied file has other contents', async () => {
-    expect(await stateAfter(`update schema_migrations set sha256 = 'x'`)).toMatchObject({
-      state: 'newer',
-    });
-  });
-
-  test('older when the schema does not exist', async () => {
-    const empty = await createEmptyDatabase();
-    const pool = createPool(empty.url);
-    expect(await schemaState(pool, 'destinations')).toMatchObject({ state: 'older' });
-    await pool.end();
-    await empty.drop();
   });
 });

@@ -1,5 +1,6 @@
 import type pg from 'pg';
 import { serveCallers, waitingFor } from './caller-pool.ts';
+import type { ServiceConfig } from './config.ts';
 import { createPool, openSecondPool, type PoolOptions } from './postgres.ts';
 import type { Telemetry } from './telemetry.ts';
 
@@ -13,7 +14,6 @@ export interface Pools {
   readonly streamPool: pg.Pool;
 }
 
-const DEFAULT_POOL_MAX = 10;
 /** Connections for background work, as a part of those for calls. */
 const BACKGROUND_SHARE = 0.5;
 /** A relay reads and renews its lease at the same time. A consumer usually needs one. */
@@ -39,26 +39,22 @@ const LOCK_TIMEOUT_MS = 4_000;
 
 /** Opens the pools of a service. Connections are opened when they are needed. */
 export function openPools(
-  o: {
-    readonly databaseUrl: string;
-    readonly poolMax?: number;
-    readonly maxCallsInFlight?: number;
-  },
+  o: Pick<ServiceConfig, 'DATABASE_URL' | 'DATABASE_POOL_MAX' | 'MAX_CALLS_IN_FLIGHT'>,
   settings: PoolOptions,
 ): Pools {
-  const max = o.poolMax ?? DEFAULT_POOL_MAX;
-  const backgroundPool = createPool(o.databaseUrl, {
+  const max = o.DATABASE_POOL_MAX;
+  const backgroundPool = createPool(o.DATABASE_URL, {
     ...settings,
     max: Math.ceil(max * BACKGROUND_SHARE),
   });
-  const pool = createPool(o.databaseUrl, {
+  const pool = createPool(o.DATABASE_URL, {
     ...settings,
     max,
     lockTimeoutMs: LOCK_TIMEOUT_MS,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
   });
   // Reads and other calls have separate limits, and all of them may wait.
-  const calls = 2 * (o.maxCallsInFlight ?? 0);
+  const calls = 2 * o.MAX_CALLS_IN_FLIGHT;
   const stream = { max: STREAM_CONNECTIONS, settings: STREAM_SETTINGS };
   return {
     pool: serveCallers(pool, backgroundPool, calls),

@@ -16,6 +16,7 @@ const IDLE_MS = 5 * 60_000;
 const ANSWER_GRACE_MS = 2_000;
 
 export interface PoolOptions {
+  /** Most connections; the 10 of pg by default. */
   readonly max?: number;
   readonly applicationName?: string;
   readonly statementTimeoutMs?: number;
@@ -38,7 +39,7 @@ export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
   const statementTimeoutMs = o.statementTimeoutMs ?? STATEMENT_TIMEOUT_MS;
   const pool = new pg.Pool({
     connectionString: url,
-    max: o.max ?? 10,
+    ...(o.max !== undefined && { max: o.max }),
     ...(o.applicationName === undefined ? {} : { application_name: o.applicationName }),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,

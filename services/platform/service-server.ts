@@ -2,7 +2,6 @@ import type { DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { callerScope } from './caller.ts';
-import { MAX_CALLS_IN_FLIGHT } from './config.ts';
 import { errorInterceptor } from './grpc/errors.ts';
 import { callerInterceptor, identityGate } from './grpc/gate.ts';
 import { createInFlight } from './grpc/in-flight.ts';
@@ -27,8 +26,8 @@ export interface ServiceServerOptions {
   readonly isReady: () => Promise<boolean>;
   /** Whether calls are accepted. Until then they are UNAVAILABLE. */
   readonly isOpen: () => boolean;
-  /** Most calls in flight, for reads and for other calls each; 512 by default. */
-  readonly maxCallsInFlight?: number;
+  /** Most calls in flight, for reads and for other calls each. */
+  readonly maxCallsInFlight: number;
 }
 
 /** A gRPC server with the parts that all services share, around the service's own routes. */
@@ -40,7 +39,7 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
     logger,
     refused: (rpc, code) => record(rpc, Code[code], 0),
   });
-  const inFlight = createInFlight(o.maxCallsInFlight ?? MAX_CALLS_IN_FLIGHT);
+  const inFlight = createInFlight(o.maxCallsInFlight);
   const shed = o.telemetry.meter.createCounter('rpc.server.shed', {
     description: 'Calls rejected because too many were in flight',
   });

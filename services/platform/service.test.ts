@@ -11,9 +11,10 @@ import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { actor, cart, failure, identity } from '../../test/kit/services/rpc-bench.ts';
+import { testSettings } from '../../test/kit/settings.ts';
 import { until } from '../../test/kit/until.ts';
-import { newEventSignatures } from './bus/event-signature.ts';
 import { createInProcessBus } from './bus/in-process.ts';
+import { serviceShape } from './config.ts';
 import { isUnavailable } from './errors.ts';
 import { createServiceClient } from './grpc/client.ts';
 import { LIVENESS_SERVICE } from './liveness.ts';
@@ -27,7 +28,6 @@ import {
   startService,
 } from './service.ts';
 
-const eventSignatures = newEventSignatures();
 let database: TestDatabase;
 let cleanups: (() => unknown)[];
 beforeEach(async () => {
@@ -41,17 +41,7 @@ afterEach(async () => {
 function options(more: Partial<ServiceOptions> = {}): ServiceOptions {
   const bus = createInProcessBus();
   cleanups.push(() => bus.close());
-  const { url } = database;
-  const ports = { port: 0, metricsPort: 0 };
-  return {
-    ...ports,
-    databaseUrl: url,
-    bus,
-    eventSignatures,
-    identity,
-    logLevel: 'silent',
-    ...more,
-  };
+  return { ...testSettings(serviceShape, { DATABASE_URL: database.url }), bus, ...more };
 }
 
 const answering: ServiceParts = {
@@ -108,8 +98,8 @@ describe('a running service', () => {
   });
 
   test('is alive without its database, but not ready', async () => {
-    const databaseUrl = 'postgres://nobody@127.0.0.1:1/none';
-    const service = await start(() => answering, { databaseUrl, healthPort: 0 });
+    const DATABASE_URL = 'postgres://nobody@127.0.0.1:1/none';
+    const service = await start(() => answering, { DATABASE_URL, HEALTH_PORT: 0 });
     const baseUrl = `http://127.0.0.1:${service.healthPort}`;
     const liveness = createClient(Health, createGrpcTransport({ baseUrl }));
     expect(await liveness.check({ service: LIVENESS_SERVICE })).toMatchObject({
@@ -179,7 +169,7 @@ describe('a running service', () => {
       closed = true;
     };
     const parts = { ...answering, close };
-    await expect(start(() => parts, { port: first.port })).rejects.toThrow('EADDRINUSE');
+    await expect(start(() => parts, { PORT: first.port })).rejects.toThrow('EADDRINUSE');
     expect(closed).toBe(true);
   });
 });
@@ -228,6 +218,10 @@ describe('stop', () => {
     const held = new Promise<void>((resolve) => {
       release = resolve;
     });
+    const bus = {
+      ...createInProcessBus(),
+      close: async () => void order.push('bus closed'),
+    };
     const service = await start(
       ({ pool }) => ({
         routes: (router) =>
@@ -250,7 +244,7 @@ describe('stop', () => {
         ],
         close: async () => void order.push('parts closed'),
       }),
-      { onStopped: async () => void order.push('bus closed') },
+      { bus },
     );
     const call = clientOf(service).getCart(cart);
     await inside;

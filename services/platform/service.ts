@@ -3,7 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { type Background, startBackground } from './background.ts';
 import { type EventBus, eventsTopic } from './bus/event-bus.ts';
-import { type EventSignatures, signaturesFromConfig } from './bus/event-signature.ts';
+import { signaturesFromConfig } from './bus/event-signature.ts';
 import { createKafkaBus } from './bus/kafka.ts';
 import { securityFromConfig } from './bus/kafka-security.ts';
 import { signedBus } from './bus/signed-bus.ts';
@@ -32,34 +32,13 @@ export interface ServiceRuntime extends Pools {
   readonly telemetry: Telemetry;
   readonly identity: ServiceIdentity;
   /** How long published events are kept for a replay. Days. */
-  readonly retentionDays?: number;
+  readonly retentionDays: number;
 }
 
-/** Where and how a service runs. Each service adds its own options. */
-export interface ServiceOptions {
-  readonly host?: string;
-  /** TCP port; 0 takes a free one. */
-  readonly port: number;
-  readonly metricsPort: number;
-  /** See {@link startLiveness}; without it the liveness probe has no port. */
-  readonly healthPort?: number;
-  readonly databaseUrl: string;
-  readonly poolMax?: number;
-  /** See `startServiceServer`. */
-  readonly maxCallsInFlight?: number;
-  readonly bus: EventBus;
-  readonly eventSignatures: EventSignatures;
-  readonly identity: ServiceIdentity;
-  readonly logLevel?: string;
-  readonly logPretty?: boolean;
-  readonly reflection?: boolean;
-  readonly otlpEndpoint?: string;
-  /** How long published events are kept. Days. */
-  readonly retentionDays?: number;
-  /** How long to answer as unready before rejecting calls. Milliseconds. */
-  readonly shutdownDelayMs?: number;
-  /** Last step of a stop: closes what was opened for this service alone, such as its bus. */
-  readonly onStopped?: () => Promise<void>;
+/** The settings of a service. Each service adds its own. */
+export interface ServiceOptions extends ServiceConfig {
+  /** By default Kafka. A stop closes it at its end. */
+  readonly bus?: EventBus;
 }
 
 /** The service's own parts. */
@@ -115,7 +94,7 @@ export async function startService(
     await close(opened);
     throw error;
   }
-  const port = opened.server?.port ?? o.port;
+  const port = opened.server?.port ?? o.PORT;
   const { metricsUrl } = runtime.telemetry;
   runtime.logger.info({ port, metrics: metricsUrl }, 'listening');
 
@@ -148,16 +127,16 @@ async function openRuntime(
   o: ServiceOptions,
   isReady: () => Promise<boolean>,
 ): Promise<ServiceRuntime> {
-  const level = o.logLevel ?? 'info';
-  const logger = createLogger({ service: name, level, pretty: o.logPretty ?? false });
+  const identity = identityFromConfig(o).as(name);
+  const logger = createLogger({ service: name, level: o.LOG_LEVEL, pretty: o.LOG_PRETTY });
   const telemetry = await startTelemetry({
     service: name,
-    metricsPort: o.metricsPort,
+    metricsPort: o.METRICS_PORT,
+    host: o.HOST,
     isReady,
-    ...(o.host !== undefined && { host: o.host }),
-    ...(o.otlpEndpoint !== undefined && { otlpEndpoint: o.otlpEndpoint }),
+    otlpEndpoint: o.OTEL_EXPORTER_OTLP_ENDPOINT,
   });
-  const refusals = watchRefusals(logger, o.databaseUrl);
+  const refusals = watchRefusals(logger, o.DATABASE_URL);
   refusals.measure(telemetry.meter);
   const pools = openPools(o, {
     applicationName: name,
@@ -165,15 +144,25 @@ async function openRuntime(
     ...(idleInTransactionMs !== undefined && { idleInTransactionMs }),
   });
   measurePools(telemetry, pools);
+  const retentionDays = o.RETENTION_DAYS;
   const bus = signedBus({
-    bus: o.bus,
-    signatures: o.eventSignatures,
-    rememberMs: rememberDays(o.retentionDays) * DAY_MS,
+    bus: o.bus ?? kafkaBus(o),
+    signatures: signaturesFromConfig(o),
+    rememberMs: rememberDays(retentionDays) * DAY_MS,
     meter: telemetry.meter,
     logger,
   });
-  const runtime = { name, ...pools, bus, logger, telemetry, identity: o.identity.as(name) };
-  return o.retentionDays === undefined ? runtime : { ...runtime, retentionDays: o.retentionDays };
+  return { name, ...pools, bus, logger, telemetry, identity, retentionDays };
+}
+
+function kafkaBus(o: ServiceConfig): EventBus {
+  return createKafkaBus({
+    brokers: o.KAFKA_BROKERS,
+    clientId: hostname(),
+    logger: createLogger({ service: 'bus', level: o.LOG_LEVEL, pretty: o.LOG_PRETTY }),
+    retentionDays: o.RETENTION_DAYS,
+    security: securityFromConfig(o),
+  });
 }
 
 function isOpen({ background }: Opened): boolean {
@@ -193,24 +182,23 @@ async function startParts(
   isReady: () => Promise<boolean>,
 ): Promise<void> {
   const { runtime, o } = opened;
-  if (o.healthPort !== undefined) {
-    const host = o.host === undefined ? {} : { host: o.host };
-    opened.liveness = await startLiveness({ ...host, port: o.healthPort });
+  if (o.HEALTH_PORT !== undefined) {
+    opened.liveness = await startLiveness({ host: o.HOST, port: o.HEALTH_PORT });
   }
   const parts = await definition.build(runtime);
   opened.parts = parts;
   // The port first: health answers from the start, and a taken port is detected at once.
   opened.server = await startServiceServer({
     ...runtime,
-    ...(o.host !== undefined && { host: o.host }),
-    port: o.port,
+    host: o.HOST,
+    port: o.PORT,
     routes(router) {
       parts.routes(router);
       if (definition.publishes)
         eventsRoutes({ ...runtime, topic: eventsTopic(definition.name) })(router);
     },
-    reflection: o.reflection ?? false,
-    ...(o.maxCallsInFlight !== undefined && { maxCallsInFlight: o.maxCallsInFlight }),
+    reflection: o.NODE_ENV !== 'production',
+    maxCallsInFlight: o.MAX_CALLS_IN_FLIGHT,
     isOpen: () => isOpen(opened),
     isReady,
   });
@@ -220,7 +208,6 @@ async function startParts(
     writers: [runtime.pool, runtime.backgroundPool],
     publishes: definition.publishes,
     workers: parts.workers ?? [],
-    ...(o.retentionDays !== undefined && { retentionDays: o.retentionDays }),
   });
 }
 
@@ -232,51 +219,14 @@ const CLOSE_MS = 5_000;
 async function close(opened: Opened): Promise<void> {
   const { runtime, o, background, server, liveness, parts } = opened;
   opened.isStopping = true;
-  if (server && o.shutdownDelayMs) await sleep(o.shutdownDelayMs);
+  if (server && o.SHUTDOWN_DELAY_MS > 0) await sleep(o.SHUTDOWN_DELAY_MS);
   await shutDown(runtime.logger, [
     () => Promise.all([background?.stopWorkers(), server?.stop()]),
     () => background?.stopRelay(),
     () => parts?.close?.(),
     () => within(CLOSE_MS, closePools(runtime)),
     () => runtime.telemetry.stop(),
-    () => o.onStopped?.(),
+    () => runtime.bus.close(),
     () => liveness?.stop(),
   ]);
-}
-
-/** {@link ServiceOptions} from the parsed variables. Opens the Kafka bus, which the stop closes. */
-export function optionsFromConfig(config: ServiceConfig): ServiceOptions {
-  const logger = createLogger({
-    service: 'bus',
-    level: config.LOG_LEVEL,
-    pretty: config.LOG_PRETTY,
-  });
-  const bus = createKafkaBus({
-    brokers: config.KAFKA_BROKERS,
-    clientId: hostname(),
-    logger,
-    retentionDays: config.RETENTION_DAYS,
-    security: securityFromConfig(config),
-  });
-  return {
-    host: config.HOST,
-    port: config.PORT,
-    metricsPort: config.METRICS_PORT,
-    ...(config.HEALTH_PORT !== undefined && { healthPort: config.HEALTH_PORT }),
-    databaseUrl: config.DATABASE_URL,
-    poolMax: config.DATABASE_POOL_MAX,
-    maxCallsInFlight: config.MAX_CALLS_IN_FLIGHT,
-    bus,
-    eventSignatures: signaturesFromConfig(config),
-    identity: identityFromConfig(config),
-    logLevel: config.LOG_LEVEL,
-    logPretty: config.LOG_PRETTY,
-    reflection: config.NODE_ENV !== 'production',
-    retentionDays: config.RETENTION_DAYS,
-    shutdownDelayMs: config.SHUTDOWN_DELAY_MS,
-    onStopped: () => bus.close(),
-    ...(config.OTEL_EXPORTER_OTLP_ENDPOINT !== undefined && {
-      otlpEndpoint: config.OTEL_EXPORTER_OTLP_ENDPOINT,
-    }),
-  };
 }

@@ -1,5 +1,6 @@
 import type { ProcessLease } from './lease-watch.ts';
 import type { Queryable } from './postgres.ts';
+import { named, type Param, param, raw, rowsOf, type Sql, sql, unnamed } from './sql.ts';
 
 /**
  * The rows of `leases` by which processes divide shards. Each process renews one row of its own. The rows of its shards
@@ -20,6 +21,11 @@ export interface LeaseNames {
   readonly memberPrefix: string;
 }
 
+/** Name of the lease of a shard. */
+export function shardLease(name: string, shard: number): string {
+  return `${name}/shard/${shard}`;
+}
+
 export interface Renewal {
   /** False when another process took this one for dead. Other processes may then hold all its leases. */
   readonly isAlive: boolean;
@@ -33,30 +39,38 @@ export interface Renewal {
   readonly othersEndMs: number | null;
 }
 
+/** The lease that proves that this process is alive. */
+interface OwnLease {
+  readonly name: string;
+  readonly token: bigint;
+  readonly ttlMs: number;
+}
+
+interface Renewing {
+  readonly held: HeldLeases;
+  readonly names: LeaseNames;
+  readonly prolongMs?: number;
+}
+
 /**
  * Renews the lease of the process and reads the leases of all processes, in one statement that writes one row. The
  * write does not wait for the disk: if a crash of the database loses it, the next renewal repeats it.
  *
  * @param o.prolongMs also extends the leases it holds by this time; undefined leaves them unchanged.
  */
-export async function renewLeases(
-  db: Queryable,
-  process: { readonly name: string; readonly token: bigint; readonly ttlMs: number },
-  o: { readonly held: HeldLeases; readonly names: LeaseNames; readonly prolongMs?: number },
-): Promise<Renewal> {
-  const { rows } = await db.query<Omit<Renewal, 'held'> & { held: string[] }>({
-    name: 'shards-renew',
-    text: RENEW,
-    values: [
-      ...[process.name, process.token, process.ttlMs],
-      ...[[...o.held.keys()], [...o.held.values()], o.prolongMs ?? null],
-      ...[o.names.prefix, o.names.processPrefix, o.names.memberPrefix],
-    ],
-  });
+export async function renewLeases(db: Queryable, process: OwnLease, o: Renewing): Promise<Renewal> {
+  const { rows } = await db.query<Omit<Renewal, 'held'> & { held: string[] }>(
+    named('shards-renew', renewStatement(process, o)),
+  );
   const [row] = rows;
   if (!row) throw new Error('a select without a from has one row');
   return { ...row, held: new Set(row.held) };
 }
+
+const deadRows = rowsOf<ProcessLease>({
+  name: ['text', ({ name }) => name],
+  expires_at: ['timestamptz', ({ expiresAt }) => expiresAt],
+});
 
 /** Removes dead processes with all their leases. A process that renews its lease at this moment stays. */
 export async function removeDeadProcesses(
@@ -64,8 +78,25 @@ export async function removeDeadProcesses(
   o: { readonly dead: readonly ProcessLease[]; readonly names: LeaseNames },
 ): Promise<void> {
   if (o.dead.length === 0) return;
-  const leases = [o.dead.map(({ name }) => name), o.dead.map(({ expiresAt }) => expiresAt)];
-  await db.query(REMOVE_DEAD, [...leases, o.names.prefix]);
+  const names = o.dead.map(({ name }) => name);
+  await db.query(
+    unnamed(sql`
+with dead as (
+  delete from leases p using (
+    select p.name from leases p
+      join ${deadRows('g', o.dead)}
+        on g.name = p.name and g.expires_at = p.expires_at
+     order by p.name for update of p
+  ) expired
+  where p.name = expired.name
+  returning p.owner
+)
+delete from leases l using (
+  select l.name from leases l join dead on dead.owner = l.owner
+   where starts_with(l.name, ${o.names.prefix}) and l.name <> all(${names}::text[])
+   order by l.name for update of l) as theirs
+where l.name = theirs.name`),
+  );
 }
 
 /**
@@ -82,18 +113,40 @@ export async function acquireLeases(
     readonly names: Pick<LeaseNames, 'processPrefix'>;
   },
 ): Promise<HeldLeases> {
-  const { rows } = await db.query<{ name: string; token: bigint }>({
-    name: 'shards-acquire',
-    text: ACQUIRE,
-    values: [names, o.owner, o.ttlMs, o.limit, o.names.processPrefix],
-  });
+  const ttlMs = param(o.ttlMs);
+  const prefix = param(o.names.processPrefix);
+  const { rows } = await db.query<{ name: string; token: bigint }>(
+    named(
+      'shards-acquire',
+      sql`
+insert into leases as held (name, owner, token, expires_at)
+select free.name, ${o.owner}, nextval('lease_tokens'), clock_timestamp() + ${ttlMs}::float8 * interval '1 millisecond'
+  from (
+    select g.name from unnest(${names}::text[]) as g (name)
+      left join leases l on l.name = g.name
+     where l.name is null or ${isLeft('l', ttlMs, prefix)}
+     order by g.name limit ${o.limit}
+  ) free
+on conflict (name) do update
+   set owner = excluded.owner, token = excluded.token, expires_at = excluded.expires_at
+ where ${isLeft('held', ttlMs, prefix)}
+returning name, token`,
+    ),
+  );
   return new Map(rows.map(({ name, token }) => [name, token]));
 }
 
 /** Releases leases. Leases that another process has taken stay unchanged. */
 export async function releaseLeases(db: Queryable, held: HeldLeases): Promise<void> {
   if (held.size === 0) return;
-  await db.query(RELEASE, [[...held.keys()], [...held.values()]]);
+  await db.query(
+    unnamed(sql`
+delete from leases l using (
+  select l.name from leases l
+    join ${heldRows('g', [...held])} on g.name = l.name and g.token = l.token
+   order by l.name for update of l) as mine
+where l.name = mine.name`),
+  );
 }
 
 /** Removes all rows of an owner, which then starts again. */
@@ -108,82 +161,57 @@ export async function removeOwner(
 }
 
 /** SQL for whether the process that holds the lease `l` has a row; `prefix` is that of such rows. */
-const hasProcess = (l: string, prefix: string): string =>
-  `exists (select from leases p where p.name = ${prefix} || ${l}.owner)`;
+const hasProcess = (l: string, prefix: Param): Sql =>
+  sql`exists (select from leases p where p.name = ${prefix} || ${raw(l)}.owner)`;
 
-/** SQL for whether the lease `l`, taken for `ttl` milliseconds, has no holder any more. */
-const isLeft = (l: string, ttl: string): string =>
-  `((${l}.expires_at <= clock_timestamp() or ${l}.expires_at > clock_timestamp() + 2 * ${ttl}::float8 * interval '1 millisecond')
-    and not ${hasProcess(l, '$5')})`;
+/** SQL for whether the lease `l`, taken for `ttlMs`, has no holder any more. */
+const isLeft = (l: string, ttlMs: Param, prefix: Param): Sql => {
+  const expiresAt = raw(`${l}.expires_at`);
+  return sql`((${expiresAt} <= clock_timestamp() or ${expiresAt} > clock_timestamp() + 2 * ${ttlMs}::float8 * interval '1 millisecond')
+    and not ${hasProcess(l, prefix)})`;
+};
+
+const heldRows = rowsOf<readonly [name: string, token: bigint]>({
+  name: ['text', ([name]) => name],
+  token: ['bigint', ([, token]) => token],
+});
 
 // Rows are always locked in the order of their names, so that no two statements wait for each other. The token decides
 // whether a lease is still held, not the expiry.
-const RENEW = `
+function renewStatement(process: OwnLease, { held, names, prolongMs }: Renewing): Sql {
+  const name = param(process.name);
+  const prolong = param(prolongMs);
+  const processPrefix = param(names.processPrefix);
+  return sql`
 with alive as (
-  update leases set expires_at = clock_timestamp() + $3::float8 * interval '1 millisecond'
-   where name = $1 and token = $2
+  update leases set expires_at = clock_timestamp() + ${process.ttlMs}::float8 * interval '1 millisecond'
+   where name = ${name} and token = ${process.token}
   returning name
 ), held as (
   select l.name from leases l
-    join unnest($4::text[], $5::bigint[]) as g (name, token) on g.name = l.name and g.token = l.token
+    join ${heldRows('g', [...held])} on g.name = l.name and g.token = l.token
    where exists (select from alive)
 ), prolonged as (
-  update leases l set expires_at = clock_timestamp() + $6::float8 * interval '1 millisecond'
+  update leases l set expires_at = clock_timestamp() + ${prolong}::float8 * interval '1 millisecond'
     from (
       select l.name from leases l join held on held.name = l.name
-       where $6::float8 is not null order by l.name for no key update of l
+       where ${prolong}::float8 is not null order by l.name for no key update of l
     ) mine
    where l.name = mine.name
 ), others as (
-  select p.name, p.owner, p.expires_at from leases p where starts_with(p.name, $8) and p.name <> $1
+  select p.name, p.owner, p.expires_at from leases p where starts_with(p.name, ${processPrefix}) and p.name <> ${name}
 )
 select set_config('synchronous_commit', 'off', true) as "isRelaxed",
        exists (select from alive) as "isAlive",
        array(select name from held) as held,
        array(select m.owner from leases m
-              where starts_with(m.name, $9) and (${hasProcess('m', '$8')} or m.expires_at > clock_timestamp())) as members,
+              where starts_with(m.name, ${names.memberPrefix})
+                and (${hasProcess('m', processPrefix)} or m.expires_at > clock_timestamp())) as members,
        (select coalesce(json_agg(json_build_object(
                  'name', name, 'owner', owner, 'expiresAt', expires_at::text,
                  'endsInMs', extract(epoch from expires_at - clock_timestamp())::float8 * 1000)), '[]')
           from others) as others,
        (select extract(epoch from min(l.expires_at) - clock_timestamp())::float8 * 1000 from leases l
-         where starts_with(l.name, $7) and l.name <> $1 and l.name <> all($4::text[])
+         where starts_with(l.name, ${names.prefix}) and l.name <> ${name} and l.name <> all(${[...held.keys()]}::text[])
            and l.expires_at > clock_timestamp()) as "othersEndMs"`;
-
-const REMOVE_DEAD = `
-with dead as (
-  delete from leases p using (
-    select p.name from leases p
-      join unnest($1::text[], $2::timestamptz[]) as g (name, expires_at)
-        on g.name = p.name and g.expires_at = p.expires_at
-     order by p.name for update of p
-  ) expired
-  where p.name = expired.name
-  returning p.owner
-)
-delete from leases l using (
-  select l.name from leases l join dead on dead.owner = l.owner
-   where starts_with(l.name, $3) and l.name <> all($1::text[])
-   order by l.name for update of l) as theirs
-where l.name = theirs.name`;
-
-const ACQUIRE = `
-insert into leases as held (name, owner, token, expires_at)
-select free.name, $2, nextval('lease_tokens'), clock_timestamp() + $3 * interval '1 millisecond'
-  from (
-    select g.name from unnest($1::text[]) as g (name)
-      left join leases l on l.name = g.name
-     where l.name is null or ${isLeft('l', '$3')}
-     order by g.name limit $4
-  ) free
-on conflict (name) do update
-   set owner = excluded.owner, token = excluded.token, expires_at = excluded.expires_at
- where ${isLeft('held', '$3')}
-returning name, token`;
-
-const RELEASE = `
-delete from leases l using (
-  select l.name from leases l
-    join unnest($1::text[], $2::bigint[]) as g (name, token) on g.name = l.name and g.token = l.token
-   order by l.name for update of l) as mine
-where l.name = mine.name`;
+}

@@ -1,5 +1,6 @@
 import type pg from 'pg';
-import { createLeaseWatch, type ProcessLease } from './lease-watch.ts';
+import { HeldShards } from './held-shards.ts';
+import { createLeaseWatch, type LeaseWatch, type ProcessLease } from './lease-watch.ts';
 import {
   acquireLeases,
   type HeldLeases,
@@ -9,6 +10,7 @@ import {
   removeDeadProcesses,
   removeOwner,
   renewLeases,
+  shardLease,
 } from './shard-leases.ts';
 
 /**
@@ -74,196 +76,175 @@ export interface ShardHolder {
   release(): Promise<void>;
 }
 
-/** Name of the lease of a shard. */
-export function shardLease(name: string, shard: number): string {
-  return `${name}/shard/${shard}`;
-}
-
-interface Held {
-  readonly token: bigint;
-  /** To be handed over as soon as it has no work in flight. */
-  isLeaving: boolean;
-}
-
 /** Divides the shards evenly among the replicas that are alive. */
 export function createShardHolder(o: ShardOptions): ShardHolder {
-  const shards = new Map<number, Held>();
-  const names: LeaseNames = {
-    prefix: `${o.name}/`,
-    processPrefix: `${o.name}/process/`,
-    memberPrefix: `${o.name}/member/`,
-  };
-  const processName = names.processPrefix + o.owner;
-  const memberName = names.memberPrefix + o.owner;
-  const leaseMs = o.leaseMs ?? SHARD_LEASE_MS;
-  const watch = createLeaseWatch(leaseMs);
+  return new LeasedShards(o);
+}
+
+class LeasedShards implements ShardHolder {
+  readonly #o: ShardOptions;
+  readonly #names: LeaseNames;
+  readonly #processName: string;
+  readonly #memberName: string;
+  readonly #leaseMs: number;
+  readonly #watch: LeaseWatch;
+  readonly #shards: HeldShards;
   /** Token of the row of this process; undefined while it has none. */
-  let processToken: bigint | undefined;
-  let membership: bigint | undefined;
+  #processToken: bigint | undefined;
+  #membership: bigint | undefined;
   /** Start of the last successful renewal plus the lease, by the monotonic clock. */
-  let safeUntil = Number.NEGATIVE_INFINITY;
-  let prolongedAt = performance.now();
-  let membersBefore = 0;
-  let rebalancingUntil = 0;
-  let isDraining = false;
+  #safeUntil = Number.NEGATIVE_INFINITY;
+  #prolongedAt = performance.now();
+  #membersBefore = 0;
+  #rebalancingUntil = 0;
+  #isDraining = false;
 
-  const isSafe = ({ isLeaving }: Held): boolean =>
-    !isDraining && !isLeaving && performance.now() < safeUntil;
-
-  const leasesOf = (held: readonly (readonly [number, Held])[]): Map<string, bigint> =>
-    new Map(held.map(([shard, { token }]) => [shardLease(o.name, shard), token]));
-
-  /** The leases that are valid while the process is alive: its shards and its membership. */
-  function ownLeases(): HeldLeases {
-    const own = leasesOf([...shards]);
-    if (membership !== undefined) own.set(memberName, membership);
-    return own;
+  constructor(o: ShardOptions) {
+    this.#o = o;
+    this.#names = {
+      prefix: `${o.name}/`,
+      processPrefix: `${o.name}/process/`,
+      memberPrefix: `${o.name}/member/`,
+    };
+    this.#processName = this.#names.processPrefix + o.owner;
+    this.#memberName = this.#names.memberPrefix + o.owner;
+    this.#leaseMs = o.leaseMs ?? SHARD_LEASE_MS;
+    this.#watch = createLeaseWatch(this.#leaseMs);
+    this.#shards = new HeldShards(o.name, o.isBusy ?? (() => false));
   }
 
-  async function renew(token: bigint): Promise<Renewal & { dead: readonly ProcessLease[] }> {
-    const asked = performance.now();
-    const isProlonging = asked >= prolongedAt + PROLONG_EVERY_MS;
-    const renewal = await renewLeases(
-      o.pool,
-      { name: processName, token, ttlMs: leaseMs },
-      { held: ownLeases(), names, ...(isProlonging && { prolongMs: rowMs(leaseMs) }) },
-    );
-    if (isProlonging) prolongedAt = asked;
-    if (renewal.isAlive) safeUntil = asked + leaseMs;
-    else processToken = undefined;
-    if (!renewal.held.has(memberName)) membership = undefined;
-    for (const shard of [...shards.keys()]) {
-      if (!renewal.held.has(shardLease(o.name, shard))) shards.delete(shard);
-    }
-    return { ...renewal, dead: watch.dead(renewal.others, asked) };
+  held(): number[] {
+    return this.#isSafe() ? this.#shards.staying() : [];
+  }
+
+  tokenOf(shard: number): bigint | undefined {
+    return this.#isSafe() ? this.#shards.tokenOf(shard) : undefined;
+  }
+
+  #isSafe(): boolean {
+    return !this.#isDraining && performance.now() < this.#safeUntil;
+  }
+
+  async rebalance(): Promise<number> {
+    const token = this.#processToken ?? (this.#isDraining ? undefined : await this.#begin());
+    if (token === undefined) return REBALANCE_EVERY_MS;
+    const { members: owners, dead, othersEndMs, isAlive } = await this.#renew(token);
+    if (!isAlive) return this.#isDraining ? REBALANCE_EVERY_MS : REBALANCE_OFTEN_MS;
+    if (this.#isDraining) return this.#drainStep();
+    await removeDeadProcesses(this.#o.pool, { dead, names: this.#names });
+    const isNew = this.#membership === undefined;
+    if (isNew) await this.#join();
+    const living = owners.filter((owner) => !dead.some((one) => one.owner === owner));
+    const members = Math.max(1, living.length + (isNew ? 1 : 0));
+    const share = Math.ceil(this.#o.count / members);
+    await releaseLeases(this.#o.pool, this.#shards.takeExtra(share));
+    await this.#takeFree(share - this.#shards.size);
+    return this.#restAfter(members, othersEndMs);
+  }
+
+  drain(): void {
+    if (this.#isDraining) return;
+    this.#isDraining = true;
+    this.#rebalancingUntil = performance.now() + REBALANCING_MS;
+  }
+
+  async release(): Promise<void> {
+    const own = this.#ownLeases();
+    if (this.#processToken !== undefined) own.set(this.#processName, this.#processToken);
+    this.#shards.clear();
+    [this.#processToken, this.#membership] = [undefined, undefined];
+    await releaseLeases(this.#o.pool, own);
   }
 
   /** The name of a process is unique, so the row of a killed process is never taken over. */
-  async function begin(): Promise<bigint | undefined> {
-    shards.clear();
-    membership = undefined;
-    await removeOwner(o.pool, { owner: o.owner, prefix: names.prefix });
+  async #begin(): Promise<bigint | undefined> {
+    this.#shards.clear();
+    this.#membership = undefined;
+    await removeOwner(this.#o.pool, { owner: this.#o.owner, prefix: this.#names.prefix });
     const asked = performance.now();
-    const lease = { owner: o.owner, ttlMs: leaseMs, limit: 1, names };
-    processToken = (await acquireLeases(o.pool, [processName], lease)).get(processName);
-    safeUntil = asked + leaseMs;
-    return processToken;
+    const taken = await this.#acquire([this.#processName], { ttlMs: this.#leaseMs, limit: 1 });
+    this.#processToken = taken.get(this.#processName);
+    this.#safeUntil = asked + this.#leaseMs;
+    return this.#processToken;
   }
 
-  async function join(): Promise<void> {
-    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: 1, names };
-    membership = (await acquireLeases(o.pool, [memberName], lease)).get(memberName);
-  }
-
-  async function takeFree(capacity: number): Promise<void> {
-    const others = Array.from({ length: o.count }, (_, shard) => shard).filter(
-      (shard) => !shards.has(shard),
+  async #renew(token: bigint): Promise<Renewal & { dead: readonly ProcessLease[] }> {
+    const asked = performance.now();
+    const isProlonging = asked >= this.#prolongedAt + PROLONG_EVERY_MS;
+    const renewal = await renewLeases(
+      this.#o.pool,
+      { name: this.#processName, token, ttlMs: this.#leaseMs },
+      {
+        held: this.#ownLeases(),
+        names: this.#names,
+        ...(isProlonging && { prolongMs: rowMs(this.#leaseMs) }),
+      },
     );
+    if (isProlonging) this.#prolongedAt = asked;
+    if (renewal.isAlive) this.#safeUntil = asked + this.#leaseMs;
+    else this.#processToken = undefined;
+    if (!renewal.held.has(this.#memberName)) this.#membership = undefined;
+    this.#shards.keepOnly(renewal.held);
+    return { ...renewal, dead: this.#watch.dead(renewal.others, asked) };
+  }
+
+  async #join(): Promise<void> {
+    const row = { ttlMs: rowMs(this.#leaseMs), limit: 1 };
+    this.#membership = (await this.#acquire([this.#memberName], row)).get(this.#memberName);
+  }
+
+  async #takeFree(capacity: number): Promise<void> {
+    const { count, name } = this.#o;
+    const all = Array.from({ length: count }, (_, shard) => shard);
+    const others = all.filter((shard) => !this.#shards.has(shard));
     if (capacity <= 0 || others.length === 0) return;
-    const leases = others.map((shard) => shardLease(o.name, shard));
-    const lease = { owner: o.owner, ttlMs: rowMs(leaseMs), limit: capacity, names };
-    const taken = await acquireLeases(o.pool, leases, lease);
+    const leases = others.map((shard) => shardLease(name, shard));
+    const taken = await this.#acquire(leases, { ttlMs: rowMs(this.#leaseMs), limit: capacity });
     for (const shard of others) {
-      const token = taken.get(shardLease(o.name, shard));
-      if (token !== undefined) shards.set(shard, { token, isLeaving: false });
+      const token = taken.get(shardLease(name, shard));
+      if (token !== undefined) this.#shards.add(shard, token);
     }
-  }
-
-  const isBusy = (shard: number): boolean => o.isBusy?.(shard) ?? false;
-
-  /** Order of handing over: shards without work in flight first, then shards that are leaving, then the newest. */
-  function inHandOverOrder(): { shard: number; held: Held; rank: number }[] {
-    return [...shards]
-      .map(([shard, held]) => ({ shard, held, rank: isBusy(shard) ? (held.isLeaving ? 1 : 2) : 0 }))
-      .reverse()
-      .toSorted((a, b) => a.rank - b.rank);
-  }
-
-  async function handOverExtra(share: number): Promise<void> {
-    const extra = shards.size - share;
-    if (extra <= 0) {
-      for (const held of shards.values()) held.isLeaving = false;
-      return;
-    }
-    const ready: (readonly [number, Held])[] = [];
-    inHandOverOrder().forEach(({ shard, held, rank }, nth) => {
-      held.isLeaving = nth < extra;
-      if (held.isLeaving && rank === 0) ready.push([shard, held]);
-    });
-    for (const [shard] of ready) shards.delete(shard);
-    await releaseLeases(o.pool, leasesOf(ready));
-  }
-
-  /** As soon as this process is no member, the others divide the shards without it. */
-  async function leaveMembers(): Promise<void> {
-    if (membership === undefined) return;
-    const own = new Map([[memberName, membership]]);
-    membership = undefined;
-    await releaseLeases(o.pool, own);
   }
 
   /** Notes whether members joined or left. Returns the milliseconds until the next rebalance. */
-  function restAfter({
-    members,
-    othersEndMs,
-  }: {
-    members: number;
-    othersEndMs: number | null;
-  }): number {
+  #restAfter(members: number, othersEndMs: number | null): number {
     const now = performance.now();
-    if (members !== membersBefore) {
-      membersBefore = members;
-      rebalancingUntil = now + REBALANCING_MS;
+    if (members !== this.#membersBefore) {
+      this.#membersBefore = members;
+      this.#rebalancingUntil = now + REBALANCING_MS;
     }
-    const isShort = shards.size < Math.floor(o.count / members);
-    const isLeaving = [...shards.values()].some((held) => held.isLeaving);
-    if (now < rebalancingUntil && (isShort || isLeaving)) return REBALANCE_OFTEN_MS;
+    const isShort = this.#shards.size < Math.floor(this.#o.count / members);
+    const isLeaving = this.#shards.staying().length < this.#shards.size;
+    if (now < this.#rebalancingUntil && (isShort || isLeaving)) return REBALANCE_OFTEN_MS;
     return Math.min(REBALANCE_EVERY_MS, (othersEndMs ?? REBALANCE_EVERY_MS) + AFTER_END_MS);
   }
 
   /** Hands over shards without work in flight. Returns the milliseconds until the next call. */
-  async function drainStep(): Promise<number> {
-    await leaveMembers();
-    await handOverExtra(0);
-    const isRebalancing = shards.size > 0 && performance.now() < rebalancingUntil;
+  async #drainStep(): Promise<number> {
+    await this.#leaveMembers();
+    await releaseLeases(this.#o.pool, this.#shards.takeExtra(0));
+    const isRebalancing = this.#shards.size > 0 && performance.now() < this.#rebalancingUntil;
     return isRebalancing ? REBALANCE_OFTEN_MS : REBALANCE_EVERY_MS;
   }
 
-  return {
-    held: () => [...shards].filter(([, held]) => isSafe(held)).map(([shard]) => shard),
-    tokenOf(shard) {
-      const held = shards.get(shard);
-      return held && isSafe(held) ? held.token : undefined;
-    },
-    async rebalance() {
-      const token = processToken ?? (isDraining ? undefined : await begin());
-      if (token === undefined) return REBALANCE_EVERY_MS;
-      const { members: owners, dead, othersEndMs, isAlive } = await renew(token);
-      if (!isAlive) return isDraining ? REBALANCE_EVERY_MS : REBALANCE_OFTEN_MS;
-      if (isDraining) return drainStep();
-      await removeDeadProcesses(o.pool, { dead, names });
-      const isNew = membership === undefined;
-      if (isNew) await join();
-      const living = owners.filter((owner) => !dead.some((one) => one.owner === owner));
-      const members = Math.max(1, living.length + (isNew ? 1 : 0));
-      const share = Math.ceil(o.count / members);
-      await handOverExtra(share);
-      await takeFree(share - shards.size);
-      return restAfter({ members, othersEndMs });
-    },
-    drain() {
-      if (isDraining) return;
-      isDraining = true;
-      rebalancingUntil = performance.now() + REBALANCING_MS;
-    },
-    async release() {
-      const own = new Map(ownLeases());
-      if (processToken !== undefined) own.set(processName, processToken);
-      shards.clear();
-      [processToken, membership] = [undefined, undefined];
-      await releaseLeases(o.pool, own);
-    },
-  };
+  /** As soon as this process is no member, the others divide the shards without it. */
+  async #leaveMembers(): Promise<void> {
+    if (this.#membership === undefined) return;
+    const own = new Map([[this.#memberName, this.#membership]]);
+    this.#membership = undefined;
+    await releaseLeases(this.#o.pool, own);
+  }
+
+  #acquire(leases: readonly string[], o: { ttlMs: number; limit: number }): Promise<HeldLeases> {
+    return acquireLeases(this.#o.pool, leases, { ...o, owner: this.#o.owner, names: this.#names });
+  }
+
+  /** The leases that are valid while the process is alive: its shards and its membership. */
+  #ownLeases(): Map<string, bigint> {
+    const own = this.#shards.leases();
+    if (this.#membership !== undefined) own.set(this.#memberName, this.#membership);
+    return own;
+  }
 }
 
 /** The rows of shards outlast the lease of their process. */

@@ -35,7 +35,7 @@ export interface TelemetryOptions {
   /** Address of `/metrics`; loopback by default. */
   readonly host?: string;
   /** Base address of an OTLP/HTTP collector. Without it spans have ids and are not exported. */
-  readonly otlpEndpoint?: string;
+  readonly otlpEndpoint?: string | undefined;
   /** The answer of `/readyz` on the metrics port. */
   readonly isReady?: () => Promise<boolean>;
   /** Further processors of spans (tests). */

@@ -7,7 +7,7 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
-import { isPaidForGood } from './instant-refunds/instant-refunds-store.ts';
+import { isInstantRefundKept } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { mayHaveFulfilled } from './processing/outcomes.ts';
 import { Return } from './return.ts';
@@ -23,23 +23,22 @@ const cancellation = z.object({
 /**
  * Cancels a return that is open or in review, and its open label request.
  *
- * @throws DomainError NOT_FOUND; STATE_FORBIDS when it has ended or is queued for processing, when a failed run
- *   fulfilled an outcome or may have, or when an instant refund was paid for good. An open instant refund does not
- *   prevent it.
+ * @throws DomainError NOT_FOUND; STATE_FORBIDS as {@link Return.cancel} says. An open instant refund does not prevent
+ *   it.
  */
 export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest): Promise<Details> {
-  const wanted = parseInput(cancellation, request);
+  const input = parseInput(cancellation, request);
   const use = keyUseOf('CancelReturn', CancelReturnRequestSchema, request);
-  return changeReturnOnce(pool, wanted, use, async (tx, current) => {
+  return changeReturnOnce(pool, input, use, async (tx, current) => {
     const cancelled = new Return(current).cancel({
-      mayHaveFulfilled: await mayHaveFulfilled(tx, wanted),
-      paidForGood: await isPaidForGood(tx, wanted),
+      mayHaveFulfilled: await mayHaveFulfilled(tx, input),
+      instantRefundKept: await isInstantRefundKept(tx, input),
     });
-    const text = wanted.reason || 'The return was cancelled';
+    const text = input.reason || 'The return was cancelled';
     return {
       value: undefined,
       stateChanges: [cancelled],
-      events: await cancelOpenLabelRequest(tx, wanted),
+      events: await cancelOpenLabelRequest(tx, input),
       timeline: [{ returnId: current.id, kind: 'return.cancelled', text }],
     };
   });

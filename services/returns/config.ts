@@ -9,9 +9,9 @@ export const returnsShape = {
     .describe('gRPC name of the destinations service'),
   FRAUD_TARGET: grpcTarget.default('dns:///fraud:8080').describe('gRPC name of the fraud service'),
   COMMERCE_PROVIDER: z
-    .enum(['embedded'], { error: 'wants embedded' })
+    .enum(['embedded'], { error: 'must be embedded' })
     .default('embedded')
     .describe(
-      'Commerce provider that processing works with; embedded keeps its own ledger and moves no money, so production processes only shops marked as sandbox with it',
+      'Commerce provider for processing. `embedded` has its own ledger and moves no money, so in production it processes only returns of sandbox shops',
     ),
 };

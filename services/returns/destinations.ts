@@ -5,18 +5,17 @@ import type {
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { serviceActor } from '../platform/identity.ts';
 
-/** Only the gateway names people as actors; this read has none. */
+/** The actor of these reads. Only the gateway may name users as actors. */
 const RETURNS = serviceActor('returns');
 
 /** The part of the destinations service that returns uses. */
 export type Destinations = Pick<Client<typeof DestinationsService>, 'getDestination'>;
 
 /**
- * Reads a destination by an id of the caller's; undefined when the caller chose none (0). Call it before a
- * transaction, never inside one.
+ * Reads a destination; undefined for the id 0, which means none. Call it before a transaction, never inside one.
  *
- * @throws ConnectError NOT_FOUND when the shop has none with that id, UNAVAILABLE when the
- *   destinations service does not answer.
+ * @throws ConnectError NOT_FOUND when the shop has no destination with that id; UNAVAILABLE when the destinations
+ *   service does not respond.
  */
 export async function destinationOf(
   destinations: Destinations,

@@ -20,11 +20,11 @@ import { recordLabel } from './labels/labels.ts';
 import { recordArrival } from './logistics/arrivals.ts';
 import {
   actor,
-  ask,
   destinations,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   silent,
   timelineOf,
   triggersOf,
@@ -144,7 +144,7 @@ describe('expiry', () => {
     const bare = await newReturn(db.pool, await newShop(db.pool));
     expect(await stateAfterSweep(bare)).toBe(ReturnState.OPEN);
     const queued = await returnWithLabel(OVERDUE_MS);
-    await ask(db.pool, queued);
+    await requestProcessing(db.pool, queued);
     expect(await stateAfterSweep(queued)).toBe(ReturnState.OPEN);
     const paid = await returnWithLabel(OVERDUE_MS);
     await openInstantRefund(

@@ -8,7 +8,7 @@ import type { Logger } from '../platform/log.ts';
 import { isOutage } from '../platform/outage.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
-import { PAID_FOR_GOOD } from './instant-refunds/instant-refunds-store.ts';
+import { KEPT } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { MOVING } from './labels/moving.ts';
 import { Return } from './return.ts';
@@ -22,7 +22,7 @@ const BATCH = 100;
 
 const EXPIRY_ACTOR = create(ActorSchema, systemActor('expiry'));
 
-/** Expires overdue returns of all shops every minute. Only one replica does it at a time. */
+/** Starts the expiry job: every minute it expires overdue returns of all shops. It runs in one process at a time. */
 export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
   const owner = randomUUID();
   return startLoop({
@@ -50,15 +50,15 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
  * Expires overdue returns of one shop, or of all shops. A return is overdue when all of this is true:
  *
  * - it is open or in review, and not queued for processing;
- * - its first label was created the shop's number of days ago (28 by default), and is unused;
- * - no parcel moves, and no goods have arrived;
- * - it has no instant refund that is open or was paid for good;
- * - no failed run of processing fulfilled an outcome, or waits for an answer of the provider.
+ * - its first label is not used, and is older than the shop's number of days (28 by default);
+ * - no parcel has moved, and no goods have arrived;
+ * - it has no open instant refund, and the shopper keeps none;
+ * - no failed run of processing fulfilled an outcome, or sent a request whose outcome is unknown.
  *
- * A return without a label never expires. The database's clock decides, once in the search and once under the lock of
- * the return. Each return has its own transaction, which publishes `return.updated`, and `label.request.cancelled`
- * for an open label request. When a return cannot be expired, that is logged, and the next sweep tries again; an
- * outage ends the sweep.
+ * A return without a label never expires. The clock of the database decides, once in the search and once under the lock
+ * of the return. Each return has its own transaction, which publishes `return.updated`, and `label.request.cancelled`
+ * for an open label request. A return that cannot be expired is logged, and tried again after a minute. An outage stops
+ * the search.
  *
  * @returns how many expired.
  */
@@ -96,7 +96,7 @@ const OVERDUE = `
     where l.shop_id = r.shop_id and l.return_id = r.id and l.returned_at is not null)
   and not exists (
     select from instant_refunds c
-    where c.shop_id = r.shop_id and c.return_id = r.id and c.state in ('open', ${PAID_FOR_GOOD}))
+    where c.shop_id = r.shop_id and c.return_id = r.id and c.state in ('open', ${KEPT}))
   and not exists (
     select from processing_outcomes o
     where o.shop_id = r.shop_id and o.return_id = r.id
@@ -132,14 +132,14 @@ async function isOverdue(tx: Queryable, one: Overdue): Promise<boolean> {
   return rowCount === 1;
 }
 
-/** Logs the fault of one return, so that all others still expire. */
+/** Logs an error of one return, so that the other returns still expire. */
 async function expireOrLog(pool: pg.Pool, one: Overdue, logger: Logger): Promise<boolean> {
   try {
     return await expire(pool, one);
   } catch (err) {
     if (isOutage(err)) throw err;
     const of = { shop: String(one.shop_id), return: String(one.id) };
-    logger.error({ err, ...of }, 'a return could not be expired');
+    logger.error({ err, ...of }, 'return not expired, retrying in a minute');
     return false;
   }
 }

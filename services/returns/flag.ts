@@ -23,37 +23,37 @@ const unflag = z.object({
 const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one reason') });
 
 /**
- * Puts an open return into review: a person must check it before it may be processed.
+ * Puts an open return into review: a user must check it before it may be processed.
  *
- * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not open, or queued for processing.
+ * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not open, or is queued for processing.
  */
 export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Promise<Details> {
-  const wanted = parseInput(flag, request);
+  const input = parseInput(flag, request);
   const use = keyUseOf('FlagReturn', FlagReturnRequestSchema, request);
-  return changeReturnOnce(pool, wanted, use, async (_tx, current) => {
-    const flagged = new Return(current).flag(wanted.reasons);
+  return changeReturnOnce(pool, input, use, async (_tx, current) => {
+    const flagged = new Return(current).flag(input.reasons);
     return {
       value: undefined,
       stateChanges: [flagged],
-      timeline: [entry('return.flagged', wanted)],
+      timeline: [entry('return.flagged', input)],
     };
   });
 }
 
 /**
- * Takes a return out of review: it is open again.
+ * Ends the review of a return: it is open again.
  *
  * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not in review.
  */
 export async function unflagReturn(pool: pg.Pool, request: UnflagReturnRequest): Promise<Details> {
-  const wanted = parseInput(unflag, request);
+  const input = parseInput(unflag, request);
   const use = keyUseOf('UnflagReturn', UnflagReturnRequestSchema, request);
-  return changeReturnOnce(pool, wanted, use, async (_tx, current) => {
+  return changeReturnOnce(pool, input, use, async (_tx, current) => {
     const unflagged = new Return(current).unflag();
     return {
       value: undefined,
       stateChanges: [unflagged],
-      timeline: [entry('return.unflagged', wanted)],
+      timeline: [entry('return.unflagged', input)],
     };
   });
 }

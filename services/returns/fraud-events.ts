@@ -12,7 +12,7 @@ export function consumeFraudReports(runtime: ServiceRuntime): Promise<Worker> {
   return consumeEvents({ ...runtime, group: 'returns', topics, handle: noteReports });
 }
 
-/** Writes the entries of a batch. Skips other triggers, and returns that do not exist. */
+/** Writes the timeline entries of a batch of events. Skips other triggers, and returns that do not exist. */
 export async function noteReports(tx: pg.PoolClient, events: readonly Event[]): Promise<void> {
   for (const event of events) {
     const { shopId, returnId, actor, detail } = event;

@@ -19,11 +19,11 @@ import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
 import { recordLabel } from './labels/labels.ts';
 import {
   actor,
-  ask,
   destinations,
   newLine,
   newReturn,
   newShop,
+  requestProcessing,
   timelineOf,
   triggersOf,
 } from './processing/testing.ts';
@@ -85,7 +85,9 @@ describe('a write whose commit got no answer takes effect once when it is repeat
 
   test('asking to process, by the return', async () => {
     const of = await newReturn(pool, shopId);
-    expect(await repeated(() => ask(pool, of))).toMatchObject({ case: 'alreadyQueued' });
+    expect(await repeated(() => requestProcessing(pool, of))).toMatchObject({
+      case: 'alreadyQueued',
+    });
     expect(await count('processing_jobs', of)).toBe(1);
     const kinds = (await timelineOf(pool, of)).map(({ kind }) => kind);
     expect(kinds.filter((kind) => kind === 'return.processing.queued')).toHaveLength(1);

@@ -23,7 +23,7 @@ beforeAll(async () => {
     const { bus } = await started.promise;
     await bus.publish(topic, records);
   });
-  bench = await startReturnsBench({ fraudTarget: publisher.target });
+  bench = await startReturnsBench({ FRAUD_TARGET: publisher.target });
   started.resolve(bench);
 });
 afterAll(async () => {

@@ -5,19 +5,19 @@ import type { Queryable } from '../platform/postgres.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 
 const TIMELINE_DAYS = 400;
-/** Operations whose keys stay: an import may be repeated years later, and the id of a shipment is its key. */
+/** Operations whose keys are never removed: an import may be repeated years later, and a shipment's id is its key. */
 const KEPT_KEYS = ['SubmitReturn', 'RecordPartnerShipment'];
-/** Events are removed by whole days, after the day has ended. Their snapshots must exist longer. */
+/** A snapshot must exist longer than its event. Events are removed by whole days, after the day has ended. */
 const SNAPSHOT_EXTRA_DAYS = 2;
 const EVERY_MS = 60 * 60 * 1_000;
-/** Rows that one statement removes, so that it does not block others for long. */
+/** Maximum number of rows that one statement removes, so that it does not block other statements for long. */
 const ROWS = 5_000;
 
 /**
  * Removes timeline entries after 400 days, idempotency keys after 90 days (except those of submissions and
  * shipments), and stored snapshots two days after their events. Safe to run in several replicas.
  *
- * @param o.snapshotDays for how long events are stored.
+ * @param o.snapshotDays for how many days events are stored.
  */
 export function startPurge(o: {
   readonly pool: pg.Pool;

@@ -9,16 +9,16 @@ import { type Changer, changeReturns } from './store/change.ts';
 import { fittingIds } from './store/fitting.ts';
 import { changeSnapshot } from './store/snapshot-store.ts';
 
-/** Returns of one transaction. It holds them all in memory, so fewer when they are large. */
+/** Maximum number of returns in one transaction, which has them all in memory. Fewer if they are large. */
 const BATCH = 50;
 
 const redaction = z.object({ ...callerShape, email: requiredText(320) });
 
 /**
  * Removes the names, address, e-mail address and uploads of one shopper from all returns, their label requests and
- * their stored snapshots. Safe to repeat: after an interrupted call the next one continues.
+ * their stored snapshots. Safe to repeat: a call continues where an interrupted call stopped.
  *
- * Each return gets its own event in the order of its other events, so that no earlier event arrives after it.
+ * Each return gets an event of its own, with the key of its other events, so that no earlier event arrives after it.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */
@@ -26,14 +26,14 @@ export async function redactCustomer(
   pool: pg.Pool,
   request: RedactCustomerRequest,
 ): Promise<{ returns: number; uploads: number }> {
-  const wanted = parseInput(redaction, request);
+  const input = parseInput(redaction, request);
   let returns = 0;
   let uploads = 0;
-  let ids = await returnsOf(pool, wanted.shopId, wanted.email);
+  let ids = await returnsOf(pool, input.shopId, input.email);
   while (ids.length > 0) {
-    uploads += await redact(pool, wanted, ids);
+    uploads += await redact(pool, input, ids);
     returns += ids.length;
-    ids = await returnsOf(pool, wanted.shopId, wanted.email);
+    ids = await returnsOf(pool, input.shopId, input.email);
   }
   return { returns, uploads };
 }
@@ -93,7 +93,7 @@ interface SnapshotKey {
   readonly revision: bigint;
 }
 
-/** Clears one snapshot after another, because a return may have many large ones. */
+/** Redacts the snapshots one by one, because a return may have many large ones. */
 async function clearSnapshots(
   tx: Queryable,
   shopId: bigint,

@@ -13,7 +13,7 @@ export function lineItemNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.LINE_ITEM_NOT_FOUND, 'no such line item');
 }
 
-/** The shop was never set up for returns. */
+/** The shop has no returns settings. */
 export function shopNotConfigured(): DomainError {
   return new DomainError(
     Code.FailedPrecondition,
@@ -27,25 +27,26 @@ export function stateForbids(message: string): DomainError {
   return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
 }
 
-/** A failed run of processing did part of its work, or may have. Only another run finishes it. */
+/** A failed run of processing fulfilled a part of the return, or may have. Only another run can complete it. */
 export function outcomesFulfilled(): DomainError {
   return stateForbids(
-    'processing has fulfilled part of the return, or asked for it without an answer, so money has moved or may have: process it again to do the rest',
+    'part of the return was already paid, or a payment has an unknown outcome; process the return again to complete it',
   );
 }
 
-/** The shopper keeps the money of an instant refund, so only processing may end the return. */
-export function paidForGood(): DomainError {
+/** The shopper keeps an instant refund, so the return can only be processed. */
+export function instantRefundKept(): DomainError {
   return stateForbids(
-    'an instant refund of the return was paid for good, so its lines are not free for another return: process it, which refunds what is left',
+    'the shopper keeps an instant refund for this return; process the return to refund the remainder',
   );
 }
 
+/** ALREADY_EXISTS: only one of `what`, such as `a label request`, can be open. */
 export function alreadyOpen(what: string): DomainError {
-  return new DomainError(Code.AlreadyExists, ErrorReason.ALREADY_OPEN, `${what} is open already`);
+  return new DomainError(Code.AlreadyExists, ErrorReason.ALREADY_OPEN, `${what} is already open`);
 }
 
-/** The details would become too large to be read or delivered. */
+/** The details of a return would exceed their maximum size. */
 export function detailsTooLarge(returnId: bigint): DomainError {
   const limit = DETAILS_BYTES_MAX / 1024 / 1024;
   return new DomainError(

@@ -4,15 +4,15 @@ import { Return, type StateChange } from './return.ts';
 import type { NewTimelineEntry } from './store/timeline-store.ts';
 import { findObstacle } from './submit/returnable.ts';
 
-/** What a caller adds to its change. */
+/** The parts of a change that reopen a return. */
 interface Reopening {
   readonly stateChanges: readonly StateChange[];
   readonly timeline: readonly NewTimelineEntry[];
 }
 
 /**
- * Opens an expired return again, because its goods came after all and must be processed. When another return has its
- * lines already, the return stays expired, and its timeline says why. A return that is not expired does not change.
+ * Opens an expired return again, because its goods arrived and must be processed. When another return has its line
+ * items already, the return stays expired, and its timeline says why. A return that is not expired does not change.
  *
  * @param why what happened, for the timeline.
  * @returns what to add to the change that the caller makes under the return's lock.

@@ -10,7 +10,7 @@ const STATES = [
   ReturnState.CANCELLED,
   ReturnState.EXPIRED,
 ];
-const NO_COMMITMENTS = { mayHaveFulfilled: false, paidForGood: false };
+const NO_COMMITMENTS = { mayHaveFulfilled: false, instantRefundKept: false };
 const REASONS = ['odd'];
 
 const DECISIONS = {
@@ -78,11 +78,11 @@ describe('the states of a return', () => {
     });
   });
 
-  test.each(['flag', 'cancel', 'expire'] as const)('%s is refused while queued', (name) => {
+  test.each(['flag', 'cancel', 'expire'] as const)('%s is rejected while queued', (name) => {
     forbids(() => DECISIONS[name](new Return({ ...start, processing: true })));
   });
 
-  test.each([{ mayHaveFulfilled: true }, { paidForGood: true }])(
+  test.each([{ mayHaveFulfilled: true }, { instantRefundKept: true }])(
     'a return is not cancelled when %o',
     (more) => {
       expect(() => new Return(start).cancel({ ...NO_COMMITMENTS, ...more })).toThrow();

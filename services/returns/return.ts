@@ -1,5 +1,5 @@
 import { type Return as Details, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { outcomesFulfilled, paidForGood, stateForbids } from './refusals.ts';
+import { instantRefundKept, outcomesFulfilled, stateForbids } from './refusals.ts';
 
 const { OPEN, REVIEW, CLOSED, CANCELLED, EXPIRED } = ReturnState;
 
@@ -15,22 +15,22 @@ export const TRANSITIONS = {
 } as const satisfies Record<string, { from: readonly ReturnState[]; to: ReturnState }>;
 export type Transition = keyof typeof TRANSITIONS;
 
-/** The fields of a return that decide whether a transition is allowed. */
+/** The fields that decide whether a transition is allowed. */
 type Facts = Pick<Details, 'id' | 'state' | 'flagReasons' | 'processing'>;
 
-/** The result of a transition; the store writes it. */
+/** The result of a transition. The store writes it. */
 export interface StateChange {
   readonly returnId: bigint;
   readonly state: ReturnState;
   readonly flagReasons: readonly string[];
 }
 
-/** What was done already, or may have been, although the state does not show it. Read it under the return's lock. */
+/** Payments that the state does not show. Read them under the return's row lock. */
 export interface Commitments {
-  /** A failed run of processing fulfilled an outcome, or asked for one without an answer. */
+  /** A failed run of processing fulfilled an outcome, or sent a request whose outcome is unknown. */
   readonly mayHaveFulfilled: boolean;
-  /** An instant refund was paid, and the shopper keeps it. */
-  readonly paidForGood: boolean;
+  /** The shopper keeps an instant refund. */
+  readonly instantRefundKept: boolean;
 }
 
 /** Whether a return is open or in review. */
@@ -48,8 +48,8 @@ const NAMES: Readonly<Record<ReturnState, string>> = {
 };
 
 /**
- * The rules of a return's state. Each method decides whether its transition is allowed, and answers the result. It
- * writes nothing to the database.
+ * The rules of a return's state: each method decides whether a transition or an edit is allowed. Nothing is written to
+ * the database.
  */
 export class Return {
   readonly #details: Facts;
@@ -58,7 +58,7 @@ export class Return {
     this.#details = details;
   }
 
-  /** @throws DomainError STATE_FORBIDS when it is not open, or queued for processing. */
+  /** @throws DomainError STATE_FORBIDS when it is not open, or is queued for processing. */
   flag(reasons: readonly string[]): StateChange {
     return this.#enter('flag', reasons);
   }
@@ -70,35 +70,34 @@ export class Return {
 
   /**
    * @throws DomainError STATE_FORBIDS when it is neither open nor in review, is queued for processing, or has
-   *   commitments that a cancellation cannot undo.
+   *   commitments: a cancellation cannot undo them.
    */
   cancel(commitments: Commitments): StateChange {
     const change = this.#enter('cancel');
-    if (commitments.mayHaveFulfilled) throw outcomesFulfilled();
-    if (commitments.paidForGood) throw paidForGood();
+    requireUncommitted(commitments, { freesLines: true });
     return change;
   }
 
-  /** The flag reasons stay: if the return opens again, it is in review again. */
+  /** Keeps the flag reasons, so that a reopened return is in review again. */
   expire(): StateChange {
     return this.#enter('expire', this.#details.flagReasons);
   }
 
-  /** Opens an expired return again, in review if it was there when it expired. */
+  /** Opens an expired return again. It is in review if it was in review when it expired. */
   reopen(): StateChange {
     const { flagReasons } = this.#details;
     return this.#enter(flagReasons.length > 0 ? 'reopenInReview' : 'reopen', flagReasons);
   }
 
-  /** Ends processing, so the return may still be marked as queued. @throws DomainError STATE_FORBIDS */
+  /** Allowed while the return is queued, because processing calls it. @throws DomainError STATE_FORBIDS */
   close(): StateChange {
     this.#requireFrom('close');
     return this.#changed('close', []);
   }
 
-  /** @throws DomainError STATE_FORBIDS when it is neither open nor in review, or queued for processing. */
+  /** @throws DomainError STATE_FORBIDS when it is neither open nor in review, or is queued for processing. */
   requireEditable(): void {
-    if (!isLive(this.#details.state)) this.#refuse();
+    if (!isLive(this.#details.state)) this.#reject();
     this.#requireNotQueued();
   }
 
@@ -114,14 +113,29 @@ export class Return {
 
   #requireFrom(transition: Transition): void {
     const { from }: { readonly from: readonly ReturnState[] } = TRANSITIONS[transition];
-    if (!from.includes(this.#details.state)) this.#refuse();
+    if (!from.includes(this.#details.state)) this.#reject();
   }
 
   #requireNotQueued(): void {
     if (this.#details.processing) throw stateForbids('the return is queued for processing');
   }
 
-  #refuse(): never {
+  #reject(): never {
     throw stateForbids(`the return is ${NAMES[this.#details.state]}`);
   }
+}
+
+/**
+ * The rule for every cancellation, and for every edit of an {@link Return.requireEditable editable} return.
+ *
+ * @param o.freesLines whether line items become free for another return, which could refund them again.
+ * @throws DomainError STATE_FORBIDS when an outcome may be fulfilled; with `freesLines` also when the shopper keeps an
+ *   instant refund.
+ */
+export function requireUncommitted(
+  commitments: Commitments,
+  { freesLines }: { readonly freesLines: boolean },
+): void {
+  if (commitments.mayHaveFulfilled) throw outcomesFulfilled();
+  if (freesLines && commitments.instantRefundKept) throw instantRefundKept();
 }

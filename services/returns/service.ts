@@ -35,7 +35,7 @@ type ProcessingHandlers = Pick<
 >;
 
 /**
- * The RPCs of returns: one use case for each.
+ * The RPCs of returns. Each calls one use case.
  *
  * @param processing the RPCs that `buildProcessing` makes.
  */

@@ -12,6 +12,7 @@ import {
 import { invalidField } from '../platform/errors.ts';
 import { parseInput } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
+import { param, raw, sql, unnamed } from '../platform/sql.ts';
 import { decimalsOf } from './money/money.ts';
 import { shopNotConfigured } from './refusals.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
@@ -35,7 +36,7 @@ const COLUMNS = `currency, restock_mode, gift_card_mode, label_provider, expiry_
 /**
  * Reads a shop's returns settings.
  *
- * @throws DomainError SHOP_NOT_CONFIGURED when the shop was never set up.
+ * @throws DomainError SHOP_NOT_CONFIGURED when the shop has no settings.
  */
 export async function loadSettings(db: Queryable, shopId: bigint): Promise<Settings> {
   const { rows } = await db.query<SettingsRow>({
@@ -64,7 +65,7 @@ function toSettings(row: SettingsRow): Settings {
   });
 }
 
-/** A number within bounds; 0 means that the caller gave none. */
+/** A number from 1 to `max`; 0 means that the request has none. */
 const bounded = (max: number) =>
   z
     .int()
@@ -94,11 +95,11 @@ const settingsInput = z.object({
 });
 
 /**
- * Writes a shop's returns settings. Fields without a value stay as they are; in the first call they get their default.
- * The first call needs the currency.
+ * Writes a shop's returns settings. Absent fields keep their values; in the first call they get their default. The
+ * first call needs the currency.
  *
- * @throws DomainError SHOP_NOT_CONFIGURED for a first call without a currency, INVALID_ARGUMENT for
- *   another currency than the shop's: stored sums are in it.
+ * @throws DomainError SHOP_NOT_CONFIGURED for a first call without a currency; INVALID_ARGUMENT for a currency that is
+ *   not the shop's, because stored amounts are in the shop's currency.
  */
 export async function updateSettings(
   pool: pg.Pool,
@@ -111,33 +112,23 @@ export async function updateSettings(
       [request.shopId, settings.currency],
     );
   }
+  const { parcel } = settings;
+  const currency = param(settings.currency);
   const { rows } = await pool.query<SettingsRow>(
-    `update settings
-        set restock_mode = coalesce($2, restock_mode),
-            gift_card_mode = coalesce($3, gift_card_mode),
-            label_provider = coalesce($4, label_provider),
-            expiry_days = coalesce($5, expiry_days),
-            processing_retry_minutes = coalesce($6, processing_retry_minutes),
-            parcel_length_cm = coalesce($7, parcel_length_cm),
-            parcel_width_cm = coalesce($8, parcel_width_cm),
-            parcel_height_cm = coalesce($9, parcel_height_cm),
-            sandbox = coalesce($11, sandbox),
+    unnamed(sql`
+     update settings
+        set restock_mode = coalesce(${textOrNull(settings.restockMode, restockModeText)}, restock_mode),
+            gift_card_mode = coalesce(${textOrNull(settings.giftCardMode, giftCardModeText)}, gift_card_mode),
+            label_provider = coalesce(${textOrNull(settings.labelProvider, labelProviderText)}, label_provider),
+            expiry_days = coalesce(${settings.expiryDays}, expiry_days),
+            processing_retry_minutes = coalesce(${settings.processingRetryMinutes}, processing_retry_minutes),
+            parcel_length_cm = coalesce(${parcel?.lengthCm}, parcel_length_cm),
+            parcel_width_cm = coalesce(${parcel?.widthCm}, parcel_width_cm),
+            parcel_height_cm = coalesce(${parcel?.heightCm}, parcel_height_cm),
+            sandbox = coalesce(${settings.sandbox}, sandbox),
             updated_at = now()
-      where shop_id = $1 and ($10 = '' or currency = $10)
-     returning ${COLUMNS}`,
-    [
-      request.shopId,
-      textOrNull(settings.restockMode, restockModeText),
-      textOrNull(settings.giftCardMode, giftCardModeText),
-      textOrNull(settings.labelProvider, labelProviderText),
-      settings.expiryDays,
-      settings.processingRetryMinutes,
-      settings.parcel?.lengthCm ?? null,
-      settings.parcel?.widthCm ?? null,
-      settings.parcel?.heightCm ?? null,
-      settings.currency,
-      settings.sandbox ?? null,
-    ],
+      where shop_id = ${request.shopId} and (${currency} = '' or currency = ${currency})
+     returning ${raw(COLUMNS)}`),
   );
   if (rows[0]) return toSettings(rows[0]);
   if (settings.currency === '') throw shopNotConfigured();

@@ -19,11 +19,11 @@ import { flagReturn, unflagReturn } from './flag.ts';
 import { recordLabel, updateLabel } from './labels/labels.ts';
 import {
   actor,
-  ask,
   newLine,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   runDue,
   silent,
@@ -55,7 +55,7 @@ const CALLS = {
   cancel: ({ submitted }: Subject) =>
     cancelReturn(db.pool, create(CancelReturnRequestSchema, of(submitted))),
   close: async ({ submitted }: Subject) => {
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
   },
   expire: ({ submitted }: Subject) =>

@@ -27,48 +27,50 @@ const upload = z.object({
 });
 
 /**
- * Adds a picture or video of the shopper to a line.
+ * Adds an image or video of the shopper to a line item.
  *
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is
- *   closed, cancelled or expired, or the shopper's data was removed from it: a redaction finds
- *   returns by their e-mail address, so it would never find the upload.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed,
+ *   cancelled or expired, or is redacted. A redaction finds returns by their e-mail address, so a later one would not
+ *   find the upload.
  */
 export async function addCustomerUpload(
   pool: pg.Pool,
   request: AddCustomerUploadRequest,
 ): Promise<Return> {
-  const wanted = parseInput(upload, request);
-  const [returnId] = await returnsOfLines(pool, wanted.shopId, [wanted.lineItemId]);
+  const input = parseInput(upload, request);
+  const [returnId] = await returnsOfLines(pool, input.shopId, [input.lineItemId]);
   if (returnId === undefined) throw lineItemNotFound();
-  const isImage = wanted.kind === CustomerUpload_Kind.IMAGE;
+  const isImage = input.kind === CustomerUpload_Kind.IMAGE;
   const changed = await changeReturn(
     pool,
-    { ...wanted, returnId, addsInput: true },
+    { ...input, returnId, addsInput: true },
     async (tx, current) => {
       if (!isLive(current.state)) {
         throw stateForbids(`the return is ${stateText.toText(current.state)}`);
       }
       if (await isRedacted(tx, current)) {
-        throw stateForbids("the customer's data was removed from the return: it takes no uploads");
+        throw stateForbids(
+          "the customer's data was removed from this return, so it accepts no uploads",
+        );
       }
-      if (!current.lineItems.some((line) => line.lineItemId === wanted.lineItemId)) {
+      if (!current.lineItems.some((line) => line.lineItemId === input.lineItemId)) {
         throw lineItemNotFound();
       }
       await tx.query(
         `insert into uploads (shop_id, return_id, line_item_id, kind, source, media_type, url)
        values ($1, $2, $3, $4, $5, $6, $7)`,
         [
-          wanted.shopId,
+          input.shopId,
           returnId,
-          wanted.lineItemId,
-          uploadKindText.toText(wanted.kind),
-          wanted.source || 'customer',
-          isImage ? '' : wanted.mediaType || 'video',
-          wanted.url,
+          input.lineItemId,
+          uploadKindText.toText(input.kind),
+          input.source || 'customer',
+          isImage ? '' : input.mediaType || 'video',
+          input.url,
         ],
       );
-      const facts = { line: `${wanted.lineItemId}` };
-      const text = isImage ? 'A picture was added' : 'A film was added';
+      const facts = { line: `${input.lineItemId}` };
+      const text = isImage ? 'An image was added' : 'A video was added';
       return { value: undefined, timeline: [{ returnId, kind: 'upload.added', text, facts }] };
     },
   );

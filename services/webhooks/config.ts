@@ -1,21 +1,21 @@
-import type { z } from 'zod';
 import {
   ConfigError,
   calendarDay,
   grpcTarget,
   list,
+  type Settings,
   serviceShape,
   wholeNumber,
 } from '../platform/config.ts';
-import { keyringText } from '../platform/keyring.ts';
+import { keyringText, parseKeyring } from '../platform/keyring.ts';
 
 /** The variables of the webhooks service. */
 export const webhooksShape = {
   ...serviceShape,
   RETURNS_TARGET: grpcTarget.describe('gRPC name of the returns service'),
-  WEBHOOK_KEYRING: keyringText.describe(
-    'Keys that encrypt signing secrets at rest; the first encrypts, all decrypt',
-  ),
+  WEBHOOK_KEYRING: keyringText
+    .transform(parseKeyring)
+    .describe('Keys that encrypt signing secrets at rest; the first encrypts, all decrypt'),
   WEBHOOK_ALLOWED_ORIGINS: list
     .default([])
     .describe(
@@ -33,7 +33,7 @@ export const webhooksShape = {
   API_CALENDAR: calendarDay,
 };
 
-export type WebhooksConfig = z.infer<z.ZodObject<typeof webhooksShape>>;
+export type WebhooksConfig = Settings<typeof webhooksShape>;
 
 /** Rejects settings that production does not allow. @throws ConfigError with every such variable. */
 export function refuseInProduction(config: WebhooksConfig): void {

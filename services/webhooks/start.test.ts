@@ -1,9 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../../deploy/local/free-ports.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { eventSignatures, identity } from '../../test/kit/services/running-service.ts';
 import { until } from '../../test/kit/until.ts';
-import { keyring, runWebhooks } from '../../test/kit/webhooks/running-webhooks.ts';
+import { runWebhooks, webhooksSettings } from '../../test/kit/webhooks/running-webhooks.ts';
 import { createInProcessBus } from '../platform/bus/in-process.ts';
 import { startWebhooks } from './start.ts';
 
@@ -25,18 +24,8 @@ describe('a start that cannot listen to events', () => {
         throw new Error('no broker');
       },
     };
-    const start = startWebhooks({
-      host: '127.0.0.1',
-      port: 0,
-      metricsPort,
-      databaseUrl: db.url,
-      bus,
-      eventSignatures,
-      identity,
-      logLevel: 'silent',
-      returnsTarget: '127.0.0.1:1',
-      keyring,
-    });
+    const settings = { ...webhooksSettings(db.url), METRICS_PORT: metricsPort };
+    const start = startWebhooks({ ...settings, bus });
     await expect(start).rejects.toThrow('no broker');
     expect(metrics).toContain('target_info');
     // The dispatcher reports from its start how much is in flight.
@@ -53,7 +42,7 @@ describe('the list of redacted returns', () => {
       `insert into redacted_returns (shop_id, return_id, redacted_at)
        values (1, 1, now() - interval '190 hours'), (1, 2, now() - interval '194 hours')`,
     );
-    const webhooks = await runWebhooks({ db, logDays: 1, retentionDays: 7 });
+    const webhooks = await runWebhooks({ db, WEBHOOK_LOG_DAYS: 1, RETENTION_DAYS: 7 });
     const known = async () => {
       const { rows } = await db.pool.query<{ return_id: bigint }>(
         'select return_id from redacted_returns where shop_id = 1 order by return_id',

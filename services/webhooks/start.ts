@@ -3,7 +3,6 @@ import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { startKeyPurge } from '../platform/idempotency.ts';
 import { systemActor } from '../platform/identity.ts';
-import type { Keyring } from '../platform/keyring.ts';
 import { STREAM_SETTINGS } from '../platform/pools.ts';
 import { openSecondPool } from '../platform/postgres.ts';
 import {
@@ -14,6 +13,7 @@ import {
 } from '../platform/service.ts';
 import { startSweep } from '../platform/sweep/start.ts';
 import type { Worker } from '../platform/worker.ts';
+import type { WebhooksConfig } from './config.ts';
 import { createRetryClock, type RetryClock } from './delivery/attempt/retry-clock.ts';
 import { createDispatcher } from './delivery/dispatcher.ts';
 import { createDatabaseClock } from './delivery/queue/database-clock.ts';
@@ -28,24 +28,13 @@ import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
 import { createSigningKeys } from './subscriptions/signing-keys.ts';
 
-export interface WebhooksOptions extends ServiceOptions {
-  /** gRPC name of the returns service. */
-  readonly returnsTarget: string;
-  readonly keyring: Keyring;
-  /** Origins such as `http://127.0.0.1:*`; none in production. */
-  readonly allowedOrigins?: readonly string[];
+export interface WebhooksOptions extends ServiceOptions, WebhooksConfig {
   /** Ports of the stack itself, which allowed origins do not include. */
   readonly refusedPorts?: () => readonly number[];
-  /** The current day of the version calendar; by default the real day. */
+  /** The current day of the version calendar (tests); by default API_CALENDAR, otherwise the real day. */
   readonly today?: () => Date;
-  /** Most attempts in flight. */
-  readonly concurrency?: number;
-  /** Most bytes that a shop's deliveries send in a minute, over all processes. */
-  readonly shopBytesPerMinute?: number;
-  /** The clock of those minutes (tests). Milliseconds. */
+  /** The clock of the minutes of WEBHOOK_SHOP_BYTES_PER_MINUTE (tests). Milliseconds. */
   readonly shopBytesNow?: () => number;
-  /** How long finished deliveries are kept. Days. */
-  readonly logDays?: number;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
   /** How long a shard is kept without a renewal (tests). Milliseconds. */
@@ -60,12 +49,6 @@ export interface RunningWebhooks extends RunningService {
   /** Moves the retry clock. Deliveries that become due are sent at once. Seconds. */
   advanceClock(seconds: number): void;
 }
-
-const DEFAULT_CONCURRENCY = 512;
-/** 1 GiB. */
-export const DEFAULT_SHOP_BYTES_PER_MINUTE = 1024 ** 3;
-const DEFAULT_LOG_DAYS = 30;
-const DEFAULT_EVENT_DAYS = 7;
 
 /**
  * The dispatcher's own connections: one reads, one writes, one is for leases and other work. No statement waits long
@@ -86,9 +69,9 @@ const SNAPSHOT_TIMEOUT_MS = 10_000;
 export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks> {
   const shared: Shared = {
     clock: createRetryClock(),
-    today: o.today ?? (() => new Date()),
+    today: o.today ?? (() => o.API_CALENDAR ?? new Date()),
     policy: {
-      allowedOrigins: o.allowedOrigins ?? [],
+      allowedOrigins: o.WEBHOOK_ALLOWED_ORIGINS,
       refusedPorts: o.refusedPorts ?? (() => []),
     },
     wakeUps: new EventEmitter(),
@@ -139,15 +122,15 @@ function createParts(
   const dispatcher = createDispatcher({
     ...{ logger, telemetry, clock, databaseClock, today },
     pool: enginePool,
-    signingKeys: createSigningKeys(o.keyring),
+    signingKeys: createSigningKeys(o.WEBHOOK_KEYRING),
     send: sender.send,
-    concurrency: o.concurrency ?? DEFAULT_CONCURRENCY,
-    shopBytesPerMinute: o.shopBytesPerMinute ?? DEFAULT_SHOP_BYTES_PER_MINUTE,
+    concurrency: o.WEBHOOK_CONCURRENCY,
+    shopBytesPerMinute: o.WEBHOOK_SHOP_BYTES_PER_MINUTE,
     ...(o.shopBytesNow && { shopBytesNow: o.shopBytesNow }),
     ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
   });
   const returns = createServiceClient(ReturnsService, {
-    target: o.returnsTarget,
+    target: o.RETURNS_TARGET,
     identity: runtime.identity,
     timeoutMs: SNAPSHOT_TIMEOUT_MS,
     telemetry,
@@ -156,7 +139,7 @@ function createParts(
     ...{ runtime, sender, enginePool, dispatcher, returns },
     readSnapshot: snapshotReader(returns.client),
     retained: retainedEvents(returns.client),
-    days: { log: o.logDays ?? DEFAULT_LOG_DAYS, events: o.retentionDays ?? DEFAULT_EVENT_DAYS },
+    days: { log: o.WEBHOOK_LOG_DAYS, events: o.RETENTION_DAYS },
   };
 }
 
@@ -167,7 +150,7 @@ function build(o: WebhooksOptions, shared: Shared, parts: Parts) {
   const { runtime, retained, days } = parts;
   return {
     routes: webhooksRoutes({
-      ...{ pool: runtime.pool, policy, keyring: o.keyring, clock, today },
+      ...{ pool: runtime.pool, policy, keyring: o.WEBHOOK_KEYRING, clock, today },
       wake: () => void wakeUps.emit('backlog'),
       jobs: {
         retained,
@@ -207,7 +190,7 @@ async function startWorkers(
   const { offsetMs } = clock;
   const replays = startReplays({ ...common, retained, readSnapshot, offsetMs });
   const sweep = startSweep(runtime, {
-    ...{ group: 'webhooks', source: 'returns', target: o.returnsTarget },
+    ...{ group: 'webhooks', source: 'returns', target: o.RETURNS_TARGET },
   });
   wakeUps.on('due', dispatcher.wake);
   wakeUps.on('backlog', maintenance.wake);

@@ -3,7 +3,6 @@ import { request } from 'undici';
 import { restClient } from '../kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../kit/gateway/test-gateway.ts';
 import { firstLine, type ReturnsBench, startReturnsBench } from '../kit/services/returns-bench.ts';
-import { identity } from '../kit/services/running-service.ts';
 import { until } from '../kit/until.ts';
 
 const MEBIBYTE = 2 ** 20;
@@ -18,13 +17,7 @@ let under: TestGateway;
 beforeAll(async () => {
   returns = await startReturnsBench();
   const { target } = returns;
-  under = await startTestGateway({
-    identity,
-    targets: {
-      ...{ returns: target, dispositions: target, destinations: target },
-      ...{ fraud: target, carts: target, webhooks: target },
-    },
-  });
+  under = await startTestGateway({ RETURNS_TARGET: target });
 }, 60_000);
 afterAll(() => Promise.all([under.stop(), returns.stop()]), 60_000);
 

@@ -12,10 +12,10 @@ import { createEmbeddedCommerce } from '../../services/returns/commerce/embedded
 import { applyAssessments } from '../../services/returns/inspections/assessments.ts';
 import { runJob } from '../../services/returns/processing/run.ts';
 import {
-  ask,
   claimOne,
   newReturn,
   newShop,
+  requestProcessing,
   runDeps,
   triggersOf,
 } from '../../services/returns/processing/testing.ts';
@@ -106,7 +106,7 @@ describe('processing a return', () => {
     const pool = createPool(returns.url);
     const { statements } = countStatements(pool);
     const deps = runDeps(pool, createEmbeddedCommerce(pool));
-    expect(await ask(pool, of)).toMatchObject({ case: 'queued' });
+    expect(await requestProcessing(pool, of)).toMatchObject({ case: 'queued' });
     await runJob(deps, await claimOne(pool), AbortSignal.any([]));
     await pool.end();
     expect(await triggersOf(returns.pool, of)).toEqual(['return.closed']);

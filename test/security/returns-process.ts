@@ -1,20 +1,19 @@
-import { newEventSignatures } from '../../services/platform/bus/event-signature.ts';
 import { createInProcessBus } from '../../services/platform/bus/in-process.ts';
-import { staticIdentity } from '../../services/platform/identity.ts';
+import { loadConfig } from '../../services/platform/config.ts';
+import { newKeyringText } from '../../services/platform/keyring.ts';
+import { returnsShape } from '../../services/returns/config.ts';
 import { startReturns } from '../../services/returns/start.ts';
 
 // The returns service without Kafka, as a process of its own. It says where it listens.
 
-const { DATABASE_URL = '', SERVICE_TOKEN = '' } = process.env;
-const running = await startReturns({
-  port: 0,
-  metricsPort: 0,
-  databaseUrl: DATABASE_URL,
-  bus: createInProcessBus(),
-  eventSignatures: newEventSignatures(),
-  identity: staticIdentity(SERVICE_TOKEN),
-  destinationsTarget: '127.0.0.1:1',
-  fraudTarget: '127.0.0.1:1',
-  logLevel: 'info',
+const settings = loadConfig(returnsShape, {
+  ...process.env,
+  PORT: '0',
+  METRICS_PORT: '0',
+  KAFKA_BROKERS: 'none:1',
+  EVENT_KEYRING: newKeyringText(),
+  DESTINATIONS_TARGET: '127.0.0.1:1',
+  FRAUD_TARGET: '127.0.0.1:1',
 });
+const running = await startReturns({ ...settings, bus: createInProcessBus() });
 process.once('SIGTERM', () => void running.stop());

@@ -45,8 +45,8 @@ describe('headers and cookies of a page', () => {
   let stack: SignInStack;
   let shown: Shown;
   beforeAll(async () => {
-    const signInFormOrigins = ['https://login.example.com'];
-    stack = await startSignInStack({ replicas: 1, signInFormOrigins });
+    const SIGN_IN_FORM_ORIGINS = ['https://login.example.com'];
+    stack = await startSignInStack({ replicas: 1, SIGN_IN_FORM_ORIGINS });
     shown = await new Browser().send(stack.begin().url);
   });
   afterAll(() => stack.stop());
@@ -89,7 +89,7 @@ describe('headers and cookies of a page', () => {
   test('over https cookies are marked as secure, and bound to this host', async () => {
     const secure = await startSignInStack({
       replicas: 1,
-      publicUrl: 'https://returns.example.com',
+      PUBLIC_BASE_URL: 'https://returns.example.com',
     });
     const browser = new Browser();
     const { port } = secure.under.gateway;

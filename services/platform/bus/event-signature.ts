@@ -1,6 +1,5 @@
 import { createHmac, timingSafeEqual } from 'node:crypto';
-import type { z } from 'zod';
-import type { busShape } from '../config.ts';
+import type { ServiceConfig } from '../config.ts';
 import { newKeyringText, parseKeys } from '../keyring.ts';
 import type { BusRecord, ReceivedRecord } from './event-bus.ts';
 
@@ -24,10 +23,10 @@ const PURPOSE = 'rms.event.v1';
 
 /** The signatures that the environment variables configure. */
 export function signaturesFromConfig(
-  config: Pick<z.infer<z.ZodObject<typeof busShape>>, 'EVENT_KEYRING' | 'EVENT_SIGNATURES'>,
+  config: Pick<ServiceConfig, 'EVENT_KEYRING' | 'EVENT_SIGNATURES'>,
 ): EventSignatures {
   return {
-    keys: parseKeys(config.EVENT_KEYRING),
+    keys: config.EVENT_KEYRING,
     acceptsUnsigned: config.EVENT_SIGNATURES === 'accept-unsigned',
   };
 }

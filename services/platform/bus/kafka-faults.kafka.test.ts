@@ -32,7 +32,12 @@ describe('kafka with brokers that crash', () => {
   let writers: Writers;
   let subscription: { stop(): Promise<void> };
   const open = (clientId: string) =>
-    createKafkaBus({ brokers: cluster.brokers, clientId, logger: silentLogger() });
+    createKafkaBus({
+      brokers: cluster.brokers,
+      clientId,
+      logger: silentLogger(),
+      retentionDays: 1,
+    });
   const listen = (member: EventBus) =>
     member.subscribe({ group, topics: [topic], handle: receiving.handle });
 

@@ -144,7 +144,8 @@ const tokenUrl = () => {
 
 function open(listener: Listener, security: KafkaSecurity, host = '127.0.0.1'): EventBus {
   const brokers = [`${host}:${ports[listener]}`];
-  return createKafkaBus({ brokers, clientId: 'test', logger: silentLogger(), security });
+  const about = { clientId: 'test', logger: silentLogger(), retentionDays: 1 };
+  return createKafkaBus({ brokers, ...about, security });
 }
 
 async function using<T>(bus: EventBus, work: (bus: EventBus) => Promise<T>): Promise<T> {

@@ -28,7 +28,12 @@ test('brokers that reject a short session are read with a longer one, and it is 
   const lines: string[] = [];
   const destination = { write: (line: string) => lines.push(line) };
   const logger = createLogger({ service: 'test', level: 'warn', destination });
-  const bus = createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger });
+  const bus = createKafkaBus({
+    brokers: kafka.brokers,
+    clientId: 'test',
+    logger,
+    retentionDays: 1,
+  });
   const topic = `test.${randomUUID()}`;
   const received: string[] = [];
   const record = { key: 'key', value: Buffer.from('1'), headers: {} };

@@ -21,12 +21,22 @@ afterAll(async () => {
 });
 
 busContract('kafka', async () =>
-  createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger: silentLogger() }),
+  createKafkaBus({
+    brokers: kafka.brokers,
+    clientId: 'test',
+    logger: silentLogger(),
+    retentionDays: 1,
+  }),
 );
 
 test('event bus: kafka reports whether a group has read all remaining records of a topic', async () => {
   const [topic, group] = [`test.${randomUUID()}`, `test-${randomUUID()}`];
-  const bus = createKafkaBus({ brokers: kafka.brokers, clientId: 'test', logger: silentLogger() });
+  const bus = createKafkaBus({
+    brokers: kafka.brokers,
+    clientId: 'test',
+    logger: silentLogger(),
+    retentionDays: 1,
+  });
   const records = Array.from({ length: 20 }, (_, n) => {
     return { key: `k${n}`, value: Buffer.from('text'), headers: {} };
   });

@@ -14,8 +14,8 @@ export interface KafkaBusOptions {
   readonly brokers: readonly string[];
   readonly clientId: string;
   readonly logger: Logger;
-  /** How long topics created here keep their records; 7 days by default. */
-  readonly retentionDays?: number;
+  /** How long topics created here keep their records. Days. */
+  readonly retentionDays: number;
   /** Without it connections are plain text. */
   readonly security?: KafkaSecurity;
 }
@@ -38,7 +38,7 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
     logLevel: logLevel.WARN,
     logCreator: () => (entry) => log(o.logger, entry),
   });
-  const topics = new TopicKeeper(kafka, o.retentionDays ?? 7);
+  const topics = new TopicKeeper(kafka, o.retentionDays);
   const producer = new KafkaProducer({ kafka, topics });
   const sessionTime = createSessionTime(o.logger);
   const subscriptions = new Set<{ stop(): Promise<void> }>();

@@ -52,6 +52,7 @@ beforeAll(async () => {
     logger: pino({}, { write: (line: string) => void logged.push(line) }),
     telemetry,
     reflection: false,
+    maxCallsInFlight: 100,
     isReady: async () => true,
     isOpen: () => true,
   });

@@ -67,6 +67,7 @@ async function serve(
     logger: silentLogger(),
     telemetry,
     reflection: false,
+    maxCallsInFlight: 100,
     isReady: async () => true,
     isOpen: () => true,
   });

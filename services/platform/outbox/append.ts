@@ -6,6 +6,7 @@ import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { afterCommit, type Queryable } from '../postgres.ts';
+import { named, rowsOf, type Sql, sql } from '../sql.ts';
 import { currentTraceparent } from '../telemetry.ts';
 import { notifyOfCommit, notifyRelays } from './notify.ts';
 import { EVENT_SCHEMA_NAME } from './parse.ts';
@@ -39,46 +40,54 @@ export async function appendEvents(tx: Queryable, events: readonly NewEvent[]): 
   if (events.length === 0) return [];
   const traceparent = currentTraceparent();
   const encoded = events.map((event) => encode(event, traceparent));
-  const shards = events.map((event) => murmur2(event.key) % SHARDS);
+  const shards = encoded.map(({ shard }) => shard);
   // Relays are notified after the commit if possible, because commits with a notification run one after the other.
   const isNotified = afterCommit(tx, (pool) => notifyOfCommit(pool, shards));
-  const values = [
-    events.map((event) => event.shopId),
-    encoded.map((event) => event.id),
-    events.map((event) => event.trigger),
-    events.map((event) => event.key),
-    encoded.map((event) => event.occurredAt),
-    Buffer.concat(encoded.map((event) => event.value)),
-    encoded.map((event) => event.value.length),
-    shards,
-    traceparent,
-  ];
-  await tx.query({ name: 'outbox-append', text: APPEND, values });
+  await tx.query(named('outbox-append', appendStatement(encoded, traceparent)));
   if (!isNotified) await notifyRelays(tx, shards);
   return encoded.map((event) => event.id);
 }
+
+/** An event as it is stored. */
+interface Encoded extends Pick<NewEvent, 'shopId' | 'trigger' | 'key'> {
+  readonly id: string;
+  readonly occurredAt: Date;
+  readonly value: Uint8Array;
+  readonly shard: number;
+}
+
+const eventRows = rowsOf<Encoded>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  event_id: ['uuid', ({ id }) => id],
+  trigger: ['text', ({ trigger }) => trigger],
+  key: ['text', ({ key }) => key],
+  occurred_at: ['timestamptz', ({ occurredAt }) => occurredAt],
+  bytes: ['integer', ({ value }) => value.length],
+  shard: ['smallint', ({ shard }) => shard],
+});
 
 // A position is drawn after its transaction has its number. If a snapshot does not contain the number yet, it was taken
 // before the position was drawn. So a relay that has read with that snapshot has read no greater position. The number
 // must be below the volatile call, and so must the sort, which draws positions in the order of the array. The values
 // come as one bytea, because the driver would write an array of bytea as hexadecimal text.
-const APPEND = `
+const appendStatement = (events: readonly Encoded[], traceparent: string): Sql => sql`
 with mine as materialized (select pg_current_xact_id() as written_by),
 given as materialized (
   select nextval('event_positions') as position, sorted.*
   from (
     select written_by, shop_id, event_id, trigger, key, occurred_at, shard,
-           substring($6::bytea from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes) as value
-    from mine, unnest($1::bigint[], $2::uuid[], $3::text[], $4::text[], $5::timestamptz[], $7::integer[], $8::smallint[])
-      with ordinality as u (shop_id, event_id, trigger, key, occurred_at, bytes, shard, n)
+           substring(${Buffer.concat(events.map(({ value }) => value))}::bytea
+                     from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes) as value
+    from mine, ${eventRows('u', events, 'n')}
     order by n
   ) sorted
 )
 insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value, shard, written_by)
-select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, $9, occurred_at, value, shard, written_by
+select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, ${traceparent}, occurred_at, value, shard, written_by
 from given`;
 
-function encode(event: NewEvent, traceparent: string) {
+function encode(event: NewEvent, traceparent: string): Encoded {
+  const { shopId, trigger, key } = event;
   const id = randomUUID();
   const occurredAt = event.occurredAt ?? new Date();
   const fits =
@@ -86,8 +95,8 @@ function encode(event: NewEvent, traceparent: string) {
   const message = create(EventSchema, {
     eventId: id,
     schema: EVENT_SCHEMA_NAME,
-    trigger: event.trigger,
-    shopId: event.shopId,
+    trigger,
+    shopId,
     returnId: event.returnId ?? 0n,
     revision: event.revision ?? 0n,
     occurredAt: timestampFromDate(occurredAt),
@@ -98,7 +107,15 @@ function encode(event: NewEvent, traceparent: string) {
   });
   const value = toBinary(EventSchema, message);
   const snapshot = fits ? event.snapshot : undefined;
-  return { id, occurredAt, value: snapshot ? withSnapshot(value, snapshot) : value };
+  return {
+    shopId,
+    id,
+    trigger,
+    key,
+    occurredAt,
+    value: snapshot ? withSnapshot(value, snapshot) : value,
+    shard: murmur2(key) % SHARDS,
+  };
 }
 
 /** Appends the field to an encoded event. Protobuf allows fields in any order. */

@@ -37,7 +37,8 @@ describe('events over kafka', () => {
     database = await createTestDatabase('returns');
     telemetry = await testTelemetry();
     bus = open('loss');
-    relay = startRelay({ pool: database.pool, bus, topic, logger: silentLogger(), telemetry });
+    const about = { topic, logger: silentLogger(), telemetry, retentionDays: 7 };
+    relay = startRelay({ pool: database.pool, bus, ...about });
   });
   afterAll(async () => {
     await relay?.stop();
@@ -48,7 +49,12 @@ describe('events over kafka', () => {
   });
 
   const open = (clientId: string) =>
-    createKafkaBus({ brokers: cluster.brokers, clientId, logger: silentLogger() });
+    createKafkaBus({
+      brokers: cluster.brokers,
+      clientId,
+      logger: silentLogger(),
+      retentionDays: 1,
+    });
 
   const append = async (...triggers: readonly string[]): Promise<string[]> =>
     inTransaction(database.pool, (tx) =>
@@ -68,6 +74,7 @@ describe('events over kafka', () => {
       topics: [topic],
       logger: silentLogger(),
       telemetry,
+      retentionDays: 7,
       handle: async (tx, events) => {
         for (const event of events) {
           if (o.knows?.includes(event.trigger) ?? true) await leaveMark(tx, group, event);

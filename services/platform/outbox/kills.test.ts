@@ -74,8 +74,9 @@ function relayOf(life: Life, arrived: Arrived[]): Relay {
     health: async () => {},
     close: async () => {},
   };
-  const about = { topic: 'events', logger: silentLogger(), telemetry, pollMs: 50 };
-  return startRelay({ ...about, bus, pool: poolOf(life, database.pool), leaseMs: LEASE_MS });
+  const about = { topic: 'events', logger: silentLogger(), telemetry, retentionDays: 7 };
+  const pool = poolOf(life, database.pool);
+  return startRelay({ ...about, bus, pool, pollMs: 50, leaseMs: LEASE_MS });
 }
 
 /** Expires the leases, as if the processes had not renewed them in time. */

@@ -39,8 +39,8 @@ describe('outbox relay', () => {
     await relay.stop();
   };
   const start = (bus: EventBus, o: { pollMs?: number } = {}): Relay => {
-    const options = { bus, topic: 't', logger: silentLogger(), telemetry, leaseMs: LEASE_MS, ...o };
-    const relay = startRelay({ pool: database.pool, ...options });
+    const about = { topic: 't', logger: silentLogger(), telemetry, retentionDays: 7 };
+    const relay = startRelay({ pool: database.pool, bus, ...about, leaseMs: LEASE_MS, ...o });
     running.add(relay);
     return relay;
   };

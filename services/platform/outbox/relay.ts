@@ -23,9 +23,9 @@ export interface RelayOptions {
   readonly topic: string;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
-  /** How long published events are kept for a replay; 7 days by default. */
-  readonly retentionDays?: number;
-  /** How often the outbox is read without a notification. Milliseconds. */
+  /** How long published events are kept for a replay. Days. */
+  readonly retentionDays: number;
+  /** How often the outbox is read without a notification (tests). Milliseconds. */
   readonly pollMs?: number;
   /** How long a shard is kept without a renewal (tests). Milliseconds. */
   readonly leaseMs?: number;
@@ -38,10 +38,9 @@ export interface Relay extends Worker {
   flush(): Promise<void>;
 }
 
-const DEFAULT_POLL_MS = 2_000;
+const POLL_MS = 2_000;
 /** How long a stop waits for the bus. The next process publishes the remaining events. */
 const STOP_MS = 3_000;
-const DEFAULT_RETENTION_DAYS = 7;
 
 /**
  * Publishes the events that transactions append to the outbox: at least once, in order per key. Replicas share the
@@ -49,7 +48,7 @@ const DEFAULT_RETENTION_DAYS = 7;
  */
 export function startRelay(o: RelayOptions): Relay {
   const owner = randomUUID();
-  const pollMs = o.pollMs ?? DEFAULT_POLL_MS;
+  const pollMs = o.pollMs ?? POLL_MS;
   const published = o.telemetry.meter.createCounter('outbox_published_total', {
     description: 'Events given to the event bus.',
   });
@@ -118,11 +117,10 @@ export function startRelay(o: RelayOptions): Relay {
       return restMs;
     },
   });
-  const retentionDays = o.retentionDays ?? DEFAULT_RETENTION_DAYS;
   const workers = [
     rebalancing,
     listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify }),
-    startPartitionKeeper({ ...o, table: 'event', owner, retentionDays }),
+    startPartitionKeeper({ ...o, table: 'event', owner }),
   ];
   const unobserve = observeBacklog(o);
   const relayOwn = (appended: readonly number[]): readonly number[] => {

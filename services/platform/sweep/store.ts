@@ -1,4 +1,5 @@
 import type { Queryable } from '../postgres.ts';
+import { param, rowsOf, sql, unnamed } from '../sql.ts';
 
 /** A listener and the service whose events it gets. */
 export interface SweepName {
@@ -36,6 +37,13 @@ export async function beginSweep(
   return rows[0]?.cursor;
 }
 
+const eventRows = rowsOf<SweptEvent>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  event_id: ['uuid', ({ eventId }) => eventId],
+  day: ['date', ({ day }) => day],
+  position: ['bigint', ({ position }) => position],
+});
+
 /** The events that the listener has neither handled nor stored as poison. */
 export async function unhandledOf<E extends SweptEvent>(
   db: Queryable,
@@ -45,13 +53,13 @@ export async function unhandledOf<E extends SweptEvent>(
   if (events.length === 0) return [];
   // With the limit each event is looked up by the primary key. A join might read all events handled in weeks.
   const { rows } = await db.query<{ n: bigint }>(
-    `select n - 1 as n
-       from unnest($2::bigint[], $3::uuid[], $4::date[]) with ordinality as u (shop_id, event_id, day, n)
+    unnamed(sql`
+     select n - 1 as n
+       from ${eventRows('u', events, 'n')}
       where (select true from consumed_events c
-              where c.shop_id = u.shop_id and c.event_id = u.event_id and c.consumer = $1 and c.day = u.day
+              where c.shop_id = u.shop_id and c.event_id = u.event_id and c.consumer = ${group} and c.day = u.day
               limit 1) is null
-      order by n`,
-    [group, ...columnsOf(events)],
+      order by n`),
   );
   return rows.flatMap(({ n }) => events[Number(n)] ?? []);
 }
@@ -61,21 +69,15 @@ export async function noteMissing(
   db: Queryable,
   o: SweepName & { readonly missing: readonly SweptEvent[]; readonly cursor: string },
 ): Promise<void> {
+  const [group, source] = [param(o.group), param(o.source)];
   await db.query(
-    `with noted as (
-       insert into missing_events (consumer, source, shop_id, event_id, day, position)
-       select $1, $2, u.*
-         from unnest($4::bigint[], $5::uuid[], $6::date[], $7::bigint[]) as u
+    unnamed(sql`
+     with noted as (
+       insert into missing_events (shop_id, event_id, day, position, consumer, source)
+       select u.*, ${group}::text, ${source}::text from ${eventRows('u', o.missing)}
        on conflict (consumer, source, position) do nothing
      )
-     update event_sweeps set cursor = $3 where consumer = $1 and source = $2`,
-    [
-      o.group,
-      o.source,
-      o.cursor,
-      ...columnsOf(o.missing),
-      o.missing.map(({ position }) => position),
-    ],
+     update event_sweeps set cursor = ${o.cursor} where consumer = ${group} and source = ${source}`),
   );
 }
 
@@ -146,12 +148,4 @@ export async function oldestMissing(db: Queryable, { group, source }: SweepName)
     [group, source],
   );
   return Math.max(0, rows[0]?.age ?? 0);
-}
-
-function columnsOf(events: readonly SweptEvent[]): [bigint[], string[], string[]] {
-  return [
-    events.map(({ shopId }) => shopId),
-    events.map(({ eventId }) => eventId),
-    events.map(({ day }) => day),
-  ];
 }

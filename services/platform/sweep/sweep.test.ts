@@ -55,6 +55,7 @@ beforeEach(async () => {
   bus = createInProcessBus({ firstBackoffMs: 5 });
   listener = await consumeEvents({
     ...{ bus, pool: database.pool, group, topics: [TOPIC], logger: silentLogger(), telemetry },
+    retentionDays: 7,
     recordPausesMs: [1, 1],
     handle: async (_, events) => {
       for (const { eventId } of events) handle(eventId);

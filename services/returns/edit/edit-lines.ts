@@ -15,7 +15,7 @@ import type { LineSums } from '../money/totals.ts';
 import { lineItemNotFound } from '../refusals.ts';
 import { amountsOf } from '../submit/submission.ts';
 
-/** The edit of one line. Absent fields stay as they are. */
+/** The edit of one line item. Absent fields keep their values. */
 export const lineEdit = z.object({
   lineItemId: id,
   remove: z.boolean(),
@@ -27,7 +27,7 @@ export const lineEdit = z.object({
 });
 type LineEdit = z.output<typeof lineEdit>;
 
-/** A line as it will be after an edit. */
+/** A line item after an edit. */
 export interface EditedLine {
   readonly lineItemId: bigint;
   readonly removed: boolean;
@@ -39,10 +39,10 @@ export interface EditedLine {
 }
 
 /**
- * The lines of a return after an edit, in their order, with the removed ones.
+ * The line items of a return after an edit, in their order, with the removed ones.
  *
- * @throws DomainError LINE_ITEM_NOT_FOUND for a line of another return, INVALID_ARGUMENT for
- *   one that is named twice or a sum that breaks its rule.
+ * @throws DomainError LINE_ITEM_NOT_FOUND for a line item of another return; INVALID_ARGUMENT for a line item that is
+ *   in the request twice, or an invalid amount.
  */
 export function editedLines(current: Return, changes: readonly LineEdit[]): EditedLine[] {
   const byLine = new Map<bigint, { readonly change: LineEdit; readonly at: string }>();
@@ -77,20 +77,20 @@ function applied(
   { change, at }: { readonly change: LineEdit; readonly at: string },
   currencies: Currencies,
 ): EditedLine {
-  const former = unchanged(line, currencies);
+  const before = unchanged(line, currencies);
   return {
     lineItemId: line.lineItemId,
     removed: change.remove,
-    quantity: change.quantity ?? former.quantity,
-    reason: change.reason ?? former.reason,
-    parentReason: change.parentReason ?? former.parentReason,
-    outcome: change.outcome === LineOutcome.UNSPECIFIED ? former.outcome : change.outcome,
+    quantity: change.quantity ?? before.quantity,
+    reason: change.reason ?? before.reason,
+    parentReason: change.parentReason ?? before.parentReason,
+    outcome: change.outcome === LineOutcome.UNSPECIFIED ? before.outcome : change.outcome,
     sums: lineSumsFrom(at, (name, field) => {
       const given = change[name];
       if (given && (given.shop !== '' || given.presentment !== '')) {
         return amountOf(field, given, currencies);
       }
-      return { shop: former.sums.shop[name], presentment: former.sums.presentment[name] };
+      return { shop: before.sums.shop[name], presentment: before.sums.presentment[name] };
     }),
   };
 }

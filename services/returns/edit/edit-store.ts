@@ -6,7 +6,7 @@ import { type CheckedSums, STORED_RETURN_AMOUNTS } from '../money/return-sums.ts
 import { lineOutcomeText, outcomeText } from '../store/texts.ts';
 import type { EditedLine } from './edit-lines.ts';
 
-/** Writes an edit: the changed lines, the removed lines, and the return's own sums. */
+/** Writes an edit: the changed and the removed line items, and the amounts of the return. */
 export async function storeEdit(
   tx: Queryable,
   current: Return,

@@ -7,12 +7,12 @@ import { type Return as Details, Outcome } from '../../../proto/gen/rms/returns/
 import type { EditReturnRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
-import { isPaidForGood } from '../instant-refunds/instant-refunds-store.ts';
+import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
 import { checkedSums } from '../money/return-sums.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
-import { outcomesFulfilled, paidForGood } from '../refusals.ts';
-import { Return } from '../return.ts';
+
+import { Return, requireUncommitted } from '../return.ts';
 import { changeReturn } from '../store/change.ts';
 import { requireReturnable } from '../submit/returnable.ts';
 import { editedLines, lineEdit } from './edit-lines.ts';
@@ -30,42 +30,44 @@ const edit = z.object({
 });
 
 /**
- * Changes lines, outcome or amounts of a return. Absent fields stay as they are. Shipping and the refund are derived
- * from the return after the edit.
+ * Changes line items, outcome or amounts of a return. Absent fields keep their values. Shipping and the refund are
+ * computed again.
  *
- * @throws DomainError INVALID_ARGUMENT (also for an edit without a change and for sums that contradict the outcome);
- *   NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is not open or in review, is queued for processing, or
- *   has an outcome that a failed run fulfilled or may have, or when the edit removes a line although an instant
- *   refund was paid for good; ABORTED with REVISION_CONFLICT when it changed since it was read.
+ * @throws DomainError INVALID_ARGUMENT (also for an edit without a change, and for amounts that contradict the
+ *   outcome); NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS, see return.ts; ABORTED with
+ *   REVISION_CONFLICT when the return changed after the caller had read it.
  */
 export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Details> {
-  const wanted = parseInput(edit, request);
-  if (wanted.changes.length === 0 && wanted.outcome === Outcome.UNSPECIFIED && !wanted.amounts) {
+  const input = parseInput(edit, request);
+  if (input.changes.length === 0 && input.outcome === Outcome.UNSPECIFIED && !input.amounts) {
     throw invalidField('changes', 'must hold at least one change');
   }
-  const changed = await changeReturn(pool, { ...wanted, addsInput: true }, async (tx, current) => {
-    checkEditable(current, wanted.expectedRevision);
-    if (await mayHaveFulfilled(tx, wanted)) throw outcomesFulfilled();
-    const freesLines = wanted.changes.some((change) => change.remove);
-    if (freesLines && (await isPaidForGood(tx, wanted))) throw paidForGood();
+  const changed = await changeReturn(pool, { ...input, addsInput: true }, async (tx, current) => {
+    new Return(current).requireEditable();
+    requireRevision(current, input.expectedRevision);
+    const commitments = {
+      mayHaveFulfilled: await mayHaveFulfilled(tx, input),
+      instantRefundKept: await isInstantRefundKept(tx, input),
+    };
+    requireUncommitted(commitments, { freesLines: input.changes.some(({ remove }) => remove) });
     const currencies = { shop: current.currency, presentment: current.presentmentCurrency };
-    const lines = editedLines(current, wanted.changes);
+    const lines = editedLines(current, input.changes);
     const kept = lines.filter((line) => !line.removed);
-    if (kept.length === 0) throw invalidField('changes', 'must leave at least one line');
-    const outcome = wanted.outcome || current.outcome;
+    if (kept.length === 0) throw invalidField('changes', 'must keep at least one line item');
+    const outcome = input.outcome || current.outcome;
     const sums = checkedSums({
       outcome,
       currencies,
       lines: kept.map((line) => line.sums),
       exchanges: exchangeSumsIn(current),
-      amounts: wanted.amounts,
-      former: returnSumsIn(current),
+      amounts: input.amounts,
+      previous: returnSumsIn(current),
     });
     await storeEdit(tx, current, { lines, sums, outcome });
-    if (wanted.changes.some((change) => change.quantity !== undefined)) {
+    if (input.changes.some((change) => change.quantity !== undefined)) {
       await requireReturnable(tx, { ...current, orderId: current.order?.id ?? 0n });
     }
-    const facts = { lines: wanted.changes.map((change) => change.lineItemId).join(', ') };
+    const facts = { lines: input.changes.map((change) => change.lineItemId).join(', ') };
     return {
       value: undefined,
       timeline: [
@@ -76,13 +78,12 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
   return changed.return;
 }
 
-function checkEditable(current: Details, expectedRevision: bigint): void {
-  new Return(current).requireEditable();
+function requireRevision(current: Details, expectedRevision: bigint): void {
   if (current.revision === expectedRevision) return;
   throw new DomainError(
     Code.Aborted,
     ErrorReason.REVISION_CONFLICT,
-    `the return is at revision ${current.revision}: read it again`,
+    `the return is now at revision ${current.revision}; read it again`,
     { field: 'expected_revision' },
   );
 }

@@ -7,6 +7,7 @@ import { allInOrder } from '../../platform/all-in-order.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { type PackedTexts, packTexts } from '../../platform/packed-texts.ts';
 import { committing, type Queryable, together } from '../../platform/postgres.ts';
+import { appendReturnEvents, COPIED_TEXT_BYTES } from '../store/append-events.ts';
 import { detailsBytes, requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { fittingParts, fittingReturns } from '../store/fitting.ts';
@@ -18,7 +19,6 @@ import {
   idsOfLongTexts,
   loadHashed,
 } from '../store/load-hashed.ts';
-import { COPIED_TEXT_BYTES, publish } from '../store/publish.ts';
 import { actorKindText } from '../store/texts.ts';
 import { changing, requirePermit } from '../store/transaction.ts';
 
@@ -105,7 +105,7 @@ async function takeOverIn<T extends Inspected>(
     const changed = shown.filter(({ of }) => changedIds.includes(of.id));
     const updates = changed.map((one) => updateOf(one, before));
     const end = part.length === shownIds.length ? committing : together;
-    await end(tx, () => publish(tx, by, updates));
+    await end(tx, () => appendReturnEvents(tx, by, updates));
     if (by.wantsReturns) answered = fittingReturns([...answered, ...shown.map(({ of }) => of)]);
   }
   return answered;

@@ -6,8 +6,8 @@ interface OfReturn {
   readonly returnId: bigint;
 }
 
-/** A credit as it is stored. */
-export interface CreditRow {
+/** A stored instant refund. */
+export interface InstantRefundRow {
   readonly id: bigint;
   readonly return_id: bigint;
   readonly amount: string;
@@ -20,39 +20,39 @@ export interface CreditRow {
 const COLUMNS = 'id, return_id, amount, currency, charge_reference, state, created_at';
 
 /**
- * The states of a credit that was paid for good, as a list in SQL: the goods came, or charging the shopper's card back
- * failed.
+ * The states in which the shopper keeps the instant refund, as a list in SQL: the goods arrived, or charging the
+ * shopper's card failed.
  */
-export const PAID_FOR_GOOD = "'returned', 'charge_failed'";
+export const KEPT = "'returned', 'charge_failed'";
 
 /**
- * Whether the shopper keeps the money of an instant refund of the return. Then its lines are paid, and not free for
- * another return. Does not wait for a transaction that is ending a credit at this moment.
+ * Whether the shopper keeps an instant refund of the return. Then its line items are paid, and another return must not
+ * have them. Does not wait for a concurrent transaction that ends an instant refund.
  */
-export async function isPaidForGood(tx: Queryable, of: OfReturn): Promise<boolean> {
+export async function isInstantRefundKept(tx: Queryable, of: OfReturn): Promise<boolean> {
   const { rowCount } = await tx.query({
-    name: 'credit-paid-for-good',
+    name: 'instant-refund-kept',
     text: `select from instant_refunds
-           where shop_id = $1 and return_id = $2 and state in (${PAID_FOR_GOOD}) limit 1`,
+           where shop_id = $1 and return_id = $2 and state in (${KEPT}) limit 1`,
     values: [of.shopId, of.returnId],
   });
   return rowCount !== 0;
 }
 
 /** The instant refunds of a return, as processing needs them. */
-export interface Credits {
+export interface InstantRefunds {
   /** Whether one is open. */
   readonly hasOpen: boolean;
-  /** The sum that was paid for good, in minor units of `currency`. */
+  /** The total that the shopper keeps, in minor units of `currency`. */
   paidMinor(currency: string): bigint;
 }
 
-/** A caller that decides by the result holds the return's row lock. */
-export async function creditsOf(tx: Queryable, of: OfReturn): Promise<Credits> {
+/** A caller that decides by the result must hold the return's row lock. */
+export async function instantRefundsOf(tx: Queryable, of: OfReturn): Promise<InstantRefunds> {
   const { rows } = await tx.query<{ amount: string; is_open: boolean }>({
-    name: 'credits-of-return',
+    name: 'instant-refunds-of-return',
     text: `select amount, state = 'open' as is_open from instant_refunds
-           where shop_id = $1 and return_id = $2 and state in ('open', ${PAID_FOR_GOOD})`,
+           where shop_id = $1 and return_id = $2 and state in ('open', ${KEPT})`,
     values: [of.shopId, of.returnId],
   });
   const paid = rows.filter((row) => !row.is_open);
@@ -62,51 +62,60 @@ export async function creditsOf(tx: Queryable, of: OfReturn): Promise<Credits> {
   };
 }
 
-export async function readCredit(
+export async function readInstantRefund(
   db: Queryable,
   shopId: bigint,
   id: bigint,
-): Promise<CreditRow | undefined> {
-  const { rows } = await db.query<CreditRow>(
+): Promise<InstantRefundRow | undefined> {
+  const { rows } = await db.query<InstantRefundRow>(
     `select ${COLUMNS} from instant_refunds where shop_id = $1 and id = $2`,
     [shopId, id],
   );
   return rows[0];
 }
 
-/** Reads a credit of the shop and locks it, so that only one call ends it. */
-export async function lockCredit(
+/** Reads an instant refund of the shop and locks it, so that only one call ends it. */
+export async function lockInstantRefund(
   tx: Queryable,
   shopId: bigint,
   id: bigint,
-): Promise<CreditRow | undefined> {
-  const { rows } = await tx.query<CreditRow>(
+): Promise<InstantRefundRow | undefined> {
+  const { rows } = await tx.query<InstantRefundRow>(
     `select ${COLUMNS} from instant_refunds where shop_id = $1 and id = $2 for update`,
     [shopId, id],
   );
   return rows[0];
 }
 
-export interface NewCredit extends OfReturn {
+export interface NewInstantRefund extends OfReturn {
   readonly amount: string;
   readonly currency: string;
   readonly chargeReference: string;
 }
 
-/** Adds an open credit. Violates `instant_refunds_one_open` when the return has one already. */
-export async function insertCredit(tx: Queryable, credit: NewCredit): Promise<bigint> {
+/** Adds an open instant refund. Violates `instant_refunds_one_open` when the return has one already. */
+export async function insertInstantRefund(
+  tx: Queryable,
+  instantRefund: NewInstantRefund,
+): Promise<bigint> {
   const { rows } = await tx.query<{ id: bigint }>(
     `insert into instant_refunds (shop_id, return_id, amount, currency, charge_reference)
      values ($1, $2, $3, $4, $5) returning id`,
-    [credit.shopId, credit.returnId, credit.amount, credit.currency, credit.chargeReference],
+    [
+      instantRefund.shopId,
+      instantRefund.returnId,
+      instantRefund.amount,
+      instantRefund.currency,
+      instantRefund.chargeReference,
+    ],
   );
   const [row] = rows;
-  if (!row) throw new Error('a credit was not stored');
+  if (!row) throw new Error('an instant refund was not stored');
   return row.id;
 }
 
-/** Ends an open credit. The column `settled_at` is the time of the end. */
-export async function endCredit(
+/** Ends an open instant refund. The column `settled_at` is the time of the end. */
+export async function endInstantRefund(
   tx: Queryable,
   o: { shopId: bigint; id: bigint; state: string },
 ): Promise<void> {

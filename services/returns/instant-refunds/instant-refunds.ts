@@ -23,14 +23,14 @@ import { mayHaveFulfilled } from '../processing/outcomes.ts';
 import { alreadyOpen, outcomesFulfilled, returnNotFound, stateForbids } from '../refusals.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
-  type CreditRow,
-  endCredit,
-  insertCredit,
-  lockCredit,
-  readCredit,
+  endInstantRefund,
+  type InstantRefundRow,
+  insertInstantRefund,
+  lockInstantRefund,
+  readInstantRefund,
 } from './instant-refunds-store.ts';
 
-const creditState = enumText(InstantRefundStateSchema);
+const instantRefundState = enumText(InstantRefundStateSchema);
 
 const openInput = z.object({
   ...callerShape,
@@ -44,9 +44,9 @@ const openInput = z.object({
  * Records that the shopper was paid before the goods arrived. The return is not processed while the instant refund is
  * open. Adds a timeline entry and publishes no event.
  *
- * @throws DomainError RETURN_NOT_FOUND; ALREADY_OPEN; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return has ended
- *   or is queued for processing, or a failed run refunded it or may have; INVALID_ARGUMENT for an amount that is not
- *   above zero in the presentment currency.
+ * @throws DomainError RETURN_NOT_FOUND; ALREADY_OPEN; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return is neither
+ *   open nor in review, is queued for processing, or a failed run refunded it or may have; INVALID_ARGUMENT for an
+ *   amount that is not above zero in the presentment currency.
  */
 export async function openInstantRefund(
   pool: pg.Pool,
@@ -57,7 +57,7 @@ export async function openInstantRefund(
   const use = { shopId: input.shopId, operation: 'OpenInstantRefund', key: input.idempotencyKey };
   return inTransaction(pool, async (tx) => {
     const used = await oncePerKey(tx, { ...use, hash }, () => open(tx, input));
-    return creditOf(tx, input.shopId, used.id);
+    return instantRefundOf(tx, input.shopId, used.id);
   });
 }
 
@@ -68,13 +68,13 @@ async function open(tx: Queryable, input: z.output<typeof openInput>): Promise<b
     throw stateForbids(`the return is ${current.state}`);
   }
   if (current.processing) throw stateForbids('the return is queued for processing');
-  // Of all outcomes only a refund pays the shopper the same money a second time.
+  // After a refund, an instant refund would pay the shopper twice. Other outcomes do not pay the same money.
   if (await mayHaveFulfilled(tx, input, 'refund')) throw outcomesFulfilled();
   const currency = current.presentment_currency;
   const minor = parseAmount('amount', input.amount, currency);
   if (minor === 0n) throw invalidField('amount', 'must be above zero');
   const amount = formatAmount(minor, currency);
-  const creditId = await insertCredit(tx, {
+  const creditId = await insertInstantRefund(tx, {
     shopId,
     returnId,
     amount,
@@ -126,13 +126,14 @@ const resultInput = z.object({
 });
 
 const RESULT_TEXT = {
-  returned: 'The goods came: the shopper keeps the instant refund',
-  charged: 'The goods did not come: the instant refund was charged back',
-  charge_failed: 'The goods did not come, and charging the instant refund back failed',
+  returned: 'The goods arrived: the shopper keeps the instant refund',
+  charged: 'The goods did not arrive: the instant refund was charged back',
+  charge_failed: 'The goods did not arrive, and charging the instant refund back failed',
 } as const;
 
 /**
- * Ends an instant refund, so that the return can be processed. A repeat with the same result changes nothing.
+ * Records how an instant refund ended, so that the return can be processed. A repeated call with the same result changes
+ * nothing.
  *
  * @throws DomainError CREDIT_NOT_FOUND; STATE_FORBIDS when it ended with another result.
  */
@@ -141,22 +142,22 @@ export async function settleInstantRefund(
   request: SettleInstantRefundRequest,
 ): Promise<InstantRefund> {
   const { shopId, actor, creditId, result } = parseInput(resultInput, request);
-  const state = creditState.toText(result);
+  const state = instantRefundState.toText(result);
   return inTransaction(pool, async (tx) => {
-    const credit = await lockCredit(tx, shopId, creditId);
-    if (!credit) throw creditNotFound();
-    if (credit.state === state) return toMessage(credit);
-    if (credit.state !== 'open') throw stateForbids(`the credit ended as ${credit.state}`);
-    await endCredit(tx, { shopId, id: creditId, state });
+    const found = await lockInstantRefund(tx, shopId, creditId);
+    if (!found) throw instantRefundNotFound();
+    if (found.state === state) return toMessage(found);
+    if (found.state !== 'open') throw stateForbids(`the instant refund ended as ${found.state}`);
+    await endInstantRefund(tx, { shopId, id: creditId, state });
     await addTimeline(tx, { shopId, actor }, [
       {
-        returnId: credit.return_id,
+        returnId: found.return_id,
         kind: `instant_refund.${state}`,
         text: RESULT_TEXT[resultOf(state)],
         facts: { credit_id: String(creditId) },
       },
     ]);
-    return toMessage({ ...credit, state });
+    return toMessage({ ...found, state });
   });
 }
 
@@ -165,24 +166,28 @@ function resultOf(state: string): keyof typeof RESULT_TEXT {
   throw new RangeError(`${state} is not a result of an instant refund`);
 }
 
-async function creditOf(tx: Queryable, shopId: bigint, creditId: bigint): Promise<InstantRefund> {
-  const credit = await readCredit(tx, shopId, creditId);
-  if (!credit) throw creditNotFound();
-  return toMessage(credit);
+async function instantRefundOf(
+  tx: Queryable,
+  shopId: bigint,
+  creditId: bigint,
+): Promise<InstantRefund> {
+  const found = await readInstantRefund(tx, shopId, creditId);
+  if (!found) throw instantRefundNotFound();
+  return toMessage(found);
 }
 
-function creditNotFound(): DomainError {
-  return new DomainError(Code.NotFound, ErrorReason.CREDIT_NOT_FOUND, 'no such credit');
+function instantRefundNotFound(): DomainError {
+  return new DomainError(Code.NotFound, ErrorReason.CREDIT_NOT_FOUND, 'no such instant refund');
 }
 
-function toMessage(row: CreditRow): InstantRefund {
+function toMessage(row: InstantRefundRow): InstantRefund {
   const { currency } = row;
   return create(InstantRefundSchema, {
     id: row.id,
     returnId: row.return_id,
     money: { value: formatAmount(minorOf(row.amount, currency), currency), currency },
     chargeReference: row.charge_reference,
-    state: creditState.fromText(row.state),
+    state: instantRefundState.fromText(row.state),
     createdAt: timestampFromDate(row.created_at),
   });
 }

@@ -9,7 +9,7 @@ import {
 import type { Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { alreadyOpen } from '../refusals.ts';
-import type { DetailEvent } from '../store/publish.ts';
+import type { DetailEvent } from '../store/append-events.ts';
 import { labelRequestStateText } from '../store/texts.ts';
 
 const MAX_WEIGHT_G = 2 ** 31 - 1;

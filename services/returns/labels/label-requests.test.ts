@@ -32,7 +32,7 @@ async function dropOff(): Promise<Return> {
   return bench.submit(shopId, { returnMethod: ReturnMethod.DROP_OFF, destinationId: WAREHOUSE });
 }
 
-const ask = (of: Return) =>
+const requestLabel = (of: Return) =>
   bench.client.requestLabel({ shopId: of.shopId, actor, returnId: of.id });
 const withdraw = (request: LabelRequest) =>
   bench.client.cancelLabelRequest({ shopId: request.shopId, actor, requestId: request.id });
@@ -40,7 +40,7 @@ const withdraw = (request: LabelRequest) =>
 describe('request label', () => {
   test('publishes the request without changing the details', async () => {
     const submitted = await dropOff();
-    const { labelRequest } = await ask(submitted);
+    const { labelRequest } = await requestLabel(submitted);
     expect(labelRequest).toMatchObject({
       returnId: submitted.id,
       state: LabelRequest_State.OPEN,
@@ -52,28 +52,36 @@ describe('request label', () => {
 
   test('allows one open request at a time, also in parallel calls', async () => {
     const submitted = await dropOff();
-    const calls = await Promise.allSettled([ask(submitted), ask(submitted), ask(submitted)]);
+    const calls = await Promise.allSettled([
+      requestLabel(submitted),
+      requestLabel(submitted),
+      requestLabel(submitted),
+    ]);
     expect(calls.filter((call) => call.status === 'fulfilled')).toHaveLength(1);
-    expect(await refusal(ask(submitted))).toEqual(alreadyOpen);
+    expect(await refusal(requestLabel(submitted))).toEqual(alreadyOpen);
   });
 
   test('refuses a shop that makes its own labels, an ended return, and an unknown one', async () => {
-    expect(await refusal(ask(await bench.submit(await bench.shop())))).toEqual(stateForbids);
+    expect(await refusal(requestLabel(await bench.submit(await bench.shop())))).toEqual(
+      stateForbids,
+    );
     const submitted = await dropOff();
-    expect(await refusal(ask({ ...submitted, id: 999_999_998n }))).toEqual(notFound('RETURN'));
+    expect(await refusal(requestLabel({ ...submitted, id: 999_999_998n }))).toEqual(
+      notFound('RETURN'),
+    );
     await bench.end(submitted, 'cancelled');
-    expect(await refusal(ask(submitted))).toEqual(stateForbids);
+    expect(await refusal(requestLabel(submitted))).toEqual(stateForbids);
   });
 });
 
 describe('cancel label request', () => {
   test('cancels an open request once; then another one is possible', async () => {
     const submitted = await dropOff();
-    const request = there((await ask(submitted)).labelRequest);
+    const request = there((await requestLabel(submitted)).labelRequest);
     const { labelRequest } = await withdraw(request);
     expect(labelRequest).toEqual({ ...request, state: LabelRequest_State.CANCELLED });
     expect(await refusal(withdraw(request))).toEqual(stateForbids);
-    await ask(submitted);
+    await requestLabel(submitted);
     expect(await bench.triggers(submitted)).toEqual([
       'label.request.issued',
       'label.request.cancelled',
@@ -82,7 +90,7 @@ describe('cancel label request', () => {
   });
 
   test('refuses a request that does not exist', async () => {
-    const request = there((await ask(await dropOff())).labelRequest);
+    const request = there((await requestLabel(await dropOff())).labelRequest);
     expect(await refusal(withdraw({ ...request, id: 1n << 40n }))).toEqual(
       notFound('LABEL_REQUEST'),
     );
@@ -90,7 +98,7 @@ describe('cancel label request', () => {
 
   test('refuses a request that a label has fulfilled', async () => {
     const submitted = await dropOff();
-    const request = there((await ask(submitted)).labelRequest);
+    const request = there((await requestLabel(submitted)).labelRequest);
     await bench.client.recordLabel({
       shopId: submitted.shopId,
       actor,

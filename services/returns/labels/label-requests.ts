@@ -20,7 +20,7 @@ import { loadReturn } from '../store/load.ts';
 import { changing } from '../store/transaction.ts';
 import { cancelRequest, issueLabelRequest } from './label-request-store.ts';
 
-const labelWish = z.object({ ...callerShape, returnId: id });
+const labelInput = z.object({ ...callerShape, returnId: id });
 
 /**
  * Asks the third-party provider for a label.
@@ -32,7 +32,7 @@ export async function requestLabel(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
   request: RequestLabelRequest,
 ): Promise<LabelRequest> {
-  const by = parseInput(labelWish, request);
+  const by = parseInput(labelInput, request);
   const settings = await loadSettings(deps.pool, by.shopId);
   const known = await loadReturn(deps.pool, by.shopId, by.returnId);
   if (!known) throw returnNotFound();

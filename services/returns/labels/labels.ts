@@ -30,9 +30,9 @@ import { pastTime } from '../past.ts';
 import { lineItemNotFound, stateForbids } from '../refusals.ts';
 import { reopening } from '../reopen.ts';
 import { isLive } from '../return.ts';
+import type { DetailEvent } from '../store/append-events.ts';
 import { changeReturn, changeReturnIn } from '../store/change.ts';
 import { loadLabel } from '../store/load.ts';
-import type { DetailEvent } from '../store/publish.ts';
 import { labelStatusText, stateText } from '../store/texts.ts';
 import { changing } from '../store/transaction.ts';
 import { fulfilOpenRequest } from './label-request-store.ts';
@@ -64,16 +64,16 @@ type NewLabel = z.output<typeof newLabel>;
  *   IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed or cancelled.
  */
 export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): Promise<Label> {
-  const wanted = parseInput(newLabel, request);
+  const input = parseInput(newLabel, request);
   const use = {
-    shopId: wanted.shopId,
+    shopId: input.shopId,
     operation: 'RecordLabel',
-    key: wanted.idempotencyKey,
+    key: input.idempotencyKey,
     hash: requestHash(RecordLabelRequestSchema, request),
   };
-  return changing(pool, wanted.shopId, async (tx) => {
-    const { id: labelId } = await oncePerKey(tx, use, () => addLabel(tx, wanted));
-    return existing(tx, wanted.shopId, labelId);
+  return changing(pool, input.shopId, async (tx) => {
+    const { id: labelId } = await oncePerKey(tx, use, () => addLabel(tx, input));
+    return existing(tx, input.shopId, labelId);
   });
 }
 
@@ -87,17 +87,17 @@ function labelNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.LABEL_NOT_FOUND, 'no such label');
 }
 
-async function addLabel(tx: pg.PoolClient, wanted: NewLabel): Promise<bigint> {
+async function addLabel(tx: pg.PoolClient, input: NewLabel): Promise<bigint> {
   const { value } = await changeReturnIn(
     tx,
-    { ...wanted, addsInput: true },
+    { ...input, addsInput: true },
     async (inside, current) => {
       if (!isLive(current.state) && current.state !== ReturnState.EXPIRED) {
         throw stateForbids(`the return is ${stateText.toText(current.state)}`);
       }
-      const labelId = await insertLabel(inside, current, wanted);
+      const labelId = await insertLabel(inside, current, input);
       await fulfilOpenRequest(inside, current);
-      const label = await existing(inside, wanted.shopId, labelId);
+      const label = await existing(inside, input.shopId, labelId);
       const facts = { label_id: `${labelId}`, carrier: label.carrier, status: statusOf(label) };
       const text = `A label of ${label.carrier} was added`;
       const reopened = await reopeningBy(inside, current, label);
@@ -115,12 +115,12 @@ async function addLabel(tx: pg.PoolClient, wanted: NewLabel): Promise<bigint> {
   return value;
 }
 
-async function insertLabel(tx: Queryable, current: Return, wanted: NewLabel): Promise<bigint> {
+async function insertLabel(tx: Queryable, current: Return, input: NewLabel): Promise<bigint> {
   const lines = current.lineItems.map((line) => line.lineItemId);
-  if (wanted.lineItemIds.some((lineItemId) => !lines.includes(lineItemId))) {
+  if (input.lineItemIds.some((lineItemId) => !lines.includes(lineItemId))) {
     throw lineItemNotFound();
   }
-  const createdAt = wanted.createdAt ? pastTime('created_at', wanted.createdAt) : new Date();
+  const createdAt = input.createdAt ? pastTime('created_at', input.createdAt) : new Date();
   const { rows } = await tx.query<{ id: bigint }>(
     `insert into labels (shop_id, return_id, carrier, tracking_number, url, rate, status,
                          line_item_ids, created_at, updated_at, heard_at)
@@ -128,12 +128,12 @@ async function insertLabel(tx: Queryable, current: Return, wanted: NewLabel): Pr
     [
       current.shopId,
       current.id,
-      wanted.carrier,
-      wanted.trackingNumber,
-      wanted.url,
-      rateOf(wanted.rate, current.currency),
-      labelStatusText.toText(wanted.status),
-      wanted.lineItemIds.length > 0 ? [...new Set(wanted.lineItemIds)] : lines,
+      input.carrier,
+      input.trackingNumber,
+      input.url,
+      rateOf(input.rate, current.currency),
+      labelStatusText.toText(input.status),
+      input.lineItemIds.length > 0 ? [...new Set(input.lineItemIds)] : lines,
       createdAt,
     ],
   );

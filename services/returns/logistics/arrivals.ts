@@ -34,18 +34,18 @@ export async function recordArrival(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
   request: RecordArrivalRequest,
 ): Promise<Return> {
-  const wanted = parseInput(arrival, request);
-  const returnedAt = wanted.returnedAt && pastTime('returned_at', wanted.returnedAt);
-  const [returnId, other] = await returnsOfLines(deps.pool, wanted.shopId, wanted.lineItemIds);
+  const input = parseInput(arrival, request);
+  const returnedAt = input.returnedAt && pastTime('returned_at', input.returnedAt);
+  const [returnId, other] = await returnsOfLines(deps.pool, input.shopId, input.lineItemIds);
   if (returnId === undefined) throw lineItemNotFound();
   if (other !== undefined) throw invalidField('line_item_ids', 'must be lines of one return');
-  await destinationOf(deps.destinations, wanted, wanted.consolidationDestinationId);
+  await destinationOf(deps.destinations, input, input.consolidationDestinationId);
 
-  const changed = await changeReturn(deps.pool, { ...wanted, returnId }, async (tx, current) => {
+  const changed = await changeReturn(deps.pool, { ...input, returnId }, async (tx, current) => {
     if (current.state === ReturnState.CANCELLED) {
       throw stateForbids(`the return is ${stateText.toText(current.state)}`);
     }
-    const lines = await arrive(tx, wanted, returnedAt);
+    const lines = await arrive(tx, input, returnedAt);
     if (lines.length === 0) return { value: undefined };
     const facts = { lines: lines.join(', ') };
     const reopened = await reopening(tx, current, 'Goods arrived');
@@ -78,16 +78,16 @@ returning l.id`;
 /** @returns the lines that changed, in the order of the request. */
 async function arrive(
   tx: Queryable,
-  wanted: z.output<typeof arrival>,
+  input: z.output<typeof arrival>,
   returnedAt: Date | undefined,
 ): Promise<bigint[]> {
   const { rows } = await tx.query<{ id: bigint }>(ARRIVE, [
-    wanted.shopId,
-    wanted.lineItemIds,
+    input.shopId,
+    input.lineItemIds,
     returnedAt ?? null,
-    wanted.consolidationTracking,
-    wanted.consolidationDestinationId,
+    input.consolidationTracking,
+    input.consolidationDestinationId,
   ]);
   const changed = new Set(rows.map((row) => row.id));
-  return [...new Set(wanted.lineItemIds)].filter((lineItemId) => changed.has(lineItemId));
+  return [...new Set(input.lineItemIds)].filter((lineItemId) => changed.has(lineItemId));
 }

@@ -43,38 +43,36 @@ export async function recordPartnerShipment(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
   request: RecordPartnerShipmentRequest,
 ): Promise<Shipment> {
-  const wanted = parseInput(newShipment, request);
-  const processedAt = wanted.processedAt
-    ? pastTime('processed_at', wanted.processedAt)
-    : new Date();
-  await destinationOf(deps.destinations, wanted, wanted.destinationId);
+  const input = parseInput(newShipment, request);
+  const processedAt = input.processedAt ? pastTime('processed_at', input.processedAt) : new Date();
+  await destinationOf(deps.destinations, input, input.destinationId);
   const use = {
-    shopId: wanted.shopId,
+    shopId: input.shopId,
     operation: 'RecordPartnerShipment',
-    key: wanted.partnerShipmentId,
+    key: input.partnerShipmentId,
     hash: requestHash(RecordPartnerShipmentRequestSchema, request),
     field: 'partner_shipment_id',
   };
-  return changing(deps.pool, wanted.shopId, async (tx) => {
-    const { id: shipmentId } = await oncePerKey(tx, use, () => record(tx, wanted, processedAt));
-    const shipment = await loadShipment(tx, wanted.shopId, shipmentId);
+  return changing(deps.pool, input.shopId, async (tx) => {
+    const { id: shipmentId } = await oncePerKey(tx, use, () => record(tx, input, processedAt));
+    const shipment = await loadShipment(tx, input.shopId, shipmentId);
     if (!shipment) throw idempotencyConflict('partner_shipment_id');
     return shipment;
   });
 }
 
-async function record(tx: pg.PoolClient, wanted: NewShipment, processedAt: Date): Promise<bigint> {
-  const { shopId, actor } = wanted;
-  const returnIds = await returnsOfLines(tx, shopId, wanted.lineItemIds);
-  const wantedLines = new Set(wanted.lineItemIds);
-  const facts = { partner_shipment_id: wanted.partnerShipmentId, tracking: wanted.tracking };
+async function record(tx: pg.PoolClient, input: NewShipment, processedAt: Date): Promise<bigint> {
+  const { shopId, actor } = input;
+  const returnIds = await returnsOfLines(tx, shopId, input.lineItemIds);
+  const requestedLines = new Set(input.lineItemIds);
+  const facts = { partner_shipment_id: input.partnerShipmentId, tracking: input.tracking };
   const text = 'Goods travelled on in a consolidated shipment';
   // A thousand lines may lie in a thousand returns.
-  const by = { ...wanted, returnIds };
+  const by = { ...input, returnIds };
   const changedIds = await changeReturnsInParts(tx, by, async (inside, current) => {
     const lines = current.flatMap((one) => one.lineItems.map((line) => line.lineItemId));
-    const lineItemIds = lines.filter((lineItemId) => wantedLines.has(lineItemId));
-    await consolidate(inside, { ...wanted, lineItemIds });
+    const lineItemIds = lines.filter((lineItemId) => requestedLines.has(lineItemId));
+    await consolidate(inside, { ...input, lineItemIds });
     const kind = 'shipment.processed';
     const entries = current.map(({ id: returnId }) => ({ returnId, kind, text, facts }));
     const reopened = [];
@@ -87,7 +85,7 @@ async function record(tx: pg.PoolClient, wanted: NewShipment, processedAt: Date)
       timeline: [...entries, ...reopened.flatMap((one) => one.timeline)],
     };
   });
-  const value = await insertShipment(tx, { ...wanted, processedAt, returnIds: changedIds });
+  const value = await insertShipment(tx, { ...input, processedAt, returnIds: changedIds });
   const shipment = await loadShipment(tx, shopId, value);
   if (!shipment) throw new Error('a shipment was not stored');
   await appendEvents(tx, [
@@ -102,14 +100,14 @@ async function record(tx: pg.PoolClient, wanted: NewShipment, processedAt: Date)
   return value;
 }
 
-async function consolidate(tx: Queryable, wanted: NewShipment): Promise<void> {
+async function consolidate(tx: Queryable, input: NewShipment): Promise<void> {
   await tx.query(
     `update return_lines
         set consolidation_tracking = coalesce(nullif($3, ''), consolidation_tracking),
             consolidation_destination_id =
               coalesce(nullif($4::bigint, 0), consolidation_destination_id)
       where shop_id = $1 and id = any($2::bigint[])`,
-    [wanted.shopId, wanted.lineItemIds, wanted.tracking, wanted.destinationId],
+    [input.shopId, input.lineItemIds, input.tracking, input.destinationId],
   );
 }
 

@@ -15,11 +15,11 @@ export type Currencies = Both<string>;
 const ZERO: Both<bigint> = { shop: 0n, presentment: 0n };
 
 /**
- * Reads one submitted sum in both currencies, as minor units.
+ * Reads one submitted amount in both currencies, as minor units.
  *
- * The presentment sum may be absent when both currencies are the same, or the sum is zero. It is never converted.
+ * The presentment amount may be absent when both currencies are the same, or the amount is zero. It is never converted.
  *
- * @throws DomainError INVALID_ARGUMENT naming the field at fault.
+ * @throws DomainError INVALID_ARGUMENT with the name of the invalid field.
  */
 export function amountOf(
   field: string,
@@ -32,7 +32,7 @@ export function amountOf(
   const same = currencies.shop === currencies.presentment;
   if (amount.presentment === '') {
     if (same || shop === 0n) return { shop, presentment: shop };
-    throw invalidField(`${field}.presentment`, 'is required where the currencies differ');
+    throw invalidField(`${field}.presentment`, 'is required, because the currencies differ');
   }
   const presentment = parseAmount(
     `${field}.presentment`,
@@ -40,12 +40,12 @@ export function amountOf(
     currencies.presentment,
   );
   if (same && shop !== presentment) {
-    throw invalidField(`${field}.presentment`, 'must equal the sum in the shop currency');
+    throw invalidField(`${field}.presentment`, 'must equal the amount in the shop currency');
   }
   return { shop, presentment };
 }
 
-/** {@link amountOf} for a sum that must be given. */
+/** {@link amountOf} for a required amount. */
 export function requiredAmountOf(
   field: string,
   amount: Amount | undefined,
@@ -57,7 +57,7 @@ export function requiredAmountOf(
   return amountOf(field, amount, currencies);
 }
 
-/** The sums of some names in both currencies. */
+/** Amounts in both currencies, by name. */
 export function bothOf<K extends string>(
   names: readonly K[],
   read: (name: K) => Both<bigint>,
@@ -67,7 +67,7 @@ export function bothOf<K extends string>(
   return { shop: side('shop'), presentment: side('presentment') };
 }
 
-/** The sums of some names in one currency. */
+/** Amounts in one currency, by name. */
 export function sumsOf<K extends string>(
   names: readonly K[],
   read: (name: K) => bigint,
@@ -83,13 +83,13 @@ function byName<K extends string>(entries: readonly (readonly [K, bigint])[]): R
 /** The prefix of the columns in one currency: empty for the shop's. */
 export type Side = '' | 'presentment_';
 
-/** The columns of sums, in both currencies. */
+/** The columns of these amounts, in both currencies. */
 export function amountColumnsOf(names: readonly string[]): string[] {
   const columns = names.map(columnOf);
   return [...columns, ...columns.map((column) => `presentment_${column}`)];
 }
 
-/** Sums as columns, in both currencies. */
+/** Amounts as columns, in both currencies. */
 export function amountColumns<K extends string>(
   names: readonly K[],
   sums: Both<Readonly<Record<K, bigint>>>,

@@ -5,10 +5,10 @@ import { type Both, bothOf } from './amounts.ts';
 import type { LineSums } from './totals.ts';
 
 /**
- * The sums of one line in both currencies.
+ * The amounts of one line item in both currencies.
  *
- * @param at path of the line in the request, such as `lines[0]`.
- * @param read reads the sum of a name; its second argument is the path of the field.
+ * @param at path of the line item in the request, such as `lines[0]`.
+ * @param read reads one amount by its name; the second argument is the path of the field.
  * @throws DomainError INVALID_ARGUMENT when the tax on shipping exceeds the shipping, which includes it.
  */
 export function lineSumsFrom(

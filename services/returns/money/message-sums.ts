@@ -9,9 +9,9 @@ import { type Both, type Currencies, sumsOf } from './amounts.ts';
 import { minorOf } from './money.ts';
 import type { ExchangeSums, LineSums, ReturnSums } from './totals.ts';
 
-// The sums of a loaded return in minor units, from which an edit starts.
+// The amounts of a loaded return in minor units, from which an edit starts.
 
-/** A line's sums in both currencies. */
+/** The amounts of a line item in both currencies. */
 export function lineSumsIn(line: LineItem, currencies: Currencies): Both<LineSums> {
   return {
     shop: lineSide(line.amounts, currencies.shop),
@@ -23,7 +23,7 @@ function lineSide(amounts: LineAmounts | undefined, currency: string): LineSums 
   return sumsOf(LINE_AMOUNTS, (name) => minorOf(amounts?.[name] ?? '0', currency));
 }
 
-/** The exchange items' sums in both currencies. */
+/** The amounts of the exchange items in both currencies. */
 export function exchangeSumsIn(current: Return): Both<ExchangeSums>[] {
   return current.exchanges.map((exchange) => {
     const side = (pick: 'shop' | 'presentment', currency: string): ExchangeSums =>
@@ -35,7 +35,7 @@ export function exchangeSumsIn(current: Return): Both<ExchangeSums>[] {
   });
 }
 
-/** The return's own sums in both currencies. */
+/** The amounts of the whole return in both currencies. */
 export function returnSumsIn(current: Return): Both<ReturnSums> {
   return {
     shop: returnSide(current.totals, current.currency),

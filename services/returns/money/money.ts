@@ -1,7 +1,7 @@
 import { data as currencies } from 'currency-codes';
 import { invalidField } from '../../platform/errors.ts';
 
-/** No sum is larger, in whole units of its currency. */
+/** The maximum amount, in whole units of its currency. */
 const MAX_UNITS = 1_000_000_000_000n;
 const DECIMALS: ReadonlyMap<string, number> = new Map(
   currencies.map((currency) => [currency.code, currency.digits]),
@@ -29,11 +29,11 @@ function digitsOf(currency: string): number {
 }
 
 /**
- * Reads a caller's decimal string as minor units of `currency`.
+ * Parses a decimal string of a request as minor units of `currency`.
  *
  * @param field the name of the value in the error.
- * @throws DomainError INVALID_ARGUMENT for anything but digits with at most the currency's decimals
- *   (never rounded), for a negative amount and for one above 10^12 units.
+ * @throws DomainError INVALID_ARGUMENT for a text that is not a decimal number, more decimals than the currency has, a
+ *   negative amount, and an amount above 10^12 units.
  */
 export function parseAmount(field: string, text: string, currency: string): bigint {
   const digits = digitsOf(currency);
@@ -48,7 +48,7 @@ export function parseAmount(field: string, text: string, currency: string): bigi
   return minor;
 }
 
-/** Whether minor units are above the 10^12 units that no sum exceeds, given or derived. */
+/** Whether an amount is above 10^12 units, the maximum of submitted and derived amounts. */
 export function isTooLarge(minor: bigint, currency: string): boolean {
   return minor > MAX_UNITS * 10n ** BigInt(digitsOf(currency));
 }
@@ -63,9 +63,9 @@ export function formatAmount(minor: bigint, currency: string): string {
 }
 
 /**
- * Reads a stored amount as minor units: trusted, with or without trailing zeros.
+ * Parses a stored amount as minor units. Trailing zeros are allowed.
  *
- * @throws RangeError when it has more decimals than the currency: a fault in the data.
+ * @throws RangeError when it has more decimals than the currency: the stored data is invalid.
  */
 export function minorOf(stored: string, currency: string): bigint {
   const digits = digitsOf(currency);

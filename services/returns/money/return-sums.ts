@@ -20,7 +20,7 @@ import {
   totalsOf,
 } from './totals.ts';
 
-/** The stored sums of a return: its own, and the sums of its lines that a constraint of the table uses. */
+/** The stored amounts of a return: its own, and the totals of its line items that a constraint of the table uses. */
 export const STORED_RETURN_AMOUNTS = [
   ...RETURN_AMOUNTS,
   'returnTotal',
@@ -28,7 +28,7 @@ export const STORED_RETURN_AMOUNTS = [
   'shippingTax',
 ] as const;
 
-/** The sums of a whole return in one currency. */
+/** The stored amounts of a return in one currency. */
 export type CheckedSums = Readonly<Record<(typeof STORED_RETURN_AMOUNTS)[number], bigint>>;
 
 export interface SumsInput {
@@ -37,26 +37,25 @@ export interface SumsInput {
   readonly lines: readonly Both<LineSums>[];
   readonly exchanges: readonly Both<ExchangeSums>[];
   readonly amounts: ReturnAmountsInput | undefined;
-  /** The sums before an edit; they stay where `amounts` has none. */
-  readonly former?: Both<Partial<ReturnSums>>;
+  /** The amounts before an edit; used where `amounts` has none. */
+  readonly previous?: Both<Partial<ReturnSums>>;
 }
 
 const SIDES = ['shop', 'presentment'] as const;
 type Side = (typeof SIDES)[number];
 
 /**
- * Completes and checks the sums of a return in both currencies.
+ * Computes and checks the amounts of a return in both currencies.
  *
- * Shipping and its tax are the sums of the lines' shipping and shipping tax. The refund is filled so
- * that, in each currency, refund + return credit + handling fee = return total + shipping + credit
- * shipping.
+ * Shipping and its tax are the totals of the line items. The refund is computed so that, in each currency,
+ * refund + return credit + handling fee = return total + shipping + credit shipping.
  *
- * @throws DomainError INVALID_ARGUMENT for a derived sum that is given with another value,
- *   for a refund or total that would be negative, for a derived sum above 10^12 units, and for an
- *   outcome that contradicts the sums.
+ * @throws DomainError INVALID_ARGUMENT for a computed amount that the request has with another value, for a refund or
+ *   total that would be negative, for a computed amount above 10^12 units, and for an outcome that contradicts the
+ *   amounts.
  */
 export function checkedSums(input: SumsInput): Both<CheckedSums> {
-  const given = {
+  const submitted = {
     shipping: optional(input, 'shipping'),
     shippingTax: optional(input, 'shippingTax'),
     creditShipping: optional(input, 'creditShipping'),
@@ -64,11 +63,14 @@ export function checkedSums(input: SumsInput): Both<CheckedSums> {
     handlingFee: optional(input, 'handlingFee'),
     refund: optional(input, 'refund'),
   };
-  return { shop: sumsOn(input, given, 'shop'), presentment: sumsOn(input, given, 'presentment') };
+  return {
+    shop: sumsIn(input, submitted, 'shop'),
+    presentment: sumsIn(input, submitted, 'presentment'),
+  };
 }
 
 type SumName = Exclude<keyof CheckedSums, 'returnTotal'>;
-type Given = Readonly<Record<SumName, Both<bigint> | undefined>>;
+type Submitted = Readonly<Record<SumName, Both<bigint> | undefined>>;
 
 function optional(input: SumsInput, name: SumName): Both<bigint> | undefined {
   const amount = input.amounts?.[name];
@@ -76,44 +78,48 @@ function optional(input: SumsInput, name: SumName): Both<bigint> | undefined {
   return amountOf(`amounts.${columnOf(name)}`, amount, input.currencies);
 }
 
-function sumsOn(input: SumsInput, given: Given, side: Side): CheckedSums {
+function sumsIn(input: SumsInput, submitted: Submitted, side: Side): CheckedSums {
   const lines = input.lines.map((line) => line[side]);
   const exchanges = input.exchanges.map((exchange) => exchange[side]);
-  const former = input.former?.[side];
+  const previous = input.previous?.[side];
   const sums = {
-    creditShipping: given.creditShipping?.[side] ?? former?.creditShipping ?? 0n,
-    returnCredit: given.returnCredit?.[side] ?? former?.returnCredit ?? 0n,
-    handlingFee: given.handlingFee?.[side] ?? former?.handlingFee ?? 0n,
+    creditShipping: submitted.creditShipping?.[side] ?? previous?.creditShipping ?? 0n,
+    returnCredit: submitted.returnCredit?.[side] ?? previous?.returnCredit ?? 0n,
+    handlingFee: submitted.handlingFee?.[side] ?? previous?.handlingFee ?? 0n,
   };
   const returnTotal = returnTotalOf(lines);
-  if (returnTotal < 0n) throw invalidField('lines', 'must not sum up to a negative total');
+  if (returnTotal < 0n) throw invalidField('lines', 'must not have a negative total');
   const exchangeTotal = exchanges.reduce((sum, exchange) => sum + netOf(exchange), 0n);
-  if (exchangeTotal < 0n) throw invalidField('exchanges', 'must not sum up to a negative total');
+  if (exchangeTotal < 0n) throw invalidField('exchanges', 'must not have a negative total');
   const refund = refundOf(lines, sums);
   if (refund < 0n) {
-    const rule = 'and the handling fee together exceed what is returned';
+    const rule =
+      'plus handling_fee must not exceed the return total plus shipping and credit_shipping';
     throw invalidField('amounts.return_credit', rule);
   }
-  const followed = { shipping: shippingOf(lines), shippingTax: shippingTaxOf(lines), refund };
-  requireFollowed(followed, given, { side, currency: input.currencies[side] });
-  const checked = { ...sums, ...followed, returnTotal };
+  const computed = { shipping: shippingOf(lines), shippingTax: shippingTaxOf(lines), refund };
+  requireComputed(computed, submitted, { side, currency: input.currencies[side] });
+  const checked = { ...sums, ...computed, returnTotal };
   const totals = totalsOf(lines, exchanges, checked);
   checkBounds(lines, totals, input.currencies[side]);
   checkOutcome(input.outcome, totals, input.exchanges.length);
   return checked;
 }
 
-/** A caller may give a derived sum, but only with the value that follows from the other sums. */
-function requireFollowed(
-  followed: Readonly<Record<'shipping' | 'shippingTax' | 'refund', bigint>>,
-  given: Given,
+/** A request may have an amount that is computed, but only with the computed value. */
+function requireComputed(
+  computed: Readonly<Record<'shipping' | 'shippingTax' | 'refund', bigint>>,
+  submitted: Submitted,
   on: { readonly side: Side; readonly currency: string },
 ): void {
   for (const name of ['shipping', 'shippingTax', 'refund'] as const) {
-    const value = given[name]?.[on.side];
-    if (value === undefined || value === followed[name]) continue;
-    const expected = `${formatAmount(followed[name], on.currency)} ${on.currency}`;
-    throw invalidField(`amounts.${columnOf(name)}`, `must be ${expected}, or absent to be filled`);
+    const value = submitted[name]?.[on.side];
+    if (value === undefined || value === computed[name]) continue;
+    const expected = `${formatAmount(computed[name], on.currency)} ${on.currency}`;
+    throw invalidField(
+      `amounts.${columnOf(name)}`,
+      `must be ${expected} or omitted (it is computed)`,
+    );
   }
 }
 
@@ -129,21 +135,22 @@ function checkOutcome(
   totals: { readonly refund: bigint; readonly giftCard: bigint; readonly upsell: bigint },
   exchangeItems: number,
 ): void {
-  const refuse = (rule: string) => invalidField('outcome', rule);
-  if (WITH_EXCHANGE.has(outcome) && exchangeItems === 0) throw refuse('needs an exchange item');
-  if (!WITH_EXCHANGE.has(outcome) && exchangeItems > 0) throw refuse('has no exchange items');
+  const invalid = (rule: string) => invalidField('outcome', rule);
+  if (WITH_EXCHANGE.has(outcome) && exchangeItems === 0) throw invalid('needs an exchange item');
+  if (!WITH_EXCHANGE.has(outcome) && exchangeItems > 0)
+    throw invalid('does not allow exchange items');
   if (totals.refund > 0n && outcome !== Outcome.REFUND && outcome !== Outcome.EXCHANGE_REFUND) {
-    throw refuse('allows no refund, but the refund is above zero');
+    throw invalid('does not allow a refund, but the refund is above zero');
   }
   if (totals.giftCard > 0n && outcome !== Outcome.CREDIT && outcome !== Outcome.EXCHANGE_CREDIT) {
-    throw refuse('allows no credit, but the return credit exceeds the exchange');
+    throw invalid('does not allow credit, but the return credit exceeds the exchange');
   }
   if (totals.upsell > 0n && outcome !== Outcome.UPSELL) {
-    throw refuse('allows no upsell, but the exchange exceeds the return credit');
+    throw invalid('does not allow an upsell, but the exchange exceeds the return credit');
   }
 }
 
-/** The field whose parts add up to each derived sum. */
+/** For each derived amount, the field from which it is computed. */
 const FIELDS: Readonly<Record<TotalName, string>> = {
   total: 'lines',
   returnProductTotal: 'lines',
@@ -168,16 +175,15 @@ const FIELDS: Readonly<Record<TotalName, string>> = {
 };
 
 /**
- * Checks derived sums against the limit of given sums, because sums within the limit may add up to more.
+ * Checks that no derived amount is above the limit of one amount. Amounts below the limit can add up to more.
  *
- * @throws DomainError INVALID_ARGUMENT for a derived sum above 10^12 units, naming the field that it
- *   is derived from.
+ * @throws DomainError INVALID_ARGUMENT for a derived amount above 10^12 units, with the field from which it is computed.
  */
 function checkBounds(lines: readonly LineSums[], totals: TotalSums, currency: string): void {
-  const refuse = (field: string) => invalidField(field, 'must not sum up to more than 10^12');
-  if (lines.some((line) => isTooLarge(lineRefunds(line).refund, currency))) throw refuse('lines');
+  const tooLarge = (field: string) => invalidField(field, 'must not add up to more than 10^12');
+  if (lines.some((line) => isTooLarge(lineRefunds(line).refund, currency))) throw tooLarge('lines');
   for (const [name, field] of Object.entries(FIELDS)) {
-    // The entries of FIELDS have its keys.
-    if (isTooLarge(totals[name as TotalName], currency)) throw refuse(field);
+    // Object.entries widens the keys of a closed record.
+    if (isTooLarge(totals[name as TotalName], currency)) throw tooLarge(field);
   }
 }

@@ -2,16 +2,16 @@ import type { EXCHANGE_AMOUNTS, LINE_AMOUNTS, RETURN_AMOUNTS } from '../fields/a
 
 type Sums<Names extends readonly string[]> = Readonly<Record<Names[number], bigint>>;
 
-/** One line's submitted sums in minor units of one currency, for the whole quantity. */
+/** The submitted amounts of one line item, for its whole quantity, in minor units of one currency. */
 export type LineSums = Sums<typeof LINE_AMOUNTS>;
 
-/** One exchange item's submitted sums in minor units of one currency. */
+/** The submitted amounts of one exchange item, in minor units of one currency. */
 export type ExchangeSums = Sums<typeof EXCHANGE_AMOUNTS>;
 
-/** The whole return's submitted sums in minor units of one currency. */
+/** The submitted amounts of a whole return, in minor units of one currency. */
 export type ReturnSums = Sums<typeof RETURN_AMOUNTS>;
 
-/** Everything that is derived, in minor units of one currency. */
+/** The derived amounts of a return, in minor units of one currency. */
 export type TotalSums = Readonly<Record<TotalName, bigint>>;
 export type TotalName =
   | 'total'
@@ -35,7 +35,7 @@ export type TotalName =
   | 'giftCard'
   | 'refund';
 
-/** The refunds of one line, derived from its parts. */
+/** The refunds of one line item, derived from their parts. */
 export function lineRefunds(line: LineSums) {
   const refundExcludingShipping = line.refundItem + line.refundTax;
   const refund = refundExcludingShipping + line.refundShipping;
@@ -51,12 +51,12 @@ export function netOf(sums: ExchangeSums): bigint {
   return sums.price - sums.discount + sums.tax;
 }
 
-/** Net value of all lines. */
+/** Net value of all line items. */
 export function returnTotalOf(lines: readonly LineSums[]): bigint {
   return lines.reduce((sum, line) => sum + netOf(line), 0n);
 }
 
-/** Shipping that is refunded, its tax included. */
+/** Refunded shipping, its tax included. */
 export function shippingOf(lines: readonly LineSums[]): bigint {
   return sumBy(lines, (line) => line.refundShipping);
 }
@@ -67,15 +67,15 @@ export function shippingTaxOf(lines: readonly LineSums[]): bigint {
 }
 
 /**
- * The refund that makes refund + return credit + handling fee equal to return total + shipping +
- * credit shipping; negative when credit and fee exceed the rest.
+ * The refund: return total + shipping + credit shipping - return credit - handling fee. Negative when credit and fee
+ * exceed the rest.
  */
 export function refundOf(lines: readonly LineSums[], sums: Omit<ReturnSums, 'refund'>): bigint {
   const returned = returnTotalOf(lines) + shippingOf(lines) + sums.creditShipping;
   return returned - sums.returnCredit - sums.handlingFee;
 }
 
-/** Derives every sum of a return in one currency. Never rounds or converts. */
+/** Derives all totals of a return in one currency. Never rounds or converts. */
 export function totalsOf(
   lines: readonly LineSums[],
   exchanges: readonly ExchangeSums[],

@@ -3,7 +3,7 @@ import { createTestDatabase, type TestDatabase } from '../../../test/kit/databas
 import { testTelemetry } from '../../../test/kit/services/telemetry.ts';
 import type { Telemetry } from '../../platform/telemetry.ts';
 import { measureBacklog } from './backlog.ts';
-import { ask, newReturn, newShop } from './testing.ts';
+import { newReturn, newShop, requestProcessing } from './testing.ts';
 
 let db: TestDatabase;
 let telemetry: Telemetry;
@@ -29,7 +29,7 @@ test('the age of the oldest waiting return is measured, also after failed attemp
   expect(await oldestAge()).toBe(0);
   const shopId = await newShop(db.pool);
   const [older, newer] = [await newReturn(db.pool, shopId), await newReturn(db.pool, shopId)];
-  for (const one of [older, newer]) await ask(db.pool, one);
+  for (const one of [older, newer]) await requestProcessing(db.pool, one);
   await db.pool.query(
     `update processing_jobs set queued_at = now() - interval '1 hour', due_at = now() + interval '1 s'
       where shop_id = $1 and return_id = $2`,

@@ -4,24 +4,24 @@ import type { Queryable } from '../../platform/postgres.ts';
 import type { Worker } from '../../platform/worker.ts';
 
 /**
- * Measures how long the oldest return has waited to be processed. Stops with the worker. A run that an outage of our
- * own interrupts does not count as an attempt, so only this age shows a return that is tried again and again.
+ * Measures how long the oldest queued return has waited. An internal outage does not count as a failure, so only this
+ * age shows a return that is retried again and again.
  */
 export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Meter }): Worker {
   const age = o.meter.createObservableGauge('processing_oldest_age_seconds', {
     description: 'Time since the oldest return that is not processed yet was queued.',
     unit: 's',
   });
-  const ask = askedInTime(() => oldestAgeSeconds(o.pool));
+  const readAge = askedInTime(() => oldestAgeSeconds(o.pool));
   const observe: ObservableCallback = async (result) => {
-    const seconds = await ask();
+    const seconds = await readAge();
     if (seconds !== undefined) result.observe(seconds);
   };
   age.addCallback(observe);
   return { stop: async () => age.removeCallback(observe) };
 }
 
-/** 0 when no return waits. */
+/** 0 when no return is queued. */
 async function oldestAgeSeconds(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ seconds: number }>(
     `select coalesce(extract(epoch from now() - min(queued_at)), 0)::float8 as seconds

@@ -10,7 +10,7 @@ import { openInstantRefund, settleInstantRefund } from '../instant-refunds/insta
 import { measureBacklog } from './backlog.ts';
 import { type RetryDelay, retryDelay } from './jobs.ts';
 import { processReturn } from './process.ts';
-import { EVERY_SHOP, sandboxShopsOnly } from './provider-gate.ts';
+import { EVERY_SHOP, sandboxShopsOnly } from './provider-check.ts';
 import { startJobPurge } from './purge.ts';
 import { runJob } from './run.ts';
 import { startProcessingWorker } from './worker.ts';
@@ -18,9 +18,9 @@ import { startProcessingWorker } from './worker.ts';
 export interface ProcessingDeps {
   readonly commerce: CommerceProvider;
   readonly destinations: Destinations;
-  /** Whether only shops marked as sandbox are processed; see {@link sandboxShopsOnly}. */
+  /** Whether only returns of sandbox shops are processed; see {@link sandboxShopsOnly}. */
   readonly onlySandboxShops?: boolean;
-  /** The pause after a passing failure: 1, 2, 4 … 60 s with jitter by default. Tests shorten it. */
+  /** The pause after a transient failure: 1, 2, 4 … 60 s with jitter by default. Tests shorten it. */
   readonly retryDelay?: RetryDelay;
 }
 
@@ -39,21 +39,21 @@ export interface Processing {
 export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): Processing {
   const { pool, backgroundPool, logger } = runtime;
   const { meter } = runtime.telemetry;
-  const gate = deps.onlySandboxShops ? sandboxShopsOnly({ logger, meter }) : EVERY_SHOP;
+  const providerCheck = deps.onlySandboxShops ? sandboxShopsOnly({ logger, meter }) : EVERY_SHOP;
   const runDeps = {
     pool: backgroundPool,
     logger,
     commerce: resilient(deps.commerce),
     destinations: deps.destinations,
     retryDelay: deps.retryDelay ?? retryDelay,
-    gate,
+    providerCheck,
   };
   let wake = (): void => {};
 
   return {
     handlers: {
       async processReturn(request) {
-        const result = await processReturn(pool, request, gate);
+        const result = await processReturn(pool, request, providerCheck);
         if (result.case === 'queued') wake();
         return { result };
       },

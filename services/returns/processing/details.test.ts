@@ -1,7 +1,15 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { ask, exchangeWith, newReturn, newShop, runDeps, runDue, timelineOf } from './testing.ts';
+import {
+  exchangeWith,
+  newReturn,
+  newShop,
+  requestProcessing,
+  runDeps,
+  runDue,
+  timelineOf,
+} from './testing.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -15,7 +23,7 @@ test.each(['1.10', '12345678901234567890', '-0', '1E+2', '7'])(
     const commerce = createEmbeddedCommerce(db.pool);
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('gift card'));
     const details = { n: { value: { case: 'number' as const, value: number } } };
-    await ask(db.pool, submitted, { details });
+    await requestProcessing(db.pool, submitted, { details });
     await runDue(runDeps(db.pool, commerce));
     const { orders, giftCards } = await commerce.ordersOf(submitted.id);
     const written = [...orders, ...giftCards].map((one) => JSON.stringify(one.additionalDetails));

@@ -8,10 +8,9 @@ import type { AdditionalDetails, DetailScalar } from '../commerce/provider.ts';
 const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
 
 /**
- * The additional details of a request to process: at most 50 keys and 16 KiB, each value text,
- * number, truth value or null.
+ * The additional details of a process request: at most 50 keys and 16 KiB. Each value is a text, number, boolean or null.
  *
- * @throws DomainError INVALID_ARGUMENT naming the key at fault.
+ * @throws DomainError INVALID_ARGUMENT with the name of the invalid key.
  */
 export function parseDetails(given: Readonly<Record<string, DetailValue>>): AdditionalDetails {
   const entries = Object.entries(given);
@@ -23,7 +22,7 @@ export function parseDetails(given: Readonly<Record<string, DetailValue>>): Addi
   return Object.fromEntries(entries.map(([key, value]) => [checkText(key), scalarOf(key, value)]));
 }
 
-/** One value as the text of a timeline entry. */
+/** A value as text for a timeline entry. */
 export function detailText(value: DetailScalar): string {
   if (value === null || typeof value !== 'object') return String(value);
   return numberText(value);

@@ -15,16 +15,16 @@ import { type Queryable, together } from '../../platform/postgres.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 import { Return } from '../return.ts';
+import type { DetailEvent } from '../store/append-events.ts';
 import { changeReturn } from '../store/change.ts';
-import type { DetailEvent } from '../store/publish.ts';
 import { finishFailed, type Job } from './jobs.ts';
-import { noteRefused, showAndFinish, showOutcomes } from './outcomes.ts';
+import { recordRejected, showAndFinish, showOutcomes } from './outcomes.ts';
 import type { Step } from './plan.ts';
 import { NotProcessable } from './prepare.ts';
 import { restockItems } from './restock.ts';
 
-const UNANSWERED =
-  'the commerce provider was asked for what is not planned any more, and has not answered. Compare its books with the return';
+const UNKNOWN_OUTCOME =
+  "an earlier request to the commerce provider has an unknown outcome and is no longer part of the return. Check the provider's records";
 
 export interface Closing {
   readonly job: Job;
@@ -36,23 +36,23 @@ export interface Closing {
 
 /**
  * Closes a return whose outcomes are all done, and publishes its events, in one transaction: `return.closed`;
- * `restock.requested` when the shop restocks by event; `giftcard.requested` when gift cards come from outside;
- * `label.request.cancelled` for an open label request.
+ * `restock.requested` when the shop restocks by event; `giftcard.requested` when an external provider issues gift
+ * cards; `label.request.cancelled` for an open label request.
  *
- * @throws NotProcessable, also while an answer of the provider is unknown; LeaseLost.
+ * @throws NotProcessable, also when a request to the provider has an unknown outcome; LeaseLost.
  */
 export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
   const { job } = o;
   await changeReturn(pool, job, async (tx, current) => {
     if (current.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
-    const [isAnswered, giftCards, labels] = await together(tx, () =>
+    const [isEverythingKnown, giftCards, labels] = await together(tx, () =>
       allInOrder([
         showAndFinish(tx, job),
         giftCardEvents(tx, o, current),
         cancelOpenLabelRequest(tx, job),
       ]),
     );
-    if (!isAnswered) throw new NotProcessable(UNANSWERED);
+    if (!isEverythingKnown) throw new NotProcessable(UNKNOWN_OUTCOME);
     const events = [...restockEvents(o, current), ...giftCards, ...labels];
     const text = 'The return was processed and closed';
     return {
@@ -104,21 +104,21 @@ async function requestGiftCard(
 
 /**
  * Ends a run as failed. The return stays open, its details show the outcomes that were done, and
- * `return.processing.failed` is published. A new request to process continues with the missing outcomes.
+ * `return.processing.failed` is published. The next process request continues with the missing outcomes.
  *
  * @param o.message what happened, for people.
- * @param o.refused the step that the provider refused, if that ended the run.
+ * @param o.rejected the step that the provider rejected, if that ended the run.
  * @throws LeaseLost.
  */
 export async function failJob(
   pool: pg.Pool,
   job: Job,
-  o: { readonly message: string; readonly refused?: Step | undefined },
+  o: { readonly message: string; readonly rejected?: Step | undefined },
 ): Promise<void> {
-  const { message, refused } = o;
+  const { message, rejected } = o;
   await changeReturn(pool, job, async (tx) => {
     await showOutcomes(tx, job);
-    if (refused) await noteRefused(tx, job, refused);
+    if (rejected) await recordRejected(tx, job, rejected);
     await tx.query({
       name: 'processing-fail',
       text: 'update returns set processing = false where shop_id = $1 and id = $2',

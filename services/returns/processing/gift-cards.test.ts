@@ -7,13 +7,13 @@ import { CommerceFailure } from '../commerce/provider.ts';
 import { performStep } from './perform.ts';
 import { prepare } from './prepare.ts';
 import {
-  ask,
   changeSettings,
   claimOne,
   endLeases,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   runDue,
   triggersOf,
@@ -34,7 +34,7 @@ describe('a shop that changes to external gift cards', () => {
       outcome: Outcome.CREDIT,
       amounts: { returnCredit: { shop: '20.00' } },
     });
-    await ask(db.pool, of);
+    await requestProcessing(db.pool, of);
   });
 
   const goExternal = () =>
@@ -70,7 +70,7 @@ describe('a shop that changes to external gift cards', () => {
 
   test('asks the provider again for a card without an answer, in a new run', async () => {
     await runDue({ ...runDeps(db.pool, losingFirstAnswer()), retryDelay: () => 3_600 });
-    await ask(db.pool, of);
+    await requestProcessing(db.pool, of);
     await runDue(runDeps(db.pool, commerce));
     expect(await triggersOf(db.pool, of)).toEqual(['return.processing.failed', 'return.closed']);
     await expectOneCard({ calls: 2 });
@@ -91,7 +91,7 @@ describe('a shop that changes to external gift cards', () => {
     await commerce.failNext({ returnId: of.id, kind: 'final', times: 1 });
     await runDue(runDeps(db.pool, commerce));
     await goExternal();
-    await ask(db.pool, of);
+    await requestProcessing(db.pool, of);
     await runDue(runDeps(db.pool, commerce));
     const triggers = ['return.processing.failed', 'return.closed', 'giftcard.requested'];
     expect(await triggersOf(db.pool, of)).toEqual(triggers);

@@ -3,41 +3,38 @@ import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_
 import { parseExactJson } from '../../contract/exact-json.ts';
 import { systemActor } from '../../platform/identity.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, param, rowsOf, sql } from '../../platform/sql.ts';
 import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
-import {
-  insertTimelineWhere,
-  type NewTimelineEntry,
-  timelineRows,
-} from '../store/timeline-store.ts';
+import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 
 /**
- * The time after which another worker continues the job of a killed worker. A live worker renews its leases several
- * times in this span, so a call at the provider may take longer. Seconds.
+ * The duration of a lease. After it, another worker continues the job of a killed worker. A live worker renews its
+ * leases several times in this time, so a call to the provider may take longer. Seconds.
  */
 export const LEASE_S = 3;
 
-/** Commits that queue a job notify `processing_<schema>`. */
+/** The commit that queues a job notifies the channel `processing_<schema>`. */
 export const JOBS_CHANNEL_PREFIX = 'processing_';
 
-/** When workers lost a job this often, the job itself is the cause. */
+/** A job that was taken over more often counts as the cause of the crashes. */
 const MAX_TAKEOVERS = 20;
 
-/** One run of processing. This worker holds it while its token is in the row. */
+/** One run of processing. This worker has the lease while its token is in the row. */
 export interface Job {
   readonly shopId: bigint;
   readonly id: bigint;
   readonly returnId: bigint;
   readonly token: bigint;
   readonly details: AdditionalDetails;
-  /** Who asked: `warehouse`, `admin`, `api`; empty when unknown. */
+  /** Where the request came from: `warehouse`, `admin`, `api`; empty when unknown. */
   readonly source: string;
   readonly actor: Actor;
   readonly traceparent: string;
-  /** Passing failures in a row so far. */
+  /** Transient failures since the last success. */
   readonly failures: number;
-  /** Why the job can only fail, as the end of "Processing stopped: "; undefined when it can run. */
-  readonly fault: string | undefined;
+  /** Why the job cannot run. Follows "Processing stopped: "; undefined when it can. */
+  readonly failureReason: string | undefined;
 }
 
 /** Another worker has taken over the job, so this one must not write for it any more. */
@@ -45,38 +42,31 @@ export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
 }
 
-const QUEUE = `
-with queued as (
-  insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
-  values ($1, $3, $4, $5, $6, $7)
-), marked as (
-  update returns set processing = true where shop_id = $1 and id = $3
-)
-${insertTimelineWhere('true')}, pg_notify($8 || current_schema(), '')`;
-
 /**
- * Queues a run, marks its return as queued, and adds a timeline entry. The caller holds the return's row lock and has
- * checked that no run is queued.
+ * Queues a job, marks its return as queued, and adds a timeline entry. The caller holds the return's row lock and has
+ * checked that no job is queued.
  */
 export async function queueJob(
   tx: Queryable,
   job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor'>,
   entry: NewTimelineEntry,
 ): Promise<void> {
-  await tx.query({
-    name: 'processing-queue',
-    text: QUEUE,
-    values: [
-      job.shopId,
-      timelineRows(job.actor, [entry]),
-      job.returnId,
-      JSON.stringify(job.details),
-      job.source,
-      toBinary(ActorSchema, job.actor),
-      currentTraceparent(),
-      JOBS_CHANNEL_PREFIX,
-    ],
-  });
+  const shop = param(job.shopId);
+  const returnId = param(job.returnId);
+  await tx.query(
+    named(
+      'processing-queue',
+      sql`
+with queued as (
+  insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
+  values (${shop}, ${returnId}, ${JSON.stringify(job.details)}, ${job.source},
+          ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()})
+), marked as (
+  update returns set processing = true where shop_id = ${shop} and id = ${returnId}
+)
+${insertTimeline(job, [entry])}, pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')`,
+    ),
+  );
 }
 
 /** Details as {@link queueJob} wrote them. */
@@ -114,8 +104,8 @@ returning job.shop_id, job.id, job.return_id, job.lease_token, job.details::text
   job.source, job.actor, job.traceparent, job.failures, job.takeovers`;
 
 /**
- * Leases up to `limit` due jobs: queued ones, and running ones whose lease ran out. A job that cannot be read, or was
- * taken over too often, gets a `fault`, so that the other jobs still run.
+ * Leases up to `limit` due jobs: queued jobs, and running jobs whose lease expired. A job that cannot be parsed, or was
+ * taken over too often, gets a `failureReason`, so that the other jobs still run.
  */
 export async function claimJobs(pool: Queryable, limit: number): Promise<Job[]> {
   const { rows } = await pool.query<JobRow>({
@@ -130,18 +120,18 @@ function jobOf(row: JobRow): Job {
   const { shop_id: shopId, id, return_id: returnId, lease_token: token } = row;
   const { source, traceparent, failures } = row;
   const known = { shopId, id, returnId, token, source, traceparent, failures };
-  const hopeless = row.takeovers > MAX_TAKEOVERS;
-  const fault = hopeless ? `its worker ended ${row.takeovers} times` : undefined;
+  const failureReason =
+    row.takeovers > MAX_TAKEOVERS ? `its workers crashed ${row.takeovers} times` : undefined;
   try {
     return {
       ...known,
       details: storedDetails(row.details),
       actor: fromBinary(ActorSchema, row.actor),
-      fault,
+      failureReason,
     };
   } catch {
     const actor = create(ActorSchema, systemActor('processing'));
-    return { ...known, details: {}, actor, fault: 'what was asked for cannot be read' };
+    return { ...known, details: {}, actor, failureReason: 'the stored details cannot be parsed' };
   }
 }
 
@@ -158,28 +148,29 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
   return rows[0]?.ms ?? undefined;
 }
 
+const jobRows = rowsOf<Job>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  id: ['bigint', ({ id }) => id],
+  token: ['bigint', ({ token }) => token],
+});
+
 /**
- * Renews the leases of these jobs, except of jobs that have ended or that another worker has taken over. A lease that
- * ran out is renewed, too, because the token protects the job, not the time.
+ * Renews the leases of these jobs, except of jobs that are finished or that another worker has taken over. A lease that
+ * has expired is renewed, too: the token protects the job, not the time.
  */
 export async function renewJobs(db: Queryable, jobs: readonly Job[]): Promise<void> {
-  await db.query({
-    name: 'processing-heartbeat',
-    text: `update processing_jobs job set due_at = now() + make_interval(secs => $4)
-           from (select * from unnest($1::bigint[], $2::bigint[], $3::bigint[])
-                   as u (shop_id, id, token) order by shop_id, id) held
-           where job.shop_id = held.shop_id and job.id = held.id
-             and job.lease_token = held.token and job.state = 'running'`,
-    values: [
-      jobs.map((job) => job.shopId),
-      jobs.map((job) => job.id),
-      jobs.map((job) => job.token),
-      LEASE_S,
-    ],
-  });
+  await db.query(
+    named(
+      'processing-heartbeat',
+      sql`update processing_jobs job set due_at = now() + make_interval(secs => ${LEASE_S})
+          from (select * from ${jobRows('u', jobs)} order by shop_id, id) held
+          where job.shop_id = held.shop_id and job.id = held.id
+            and job.lease_token = held.token and job.state = 'running'`,
+    ),
+  );
 }
 
-/** Changes the row of a job that this worker holds. @throws LeaseLost when it does not hold it any more. */
+/** Changes the row of a job that this worker has leased. @throws LeaseLost when another worker has taken it over. */
 async function write(db: Queryable, job: Job, change: Change): Promise<void> {
   const { rowCount } = await db.query({
     name: change.name,
@@ -227,8 +218,8 @@ export function leaseLost(job: Job): LeaseLost {
 }
 
 /**
- * Puts a job into the queue again, when the worker stops or after an outage of our own. It is due after `delayS`
- * seconds. This does not count as an attempt. @throws LeaseLost
+ * Queues a job again, when the worker stops, or when the database or an internal service is unavailable. It is due after
+ * `delayS` seconds. This does not count as a failure. @throws LeaseLost
  */
 export function releaseJob(db: Queryable, job: Job, delayS = 0): Promise<void> {
   const set = "state = 'queued', due_at = now() + make_interval(secs => $4)";
@@ -244,8 +235,8 @@ where shop_id = $1 and id = $2 and lease_token = $3 and state = 'running'
       <= coalesce(failing_since, now()) + make_interval(mins => $5)`;
 
 /**
- * Queues the job for another attempt. False when that would be more than `limitMinutes` after the first failure since
- * the last success; then this worker still holds the job.
+ * Queues the job for another run after a transient failure. False when the run would be more than `limitMinutes` after
+ * the first failure since the last success; then this worker keeps the lease.
  */
 export async function postponeJob(
   db: Queryable,
@@ -257,7 +248,7 @@ export async function postponeJob(
   return rowCount === 1;
 }
 
-/** The pause before another attempt. Seconds. */
+/** The pause before the next run. Seconds. */
 export type RetryDelay = (failures: number) => number;
 
 const FIRST_DELAY_S = 1;

@@ -8,11 +8,11 @@ import { runTrial } from '../../../test/kit/processing-kills/trial.ts';
 import { until } from '../../../test/kit/until.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import {
-  ask,
   endLeases,
   exchangeWith,
   newReturn,
   newShop,
+  requestProcessing,
   runDeps,
   runDue,
   triggersOf,
@@ -69,9 +69,9 @@ test.each([3 * DAY_MS, -3 * DAY_MS])(
     await commerce.failNext({ returnId: waiting.id, kind: 'passing', times: 1 });
     const replica = await startReplica(db.url, { callMs: 0, retryS: 3_600, aheadMs });
     try {
-      await ask(db.pool, waiting);
+      await requestProcessing(db.pool, waiting);
       await until(async () => (await failuresOf(waiting)) === 1);
-      await ask(db.pool, sound);
+      await requestProcessing(db.pool, sound);
       await until(async () => (await triggersOf(db.pool, sound)).includes('return.closed'));
       // The worker has searched for due jobs since, so it would have run a retry that it considered due.
       expect(await failuresOf(waiting)).toBe(1);
@@ -100,7 +100,7 @@ test('of many workers one has each job', async () => {
   const returns = await Promise.all(
     Array.from({ length: 12 }, () => newReturn(db.pool, shopId, exchangeWith('refund'))),
   );
-  for (const submitted of returns) await ask(db.pool, submitted);
+  for (const submitted of returns) await requestProcessing(db.pool, submitted);
   await Promise.all(Array.from({ length: 4 }, () => runDue(runDeps(db.pool, commerce))));
   for (const submitted of returns) {
     const { orders, refunds } = await commerce.ordersOf(submitted.id);

@@ -12,11 +12,11 @@ import type { CommerceProvider } from '../commerce/provider.ts';
 import { resilient } from '../commerce/resilient.ts';
 import { type RunDeps, runJob } from './run.ts';
 import {
-  ask,
   claimOne,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   runDue,
   triggersOf,
@@ -128,7 +128,7 @@ const cases: [string, () => CommerceProvider][] = [
 describe('an outage of our own database', () => {
   test.each(cases)('does not count as an attempt: %s', async (_, provider) => {
     const of = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, of);
+    await requestProcessing(db.pool, of);
     await runThroughOutage(runDeps(pool, provider()));
     expect(await jobOf(of)).toEqual({
       ...{ failures: 0, failing_since: null, takeovers: 0, state: 'queued' },
@@ -142,7 +142,7 @@ describe('an outage of our own database', () => {
 
   test('never ends in failure, even when it is longer than failures of the provider may last', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, of);
+    await requestProcessing(db.pool, of);
     const cutting = (cases[0]?.[1] ?? embedded)();
     await runThroughOutage(runDeps(pool, cutting));
     // As if the first failure of the provider were long ago, too.
@@ -161,7 +161,7 @@ describe('an outage of the destinations service', () => {
   test('does not count as an attempt, and no money moves before it ends', async () => {
     const shop = await newShop(db.pool, { restockMode: RestockMode.WEBHOOK });
     const of = await newReturn(db.pool, shop, { destinationId: 11n });
-    await ask(db.pool, of);
+    await requestProcessing(db.pool, of);
     const unavailable = {
       getDestination: () => Promise.reject(new ConnectError('no', Code.Unavailable)),
     };

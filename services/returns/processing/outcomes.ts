@@ -1,25 +1,21 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, rowsOf, sql } from '../../platform/sql.ts';
 import type { MadeRefund, PlacedOrder } from '../commerce/provider.ts';
-import {
-  insertTimelineWhere,
-  type NewTimelineEntry,
-  timelineRows,
-} from '../store/timeline-store.ts';
+import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 import { type Job, LEASE_S, leaseLost } from './jobs.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
 type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
 
-const INTEND = `
-insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amount, currency)
-select $1, $2, step.kind, step.key, step.amount, step.currency
-from unnest($3::text[], $4::text[], $5::numeric[], $6::text[]) as step (kind, key, amount, currency)
-on conflict (shop_id, return_id, kind, key) do update
-set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
-returning kind, done_at is not null as done`;
+const stepRows = rowsOf<Step>({
+  kind: ['text', ({ kind }) => kind],
+  key: ['text', ({ key }) => key],
+  amount: ['numeric', ({ amount }) => amount],
+  currency: ['text', ({ currency }) => currency],
+});
 
 /**
- * Records the steps that processing is about to ask for. An outcome of an earlier run stays as it is.
+ * Records the steps that a run will request. An outcome of an earlier run does not change.
  *
  * @returns the steps that are not done.
  */
@@ -29,26 +25,25 @@ export async function intendSteps(
   steps: readonly Step[],
 ): Promise<Step[]> {
   if (steps.length === 0) return [];
-  const { rows } = await tx.query<{ kind: OutcomeKind; done: boolean }>({
-    name: 'processing-intend',
-    text: INTEND,
-    values: [
-      of.shopId,
-      of.returnId,
-      steps.map((step) => step.kind),
-      steps.map((step) => step.key),
-      steps.map((step) => step.amount),
-      steps.map((step) => step.currency),
-    ],
-  });
+  const { rows } = await tx.query<{ kind: OutcomeKind; done: boolean }>(
+    named(
+      'processing-intend',
+      sql`
+insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amount, currency)
+select ${of.shopId}::bigint, ${of.returnId}::bigint, step.* from ${stepRows('step', steps)}
+on conflict (shop_id, return_id, kind, key) do update
+set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
+returning kind, done_at is not null as done`,
+    ),
+  );
   const done = new Set(rows.filter((row) => row.done).map((row) => row.kind));
   return steps.filter((step) => !done.has(step.kind));
 }
 
 /**
- * Whether any run of processing fulfilled an outcome of the return (or the one of this kind), or may have, so that
- * money or goods may have moved. Steps that the provider was not asked for, or refused, do not count. A caller that
- * decides by the result holds the return's row lock.
+ * Whether a run of processing fulfilled an outcome of the return (with `kind`: this outcome), or may have. Then money
+ * or goods may have moved. Steps that no run requested, or that the provider rejected, do not count. A caller that
+ * decides by the result must hold the return's row lock.
  */
 export async function mayHaveFulfilled(
   tx: Queryable,
@@ -65,7 +60,7 @@ export async function mayHaveFulfilled(
   return rowCount !== 0;
 }
 
-const NOTE_ASKED = `
+const RECORD_REQUESTED = `
 with held as (
   update processing_jobs set due_at = now() + make_interval(secs => $6)
   where shop_id = $1 and id = $5 and lease_token = $7 and state = 'running'
@@ -77,25 +72,25 @@ where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
   and outcome.return_id = $2 and outcome.kind = $3 and outcome.key = $4 and outcome.done_at is null`;
 
 /**
- * Records that the provider is about to be asked, and renews the lease. Until the provider answers, the step may have
- * taken effect. A worker whose job was taken over gets LeaseLost, so it does not ask.
+ * Records that the step is about to be requested (column `asked_at`), and renews the lease. Until the provider responds,
+ * the step may have taken effect. A worker whose job was taken over gets LeaseLost, so it does not send the request.
  *
  * @throws LeaseLost
  */
-export async function noteAsked(db: Queryable, job: Job, step: Step): Promise<void> {
+export async function recordRequested(db: Queryable, job: Job, step: Step): Promise<void> {
   const { rowCount } = await db.query({
     name: 'processing-ask',
-    text: NOTE_ASKED,
+    text: RECORD_REQUESTED,
     values: [job.shopId, job.returnId, step.kind, step.key, job.id, LEASE_S, job.token],
   });
   if (rowCount !== 1) throw leaseLost(job);
 }
 
 /**
- * Records that the provider refused a step, so that it had no effect. The caller's transaction also checks the job's
+ * Records that the provider rejected a step, so that it had no effect. The caller's transaction also checks the job's
  * lease.
  */
-export async function noteRefused(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
+export async function recordRejected(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
   await tx.query({
     name: 'processing-refused',
     text: `update processing_outcomes set asked_at = null
@@ -104,7 +99,7 @@ export async function noteRefused(tx: Queryable, of: OfReturn, step: Step): Prom
   });
 }
 
-/** The answer of the provider, as it is stored. */
+/** The result of a request to the provider, as it is stored. */
 export interface OutcomeResult {
   readonly providerId: string;
   /** Empty for refunds. */
@@ -129,26 +124,9 @@ export function resultOfRefund(refund: MadeRefund): OutcomeResult {
   return { providerId, name: '', gateway, provider, amount, currency, createdAt };
 }
 
-const RECORD = `
-with held as (
-  update processing_jobs
-  set due_at = now() + make_interval(secs => $3), failures = 0, failing_since = null, takeovers = 0
-  where shop_id = $1 and id = $4 and lease_token = $5 and state = 'running'
-  returning shop_id, return_id
-), done as (
-  update processing_outcomes outcome
-  set done_at = now(), provider_id = $8, name = $9, gateway = $10, provider = $11,
-      provider_created_at = coalesce($12, now())
-  from held
-  where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
-    and outcome.kind = $6 and outcome.key = $7 and outcome.done_at is null
-  returning outcome.return_id
-)
-${insertTimelineWhere('e.return_id in (select return_id from done)')}`;
-
 /**
- * Records that a step took effect, adds a timeline entry, renews the lease and clears the passing failures, because the
- * provider has answered. All in one statement, which checks the lease.
+ * Records that a step took effect, adds a timeline entry, renews the lease, and resets the count of failures, because the
+ * provider has responded. One statement does all of this and checks the lease.
  *
  * @throws LeaseLost
  */
@@ -158,24 +136,29 @@ export async function recordOutcome(
   o: { readonly step: Step; readonly result: OutcomeResult; readonly entry: NewTimelineEntry },
 ): Promise<void> {
   const { step, result, entry } = o;
-  const { rowCount } = await db.query({
-    name: 'processing-outcome',
-    text: RECORD,
-    values: [
-      job.shopId,
-      timelineRows(job.actor, [entry]),
-      LEASE_S,
-      job.id,
-      job.token,
-      step.kind,
-      step.key,
-      result.providerId,
-      result.name,
-      result.gateway,
-      result.provider,
-      result.createdAt ?? null,
-    ],
-  });
+  const isDone = sql`e.return_id in (select return_id from done)`;
+  const { rowCount } = await db.query(
+    named(
+      'processing-outcome',
+      sql`
+with held as (
+  update processing_jobs
+  set due_at = now() + make_interval(secs => ${LEASE_S}), failures = 0, failing_since = null, takeovers = 0
+  where shop_id = ${job.shopId} and id = ${job.id} and lease_token = ${job.token} and state = 'running'
+  returning shop_id, return_id
+), done as (
+  update processing_outcomes outcome
+  set done_at = now(), provider_id = ${result.providerId}, name = ${result.name},
+      gateway = ${result.gateway}, provider = ${result.provider},
+      provider_created_at = coalesce(${result.createdAt}, now())
+  from held
+  where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
+    and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null
+  returning outcome.return_id
+)
+${insertTimeline(job, [entry], isDone)}`,
+    ),
+  );
   if (rowCount !== 1) throw leaseLost(job);
 }
 
@@ -199,15 +182,15 @@ shown as (
 )`;
 
 /**
- * Adds the outcomes that were done since the last run to the return's details. Called at the end of a run, so that
- * each run is one change of the details, whether it succeeded or not.
+ * Adds the outcomes that were fulfilled since the last run to the return's details. It is called at the end of a run, so
+ * that a run is one change of the details, also when it fails.
  */
 export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
   const text = `with ${SHOWN} select from shown`;
   await tx.query({ name: 'processing-show', text, values: [of.shopId, of.returnId] });
 }
 
-// An edit may remove a step from the plan after the provider was asked for it. No run would ask again, and a closed
+// An edit may remove a step after the provider was requested to do it. No later run requests it again, and closing the
 // return would hide it, so the return stays open.
 const FINISH = `
 with ${SHOWN}, finished as (
@@ -219,22 +202,22 @@ select exists (select from finished) as finished,
        not exists (
          select from processing_outcomes o
          where o.shop_id = $1 and o.return_id = $2
-           and o.asked_at is not null and o.done_at is null) as answered`;
+           and o.asked_at is not null and o.done_at is null) as all_known`;
 
 /**
- * {@link showOutcomes}, and ends the run as done. The caller closes the return, or rolls back when an answer of the
- * provider is missing.
+ * {@link showOutcomes}, and ends the job as done. The caller closes the return, or rolls back when the outcome of a
+ * request is unknown.
  *
- * @returns whether the provider has answered every request.
+ * @returns whether the outcome of every request is known.
  * @throws LeaseLost.
  */
 export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {
-  const { rows } = await tx.query<{ answered: boolean; finished: boolean }>({
+  const { rows } = await tx.query<{ all_known: boolean; finished: boolean }>({
     name: 'processing-done',
     text: FINISH,
     values: [job.shopId, job.returnId, job.id, job.token],
   });
-  if (!rows[0]?.answered) return false;
+  if (!rows[0]?.all_known) return false;
   if (!rows[0].finished) throw leaseLost(job);
   return true;
 }

@@ -15,15 +15,15 @@ import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embed
 import { CommerceFailure } from '../commerce/provider.ts';
 import { editReturn } from '../edit/edit.ts';
 import { sweepExpired } from '../expiry.ts';
-import { endCredit, insertCredit } from '../instant-refunds/instant-refunds-store.ts';
+import { endInstantRefund, insertInstantRefund } from '../instant-refunds/instant-refunds-store.ts';
 import { recordLabel } from '../labels/labels.ts';
 import {
   actor,
-  ask,
   exchangeWith,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   runDue,
   silent,
@@ -47,12 +47,12 @@ beforeEach(async () => {
 const exchange = exchangeWith('refund');
 const moved = {
   code: Code.FailedPrecondition,
-  message: expect.stringContaining('money has moved'),
+  message: expect.stringContaining('unknown outcome'),
 };
 
 async function failAfterExchange(of: Return): Promise<Return> {
   const createRefund = () => Promise.reject(new CommerceFailure('final', 'card closed'));
-  await ask(db.pool, of);
+  await requestProcessing(db.pool, of);
   await runDue(runDeps(db.pool, { ...commerce, createRefund }));
   return reload(db.pool, of);
 }
@@ -95,7 +95,7 @@ describe('a return of which processing fulfilled a part', () => {
   });
 
   test('is closed by another run, which does the rest', async () => {
-    await ask(db.pool, failed);
+    await requestProcessing(db.pool, failed);
     await runDue(runDeps(db.pool, commerce));
     expect(await reload(db.pool, failed)).toMatchObject({
       state: ReturnState.CLOSED,
@@ -109,7 +109,7 @@ describe('a return of which the provider was asked for something without an answ
   let unanswered: Return;
   beforeEach(async () => {
     unanswered = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, unanswered);
+    await requestProcessing(db.pool, unanswered);
     // The refund takes effect, its answer is lost, and no attempt is left.
     const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
       await commerce.createRefund(request, signal);
@@ -130,7 +130,7 @@ describe('a return of which the provider was asked for something without an answ
   });
 
   test('is closed by another run, with one refund', async () => {
-    await ask(db.pool, unanswered);
+    await requestProcessing(db.pool, unanswered);
     await runDue(runDeps(db.pool, commerce));
     expect(await reload(db.pool, unanswered)).toMatchObject({
       state: ReturnState.CLOSED,
@@ -142,9 +142,9 @@ describe('a return of which the provider was asked for something without an answ
     const { shopId, id: returnId } = unanswered;
     // Such rows exist from the time before instant refunds of such a return were refused.
     const paid = { amount: '20.00', currency: 'GBP', chargeReference: '' };
-    const id = await insertCredit(db.pool, { shopId, returnId, ...paid });
-    await endCredit(db.pool, { shopId, id, state: 'returned' });
-    await ask(db.pool, unanswered);
+    const id = await insertInstantRefund(db.pool, { shopId, returnId, ...paid });
+    await endInstantRefund(db.pool, { shopId, id, state: 'returned' });
+    await requestProcessing(db.pool, unanswered);
     await runDue(runDeps(db.pool, commerce));
     const failures = ['return.processing.failed', 'return.processing.failed'];
     expect(await triggersOf(db.pool, unanswered)).toEqual(failures);
@@ -156,7 +156,7 @@ describe('a return of which the provider was asked for something without an answ
 
   test('can be edited again after the provider has refused', async () => {
     const other = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, other);
+    await requestProcessing(db.pool, other);
     const kinds = ['passing', 'final'] as const;
     let calls = 0;
     const createRefund = () => {
@@ -171,7 +171,7 @@ describe('a return of which the provider was asked for something without an answ
 
 test('another sum than the requested one stops processing, and the return does not change', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool));
-  await ask(db.pool, of);
+  await requestProcessing(db.pool, of);
   const createRefund: EmbeddedCommerce['createRefund'] = (request, signal) =>
     commerce.createRefund({ ...request, amount: '19.00' }, signal);
   await runDue(runDeps(db.pool, { ...commerce, createRefund }));
@@ -180,7 +180,7 @@ test('another sum than the requested one stops processing, and the return does n
   expect(after).toMatchObject({ state: ReturnState.OPEN, processing: false, refunds: [] });
   await expect(cancel(after)).rejects.toMatchObject(moved);
   // The provider always answers the same for this key, so a later run does not close with a wrong refund either.
-  await ask(db.pool, of);
+  await requestProcessing(db.pool, of);
   await runDue(runDeps(db.pool, commerce));
   expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
 });
@@ -188,7 +188,7 @@ test('another sum than the requested one stops processing, and the return does n
 test('a return whose run failed without an effect can be edited and cancelled', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool));
   await commerce.failNext({ returnId: of.id, kind: 'final', times: 1 });
-  await ask(db.pool, of);
+  await requestProcessing(db.pool, of);
   await runDue(runDeps(db.pool, commerce));
   await edit(await reload(db.pool, of));
   expect((await cancel(of)).state).toBe(ReturnState.CANCELLED);

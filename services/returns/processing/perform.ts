@@ -3,15 +3,15 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CommerceProvider, CommerceRequest, ExchangeItem } from '../commerce/provider.ts';
 import { type Job, LEASE_S, LeaseLost } from './jobs.ts';
 import {
-  noteAsked,
   type OutcomeResult,
   recordOutcome,
+  recordRequested,
   resultOfOrder,
   resultOfRefund,
 } from './outcomes.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
-/** The limit of a call, for adapters that have none. Milliseconds. */
+/** The timeout of a call, for adapters that have none. Milliseconds. */
 const CALL_LIMIT_MS = 12_000;
 
 /** The name of each outcome for people. */
@@ -27,34 +27,37 @@ export interface StepOfJob {
   readonly step: Step;
 }
 
-/** The provider fulfilled a step with another sum than was planned. A person must check it. */
-export class OtherSum extends Error {
-  override readonly name = 'OtherSum';
+/** The provider fulfilled a step with a different amount than requested. A user must check it. */
+export class AmountMismatch extends Error {
+  override readonly name = 'AmountMismatch';
 
   constructor(step: Step, result: OutcomeResult) {
     const made = `${result.amount} ${result.currency}`;
-    const planned = `${step.amount} ${step.currency}`;
-    super(`the ${OUTCOME_WORDS[step.kind]} ${result.providerId} is of ${made}, not ${planned}`);
+    const requested = `${step.amount} ${step.currency}`;
+    super(
+      `the ${OUTCOME_WORDS[step.kind]} ${result.providerId} has ${made}, requested were ${requested}`,
+    );
   }
 }
 
 /**
- * Asks the provider for one outcome, outside of any transaction, and records its answer. After a crash between the two,
- * another worker repeats the call with the same key, and the provider answers the first effect.
+ * Requests one outcome of the provider, outside of any transaction, and records the result. After a crash between the
+ * two, another worker repeats the request with the same key, and the provider returns the first result.
  *
- * @throws CommerceFailure; OtherSum, after which the step counts as unanswered; LeaseLost when another worker has taken
- *   over the job.
+ * @throws CommerceFailure; AmountMismatch, after which the outcome of the request counts as unknown; LeaseLost when
+ *   another worker has taken over the job.
  */
 export async function performStep(
   o: StepOfJob & { readonly pool: pg.Pool; readonly commerce: CommerceProvider },
 ): Promise<void> {
   const { job, step } = o;
-  const begun = performance.now();
-  await noteAsked(o.pool, job, step);
-  // A process may be suspended here for long. Then another worker has the job, and may have published that it failed.
-  if (performance.now() - begun >= LEASE_S * 1_000) throw new LeaseLost(`job ${job.id} is too old`);
-  const result = await ask(o.commerce, o);
-  if (!isAsPlanned(step, result)) throw new OtherSum(step, result);
+  const startedAt = performance.now();
+  await recordRequested(o.pool, job, step);
+  // The process may have been suspended. Then another worker has the job, and may have published its failure.
+  if (performance.now() - startedAt >= LEASE_S * 1_000)
+    throw new LeaseLost(`the lease of job ${job.id} expired`);
+  const result = await callProvider(o.commerce, o);
+  if (!isAsPlanned(step, result)) throw new AmountMismatch(step, result);
   await recordOutcome(o.pool, job, { step, result, entry: timelineOf(job, step, result) });
 }
 
@@ -63,7 +66,7 @@ function isAsPlanned(step: Step, result: OutcomeResult): boolean {
   return /^\d+(\.\d+)?$/.test(result.amount) && sameDecimal(result.amount, step.amount);
 }
 
-/** Whether two decimal strings are the same number, without regard to zeros at their ends. */
+/** Whether two decimal strings are the same number. Leading and trailing zeros do not matter. */
 function sameDecimal(one: string, other: string): boolean {
   const plain = (text: string) => {
     const [units = '', fraction = ''] = text.split('.');
@@ -72,7 +75,7 @@ function sameDecimal(one: string, other: string): boolean {
   return plain(one) === plain(other);
 }
 
-async function ask(commerce: CommerceProvider, o: StepOfJob): Promise<OutcomeResult> {
+async function callProvider(commerce: CommerceProvider, o: StepOfJob): Promise<OutcomeResult> {
   const { job, details, step } = o;
   const signal = AbortSignal.timeout(CALL_LIMIT_MS);
   const request: CommerceRequest = {

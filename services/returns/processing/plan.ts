@@ -1,13 +1,13 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 
-/** The outcomes that processing asks the commerce provider for, in this order. */
+/** The outcomes that processing requests of the commerce provider, in this order. */
 export type OutcomeKind = 'exchange_order' | 'gift_card' | 'refund';
 
-/** One outcome to fulfil, in the currency in which the shopper paid. */
+/** One outcome to fulfil. Its amount is in the currency in which the shopper paid. */
 export interface Step {
   readonly kind: OutcomeKind;
-  /** The same in all runs, retries and edits, because the provider acts once per key. */
+  /** The same in all runs, retries and edits: the provider acts once for each key. */
   readonly key: string;
   readonly amount: string;
   readonly currency: string;
@@ -15,15 +15,15 @@ export interface Step {
 
 export interface PlanInput {
   readonly details: Return;
-  /** Gift cards are requested by event when the return closes. */
+  /** An external provider issues gift cards. It gets an event when the return closes. */
   readonly giftCardsAreExternal: boolean;
-  /** The sum that instant refunds have paid already, in minor units of the presentment currency. */
+  /** The total of the instant refunds that the shopper keeps, in minor units of the presentment currency. */
   readonly paidMinor: bigint;
 }
 
 /**
- * The outcomes of a return in their fixed order: exchange order, gift card, refund. Outcomes of zero are left out.
- * All are in the presentment currency, which the shopper sees.
+ * The outcomes of a return in their fixed order: exchange order, gift card, refund. Outcomes of zero are omitted. All
+ * are in the presentment currency, which the shopper sees.
  */
 export function planSteps(o: PlanInput): Step[] {
   const { details } = o;

@@ -2,7 +2,14 @@ import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { claimJobs, LeaseLost } from './jobs.ts';
 import { prepare } from './prepare.ts';
-import { ask, claimOne, endLeases, exchangeWith, newReturn, newShop } from './testing.ts';
+import {
+  claimOne,
+  endLeases,
+  exchangeWith,
+  newReturn,
+  newShop,
+  requestProcessing,
+} from './testing.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -13,7 +20,7 @@ afterAll(() => db.drop());
 test('a job keeps what the provider needs, and no lines, because two dozen large returns may be processed at once', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
   expect(of.lineItems).toHaveLength(1);
-  await ask(db.pool, of);
+  await requestProcessing(db.pool, of);
   const { details, steps } = await prepare(db.pool, await claimOne(db.pool));
   expect(details.lineItems).toEqual([]);
   expect(details).toMatchObject({ id: of.id, order: of.order, exchanges: of.exchanges });
@@ -22,7 +29,7 @@ test('a job keeps what the provider needs, and no lines, because two dozen large
 
 test('a worker whose job was taken over prepares nothing', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool));
-  await ask(db.pool, of);
+  await requestProcessing(db.pool, of);
   const lost = await claimOne(db.pool);
   await endLeases(db.pool);
   const held = (await claimJobs(db.pool, 10)).find(({ id }) => id === lost.id);

@@ -3,58 +3,62 @@ import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/retu
 import { GiftCardMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { committing, inTransaction, together } from '../../platform/postgres.ts';
-import { creditsOf } from '../instant-refunds/instant-refunds-store.ts';
+import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
 import { type Job, lockReturnOf } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { planSteps, type Step } from './plan.ts';
-import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
+import { EVERY_SHOP, NO_PROVIDER } from './provider-check.ts';
 
-/** The return may not be processed: it changed after the job was queued, or the job has a fault. */
+/** The return cannot be processed: it changed after the job was queued, or the job itself is invalid. */
 export class NotProcessable extends Error {
   override readonly name = 'NotProcessable';
 }
 
 export interface Prepared {
-  /** The return without its lines, which may be many megabytes, too much to keep during calls at the provider. */
+  /** The return without its line items: they may be many megabytes, too much to keep during calls to the provider. */
   readonly details: Return;
   readonly settings: Settings;
-  /** The setting of the shop; false when the commerce provider was already asked for this return's card. */
+  /** The setting of the shop; false when the commerce provider has issued this return's card, or may have. */
   readonly giftCardsAreExternal: boolean;
   /** The steps that are not done, in order. */
   readonly steps: readonly Step[];
 }
 
 /**
- * Checks again under the row lock whether the return may be processed, and records the steps that the provider is
- * about to be asked for.
+ * Checks again, under the row lock, whether the return can be processed, and records the steps that the run will request
+ * of the provider.
  *
  * @throws NotProcessable; LeaseLost.
  */
-export async function prepare(pool: pg.Pool, job: Job, gate = EVERY_SHOP): Promise<Prepared> {
+export async function prepare(
+  pool: pg.Pool,
+  job: Job,
+  providerCheck = EVERY_SHOP,
+): Promise<Prepared> {
   return inTransaction(pool, async (tx) => {
-    const [, details, credits, settings] = await together(tx, () =>
+    const [, details, instantRefunds, settings] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
         loadReturn(tx, job.shopId, job.returnId),
-        creditsOf(tx, job),
+        instantRefundsOf(tx, job),
         loadSettings(tx, job.shopId),
       ]),
     );
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
-    if (credits.hasOpen) throw new NotProcessable('an instant refund is open');
-    if (!(await gate.allows(tx, job))) throw new NotProcessable(NO_PROVIDER);
-    // When the provider issued a card, or may have, a card from outside would be a second one.
+    if (instantRefunds.hasOpen) throw new NotProcessable('an instant refund is open');
+    if (!(await providerCheck.allows(tx, job))) throw new NotProcessable(NO_PROVIDER);
+    // When the provider issued a card, or may have, an external card would be a second one.
     const giftCardsAreExternal =
       settings.giftCardMode === GiftCardMode.EXTERNAL &&
       !(await mayHaveFulfilled(tx, job, 'gift_card'));
-    const wanted = planSteps({
+    const planned = planSteps({
       details,
       giftCardsAreExternal,
-      paidMinor: credits.paidMinor(details.presentmentCurrency),
+      paidMinor: instantRefunds.paidMinor(details.presentmentCurrency),
     });
-    const steps = await committing(tx, () => intendSteps(tx, job, wanted));
+    const steps = await committing(tx, () => intendSteps(tx, job, planned));
     return { details: { ...details, lineItems: [] }, settings, giftCardsAreExternal, steps };
   });
 }

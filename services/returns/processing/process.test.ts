@@ -6,16 +6,16 @@ import { createTestDatabase, type TestDatabase } from '../../../test/kit/databas
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure } from '../commerce/provider.ts';
 import { unflagReturn } from '../flag.ts';
-import { insertCredit } from '../instant-refunds/instant-refunds-store.ts';
+import { insertInstantRefund } from '../instant-refunds/instant-refunds-store.ts';
 import { purgeJobs } from './purge.ts';
 import {
   actor,
-  ask,
   eventsOf,
   exchangeWith,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   runDue,
   timelineOf,
@@ -30,7 +30,7 @@ afterAll(() => db.drop());
 describe('process return', () => {
   test('queues an open return without changing its details', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    expect(await ask(db.pool, submitted)).toMatchObject({ case: 'queued' });
+    expect(await requestProcessing(db.pool, submitted)).toMatchObject({ case: 'queued' });
     const queued = await reload(db.pool, submitted);
     expect(queued).toMatchObject({ processing: true, revision: submitted.revision });
     expect(await eventsOf(db.pool, submitted)).toEqual([]);
@@ -38,7 +38,7 @@ describe('process return', () => {
 
   test('adds the additional details to the timeline', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted, {
+    await requestProcessing(db.pool, submitted, {
       source: 'warehouse',
       details: {
         picker: { value: { case: 'text', value: 'Ann' } },
@@ -56,7 +56,9 @@ describe('process return', () => {
 
   test('queues once when many calls come at the same time', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    const answers = await Promise.all(Array.from({ length: 8 }, () => ask(db.pool, submitted)));
+    const answers = await Promise.all(
+      Array.from({ length: 8 }, () => requestProcessing(db.pool, submitted)),
+    );
     const cases = answers.map((answer) => answer.case).sort();
     expect(cases).toEqual([...Array(7).fill('alreadyQueued'), 'queued']);
   });
@@ -64,15 +66,17 @@ describe('process return', () => {
   test('answers a repeat with the same key as the first call, also after the return was closed', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     const keyed = { idempotencyKey: 'k-1' };
-    expect(await ask(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
-    expect(await ask(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
-    expect(await ask(db.pool, submitted)).toMatchObject({ case: 'alreadyQueued' });
+    expect(await requestProcessing(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
+    expect(await requestProcessing(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
+    expect(await requestProcessing(db.pool, submitted)).toMatchObject({ case: 'alreadyQueued' });
     await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
-    expect(await ask(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
+    expect(await requestProcessing(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
     expect((await reload(db.pool, submitted)).state).toBe(ReturnState.CLOSED);
     const queued = (await timelineOf(db.pool, submitted)).filter(({ kind }) => /queued/.test(kind));
     expect(queued).toHaveLength(1);
-    await expect(ask(db.pool, submitted, { ...keyed, source: 'api' })).rejects.toMatchObject({
+    await expect(
+      requestProcessing(db.pool, submitted, { ...keyed, source: 'api' }),
+    ).rejects.toMatchObject({
       field: 'idempotency_key',
     });
   });
@@ -80,12 +84,12 @@ describe('process return', () => {
   test('checks a repeat again when the first call queued nothing', async () => {
     const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
     const keyed = { idempotencyKey: 'k-1' };
-    expect(await ask(db.pool, flagged, keyed)).toMatchObject({ case: 'refused' });
+    expect(await requestProcessing(db.pool, flagged, keyed)).toMatchObject({ case: 'refused' });
     await unflagReturn(
       db.pool,
       create(UnflagReturnRequestSchema, { shopId: flagged.shopId, actor, returnId: flagged.id }),
     );
-    expect(await ask(db.pool, flagged, keyed)).toMatchObject({ case: 'queued' });
+    expect(await requestProcessing(db.pool, flagged, keyed)).toMatchObject({ case: 'queued' });
   });
 
   test('drops the details of a repeated call', async () => {
@@ -93,8 +97,10 @@ describe('process return', () => {
     const by = (name: string) => ({
       details: { picker: { value: { case: 'text' as const, value: name } } },
     });
-    await ask(db.pool, submitted, by('Ann'));
-    expect(await ask(db.pool, submitted, by('Bob'))).toMatchObject({ case: 'alreadyQueued' });
+    await requestProcessing(db.pool, submitted, by('Ann'));
+    expect(await requestProcessing(db.pool, submitted, by('Bob'))).toMatchObject({
+      case: 'alreadyQueued',
+    });
     const commerce = createEmbeddedCommerce(db.pool);
     await runDue(runDeps(db.pool, commerce));
     const { orders } = await commerce.ordersOf(submitted.id);
@@ -114,7 +120,7 @@ describe('process return', () => {
     };
     async function failed(name: string) {
       const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('gift card'));
-      await ask(db.pool, submitted, by(name));
+      await requestProcessing(db.pool, submitted, by(name));
       await runDue(runDeps(db.pool, failing()));
       return submitted;
     }
@@ -125,9 +131,9 @@ describe('process return', () => {
 
     test('uses its details again, and through a second failure', async () => {
       const submitted = await failed('Ann');
-      await ask(db.pool, submitted);
+      await requestProcessing(db.pool, submitted);
       await runDue(runDeps(db.pool, failing()));
-      await ask(db.pool, submitted);
+      await requestProcessing(db.pool, submitted);
       await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
       expect(await pickersOf(submitted)).toEqual(['Ann']);
       const noted = (await timelineOf(db.pool, submitted)).filter(({ facts }) => facts.picker);
@@ -136,7 +142,7 @@ describe('process return', () => {
 
     test('uses the details of the next call instead', async () => {
       const submitted = await failed('Ann');
-      await ask(db.pool, submitted, by('Bob'));
+      await requestProcessing(db.pool, submitted, by('Bob'));
       await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
       expect(await pickersOf(submitted)).toEqual(['Bob']);
     });
@@ -151,7 +157,7 @@ describe('process return', () => {
         );
       await age();
       await purgeJobs(db.pool);
-      await ask(db.pool, submitted);
+      await requestProcessing(db.pool, submitted);
       await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
       expect(await pickersOf(submitted)).toEqual(['Ann']);
       await age();
@@ -161,7 +167,7 @@ describe('process return', () => {
 
   test('refuses a flagged return', async () => {
     const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
-    expect(await ask(db.pool, flagged)).toMatchObject({
+    expect(await requestProcessing(db.pool, flagged)).toMatchObject({
       case: 'refused',
       value: { code: 1, message: expect.stringMatching(/flagged/) },
     });
@@ -169,10 +175,13 @@ describe('process return', () => {
 
   test('refuses a closed return', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
     expect((await reload(db.pool, submitted)).state).toBe(ReturnState.CLOSED);
-    expect(await ask(db.pool, submitted)).toMatchObject({ case: 'refused', value: { code: 2 } });
+    expect(await requestProcessing(db.pool, submitted)).toMatchObject({
+      case: 'refused',
+      value: { code: 2 },
+    });
   });
 
   test.each(['cancelled', 'expired'])('refuses a return that is %s', async (state) => {
@@ -182,7 +191,10 @@ describe('process return', () => {
       state,
       submitted.shopId,
     ]);
-    expect(await ask(db.pool, submitted)).toMatchObject({ case: 'refused', value: { code: 2 } });
+    expect(await requestProcessing(db.pool, submitted)).toMatchObject({
+      case: 'refused',
+      value: { code: 2 },
+    });
   });
 
   test.each(['closed', 'cancelled', 'expired'])(
@@ -190,21 +202,31 @@ describe('process return', () => {
     async (state) => {
       const submitted = await newReturn(db.pool, await newShop(db.pool));
       const of = { shopId: submitted.shopId, returnId: submitted.id };
-      await insertCredit(db.pool, { ...of, amount: '1.00', currency: 'GBP', chargeReference: '' });
-      expect(await ask(db.pool, submitted)).toMatchObject({ case: 'skippedInstantRefund' });
+      await insertInstantRefund(db.pool, {
+        ...of,
+        amount: '1.00',
+        currency: 'GBP',
+        chargeReference: '',
+      });
+      expect(await requestProcessing(db.pool, submitted)).toMatchObject({
+        case: 'skippedInstantRefund',
+      });
       await db.pool.query(
         `update returns set state = $3, archived_at = case when $3 = 'closed' then now() end
           where shop_id = $1 and id = $2`,
         [submitted.shopId, submitted.id, state],
       );
-      expect(await ask(db.pool, submitted)).toMatchObject({ case: 'refused', value: { code: 2 } });
+      expect(await requestProcessing(db.pool, submitted)).toMatchObject({
+        case: 'refused',
+        value: { code: 2 },
+      });
     },
   );
 
   test("does not know another shop's return", async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     const elsewhere = { shopId: await newShop(db.pool), id: submitted.id };
-    await expect(ask(db.pool, elsewhere)).rejects.toThrow('no such return');
+    await expect(requestProcessing(db.pool, elsewhere)).rejects.toThrow('no such return');
     expect((await reload(db.pool, submitted)).processing).toBe(false);
   });
 
@@ -215,7 +237,7 @@ describe('process return', () => {
     ['NUL', { k: { value: { case: 'text' as const, value: 'a\0b' } } }],
   ])('refuses details with %s', async (_name, details) => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await expect(ask(db.pool, submitted, { details })).rejects.toMatchObject({
+    await expect(requestProcessing(db.pool, submitted, { details })).rejects.toMatchObject({
       field: expect.stringMatching(/^details/),
     });
   });

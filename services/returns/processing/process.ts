@@ -15,11 +15,11 @@ import type { AdditionalDetails } from '../commerce/provider.ts';
 import { returnNotFound } from '../refusals.ts';
 import { detailText, parseDetails } from './details.ts';
 import { queueJob, storedDetails } from './jobs.ts';
-import { EVERY_SHOP, NO_PROVIDER } from './provider-gate.ts';
+import { EVERY_SHOP, NO_PROVIDER } from './provider-check.ts';
 
-type Answer = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
+type ProcessResult = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
 
-const input = z.object({
+const processInput = z.object({
   ...callerShape,
   idempotencyKey: optionalIdempotencyKey,
   returnId: id,
@@ -27,34 +27,34 @@ const input = z.object({
 });
 
 /**
- * Queues a return for processing, or answers why not. Checks in this order, under the return's row lock: the return
+ * Queues a return for processing, or returns why not. Checks in this order, under the return's row lock: the return
  * exists; it is not flagged; it is not closed, cancelled or expired; it has no open instant refund
- * (`skippedInstantRefund`); it is not queued already (`alreadyQueued`, and the details of this call are dropped); its
- * shop has a commerce provider. `queued` means accepted: `return.closed` or `return.processing.failed` follows. A
- * call without details uses those of the last failed run. A repeat with the same idempotency key is answered `queued`
+ * (`skippedInstantRefund`); it is not queued already (`alreadyQueued`: the details of this call are ignored); its shop
+ * has a commerce provider. After `queued`, the run publishes `return.closed` or `return.processing.failed`. A call
+ * without details uses those of the last failed run. A repeated call with the same idempotency key returns `queued`
  * again.
  *
- * @throws DomainError NOT_FOUND for a return the shop does not have; INVALID_ARGUMENT for details beyond their
+ * @throws DomainError NOT_FOUND for a return that the shop does not have; INVALID_ARGUMENT for details beyond their
  *   limits.
  */
 export async function processReturn(
   pool: pg.Pool,
   request: ProcessReturnRequest,
-  gate = EVERY_SHOP,
-): Promise<Answer> {
-  const { shopId, returnId, source, actor } = parseInput(input, request);
-  const given = parseDetails(request.details);
-  const hasDetails = Object.keys(given).length > 0;
+  providerCheck = EVERY_SHOP,
+): Promise<ProcessResult> {
+  const { shopId, returnId, source, actor } = parseInput(processInput, request);
+  const requestDetails = parseDetails(request.details);
+  const hasDetails = Object.keys(requestDetails).length > 0;
   const use = keyUseOf('ProcessReturn', ProcessReturnRequestSchema, request);
 
   return inTransaction(pool, async (tx) => {
     const current = await lockReturn(tx, { shopId, returnId });
     // A call that queued nothing stores no key, so its repeat is checked again.
     if (use && (await findUse(tx, use)) !== undefined) return { case: 'queued', value: {} };
-    const answer = answerWithoutQueueing(current);
-    if (answer) return answer;
-    if (!(await gate.allows(tx, { shopId, returnId }))) return withoutProvider();
-    const details = hasDetails ? given : current.formerDetails;
+    const notQueued = resultWithoutQueueing(current);
+    if (notQueued) return notQueued;
+    if (!(await providerCheck.allows(tx, { shopId, returnId }))) return withoutProvider();
+    const details = hasDetails ? requestDetails : current.previousDetails;
     const job = { shopId, returnId, details, source, actor };
     await claimKey(tx, use, returnId);
     await committing(tx, () => queueJob(tx, job, queuedEntry(request, details)));
@@ -67,7 +67,7 @@ function queuedEntry({ returnId, source }: ProcessReturnRequest, details: Additi
   return {
     returnId,
     kind: 'return.processing.queued',
-    text: source === '' ? 'Processing was asked for' : `Processing was asked for (${source})`,
+    text: source === '' ? 'Processing was requested' : `Processing was requested (${source})`,
     facts: Object.fromEntries(facts),
   };
 }
@@ -75,20 +75,20 @@ function queuedEntry({ returnId, source }: ProcessReturnRequest, details: Additi
 interface LockedReturn {
   readonly state: string;
   readonly processing: boolean;
-  readonly hasOpenCredit: boolean;
-  /** The details of the newest failed run; empty when there is none. */
-  readonly formerDetails: AdditionalDetails;
+  readonly hasOpenInstantRefund: boolean;
+  /** The details of the last failed run; empty when there is none. */
+  readonly previousDetails: AdditionalDetails;
 }
 
 const FACTS = `
 select exists (
          select from instant_refunds where shop_id = $1 and return_id = $2 and state = 'open'
-       ) as has_open_credit,
+       ) as has_open_instant_refund,
        (select details::text from processing_jobs
          where shop_id = $1 and return_id = $2 and state = 'failed'
-         order by id desc limit 1) as former_details`;
+         order by id desc limit 1) as previous_details`;
 
-/** Locks in a statement of its own, so that the second statement reads what was committed before the lock. */
+/** Locks in a separate statement, so that the second statement reads everything that was committed before the lock. */
 async function lockReturn(
   tx: Queryable,
   of: { shopId: bigint; returnId: bigint },
@@ -100,7 +100,7 @@ async function lockReturn(
       values: [of.shopId, of.returnId],
     });
   const decided = () =>
-    tx.query<{ has_open_credit: boolean; former_details: string | null }>({
+    tx.query<{ has_open_instant_refund: boolean; previous_details: string | null }>({
       name: 'processing-facts',
       text: FACTS,
       values: [of.shopId, of.returnId],
@@ -109,15 +109,19 @@ async function lockReturn(
   const [row] = rows;
   const [found] = facts.rows;
   if (!row || !found) throw returnNotFound();
-  const { has_open_credit: hasOpenCredit, former_details: former } = found;
-  return { ...row, hasOpenCredit, formerDetails: former === null ? {} : storedDetails(former) };
+  const { has_open_instant_refund: hasOpenInstantRefund, previous_details: former } = found;
+  return {
+    ...row,
+    hasOpenInstantRefund,
+    previousDetails: former === null ? {} : storedDetails(former),
+  };
 }
 
-function answerWithoutQueueing(current: LockedReturn): Answer | undefined {
+function resultWithoutQueueing(current: LockedReturn): ProcessResult | undefined {
   if (current.state === 'review') {
     return refused(
       RefusalCode.UNPROCESSABLE_FLAGGED_RETURN,
-      'The return is flagged: a person must review it before it can be processed.',
+      'The return is flagged: a user must review it before it can be processed.',
     );
   }
   if (current.state !== 'open') {
@@ -126,16 +130,16 @@ function answerWithoutQueueing(current: LockedReturn): Answer | undefined {
       `The return is ${current.state} and cannot be processed.`,
     );
   }
-  if (current.hasOpenCredit) return { case: 'skippedInstantRefund', value: {} };
+  if (current.hasOpenInstantRefund) return { case: 'skippedInstantRefund', value: {} };
   if (current.processing) return { case: 'alreadyQueued', value: {} };
   return undefined;
 }
 
-function withoutProvider(): Answer {
+function withoutProvider(): ProcessResult {
   const message = `The return cannot be processed: ${NO_PROVIDER}.`;
   return refused(RefusalCode.NO_COMMERCE_PROVIDER, message);
 }
 
-function refused(code: RefusalCode, message: string): Answer {
+function refused(code: RefusalCode, message: string): ProcessResult {
   return { case: 'refused', value: { code, message } };
 }

@@ -15,7 +15,7 @@ import type { Job } from './jobs.ts';
  * The commerce provider's location of the return's destination; 0 when the return has no destination, or the
  * destination has no location.
  *
- * @throws ConnectError when the destinations service does not answer.
+ * @throws ConnectError when the destinations service does not respond.
  */
 export async function locationOf(
   destinations: Destinations,
@@ -32,7 +32,7 @@ export async function locationOf(
 }
 
 /**
- * The lines to restock: their disposition is back_to_stock or not known yet. A line's own location is used before
+ * The line items to restock: their disposition is back_to_stock, or they have none. A line's own location is used before
  * that of the destination. Goods that the shopper keeps are not restocked.
  */
 export function restockItems(

@@ -10,7 +10,6 @@ import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embed
 import { CommerceFailure, type CommerceProvider } from '../commerce/provider.ts';
 import { runJob } from './run.ts';
 import {
-  ask,
   changeSettings,
   claimOne,
   endLeases,
@@ -21,6 +20,7 @@ import {
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   runDue,
   timelineOf,
@@ -41,7 +41,7 @@ const runAll = (provider: CommerceProvider = commerce) => runDue(runDeps(db.pool
 describe('processing', () => {
   test('refunds, closes and archives the return, and publishes it once', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runAll();
     const closed = await reload(db.pool, submitted);
     expect(closed).toMatchObject({ state: ReturnState.CLOSED, processing: false, revision: 2n });
@@ -61,7 +61,7 @@ describe('processing', () => {
   test('fulfils exchange order, gift card and refund in this order, with the additional details', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('gift card'));
     const details = { picker: { value: { case: 'text' as const, value: 'Ann' } } };
-    await ask(db.pool, submitted, { details });
+    await requestProcessing(db.pool, submitted, { details });
     await runAll();
     const { orders, giftCards, refunds } = await commerce.ordersOf(submitted.id);
     expect(orders).toMatchObject([{ amount: '12.00', additionalDetails: { picker: 'Ann' } }]);
@@ -82,7 +82,7 @@ describe('processing', () => {
       presentmentCurrency: 'JPY',
       lines: [line],
     });
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runAll();
     const { refunds } = await commerce.ordersOf(submitted.id);
     expect(refunds).toMatchObject([{ amount: '3100', currency: 'JPY' }]);
@@ -91,7 +91,7 @@ describe('processing', () => {
   test('retries after a passing failure, and resets the failures after success', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 3 });
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runAll();
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
     const { refunds } = await commerce.ordersOf(submitted.id);
@@ -110,7 +110,7 @@ describe('processing', () => {
         return Promise.reject(new CommerceFailure('passing', 'busy'));
       },
     };
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     const pauses: number[] = [];
     const retryDelay = (failures: number) => {
       pauses.push(failures);
@@ -127,7 +127,7 @@ describe('processing', () => {
       await newShop(db.pool, { processingRetryMinutes: 1 }),
     );
     await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 1_000 });
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     const retryDelay = (failures: number) => (failures < 2 ? 0 : 61);
     await runDue({ ...runDeps(db.pool, commerce), retryDelay });
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.processing.failed']);
@@ -139,7 +139,7 @@ describe('processing', () => {
       ...commerce,
       createRefund: () => Promise.reject(new CommerceFailure('final', 'card closed')),
     };
-    await ask(db.pool, submitted, { source: 'admin' });
+    await requestProcessing(db.pool, submitted, { source: 'admin' });
     await runAll(refuseRefunds);
     const failed = await reload(db.pool, submitted);
     expect(failed).toMatchObject({ state: ReturnState.OPEN, processing: false });
@@ -152,7 +152,9 @@ describe('processing', () => {
     expect(events[1]?.detail).toMatchObject({ value: { source: 'admin' } });
 
     const details = { second: { value: { case: 'truth' as const, value: true } } };
-    expect(await ask(db.pool, submitted, { details })).toMatchObject({ case: 'queued' });
+    expect(await requestProcessing(db.pool, submitted, { details })).toMatchObject({
+      case: 'queued',
+    });
     await runAll();
     const closed = await reload(db.pool, submitted);
     expect(closed).toMatchObject({
@@ -170,7 +172,7 @@ describe('processing', () => {
     const submitted = await newReturn(db.pool, shopId, {
       amounts: { handlingFee: { shop: '20.00' } },
     });
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runAll();
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
     expect(await commerce.ordersOf(submitted.id)).toEqual({
@@ -183,7 +185,7 @@ describe('processing', () => {
   test('asks an external provider for gift cards by event', async () => {
     const shopId = await newShop(db.pool, { giftCardMode: GiftCardMode.EXTERNAL });
     const submitted = await newReturn(db.pool, shopId, exchangeWith('gift card'));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runAll();
     const events = await eventsOf(db.pool, submitted);
     expect(events.map((event) => event.trigger)).toEqual(['return.closed', 'giftcard.requested']);
@@ -201,7 +203,7 @@ describe('processing', () => {
       destinationId: 3n,
       lines: [own, newLine()],
     });
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runAll();
     const events = await eventsOf(db.pool, submitted);
     expect(events.map((event) => event.trigger)).toEqual(['return.closed', 'restock.requested']);
@@ -217,7 +219,7 @@ describe('processing', () => {
   test('cancels the open label request', async () => {
     const shopId = await newShop(db.pool, { labelProvider: LabelProvider.THIRD_PARTY });
     const submitted = await newReturn(db.pool, shopId);
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runAll();
     const triggers = await triggersOf(db.pool, submitted);
     expect(triggers).toEqual(['label.request.issued', 'return.closed', 'label.request.cancelled']);
@@ -225,7 +227,7 @@ describe('processing', () => {
 
   test('does nothing for a return that was flagged after it was queued', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await db.pool.query(
       "update returns set state = 'review', processing = false where shop_id = $1 and id = $2",
       [submitted.shopId, submitted.id],
@@ -237,7 +239,7 @@ describe('processing', () => {
 
   test('a worker that lost its lease writes nothing more', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     const stale = await claimOne(db.pool);
     await endLeases(db.pool);
     const taken = await claimOne(db.pool);
@@ -250,7 +252,7 @@ describe('processing', () => {
 
   test('is queued again when the worker stops', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runJob(runDeps(db.pool, commerce), await claimOne(db.pool), AbortSignal.abort());
     expect((await commerce.ordersOf(submitted.id)).refunds).toEqual([]);
     await runAll();
@@ -259,7 +261,7 @@ describe('processing', () => {
 
   test('writes its outcomes into the timeline', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await runAll();
     const kinds = (await timelineOf(db.pool, submitted)).map((entry) => entry.kind);
     expect(kinds.slice(-3)).toEqual([
@@ -272,7 +274,7 @@ describe('processing', () => {
   test('uses the settings of the time when it runs', async () => {
     const shopId = await newShop(db.pool);
     const submitted = await newReturn(db.pool, shopId);
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await changeSettings(db.pool, shopId, { restockMode: RestockMode.WEBHOOK });
     await runAll();
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed', 'restock.requested']);

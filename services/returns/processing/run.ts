@@ -16,10 +16,10 @@ import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, LeaseLost, postponeJob, type RetryDelay, releaseJob } from './jobs.ts';
-import { OtherSum, performStep } from './perform.ts';
+import { AmountMismatch, performStep } from './perform.ts';
 import type { Step } from './plan.ts';
 import { NotProcessable, prepare } from './prepare.ts';
-import type { ProviderGate } from './provider-gate.ts';
+import type { ProviderCheck } from './provider-check.ts';
 import { locationOf } from './restock.ts';
 
 export interface RunDeps {
@@ -29,43 +29,43 @@ export interface RunDeps {
   readonly logger: Logger;
   readonly retryDelay: RetryDelay;
   /** Which shops have a commerce provider; every shop when absent. */
-  readonly gate?: ProviderGate;
+  readonly providerCheck?: ProviderCheck;
 }
 
 /**
- * Runs one job until `return.closed`, until a later attempt, until `return.processing.failed`, or until `signal` says
- * that the worker stops; then it queues the job again.
+ * Runs one job. It publishes `return.closed` or `return.processing.failed`, or queues the job for another run: after a
+ * transient failure, and when `signal` says that the worker stops.
  *
- * The process may be killed at any await. Then another worker asks the provider again with the same keys for
- * everything that was not recorded; the end of the run is one transaction. After an outage of our own the job is
- * queued again, and the attempt does not count. Rejects when the worker stops during an outage; then the lease runs
- * out.
+ * The process may be killed at any await. Then another worker repeats every request that has no recorded result, with
+ * the same keys. The end of a run is one transaction. When the database or an internal service is unavailable, the job
+ * is queued again, and the run does not count as a failure. Rejects when the worker stops during such an outage; then
+ * the lease expires.
  */
 export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Promise<void> {
   await withTraceparent(job.traceparent, async () => {
-    const progress: Progress = { failures: job.failures, asking: undefined };
+    const progress: Progress = { failures: job.failures, requested: undefined };
     try {
       await fulfil(deps, job, { signal, progress });
     } catch (error) {
       if (error instanceof LeaseLost) return logTakenOver(deps, job);
-      const { failures, asking } = progress;
-      if (isOurOutage(error)) return afterOutage(deps, job, { error, signal });
+      const { failures, requested } = progress;
+      if (isInternalOutage(error)) return afterOutage(deps, job, { error, signal });
       try {
-        await afterFailure(deps, { ...job, failures }, { error, asking });
+        await afterFailure(deps, { ...job, failures }, { error, requested });
       } catch (failure) {
-        // What could not be recorded is done again with the same keys.
-        if (!isOurOutage(failure)) throw failure;
+        // The next run repeats unrecorded requests with the same keys.
+        if (!isInternalOutage(failure)) throw failure;
         await afterOutage(deps, job, { error: failure, signal });
       }
     }
   });
 }
 
-/** How far a run has come, for the case that it fails. */
+/** The progress of a run, for the case that it fails. */
 interface Progress {
   failures: number;
-  /** The step that the provider was asked for, until its answer is recorded. */
-  asking: Step | undefined;
+  /** The step that the provider was requested to do, until its result is recorded. */
+  requested: Step | undefined;
 }
 
 async function fulfil(
@@ -74,15 +74,19 @@ async function fulfil(
   o: { readonly signal: AbortSignal; readonly progress: Progress },
 ): Promise<void> {
   const { pool, commerce } = deps;
-  if (job.fault !== undefined) throw new NotProcessable(job.fault);
-  const { details, settings, giftCardsAreExternal, steps } = await prepare(pool, job, deps.gate);
-  // Read before any money moves, because the return cannot be closed without it.
+  if (job.failureReason !== undefined) throw new NotProcessable(job.failureReason);
+  const { details, settings, giftCardsAreExternal, steps } = await prepare(
+    pool,
+    job,
+    deps.providerCheck,
+  );
+  // Read it before any payment, because the return cannot be closed without it.
   const location = await stockLocation(deps, job, { details, settings });
   for (const step of steps) {
     if (o.signal.aborted) return releaseJob(pool, job);
-    o.progress.asking = step;
+    o.progress.requested = step;
     await performStep({ pool, commerce, job, details, step });
-    o.progress.asking = undefined;
+    o.progress.requested = undefined;
     o.progress.failures = 0;
   }
   await closeReturn(pool, { job, settings, giftCardsAreExternal, location });
@@ -97,7 +101,7 @@ async function stockLocation(
   return locationOf(deps.destinations, job, o.details);
 }
 
-/** The longest pause after an outage of our own; the shortest is half as long. Seconds. */
+/** The maximum pause after an internal outage. The minimum is half of it. Seconds. */
 const OUTAGE_PAUSE_S = 2;
 
 async function afterOutage(
@@ -109,7 +113,7 @@ async function afterOutage(
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
   logger.warn(
     { ...fields, delayS },
-    'processing job queued again: a part of our own is unavailable',
+    'processing job requeued: database or internal service unavailable',
   );
   try {
     await throughOutage(() => releaseJob(pool, job, delayS), signal);
@@ -122,12 +126,12 @@ async function afterOutage(
 async function afterFailure(
   deps: RunDeps,
   job: Job,
-  { error, asking }: { readonly error: unknown; readonly asking: Step | undefined },
+  { error, requested }: { readonly error: unknown; readonly requested: Step | undefined },
 ): Promise<void> {
   const { pool, logger } = deps;
   const delayS = deps.retryDelay(job.failures);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
-  if (!isHopeless(error)) {
+  if (!isPermanent(error)) {
     const { processingRetryMinutes: limitMinutes } = await loadSettings(pool, job.shopId);
     if (await postponeJob(pool, job, { delayS, limitMinutes })) {
       logger.warn(
@@ -138,8 +142,8 @@ async function afterFailure(
     }
   }
   try {
-    const refused = isFinal(error) ? asking : undefined;
-    await failJob(pool, job, { message: messageOf(error), refused });
+    const rejected = isFinal(error) ? requested : undefined;
+    await failJob(pool, job, { message: messageOf(error), rejected });
     logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
@@ -147,40 +151,40 @@ async function afterFailure(
   }
 }
 
-function isHopeless(error: unknown): boolean {
-  return isFinal(error) || error instanceof NotProcessable || error instanceof OtherSum;
+function isPermanent(error: unknown): boolean {
+  return isFinal(error) || error instanceof NotProcessable || error instanceof AmountMismatch;
 }
 
-/** A generic message, because the error of the provider belongs into the log. */
+/** A generic message. The log has the provider's own error. */
 function messageOf(error: unknown): string {
   if (error instanceof NotProcessable) return `Processing stopped: ${error.message}.`;
-  if (error instanceof OtherSum) {
-    return 'Processing stopped: the commerce provider has fulfilled a step with another sum than was asked for. Compare its books with the return.';
+  if (error instanceof AmountMismatch) {
+    return 'Processing stopped: the commerce provider used a different amount than requested. Check its records.';
   }
   const where = error instanceof CommerceFailure ? ' at the commerce provider' : '';
-  return `Processing failed${where}. What was done is kept; process the return again to continue.`;
+  return `Processing failed${where}. Completed steps are kept; process the return again to continue.`;
 }
 
 function logTakenOver(deps: RunDeps, job: Job): void {
   deps.logger.info({ job: String(job.id) }, 'job taken over by another worker');
 }
 
-/** The pause between two tries to reach our own database. Milliseconds. */
+/** The pause between two attempts to reach the database. Milliseconds. */
 const RECONNECT_MS = 500;
 
 /**
- * Whether a run ended because a part of our own system did not answer: the database, or another service. It is no
- * fault of the commerce provider, so it does not count as an attempt.
+ * Whether a run ended because the database or an internal service is unavailable. The commerce provider did not fail,
+ * so it does not count as a failure.
  */
-function isOurOutage(error: unknown): boolean {
+function isInternalOutage(error: unknown): boolean {
   return error instanceof LedgerUnavailable || isOutage(error) || isUnavailable(error);
 }
 
 /**
- * Repeats `work`, which writes to a job that this worker holds, until our database is reachable. If the lease ran out
- * instead, it would count as a takeover of the job. Stops when the worker stops.
+ * Repeats `work`, which writes to the row of a leased job, until the database is available. Otherwise the lease would
+ * expire, which counts as a takeover of the job. Stops when the worker stops.
  *
- * @throws LeaseLost; any error of `work` that is no outage; the last outage when `signal` is aborted.
+ * @throws LeaseLost; an error of `work` that is not an outage; the last outage when `signal` is aborted.
  */
 async function throughOutage(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
   for (;;) {

@@ -9,17 +9,18 @@ import {
   ReturnsService,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { newEventSignatures } from '../../platform/bus/event-signature.ts';
+import { SERVICE_TOKEN, testSettings } from '../../../test/kit/settings.ts';
 import { createInProcessBus } from '../../platform/bus/in-process.ts';
 import { reasonOf } from '../../platform/errors.ts';
 import { createServiceClient } from '../../platform/grpc/client.ts';
 import { staticIdentity } from '../../platform/identity.ts';
 import type { RunningService } from '../../platform/service.ts';
+import { returnsShape } from '../config.ts';
 import { startReturns } from '../start.ts';
 
 // Processing over gRPC with its own workers, as other services use it.
 
-const identity = staticIdentity('a-token-that-is-long-enough-for-this');
+const identity = staticIdentity(SERVICE_TOKEN);
 const actor = { kind: Actor_Kind.SERVICE, id: 'test' };
 const shopId = BigInt(randomInt(1, 2 ** 40));
 
@@ -30,17 +31,9 @@ let returns: Client<typeof ReturnsService>;
 
 beforeAll(async () => {
   db = await createTestDatabase('returns');
-  service = await startReturns({
-    port: 0,
-    metricsPort: 0,
-    databaseUrl: db.url,
-    bus: createInProcessBus(),
-    eventSignatures: newEventSignatures(),
-    identity,
-    logLevel: 'silent',
-    destinationsTarget: '127.0.0.1:1',
-    fraudTarget: '127.0.0.1:1',
-  });
+  const nowhere = { DESTINATIONS_TARGET: '127.0.0.1:1', FRAUD_TARGET: '127.0.0.1:1' };
+  const settings = testSettings(returnsShape, { DATABASE_URL: db.url, ...nowhere });
+  service = await startReturns({ ...settings, bus: createInProcessBus() });
   channel = createServiceClient(ReturnsService, {
     target: `127.0.0.1:${service.port}`,
     identity,

@@ -29,13 +29,13 @@ import { claimJobs, type Job } from './jobs.ts';
 import { processReturn } from './process.ts';
 import { type RunDeps, runJob } from './run.ts';
 
-// What the tests of processing share: returns made as callers make them, and jobs run to their end.
+// What the tests of processing share. Returns are made by the same calls as in production, and jobs run to their end.
 
 export const actor = create(ActorSchema, { kind: Actor_Kind.USER, id: 'u1', name: 'Ann' });
 export const silent = pino({ level: 'silent' });
 const never = new AbortController().signal;
 
-/** Every destination exists, at this location of the commerce provider. */
+/** Every destination exists, and has this location at the commerce provider. */
 export const LOCATION = 70_001n;
 export const destinations: Destinations = {
   getDestination: async ({ destinationId }) =>
@@ -49,7 +49,7 @@ export const destinations: Destinations = {
     }),
 };
 
-/** A shop of its own in pounds, with the settings given. */
+/** A new shop in pounds, with these settings. */
 export async function newShop(
   pool: pg.Pool,
   settings: MessageInitShape<typeof SettingsSchema> = {},
@@ -72,7 +72,7 @@ export type SubmissionPart = Exclude<
   SubmitReturnRequest
 >;
 
-/** A line of 20.00 whose return is refunded unless `more` says otherwise. */
+/** A return of one line item of 20.00, with a refund by default. */
 export async function newReturn(
   pool: pg.Pool,
   shopId: bigint,
@@ -117,7 +117,7 @@ function newId(): bigint {
   return BigInt(randomInt(1, 2 ** 47));
 }
 
-export function ask(
+export function requestProcessing(
   pool: pg.Pool,
   of: Pick<Return, 'shopId' | 'id'>,
   more: MessageInitShape<typeof ProcessReturnRequestSchema> = {},
@@ -149,7 +149,7 @@ export async function claimOne(pool: pg.Pool): Promise<Job> {
   return job;
 }
 
-/** Lets the leases of all running jobs end, as if their workers had been killed a while ago. */
+/** Makes the leases of all running jobs expire, as if their workers had been killed. */
 export async function endLeases(pool: pg.Pool): Promise<void> {
   await pool.query(
     "update processing_jobs set due_at = now() where state in ('queued', 'running')",

@@ -8,12 +8,12 @@ import { releaseJob, retryDelay } from './jobs.ts';
 import { purgeJobs } from './purge.ts';
 import { runJob } from './run.ts';
 import {
-  ask,
   claimOne,
   endLeases,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   silent,
   triggersOf,
@@ -49,7 +49,7 @@ describe('the processing worker', () => {
     const shopId = await newShop(db.pool);
     const returns = await Promise.all(Array.from({ length: 20 }, () => newReturn(db.pool, shopId)));
     const worker = startWorker();
-    await Promise.all(returns.map((one) => ask(db.pool, one)));
+    await Promise.all(returns.map((one) => requestProcessing(db.pool, one)));
     worker.wake();
     await untilClosed(returns);
     await worker.stop();
@@ -58,7 +58,7 @@ describe('the processing worker', () => {
   test('runs a job that another replica queued', async () => {
     const worker = startWorker();
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     await untilClosed([submitted]);
     await worker.stop();
   });
@@ -66,7 +66,7 @@ describe('the processing worker', () => {
   test('ends every started step when it is stopped', async () => {
     const shopId = await newShop(db.pool);
     const returns = await Promise.all(Array.from({ length: 8 }, () => newReturn(db.pool, shopId)));
-    await Promise.all(returns.map((one) => ask(db.pool, one)));
+    await Promise.all(returns.map((one) => requestProcessing(db.pool, one)));
     await startWorker().stop();
     const { rows } = await db.pool.query("select from processing_jobs where state = 'running'");
     expect(rows).toEqual([]);
@@ -80,8 +80,8 @@ describe('a job that cannot be run', () => {
   test('because it cannot be read fails, and the other jobs run', async () => {
     const shopId = await newShop(db.pool);
     const [broken, sound] = [await newReturn(db.pool, shopId), await newReturn(db.pool, shopId)];
-    await ask(db.pool, broken);
-    await ask(db.pool, sound);
+    await requestProcessing(db.pool, broken);
+    await requestProcessing(db.pool, sound);
     await db.pool.query(
       "update processing_jobs set actor = '\\xff' where shop_id = $1 and return_id = $2",
       [shopId, broken.id],
@@ -98,10 +98,10 @@ describe('a job that cannot be run', () => {
 
   test('because it ends its worker every time fails after twenty takeovers', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, of);
+    await requestProcessing(db.pool, of);
     // Claimed, and never finished or renewed.
     for (let worker = 0; worker <= 20; worker += 1) {
-      expect((await claimOne(db.pool)).fault).toBeUndefined();
+      expect((await claimOne(db.pool)).failureReason).toBeUndefined();
       await endLeases(db.pool);
     }
     const worker = startWorker();
@@ -112,7 +112,7 @@ describe('a job that cannot be run', () => {
 
   test('is not a job that was only released', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, of);
+    await requestProcessing(db.pool, of);
     for (let i = 0; i < 25; i += 1) await releaseJob(db.pool, await claimOne(db.pool));
     const worker = startWorker();
     await untilClosed([of]);
@@ -123,7 +123,7 @@ describe('a job that cannot be run', () => {
 describe('finished jobs', () => {
   test('are kept for 30 days', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
-    await ask(db.pool, submitted);
+    await requestProcessing(db.pool, submitted);
     const worker = startWorker();
     await untilClosed([submitted]);
     await worker.stop();

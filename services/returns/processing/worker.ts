@@ -4,26 +4,26 @@ import type { Logger } from '../../platform/log.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import { claimJobs, JOBS_CHANNEL_PREFIX, type Job, renewJobs, untilNextDueMs } from './jobs.ts';
 
-/** Jobs that one replica runs at the same time. Most of their time is waiting for the commerce provider. */
+/** Maximum number of concurrent jobs of one process. They wait for the commerce provider most of the time. */
 const CONCURRENCY = 24;
-/** The longest wait for a job whose notification was lost. Milliseconds. */
+/** The maximum delay of a job whose notification was lost. Milliseconds. */
 const POLL_MS = 5_000;
-/** The shortest pause, because a due job may be locked by another replica. Milliseconds. */
+/** The minimum pause, because another process may have locked a due job. Milliseconds. */
 const MIN_REST_MS = 50;
-/** Several times shorter than a lease. Milliseconds. */
+/** Time between two renewals of the leases: several times shorter than a lease. Milliseconds. */
 const HEARTBEAT_MS = 750;
 
 export interface ProcessingWorkerOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** Runs one job; rejects only when the job stays leased. */
+  /** Runs one job. Rejects only if the job stays leased. */
   readonly run: (job: Job, signal: AbortSignal) => Promise<void>;
 }
 
 /**
- * Claims due jobs, runs up to 24 at the same time, and renews their leases. Searches for jobs when any replica queues
- * one, when a retry is due or the lease of a dead worker ends, every 5 s, and on `wake`. `stop` claims no more jobs,
- * and waits for the active ones, which end after their current step.
+ * Claims due jobs, runs up to 24 concurrently, and renews their leases. Searches for jobs when any process queues one,
+ * when a retry is due or a lease expires, every 5 s, and on `wake`. `stop` claims no more jobs and waits for the active
+ * jobs, which stop after their current step.
  */
 export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wake(): void } {
   const stopping = new AbortController();
@@ -32,8 +32,13 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
   const launch = (job: Job): void => {
     const running = o
       .run(job, stopping.signal)
-      // The lease runs out, and another worker takes over the job.
-      .catch((err) => o.logger.error({ err, job: String(job.id) }, 'job left until its lease ends'))
+      // The lease expires, and another worker takes over the job.
+      .catch((err) =>
+        o.logger.error(
+          { err, job: String(job.id) },
+          'processing run failed, job is retried when its lease expires',
+        ),
+      )
       .finally(() => {
         active.delete(job);
         loop.wake();
@@ -50,7 +55,7 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
       if (free <= 0) return 'idle';
       const jobs = await claimJobs(o.pool, free);
       for (const job of jobs) launch(job);
-      // When all places are taken, the next job that ends wakes the loop.
+      // At the maximum, the next job that ends wakes the loop.
       if (jobs.length === free) return 'idle';
       const dueMs = (await untilNextDueMs(o.pool)) ?? POLL_MS;
       return Math.min(Math.max(MIN_REST_MS, Math.ceil(dueMs)), POLL_MS);

@@ -23,7 +23,7 @@ const lastDay = () => ({ from: ago(24), to: ago(-1) });
 
 const cursorOf = (...parts: string[]) => Buffer.from(JSON.stringify(parts)).toString('base64url');
 
-interface Wish {
+interface EventsQuery {
   readonly triggers?: string[];
   readonly from?: Timestamp;
   readonly to?: Timestamp;
@@ -32,10 +32,10 @@ interface Wish {
 }
 
 /** Every page, one after another. */
-async function readAll(shopId: bigint, wish: Wish) {
+async function readAll(shopId: bigint, query: EventsQuery) {
   const events: Uint8Array[] = [];
   for (let cursor = ''; ; ) {
-    const page = await bench.client.readEvents({ shopId, actor, ...lastDay(), ...wish, cursor });
+    const page = await bench.client.readEvents({ shopId, actor, ...lastDay(), ...query, cursor });
     events.push(...page.events);
     cursor = page.nextCursor;
     if (cursor === '') return events;
@@ -69,8 +69,8 @@ describe('read events', () => {
     const one = await bench.submit(shopId);
     const other = await bench.submit(shopId);
     await bench.submit(await bench.shop());
-    const wish = { triggers: ['return.created'], pageSize: 1 };
-    const events = (await readAll(shopId, wish)).map((value) => fromBinary(EventSchema, value));
+    const query = { triggers: ['return.created'], pageSize: 1 };
+    const events = (await readAll(shopId, query)).map((value) => fromBinary(EventSchema, value));
     expect(events.map(({ returnId }) => returnId)).toEqual([one.id, other.id]);
     expect(events[0]?.snapshot?.id).toBe(one.id);
     expect(await readAll(shopId, { triggers: ['return.closed'] })).toEqual([]);
@@ -91,17 +91,17 @@ describe('read events', () => {
           await store(shopId, given);
           // Half an hour away from the rows, so that no row is on the border.
           const time = { from: ago(until + length + 0.5), to: ago(until + 0.5) };
-          const wish = { ...time, triggers: ['a', 'b'] };
+          const query = { ...time, triggers: ['a', 'b'] };
           const expected = given.filter(
             ({ trigger, hoursAgo }) =>
               trigger !== 'c' && hoursAgo <= until + length && hoursAgo > until,
           );
-          const found = await readAll(shopId, { ...wish, pageSize });
+          const found = await readAll(shopId, { ...query, pageSize });
           expect(found).toHaveLength(expected.length);
           expect(new Set(found.map((value) => Buffer.from(value).toString())).size).toBe(
             expected.length,
           );
-          const counted = await bench.client.countEvents({ shopId, actor, ...wish });
+          const counted = await bench.client.countEvents({ shopId, actor, ...query });
           expect(counted).toMatchObject({ count: expected.length, more: false });
         },
       ),
@@ -131,7 +131,7 @@ describe('read events', () => {
     expect(second.nextCursor).toBe('');
   }, 60_000);
 
-  test.each<[Wish, string]>([
+  test.each<[EventsQuery, string]>([
     [{ triggers: [] }, 'triggers'],
     [{ triggers: Array(21).fill('a') }, 'triggers'],
     [{ triggers: [' '] }, 'triggers[0]'],
@@ -144,8 +144,8 @@ describe('read events', () => {
     [{ cursor: cursorOf('2026-13-45', '1') }, 'cursor'],
     [{ cursor: cursorOf('2026-02-29', '1') }, 'cursor'],
     [{ cursor: cursorOf('0000-01-01', '1') }, 'cursor'],
-  ])('refuses %#: %s', async (wish, field) => {
-    const request = { shopId: newShop(), actor, triggers: ['a'], ...lastDay(), ...wish };
+  ])('refuses %#: %s', async (query, field) => {
+    const request = { shopId: newShop(), actor, triggers: ['a'], ...lastDay(), ...query };
     expect(await refusal(bench.client.readEvents(request))).toEqual(invalid(field));
   });
 });

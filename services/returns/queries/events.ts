@@ -30,8 +30,8 @@ const span = {
   from: time.optional(),
   to: time.optional(),
 };
-const countWish = z.object(span);
-const readWish = z.object({
+const countInput = z.object(span);
+const readInput = z.object({
   ...span,
   cursor: z.string(),
   pageSize: z
@@ -40,7 +40,7 @@ const readWish = z.object({
     .transform((value) => value || DEFAULT_PAGE),
 });
 /** A day of the calendar, and a position in it. PostgreSQL knows no year 0. */
-const place = z.tuple([z.iso.date().regex(/^(?!0000)/), z.string().regex(/^\d{1,18}$/)]);
+const cursorParts = z.tuple([z.iso.date().regex(/^(?!0000)/), z.string().regex(/^\d{1,18}$/)]);
 
 /**
  * Reads stored events of a shop, as published, in the order in which they were stored. A page ends after its number of
@@ -52,17 +52,17 @@ export async function readEvents(
   pool: pg.Pool,
   request: ReadEventsRequest,
 ): Promise<{ events: Uint8Array[]; nextCursor: string }> {
-  const wanted = parseInput(readWish, request);
-  const { from, to } = spanOf(wanted);
-  const [day, position] = decodeCursor(wanted.cursor, place) ?? [null, '0'];
+  const input = parseInput(readInput, request);
+  const { from, to } = spanOf(input);
+  const [day, position] = decodeCursor(input.cursor, cursorParts) ?? [null, '0'];
   const { rows } = await pool.query<PageRow>(PAGE, [
-    wanted.shopId,
+    input.shopId,
     from,
     to,
     day,
     position,
-    wanted.triggers,
-    wanted.pageSize,
+    input.triggers,
+    input.pageSize,
   ]);
   const events = rows.filter((row) => row.value !== null && row.isIncluded);
   const isCut = rows.some((row) => row.value !== null && !row.isIncluded);
@@ -91,7 +91,7 @@ with scanned as materialized (
      and day >= greatest(($2::timestamptz at time zone 'utc')::date, $4::date)
      and day <= ($3::timestamptz at time zone 'utc')::date
    order by day, position limit ${SCANNED_ROWS}
-), wanted as (
+), matching as (
   select day, position, sum(bytes) over w - bytes < ${PAGE_BYTES} and row_number() over w <= $7 as fits
     from scanned
    where trigger = any($6::text[]) and created_at >= $2 and created_at < $3
@@ -100,7 +100,7 @@ with scanned as materialized (
 )
 select w.day::text as day, w.position, case when w.fits then e.value else '' end as value,
        w.fits as "isIncluded", false as "isScanFull"
-  from wanted w
+  from matching w
   join events e on e.shop_id = $1 and e.day = w.day and e.position = w.position
  union all
 (select day::text, position, null, false, (select count(*) = ${SCANNED_ROWS} from scanned)
@@ -113,9 +113,9 @@ select w.day::text as day, w.position, case when w.fits then e.value else '' end
  * @throws DomainError INVALID_ARGUMENT.
  */
 export async function countEvents(pool: pg.Pool, request: CountEventsRequest) {
-  const wanted = parseInput(countWish, request);
-  const { from, to } = spanOf(wanted);
-  const { rows } = await pool.query<CountRow>(COUNT, [wanted.shopId, from, to, wanted.triggers]);
+  const input = parseInput(countInput, request);
+  const { from, to } = spanOf(input);
+  const { rows } = await pool.query<CountRow>(COUNT, [input.shopId, from, to, input.triggers]);
   const [row] = rows;
   return {
     count: Math.min(row?.count ?? 0, COUNTED),
@@ -138,14 +138,14 @@ with scanned as materialized (
    where shop_id = $1 and day between ($2::timestamptz at time zone 'utc')::date
                                   and ($3::timestamptz at time zone 'utc')::date
    order by day, position limit ${COUNT_SCANNED_ROWS} + 1
-), wanted as (
+), matching as (
   select created_at from scanned
    where trigger = any($4::text[]) and created_at >= $2 and created_at < $3
    limit ${COUNTED} + 1
 )
 select count(*)::integer as count, min(created_at) as oldest, max(created_at) as newest,
        (select count(*)::integer from scanned) as scanned
-  from wanted`;
+  from matching`;
 
 function spanOf(o: { from?: Date | undefined; to?: Date | undefined }): { from: Date; to: Date } {
   if (!o.from) throw invalidField('from', 'is required');

@@ -79,15 +79,15 @@ function readLarge(
   return loadReturn(pool, shopId, id);
 }
 
-const given = z.custom<Selector>(
+const selectorInput = z.custom<Selector>(
   (one) => typeof one === 'object' && one !== null && 'case' in one && one.case !== undefined,
   'is required',
 );
 
-const wishes = z.object({
+const selection = z.object({
   ...callerShape,
   selectors: z
-    .array(z.object({ selector: given }))
+    .array(z.object({ selector: selectorInput }))
     .min(1, 'must hold at least one')
     .max(MAX_FOUND, `must hold at most ${MAX_FOUND}`),
 });
@@ -102,11 +102,11 @@ export async function findReturns(
   pool: pg.Pool,
   request: FindReturnsRequest,
 ): Promise<MessageInitShape<typeof FoundReturnSchema>[]> {
-  const { shopId, selectors } = parseInput(wishes, request);
+  const { shopId, selectors } = parseInput(selection, request);
   const asked = await selectReturns(
     pool,
     shopId,
-    selectors.map((wish) => wish.selector),
+    selectors.map((one) => one.selector),
   );
   const positions = new Map<bigint, number[]>();
   asked.forEach((returnId, position) => {
@@ -120,7 +120,7 @@ export async function findReturns(
   return found.map((ret) => ({ positions: positions.get(ret.id) ?? [], return: ret }));
 }
 
-const snapshotWish = z.object({ ...callerShape, returnId: id, revision: id });
+const snapshotInput = z.object({ ...callerShape, returnId: id, revision: id });
 
 /**
  * Reads a return at a revision whose event does not have it, because it was too large. The current revision always
@@ -129,7 +129,7 @@ const snapshotWish = z.object({ ...callerShape, returnId: id, revision: id });
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND.
  */
 export async function getSnapshot(pool: pg.Pool, request: GetSnapshotRequest): Promise<Return> {
-  const { shopId, returnId, revision } = parseInput(snapshotWish, request);
+  const { shopId, returnId, revision } = parseInput(snapshotInput, request);
   const key = { shopId, returnId, revision };
   const small = await readAt(pool, key, LARGE_BYTES);
   const found =

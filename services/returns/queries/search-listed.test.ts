@@ -90,8 +90,8 @@ describe('search returns without long texts', () => {
     const pages: bigint[][] = [];
     let cursor = '';
     do {
-      const wanted = { shopId, actor, withoutLongTexts: true, cursor };
-      const page = await bench.client.searchReturns(wanted);
+      const request = { shopId, actor, withoutLongTexts: true, cursor };
+      const page = await bench.client.searchReturns(request);
       expect(page.total).toBe(5);
       pages.push(page.returns.map(({ id }) => id));
       cursor = page.nextCursor;

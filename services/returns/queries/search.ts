@@ -4,6 +4,7 @@ import { z } from 'zod';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SearchReturnsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, text, time } from '../../platform/input.ts';
+import { param, raw, type Sql, sql, unnamed } from '../../platform/sql.ts';
 import { optionalId } from '../fields/field.ts';
 import { loadListed, loadPage } from '../store/load.ts';
 import { stateText } from '../store/texts.ts';
@@ -36,51 +37,51 @@ type Search = z.output<typeof search>;
 /** Creation time in milliseconds since 1970, and id, of the last return of the previous page. */
 const cursorParts = z.tuple([z.string().regex(/^-?\d{1,14}$/), z.string().regex(/^\d{1,16}$/)]);
 
-/** The query as a pattern for `like`, with its special characters escaped. */
-const PART_OF_TITLE = String.raw`'%' || regexp_replace(lower($2), '([\\%_])', '\\\1', 'g') || '%'`;
+/** Escapes the special characters of `like`. */
+const ESCAPED = raw(String.raw`'([\\%_])', '\\\1', 'g'`);
 
 /**
  * Returns that match a query: the whole order name, e-mail address or tracking number, or a part of a title. Each part
  * uses its own index; PostgreSQL uses none of them for one condition with `or`.
  */
-const NAMED = `
+function isNamed(input: Search): Sql {
+  const shop = param(input.shopId);
+  const query = param(input.query);
+  return sql`
   r.id in (
-    select id from returns where shop_id = $1 and order_name = $2
+    select id from returns where shop_id = ${shop} and order_name = ${query}
     union all
     select id from returns
-     where shop_id = $1 and customer_email is not null and lower(customer_email) = lower($2)
+     where shop_id = ${shop} and customer_email is not null and lower(customer_email) = lower(${query})
     union all
     select return_id from labels
-     where shop_id = $1 and tracking_number <> '' and tracking_number = $2
+     where shop_id = ${shop} and tracking_number <> '' and tracking_number = ${query}
     union all
     select return_id from return_lines
-     where shop_id = $1 and removed_at is null and lower(title) like ${PART_OF_TITLE})`;
-const ANY = `$2::text = ''`;
+     where shop_id = ${shop} and removed_at is null
+       and lower(title) like '%' || regexp_replace(lower(${query}), ${ESCAPED}) || '%')`;
+}
 
-const MATCHING = `
-  r.shop_id = $1
-  and (cardinality($3::text[]) = 0 or r.state = any($3::text[]))
-  and ($4::timestamptz is null or r.created_at >= $4)
-  and ($5::timestamptz is null or r.created_at < $5)
-  and ($6 or r.archived_at is null)
-  and (not $7 or r.state = 'review')
-  and ($8 = '' or exists (select from return_lines l
-                           where l.shop_id = $1 and l.return_id = r.id and l.removed_at is null
-                             and l.sku = $8))
-  and ($9::bigint = 0 or r.destination_id = $9)`;
-
-function valuesOf(wanted: Search) {
-  return [
-    wanted.shopId,
-    wanted.query,
-    wanted.states.map(stateText.toText),
-    wanted.createdFrom ?? null,
-    wanted.createdTo ?? null,
-    wanted.includeArchived || wanted.states.includes(ReturnState.CLOSED),
-    wanted.flaggedOnly,
-    wanted.sku,
-    wanted.destinationId,
-  ];
+function matches(input: Search): Sql {
+  const shop = param(input.shopId);
+  const states = param(input.states.map(stateText.toText));
+  const from = param(input.createdFrom);
+  const to = param(input.createdTo);
+  const sku = param(input.sku);
+  const destinationId = param(input.destinationId);
+  const isArchivedToo = input.includeArchived || input.states.includes(ReturnState.CLOSED);
+  return sql`
+  r.shop_id = ${shop}
+  and (cardinality(${states}::text[]) = 0 or r.state = any(${states}::text[]))
+  and (${from}::timestamptz is null or r.created_at >= ${from})
+  and (${to}::timestamptz is null or r.created_at < ${to})
+  and (${isArchivedToo} or r.archived_at is null)
+  and (not ${input.flaggedOnly} or r.state = 'review')
+  and (${sku} = '' or exists (select from return_lines l
+                               where l.shop_id = ${shop} and l.return_id = r.id and l.removed_at is null
+                                 and l.sku = ${sku}))
+  and (${destinationId}::bigint = 0 or r.destination_id = ${destinationId})
+  ${input.query === '' ? sql`` : sql`and ${isNamed(input)}`}`;
 }
 
 /**
@@ -97,32 +98,30 @@ export async function searchReturns(
   pool: pg.Pool,
   request: SearchReturnsRequest,
 ): Promise<{ returns: readonly Return[]; nextCursor: string; total: number }> {
-  const wanted = parseInput(search, request);
-  const [createdAt, lastId] = decodeCursor(wanted.cursor, cursorParts) ?? [null, null];
+  const input = parseInput(search, request);
+  const [createdAt, lastId] = decodeCursor(input.cursor, cursorParts) ?? [null, null];
   const after = createdAt === null ? null : new Date(Number(createdAt));
-  const matches = `${MATCHING} and ${wanted.query === '' ? ANY : NAMED}`;
   const found = await pool.query<{ id: bigint }>(
-    `select r.id from returns r
-      where ${matches}
-        and ($10::timestamptz is null or (r.created_at, r.id) < ($10, $11::bigint))
-      order by r.created_at desc, r.id desc limit $12`,
-    [...valuesOf(wanted), after, lastId, wanted.pageSize + 1],
+    unnamed(sql`
+     select r.id from returns r
+      where ${matches(input)}
+        ${after === null ? sql`` : sql`and (r.created_at, r.id) < (${after}::timestamptz, ${lastId}::bigint)`}
+      order by r.created_at desc, r.id desc limit ${input.pageSize + 1}`),
   );
-  const ids = found.rows.slice(0, wanted.pageSize).map((row) => row.id);
+  const ids = found.rows.slice(0, input.pageSize).map((row) => row.id);
   const returns = request.withoutLongTexts
-    ? await loadListed(pool, wanted.shopId, ids)
-    : await loadPage(pool, wanted.shopId, ids);
+    ? await loadListed(pool, input.shopId, ids)
+    : await loadPage(pool, input.shopId, ids);
   const nextCursor = found.rows.length > returns.length ? cursorAfter(returns.at(-1)) : '';
   // The first page has all matches, so no count is needed.
   if (after === null && nextCursor === '') return { returns, nextCursor, total: ids.length };
-  return { returns, nextCursor, total: await count(pool, matches, wanted) };
+  return { returns, nextCursor, total: await count(pool, input) };
 }
 
-async function count(pool: pg.Pool, matches: string, wanted: Search): Promise<number> {
+async function count(pool: pg.Pool, input: Search): Promise<number> {
   const { rows } = await pool.query<{ total: number }>(
-    `select count(*)::int as total
-       from (select from returns r where ${matches} limit ${MAX_TOTAL}) matches`,
-    valuesOf(wanted),
+    unnamed(sql`select count(*)::int as total
+       from (select from returns r where ${matches(input)} limit ${raw(MAX_TOTAL)}) matches`),
   );
   return rows[0]?.total ?? 0;
 }

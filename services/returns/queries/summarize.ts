@@ -30,11 +30,11 @@ export async function summarize(
   pool: pg.Pool,
   request: SummarizeRequest,
 ): Promise<SummarizeResponse> {
-  const wanted = parseInput(period, request);
-  const to = wanted.createdTo ?? new Date();
-  const from = wanted.createdFrom ?? new Date(to.getTime() - DEFAULT_PERIOD_MS);
+  const input = parseInput(period, request);
+  const to = input.createdTo ?? new Date();
+  const from = input.createdFrom ?? new Date(to.getTime() - DEFAULT_PERIOD_MS);
   if (from > to) throw invalidField('created_to', 'must not lie before created_from');
-  const values = [wanted.shopId, from, to];
+  const values = [input.shopId, from, to];
   const states = await pool.query<{ state: string; count: number }>(
     `select state, count(*)::int as count from returns
       where shop_id = $1 and created_at >= $2 and created_at < $3

@@ -82,12 +82,12 @@ type Note = z.output<typeof note>;
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND; IDEMPOTENCY_CONFLICT.
  */
 export async function addNote(pool: pg.Pool, request: AddNoteRequest): Promise<TimelineEntry> {
-  const wanted = parseInput(note, request);
-  const { shopId, returnId, idempotencyKey: key } = wanted;
+  const input = parseInput(note, request);
+  const { shopId, returnId, idempotencyKey: key } = input;
   const hash = requestHash(AddNoteRequestSchema, request);
   return inTransaction(pool, async (tx) => {
     await checkReturn(tx, shopId, returnId);
-    const write = () => writeNote(tx, wanted);
+    const write = () => writeNote(tx, input);
     const entryId =
       key === undefined
         ? await write()
@@ -101,10 +101,10 @@ export async function addNote(pool: pg.Pool, request: AddNoteRequest): Promise<T
   });
 }
 
-async function writeNote(tx: Queryable, wanted: Note): Promise<bigint> {
-  const { returnId, text: words, author, actor } = wanted;
+async function writeNote(tx: Queryable, input: Note): Promise<bigint> {
+  const { returnId, text: words, author, actor } = input;
   const entry = { returnId, kind: 'note', text: words, author: author || actor.name };
-  const [entryId] = await addTimeline(tx, wanted, [entry]);
+  const [entryId] = await addTimeline(tx, input, [entry]);
   if (entryId === undefined) throw new Error('a note was not stored');
   return entryId;
 }
@@ -121,16 +121,16 @@ export async function getTimeline(
   pool: pg.Pool,
   request: GetTimelineRequest,
 ): Promise<{ entries: TimelineEntry[]; nextCursor: string }> {
-  const wanted = parseInput(page, request);
-  const [before] = decodeCursor(wanted.cursor, cursorParts) ?? [null];
-  await checkReturn(pool, wanted.shopId, wanted.returnId);
+  const input = parseInput(page, request);
+  const [before] = decodeCursor(input.cursor, cursorParts) ?? [null];
+  await checkReturn(pool, input.shopId, input.returnId);
   const { rows } = await pool.query<EntryRow>(
     `select ${COLUMNS} from timeline
       where shop_id = $1 and return_id = $2 and ($3::bigint is null or id < $3)
       order by id desc limit $4`,
-    [wanted.shopId, wanted.returnId, before, wanted.pageSize + 1],
+    [input.shopId, input.returnId, before, input.pageSize + 1],
   );
-  const shown = rows.slice(0, wanted.pageSize);
+  const shown = rows.slice(0, input.pageSize);
   const last = shown.at(-1);
   const nextCursor = rows.length > shown.length && last ? encodeCursor([`${last.id}`]) : '';
   return { entries: shown.map(toEntry), nextCursor };

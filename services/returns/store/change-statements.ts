@@ -2,10 +2,11 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, sql } from '../../platform/sql.ts';
 import { returnNotFound } from '../refusals.ts';
 import { isLive, type StateChange } from '../return.ts';
 import { stateText } from './texts.ts';
-import { insertTimelineWhere, type NewTimelineEntry, timelineRows } from './timeline-store.ts';
+import { insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
 /**
  * Locks returns in the order of their ids.
@@ -52,14 +53,6 @@ export async function saveState(tx: Queryable, shopId: bigint, change: StateChan
   });
 }
 
-const RECORD_CHANGE = `
-with noted as (${insertTimelineWhere('true')}
-)
-update returns
-   set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
- where shop_id = $1 and id = any($3::bigint[])
-returning id, revision, updated_at`;
-
 /**
  * Writes the timeline of a change, and gives each changed return its next revision.
  *
@@ -75,11 +68,18 @@ export async function recordChange(
   },
 ): Promise<readonly Return[]> {
   if (o.changedIds.length === 0 && o.timeline.length === 0) return o.written;
-  const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>({
-    name: 'record-change',
-    text: RECORD_CHANGE,
-    values: [by.shopId, timelineRows(by.actor, o.timeline), o.changedIds],
-  });
+  const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>(
+    named(
+      'record-change',
+      sql`
+with noted as (${insertTimeline(by, o.timeline)}
+)
+update returns
+   set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
+ where shop_id = ${by.shopId} and id = any(${o.changedIds}::bigint[])
+returning id, revision, updated_at`,
+    ),
+  );
   const bumped = new Map(rows.map((row) => [row.id, row]));
   return o.written.map((current) => {
     const row = bumped.get(current.id);

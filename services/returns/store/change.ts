@@ -6,12 +6,12 @@ import { claimKey, type KeyUse } from '../../platform/idempotency.ts';
 import { committing, together } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
 import type { StateChange } from '../return.ts';
+import { appendReturnEvents, type DetailEvent } from './append-events.ts';
 import { lockReturns, recordChange, saveState } from './change-statements.ts';
 import { detailsBytes, requireDetailsFit } from './details-size.ts';
 import { encodeDetails, encodeReturn } from './encoded.ts';
 import { fittingParts } from './fitting.ts';
 import { loadForChange, loadReturns } from './load.ts';
-import { type DetailEvent, publish } from './publish.ts';
 import type { NewTimelineEntry } from './timeline-store.ts';
 import { changing } from './transaction.ts';
 
@@ -193,7 +193,7 @@ async function changeLocked<T>(
     const snapshot = encodeReturn(current, details[i]);
     return own.map((event) => ({ ...event, snapshot }));
   });
-  await by.end(tx, () => publish(tx, by, events));
+  await by.end(tx, () => appendReturnEvents(tx, by, events));
   return { value: change.value, returns: after };
 }
 

@@ -1,5 +1,6 @@
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, type Sql, sql } from '../../platform/sql.ts';
 import { actorKindText } from './texts.ts';
 
 /** One thing that happened to a return, for people to read. */
@@ -27,20 +28,20 @@ export async function addTimeline(
   entries: readonly NewTimelineEntry[],
 ): Promise<bigint[]> {
   if (entries.length === 0) return [];
-  const added = await tx.query<{ id: bigint }>({
-    name: 'add-timeline',
-    text: INSERT_TIMELINE,
-    values: [by.shopId, timelineRows(by.actor, entries)],
-  });
+  const added = await tx.query<{ id: bigint }>(named('add-timeline', insertTimeline(by, entries)));
   return added.rows.map((row) => row.id);
 }
 
-/** The end of a statement that adds timeline entries; $1 is the shop, $2 the {@link timelineRows}. */
-export function insertTimelineWhere(condition: string): string {
-  return `
+/** The end of a statement that adds those of the timeline entries `e` for which the condition holds. */
+export function insertTimeline(
+  by: { readonly shopId: bigint; readonly actor: Actor },
+  entries: readonly NewTimelineEntry[],
+  condition = sql`true`,
+): Sql {
+  return sql`
 insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name)
-select $1, e.return_id, e.kind, e.text, e.author, e.facts, e.actor_kind, e.actor_id, e.actor_name
-  from rows from (jsonb_to_recordset($2::jsonb) as (return_id bigint, kind text, text text,
+select ${by.shopId}::bigint, e.return_id, e.kind, e.text, e.author, e.facts, e.actor_kind, e.actor_id, e.actor_name
+  from rows from (jsonb_to_recordset(${timelineRows(by.actor, entries)}::jsonb) as (return_id bigint, kind text, text text,
          author text, facts jsonb, actor_kind text, actor_id text, actor_name text))
        with ordinality as e (return_id, kind, text, author, facts, actor_kind, actor_id, actor_name, n)
  where ${condition}
@@ -48,10 +49,8 @@ select $1, e.return_id, e.kind, e.text, e.author, e.facts, e.actor_kind, e.actor
 returning id`;
 }
 
-const INSERT_TIMELINE = insertTimelineWhere('true');
-
 /** Entries as one JSON text. */
-export function timelineRows(actor: Actor, entries: readonly NewTimelineEntry[]): string {
+function timelineRows(actor: Actor, entries: readonly NewTimelineEntry[]): string {
   const rows = entries.map((entry) => {
     const by = entry.actor ?? actor;
     return {

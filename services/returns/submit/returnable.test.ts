@@ -13,11 +13,11 @@ import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { editReturn } from '../edit/edit.ts';
 import {
   actor,
-  ask,
   newLine,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   runDue,
 } from '../processing/testing.ts';
@@ -36,7 +36,7 @@ type Line = ReturnType<typeof newLine> & {
 const submit = (shopId: bigint, line: Line) => newReturn(db.pool, shopId, { order, lines: [line] });
 
 async function close(submitted: Return): Promise<void> {
-  await ask(db.pool, submitted);
+  await requestProcessing(db.pool, submitted);
   await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
   expect((await reload(db.pool, submitted)).state).toBe(ReturnState.CLOSED);
 }

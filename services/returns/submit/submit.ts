@@ -30,10 +30,10 @@ import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';
+import { appendReturnEvents } from '../store/append-events.ts';
 import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { loadReturn } from '../store/load.ts';
-import { publish } from '../store/publish.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import { requireReturnable } from './returnable.ts';
 import {
@@ -56,28 +56,28 @@ export async function submitReturn(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
   request: SubmitReturnRequest,
 ): Promise<{ readonly return: Return; readonly repeated: boolean }> {
-  const given = parseInput(submission, request);
+  const input = parseInput(submission, request);
   const use = {
-    shopId: given.shopId,
+    shopId: input.shopId,
     operation: 'SubmitReturn',
-    key: given.idempotencyKey,
+    key: input.idempotencyKey,
     hash: requestHash(SubmitReturnRequestSchema, request),
   };
   const earlier = await findUse(deps.pool, use);
   if (earlier !== undefined) {
-    return { return: await existing(deps.pool, given.shopId, earlier), repeated: true };
+    return { return: await existing(deps.pool, input.shopId, earlier), repeated: true };
   }
 
-  const settings = await loadSettings(deps.pool, given.shopId);
-  const checked = check(given, settings);
-  const destination = await destinationOf(deps.destinations, given, given.destinationId);
+  const settings = await loadSettings(deps.pool, input.shopId);
+  const checked = check(input, settings);
+  const destination = await destinationOf(deps.destinations, input, input.destinationId);
   if (destination && !destination.enabled) throw stateForbids('the destination takes no returns');
   try {
     return await inTransaction(deps.pool, async (tx) => {
       const { id, repeated } = await oncePerKey(tx, use, () =>
         record(tx, checked, { settings, destination }),
       );
-      return { return: await existing(tx, given.shopId, id), repeated };
+      return { return: await existing(tx, input.shopId, id), repeated };
     });
   } catch (error) {
     throw violatedConstraint(error) === 'return_lines_one_live' ? lineInLiveReturn() : error;
@@ -99,33 +99,33 @@ async function existing(db: Queryable, shopId: bigint, id: bigint): Promise<Retu
   return found;
 }
 
-function check(given: Submission, settings: Settings): CheckedSubmission {
-  const currencies = currenciesOf(given, settings);
-  const lines = given.lines.map((line, n) => ({ line, sums: lineSums(line, n, currencies) }));
-  const exchanges = given.exchanges.map((exchange, n) => ({
+function check(input: Submission, settings: Settings): CheckedSubmission {
+  const currencies = currenciesOf(input, settings);
+  const lines = input.lines.map((line, n) => ({ line, sums: lineSums(line, n, currencies) }));
+  const exchanges = input.exchanges.map((exchange, n) => ({
     exchange,
     sums: exchangeSums(exchange, n, currencies),
   }));
   const sums = checkedSums({
-    outcome: given.outcome,
+    outcome: input.outcome,
     currencies,
     lines: lines.map((line) => line.sums),
     exchanges: exchanges.map((exchange) => exchange.sums),
-    amounts: given.amounts,
+    amounts: input.amounts,
   });
-  const createdAt = given.submittedAt ? pastTime('submitted_at', given.submittedAt) : new Date();
-  return { submission: given, currencies, lines, exchanges, sums, createdAt };
+  const createdAt = input.submittedAt ? pastTime('submitted_at', input.submittedAt) : new Date();
+  return { submission: input, currencies, lines, exchanges, sums, createdAt };
 }
 
-function currenciesOf(given: Submission, settings: Settings): Currencies {
-  if (given.currency !== settings.currency) {
+function currenciesOf(input: Submission, settings: Settings): Currencies {
+  if (input.currency !== settings.currency) {
     throw invalidField('currency', `must be the shop's currency, ${settings.currency}`);
   }
-  const presentment = given.presentmentCurrency || given.currency;
+  const presentment = input.presentmentCurrency || input.currency;
   if (decimalsOf(presentment) === undefined) {
     throw invalidField('presentment_currency', 'must be an ISO 4217 currency');
   }
-  return { shop: given.currency, presentment };
+  return { shop: input.currency, presentment };
 }
 
 function lineSums(line: SubmittedLine, n: number, currencies: Currencies): Both<LineSums> {
@@ -171,7 +171,7 @@ async function record(
   const by = { shopId, actor };
   const snapshot = encodeReturn(created);
   requireDetailsFit(created, { encodedBytes: snapshot.bytes.length });
-  await publish(
+  await appendReturnEvents(
     tx,
     by,
     events.map((event) => ({ ...event, snapshot })),

@@ -71,7 +71,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
       if (others.length > 0) loader.notify({ keys: others, isChange: false });
       if (fresh.length > 0) loader.addFresh(fresh);
     },
-    heldShards: shards.held,
+    heldShards: () => shards.held(),
   };
 }
 

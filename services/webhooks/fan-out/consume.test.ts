@@ -43,7 +43,7 @@ beforeAll(async () => {
       });
     },
   });
-  webhooks = await runWebhooks({ returnsTarget: `127.0.0.1:${returns.port}` });
+  webhooks = await runWebhooks({ RETURNS_TARGET: `127.0.0.1:${returns.port}` });
 });
 afterAll(async () => {
   await webhooks.stop();

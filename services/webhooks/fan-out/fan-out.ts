@@ -1,9 +1,10 @@
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { newestActive, payloadVersionServed } from '../../contract/versions.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, rowsOf, type Sql, sql } from '../../platform/sql.ts';
 import { type QueueRef, queueKeyOf } from '../delivery/queue/queue-ref.ts';
 import type { Due } from '../delivery/queue/read-due.ts';
-import type { FreshDeliveries, Target } from '../delivery/queue/targets.ts';
+import { type FreshDeliveries, type Target, wantedRows } from '../delivery/queue/targets.ts';
 import { deliveryIdOf, payloadIdOf } from '../delivery-id.ts';
 import { eventKeyOf, insertDeliveries, type NewDelivery, type QueuedDelivery } from './insert.ts';
 import { shapeBody } from './shape.ts';
@@ -108,25 +109,20 @@ function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): D
  */
 export async function lockQueues(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
   if (events.length === 0) return [];
-  const pairs = pairsOf(events);
-  const { rows } = await tx.query<Match>({
-    name: 'lock-queues',
-    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.topic, l.trigger, l.shard,
-                  (select v.version from payload_versions v where v.shop_id = l.shop_id) as version,
-                  array(${REDACTED.replace('$1', '$3').replace('$2', '$4')}) as redacted
-             from subscription_queues l
-             join unnest($1::bigint[], $2::text[]) as g (shop_id, trigger)
-               on g.shop_id = l.shop_id and g.trigger = l.trigger
-            where l.is_open
-            order by l.shop_id, l.subscription_id
-              for no key update of l`,
-    values: [
-      pairs.map((event) => event.shopId),
-      pairs.map((event) => event.trigger),
-      events.map((event) => event.shopId),
-      events.map((event) => event.returnId),
-    ],
-  });
+  const { rows } = await tx.query<Match>(
+    named(
+      'lock-queues',
+      sql`select l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.topic, l.trigger, l.shard,
+                 (select v.version from payload_versions v where v.shop_id = l.shop_id) as version,
+                 array(${redactedOf(events)}) as redacted
+            from subscription_queues l
+            join ${wantedRows('g', pairsOf(events))}
+              on g.shop_id = l.shop_id and g.trigger = l.trigger
+           where l.is_open
+           order by l.shop_id, l.subscription_id
+             for no key update of l`,
+    ),
+  );
   return rows;
 }
 
@@ -139,19 +135,20 @@ export function isFor(match: Match, event: Event): boolean {
   return match.shopId === event.shopId && match.trigger === event.trigger;
 }
 
-/** SQL for the returns whose customer was redacted, of shops $1 and returns $2. */
-const REDACTED = `
+const returnRows = rowsOf<Event>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  return_id: ['bigint', ({ returnId }) => returnId],
+});
+
+/** SQL for the events' returns whose customer was redacted. */
+const redactedOf = (events: readonly Event[]): Sql => sql`
 select r.shop_id || ':' || r.return_id as key from redacted_returns r
-  join (select distinct shop_id, return_id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, return_id)) as given
+  join (select distinct shop_id, return_id from ${returnRows('g', events)}) as given
     on given.shop_id = r.shop_id and given.return_id = r.return_id`;
 
 /** The events' returns whose customer was redacted, as keys of {@link returnKeyOf}. */
 export async function redactedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
-  const { rows } = await tx.query<{ key: string }>({
-    name: 'redacted-among',
-    text: REDACTED,
-    values: [events.map((event) => event.shopId), events.map((event) => event.returnId)],
-  });
+  const { rows } = await tx.query<{ key: string }>(named('redacted-among', redactedOf(events)));
   return new Set(rows.map(({ key }) => key));
 }
 

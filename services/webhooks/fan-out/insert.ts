@@ -1,6 +1,7 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, param, rowsOf, type Sql, sql } from '../../platform/sql.ts';
 import { deliveryIdOf, type EventKey, payloadIdOf } from '../delivery-id.ts';
 
 /** One event for one subscription, with its body. */
@@ -42,42 +43,43 @@ export async function insertDeliveries(
   o: { offsetMs: number; isRetry?: boolean },
 ): Promise<QueuedDelivery[]> {
   if (deliveries.length === 0) return [];
-  const payloads = new Map<string, NewDelivery & { readonly id: string }>();
-  const payloadIds = deliveries.map((delivery) => {
-    const id = payloadIdOf(eventKeyOf(delivery.event), delivery.topic, delivery.version);
-    payloads.set(`${delivery.event.shopId} ${id}`, { ...delivery, id });
-    return id;
+  const rows = deliveries.map((delivery): Row => {
+    const { event, topic, version } = delivery;
+    return { ...delivery, payloadId: payloadIdOf(eventKeyOf(event), topic, version) };
   });
-  const bodies = [...payloads.values()];
-  const { rows } = await tx.query<QueuedDelivery>({
-    name: 'insert-deliveries',
-    text: INSERT,
-    values: [
-      deliveries.map((d) => d.event.shopId),
-      deliveries.map((d) => deliveryIdOf(eventKeyOf(d.event), d.subscriptionId)),
-      deliveries.map((d) => d.subscriptionId),
-      payloadIds,
-      deliveries.map((d) => d.event.trigger),
-      deliveries.map((d) => d.topic),
-      deliveries.map((d) => d.isTest),
-      deliveries.map((d) => d.body.length),
-      o.offsetMs,
-      bodies.map((d) => d.event.shopId),
-      bodies.map((d) => d.id),
-      bodies.map((d) => d.event.eventId),
-      bodies.map((d) => d.event.trigger),
-      bodies.map((d) => d.topic),
-      bodies.map((d) => d.version),
-      bodies.map((d) => d.event.returnId || null),
-      bodies.map((d) => d.event.revision),
-      bodies.map((d) => d.event.traceparent),
-      Buffer.concat(bodies.map((d) => d.body)),
-      o.isRetry ?? false,
-      bodies.map((d) => d.body.length),
-    ],
-  });
-  return rows;
+  const bodies = new Map(rows.map((row) => [`${row.event.shopId} ${row.payloadId}`, row]));
+  const statement = insertStatement(rows, [...bodies.values()], o);
+  return (await tx.query<QueuedDelivery>(named('insert-deliveries', statement))).rows;
 }
+
+/** A delivery with the id of its body. */
+interface Row extends NewDelivery {
+  readonly payloadId: string;
+}
+
+const bodyRows = rowsOf<Row>({
+  shop_id: ['bigint', ({ event }) => event.shopId],
+  id: ['uuid', ({ payloadId }) => payloadId],
+  event_id: ['uuid', ({ event }) => event.eventId],
+  trigger: ['text', ({ event }) => event.trigger],
+  topic: ['text', ({ topic }) => topic],
+  api_version: ['text', ({ version }) => version],
+  return_id: ['bigint', ({ event }) => event.returnId || null],
+  revision: ['bigint', ({ event }) => event.revision],
+  traceparent: ['text', ({ event }) => event.traceparent],
+  bytes: ['integer', ({ body }) => body.length],
+});
+
+const deliveryRows = rowsOf<Row>({
+  shop_id: ['bigint', ({ event }) => event.shopId],
+  id: ['uuid', ({ event, subscriptionId }) => deliveryIdOf(eventKeyOf(event), subscriptionId)],
+  subscription_id: ['bigint', ({ subscriptionId }) => subscriptionId],
+  payload_id: ['uuid', ({ payloadId }) => payloadId],
+  trigger: ['text', ({ event }) => event.trigger],
+  topic: ['text', ({ topic }) => topic],
+  is_test: ['boolean', ({ isTest }) => isTest],
+  bytes: ['integer', ({ body }) => body.length],
+});
 
 // The bodies come as one value, because the driver sends it as bytes; it would write an array as hexadecimal digits.
 // Deliveries are due by the time of the statement, after the queues were locked. The transaction may have started long
@@ -85,19 +87,24 @@ export async function insertDeliveries(
 // stored again without the customer, because it was shaped so. A ready queue stays ready. A queue with an open circuit
 // is ready at the time of its probe. If it is empty, it is ready now, because its oldest delivery follows its own
 // schedule.
-const INSERT = `
+function insertStatement(
+  deliveries: readonly Row[],
+  bodies: readonly Row[],
+  { offsetMs, isRetry = false }: { offsetMs: number; isRetry?: boolean },
+): Sql {
+  const offset = param(offsetMs);
+  const retry = param(isRetry);
+  return sql`
 with stored as (
   insert into payloads (shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent, body)
   select shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent,
-         substring($19::bytea from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes)
-    from unnest($10::bigint[], $11::uuid[], $12::uuid[], $13::text[], $14::text[], $15::text[], $16::bigint[],
-      $17::bigint[], $18::text[], $21::integer[])
-      with ordinality as u (shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent, bytes, n)
+         substring(${Buffer.concat(bodies.map(({ body }) => body))}::bytea
+                   from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes)
+    from ${bodyRows('u', bodies, 'n')}
   on conflict (shop_id, id) do update set body = excluded.body where payloads.body is null
   returning shop_id, id
 ), given as materialized (
-  select * from unnest($1::bigint[], $2::uuid[], $3::bigint[], $4::uuid[], $5::text[], $6::text[], $7::boolean[],
-    $8::integer[]) as g (shop_id, id, subscription_id, payload_id, trigger, topic, is_test, bytes)
+  select * from ${deliveryRows('g', deliveries)}
 ), added as (
   insert into deliveries (shop_id, id, subscription_id, payload_id, trigger, topic, is_test)
   select shop_id, id, subscription_id, payload_id, trigger, topic, is_test from given
@@ -105,20 +112,21 @@ with stored as (
   returning shop_id, id, subscription_id
 ), queued as (
   insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
-  select g.shop_id, g.subscription_id, g.id, g.payload_id, g.bytes, $20::boolean, statement_timestamp() + $9 * interval '1 ms',
-         statement_timestamp() + $9 * interval '1 ms',
-         case when $20::boolean then statement_timestamp() + $9 * interval '1 ms' end
+  select g.shop_id, g.subscription_id, g.id, g.payload_id, g.bytes, ${retry}::boolean, statement_timestamp() + ${offset} * interval '1 ms',
+         statement_timestamp() + ${offset} * interval '1 ms',
+         case when ${retry}::boolean then statement_timestamp() + ${offset} * interval '1 ms' end
     from given g join added a on a.shop_id = g.shop_id and a.id = g.id
   returning shop_id, id, payload_id, queued_at
 ), marked as (
-  update subscription_queues l set ready_at = statement_timestamp() + $9 * interval '1 ms'
+  update subscription_queues l set ready_at = statement_timestamp() + ${offset} * interval '1 ms'
     from (select distinct shop_id, subscription_id from added) a, endpoints e
    where l.shop_id = a.shop_id and l.subscription_id = a.subscription_id
      and l.is_open and l.expire_before is null
      and e.shop_id = l.shop_id and e.id = l.endpoint_id
-     and (l.ready_at is null or (l.ready_at > statement_timestamp() + $9 * interval '1 ms' and
-            (e.held_until is null or e.held_until <= statement_timestamp() + $9 * interval '1 ms')))
+     and (l.ready_at is null or (l.ready_at > statement_timestamp() + ${offset} * interval '1 ms' and
+            (e.held_until is null or e.held_until <= statement_timestamp() + ${offset} * interval '1 ms')))
 )
 select q.id, q.queued_at::text as round, extract(epoch from q.queued_at)::float8 * 1000 as "queuedAtMs",
        exists (select from stored s where s.shop_id = q.shop_id and s.id = q.payload_id) as "isOwnBody"
   from queued q`;
+}

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
 import { rangeOfEvent } from '../delivery-id.ts';
 import { bodyWithoutCustomer } from './shape.ts';
 
@@ -47,6 +48,13 @@ async function lockPayloads(
   return rows.map((row) => row.id);
 }
 
+/** Payloads by id, with the range of ids of their events. */
+const payloadRows = rowsOf<string>({
+  id: ['uuid', (id) => id],
+  first: ['uuid', (id) => rangeOfEvent(id).first],
+  last: ['uuid', (id) => rangeOfEvent(id).last],
+});
+
 /**
  * A statement after the lock decides which deliveries wait, so that it sees a replay for which the lock waited. Bodies
  * are large, so only one is in memory at a time. The time of redaction is the time of the write: a delivery that has
@@ -57,14 +65,13 @@ async function redactPayloads(
   shopId: bigint,
   ids: readonly string[],
 ): Promise<void> {
-  const ranges = ids.map(rangeOfEvent);
   const { rows } = await tx.query<{ id: string }>(
-    `select p.id from unnest($2::uuid[], $3::uuid[], $4::uuid[]) as p (id, first, last)
-      where exists (
-        select from deliveries d
-         where d.shop_id = $1 and d.id between p.first and p.last and d.payload_id = p.id and d.ended is null)
-      order by p.id`,
-    [shopId, ids, ranges.map(({ first }) => first), ranges.map(({ last }) => last)],
+    unnamed(sql`
+      select p.id from ${payloadRows('p', ids)}
+       where exists (
+         select from deliveries d
+          where d.shop_id = ${shopId} and d.id between p.first and p.last and d.payload_id = p.id and d.ended is null)
+       order by p.id`),
   );
   const waiting = rows.map((row) => row.id);
   await tx.query(
@@ -81,12 +88,11 @@ async function deleteAnswers(
   shopId: bigint,
   payloadIds: readonly string[],
 ): Promise<void> {
-  const ranges = payloadIds.map(rangeOfEvent);
   await tx.query(
-    `update attempts a set response_excerpt = ''
-       from unnest($2::uuid[], $3::uuid[]) as g (first, last)
-      where a.shop_id = $1 and a.delivery_id between g.first and g.last and a.response_excerpt <> ''`,
-    [shopId, ranges.map(({ first }) => first), ranges.map(({ last }) => last)],
+    unnamed(sql`
+      update attempts a set response_excerpt = ''
+        from ${payloadRows('p', payloadIds)}
+       where a.shop_id = ${shopId} and a.delivery_id between p.first and p.last and a.response_excerpt <> ''`),
   );
 }
 

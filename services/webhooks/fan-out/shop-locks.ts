@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { named, param, sql } from '../../platform/sql.ts';
 
 /** Any number that no other lock of the database uses. */
 const LOCK_SPACE = 1_873;
@@ -15,13 +16,16 @@ export async function lockShops(
   const redacted = new Set(o.redacted);
   const all = [...new Set([...o.fannedOut, ...redacted])].sort((a, b) => (a < b ? -1 : 1));
   if (all.length === 0) return;
-  await tx.query({
-    name: 'lock-shops',
-    text: `select case when g.alone then pg_advisory_xact_lock($3, g.shop)
-                       else pg_advisory_xact_lock_shared($3, g.shop) end
-             from (select hashint8(u.shop) as shop, bool_or(u.alone) as alone
-                     from unnest($1::bigint[], $2::boolean[]) as u (shop, alone)
-                    group by 1 order by 1 offset 0) g`,
-    values: [all, all.map((shop) => redacted.has(shop)), LOCK_SPACE],
-  });
+  const isAlone = all.map((shop) => redacted.has(shop));
+  const space = param(LOCK_SPACE);
+  await tx.query(
+    named(
+      'lock-shops',
+      sql`select case when g.alone then pg_advisory_xact_lock(${space}, g.shop)
+                      else pg_advisory_xact_lock_shared(${space}, g.shop) end
+            from (select hashint8(u.shop) as shop, bool_or(u.alone) as alone
+                    from unnest(${all}::bigint[], ${isAlone}::boolean[]) as u (shop, alone)
+                   group by 1 order by 1 offset 0) g`,
+    ),
+  );
 }

@@ -4,6 +4,8 @@ import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { delivers } from '../../contract/views/payload.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
+import { wantedRows } from '../delivery/queue/targets.ts';
 
 /** Reads a return as it was at a revision; undefined when returns no longer has it. */
 export type ReadSnapshot = (o: {
@@ -55,14 +57,18 @@ export async function readBack(event: Event, read: ReadSnapshot): Promise<Event 
   return snapshot && { ...event, snapshot, snapshotOmitted: false };
 }
 
+const eventRows = rowsOf<Event>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  event_id: ['uuid', ({ eventId }) => eventId],
+});
+
 /** The events that this consumer has not handled, as far as committed. */
 async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<Event[]> {
   const { rows } = await db.query<{ eventId: string }>(
-    `select c.event_id as "eventId" from consumed_events c
-       join unnest($1::bigint[], $2::uuid[]) as g (shop_id, event_id)
-         on g.shop_id = c.shop_id and g.event_id = c.event_id
-      where c.consumer = 'webhooks'`,
-    [events.map((event) => event.shopId), events.map((event) => event.eventId)],
+    unnamed(sql`select c.event_id as "eventId" from consumed_events c
+                  join ${eventRows('g', events)}
+                    on g.shop_id = c.shop_id and g.event_id = c.event_id
+                 where c.consumer = 'webhooks'`),
   );
   const handled = new Set(rows.map((row) => row.eventId));
   return events.filter((event) => !handled.has(event.eventId));
@@ -107,12 +113,11 @@ export async function* withSnapshots(
 async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
   const { rows } = await tx.query<{ shopId: bigint; topic: string; trigger: string }>(
-    `select distinct s.shop_id as "shopId", s.topic, s.trigger
-       from subscription_queues s
-       join unnest($1::bigint[], $2::text[]) as given (shop_id, trigger)
-         on given.shop_id = s.shop_id and given.trigger = s.trigger
-      where s.is_open`,
-    [events.map((event) => event.shopId), events.map((event) => event.trigger)],
+    unnamed(sql`select distinct s.shop_id as "shopId", s.topic, s.trigger
+                  from subscription_queues s
+                  join ${wantedRows('given', events)}
+                    on given.shop_id = s.shop_id and given.trigger = s.trigger
+                 where s.is_open`),
   );
   const isWanted = (event: Event): boolean =>
     rows.some(

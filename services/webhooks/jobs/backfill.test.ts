@@ -30,7 +30,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 beforeAll(async () => {
   returns = await startRetainingReturns();
-  webhooks = await runWebhooks({ returnsTarget: returns.target });
+  webhooks = await runWebhooks({ RETURNS_TARGET: returns.target });
   receiver = await startReceiver();
 }, 60_000);
 afterEach(() => {

@@ -5,6 +5,7 @@ import {
   DeliveryFilterSchema,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
 import { stateForbids } from '../log/delivery.ts';
 import { type Job, type JobKind, jobNotFound, keyConflict } from './job.ts';
 
@@ -13,6 +14,11 @@ export interface NewPart {
   readonly subscriptionId: bigint;
   readonly total: number;
 }
+
+const partRows = rowsOf<NewPart>({
+  subscription_id: ['bigint', ({ subscriptionId }) => subscriptionId],
+  total: ['integer', ({ total }) => total],
+});
 
 export interface NewJob {
   readonly shopId: bigint;
@@ -66,9 +72,8 @@ export async function insertJob(
   const id = rows[0]?.id ?? 0n;
   try {
     await tx.query(
-      `insert into replay_parts (shop_id, job_id, subscription_id, total)
-       select $1, $2, * from unnest($3::bigint[], $4::integer[])`,
-      [job.shopId, id, parts.map((part) => part.subscriptionId), parts.map((part) => part.total)],
+      unnamed(sql`insert into replay_parts (shop_id, job_id, subscription_id, total)
+                  select ${job.shopId}::bigint, ${id}::bigint, p.* from ${partRows('p', parts)}`),
     );
   } catch (error) {
     if (violatedConstraint(error) !== 'replay_parts_alone') throw error;

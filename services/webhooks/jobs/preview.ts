@@ -1,7 +1,8 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { param, raw, type Sql, sql, unnamed } from '../../platform/sql.ts';
 import { HAS_BODY } from '../delivery/queue/requeue.ts';
-import { type Filter, occurredAt } from '../log/filter.ts';
-import { STATE } from '../log/rows.ts';
+import { type Filter, isMatch, isOfReturn, occurredAt } from '../log/filter.ts';
+import { stateOf } from '../log/rows.ts';
 import { MAX_JOB } from './job.ts';
 
 export type Unreplayable =
@@ -46,17 +47,7 @@ export async function previewReplay(
   filter: Filter,
   mostScanned = SCANNED,
 ): Promise<Preview> {
-  const { rows: all } = await db.query<Row>(PREVIEW, [
-    filter.shopId,
-    filter.subscriptionIds,
-    filter.firstId,
-    filter.endId,
-    filter.states,
-    filter.trigger,
-    filter.topic,
-    filter.returnId,
-    mostScanned,
-  ]);
+  const { rows: all } = await db.query<Row>(unnamed(previewOf(filter, mostScanned)));
   const rows = all.flatMap((row) => (row.subscriptionId === null ? [] : [row]));
   const counted = rows.reduce((sum, { count }) => sum + count, 0);
   const oldest = rows.map((row) => row.oldest).toSorted()[0];
@@ -83,30 +74,30 @@ export async function previewReplay(
   };
 }
 
-const PREVIEW = `
+function previewOf(filter: Filter, mostScanned: number): Sql {
+  const shop = param(filter.shopId);
+  const subscriptions = param(filter.subscriptionIds);
+  return sql`
 with scanned as materialized (
   select d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.ended, d.finished_at
     from deliveries d
-   where d.shop_id = $1 and d.id >= $3 and d.id < $4 and not d.is_test
-     and ($2::bigint[] is null or d.subscription_id = any($2))
-   limit $9 + 1
+   where d.shop_id = ${shop} and d.id >= ${filter.firstId} and d.id < ${filter.endId} and not d.is_test
+     and (${subscriptions}::bigint[] is null or d.subscription_id = any(${subscriptions}))
+   limit ${mostScanned} + 1
 ), matched as materialized (
   select d.id, d.subscription_id, d.ended, d.finished_at, d.payload_id, s.status, s.id is null or s.deleted_at is not null as is_deleted
     from scanned d
-    left join subscriptions s on s.shop_id = $1 and s.id = d.subscription_id
-   where (cardinality($5::text[]) = 0 or ${STATE} = any($5))
-     and ($6 = '' or d.trigger = $6) and ($7 = '' or d.topic = $7)
-     and ($8::bigint is null or exists (
-       select from payloads p where p.shop_id = $1 and p.id = d.payload_id and p.return_id = $8))
-   limit ${MAX_JOB} + 1
+    left join subscriptions s on s.shop_id = ${shop} and s.id = d.subscription_id
+   where ${isMatch(filter, 'd', stateOf('d'))} and ${isOfReturn(filter.shopId, filter.returnId)}
+   limit ${raw(MAX_JOB)} + 1
 ), judged as (
   select d.id, d.subscription_id,
          case when d.is_deleted then 'subscription_deleted'
               when d.ended is null then 'waiting'
               when d.status = 'inactive' then 'subscription_inactive'
-              when ${HAS_BODY} is not true then 'payload_gone' end as reason
+              when ${raw(HAS_BODY)} is not true then 'payload_gone' end as reason
     from matched d
-    left join payloads p on p.shop_id = $1 and p.id = d.payload_id
+    left join payloads p on p.shop_id = ${shop} and p.id = d.payload_id
 ), counted as (
   select subscription_id as "subscriptionId", reason, count(*)::integer as count,
          min(id::text) as oldest, max(id::text) as newest
@@ -114,3 +105,4 @@ with scanned as materialized (
 )
 select n.scanned, c.* from (select count(*)::integer as scanned from scanned) n
   left join counted c on true order by 2`;
+}

@@ -2,8 +2,9 @@ import { fromJson } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { DeliveryFilterSchema } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { param, raw, type Sql, sql, unnamed } from '../../platform/sql.ts';
 import { requeue } from '../delivery/queue/requeue.ts';
-import { type ParsedFilter, parseFilter } from '../log/filter.ts';
+import { isMatch, isOfReturn, type ParsedFilter, parseFilter } from '../log/filter.ts';
 import { lockSubscriptionShared } from '../subscriptions/subscription-store.ts';
 import { capacityOf } from './capacity.ts';
 import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
@@ -59,40 +60,29 @@ interface Next {
 
 /** Replays those of the filter's next deliveries that can be replayed. */
 async function nextIds(tx: Queryable, part: Part, limit: number): Promise<Next> {
-  const filter = filterOf(part);
-  const { rows } = await tx.query<{ id: string; isMatch: boolean }>(CANDIDATES, [
-    part.shopId,
-    part.subscriptionId,
-    part.cursor === '' ? null : part.cursor,
-    filter.firstId,
-    filter.endId,
-    part.startedAt,
-    filter.states,
-    filter.trigger,
-    filter.topic,
-    filter.returnId,
-  ]);
+  const { rows } = await tx.query<{ id: string; isMatch: boolean }>(
+    unnamed(candidates(part, filterOf(part))),
+  );
   const matches = rows.filter(({ isMatch }) => isMatch).slice(0, limit);
   const isCut = matches.length === limit || rows.length === SCANNED;
   const last = matches.length === limit ? matches.at(-1) : rows.at(-1);
   return { ids: matches.map(({ id }) => id), scannedTo: isCut ? last?.id : undefined };
 }
 
-const CANDIDATES = `
+function candidates({ shopId, ...part }: Part, filter: ParsedFilter): Sql {
+  const after = param(part.cursor || null);
+  return sql`
 with scanned as materialized (
   select d.id, d.payload_id, d.trigger, d.topic, d.ended, d.finished_at, d.is_test
     from deliveries d
-   where d.shop_id = $1 and d.subscription_id = $2 and ($3::uuid is null or d.id > $3)
-     and d.id >= $4 and d.id < $5
-   order by d.id limit ${SCANNED}
+   where d.shop_id = ${shopId} and d.subscription_id = ${part.subscriptionId} and (${after}::uuid is null or d.id > ${after})
+     and d.id >= ${filter.firstId} and d.id < ${filter.endId}
+   order by d.id limit ${raw(SCANNED)}
 )
-select d.id, not d.is_test and d.ended is not null and d.finished_at < $6
-             and (cardinality($7::text[]) = 0 or d.ended = any($7))
-             and ($8 = '' or d.trigger = $8) and ($9 = '' or d.topic = $9)
-             and ($10::bigint is null or exists (
-               select from payloads p where p.shop_id = $1 and p.id = d.payload_id and p.return_id = $10))
-       as "isMatch"
+select d.id, not d.is_test and d.ended is not null and d.finished_at < ${part.startedAt}
+             and ${isMatch(filter, 'd', sql`d.ended`)} and ${isOfReturn(shopId, filter.returnId)} as "isMatch"
   from scanned d order by d.id`;
+}
 
 /** The filter was valid when the job was started. Its subscription is that of the part. */
 function filterOf(part: Part): ParsedFilter {

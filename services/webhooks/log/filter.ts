@@ -10,6 +10,7 @@ import { invalidField } from '../../platform/errors.ts';
 import { MAX_ID } from '../../platform/ids.ts';
 import { parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { param, raw, type Sql, sql } from '../../platform/sql.ts';
 import { requireOneOf, subscriptionNotFound } from '../subscriptions/subscription.ts';
 import type { DeliveryState } from './delivery.ts';
 
@@ -133,4 +134,25 @@ export async function resolveFilter(
   if (subscriptionId !== null && rows.length === 0) throw subscriptionNotFound(subscriptionId);
   const subscriptionIds = rows.filter(({ isAtUrl }) => isAtUrl).map(({ id }) => id);
   return { shopId, subscriptionIds, ...rest };
+}
+
+/** SQL for whether a delivery with this state has the states, the trigger and the topic of a filter. */
+export function isMatch(
+  filter: Pick<Filter, 'states' | 'trigger' | 'topic'>,
+  delivery: string,
+  state: Sql,
+): Sql {
+  const of = raw(delivery);
+  const states = param(filter.states);
+  const trigger = param(filter.trigger);
+  const topic = param(filter.topic);
+  return sql`(cardinality(${states}::text[]) = 0 or ${state} = any(${states}))
+     and (${trigger} = '' or ${of}.trigger = ${trigger}) and (${topic} = '' or ${of}.topic = ${topic})`;
+}
+
+/** SQL for whether a delivery `d` is of this return; null for any. */
+export function isOfReturn(shopId: bigint, returnId: bigint | null): Sql {
+  const id = param(returnId);
+  return sql`(${id}::bigint is null or exists (
+    select from payloads p where p.shop_id = ${shopId} and p.id = d.payload_id and p.return_id = ${id}))`;
 }

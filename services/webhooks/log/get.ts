@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { raw, sql, unnamed } from '../../platform/sql.ts';
 import { rangeOfEvent } from '../delivery-id.ts';
 import { deliveryNotFound, webhookIdOf } from './delivery.ts';
 import {
@@ -6,7 +7,7 @@ import {
   hydrated,
   LOGGED,
   type LoggedDelivery,
-  STATE,
+  stateOf,
   withAttempts,
 } from './rows.ts';
 
@@ -46,15 +47,15 @@ async function readRange(
   o: { shopId: bigint; first: string; last: string; withBody: boolean },
 ): Promise<DeliveryRow[]> {
   const { rows } = await db.query<DeliveryRow>(
-    `with shown as materialized (
-       select ${LOGGED}, s.deleted_at, ${STATE} as state
+    unnamed(sql`
+     with shown as materialized (
+       select ${LOGGED}, s.deleted_at, ${stateOf('d')} as state
          from deliveries d
          left join subscriptions s on s.shop_id = d.shop_id and s.id = d.subscription_id
-        where d.shop_id = $1 and d.id between $2 and $3
-        order by d.id limit ${MAX_RELATED + 1}
-     ) ${hydrated({ shopParameter: '$1', withBodies: o.withBody })}
-      order by d.id`,
-    [o.shopId, o.first, o.last],
+        where d.shop_id = ${o.shopId} and d.id between ${o.first} and ${o.last}
+        order by d.id limit ${raw(MAX_RELATED + 1)}
+     ) ${hydrated({ shopId: o.shopId, withBodies: o.withBody })}
+      order by d.id`),
   );
   return rows;
 }

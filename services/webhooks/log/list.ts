@@ -1,14 +1,15 @@
 import type pg from 'pg';
 import { invalidField } from '../../platform/errors.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { rangeOfEvent } from '../delivery-id.ts';
-import type { Filter } from './filter.ts';
+import { param, rowsOf, type Sql, sql, unnamed } from '../../platform/sql.ts';
+import { type IdRange, rangeOfEvent } from '../delivery-id.ts';
+import { type Filter, isMatch } from './filter.ts';
 import {
   type DeliveryRow,
   hydrated,
   LOGGED,
   type LoggedDelivery,
-  STATE,
+  stateOf,
   withAttempts,
 } from './rows.ts';
 
@@ -61,11 +62,9 @@ function idOfCursor(cursor: string): string {
 }
 
 interface Source {
-  /** A query for {@link LOGGED} columns, newest first, at most $5 rows. */
-  readonly sql: string;
+  /** A query for {@link LOGGED} columns, newest first, at most `scanned` rows. */
+  readonly sql: Sql;
   readonly scanned: number;
-  /** $6 and $7. */
-  readonly ranges: readonly { readonly first: string; readonly last: string }[];
 }
 
 /** Reads one more than the page to know whether another follows, and how far it scanned if there may be more. */
@@ -75,34 +74,22 @@ async function readPage(
   { limit, withBodies }: PageWish,
 ): Promise<{ rows: DeliveryRow[]; scannedTo: string | undefined }> {
   const source = await sourceOf(tx, filter, limit);
+  const subscriptions = param(filter.subscriptionIds);
   const { rows } = await tx.query<PageRow>(
-    `with c as materialized (${source.sql}),
+    unnamed(sql`
+     with c as materialized (${source.sql}),
      shown as materialized (
        select c.*, s.deleted_at, st.state
          from c
-         left join subscriptions s on s.shop_id = $1 and s.id = c.subscription_id
-        cross join lateral (select ${STATE.replaceAll('d.ended', 'c.ended')} as state) st
-        where ($2::bigint[] is null or c.subscription_id = any($2))
-          and (cardinality($8::text[]) = 0 or st.state = any($8))
-          and ($9 = '' or c.trigger = $9) and ($10 = '' or c.topic = $10)
-        order by c.id desc limit $11
+         left join subscriptions s on s.shop_id = ${filter.shopId} and s.id = c.subscription_id
+        cross join lateral (select ${stateOf('c')} as state) st
+        where (${subscriptions}::bigint[] is null or c.subscription_id = any(${subscriptions}))
+          and ${isMatch(filter, 'c', sql`st.state`)}
+        order by c.id desc limit ${limit + 1}
      )
      select h.*, (select count(*)::integer from c) as n, (select id from c order by id limit 1) as "scannedTo"
-       from (select 1) one left join lateral (${hydrated({ shopParameter: '$1', withBodies })}) h on true
-      order by h.id desc`,
-    [
-      filter.shopId,
-      filter.subscriptionIds,
-      filter.firstId,
-      filter.endId,
-      source.scanned,
-      source.ranges.map(({ first }) => first),
-      source.ranges.map(({ last }) => last),
-      filter.states,
-      filter.trigger,
-      filter.topic,
-      limit + 1,
-    ],
+       from (select 1) one left join lateral (${hydrated({ shopId: filter.shopId, withBodies })}) h on true
+      order by h.id desc`),
   );
   const [first] = rows;
   const isCut = first !== undefined && first.n >= source.scanned;
@@ -121,20 +108,21 @@ const QUEUED: readonly string[] = ['waiting', 'held'];
 
 /** Chooses what to scan: a return's events, the queue, a subscription's deliveries, or all. */
 async function sourceOf(tx: Queryable, filter: Filter, limit: number): Promise<Source> {
-  const { states, subscriptionIds, returnId, trigger, topic } = filter;
-  if (returnId !== null) {
-    const ranges = await rangesOf(tx, filter.shopId, returnId);
-    return { sql: OF_RETURN, scanned: SCANNED, ranges };
-  }
+  const { shopId, states, subscriptionIds, returnId, trigger, topic } = filter;
+  const source = (sourceSql: SourceSql, scanned: number): Source => ({
+    sql: sourceSql(filter, scanned),
+    scanned,
+  });
+  if (returnId !== null) return source(ofEvents(await rangesOf(tx, shopId, returnId)), SCANNED);
   const isQueued = states.length > 0 && states.every((state) => QUEUED.includes(state));
-  if (isQueued) return { sql: OF_QUEUE, scanned: SCANNED_QUEUED, ranges: [] };
+  if (isQueued) return source(ofQueue, SCANNED_QUEUED);
   const isOne = subscriptionIds?.length === 1;
   const isPlain = states.length === 0 && trigger === '' && topic === '';
   const scanned = isPlain && (isOne || subscriptionIds === null) ? limit + 1 : SCANNED;
-  return { sql: isOne ? OF_SUBSCRIPTION : OF_SHOP, scanned, ranges: [] };
+  return source(isOne ? ofSubscription : ofShop, scanned);
 }
 
-async function rangesOf(tx: Queryable, shopId: bigint, returnId: bigint) {
+async function rangesOf(tx: Queryable, shopId: bigint, returnId: bigint): Promise<IdRange[]> {
   const { rows } = await tx.query<{ id: string }>(
     'select id from payloads where shop_id = $1 and return_id = $2 order by id desc limit $3',
     [shopId, returnId, BODIES_OF_RETURN],
@@ -143,33 +131,43 @@ async function rangesOf(tx: Queryable, shopId: bigint, returnId: bigint) {
   return [...new Map(ranges.map((range) => [range.first, range])).values()];
 }
 
-/** The parameters that a statement does not use still need a type. */
-const TYPED = '$2::bigint[] is not distinct from $2 and $6::uuid[] is not distinct from $7::uuid[]';
+type SourceSql = (filter: Filter, scanned: number) => Sql;
 
-const OF_RETURN = `
-select ${LOGGED} from unnest($6::uuid[], $7::uuid[]) as r (first, last)
+const rangeRows = rowsOf<IdRange>({
+  first: ['uuid', ({ first }) => first],
+  last: ['uuid', ({ last }) => last],
+});
+
+const ofEvents =
+  (ranges: readonly IdRange[]): SourceSql =>
+  ({ shopId, firstId, endId }, scanned) =>
+    sql`
+select ${LOGGED} from ${rangeRows('r', ranges)}
  cross join lateral (
    select * from deliveries l
-    where l.shop_id = $1 and l.id between r.first and r.last and l.id >= $3 and l.id < $4) d
- order by d.id desc limit $5`;
+    where l.shop_id = ${shopId} and l.id between r.first and r.last and l.id >= ${firstId} and l.id < ${endId}) d
+ order by d.id desc limit ${scanned}`;
 
-const OF_QUEUE = `
+const ofQueue: SourceSql = ({ shopId, subscriptionIds, firstId, endId }, scanned) => {
+  const [shop, limit, subscriptions] = [param(shopId), param(scanned), param(subscriptionIds)];
+  return sql`
 select ${LOGGED} from subscriptions s
  cross join lateral (
    select q.id from queue q
-    where q.shop_id = $1 and q.subscription_id = s.id and q.id >= $3 and q.id < $4
-    order by q.id desc limit $5) w
-  join deliveries d on d.shop_id = $1 and d.id = w.id
- where s.shop_id = $1 and ($2::bigint[] is null or s.id = any($2)) and s.deleted_at is null
-   and ${TYPED}
- order by d.id desc limit $5`;
+    where q.shop_id = ${shop} and q.subscription_id = s.id and q.id >= ${firstId} and q.id < ${endId}
+    order by q.id desc limit ${limit}) w
+  join deliveries d on d.shop_id = ${shop} and d.id = w.id
+ where s.shop_id = ${shop} and (${subscriptions}::bigint[] is null or s.id = any(${subscriptions}))
+   and s.deleted_at is null
+ order by d.id desc limit ${limit}`;
+};
 
-const OF_SUBSCRIPTION = `
+const ofSubscription: SourceSql = ({ shopId, subscriptionIds, firstId, endId }, scanned) => sql`
 select ${LOGGED} from deliveries d
- where d.shop_id = $1 and d.subscription_id = ($2::bigint[])[1] and d.id >= $3 and d.id < $4 and ${TYPED}
- order by d.id desc limit $5`;
+ where d.shop_id = ${shopId} and d.subscription_id = ${subscriptionIds?.[0]} and d.id >= ${firstId} and d.id < ${endId}
+ order by d.id desc limit ${scanned}`;
 
-const OF_SHOP = `
+const ofShop: SourceSql = ({ shopId, firstId, endId }, scanned) => sql`
 select ${LOGGED} from deliveries d
- where d.shop_id = $1 and d.id >= $3 and d.id < $4 and ${TYPED}
- order by d.id desc limit $5`;
+ where d.shop_id = ${shopId} and d.id >= ${firstId} and d.id < ${endId}
+ order by d.id desc limit ${scanned}`;

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../platform/postgres.ts';
+import { param, raw, type Sql, sql } from '../../platform/sql.ts';
 import type { DeliveryState } from './delivery.ts';
 
 /** A delivery in the form of the log. */
@@ -47,28 +48,29 @@ export interface LoggedDelivery {
 const BODIES_BYTES = 16 * 1024 * 1024;
 
 /** Columns of `deliveries` that {@link hydrated} needs. */
-export const LOGGED = `d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
+export const LOGGED = sql`d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
   d.created_at, d.finished_at`;
 
-/** SQL for the state of a delivery `d` of the subscription `s`. While it is queued, it depends on the subscription. */
-export const STATE = `coalesce(d.ended, case
+/** SQL for the state of a delivery of the subscription `s`. While it is queued, it depends on the subscription. */
+export const stateOf = (delivery: string): Sql => sql`coalesce(${raw(delivery)}.ended, case
   when s.id is null or s.deleted_at is not null then 'dropped'
   when s.status = 'inactive' then 'held' else 'waiting' end)`;
 
 /** SQL for the columns of the log for the rows of `shown`, which have the {@link LOGGED} columns and the state. */
-export function hydrated(o: { shopParameter: string; withBodies: boolean }): string {
+export function hydrated(o: { shopId: bigint; withBodies: boolean }): Sql {
+  const shop = param(o.shopId);
   const body = o.withBodies
-    ? `case when sum(octet_length(p.body)) over (order by d.id desc) <= ${BODIES_BYTES} then p.body end`
-    : 'null::bytea';
-  return `
+    ? sql`case when sum(octet_length(p.body)) over (order by d.id desc) <= ${raw(BODIES_BYTES)} then p.body end`
+    : sql`null::bytea`;
+  return sql`
 select d.id, d.subscription_id as "subscriptionId", p.event_id as "eventId", d.trigger, d.topic, d.state,
        d.created_at as "createdAt", case when d.state = 'waiting' then q.next_attempt_at end as "nextAttemptAt",
        p.api_version as "apiVersion", p.return_id as "returnId", p.revision, d.is_test as "isTest",
        coalesce(d.finished_at, case when d.state = 'dropped' then d.deleted_at end) as "finishedAt",
        ${body} as body
   from shown d
-  join payloads p on p.shop_id = ${o.shopParameter} and p.id = d.payload_id
-  left join queue q on q.shop_id = ${o.shopParameter} and q.subscription_id = d.subscription_id and q.id = d.id`;
+  join payloads p on p.shop_id = ${shop} and p.id = d.payload_id
+  left join queue q on q.shop_id = ${shop} and q.subscription_id = d.subscription_id and q.id = d.id`;
 }
 
 /** Adds the attempts of deliveries, with one statement. */

@@ -1,10 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { newEventSignatures } from '../../../services/platform/bus/event-signature.ts';
-import { createKafkaBus } from '../../../services/platform/bus/kafka.ts';
-import { staticIdentity } from '../../../services/platform/identity.ts';
-import { parseKeyring } from '../../../services/platform/keyring.ts';
-import { createLogger } from '../../../services/platform/log.ts';
+import { loadConfig } from '../../../services/platform/config.ts';
+import { webhooksShape } from '../../../services/webhooks/config.ts';
 import { startWebhooks } from '../../../services/webhooks/start.ts';
 import { submitOnce } from '../ledger/submit-once.ts';
 import type { Outcome, Row, RowContext } from '../row.ts';
@@ -146,23 +143,8 @@ async function attemptsOf({ pool }: System, receipt: Receipt | undefined): Promi
 /** The webhooks service inside this process, where its retry clock can be moved. */
 async function startHere(system: System) {
   const { process: model } = await system.extraWebhooks();
-  const { env } = model;
-  const logger = createLogger({ service: 'faults', level: 'silent' });
-  const bus = createKafkaBus({ brokers: system.broker.brokers, clientId: 'faults', logger });
-  return startWebhooks({
-    port: 0,
-    metricsPort: 0,
-    databaseUrl: env.DATABASE_URL ?? '',
-    poolMax: 6,
-    bus,
-    eventSignatures: newEventSignatures(env.EVENT_KEYRING),
-    identity: staticIdentity(env.SERVICE_TOKEN ?? ''),
-    logLevel: 'silent',
-    returnsTarget: env.RETURNS_TARGET ?? '',
-    keyring: parseKeyring(env.WEBHOOK_KEYRING ?? ''),
-    allowedOrigins: ['http://127.0.0.1:*'],
-    onStopped: () => bus.close(),
-  });
+  const own = { PORT: '0', METRICS_PORT: '0', DATABASE_POOL_MAX: '6', LOG_LEVEL: 'silent' };
+  return startWebhooks(loadConfig(webhooksShape, { ...model.env, ...own }));
 }
 
 /** The usual workers are stopped during that time, so that the one with the other clock does all the work. */

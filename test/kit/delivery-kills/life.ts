@@ -98,6 +98,7 @@ async function matcherOver(
     readSnapshot: async () => undefined,
     heldShards: () => Array.from({ length: DELIVERY_SHARDS }, (_, shard) => shard),
     onCommitted: (_queues, committed) => void fresh.push(...committed),
+    retentionDays: 7,
     recordPausesMs: [0, 0],
   });
   await consumer.stop();

@@ -13,7 +13,7 @@ const identity = staticIdentity('t'.repeat(32));
 export async function startPublisher(pool: pg.Pool, topic: string, publish: EventBus['publish']) {
   const [logger, telemetry] = [silentLogger(), await testTelemetry()];
   const server = await startServiceServer({
-    ...{ port: 0, identity, logger, telemetry, reflection: false },
+    ...{ port: 0, identity, logger, telemetry, reflection: false, maxCallsInFlight: 100 },
     ...{ isReady: async () => true, isOpen: () => true },
     routes: eventsRoutes({ pool, bus: { publish }, topic, logger }),
   });

@@ -3,7 +3,7 @@ import { request } from 'undici';
 import type { ActionName } from '../../../gateway/actions/permissions.ts';
 import { issueAccessToken, storeGrant } from '../../../gateway/oauth/issue.ts';
 import { createOAuthKeys, type OAuthKeys } from '../../../gateway/oauth/keys.ts';
-import type { GatewayOptions } from '../../../gateway/options.ts';
+import type { GatewayOptions } from '../../../gateway/start.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
 import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
@@ -59,12 +59,13 @@ export interface McpBench extends TestGateway {
 
 /** A gateway with fake services and signed-in users. */
 export async function startMcpBench(options: Partial<GatewayOptions> = {}): Promise<McpBench> {
-  const keyring = options.oauthKeyring ?? parseKeyring(newKeyringText());
+  const keyring = options.OAUTH_KEYRING ?? parseKeyring(newKeyringText());
   const bench = await startTestGateway({
-    publicUrl: PUBLIC_URL,
-    oauthKeyring: keyring,
-    perHour: { mcpCalls: 100_000 },
-    mcpPerMinute: { requests: 100_000, refused: 100_000 },
+    PUBLIC_BASE_URL: PUBLIC_URL,
+    OAUTH_KEYRING: keyring,
+    MCP_CALLS_PER_HOUR: 100_000,
+    MCP_REQUESTS_PER_MINUTE: 100_000,
+    MCP_REFUSED_PER_MINUTE: 100_000,
     ...options,
   });
   const { pool } = bench.database;
@@ -73,7 +74,7 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
   /** This owner is never changed, because a shop must have an owner. */
   const addKeeper = (shopId: bigint) =>
     addMember(pool, { shopId, email: `owner-${shopId}@example.com`, role: 'owner', by });
-  if (options.databaseUrl === undefined) {
+  if (options.DATABASE_URL === undefined) {
     await storeGrant(pool, SPARE_GRANT, { ...(await addKeeper(1n)), clientId: 'rms-mcp' });
   }
   const mcpUrl = `http://127.0.0.1:${bench.gateway.port}/mcp`;

@@ -1,10 +1,10 @@
 import { SCOPES } from '../../../gateway/auth/scopes.ts';
-import type { GatewayOptions } from '../../../gateway/options.ts';
-import { type RunningGateway, startGateway } from '../../../gateway/start.ts';
+import { gatewayShape } from '../../../gateway/config.ts';
+import { type GatewayOptions, type RunningGateway, startGateway } from '../../../gateway/start.ts';
 import { createApiKey, type NewApiKey } from '../../../gateway/tenancy/api-keys.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import { staticIdentity } from '../../../services/platform/identity.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
+import { testSettings } from '../settings.ts';
 import { type FakeServices, startFakeBackend } from './fake-backend.ts';
 
 export const TEST_AUTHOR = {
@@ -31,20 +31,19 @@ export async function startTestGateway(
 ): Promise<TestGateway> {
   const database = await createTestDatabase('gateway');
   const backend = await startFakeBackend();
+  const targets = Object.entries(backend.targets);
   const gateway = await startGateway({
-    port: 0,
-    metricsPort: 0,
-    databaseUrl: database.url,
-    targets: backend.targets,
-    identity: staticIdentity('test-token-of-32-characters-or-more'),
-    calendar: new Date('2026-11-20T00:00:00Z'),
-    restPerMinute: 100_000,
+    ...testSettings(gatewayShape, {
+      ...Object.fromEntries(targets.map(([name, at]) => [`${name.toUpperCase()}_TARGET`, at])),
+      DATABASE_URL: database.url,
+      API_CALENDAR: '2026-11-20',
+      TRUSTED_PROXIES: '127.0.0.1',
+      // So high that tests do not reach them.
+      REST_PER_MINUTE: '100000',
+      MAX_REQUESTS_IN_FLIGHT: '10000',
+    }),
     // Tests need exact counts, also on a slow machine.
     limitTimeoutMs: 30_000,
-    // So high that tests do not reach it.
-    maxRequestsInFlight: 10_000,
-    trustedProxies: ['127.0.0.1'],
-    logLevel: 'silent',
     ...options,
     // Clients of tests keep idle connections, which would delay each stop.
     httpLimits: { idleAtStopMs: 0, ...options.httpLimits },

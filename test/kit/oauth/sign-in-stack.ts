@@ -3,8 +3,10 @@ import { exportJWK, generateKeyPair } from 'jose';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
 import type { Account } from '../../../deploy/local/identity/accounts.ts';
 import { startIdentity } from '../../../deploy/local/identity/start.ts';
-import type { GatewayOptions } from '../../../gateway/options.ts';
+import { hourlyShape } from '../../../gateway/auth/hourly-limits.ts';
+import type { GatewayOptions } from '../../../gateway/start.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
+import { loadConfig } from '../../../services/platform/config.ts';
 import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
 import { startTestGateway, TEST_AUTHOR, type TestGateway } from '../gateway/test-gateway.ts';
 import { Browser, type Shown } from './browser.ts';
@@ -68,15 +70,30 @@ export interface TokenAnswer {
   readonly body: Record<string, unknown>;
 }
 
+/** Hourly limits that tests do not reach. */
+export const HIGH_HOURLY_LIMITS = loadConfig(
+  hourlyShape,
+  Object.fromEntries(Object.keys(hourlyShape).map((name) => [name, '100000'])),
+);
+
+/** The settings for this identity provider. */
+export function signInSettings(
+  issuer: string,
+  client: { readonly clientId: string; readonly clientSecret: string },
+) {
+  return {
+    SIGN_IN_ISSUER: issuer,
+    SIGN_IN_CLIENT_ID: client.clientId,
+    SIGN_IN_CLIENT_SECRET: client.clientSecret,
+  };
+}
+
 export async function startSignInStack(
-  options: Partial<GatewayOptions> & {
-    readonly replicas?: 1 | 2;
-    readonly publicUrl?: string;
-  } = {},
+  options: Partial<GatewayOptions> & { readonly replicas?: 1 | 2 } = {},
 ): Promise<SignInStack> {
   const { replicas = 2, ...gatewayOptions } = options;
   const [port = 0, identityPort = 0] = await freePorts(2);
-  const baseUrl = gatewayOptions.publicUrl ?? `http://127.0.0.1:${port}`;
+  const baseUrl = gatewayOptions.PUBLIC_BASE_URL ?? `http://127.0.0.1:${port}`;
   const issuer = `http://127.0.0.1:${identityPort}`;
   const accounts: Account[] = [];
   const { privateKey } = await generateKeyPair('RS256', { extractable: true });
@@ -92,24 +109,15 @@ export async function startSignInStack(
     cookieSecret: 'secret of the cookies',
   });
   const shared: Partial<GatewayOptions> = {
-    publicUrl: baseUrl,
-    signIn: { issuer, ...client },
-    oauthKeyring: parseKeyring(newKeyringText()),
-    perHour: {
-      wellKnown: 100_000,
-      register: 100_000,
-      authorize: 100_000,
-      token: 100_000,
-      revoke: 100_000,
-      callback: 100_000,
-      resume: 100_000,
-      signInPages: 100_000,
-    },
+    PUBLIC_BASE_URL: baseUrl,
+    ...signInSettings(issuer, client),
+    OAUTH_KEYRING: parseKeyring(newKeyringText()),
+    ...HIGH_HOURLY_LIMITS,
     ...gatewayOptions,
   };
-  const under = await startTestGateway({ port, ...shared });
+  const under = await startTestGateway({ PORT: port, ...shared });
   const others =
-    replicas === 1 ? [] : [await startTestGateway({ ...shared, databaseUrl: under.database.url })];
+    replicas === 1 ? [] : [await startTestGateway({ ...shared, DATABASE_URL: under.database.url })];
   const addresses = [under, ...others].map(({ gateway }) => `http://127.0.0.1:${gateway.port}`);
 
   const begin = (changes: Record<string, string | undefined> = {}): Begun => {

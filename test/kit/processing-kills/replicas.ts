@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
-import { ask, newReturn, newShop } from '../../../services/returns/processing/testing.ts';
+import {
+  newReturn,
+  newShop,
+  requestProcessing,
+} from '../../../services/returns/processing/testing.ts';
 import type { TestDatabase } from '../database.ts';
 import { type NodeProcess, startNode, untilProcess } from '../process.ts';
 import { randomOf } from '../random.ts';
@@ -54,7 +58,7 @@ export async function killReplicas(o: {
       if ((await open(o.db)) > 0) return false;
       const spare = await submit(trials.length);
       trials.push(spare);
-      await ask(pool, spare.of);
+      await requestProcessing(pool, spare.of);
       return false;
     });
   const replicas = [await startReplica(o.db.url), await startReplica(o.db.url)];
@@ -62,7 +66,7 @@ export async function killReplicas(o: {
   let killedAt = 0;
   try {
     for (const [at, { of }] of planned.entries()) {
-      await ask(pool, of);
+      await requestProcessing(pool, of);
       if (at % Math.ceil(o.returns / o.kills) !== 0) continue;
       await untilRunning();
       await sleep(random.between(0, PAUSE_MS));

@@ -8,11 +8,11 @@ import type {
 import { claimJobs, renewJobs } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
 import {
-  ask,
   destinations,
   endLeases,
   newReturn,
   newShop,
+  requestProcessing,
   silent,
 } from '../../../services/returns/processing/testing.ts';
 import { until } from '../until.ts';
@@ -83,7 +83,7 @@ async function live(life: Life, world: World): Promise<void> {
     retryDelay: () => 0,
   };
   for (let round = 0; round < 2; round += 1) {
-    await ask(pool, world.of);
+    await requestProcessing(pool, world.of);
     for (let jobs = await claimJobs(pool, 1); jobs.length > 0; jobs = await claimJobs(pool, 1)) {
       await renewJobs(pool, jobs);
       for (const job of jobs) await runJob(deps, job, never);

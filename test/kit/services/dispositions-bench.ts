@@ -38,7 +38,7 @@ export async function startDispositionsBench() {
   const { client, db, events, stop } = await runService({
     schema: 'dispositions',
     service: DispositionsService,
-    start: (options) => startDispositions({ ...options, returnsTarget: returns.target }),
+    start: (options) => startDispositions({ ...options, RETURNS_TARGET: returns.target }),
   });
   let lastLine = 0n;
 

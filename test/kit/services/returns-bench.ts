@@ -19,7 +19,9 @@ import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
 import { DomainError } from '../../../services/platform/errors.ts';
 import { startServiceServer } from '../../../services/platform/service-server.ts';
 import { startTelemetry } from '../../../services/platform/telemetry.ts';
+import { returnsShape } from '../../../services/returns/config.ts';
 import { type ReturnsOptions, startReturns } from '../../../services/returns/start.ts';
+import { testSettings } from '../settings.ts';
 import {
   actor,
   eventSignatures,
@@ -73,21 +75,22 @@ export function line(
 
 /** The returns service beside a small destinations service. */
 export async function startReturnsBench(
-  o: Partial<Pick<ReturnsOptions, 'onlySandboxShops' | 'fraudTarget'>> = {},
+  o: Partial<Pick<ReturnsOptions, 'NODE_ENV' | 'FRAUD_TARGET'>> = {},
 ) {
   const destinations = await startFakeDestinations();
-  const destinationsTarget = `127.0.0.1:${destinations.port}`;
   let bus: EventBus | undefined;
   let metricsUrl = '';
   const running = await runService({
     schema: 'returns',
     service: ReturnsService,
-    async start(options) {
-      bus = signingBus(options.bus, eventSignatures);
-      const service = await startReturns({
-        ...{ ...options, destinationsTarget, fraudTarget: '127.0.0.1:1' },
-        ...o,
+    async start({ bus: plain, DATABASE_URL }) {
+      bus = plain && signingBus(plain, eventSignatures);
+      const settings = testSettings(returnsShape, {
+        DATABASE_URL,
+        DESTINATIONS_TARGET: `127.0.0.1:${destinations.port}`,
+        FRAUD_TARGET: '127.0.0.1:1',
       });
+      const service = await startReturns({ ...settings, ...(plain && { bus: plain }), ...o });
       metricsUrl = service.metricsUrl;
       return service;
     },
@@ -205,6 +208,7 @@ async function startFakeDestinations() {
     logger: pino({ level: 'silent' }),
     telemetry,
     reflection: false,
+    maxCallsInFlight: 100,
     isOpen: () => true,
     isReady: async () => true,
     routes: (router) =>

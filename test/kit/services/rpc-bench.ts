@@ -7,9 +7,10 @@ import type { RunningServer } from '../../../services/platform/grpc/server.ts';
 import { staticIdentity, systemActor } from '../../../services/platform/identity.ts';
 import { startServiceServer } from '../../../services/platform/service-server.ts';
 import { startTelemetry, type Telemetry } from '../../../services/platform/telemetry.ts';
+import { SERVICE_TOKEN } from '../settings.ts';
 
 /** The service identity that servers of the bench accept. */
-export const identity = staticIdentity('t'.repeat(32));
+export const identity = staticIdentity(SERVICE_TOKEN);
 export const actor = systemActor('test');
 /** A request that passes every check before the handler. */
 export const cart = { shopId: 1n, actor, token: 'x' };
@@ -61,7 +62,7 @@ export async function startRpcBench(): Promise<RpcBench> {
         reflection: true,
         isReady: o.isReady ?? (async () => true),
         isOpen: o.isOpen ?? (() => true),
-        ...(o.maxCallsInFlight !== undefined && { maxCallsInFlight: o.maxCallsInFlight }),
+        maxCallsInFlight: o.maxCallsInFlight ?? 100,
       });
       cleanups.push(() => server.stop());
       return server;

@@ -5,16 +5,18 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { newEventSignatures } from '../../../services/platform/bus/event-signature.ts';
 import { createInProcessBus } from '../../../services/platform/bus/in-process.ts';
+import { serviceShape } from '../../../services/platform/config.ts';
 import { fieldOf, reasonOf } from '../../../services/platform/errors.ts';
 import { createServiceClient } from '../../../services/platform/grpc/client.ts';
 import { staticIdentity } from '../../../services/platform/identity.ts';
 import type { RunningService, ServiceOptions } from '../../../services/platform/service.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
+import { EVENT_KEYRING, SERVICE_TOKEN, testSettings } from '../settings.ts';
 
-export const identity = staticIdentity('t'.repeat(32));
+export const identity = staticIdentity(SERVICE_TOKEN);
 
 /** By which services under test, and tests in the name of a service, sign events. */
-export const eventSignatures = newEventSignatures();
+export const eventSignatures = newEventSignatures(EVENT_KEYRING);
 
 /** The actor of calls in tests. */
 export const actor: Actor = create(ActorSchema, {
@@ -41,15 +43,7 @@ export async function runService<S extends DescService>(o: {
 }): Promise<RunningTestService<S>> {
   const db = await createTestDatabase(o.schema);
   const bus = createInProcessBus();
-  const running = await o.start({
-    port: 0,
-    metricsPort: 0,
-    databaseUrl: db.url,
-    bus,
-    eventSignatures,
-    identity,
-    logLevel: process.env.TEST_LOG_LEVEL ?? 'silent',
-  });
+  const running = await o.start({ ...testSettings(serviceShape, { DATABASE_URL: db.url }), bus });
   const target = `127.0.0.1:${running.port}`;
   const { client, close } = createServiceClient(o.service, { target, identity, timeoutMs: 20_000 });
   return {

@@ -9,9 +9,11 @@ import { createInProcessBus } from '../../../services/platform/bus/in-process.ts
 import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
 import { createServiceClient } from '../../../services/platform/grpc/client.ts';
 import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
+import { webhooksShape } from '../../../services/webhooks/config.ts';
 import { startWebhooks, type WebhooksOptions } from '../../../services/webhooks/start.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
 import { actor, eventSignatures, identity } from '../services/running-service.ts';
+import { testSettings } from '../settings.ts';
 
 export interface WebhooksUnderTest {
   readonly client: Client<typeof WebhooksService>;
@@ -38,7 +40,18 @@ export interface WebhooksUnderTest {
 }
 
 /** One keyring for all, so that a second process can decrypt what the first encrypted. */
-export const keyring = parseKeyring(newKeyringText());
+const WEBHOOK_KEYRING = newKeyringText();
+export const keyring = parseKeyring(WEBHOOK_KEYRING);
+
+/** Settings of the webhooks service, which may deliver to this machine. */
+export function webhooksSettings(DATABASE_URL: string) {
+  return testSettings(webhooksShape, {
+    DATABASE_URL,
+    RETURNS_TARGET: '127.0.0.1:1',
+    WEBHOOK_KEYRING,
+    WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
+  });
+}
 
 /** Runs the webhooks service with a new database, or with the database of an earlier one. */
 export async function runWebhooks(
@@ -47,16 +60,8 @@ export async function runWebhooks(
   const db = o.db ?? (await createTestDatabase('webhooks'));
   const bus = createInProcessBus();
   const running = await startWebhooks({
-    port: 0,
-    metricsPort: 0,
-    databaseUrl: db.url,
+    ...webhooksSettings(db.url),
     bus,
-    eventSignatures,
-    identity,
-    logLevel: process.env.TEST_LOG_LEVEL ?? 'silent',
-    returnsTarget: '127.0.0.1:1',
-    allowedOrigins: ['http://127.0.0.1:*'],
-    keyring,
     recordPausesMs: [1, 1],
     ...o,
   });

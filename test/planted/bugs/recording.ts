@@ -24,9 +24,9 @@ export const recordingBugs: readonly Bug[] = [
   {
     name: 'no-fencing',
     promise: 'results of a process that has lost its lease are rejected',
-    file: 'services/webhooks/delivery/results/write-results.ts',
-    find: 'response_excerpt, round)\n    join leased l on l.name = g.lease and l.token = g.token',
-    replace: 'response_excerpt, round)\n    join leased l on l.name = g.lease',
+    file: 'services/webhooks/delivery/results/record-statement.ts',
+    find: "', o.attemptResults)}\n    join leased l on l.name = g.lease and l.token = g.token",
+    replace: "', o.attemptResults)}\n    join leased l on l.name = g.lease",
     tests: ['services/webhooks/delivery/results/write-results.test.ts'],
     row: 'frozen-worker',
   },
@@ -49,7 +49,7 @@ export const recordingBugs: readonly Bug[] = [
   {
     name: 'answer-of-an-earlier-round-ends-a-replay',
     promise: 'a replay is sent, whatever the result of an older attempt',
-    file: 'services/webhooks/delivery/results/write-results.ts',
+    file: 'services/webhooks/delivery/results/record-statement.ts',
     find: "and q.queued_at = g.round and (g.ended = 'delivered'",
     replace: "and (g.ended = 'delivered'",
     tests: ['services/webhooks/delivery/results/write-results.test.ts'],

@@ -30,9 +30,9 @@ export const retryBugs: readonly Bug[] = [
   {
     name: 'retry-sent-at-once',
     promise: 'a retry never comes before its time',
-    file: 'services/webhooks/delivery/results/write-results.ts',
-    find: "then now() + ($24 + g.pause_ms) * interval '1 ms'",
-    replace: "then now() + $24 * interval '1 ms'",
+    file: 'services/webhooks/delivery/results/record-statement.ts',
+    find: " + g.pause_ms) * interval '1 ms'",
+    replace: ") * interval '1 ms'",
     tests: ['services/webhooks/delivery/attempt/retries.test.ts'],
   },
   {

@@ -1,10 +1,17 @@
-import { shardLease } from '../../../platform/shards.ts';
+import { shardLease } from '../../../platform/shard-leases.ts';
+import { rowsOf } from '../../../platform/sql.ts';
 
 /** Names a queue. Each subscription has one. */
 export interface QueueRef {
   readonly shopId: bigint;
   readonly subscriptionId: bigint;
 }
+
+/** Queues as rows of a statement. */
+export const queueRows = rowsOf<QueueRef>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  subscription_id: ['bigint', ({ subscriptionId }) => subscriptionId],
+});
 
 /** Number of shards into which the endpoints are divided. */
 export const DELIVERY_SHARDS = 32;

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../../platform/postgres.ts';
+import { named, param, raw, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
 import type { HealthClass } from '../scheduler/capacity.ts';
 import type { QueueRef } from './queue-ref.ts';
 
@@ -53,90 +54,62 @@ export interface Reading extends QueueRef {
   readonly retriesFromMs: number;
 }
 
+interface DueNow {
+  /** Deliveries in flight. */
+  readonly except: readonly string[];
+  /** Of bodies, for all queues of each health class. The delivery that exceeds it is the last. */
+  readonly maxBytes: Readonly<Record<HealthClass, number>>;
+  /** Of the retry clock. */
+  readonly offsetMs: number;
+}
+
 /**
  * Reads the due deliveries of each queue, fresh deliveries before retries. Costs a few index steps for each queue,
  * however long the queue is.
  *
- * @param o.except deliveries in flight.
- * @param o.maxBytes of bodies, for all queues of each health class. The delivery that exceeds it is the last.
- * @param o.offsetMs of the retry clock.
  * @returns the deliveries, queue by queue.
  */
 export async function readDue(
   db: Queryable,
   readings: readonly Reading[],
-  o: {
-    except: readonly string[];
-    maxBytes: Readonly<Record<HealthClass, number>>;
-    offsetMs: number;
-  },
+  o: DueNow,
 ): Promise<Due[]> {
-  const { rows } = await db.query<Due>({
-    name: 'read-due',
-    text: READ_DUE,
-    values: [
-      readings.map((one) => one.shopId),
-      readings.map((one) => one.subscriptionId),
-      readings.map((one) => one.endpointId),
-      readings.map((one) => one.limit),
-      readings.map((one) => MODES.indexOf(one.mode)),
-      readings.map((one) => one.freshFromMs),
-      readings.map((one) => one.retriesFromMs),
-      o.except,
-      o.offsetMs,
-      HEALTH_CLASSES.map((healthClass) => o.maxBytes[healthClass]),
-      readings.map((one) => HEALTH_CLASSES.indexOf(one.healthClass) + 1),
-    ],
-  });
-  return rows;
+  return (await db.query<Due>(named('read-due', readStatement(readings, o)))).rows;
 }
 
-/** SQL for the valid signing secrets of a subscription, encrypted, newest first, as {@link Due} has them. */
-export const encryptedSecretsOf = (shopId: string, subscriptionId: string): string => `(
+/** The valid signing secrets of the subscription of a queue, encrypted, newest first, as {@link Due} has them. */
+export const encryptedSecretsOf = (queue: string): Sql => sql`(
   select string_agg(c.key_id || ':' || encode(c.sealed, 'hex'), ',' order by c.id desc)
     from secrets c
-   where c.shop_id = ${shopId} and c.subscription_id = ${subscriptionId}
+   where c.shop_id = ${raw(queue)}.shop_id and c.subscription_id = ${raw(queue)}.subscription_id
      and (c.expires_at is null or c.expires_at > now()))`;
 
-// A fresh delivery is due whatever its time is, because the clock may have been set back since. Branches of other modes
-// are not executed. The limit of the lateral part stops before the retries when there are enough fresh deliveries.
+const readingRows = rowsOf<Reading>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  subscription_id: ['bigint', ({ subscriptionId }) => subscriptionId],
+  endpoint_id: ['bigint', ({ endpointId }) => endpointId],
+  most: ['integer', ({ limit }) => limit],
+  mode: ['smallint', ({ mode }) => MODES.indexOf(mode)],
+  fresh_from: ['float8', ({ freshFromMs }) => freshFromMs],
+  retries_from: ['float8', ({ retriesFromMs }) => retriesFromMs],
+  health_class: ['smallint', ({ healthClass }) => HEALTH_CLASSES.indexOf(healthClass) + 1],
+});
+
 // `offset 0` makes the planner read each body by its key in the partition of its day, whatever the statistics are.
-const READ_DUE = `
+function readStatement(readings: readonly Reading[], o: DueNow): Sql {
+  const most = HEALTH_CLASSES.map((healthClass) => o.maxBytes[healthClass]);
+  return sql`
 with wanted as materialized (
-  select g.*, l.shard, e.url, s.failures > 0 as is_failing, ${encryptedSecretsOf('g.shop_id', 'g.subscription_id')} as encrypted_secrets
-    from unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::integer[], $5::smallint[], $6::float8[], $7::float8[],
-                $11::smallint[])
-         with ordinality as g (shop_id, subscription_id, endpoint_id, most, mode, fresh_from, retries_from, healthClass, n)
+  select g.*, l.shard, e.url, s.failures > 0 as is_failing, ${encryptedSecretsOf('g')} as encrypted_secrets
+    from ${readingRows('g', readings, 'n')}
     join subscription_queues l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
                 and l.endpoint_id = g.endpoint_id and l.is_open and l.expire_before is null
     join subscriptions s on s.shop_id = g.shop_id and s.id = g.subscription_id
     join endpoints e on e.shop_id = g.shop_id and e.id = g.endpoint_id
 ), due as materialized (
-  select w.n, w.healthClass, w.shard, w.url, w.is_failing, w.encrypted_secrets, w.endpoint_id, q.*,
-         sum(q.bytes) over (partition by w.healthClass order by w.n, q.nth) - q.bytes as bytes_before
-    from wanted w cross join lateral (
-      select r.*, row_number() over () as nth from (
-        (select o.* from (
-           select * from queue a where w.mode > 0
-              and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id order by a.id limit 1) o
-          where (not o.is_retry or o.next_attempt_at <= now() + $9 * interval '1 ms') and o.id <> all($8::uuid[]))
-        union all
-        (select * from queue a where w.mode = 1
-            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and a.is_retry
-            and a.next_attempt_at <= now() + $9 * interval '1 ms' and a.id <> all($8::uuid[])
-          order by a.next_attempt_at, a.id limit 1)
-        union all
-        (select * from queue a where w.mode < 2
-            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and not a.is_retry
-            and a.next_attempt_at >= to_timestamp(w.fresh_from / 1000) and a.id <> all($8::uuid[])
-          order by a.next_attempt_at, a.id limit w.most)
-        union all
-        (select * from queue a where w.mode = 0
-            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and a.is_retry
-            and a.next_attempt_at >= to_timestamp(w.retries_from / 1000)
-            and a.next_attempt_at <= now() + $9 * interval '1 ms' and a.id <> all($8::uuid[])
-          order by a.next_attempt_at, a.id limit w.most)
-        limit w.most) r) q
+  select w.n, w.health_class, w.shard, w.url, w.is_failing, w.encrypted_secrets, w.endpoint_id, q.*,
+         sum(q.bytes) over (partition by w.health_class order by w.n, q.nth) - q.bytes as bytes_before
+    from wanted w cross join lateral (${dueOfQueue(o)}) q
 )
 select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.endpoint_id as "endpointId",
        d.shard, d.url, d.payload_id as "payloadId", p.event_id as "eventId", p.trigger,
@@ -146,5 +119,39 @@ select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.end
        d.encrypted_secrets as "encryptedSecrets", d.is_failing as "isFailing", p.body
   from due d left join lateral (
          select * from payloads b where b.shop_id = d.shop_id and b.id = d.payload_id offset 0) p on true
- where d.bytes_before < ($10::float8[])[d.healthClass]
+ where d.bytes_before < (${most}::float8[])[d.health_class]
  order by d.n, d.nth`;
+}
+
+/**
+ * The due deliveries of a queue `w`, numbered. A fresh delivery is due whatever its time is, because the clock may have
+ * been set back since. Branches of other modes are not executed. The limit stops before the retries when there are
+ * enough fresh deliveries.
+ */
+function dueOfQueue({ except, offsetMs }: Pick<DueNow, 'except' | 'offsetMs'>): Sql {
+  const now = sql`now() + ${param(offsetMs)} * interval '1 ms'`;
+  const skipped = param(except);
+  return sql`
+      select r.*, row_number() over () as nth from (
+        (select o.* from (
+           select * from queue a where w.mode > 0
+              and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id order by a.id limit 1) o
+          where (not o.is_retry or o.next_attempt_at <= ${now}) and o.id <> all(${skipped}::uuid[]))
+        union all
+        (select * from queue a where w.mode = 1
+            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and a.is_retry
+            and a.next_attempt_at <= ${now} and a.id <> all(${skipped}::uuid[])
+          order by a.next_attempt_at, a.id limit 1)
+        union all
+        (select * from queue a where w.mode < 2
+            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and not a.is_retry
+            and a.next_attempt_at >= to_timestamp(w.fresh_from / 1000) and a.id <> all(${skipped}::uuid[])
+          order by a.next_attempt_at, a.id limit w.most)
+        union all
+        (select * from queue a where w.mode = 0
+            and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and a.is_retry
+            and a.next_attempt_at >= to_timestamp(w.retries_from / 1000)
+            and a.next_attempt_at <= ${now} and a.id <> all(${skipped}::uuid[])
+          order by a.next_attempt_at, a.id limit w.most)
+        limit w.most) r`;
+}

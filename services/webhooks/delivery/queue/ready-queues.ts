@@ -1,6 +1,7 @@
 import type { Queryable } from '../../../platform/postgres.ts';
+import { named, param, rowsOf, sql } from '../../../platform/sql.ts';
 import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
-import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
+import { endpointKeyOf, type QueueRef, queueKeyOf, queueRows } from './queue-ref.ts';
 
 /** A stored queue with the health of its endpoint. */
 export interface StoredQueue extends QueueRef {
@@ -23,6 +24,15 @@ export interface QueueRow extends QueueRef {
   heldUntilMs: number | null;
 }
 
+/** A queue of an endpoint. */
+type Placed = QueueRef & { readonly endpointId: bigint };
+
+const placedRows = rowsOf<Placed>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  subscription_id: ['bigint', ({ subscriptionId }) => subscriptionId],
+  endpoint_id: ['bigint', ({ endpointId }) => endpointId],
+});
+
 export interface Finding {
   readonly shards: readonly number[];
   readonly limit: number;
@@ -35,20 +45,24 @@ export interface Finding {
  */
 export async function findReadyQueues(
   db: Queryable,
-  o: Finding & { except: readonly (QueueRef & { readonly endpointId: bigint })[] },
+  o: Finding & { except: readonly Placed[] },
 ): Promise<StoredQueue[]> {
-  const { rows } = await db.query<QueueRow>({
-    name: 'find-ready-queues',
-    text: FIND,
-    values: [
-      o.shards,
-      o.except.map((queue) => queue.shopId),
-      o.except.map((queue) => queue.subscriptionId),
-      o.except.map((queue) => queue.endpointId),
-      o.limit,
-      o.offsetMs,
-    ],
-  });
+  const limit = param(o.limit);
+  const { rows } = await db.query<QueueRow>(
+    named(
+      'find-ready-queues',
+      sql`
+select ${QUEUE_COLUMNS}
+  from unnest(${o.shards}::smallint[]) as s (shard)
+ cross join lateral (
+   select * from subscription_queues r
+    where r.shard = s.shard and r.ready_at <= now() + ${o.offsetMs} * interval '1 ms'
+      and (r.shop_id, r.subscription_id, r.endpoint_id) not in (select * from ${placedRows('g', o.except)})
+    order by r.ready_at limit ${limit}) l
+  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
+ order by l.ready_at limit ${limit}`,
+    ),
+  );
   return rows.map(toQueue);
 }
 
@@ -58,17 +72,18 @@ export async function findQueues(
   queues: readonly QueueRef[],
   o: Finding,
 ): Promise<StoredQueue[]> {
-  const { rows } = await db.query<QueueRow>({
-    name: 'find-queues',
-    text: FIND_GIVEN,
-    values: [
-      queues.map((queue) => queue.shopId),
-      queues.map((queue) => queue.subscriptionId),
-      o.shards,
-      o.limit,
-      o.offsetMs,
-    ],
-  });
+  const { rows } = await db.query<QueueRow>(
+    named(
+      'find-queues',
+      sql`
+select ${QUEUE_COLUMNS}
+  from ${queueRows('g', queues)}
+  join subscription_queues l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
+  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
+ where l.shard = any(${o.shards}::smallint[]) and l.ready_at <= now() + ${o.offsetMs} * interval '1 ms'
+ limit ${o.limit}`,
+    ),
+  );
   return rows.map(toQueue);
 }
 
@@ -79,11 +94,20 @@ export async function findNextReady(
   db: Queryable,
   o: { shards: readonly number[]; offsetMs: number },
 ): Promise<{ nowMs: number; nextMs: number | null }> {
-  const { rows } = await db.query<{ nowMs: number; nextMs: number | null }>({
-    name: 'find-next-ready',
-    text: FIND_NEXT,
-    values: [o.shards, o.offsetMs],
-  });
+  const offset = param(o.offsetMs);
+  const { rows } = await db.query<{ nowMs: number; nextMs: number | null }>(
+    named(
+      'find-next-ready',
+      sql`
+select extract(epoch from now())::float8 * 1000 + ${offset} as "nowMs", (
+         select extract(epoch from min(n.ready_at))::float8 * 1000
+           from unnest(${o.shards}::smallint[]) as s (shard)
+          cross join lateral (
+            select l.ready_at from subscription_queues l
+             where l.shard = s.shard and l.ready_at > now() + ${offset} * interval '1 ms'
+             order by l.ready_at limit 1) n) as "nextMs"`,
+    ),
+  );
   return rows[0] ?? { nowMs: Date.now() + o.offsetMs, nextMs: null };
 }
 
@@ -101,19 +125,19 @@ export async function unloadQueues(
   db: Queryable,
   queues: readonly Unloading[],
 ): Promise<Map<string, number | null>> {
-  const { rows } = await db.query<QueueRef & { readyMs: number | null }>({
-    name: 'unload-queues',
-    text: `select shop as "shopId", subscription as "subscriptionId",
-                  extract(epoch from ready)::float8 * 1000 as "readyMs"
-             from unload_queues($1, $2, $3, array(
-               select to_timestamp(u.ms / 1000) from unnest($4::float8[]) with ordinality as u (ms, n) order by u.n))`,
-    values: [
-      queues.map((queue) => queue.shopId),
-      queues.map((queue) => queue.subscriptionId),
-      queues.map((queue) => queue.endpointId),
-      queues.map((queue) => queue.heldUntilMs),
-    ],
-  });
+  const heldMs = queues.map((queue) => queue.heldUntilMs);
+  const { rows } = await db.query<QueueRef & { readyMs: number | null }>(
+    named(
+      'unload-queues',
+      sql`select shop as "shopId", subscription as "subscriptionId",
+                 extract(epoch from ready)::float8 * 1000 as "readyMs"
+            from unload_queues(
+              ${queues.map((queue) => queue.shopId)}, ${queues.map((queue) => queue.subscriptionId)},
+              ${queues.map((queue) => queue.endpointId)},
+              array(select to_timestamp(u.ms / 1000)
+                      from unnest(${heldMs}::float8[]) with ordinality as u (ms, n) order by u.n))`,
+    ),
+  );
   return new Map(rows.map((row) => [queueKeyOf(row), row.readyMs]));
 }
 
@@ -132,41 +156,12 @@ export function toQueue(row: QueueRow): StoredQueue {
   };
 }
 
-export const QUEUE_COLUMNS = `l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.endpoint_id as "endpointId", l.shard,
+export const QUEUE_COLUMNS = sql`l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.endpoint_id as "endpointId", l.shard,
        e.flight_cap as "maxInFlight", e.consecutive_failures as failures,
        extract(epoch from e.failing_since)::float8 * 1000 as "failingSinceMs",
        e.failed_deliveries::text[] as failed,
        extract(epoch from e.circuit_opened_at)::float8 * 1000 as "openedAtMs",
        extract(epoch from e.held_until)::float8 * 1000 as "heldUntilMs"`;
-
-const FIND = `
-select ${QUEUE_COLUMNS}
-  from unnest($1::smallint[]) as s (shard)
- cross join lateral (
-   select * from subscription_queues r
-    where r.shard = s.shard and r.ready_at <= now() + $6 * interval '1 ms'
-      and (r.shop_id, r.subscription_id, r.endpoint_id) not in (
-        select * from unnest($2::bigint[], $3::bigint[], $4::bigint[]))
-    order by r.ready_at limit $5) l
-  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
- order by l.ready_at limit $5`;
-
-const FIND_GIVEN = `
-select ${QUEUE_COLUMNS}
-  from unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
-  join subscription_queues l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
-  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
- where l.shard = any($3::smallint[]) and l.ready_at <= now() + $5 * interval '1 ms'
- limit $4`;
-
-const FIND_NEXT = `
-select extract(epoch from now())::float8 * 1000 + $2 as "nowMs", (
-         select extract(epoch from min(n.ready_at))::float8 * 1000
-           from unnest($1::smallint[]) as s (shard)
-          cross join lateral (
-            select l.ready_at from subscription_queues l
-             where l.shard = s.shard and l.ready_at > now() + $2 * interval '1 ms'
-             order by l.ready_at limit 1) n) as "nextMs"`;
 
 /**
  * Reschedules unloaded queues with due work: behind all ready queues, or after a pause. Skips queues that another
@@ -179,24 +174,21 @@ export async function rescheduleQueues(
   queues: readonly QueueRef[],
   { offsetMs, pauseMs = 0 }: { offsetMs: number; pauseMs?: number },
 ): Promise<void> {
-  await db.query({
-    name: 'reschedule-queues',
-    text: `with late as (
-             select l.shop_id, l.subscription_id from subscription_queues l
-               join unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
-                 on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
-              where l.ready_at <= now() + $3 * interval '1 ms'
-              order by l.shop_id, l.subscription_id for no key update of l skip locked
-           )
-           update subscription_queues l set ready_at = now() + ($3 + $4::float8) * interval '1 ms'
-             from late where l.shop_id = late.shop_id and l.subscription_id = late.subscription_id`,
-    values: [
-      queues.map((queue) => queue.shopId),
-      queues.map((queue) => queue.subscriptionId),
-      offsetMs,
-      pauseMs,
-    ],
-  });
+  const offset = param(offsetMs);
+  await db.query(
+    named(
+      'reschedule-queues',
+      sql`with late as (
+            select l.shop_id, l.subscription_id from subscription_queues l
+              join ${queueRows('g', queues)}
+                on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
+             where l.ready_at <= now() + ${offset} * interval '1 ms'
+             order by l.shop_id, l.subscription_id for no key update of l skip locked
+          )
+          update subscription_queues l set ready_at = now() + (${offset} + ${pauseMs}::float8) * interval '1 ms'
+            from late where l.shop_id = late.shop_id and l.subscription_id = late.subscription_id`,
+    ),
+  );
 }
 
 /**

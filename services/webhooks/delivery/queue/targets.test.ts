@@ -18,7 +18,7 @@ let webhooks: WebhooksUnderTest;
 
 beforeAll(async () => {
   // It does not send, so deliveries of the tests stay queued.
-  webhooks = await runWebhooks({ concurrency: 0 });
+  webhooks = await runWebhooks({ WEBHOOK_CONCURRENCY: 0 });
 });
 afterAll(() => webhooks.stop());
 

@@ -1,4 +1,5 @@
 import type { Queryable } from '../../../platform/postgres.ts';
+import { named, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
 import { type Due, encryptedSecretsOf } from './read-due.ts';
 import { QUEUE_COLUMNS, type QueueRow, type StoredQueue, toQueue } from './ready-queues.ts';
 
@@ -22,21 +23,29 @@ export interface FreshDeliveries {
 
 type Row = QueueRow & Pick<Target, 'url' | 'encryptedSecrets' | 'isFailing' | 'wasEmpty'>;
 
+/** What a queue gets. */
+interface Wanted {
+  readonly shopId: bigint;
+  readonly trigger: string;
+}
+
+/** Shops and triggers as rows of a statement. */
+export const wantedRows = rowsOf<Wanted>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  trigger: ['text', ({ trigger }) => trigger],
+});
+
 /**
  * The queues to which deliveries of these triggers may be sent at once: the open queues of the shards without a waiting
  * retry. The caller has locked them until its commit.
  */
 export async function findTargets(
   tx: Queryable,
-  pairs: readonly { readonly shopId: bigint; readonly trigger: string }[],
+  pairs: readonly Wanted[],
   shards: readonly number[],
 ): Promise<Target[]> {
   if (pairs.length === 0 || shards.length === 0) return [];
-  const { rows } = await tx.query<Row>({
-    name: 'find-targets',
-    text: FIND,
-    values: [pairs.map(({ shopId }) => shopId), pairs.map(({ trigger }) => trigger), shards],
-  });
+  const { rows } = await tx.query<Row>(named('find-targets', findStatement(pairs, shards)));
   const foundAtMs = performance.now();
   return rows.map((row) => {
     const { url, encryptedSecrets, isFailing, wasEmpty } = row;
@@ -44,12 +53,12 @@ export async function findTargets(
   });
 }
 
-const FIND = `
+const findStatement = (pairs: readonly Wanted[], shards: readonly number[]): Sql => sql`
 select ${QUEUE_COLUMNS}, e.url, s.failures > 0 as "isFailing", l.ready_at is null as "wasEmpty",
-       ${encryptedSecretsOf('l.shop_id', 'l.subscription_id')} as "encryptedSecrets"
-  from unnest($1::bigint[], $2::text[]) as g (shop_id, trigger)
+       ${encryptedSecretsOf('l')} as "encryptedSecrets"
+  from ${wantedRows('g', pairs)}
   join subscription_queues l on l.shop_id = g.shop_id and l.trigger = g.trigger
-   and l.is_open and l.expire_before is null and l.shard = any($3::smallint[])
+   and l.is_open and l.expire_before is null and l.shard = any(${shards}::smallint[])
   join subscriptions s on s.shop_id = l.shop_id and s.id = l.subscription_id
   join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
  where not exists (

@@ -1,6 +1,7 @@
 import type { Queryable } from '../../../platform/postgres.ts';
+import { named, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
 import { actionOnFailing, type FailureAction, ON_GONE } from '../endpoint/auto-disable.ts';
-import { leaseOf, type QueueRef, queueKeyOf } from '../queue/queue-ref.ts';
+import { leaseOf, type QueueRef, queueKeyOf, queueRows } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
 
 /** A subscription was disabled, or soon will be. */
@@ -122,24 +123,24 @@ async function lockSubscriptions(
   attemptResults: readonly AttemptResult[],
   offsetMs: number,
 ): Promise<{ subscriptions: Subscription[]; busy: Set<string> }> {
-  const { rows } = await tx.query<Subscription & { isBusy: boolean }>({
-    name: 'lock-failing',
-    text: LOCK,
-    values: [
-      attemptResults.map(({ due }) => due.shopId),
-      attemptResults.map(({ due }) => due.subscriptionId),
-      offsetMs,
-    ],
-  });
+  const { rows } = await tx.query<Subscription & { isBusy: boolean }>(
+    named(
+      'lock-failing',
+      lockStatement(
+        attemptResults.map(({ due }) => due),
+        offsetMs,
+      ),
+    ),
+  );
   return {
     subscriptions: rows.filter(({ isBusy }) => !isBusy),
     busy: new Set(rows.filter(({ isBusy }) => isBusy).map(queueKeyOf)),
   };
 }
 
-const LOCK = `
+const lockStatement = (queues: readonly QueueRef[], offsetMs: number): Sql => sql`
 with given as (
-  select distinct shop_id, id from unnest($1::bigint[], $2::bigint[]) as g (shop_id, id)
+  select distinct shop_id, subscription_id as id from ${queueRows('g', queues)}
 ), mine as materialized (
   select s.* from subscriptions s join given g on g.shop_id = s.shop_id and g.id = s.id
    where s.deleted_at is null
@@ -148,7 +149,7 @@ with given as (
 select g.shop_id as "shopId", g.id as "subscriptionId", m.endpoint_id as "endpointId",
        m.status = 'active' as "isActive", m.failures,
        extract(epoch from m.failing_since)::float8 * 1000 as "failingSinceMs",
-       m.warned_percent as "warnedPercent", extract(epoch from now())::float8 * 1000 + $3 as "nowMs",
+       m.warned_percent as "warnedPercent", extract(epoch from now())::float8 * 1000 + ${offsetMs} as "nowMs",
        m.id is null as "isBusy"
   from given g
   join subscriptions s on s.shop_id = g.shop_id and s.id = g.id and s.deleted_at is null
@@ -161,42 +162,45 @@ async function lockQueues(
   queues: readonly QueueRef[],
 ): Promise<ReadonlySet<string>> {
   if (queues.length === 0) return new Set();
-  const { rows } = await tx.query<QueueRef>({
-    name: 'lock-queues-of-disabled',
-    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId" from subscription_queues l
-             join unnest($1::bigint[], $2::bigint[]) as g (shop_id, subscription_id)
-               on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
-            order by l.shop_id, l.subscription_id for no key update of l skip locked`,
-    values: [queues.map((queue) => queue.shopId), queues.map((queue) => queue.subscriptionId)],
-  });
+  const { rows } = await tx.query<QueueRef>(
+    named(
+      'lock-queues-of-disabled',
+      sql`select l.shop_id as "shopId", l.subscription_id as "subscriptionId" from subscription_queues l
+            join ${queueRows('g', queues)}
+              on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
+           order by l.shop_id, l.subscription_id for no key update of l skip locked`,
+    ),
+  );
   return new Set(rows.map(queueKeyOf));
 }
 
+const waitingRows = rowsOf<AttemptResult>({
+  shop_id: ['bigint', ({ due }) => due.shopId],
+  subscription_id: ['bigint', ({ due }) => due.subscriptionId],
+  id: ['uuid', ({ due }) => due.id],
+  attempts: ['integer', ({ due }) => due.attempts],
+  lease: ['text', ({ due }) => leaseOf(due)],
+  token: ['bigint', ({ token }) => token],
+});
+
 /**
  * Deliveries whose result is not recorded yet, so that the repetition of a committed statement counts no failure twice.
- * For `any(array[…])` see `writeResults`.
+ * For `any(array[…])` see `recordStatement`.
  */
 async function stillWaiting(
   tx: Queryable,
   attemptResults: readonly AttemptResult[],
 ): Promise<ReadonlySet<string>> {
-  const { rows } = await tx.query<{ id: string }>({
-    name: 'still-waiting',
-    text: `select q.id from queue q
-             join unnest($1::bigint[], $2::bigint[], $3::uuid[], $4::integer[], $5::text[], $6::bigint[])
-                  as g (shop_id, subscription_id, id, attempts, lease, token)
-               on q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
-              and q.attempts = g.attempts
-             join leases l on l.name = g.lease and l.token = g.token`,
-    values: [
-      attemptResults.map(({ due }) => due.shopId),
-      attemptResults.map(({ due }) => due.subscriptionId),
-      attemptResults.map(({ due }) => due.id),
-      attemptResults.map(({ due }) => due.attempts),
-      attemptResults.map(({ due }) => leaseOf(due)),
-      attemptResults.map(({ token }) => token),
-    ],
-  });
+  const { rows } = await tx.query<{ id: string }>(
+    named(
+      'still-waiting',
+      sql`select q.id from queue q
+            join ${waitingRows('g', attemptResults)}
+              on q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
+             and q.attempts = g.attempts
+            join leases l on l.name = g.lease and l.token = g.token`,
+    ),
+  );
   return new Set(rows.map((row) => row.id));
 }
 
@@ -206,32 +210,28 @@ async function writeCounts(
   offsetMs: number,
 ): Promise<void> {
   if (counts.length === 0) return;
-  await tx.query({
-    name: 'write-tallies',
-    text: WRITE,
-    values: [
-      counts.map(({ of }) => of.shopId),
-      counts.map(({ of }) => of.subscriptionId),
-      counts.map(({ counted }) => counted.failures),
-      counts.map(({ counted }) => counted.failingSinceMs),
-      counts.map(({ counted }) => counted.warnedPercent),
-      counts.map(({ counted }) => counted.reason),
-      offsetMs,
-    ],
-  });
+  await tx.query(named('write-tallies', writeStatement(counts, offsetMs)));
 }
 
-const WRITE = `
+const countRows = rowsOf<Judged>({
+  shop_id: ['bigint', ({ of }) => of.shopId],
+  id: ['bigint', ({ of }) => of.subscriptionId],
+  failures: ['integer', ({ counted }) => counted.failures],
+  failing_since: ['float8', ({ counted }) => counted.failingSinceMs],
+  warned_percent: ['smallint', ({ counted }) => counted.warnedPercent],
+  reason: ['text', ({ counted }) => counted.reason],
+});
+
+const writeStatement = (counts: readonly Judged[], offsetMs: number): Sql => sql`
 with given as (
-  select * from unnest($1::bigint[], $2::bigint[], $3::integer[], $4::float8[], $5::smallint[], $6::text[])
-    as g (shop_id, id, failures, failing_since, warned_percent, reason)
+  select * from ${countRows('g', counts)}
 ), written as (
   update subscriptions s
      set failures = g.failures, failing_since = to_timestamp(g.failing_since / 1000),
          warned_percent = g.warned_percent,
          status = case when g.reason = '' then s.status else 'inactive' end,
          inactive_reason = case when g.reason = '' then s.inactive_reason else g.reason end,
-         inactive_since = case when g.reason = '' then s.inactive_since else now() + $7 * interval '1 ms' end,
+         inactive_since = case when g.reason = '' then s.inactive_since else now() + ${offsetMs} * interval '1 ms' end,
          updated_at = case when g.reason = '' then s.updated_at else now() end
     from given g where s.shop_id = g.shop_id and s.id = g.id
 )

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { openSecondPool } from '../../../platform/postgres.ts';
-import { shardLease } from '../../../platform/shards.ts';
+import { shardLease } from '../../../platform/shard-leases.ts';
 import { NO_TIMING, type Outcome } from '../../sender/outcome.ts';
 import { ENGINE_POOL } from '../../start.ts';
 import { DELIVERY_LEASES } from '../queue/queue-ref.ts';

@@ -16,7 +16,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 async function start(concurrency: number): Promise<void> {
-  webhooks = await runWebhooks({ concurrency });
+  webhooks = await runWebhooks({ WEBHOOK_CONCURRENCY: concurrency });
   receiver = await startReceiver();
 }
 afterEach(async () => {

@@ -16,7 +16,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  webhooks = await runWebhooks({ concurrency: 4 });
+  webhooks = await runWebhooks({ WEBHOOK_CONCURRENCY: 4 });
 });
 afterAll(() => webhooks.stop());
 beforeEach(async () => {

@@ -20,7 +20,7 @@ let nowMs = 0;
 
 beforeAll(async () => {
   webhooks = await runWebhooks({
-    shopBytesPerMinute: PER_MINUTE,
+    WEBHOOK_SHOP_BYTES_PER_MINUTE: PER_MINUTE,
     shopBytesNow: () => nowMs,
   });
 });

@@ -3,26 +3,26 @@ import type { Logger } from '../../platform/log.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { loadSettings } from '../settings.ts';
 
-/** Why a shop's returns are not processed, as the end of "the return cannot be processed: ". */
+/** Why a shop's returns are not processed. Follows "The return cannot be processed: ". */
 export const NO_PROVIDER =
-  'the shop has no commerce provider, so no money would move. The embedded one serves sandbox shops only';
+  'the shop has no commerce provider that moves money. The embedded provider is for sandbox shops only';
 
-export interface ProviderGate {
-  /** Whether the shop has a commerce provider. Counts and logs a refusal. */
+export interface ProviderCheck {
+  /** Whether the shop has a commerce provider. If not, counts and logs the return. */
   allows(
     db: Queryable,
     of: { readonly shopId: bigint; readonly returnId: bigint },
   ): Promise<boolean>;
 }
 
-/** Every shop has a provider: outside of production, or with a provider that moves money. */
-export const EVERY_SHOP: ProviderGate = { allows: async () => true };
+/** For a provider that moves money, and outside production: every shop has a provider. */
+export const EVERY_SHOP: ProviderCheck = { allows: async () => true };
 
-/** Only sandbox shops have a provider. In production the embedded one would close live returns without a payment. */
+/** For the embedded provider in production: only sandbox shops have a provider. It would close others' returns unpaid. */
 export function sandboxShopsOnly(o: {
   readonly logger: Logger;
   readonly meter: Meter;
-}): ProviderGate {
+}): ProviderCheck {
   const refused: Counter = o.meter.createCounter('processing.refused', {
     description: 'Returns not processed because their shop has no commerce provider.',
   });

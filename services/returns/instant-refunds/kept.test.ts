@@ -21,11 +21,11 @@ import { sweepExpired } from '../expiry.ts';
 import { recordLabel } from '../labels/labels.ts';
 import {
   actor,
-  ask,
   newLine,
   newReturn,
   newShop,
   reload,
+  requestProcessing,
   runDeps,
   runDue,
   silent,
@@ -45,8 +45,8 @@ async function paidEarly(result: InstantRefundState): Promise<Return> {
   const shopId = await newShop(db.pool);
   const of = await newReturn(db.pool, shopId, { lines: [newLine(), newLine()] });
   const idempotencyKey = randomUUID();
-  const wish = { shopId, actor, returnId: of.id, idempotencyKey, amount: '8.00' };
-  const credit = await openInstantRefund(db.pool, create(OpenInstantRefundRequestSchema, wish));
+  const request = { shopId, actor, returnId: of.id, idempotencyKey, amount: '8.00' };
+  const credit = await openInstantRefund(db.pool, create(OpenInstantRefundRequestSchema, request));
   if (result === OPEN) return of;
   const settlement = { shopId, actor, creditId: credit.id, result };
   await settleInstantRefund(db.pool, create(SettleInstantRefundRequestSchema, settlement));
@@ -73,7 +73,7 @@ async function expired(of: Return): Promise<number> {
   return sweepExpired(db.pool, { shopId, logger: silent });
 }
 
-const paidForGood = {
+const instantRefundKept = {
   code: Code.FailedPrecondition,
   reason: ErrorReason.STATE_FORBIDS,
   message: expect.stringContaining('instant refund'),
@@ -84,8 +84,8 @@ describe.each([{ result: RETURNED }, { result: CHARGE_FAILED }])(
   ({ result }) => {
     test('cannot be cancelled, lose a line or expire, because its lines are paid', async () => {
       const of = await paidEarly(result);
-      await expect(cancel(of)).rejects.toMatchObject(paidForGood);
-      await expect(edit(of, { remove: true })).rejects.toMatchObject(paidForGood);
+      await expect(cancel(of)).rejects.toMatchObject(instantRefundKept);
+      await expect(edit(of, { remove: true })).rejects.toMatchObject(instantRefundKept);
       expect(await reload(db.pool, of)).toEqual(of);
       expect(await expired(of)).toBe(0);
       expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
@@ -94,7 +94,7 @@ describe.each([{ result: RETURNED }, { result: CHARGE_FAILED }])(
     test('can be edited otherwise, and processing refunds the rest and closes it', async () => {
       const of = await paidEarly(result);
       expect((await edit(of, { quantity: 1 })).lineItems[0]?.quantity).toBe(1);
-      await ask(db.pool, of);
+      await requestProcessing(db.pool, of);
       await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
       expect(await reload(db.pool, of)).toMatchObject({
         state: ReturnState.CLOSED,

@@ -26,7 +26,7 @@ function isLeftOut({ bytes, of, isHashed }: EncodedReturn): boolean {
  * Appends events about returns, each with its snapshot. A snapshot that is too large for an event, or has more than
  * 16 KiB of long texts, is stored in a table instead.
  */
-export async function publish(
+export async function appendReturnEvents(
   tx: Queryable,
   by: { readonly shopId: bigint; readonly actor: Actor },
   events: readonly (DetailEvent & { readonly snapshot: EncodedReturn })[],

@@ -10,7 +10,7 @@ import { queueJob } from './jobs.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {
-  bench = await startReturnsBench({ onlySandboxShops: true });
+  bench = await startReturnsBench({ NODE_ENV: 'production' });
 });
 afterAll(() => bench.stop());
 

@@ -1,0 +1,72 @@
+import { pathToFileURL } from 'node:url';
+import pg from 'pg';
+import { loadConfig, postgresUrl, processShape } from './config.ts';
+import { migrationsOf } from './migration-files.ts';
+import type { Queryable } from './postgres.ts';
+import { isOlder, RELEASE } from './release.ts';
+import { runCommand } from './run-command.ts';
+import { appliedIn, compare, releaseIn } from './schema-state.ts';
+import { SCHEMAS } from './schemas.ts';
+import { transportShape } from './transport-security.ts';
+
+/** Whether a rolling update from the release that runs to this one, and back, is possible. */
+export interface UpdateCheck {
+  readonly isPossible: boolean;
+  /** One line for an operator. */
+  readonly detail: string;
+}
+
+/**
+ * Checks every schema. An update is possible when each missing migration fits the release that runs: then processes of
+ * both releases can work with the migrated schema, before the update, during it, and after it was taken back.
+ *
+ * @param db reads `schema_migrations` and `schema_release` of all schemas, as the migrator can.
+ */
+export async function checkUpdate(db: Queryable, schemas = SCHEMAS): Promise<UpdateCheck> {
+  let missing = 0;
+  for (const schema of schemas) {
+    const running = await releaseIn(db, schema.name);
+    const applied = await appliedIn(db, schema.name);
+    const state = compare(schema.name, await migrationsOf(schema), applied);
+    if (state.fault) return refused(`from ${running} to ${RELEASE}`, state.fault);
+    // Nothing runs on a schema that was never migrated.
+    const unfit =
+      applied.length === 0 ? [] : state.missing.filter(({ fits }) => isOlder(running, fits));
+    const [first] = unfit;
+    if (first) {
+      const why = `${schema.name}: ${first.name} needs release ${first.fits} or later`;
+      return refused(
+        `from ${running} to ${RELEASE}`,
+        `${why}; stop all processes of ${running} first`,
+      );
+    }
+    missing += state.missing.length;
+  }
+  const detail = `rolling update to ${RELEASE}, and back: possible (${missing} migration(s) to apply)`;
+  return { isPossible: true, detail };
+}
+
+function refused(update: string, why: string): UpdateCheck {
+  return { isPossible: false, detail: `rolling update ${update}: not possible: ${why}` };
+}
+
+/** The command. Prints one line; status 1 when a rolling update is not possible. */
+async function main(env: NodeJS.ProcessEnv): Promise<string> {
+  const config = loadConfig(
+    { DATABASE_URL: postgresUrl, NODE_ENV: processShape.NODE_ENV, ...transportShape },
+    env,
+  );
+  const client = new pg.Client({ connectionString: config.DATABASE_URL, application_name: 'fits' });
+  await client.connect();
+  try {
+    const { isPossible, detail } = await checkUpdate(client);
+    if (!isPossible) process.exitCode = 1;
+    return detail;
+  } finally {
+    await client.end();
+  }
+}
+
+if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  await runCommand('fits', () => main(process.env));
+}

@@ -1,0 +1,70 @@
+import { createHash } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { readdir, readFile } from 'node:fs/promises';
+import { FIRST_RELEASE, isOlder, RELEASE } from './release.ts';
+import type { SchemaDefinition } from './schemas.ts';
+
+/** One numbered SQL file. */
+export interface Migration {
+  /** Its name in `schema_migrations`. */
+  readonly name: string;
+  readonly sha256: string;
+  readonly text: string;
+  /** The oldest release whose processes can work with the schema after this file. */
+  readonly fits: string;
+}
+
+/** The migrations of a schema: the platform's, by capability, then its own; each in the order of their numbers. */
+export async function migrationsOf(schema: SchemaDefinition): Promise<Migration[]> {
+  const migrations: Migration[] = [];
+  for (const capability of schema.capabilities) {
+    const folder = new URL(`./migrations/${capability}/`, import.meta.url);
+    migrations.push(...(await readMigrations(folder, `platform/${capability}/`)));
+  }
+  migrations.push(...(await readMigrations(schema.folder, '')));
+  return migrations;
+}
+
+const FILE_NAME = /^\d{4}_[a-z0-9_]+\.sql$/;
+
+async function readMigrations(folder: URL, prefix: string): Promise<Migration[]> {
+  // A schema without migrations has no folder in git.
+  if (!existsSync(folder)) return [];
+  const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
+  const numbers = new Set(files.map((file) => file.slice(0, 4)));
+  if (numbers.size < files.length || !files.every((file) => FILE_NAME.test(file))) {
+    throw new Error(`${folder.pathname}: migrations are named NNNN_words.sql, each number once`);
+  }
+  return Promise.all(
+    files.map(async (file) => {
+      const name = `${prefix}${file}`;
+      const text = await readFile(new URL(file, folder), 'utf8');
+      const sha256 = createHash('sha256').update(text).digest('hex');
+      return { name, sha256, text, fits: fitOf(name, text) };
+    }),
+  );
+}
+
+const FITS = /^-- fits: (\d+\.\d+\.\d+)$/m;
+const TAKES_AWAY = /^-- takes away: \S/m;
+
+/** Files that had been applied before a file could say what it fits, and that do not fit the first release. */
+const EARLIER: ReadonlyMap<string, string> = new Map([['0010_readings.sql', '0.2.0']]);
+
+/**
+ * What a file says in its line `-- fits: <release>`. A file fits the release before its own, so that processes of both
+ * can run side by side; one that does not must name what it takes away.
+ */
+function fitOf(name: string, text: string): string {
+  const said = FITS.exec(text)?.[1];
+  if (said === undefined) return EARLIER.get(name) ?? FIRST_RELEASE;
+  if (isOlder(RELEASE, said)) {
+    throw new Error(`${name}: fits ${said}, but the release of this code is ${RELEASE}`);
+  }
+  if (said === RELEASE && !TAKES_AWAY.test(text)) {
+    throw new Error(
+      `${name}: does not fit the release before ${RELEASE}: say why in a line "-- takes away: <what>"`,
+    );
+  }
+  return said;
+}

@@ -1,0 +1,22 @@
+import { readFileSync } from 'node:fs';
+import { z } from 'zod';
+
+const packageJson = z.object({ version: z.string().regex(/^\d+\.\d+\.\d+$/) });
+
+/** The release of this code: the version in `package.json`, such as `0.2.0`. */
+export const RELEASE: string = packageJson.parse(
+  JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
+).version;
+
+/** Whether release `a` is older than release `b`. Both are three numbers with dots. */
+export function isOlder(a: string, b: string): boolean {
+  return a.localeCompare(b, 'en', { numeric: true }) < 0;
+}
+
+/** The newest of some releases. */
+export function newestOf(releases: readonly string[]): string {
+  return releases.reduce((newest, one) => (isOlder(newest, one) ? one : newest), FIRST_RELEASE);
+}
+
+/** Releases before `schema_release` existed count as this one. */
+export const FIRST_RELEASE = '0.1.0';

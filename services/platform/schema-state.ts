@@ -1,0 +1,119 @@
+import pg from 'pg';
+import { type Migration, migrationsOf } from './migration-files.ts';
+import type { Queryable } from './postgres.ts';
+import { FIRST_RELEASE, isOlder, newestOf, RELEASE } from './release.ts';
+import { schemaNamed } from './schemas.ts';
+
+export interface SchemaState {
+  /** `fits` covers a newer schema whose migrations say that they fit this release. */
+  readonly state: 'fits' | 'older' | 'newer';
+  /** Description for the log, one line. */
+  readonly detail: string;
+}
+
+/**
+ * Compares the schema in the database with the migrations in this code. The role of the schema's own process is enough.
+ * `newer` also covers an applied file with other contents.
+ */
+export async function schemaState(db: Queryable, schema: string): Promise<SchemaState> {
+  const expected = await migrationsOf(schemaNamed(schema));
+  const { missing, fault, ahead } = compare(schema, expected, await appliedIn(db, schema));
+  if (fault) return { state: 'newer', detail: fault };
+  const [first] = missing;
+  if (first) {
+    const detail = `schema ${schema} lacks ${missing.length} migration(s), first ${first.name}; run the migrate command`;
+    return { state: 'older', detail };
+  }
+  const detail =
+    ahead.length === 0
+      ? `schema ${schema} is current`
+      : `schema ${schema} is newer and fits release ${RELEASE}`;
+  return { state: 'fits', detail };
+}
+
+/** A row of `schema_migrations`. */
+export interface Applied {
+  readonly name: string;
+  readonly sha256: string;
+  /** See {@link Migration}. Null in a database that only the first release has migrated. */
+  readonly fits: string | null;
+}
+
+export interface Comparison {
+  readonly missing: readonly Migration[];
+  /** Applied by a newer release, and unknown to this code. */
+  readonly ahead: readonly Applied[];
+  /** Why this code cannot work with the schema. */
+  readonly fault?: string;
+}
+
+/** Compares what is applied with the files of this code. */
+export function compare(
+  schema: string,
+  expected: readonly Migration[],
+  applied: readonly Applied[],
+): Comparison {
+  const known = new Map(expected.map((migration) => [migration.name, migration]));
+  const names = new Set(applied.map(({ name }) => name));
+  const missing = expected.filter(({ name }) => !names.has(name));
+  const ahead = applied.filter(({ name }) => !known.has(name));
+  const changed = applied.filter(({ name, sha256 }) => {
+    const own = known.get(name);
+    return own !== undefined && own.sha256 !== sha256;
+  });
+  const fault = faultOf(schema, { missing, ahead, changed });
+  return fault === undefined ? { missing, ahead } : { missing, ahead, fault };
+}
+
+function faultOf(
+  schema: string,
+  { missing, ahead, changed }: Comparison & { readonly changed: readonly Applied[] },
+): string | undefined {
+  const list = (rows: readonly { readonly name: string }[]) =>
+    rows.map(({ name }) => name).join(', ');
+  if (changed.length > 0)
+    return `schema ${schema}: ${list(changed)} was changed after it was applied`;
+  const needed = newestOf(ahead.map(({ fits }) => fits ?? UNKNOWN_FIT));
+  if (ahead.length > 0 && isOlder(RELEASE, needed)) {
+    const need = needed === UNKNOWN_FIT ? '' : `: it needs release ${needed}, this is ${RELEASE}`;
+    return `schema ${schema} is newer than this code, which lacks ${list(ahead)}${need}`;
+  }
+  // Two releases that each have a migration which the other lacks cannot follow one another.
+  if (ahead.length > 0 && missing.length > 0) {
+    return `schema ${schema} has ${list(ahead)} of another release, and lacks ${list(missing)}`;
+  }
+  return undefined;
+}
+
+/** Newer than every release. */
+const UNKNOWN_FIT = '999999.0.0';
+
+/** No schema, no table or no right to read: the same as no applied migration. */
+const NOT_MIGRATED = new Set(['3F000', '42P01', '42501']);
+
+/** The applied migrations of a schema. */
+export async function appliedIn(db: Queryable, schema: string): Promise<Applied[]> {
+  try {
+    // As JSON, because a database that only the first release has migrated has no column `fits`.
+    const { rows } = await db.query<{ row: Applied }>(
+      `select to_jsonb(m) as row from ${pg.escapeIdentifier(schema)}.schema_migrations m`,
+    );
+    return rows.map(({ row }) => ({ name: row.name, sha256: row.sha256, fits: row.fits ?? null }));
+  } catch (error) {
+    if (error instanceof pg.DatabaseError && NOT_MIGRATED.has(error.code ?? '')) return [];
+    throw error;
+  }
+}
+
+/** The release that has last migrated a schema: what runs, as far as the database knows. */
+export async function releaseIn(db: Queryable, schema: string): Promise<string> {
+  const { rows } = await db.query<{ exists: boolean }>(
+    'select to_regclass($1) is not null as exists',
+    [`${pg.escapeIdentifier(schema)}.schema_release`],
+  );
+  if (!rows[0]?.exists) return FIRST_RELEASE;
+  const found = await db.query<{ release: string }>(
+    `select release from ${pg.escapeIdentifier(schema)}.schema_release`,
+  );
+  return found.rows[0]?.release ?? FIRST_RELEASE;
+}

@@ -1,0 +1,146 @@
+import type pg from 'pg';
+import { named, param, raw, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
+import { rangeOfDay } from '../../delivery-id.ts';
+import type { EndpointChange } from '../endpoint/health-changes.ts';
+import { leaseOf } from '../queue/queue-ref.ts';
+import type { AttemptResult } from './attempt-result.ts';
+
+/** What one statement records. */
+export interface Recording {
+  /** Names of the leases of all results and endpoints. */
+  readonly leases: readonly string[];
+  /** Results of deliveries with ids of one day. */
+  readonly attemptResults: readonly AttemptResult[];
+  readonly endpoints: readonly EndpointChange[];
+  /** Of the retry clock. */
+  readonly offsetMs: number;
+  /** Whether the commit does not wait for the disk. */
+  readonly isRelaxed: boolean;
+}
+
+const resultRows = rowsOf<AttemptResult>({
+  shop_id: ['bigint', ({ due }) => due.shopId],
+  subscription_id: ['bigint', ({ due }) => due.subscriptionId],
+  id: ['uuid', ({ due }) => due.id],
+  lease: ['text', ({ due }) => leaseOf(due)],
+  token: ['bigint', ({ token }) => token],
+  attempts: ['integer', ({ due }) => due.attempts],
+  ended: ['text', ({ ended }) => ended],
+  pause_ms: ['float8', ({ pauseMs }) => pauseMs],
+  payload_id: ['uuid', ({ due }) => due.payloadId],
+  started_ms: ['float8', ({ sent }) => sent?.outcome.startedAt.getTime()],
+  duration_ms: ['integer', ({ sent }) => sent?.outcome.durationMs ?? 0],
+  dns_ms: ['integer', ({ sent }) => sent?.outcome.timing.dnsMs],
+  connect_ms: ['integer', ({ sent }) => sent?.outcome.timing.connectMs],
+  tls_ms: ['integer', ({ sent }) => sent?.outcome.timing.tlsMs],
+  wait_ms: ['integer', ({ sent }) => sent?.outcome.timing.waitMs],
+  read_ms: ['integer', ({ sent }) => sent?.outcome.timing.readMs],
+  status: ['integer', ({ sent }) => sent?.outcome.status ?? 0],
+  error: ['text', ({ sent }) => sent?.outcome.error ?? ''],
+  url: ['text', ({ due }) => due.url],
+  request_headers: ['text', ({ sent }) => sent?.headers ?? ''],
+  response_excerpt: ['text', ({ sent }) => sent?.outcome.excerpt ?? ''],
+  round: ['timestamptz', ({ due }) => due.round],
+});
+
+const endpointRows = rowsOf<EndpointChange>({
+  shop_id: ['bigint', ({ shopId }) => shopId],
+  id: ['bigint', ({ endpointId }) => endpointId],
+  lease: ['text', leaseOf],
+  token: ['bigint', ({ token }) => token],
+  flight_cap: ['smallint', ({ health }) => health.maxInFlight],
+  failures: ['integer', ({ health }) => health.failures],
+  failing_since: ['float8', ({ health }) => health.failingSinceMs],
+  opened_at: ['float8', ({ health }) => health.circuit?.openedAtMs],
+  held_until: ['float8', ({ health }) => health.circuit?.heldUntilMs],
+  failed: ['text', ({ health }) => health.failed.join()],
+});
+
+/**
+ * The statement that records results, and returns the leases that are held. `leased` has those leases, `given` the
+ * results under them.
+ *
+ * The bounds of the day are constants, so that only one partition of each table is planned. (PostgreSQL 18.4 crashes
+ * when it prunes partitions while it reads a row again that another transaction changed.) `any(array[…])` is an
+ * equality without an order, which prevents a merge join. Otherwise the whole queue would be read in the order of its
+ * key when the statistics report an empty table, as they usually do.
+ */
+export function recordStatement(day: Date, o: Recording): pg.QueryConfig {
+  const { first, end } = rangeOfDay(day);
+  const isOfDay = (id: string): Sql => raw(`${id} >= '${first}' and ${id} < '${end}'`);
+  const statement = sql`
+with leased as materialized (
+  select l.name, l.token from leases l where l.name = any(${o.leases}::text[]) order by l.name for share
+), given as materialized (
+  select g.* from ${resultRows('g', o.attemptResults)}
+    join leased l on l.name = g.lease and l.token = g.token
+), health as (${updateHealth(o.endpoints)}
+), removed as (${REMOVE_ENDED}
+), moved as (${rescheduleRest(o.offsetMs)}
+), finished as (${finishDeliveries(isOfDay)}
+), logged as (${logAttempts(isOfDay)}
+)
+select name, token, case when ${o.isRelaxed}::boolean then set_config('synchronous_commit', 'off', true) end as "isRelaxed"
+  from leased`;
+  return named(`writeResults-${day.toISOString().slice(0, 10)}`, statement);
+}
+
+const updateHealth = (endpoints: readonly EndpointChange[]): Sql => sql`
+  update endpoints e
+     set flight_cap = g.flight_cap, consecutive_failures = g.failures,
+         failing_since = to_timestamp(g.failing_since / 1000),
+         failed_deliveries = string_to_array(g.failed, ',')::uuid[],
+         circuit_opened_at = to_timestamp(g.opened_at / 1000), held_until = to_timestamp(g.held_until / 1000)
+    from ${endpointRows('g', endpoints)}
+    join leased l on l.name = g.lease and l.token = g.token
+   where e.shop_id = g.shop_id and e.id = g.id`;
+
+const REMOVE_ENDED = sql`
+  delete from queue q using given g
+   where q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
+     and q.queued_at = g.round and (g.ended = 'delivered' or (g.ended is not null and q.attempts = g.attempts))
+  returning q.id, q.attempts`;
+
+function rescheduleRest(offsetMs: number): Sql {
+  const offset = param(offsetMs);
+  return sql`
+  update queue q
+     set is_retry = true,
+         next_attempt_at = case when q.queued_at = g.round then now() + (${offset} + g.pause_ms) * interval '1 ms'
+                                else q.next_attempt_at end,
+         scheduled_at = case when q.queued_at = g.round then now() + ${offset} * interval '1 ms' else q.scheduled_at end,
+         attempts = q.attempts + (g.started_ms is not null)::integer,
+         round_attempts = q.round_attempts + (g.started_ms is not null and q.queued_at = g.round)::integer
+    from given g
+   where q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
+     and (g.ended is null or q.queued_at <> g.round) and q.attempts = g.attempts`;
+}
+
+// A delivery that succeeded although it was dropped or expired is recorded as delivered, also when that happens at this
+// moment and the queue still shows it (`being_dropped`).
+const finishDeliveries = (isOfDay: (id: string) => Sql): Sql => sql`
+  update deliveries d set ended = g.ended, finished_at = now()
+    from given g left join removed r on r.id = g.id
+    left join lateral (
+      select true as is_so from queue q
+       where r.id is null and g.ended = 'delivered'
+         and q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
+         and q.queued_at = g.round limit 1) being_dropped on true
+   where g.ended is not null
+     and (r.id is not null or (g.ended = 'delivered' and (d.ended is not null or being_dropped.is_so)))
+     and d.shop_id = g.shop_id and d.id = g.id and ${isOfDay('d.id')}
+     and d.ended is distinct from 'delivered'`;
+
+// An answer may repeat the payload, so it is not stored if the customer was redacted during the attempt.
+const logAttempts = (isOfDay: (id: string) => Sql): Sql => sql`
+  insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, dns_ms, connect_ms, tls_ms, wait_ms,
+    read_ms, status, error, url, request_headers, response_excerpt)
+  select g.shop_id, g.id, coalesce(r.attempts, g.attempts) + 1, to_timestamp(g.started_ms / 1000), g.duration_ms,
+         g.dns_ms, g.connect_ms, g.tls_ms, g.wait_ms, g.read_ms, g.status, g.error, g.url, g.request_headers,
+         case when g.response_excerpt = '' then ''
+              when exists (select from payloads p where p.shop_id = g.shop_id and p.id = g.payload_id
+                              and ${isOfDay('p.id')} and p.redacted_at is not null) then ''
+              else g.response_excerpt end
+    from given g left join removed r on r.id = g.id
+   where g.started_ms is not null
+  on conflict (shop_id, delivery_id, number) do nothing`;
