@@ -1,17 +1,24 @@
 import type { ServerResponse } from 'node:http';
-import express, { type ErrorRequestHandler, type Express, type Router } from 'express';
+import express, {
+  type ErrorRequestHandler,
+  type Express,
+  type Request,
+  type Router,
+} from 'express';
+import type { Logger } from '../services/platform/log.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
 import { HttpRefusal, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { boundSignIn } from './http/bound-sign-in.ts';
 import { docsRouter } from './http/docs.ts';
-import { type Exchange, hostsOf } from './http/exchange.ts';
+import { apiTarget, type Exchange, hostsOf, newExchange } from './http/exchange.ts';
 import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { SECURITY_HEADERS } from './http/security-headers.ts';
 import type { McpServer } from './mcp/router.ts';
 import { oauthOperation } from './oauth/operations.ts';
-import { createRest, type RestDependencies } from './rest/rest.ts';
+import type { RestDependencies } from './rest/operation.ts';
+import { restRouter } from './rest/router.ts';
 
 export interface AppDependencies extends RestDependencies {
   readonly telemetry: Telemetry;
@@ -39,53 +46,62 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   app.disable('x-powered-by').disable('etag').disable('query parser');
   app.enable('case sensitive routing').enable('strict routing');
 
-  const instrument = createInstrumentation(deps);
-  const rest = createRest(deps, calendar);
   const exchanges = new WeakMap<ServerResponse, Exchange>();
+  const exchangeOf = (res: ServerResponse): Exchange => {
+    const exchange = exchanges.get(res);
+    if (!exchange) throw new Error('the request has no exchange');
+    return exchange;
+  };
+  const observe = createInstrumentation(deps);
 
   app.use((req, res, next) => {
-    res.setHeaders(SECURITY_HEADERS);
-    return instrument(req, res, async (exchange) => {
-      exchanges.set(res, exchange);
-      const hosts = hostsOf(req);
-      if (hosts > 1) return next(manyHosts());
-      if (req.httpVersion === '1.1' && hosts === 0) return next(noHost());
-      if (!(await rest(req, res, exchange))) next();
-    });
+    const exchange = newExchange(req, deps.clientIp);
+    exchanges.set(res, exchange);
+    res.setHeaders(SECURITY_HEADERS).setHeader('X-Request-Id', exchange.requestId);
+    req.url = apiTarget(req.url);
+    observe(exchange, req, res, () => next(hostFault(req)));
   });
+  app.use('/api', restRouter(deps, { exchangeOf, calendar }));
   app.get('/livez', livez);
   app.get('/readyz', readyz(deps.readiness));
   app.use((req, res, next) => {
-    const exchange = exchanges.get(res);
     const operation = oauthOperation(req.path);
-    if (exchange && operation) exchange.operation = operation;
+    if (operation) exchangeOf(res).operation = operation;
     next();
   });
-  app.use(boundSignIn(deps.inFlight, (res) => exchanges.get(res), deps.signInBodyMs));
+  app.use(boundSignIn(deps.inFlight, exchangeOf, deps.signInBodyMs));
   app.use(deps.oauth);
-  app.use(deps.mcp.router((res) => exchanges.get(res), calendar));
+  app.use(deps.mcp.router(exchangeOf, calendar));
   app.use(docsRouter(calendar, { page: deps.docs, authUrl: deps.authUrl }));
   app.use(() => {
     throw unknownPath();
   });
-  app.use(errorHandler(deps, exchanges));
+  app.use(errorHandler(deps.logger, exchangeOf));
   return app;
 }
 
+/** RFC 9112, 3.2: exactly one Host header, which HTTP/1.0 may leave out. */
+function hostFault(req: Request): HttpRefusal | undefined {
+  const hosts = hostsOf(req);
+  if (hosts > 1) return manyHosts();
+  return req.httpVersion === '1.1' && hosts === 0 ? noHost() : undefined;
+}
+
 function errorHandler(
-  deps: AppDependencies,
-  exchanges: WeakMap<ServerResponse, Exchange>,
+  logger: Logger,
+  exchangeOf: (res: ServerResponse) => Exchange,
 ): ErrorRequestHandler {
   return (error, req, res, _next) => {
     if (res.headersSent) {
       res.destroy();
       return;
     }
-    const requestId = exchanges.get(res)?.requestId ?? '';
+    const { requestId } = exchangeOf(res);
     const refusal = refusalOf(error, requestId);
     if (refusal.error.status >= 500) {
-      deps.logger.error({ err: refusal.cause, requestId }, 'request failed');
+      logger.error({ err: refusal.cause, requestId }, 'request failed');
     }
+    for (const [name, value] of Object.entries(refusal.headers)) res.setHeader(name, value);
     res
       .status(refusal.error.status)
       .setHeader('Cache-Control', 'no-store')

@@ -4,6 +4,7 @@ import { dirname, join } from 'node:path';
 import { type Response, Router } from 'express';
 import { EXAMPLE_AUTH_URL } from '../../services/contract/example-auth-url.ts';
 import { CHANGELOG_PATH, supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
+import { EXACT_PATHS } from './endpoint.ts';
 
 /** Allows no external resources and no inline scripts. Inline styles are allowed, because Swagger UI uses them. */
 const POLICY = [
@@ -39,7 +40,7 @@ export function docsRouter(
   calendar: () => Date,
   o: { readonly page: boolean; readonly authUrl: string | undefined },
 ): Router {
-  const router = Router({ caseSensitive: true, strict: true });
+  const router = Router(EXACT_PATHS);
   const documents = new Map<string, string>();
 
   router.get('/openapi/:name', async (req, res, next) => {

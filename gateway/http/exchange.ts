@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
+import type { Served } from '../../services/contract/versions.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { Refusal } from '../auth/refusal.ts';
 
@@ -11,15 +12,13 @@ export interface Exchange {
   readonly address: string;
   /** The operation of the API, the sign-in or MCP; undefined for other paths. */
   operation?: string;
-  /** The API version that serves the request. */
-  version?: string;
+  /** The API version that serves the request, and its headers; undefined for other paths. */
+  served?: Served;
   shopId?: bigint;
   /** Key id, client id or user id of the caller. */
   actorId?: string;
   /** Why the credential was rejected. */
   refusal?: Refusal;
-  /** The version is past its support window, and is served only because there is no newer one. */
-  pastWindow?: boolean;
   /** Bytes of the body that were read, after decompression. */
   bodyBytes: number;
   /** Charges a large response to the caller's rate limit; set when the caller is known. */
@@ -49,4 +48,29 @@ export function hostsOf({ rawHeaders }: IncomingMessage): number {
     if (rawHeaders[at]?.toLowerCase() === 'host') hosts += 1;
   }
   return hosts;
+}
+
+/** Characters that every spelling of a path shares, percent-encoded or not. */
+const PLAIN = /^[\w\-.~/]*$/;
+
+/**
+ * The target of a request under `/api`, with each part of its path percent-decoded once and encoded in one way, because
+ * Express compares the fixed parts of a path byte by byte: `/%61pi/v1` is `/api/v1`. Other targets are not changed.
+ */
+export function apiTarget(target: string): string {
+  // Proxies send absolute targets (RFC 9112, 3.2.2).
+  const [path = '', ...query] = target.replace(/^https?:\/\/[^/?#]*/i, '').split('?');
+  if (PLAIN.test(path)) return target;
+  const parts = path.split('/').map(decodeOnce);
+  if (parts[1] !== 'api') return target;
+  return [parts.map(encodeURIComponent).join('/'), ...query].join('?');
+}
+
+/** A part with malformed percent signs is not decoded; as an id it does not exist. */
+function decodeOnce(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }

@@ -1,9 +1,8 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type Meter, SpanKind } from '@opentelemetry/api';
+import type { Request, Response } from 'express';
 import type { Logger } from '../../services/platform/log.ts';
 import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
-import type { ClientIp } from '../auth/client-ip.ts';
-import { type Exchange, newExchange } from './exchange.ts';
+import type { Exchange } from './exchange.ts';
 
 /** Upper bounds of the duration histogram, in seconds. */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
@@ -19,52 +18,38 @@ interface Outcome {
 }
 
 /**
- * Wraps each request: request id, span with the caller's `traceparent` as parent, one access log line, and metrics by
- * operation, version and status.
+ * Observes requests: span with the caller's `traceparent` as parent, one access log line, and metrics by operation,
+ * version and status.
  */
 export function createInstrumentation(o: {
   readonly telemetry: Telemetry;
   readonly logger: Logger;
-  readonly clientIp: ClientIp;
-}) {
+}): (exchange: Exchange, req: Request, res: Response, work: () => void) => void {
   const { meter, tracer } = o.telemetry;
   const measure = requestMetrics(meter);
 
-  return (
-    req: IncomingMessage,
-    res: ServerResponse,
-    work: (exchange: Exchange) => Promise<void>,
-  ): Promise<void> => {
-    const exchange = newExchange(req, o.clientIp);
-    res.setHeader('X-Request-Id', exchange.requestId);
-    const { method = '', url = '' } = req;
-    const traceparent = req.headers.traceparent;
-    return inSpan(
-      tracer,
-      {
-        name: `HTTP ${method}`,
-        kind: SpanKind.SERVER,
-        ...(typeof traceparent === 'string' && { traceparent }),
-        attributes: { 'http.request.method': method },
-      },
-      async (span) => {
-        const closed = new Promise<void>((resolve) => res.once('close', resolve));
-        await work(exchange);
-        if (!res.closed) await closed;
-        // 499: the client disconnected before a response was sent.
-        const status = res.headersSent ? res.statusCode : 499;
-        const outcome = {
-          method,
-          status,
-          seconds: (performance.now() - exchange.startedAt) / 1_000,
-        };
-        measure(exchange, outcome);
-        const [path = ''] = url.split('?', 1);
-        if (!UNLOGGED.has(path) && !exchange.isShed) logAccess(o.logger, exchange, outcome);
-        if (exchange.operation) span.updateName(`${method} ${exchange.operation}`);
-        span.setAttribute('http.response.status_code', res.statusCode);
-      },
-    );
+  return (exchange, req, res, work) => {
+    const { method, originalUrl } = req;
+    const { traceparent } = req.headers;
+    const span = {
+      name: `HTTP ${method}`,
+      kind: SpanKind.SERVER,
+      ...(typeof traceparent === 'string' && { traceparent }),
+      attributes: { 'http.request.method': method },
+    };
+    void inSpan(tracer, span, async (span) => {
+      const closed = new Promise<void>((resolve) => res.once('close', resolve));
+      work();
+      if (!res.closed) await closed;
+      // 499: the client disconnected before a response was sent.
+      const status = res.headersSent ? res.statusCode : 499;
+      const outcome = { method, status, seconds: (performance.now() - exchange.startedAt) / 1_000 };
+      measure(exchange, outcome);
+      const [path = ''] = originalUrl.split('?', 1);
+      if (!UNLOGGED.has(path) && !exchange.isShed) logAccess(o.logger, exchange, outcome);
+      if (exchange.operation) span.updateName(`${method} ${exchange.operation}`);
+      span.setAttribute('http.response.status_code', res.statusCode);
+    });
   };
 }
 
@@ -85,22 +70,24 @@ function requestMetrics(meter: Meter): (exchange: Exchange, outcome: Outcome) =>
     description: 'Bytes of request bodies that were read, after decompression, by operation',
   });
   return (exchange, { status, seconds }) => {
-    const { operation = 'other', version = 'none' } = exchange;
+    const { operation = 'other', served } = exchange;
+    const version = served?.served ?? 'none';
     requests.add(1, { operation, version, status });
     duration.record(seconds, { operation, version, status });
     if (exchange.bodyBytes > 0) bodyBytes.add(exchange.bodyBytes, { operation });
-    if (exchange.pastWindow) pastWindow.add(1, { version });
+    if (served?.pastWindow) pastWindow.add(1, { version });
   };
 }
 
 function logAccess(logger: Logger, exchange: Exchange, { method, status, seconds }: Outcome): void {
-  const { operation = 'other', version = 'none', requestId } = exchange;
+  const { operation = 'other', served, requestId } = exchange;
+  const version = served?.served ?? 'none';
   const { address, shopId, actorId, refusal } = exchange;
   const { reason: refused, keyId, clientId } = refusal ?? {};
   const who = { address, shopId, actorId, refused, keyId, clientId };
   const ms = Math.round(seconds * 1_000);
   logger.info(
     { method, operation, version, status, ms, requestId, ...who },
-    exchange.pastWindow ? 'request to a version past its window' : 'request',
+    served?.pastWindow ? 'request to a version past its window' : 'request',
   );
 }

@@ -16,6 +16,7 @@ import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import { HttpRefusal } from '../errors.ts';
 import { type BodyBudget, SMALL_BYTES } from '../http/body-budget.ts';
+import { EXACT_PATHS } from '../http/endpoint.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Slot } from '../http/in-flight.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
@@ -148,7 +149,7 @@ export function createMcp(deps: McpDependencies): McpServer {
 
   return {
     router(exchangeOf, calendar) {
-      const router = express.Router({ caseSensitive: true, strict: true });
+      const router = express.Router(EXACT_PATHS);
       router.get(ICON_PATH, sendIcon);
       router.all('/mcp', async (req, res) => {
         const headers = gate.headers(req);

@@ -62,6 +62,8 @@ export function assemble(
     isPending: async (uid) => (await requests.find(uid)) !== undefined,
     async forward(req, res, url) {
       req.url = url;
+      // oidc-provider has no routes for HEAD.
+      if (req.method === 'HEAD') req.method = 'GET';
       // oidc-provider derives its own address from `originalUrl` when Express has set it.
       Reflect.set(req, 'originalUrl', url);
       await arrivals.run(performance.now(), () => server.handle(req, res));

@@ -2,7 +2,7 @@ import type { RequestHandler } from 'express';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import { HttpRefusal } from '../errors.ts';
 import type { BodyBudget } from '../http/body-budget.ts';
-import { announcesBody } from '../rest/body.ts';
+import { announcesBody, sendContinue } from '../rest/body.ts';
 import { send } from '../rest/respond.ts';
 
 /** The largest request body of the sign-in endpoints (a registration), after decompression. Bytes. */
@@ -34,3 +34,12 @@ export function reserveBody(bodies: BodyBudget, clientIp: ClientIp): RequestHand
     next();
   };
 }
+
+/**
+ * Sends `100 Continue` if the client waits for it. Goes before the handler that reads the body, and after every
+ * handler that may reject the request without reading it.
+ */
+export const continueBody: RequestHandler = (req, res, next) => {
+  sendContinue(req, res);
+  next();
+};

@@ -1,8 +1,9 @@
 import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import { HttpRefusal, messageError } from '../errors.ts';
-import { reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
+import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
+import { continueBody, reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
+import { forDataClients } from './data-clients.ts';
 import type { OAuthDependencies } from './dependencies.ts';
-import { continueBody, endpoint, forDataClients } from './endpoint.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
 import { clientMetadata, parseRequest } from './register.ts';
 import { signInRoutes } from './sign-in-routes.ts';
@@ -12,7 +13,7 @@ import { signInRoutes } from './sign-in-routes.ts';
  * passed to the next handler.
  */
 export function createOAuth(o: OAuthDependencies): Router {
-  const router = Router({ caseSensitive: true, strict: true });
+  const router = Router(EXACT_PATHS);
   const server = authorizationServerMetadata(o.issuer, o.clients);
   const resource = protectedResourceMetadata(o.issuer);
   for (const [path, document] of [

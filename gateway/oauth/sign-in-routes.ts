@@ -2,10 +2,12 @@ import { createHash } from 'node:crypto';
 import express, { type Request, type RequestHandler, type Response, Router } from 'express';
 import { addressOf } from '../auth/client-ip.ts';
 import { createRateLimit } from '../auth/rate-limits.ts';
+import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { assemble, type SignInParts } from './assemble.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
+import { continueBody } from './body-reservation.ts';
+import { forDataClients } from './data-clients.ts';
 import type { OAuthDependencies } from './dependencies.ts';
-import { continueBody, endpoint, forDataClients } from './endpoint.ts';
 import { failureAnswer, isUnavailable } from './failures.ts';
 import { withGrantContext } from './grant-context.ts';
 import { ended, type PageResponse, RETRY_AFTER_S, unavailable } from './pages/response.ts';
@@ -21,7 +23,7 @@ type SignInConfig = NonNullable<OAuthDependencies['signIn']>;
 
 /** Registers the paths of a sign-in, from `/oauth/authorize` to `/oauth/token`. */
 export function signInRoutes(o: OAuthDependencies): Router {
-  const router = Router({ caseSensitive: true, strict: true });
+  const router = Router(EXACT_PATHS);
   if (!o.signIn) return withoutSignIn(router, o);
   const parts = assemble(o, o.signIn);
   const { pageBy, formBy } = pageHandlers(o, parts);

@@ -168,11 +168,25 @@ describe('paths and methods', () => {
     '/api/v1/webhooks/1/2',
     '/api/v1/%zz',
     '/API/v1/webhooks',
+    '/api/V1/webhooks',
+    '/api/latest/webhooks',
+    '/api/v1/v1/webhooks',
+    '/apis/v1/webhooks',
+    '//api/v1/webhooks',
+    '/api/v1%2Fwebhooks',
+    '/api/%76%31/%257ebhooks',
     '/nothing',
     '/%',
   ])('%s is 404', async (path) => {
     expect(await send({ path })).toMatchObject({ status: 404, body: shape });
   });
+
+  test.each(['/%61pi/v1/webhooks', '/api/%76%31/webhooks', '/api/2026%2D07/%77ebhooks?x=%zz'])(
+    '%s is /api/v1/webhooks: each part is percent-decoded once',
+    async (path) => {
+      expect((await send({ path })).status).toBe(200);
+    },
+  );
 
   test('a method that the path does not have is 405 with Allow, before the credential', async () => {
     const answer = await send({ method: 'PATCH', path: '/api/v1/webhooks/41', key: null });

@@ -29,17 +29,9 @@ export interface Served {
   readonly pastWindow: boolean;
 }
 
-/**
- * Splits a whole request path such as `/api/v1/webhooks/7` into the version segment, if the first segment has the
- * form of one, and the rest (`/webhooks/7`, or an empty text). undefined when the path is not under `/api`.
- */
-export function splitPath(path: string): { segment: string | undefined; rest: string } | undefined {
-  if (path !== '/api' && !path.startsWith('/api/')) return undefined;
-  const rest = path.slice('/api'.length);
-  const end = rest.indexOf('/', 1);
-  const segment = decoded(end === -1 ? rest.slice(1) : rest.slice(1, end));
-  if (segment === undefined || !VERSION_SEGMENT.test(segment)) return { segment: undefined, rest };
-  return { segment, rest: end === -1 ? '' : rest.slice(end) };
+/** Whether the first segment of a path after `/api` has the form of a version. Others name no version. */
+export function isVersion(segment: string): boolean {
+  return VERSION_SEGMENT.test(segment);
 }
 
 /**
@@ -122,12 +114,4 @@ function successorLink(version: string, rest: string): string {
     .replace(/\p{Cs}/gu, '')
     .replace(/[^\w\-./~%!$&'()*+,;=:@]/gu, (character) => encodeURIComponent(character));
   return `</api/${version}${safe}>; rel="successor-version"`;
-}
-
-function decoded(segment: string): string | undefined {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return undefined;
-  }
 }

@@ -1,0 +1,16 @@
+import type { RequestHandler } from 'express';
+
+/** Allows scripts of any origin (CORS), without cookies: these endpoints do not use cookies. */
+export function forDataClients(method: 'GET' | 'POST'): RequestHandler {
+  return (req, res, next) => {
+    res.setHeader('Access-Control-Allow-Origin', '*');
+    res.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate');
+    if (req.method === 'OPTIONS') {
+      res.setHeader('Access-Control-Allow-Methods', method);
+      // The wildcard covers every header except Authorization (Fetch, 3.3.4).
+      res.setHeader('Access-Control-Allow-Headers', 'Authorization, *');
+      res.setHeader('Access-Control-Max-Age', '3600');
+    }
+    next();
+  };
+}

@@ -1,0 +1,25 @@
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { shapeError } from '../../services/contract/shape.ts';
+import type { Logger } from '../../services/platform/log.ts';
+import type { HttpRefusal } from '../errors.ts';
+import type { Exchange } from '../http/exchange.ts';
+import { send } from './respond.ts';
+
+/** Sends a refusal in the form of the version that serves the request, and logs those that are our fault. */
+export function sendRefusal(
+  logger: Logger,
+  { error, headers, cause }: HttpRefusal,
+  o: {
+    readonly req: IncomingMessage;
+    readonly res: ServerResponse;
+    readonly exchange: Exchange;
+    readonly version: string;
+  },
+): Promise<void> {
+  const { requestId, operation, isShed } = o.exchange;
+  const event = { err: cause, requestId, operation };
+  if (error.status === 500) logger.error(event, 'request failed');
+  if (error.status === 503 && !isShed) logger.warn(event, 'request failed: service unavailable');
+  const { contentType, body: json } = shapeError(o.version, error);
+  return send(o.req, o.res, { status: error.status, headers, body: { contentType, json } });
+}
