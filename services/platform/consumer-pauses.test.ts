@@ -39,7 +39,7 @@ describe('a record that fails', () => {
     await database.drop();
   });
   beforeEach(() => {
-    bus = createInProcessBus({ firstBackoffMs: 5 });
+    bus = createInProcessBus({ backoff: () => 5 });
     handled = [];
   });
   afterEach(async () => {

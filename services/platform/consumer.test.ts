@@ -46,7 +46,7 @@ describe('consume events', () => {
   beforeEach(async () => {
     await database.pool.query('delete from poison_records');
     [seen, behave] = [[], async () => {}];
-    bus = createInProcessBus({ firstBackoffMs: 5 });
+    bus = createInProcessBus({ backoff: () => 5 });
     worker = await consumeEvents({
       bus,
       pool: database.pool,

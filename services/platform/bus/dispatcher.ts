@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { type Backoff, createBackoff, equalJitter } from '../backoff.ts';
 import { type ReceivedRecord, RetryLaterError } from './event-bus.ts';
 
 /** A record for a handler, with the callback for its completion. */
@@ -24,9 +25,8 @@ export interface DispatcherOptions {
   readonly gatherMs?: number;
   /** Most records in one call. */
   readonly batchSize?: number;
-  /** The first pause after a failure. It doubles up to the longest. */
-  readonly firstBackoffMs?: number;
-  readonly maxBackoffMs?: number;
+  /** The pause of a key after its failures in a row; 100 ms to 5 s by default. */
+  readonly backoff?: Backoff;
 }
 
 export interface Dispatcher {
@@ -40,6 +40,7 @@ export interface Dispatcher {
 }
 
 const MAX_BATCH_BYTES = 8 * 1024 * 1024;
+const BACKOFF = createBackoff({ firstMs: 100, longestMs: 5_000, jitter: equalJitter });
 
 /**
  * Passes records to a handler in batches: in order within a key, different keys in parallel. When a batch fails, its
@@ -155,11 +156,10 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     const failures = (suspects.get(key) ?? 0) + 1;
     suspects.set(key, failures);
     busy.set(key, 0);
-    const ceiling = (o.firstBackoffMs ?? 100) * 2 ** (failures - 1);
-    const growing = Math.min(ceiling, o.maxBackoffMs ?? 5_000) * (0.75 + Math.random() / 4);
-    const pause = error instanceof RetryLaterError ? error.pauseMs : growing;
+    const backoff = o.backoff ?? BACKOFF;
+    const pauseMs = error instanceof RetryLaterError ? error.pauseMs : backoff(failures);
     pump();
-    await sleep(pause, undefined, { signal: stopping.signal }).catch(() => {});
+    await sleep(pauseMs, undefined, { signal: stopping.signal }).catch(() => {});
   }
 
   return {

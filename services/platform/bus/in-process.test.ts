@@ -2,7 +2,7 @@ import { describe, expect, test } from '@jest/globals';
 import { busContract } from '../../../test/kit/events/bus-contract.ts';
 import { createInProcessBus } from './in-process.ts';
 
-busContract('in-process', async () => createInProcessBus({ firstBackoffMs: 5 }), { isOnce: true });
+busContract('in-process', async () => createInProcessBus({ backoff: () => 5 }), { isOnce: true });
 
 const one = [{ key: 'k', value: Buffer.from('1'), headers: {} }];
 

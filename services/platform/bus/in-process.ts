@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import type { Backoff } from '../backoff.ts';
 import { createDispatcher, type Delivery, type Dispatcher } from './dispatcher.ts';
 import type { BusRecord, EventBus, ReceivedRecord, Subscription } from './event-bus.ts';
 
@@ -9,8 +10,8 @@ export interface InProcessBusOptions {
    */
   readonly groups?: readonly { readonly group: string; readonly topics: readonly string[] }[];
   readonly onFailure?: (group: string, error: unknown) => void;
-  readonly firstBackoffMs?: number;
-  readonly maxBackoffMs?: number;
+  /** The pause of a key after its failures in a row. */
+  readonly backoff?: Backoff;
 }
 
 interface Group {

@@ -78,7 +78,7 @@ describe('a bus whose records are signed', () => {
   let telemetry: Telemetry;
   let logged: string[];
   beforeEach(async () => {
-    raw = createInProcessBus({ firstBackoffMs: 1, maxBackoffMs: 2 });
+    raw = createInProcessBus({ backoff: () => 1 });
     telemetry = await startTelemetry({ service: 'test', metricsPort: 0 });
     logged = [];
   });

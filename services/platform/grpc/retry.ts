@@ -1,12 +1,12 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError, type Interceptor, type UnaryRequest } from '@connectrpc/connect';
+import { createBackoff, equalJitter, retry } from '../backoff.ts';
 import { isOverloaded } from '../errors.ts';
 
 const MAX_ATTEMPTS = 3;
 
-/** Pause before the second attempt; doubled before the third. Milliseconds. */
-const FIRST_PAUSE_MS = 50;
+/** Before the second and the third attempt. */
+const BACKOFF = createBackoff({ firstMs: 50, longestMs: 100, jitter: equalJitter });
 
 /**
  * Retries that a client may make at once, and the fraction that each call adds. When every call fails, retries are a
@@ -25,20 +25,17 @@ const BUDGET_PER_CALL = 0.1;
  */
 export function retryIdempotent(): Interceptor {
   let budget = BUDGET;
-  return (next) => async (req) => {
+  return (next) => (req) => {
     const repeatable =
       req.method.idempotency !== Idempotency.IDEMPOTENCY_UNKNOWN || (!req.stream && hasKey(req));
     budget = Math.min(BUDGET, budget + BUDGET_PER_CALL);
-    for (let attempt = 1; ; attempt += 1) {
-      try {
-        return await next(req);
-      } catch (error) {
-        if (!repeatable || !isPassing(error) || attempt === MAX_ATTEMPTS) throw error;
-        if (req.signal.aborted || budget < 1) throw error;
-        budget -= 1;
-        await pause(attempt, req.signal);
-      }
-    }
+    const mayRetry = (error: unknown, failures: number): boolean => {
+      if (!repeatable || !isPassing(error) || failures === MAX_ATTEMPTS || budget < 1) return false;
+      budget -= 1;
+      return true;
+    };
+    // After a cancellation the next attempt fails at once with the reason.
+    return retry(() => next(req), { backoff: BACKOFF, isPassing: mayRetry, signal: req.signal });
   };
 }
 
@@ -51,12 +48,4 @@ function isPassing(error: unknown): boolean {
 function hasKey({ message }: UnaryRequest): boolean {
   const key: unknown = Reflect.get(message, 'idempotencyKey');
   return typeof key === 'string' && key !== '';
-}
-
-async function pause(attempt: number, signal: AbortSignal): Promise<void> {
-  const ceiling = FIRST_PAUSE_MS * 2 ** (attempt - 1);
-  const ms = ceiling / 2 + (Math.random() * ceiling) / 2;
-  await sleep(ms, undefined, { signal }).catch(() => {
-    // The call was cancelled: the next attempt fails at once with the reason.
-  });
 }

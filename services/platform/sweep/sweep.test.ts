@@ -52,7 +52,7 @@ afterAll(async () => {
 beforeEach(async () => {
   group = `listener-${randomUUID()}`;
   [handled, again, handle] = [[], 0, () => {}];
-  bus = createInProcessBus({ firstBackoffMs: 5 });
+  bus = createInProcessBus({ backoff: () => 5 });
   listener = await consumeEvents({
     ...{ bus, pool: database.pool, group, topics: [TOPIC], logger: silentLogger(), telemetry },
     retentionDays: 7,

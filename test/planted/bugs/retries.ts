@@ -22,9 +22,9 @@ export const retryBugs: readonly Bug[] = [
   {
     name: 'jitter-negative',
     promise: 'a retry never comes before its time',
-    file: 'services/webhooks/delivery/attempt/retry-schedule.ts',
-    find: 'const scheduled = pause + Math.floor(',
-    replace: 'const scheduled = pause - Math.floor(',
+    file: 'services/platform/backoff.ts',
+    find: 'pauseMs + Math.floor(',
+    replace: 'pauseMs - Math.floor(',
     tests: ['services/webhooks/delivery/attempt/retry-schedule.test.ts'],
   },
   {

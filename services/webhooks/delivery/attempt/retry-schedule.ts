@@ -1,3 +1,5 @@
+import { addedJitter, type Random } from '../../../platform/backoff.ts';
+
 const SECOND_MS = 1_000;
 const MINUTE_MS = 60 * SECOND_MS;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -19,9 +21,6 @@ const PAUSES_MS: readonly number[] = [
 /** One first attempt, and one after each pause. */
 export const MAX_ATTEMPTS = PAUSES_MS.length + 1;
 
-/** Up to this part of a pause is added at random, so that retries do not arrive at the same moment. */
-const JITTER = 0.2;
-
 /** Longest wait a receiver may ask for. Milliseconds. */
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 
@@ -36,11 +35,11 @@ const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 export function pauseAfter(
   failed: number,
   retryAfterMs: number | undefined,
-  random: () => number = Math.random,
+  random?: Random,
 ): number | undefined {
   const pause = PAUSES_MS[failed - 1];
   if (pause === undefined) return undefined;
-  const scheduled = pause + Math.floor(pause * JITTER * random());
+  const scheduled = addedJitter(pause, random);
   return Math.max(scheduled, Math.min(retryAfterMs ?? 0, MAX_RETRY_AFTER_MS));
 }
 
@@ -64,7 +63,6 @@ const MAX_EXHAUSTED_MS = MINUTE_MS;
  *
  * @param random 0 to 1.
  */
-export function exhaustedPause(waitedMs: number, random: () => number = Math.random): number {
-  const pause = Math.min(Math.max(waitedMs, MIN_EXHAUSTED_MS), MAX_EXHAUSTED_MS);
-  return pause + Math.floor(pause * JITTER * random());
+export function exhaustedPause(waitedMs: number, random?: Random): number {
+  return addedJitter(Math.min(Math.max(waitedMs, MIN_EXHAUSTED_MS), MAX_EXHAUSTED_MS), random);
 }

@@ -1,3 +1,5 @@
+import type { Random } from '../../../platform/backoff.ts';
+
 /** Retries a second, in this process, of endpoints that have just begun to fail. */
 export const RETRIES_PER_SECOND = 50;
 
@@ -22,7 +24,7 @@ export interface RetrySlots {
  */
 export function createRetrySlots(
   now: () => number = () => performance.now(),
-  random: () => number = Math.random,
+  random: Random = Math.random,
 ): RetrySlots {
   const taken = new Map<number, number>();
   let forgottenBefore = Number.NEGATIVE_INFINITY;

@@ -1,5 +1,5 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { createBackoff, equalJitter, noJitter, retry } from '../../../platform/backoff.ts';
 import type { Logger } from '../../../platform/log.ts';
 import { isOutage } from '../../../platform/outage.ts';
 import type { EndpointChange, HealthChanges } from '../endpoint/health-changes.ts';
@@ -32,13 +32,11 @@ const MAX_BATCH = 256;
 /** Results are collected for this time, or until there are MAX_BATCH of them. Milliseconds. */
 const GATHER_MS = 20;
 const ENOUGH = 64;
-const FIRST_PAUSE_MS = 50;
-const MAX_PAUSE_MS = 1_000;
+const OUTAGE_BACKOFF = createBackoff({ firstMs: 50, longestMs: 1_000, jitter: equalJitter });
 /** Pause before skipped results are tried again. Milliseconds. */
 const PASSED_PAUSE_MS = 100;
-/** First and longest pause of a result that the database rejects in every form. Milliseconds. */
-const FIRST_REFUSED_PAUSE_MS = 1_000;
-const MAX_REFUSED_PAUSE_MS = 60_000;
+/** Of a result that the database rejects in every form. Those of one batch are tried together again. */
+const REFUSED_BACKOFF = createBackoff({ firstMs: 1_000, longestMs: 60_000, jitter: noJitter });
 /** This many rejected results in a row share one cause. The others are then not tried, and pauses stay short. */
 const SHARED_CAUSE = 5;
 const MAX_SHARED_PAUSE_MS = 4_000;
@@ -111,9 +109,10 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
   function postpone(one: AttemptResult): void {
     const refused = refusals.get(one.due.id) ?? 0;
     const isDraining = giveUpAt < Number.POSITIVE_INFINITY;
-    const longest = refusals.size >= SHARED_CAUSE ? MAX_SHARED_PAUSE_MS : MAX_REFUSED_PAUSE_MS;
-    const longer = Math.min(FIRST_REFUSED_PAUSE_MS * 2 ** (refused - 1), longest);
-    const pauseMs = refused === 0 || isDraining ? PASSED_PAUSE_MS : longer;
+    const backoffMs = REFUSED_BACKOFF(refused);
+    const longerMs =
+      refusals.size >= SHARED_CAUSE ? Math.min(backoffMs, MAX_SHARED_PAUSE_MS) : backoffMs;
+    const pauseMs = refused === 0 || isDraining ? PASSED_PAUSE_MS : longerMs;
     postponed.push({ one, atMs: performance.now() + pauseMs });
   }
 
@@ -155,23 +154,19 @@ export function createResultWriter(o: ResultWriterOptions): ResultWriter {
     batch: readonly AttemptResult[],
     changes: EndpointChange[],
   ): Promise<WrittenResults> {
-    let pause = FIRST_PAUSE_MS;
-    for (;;) {
-      try {
-        return await writeResults(o.pool, batch, changes, { offsetMs: o.offsetMs() });
-      } catch (error) {
-        if (!isOutage(error)) return apart(batch, changes, error);
-        if (performance.now() >= giveUpAt) {
-          o.logger.error({ err: error, deliveries: batch.length }, NOT_RECORDED);
-          return NOTHING;
-        }
-        o.logger.warn(
-          { err: error, deliveries: batch.length },
-          'delivery results not recorded, retrying',
-        );
-        await sleep(pause);
-        pause = Math.min(pause * 2, MAX_PAUSE_MS);
-      }
+    const deliveries = batch.length;
+    const isPassing = (error: unknown): boolean => {
+      if (!isOutage(error) || performance.now() >= giveUpAt) return false;
+      o.logger.warn({ err: error, deliveries }, 'delivery results not recorded, retrying');
+      return true;
+    };
+    const write = () => writeResults(o.pool, batch, changes, { offsetMs: o.offsetMs() });
+    try {
+      return await retry(write, { backoff: OUTAGE_BACKOFF, isPassing });
+    } catch (error) {
+      if (!isOutage(error)) return apart(batch, changes, error);
+      o.logger.error({ err: error, deliveries }, NOT_RECORDED);
+      return NOTHING;
     }
   }
 
