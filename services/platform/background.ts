@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { type EventBus, eventsTopic } from './bus/event-bus.ts';
 import { observeBus } from './bus/observe.ts';
@@ -7,7 +6,7 @@ import { type Relay, startRelay } from './outbox/relay.ts';
 import { schemaState } from './schema-state.ts';
 import type { Telemetry } from './telemetry.ts';
 import { within } from './within.ts';
-import type { Worker } from './worker.ts';
+import { startLoop, type Worker } from './worker.ts';
 
 export interface BackgroundOptions {
   /** The service and its schema. */
@@ -51,7 +50,6 @@ const FLUSH_MS = 5_000;
  * Resolves after the first check. @throws what starting the work throws in that first check.
  */
 export async function startBackground(o: BackgroundOptions): Promise<Background> {
-  const stopping = new AbortController();
   let relay: Relay | undefined;
   let workers: readonly Worker[] = [];
   let running = false;
@@ -64,19 +62,18 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
     running = true;
   };
 
-  const waitAndBegin = async (): Promise<void> => {
-    while (!stopping.signal.aborted) {
-      await sleep(RECHECK_MS, undefined, { signal: stopping.signal }).catch(() => {});
-      if (stopping.signal.aborted) return;
-      try {
-        if (await fits(o)) return await begin();
-      } catch (error) {
-        o.logger.error({ err: error }, 'background work not started');
-      }
-    }
-  };
+  const waitAndBegin = () =>
+    startLoop({
+      ...{ name: 'start of background work', logger: o.logger },
+      ...{ idleMs: RECHECK_MS, delayMs: RECHECK_MS },
+      async step() {
+        if (!(await fits(o))) return 'idle';
+        await begin();
+        return 'done';
+      },
+    });
 
-  let waiting: Promise<void> = Promise.resolve();
+  let waiting: Worker | undefined;
   try {
     if (await fits(o)) await begin();
     else waiting = waitAndBegin();
@@ -88,8 +85,7 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
   return {
     isRunning: () => running,
     async stopWorkers() {
-      stopping.abort();
-      await waiting;
+      await waiting?.stop();
       const all = Promise.all(workers.map((worker) => worker.stop()));
       if (!(await within(DRAIN_MS, all))) o.logger.warn('background work not finished in time');
     },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
-import { startLoop } from './worker.ts';
+import { createLoop, startLoop } from './worker.ts';
 
 const logger = pino({ level: 'silent' });
 const FOREVER_MS = 3_600_000;
@@ -62,7 +62,7 @@ describe('a loop', () => {
     await loop.stop();
   });
 
-  test('logs a long outage now and then, and its end once', async () => {
+  test('logs an outage once, and its end', async () => {
     const logged: unknown[] = [];
     const listener = pino({ level: 'info' }, { write: (line) => logged.push(JSON.parse(line)) });
     let steps = 0;
@@ -78,25 +78,65 @@ describe('a loop', () => {
     await loop.stop();
     expect(logged).toMatchObject([
       { msg: 'step failed', failures: 1 },
-      { msg: 'step failed', failures: 2 },
       { msg: 'step recovered', failures: 3 },
     ]);
   });
 
-  test('a wake during a step is not lost', async () => {
-    const { hit, done } = countdown(2);
-    const loop = startLoop({
-      name: 'test',
-      idleMs: FOREVER_MS,
-      logger,
-      step: async () => {
-        hit();
-        loop.wake();
-        return 'idle';
-      },
-    });
-    await done;
+  test.each([0, 2])(
+    'a wake during a step is followed by another step (gap of %d ms)',
+    async (gapMs) => {
+      const [first, second] = [countdown(1), countdown(2)];
+      let end = (): void => {};
+      const loop = startLoop({
+        ...{ name: 'test', logger, gapMs },
+        step: async () => {
+          first.hit();
+          second.hit();
+          await new Promise<void>((done) => {
+            end = done;
+          });
+          return 'idle';
+        },
+      });
+      await first.done;
+      loop.wake();
+      end();
+      await second.done;
+      end();
+      await loop.stop();
+    },
+  );
+
+  test('wakes at the same moment cause one step, and none within the call', async () => {
+    let steps = 0;
+    const step = async () => {
+      steps += 1;
+      return 'idle' as const;
+    };
+    const loop = startLoop({ name: 'test', logger, step });
+    await new Promise((resolve) => setImmediate(resolve));
+    for (let wake = 0; wake < 3; wake += 1) loop.wake();
+    expect(steps).toBe(1);
+    await new Promise((resolve) => setImmediate(resolve));
+    expect(steps).toBe(2);
     await loop.stop();
+  });
+
+  test('that is woken before its start has its first step, and none after its end', async () => {
+    const { hit, done } = countdown(1);
+    let steps = 0;
+    const loop = createLoop({ name: 'test', logger });
+    loop.wake();
+    loop.start(async () => {
+      steps += 1;
+      hit();
+      return 'done';
+    }, 1);
+    await done;
+    loop.wake();
+    await new Promise((resolve) => setImmediate(resolve));
+    await loop.stop();
+    expect(steps).toBe(1);
   });
 
   test('continues after a failed step', async () => {

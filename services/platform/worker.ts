@@ -1,3 +1,4 @@
+import { createBackoff, equalJitter } from './backoff.ts';
 import type { Logger } from './log.ts';
 
 /** Background work until it is stopped. */
@@ -6,101 +7,127 @@ export interface Worker {
   stop(): Promise<void>;
 }
 
+/** When the next step starts: at once, after `idleMs`, never, or after this time. Milliseconds. */
+export type Next = 'again' | 'idle' | 'done' | number;
+
+/** One piece of work. The signal aborts when the loop stops. */
+export type Step = (signal: AbortSignal) => Promise<Next>;
+
 export interface LoopOptions {
   /** Names the loop in logs. */
   readonly name: string;
-  /** Pause after a step that found no work. Milliseconds. */
-  readonly idleMs: number;
   readonly logger: Logger;
-  /**
-   * One piece of work. `again` starts the next step at once; a number is a pause in milliseconds instead of `idleMs`.
-   * The signal aborts when the loop stops.
-   */
-  readonly step: (signal: AbortSignal) => Promise<'again' | 'idle' | number>;
+  /** Pause after a step that found no work; by default until the loop is woken. Milliseconds. */
+  readonly idleMs?: number;
+  /** Least time between two steps, so that wakes close together cause one step; 0 by default. Milliseconds. */
+  readonly gapMs?: number;
+}
+
+export interface Loop extends Worker {
+  /** The next step starts within this time, by default at once. Milliseconds. */
+  wake(withinMs?: number): void;
+}
+
+/** The longest pause after a failure is short, so that work resumes soon after an outage. */
+const BACKOFF = createBackoff({ firstMs: 200, longestMs: 2_000, jitter: equalJitter });
+
+/** How often an outage is logged again while it lasts. Milliseconds. */
+const LOG_EVERY_MS = 60_000;
+
+/** Starts a loop with its first step, at once or after `delayMs`. */
+export function startLoop(
+  o: LoopOptions & { readonly step: Step; readonly delayMs?: number },
+): Loop {
+  const loop = createLoop(o);
+  loop.start(o.step, o.delayMs);
+  return loop;
 }
 
 /**
- * The first and the longest pause after a failed step. The longest is short, so that work resumes soon after an outage.
- * Milliseconds.
- */
-const FIRST_BACKOFF_MS = 200;
-const MAX_BACKOFF_MS = 2_000;
-
-/** After the first few failures in a row, only every 32nd is logged, so that an outage does not flood the log. */
-const LOG_EVERY = 32;
-
-/**
- * Repeats a step until stopped.
+ * Repeats a step, one at a time, until stopped. The loop exists before its step, so that parts which the step uses can
+ * wake it. After a failed step it pauses, longer each time, and a wake does not shorten that pause. An outage is logged
+ * when it begins, once a minute, and when it ends.
  *
- * A failed step is logged and retried after a growing pause with jitter, so that many replicas do not return to an
- * overloaded database at the same moment. `wake` ends the pause of an idle loop at once. It does not shorten the pause
- * after a failure.
+ * Some loops are woken thousands of times a second, so a pause allocates nothing but its timer.
  */
-export function startLoop(o: LoopOptions): Worker & { wake(): void } {
+export function createLoop({
+  name,
+  logger,
+  idleMs = Number.POSITIVE_INFINITY,
+  gapMs = 0,
+}: LoopOptions): Loop & { start(step: Step, delayMs?: number): void } {
   const stopping = new AbortController();
-  let woken = false;
+  let step: Step | undefined;
+  let timer: NodeJS.Timeout | undefined;
+  let running: Promise<void> | undefined;
+  /** When the next step starts, and the earliest time for it. By the monotonic clock. */
+  let dueAt = Number.POSITIVE_INFINITY;
+  let notBefore = Number.NEGATIVE_INFINITY;
   let failures = 0;
-  // Ends the current pause, if any. A pause after a failure ends early only when the loop stops.
-  let endRest = noop;
-  let endPause = noop;
+  let loggedAt = 0;
 
-  // No AbortSignal: an abort creates an error with a stack, and busy loops wake often.
-  const pause = (ms: number, isRest: boolean): Promise<void> =>
-    new Promise((done) => {
-      const end = (): void => {
-        clearTimeout(timer);
-        [endRest, endPause] = [noop, noop];
-        done();
-      };
-      const timer = setTimeout(end, ms);
-      endPause = end;
-      if (isRest) endRest = end;
-      if (stopping.signal.aborted) end();
+  function wake(withinMs = 0): void {
+    const at = Math.max(performance.now() + withinMs, notBefore);
+    if (at >= dueAt) return;
+    dueAt = at;
+    if (step && !running) arm(step);
+  }
+
+  function arm(next: Step): void {
+    clearTimeout(timer);
+    if (stopping.signal.aborted || dueAt === Number.POSITIVE_INFINITY) return;
+    const pauseMs = dueAt - performance.now();
+    if (pauseMs > 0 || gapMs > 0) timer = setTimeout(begin, Math.max(0, pauseMs), next);
+    // Not within the call of `wake`.
+    else queueMicrotask(() => begin(next));
+  }
+
+  function begin(next: Step): void {
+    if (running || stopping.signal.aborted) return;
+    dueAt = Number.POSITIVE_INFINITY;
+    running = run(next).finally(() => {
+      running = undefined;
+      arm(next);
     });
+  }
 
-  const runStep = async (): Promise<void> => {
-    woken = false;
+  async function run(next: Step): Promise<void> {
     try {
-      const outcome = await o.step(stopping.signal);
-      if (failures > 0) o.logger.info({ loop: o.name, failures }, 'step recovered');
+      const outcome = await next(stopping.signal);
+      if (failures > 0) logger.info({ loop: name, failures }, 'step recovered');
       failures = 0;
-      if (outcome === 'again' || woken || stopping.signal.aborted) return;
-      await pause(outcome === 'idle' ? o.idleMs : outcome, true);
+      notBefore = performance.now() + gapMs;
+      if (outcome === 'done') stopping.abort();
+      else wake(outcome === 'again' ? 0 : outcome === 'idle' ? idleMs : outcome);
     } catch (error) {
-      if (stopping.signal.aborted) return;
-      failures += 1;
-      if (isLogged(failures)) o.logger.error({ err: error, loop: o.name, failures }, 'step failed');
-      await pause(backoff(failures), false);
+      noteFailure(error);
     }
-  };
+  }
 
-  const run = async (): Promise<void> => {
-    while (!stopping.signal.aborted) await runStep();
-  };
-  const finished = run();
+  function noteFailure(error: unknown): void {
+    if (stopping.signal.aborted) return;
+    failures += 1;
+    const now = performance.now();
+    if (failures === 1 || now >= loggedAt + LOG_EVERY_MS) {
+      loggedAt = now;
+      logger.error({ err: error, loop: name, failures }, 'step failed');
+    }
+    notBefore = now + BACKOFF(failures);
+    dueAt = notBefore;
+  }
 
   return {
-    wake() {
-      woken = true;
-      endRest();
+    start(first, delayMs = 0) {
+      step = first;
+      if (delayMs === 0) return begin(first);
+      dueAt = Math.min(dueAt, performance.now() + delayMs);
+      arm(first);
     },
+    wake,
     async stop() {
       stopping.abort();
-      endPause();
-      await finished;
+      clearTimeout(timer);
+      await running;
     },
   };
-}
-
-function noop(): void {}
-
-/** Which failures in a row are logged: the first, second, fourth, eighth …, then every 32nd. */
-export function isLogged(failures: number): boolean {
-  const isPowerOfTwo = (failures & (failures - 1)) === 0;
-  return failures <= LOG_EVERY ? isPowerOfTwo : failures % LOG_EVERY === 0;
-}
-
-function backoff(failures: number): number {
-  const ceiling = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-  return ceiling / 2 + (Math.random() * ceiling) / 2;
 }

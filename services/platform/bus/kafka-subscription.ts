@@ -1,5 +1,6 @@
-import { setTimeout as sleep } from 'node:timers/promises';
+import { createBackoff, equalJitter, retry } from '../backoff.ts';
 import { within } from '../within.ts';
+import { startLoop } from '../worker.ts';
 import {
   commitSession,
   endSession,
@@ -11,7 +12,7 @@ import {
 
 const COMMIT_EVERY_MS = 1_000;
 const WATCH_EVERY_MS = 500;
-const REBUILD_PAUSE_MS = 500;
+const REBUILD_BACKOFF = createBackoff({ firstMs: 250, longestMs: 500, jitter: equalJitter });
 /** How long a subscriber waits for brokers at its start, before it continues without them. */
 const FIRST_START_MS = 3_000;
 const STOP_MS = 6_000;
@@ -24,7 +25,7 @@ const STOP_MS = 6_000;
 export async function subscribeToKafka(
   o: KafkaSubscriptionOptions,
 ): Promise<{ stop(): Promise<void> }> {
-  const stopping = new AbortController();
+  let isStopping = false;
   let session: Session | undefined;
   // Kafka may be unavailable, or another process may be creating the topic. Events then wait, and this process
   // continues, because it has calls to answer.
@@ -36,62 +37,62 @@ export async function subscribeToKafka(
   );
 
   /** Ends a session that started while a stop had begun. */
-  async function adopt(started: Session | undefined): Promise<void> {
-    if (started && stopping.signal.aborted) await endSession(started);
+  async function adopt(started: Session): Promise<void> {
+    if (isStopping) await endSession(started);
     else session = started;
   }
 
-  async function watch(): Promise<void> {
-    await first;
-    for (;;) {
-      await sleep(WATCH_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {});
-      if (stopping.signal.aborted) return;
-      if (session && isAlive(session)) continue;
-      if (session) {
-        o.logger.warn({ group: o.group }, 'Kafka consumer ended or stalled, replaced');
-        const ended = session;
-        session = undefined;
-        await endSession(ended);
-        for (const topic of o.topics) o.keeper.check(topic);
-      }
-      await adopt(await retried(() => startSession(o), stopping.signal));
-      if (session) o.logger.info({ group: o.group }, 'Kafka available again');
+  async function replace(signal: AbortSignal): Promise<void> {
+    if (session) {
+      o.logger.warn({ group: o.group }, 'Kafka consumer ended or stalled, replaced');
+      const ended = session;
+      session = undefined;
+      await endSession(ended);
+      for (const topic of o.topics) o.keeper.check(topic);
     }
+    const again = { backoff: REBUILD_BACKOFF, isPassing: () => true, signal };
+    await adopt(await retry(() => startSession(o), again));
+    if (session) o.logger.info({ group: o.group }, 'Kafka available again');
   }
 
-  async function commitRegularly(): Promise<void> {
-    while (!stopping.signal.aborted) {
-      await sleep(COMMIT_EVERY_MS, undefined, { signal: stopping.signal }).catch(() => {});
-      if (!session) continue;
-      await commitSession(session).catch((error: unknown) => {
+  const watching = startLoop({
+    ...{
+      name: 'Kafka consumer',
+      logger: o.logger,
+      idleMs: WATCH_EVERY_MS,
+      delayMs: WATCH_EVERY_MS,
+    },
+    async step(signal) {
+      await first;
+      if (!session || !isAlive(session)) await replace(signal);
+      return 'idle';
+    },
+  });
+  const committing = startLoop({
+    ...{
+      name: 'Kafka offsets',
+      logger: o.logger,
+      idleMs: COMMIT_EVERY_MS,
+      delayMs: COMMIT_EVERY_MS,
+    },
+    async step() {
+      await (session && commitSession(session))?.catch((error: unknown) => {
         o.logger.debug({ err: error, group: o.group }, 'offsets not committed');
       });
-    }
-  }
-
-  const committing = commitRegularly();
-  const watching = watch();
+      return 'idle';
+    },
+  });
   await within(FIRST_START_MS, first);
   return {
     async stop() {
-      stopping.abort();
+      isStopping = true;
+      const stopped = [within(STOP_MS, watching.stop()), committing.stop()];
       const last = session;
       session = undefined;
       // At once: records that wait behind a call in flight are for the next subscriber.
       const ending = last ? endSession(last) : undefined;
       // A start that hangs with the brokers ends by itself later.
-      await Promise.all([within(STOP_MS, watching), committing, ending]);
+      await Promise.all([...stopped, ending]);
     },
   };
-}
-
-async function retried<T>(work: () => Promise<T>, signal: AbortSignal): Promise<T | undefined> {
-  while (!signal.aborted) {
-    try {
-      return await work();
-    } catch {
-      await sleep(REBUILD_PAUSE_MS, undefined, { signal }).catch(() => {});
-    }
-  }
-  return undefined;
 }

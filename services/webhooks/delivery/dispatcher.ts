@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { listen } from '../../platform/listen.ts';
 import type { Logger } from '../../platform/log.ts';
 import { createShardHolder, REBALANCE_EVERY_MS } from '../../platform/shards.ts';
-import { startLoop, type Worker } from '../../platform/worker.ts';
+import { createLoop, startLoop, type Worker } from '../../platform/worker.ts';
 import type { AttemptOptions } from './attempt/attempt.ts';
 import type { RetryClock } from './attempt/retry-clock.ts';
 import { AttemptRunner } from './attempt/runner.ts';
@@ -21,7 +21,6 @@ import { ActiveQueues } from './scheduler/active-queues.ts';
 import { InFlightAttempts } from './scheduler/in-flight.ts';
 import { createScheduler } from './scheduler/scheduler.ts';
 import { createShopBytes } from './scheduler/shop-bytes.ts';
-import { createWakeLoop } from './scheduler/wake-loop.ts';
 
 export interface DispatcherOptions extends AttemptOptions {
   readonly pool: pg.Pool;
@@ -51,6 +50,9 @@ export interface Dispatcher {
 
 /** Log line about results that another process will produce again. The fault suite counts it. */
 export const RESULTS_DROPPED = 'results dropped: the lease of the shard was lost';
+
+/** The loop is woken thousands of times a second. Milliseconds. */
+const GAP_MS = 2;
 
 /** What a stop waits for: the longest attempt, then its result. Milliseconds. */
 const STOP = { attemptsMs: 16_500, resultsMs: 2_500 };
@@ -82,7 +84,7 @@ function createParts(o: DispatcherOptions) {
   const active = new ActiveQueues();
   const inFlight = new InFlightAttempts();
   const healthChanges = createHealthChanges();
-  const wakeLoop = createWakeLoop({ name: 'dispatch', logger: o.logger });
+  const wakeLoop = createLoop({ name: 'dispatch', logger: o.logger, gapMs: GAP_MS });
   const shards = createShardHolder({
     pool: o.pool,
     owner: randomUUID(),

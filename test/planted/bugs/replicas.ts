@@ -39,10 +39,10 @@ export const replicaBugs: readonly Bug[] = [
   {
     name: 'wake-up-lost-during-a-step',
     promise: 'a wake during a step is followed by another step',
-    file: 'services/webhooks/delivery/scheduler/wake-loop.ts',
-    find: 'if (!isStopped) arm(next);',
-    replace: 'if (!isStopped && dueAt === Number.POSITIVE_INFINITY) arm(next);',
-    tests: ['services/webhooks/delivery/scheduler/wake-loop.test.ts'],
+    file: 'services/platform/worker.ts',
+    find: 'notBefore = performance.now() + gapMs;',
+    replace: 'notBefore = performance.now() + gapMs;\n      dueAt = Number.POSITIVE_INFINITY;',
+    tests: ['services/platform/worker.test.ts'],
   },
   {
     name: 'own-lease-end-ignored',

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Logger } from '../../../platform/log.ts';
 import type { ShardHolder } from '../../../platform/shards.ts';
+import type { Loop } from '../../../platform/worker.ts';
 import type { RetryClock } from '../attempt/retry-clock.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import { resetHealth } from '../endpoint/reset-health.ts';
@@ -8,7 +9,6 @@ import type { DeliveryMetrics } from '../results/metrics.ts';
 import { type ActiveQueue, markDue } from '../scheduler/active-queue.ts';
 import { type ActiveQueues, MAX_ACTIVE_QUEUES } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts } from '../scheduler/in-flight.ts';
-import type { WakeLoop } from '../scheduler/wake-loop.ts';
 import { createClockSteps } from './clock-steps.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import type { QueueNotification } from './notify.ts';
@@ -26,7 +26,7 @@ export interface QueueLoaderOptions {
   readonly inFlight: InFlightAttempts;
   readonly shards: ShardHolder;
   readonly healthChanges: HealthChanges;
-  readonly wakeLoop: Pick<WakeLoop, 'wake'>;
+  readonly wakeLoop: Pick<Loop, 'wake'>;
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 

@@ -1,17 +1,17 @@
 import type pg from 'pg';
 import type { ShardHolder } from '../../../platform/shards.ts';
+import type { Loop } from '../../../platform/worker.ts';
 import type { AttemptRunner } from '../attempt/runner.ts';
 import { queueKeyOf } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
 import { modeOf, noteRead, startOf } from './active-queue.ts';
 import { byHealthClass, type Picked, type PickOptions, type Picks, pick } from './pick.ts';
-import type { WakeLoop } from './wake-loop.ts';
 
 export interface SchedulerOptions extends PickOptions {
   readonly pool: pg.Pool;
   readonly shards: ShardHolder;
   readonly attempts: Pick<AttemptRunner, 'isShortOfSockets' | 'start'>;
-  readonly wakeLoop: Pick<WakeLoop, 'wake'>;
+  readonly wakeLoop: Pick<Loop, 'wake'>;
   readonly offsetMs: () => number;
   readonly retryNowMs: () => number;
 }
