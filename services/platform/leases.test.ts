@@ -1,8 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
+import { silentLogger } from '../../test/kit/services/telemetry.ts';
 import { until } from '../../test/kit/until.ts';
-import { acquireLease, LeaseLostError, releaseLease, renewLease, withLease } from './leases.ts';
+import { LeaseLost } from './job-lease.ts';
+import { acquireLease, releaseLease, renewLease, withLease } from './leases.ts';
 
 describe('leases', () => {
   let database: TestDatabase;
@@ -85,8 +87,8 @@ describe('leases', () => {
       const before = (await endOf(name)) ?? 0;
       return until(async () => ((await endOf(name)) ?? 0) > before);
     };
-    const { pool } = database;
-    expect(await withLease({ pool, name, owner: 'a', ttlMs: 900, work })).toBe(true);
+    const of = { pool: database.pool, logger: silentLogger() };
+    expect(await withLease({ ...of, name, owner: 'a', ttlMs: 900, work })).toBe(true);
     expect(await endOf(name)).toBeUndefined();
   });
 
@@ -94,10 +96,11 @@ describe('leases', () => {
     const name = randomUUID();
     const reason = await withLease({
       pool: database.pool,
+      logger: silentLogger(),
       name,
       owner: 'a',
       ttlMs: 300,
-      work: async (_, signal) => {
+      work: async (signal) => {
         // In one statement, so that no heartbeat comes between the end of the lease and the next holder.
         const { rowCount } = await database.pool.query(
           `update leases set owner = 'b', token = nextval('lease_tokens') where name = $1`,
@@ -108,14 +111,14 @@ describe('leases', () => {
         return signal.reason;
       },
     });
-    expect(reason).toBeInstanceOf(LeaseLostError);
+    expect(reason).toBeInstanceOf(LeaseLost);
   });
 
   test('withLease does not run while another process holds it', async () => {
     const name = randomUUID();
     await ask(name);
     const work = () => Promise.reject(new Error('must not run'));
-    const pool = database.pool;
-    expect(await withLease({ pool, name, owner: 'b', ttlMs: 300, work })).toBeUndefined();
+    const of = { pool: database.pool, logger: silentLogger() };
+    expect(await withLease({ ...of, name, owner: 'b', ttlMs: 300, work })).toBeUndefined();
   });
 });

@@ -1,17 +1,15 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
+import { createHeartbeat } from './heartbeat.ts';
+import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 
-/** The right to do a named job until the lease expires by the database's clock. */
+/** The right to do a named piece of work until the lease expires by the database's clock. */
 export interface Lease {
   readonly name: string;
   readonly owner: string;
   /** Grows with every acquisition of any lease, so that work of an older holder can be recognised. */
   readonly token: bigint;
 }
-
-/** The lease was lost: another process holds it, or it expired. The work must stop. */
-export class LeaseLostError extends Error {}
 
 /**
  * Takes the lease if it is free or expired, whichever process held it. Returns undefined while it is held, also for the
@@ -63,12 +61,13 @@ export async function releaseLease(db: Queryable, lease: Lease): Promise<void> {
 
 export interface LeasedWork<T> {
   readonly pool: pg.Pool;
+  readonly logger: Logger;
   readonly name: string;
   readonly owner: string;
-  /** Length of the lease. The heartbeat renews it three times in this span. Milliseconds. */
+  /** Length of the lease, which is renewed during the work. Milliseconds. */
   readonly ttlMs: number;
   /** Its signal aborts when the caller's signal aborts or the lease is lost. */
-  readonly work: (lease: Lease, signal: AbortSignal) => Promise<T>;
+  readonly work: (signal: AbortSignal) => Promise<T>;
   readonly signal?: AbortSignal;
 }
 
@@ -76,38 +75,11 @@ export interface LeasedWork<T> {
 export async function withLease<T>(o: LeasedWork<T>): Promise<T | undefined> {
   const lease = await acquireLease(o.pool, o);
   if (!lease) return undefined;
-  const lost = new AbortController();
-  const done = new AbortController();
-  const beating = keepAlive({ ...o, lease, lost, done: done.signal });
-  const signals = o.signal ? [o.signal, lost.signal] : [lost.signal];
+  const renew = async () => ((await renewLease(o.pool, lease, o.ttlMs)) ? [] : [lease]);
+  const heartbeat = createHeartbeat({ ...o, leaseMs: o.ttlMs, renew });
   try {
-    return await o.work(lease, AbortSignal.any(signals));
+    return await heartbeat.during([lease], o);
   } finally {
-    done.abort();
-    await beating;
     await releaseLease(o.pool, lease);
-  }
-}
-
-interface Heartbeat {
-  readonly pool: pg.Pool;
-  readonly lease: Lease;
-  readonly ttlMs: number;
-  readonly lost: AbortController;
-  readonly done: AbortSignal;
-}
-
-async function keepAlive({ pool, lease, ttlMs, lost, done }: Heartbeat): Promise<void> {
-  // Monotonic time: when the system clock is set back, the lease must not last longer.
-  let safeUntil = performance.now() + ttlMs;
-  while (!done.aborted && !lost.signal.aborted) {
-    await sleep(ttlMs / 3, undefined, { signal: done }).catch(() => {});
-    if (done.aborted) return;
-    const asked = performance.now();
-    // One failed heartbeat does not lose the lease, because there is time for another.
-    const held = await renewLease(pool, lease, ttlMs).catch(() => undefined);
-    if (held) safeUntil = asked + ttlMs;
-    if (held === false || performance.now() >= safeUntil)
-      lost.abort(new LeaseLostError(lease.name));
   }
 }

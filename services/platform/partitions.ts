@@ -71,9 +71,8 @@ export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
     idleMs: EVERY_MS,
     logger: o.logger,
     step: async (signal) => {
-      const lease = { pool: o.pool, name, owner: o.owner, ttlMs: LEASE_MS };
       const work = () => o.maintain().catch(unlessBusy);
-      const result = await withLease({ ...lease, signal, work });
+      const result = await withLease({ ...o, name, ttlMs: LEASE_MS, signal, work });
       if (result === 'busy') {
         o.logger.warn(`${name}: tables locked, partitions are created and dropped later`);
         return BUSY_REST_MS;

@@ -31,12 +31,8 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
     logger: o.logger,
     step: async (signal) => {
       await withLease({
-        pool: o.pool,
-        name: 'expiry',
-        owner,
-        ttlMs: LEASE_MS,
-        signal,
-        work: async (_lease, held) => {
+        ...{ ...o, name: 'expiry', owner, ttlMs: LEASE_MS, signal },
+        work: async (held) => {
           const expired = await sweepExpired(o.pool, { logger: o.logger, signal: held });
           if (expired > 0) o.logger.info({ expired }, 'returns expired');
         },

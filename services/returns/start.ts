@@ -1,4 +1,5 @@
 import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import type { Backoff } from '../platform/backoff.ts';
 import type { Settings } from '../platform/config.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
@@ -8,7 +9,6 @@ import type { CommerceProvider } from './commerce/provider.ts';
 import type { returnsShape } from './config.ts';
 import { consumeFraudReports } from './fraud-events.ts';
 import { buildProcessing } from './processing/build.ts';
-import type { RetryDelay } from './processing/jobs.ts';
 import { startPurge } from './purge.ts';
 import { returnsRoutes } from './service.ts';
 import { shareLarge } from './store/large.ts';
@@ -17,7 +17,7 @@ export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsS
   /** The commerce provider; by default the embedded one, with its ledger in this database. */
   readonly commerce?: CommerceProvider;
   /** The pause after a transient failure of the provider; for tests. */
-  readonly retryDelay?: RetryDelay;
+  readonly retryBackoff?: Backoff;
 }
 
 /**
@@ -39,7 +39,7 @@ export function startReturns(o: ReturnsOptions): Promise<RunningService> {
           commerce: o.commerce ?? createEmbeddedCommerce(backgroundPool),
           destinations,
           onlySandboxShops: o.NODE_ENV === 'production' && o.COMMERCE_PROVIDER === 'embedded',
-          ...(o.retryDelay && { retryDelay: o.retryDelay }),
+          ...(o.retryBackoff && { retryBackoff: o.retryBackoff }),
         });
         return {
           routes: returnsRoutes({ pool, destinations }, processing.handlers),

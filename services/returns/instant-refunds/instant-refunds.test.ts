@@ -123,7 +123,7 @@ describe('open instant refund', () => {
     };
     await requestProcessing(db.pool, of);
     const deps = runDeps(db.pool, { ...commerce, createRefund });
-    await runDue({ ...deps, retryDelay: () => 3_600 });
+    await runDue({ ...deps, retryBackoff: () => 3_600_000 });
     await expect(open(of, { amount: '20.00' })).rejects.toMatchObject({
       reason: ErrorReason.STATE_FORBIDS,
       message: expect.stringContaining('unknown outcome'),

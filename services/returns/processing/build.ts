@@ -1,5 +1,6 @@
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { Backoff } from '../../platform/backoff.ts';
 import type { ServiceRuntime } from '../../platform/service.ts';
 import type { Worker } from '../../platform/worker.ts';
 import type { CommerceProvider } from '../commerce/provider.ts';
@@ -8,7 +9,7 @@ import type { Destinations } from '../destinations.ts';
 import { startExpiry, sweepExpired } from '../expiry.ts';
 import { openInstantRefund, settleInstantRefund } from '../instant-refunds/instant-refunds.ts';
 import { measureBacklog } from './backlog.ts';
-import { type RetryDelay, retryDelay } from './jobs.ts';
+import { RETRY_BACKOFF } from './jobs.ts';
 import { processReturn } from './process.ts';
 import { EVERY_SHOP, sandboxShopsOnly } from './provider-check.ts';
 import { startJobPurge } from './purge.ts';
@@ -21,7 +22,7 @@ export interface ProcessingDeps {
   /** Whether only returns of sandbox shops are processed; see {@link sandboxShopsOnly}. */
   readonly onlySandboxShops?: boolean;
   /** The pause after a transient failure: 1, 2, 4 … 60 s with jitter by default. Tests shorten it. */
-  readonly retryDelay?: RetryDelay;
+  readonly retryBackoff?: Backoff;
 }
 
 type Handlers = Pick<
@@ -45,7 +46,7 @@ export function buildProcessing(runtime: ServiceRuntime, deps: ProcessingDeps): 
     logger,
     commerce: resilient(deps.commerce),
     destinations: deps.destinations,
-    retryDelay: deps.retryDelay ?? retryDelay,
+    retryBackoff: deps.retryBackoff ?? RETRY_BACKOFF,
     providerCheck,
   };
   let wake = (): void => {};

@@ -69,7 +69,7 @@ describe('a shop that changes to external gift cards', () => {
   });
 
   test('asks the provider again for a card without an answer, in a new run', async () => {
-    await runDue({ ...runDeps(db.pool, losingFirstAnswer()), retryDelay: () => 3_600 });
+    await runDue({ ...runDeps(db.pool, losingFirstAnswer()), retryBackoff: () => 3_600_000 });
     await requestProcessing(db.pool, of);
     await runDue(runDeps(db.pool, commerce));
     expect(await triggersOf(db.pool, of)).toEqual(['return.processing.failed', 'return.closed']);

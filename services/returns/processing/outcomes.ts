@@ -1,8 +1,8 @@
 import type { Queryable } from '../../platform/postgres.ts';
-import { named, rowsOf, sql } from '../../platform/sql.ts';
+import { named, rowsOf, type Sql, sql } from '../../platform/sql.ts';
 import type { MadeRefund, PlacedOrder } from '../commerce/provider.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
-import { type Job, LEASE_S, leaseLost } from './jobs.ts';
+import { type Job, leaseLost, PROCESSING } from './jobs.ts';
 import type { OutcomeKind, Step } from './plan.ts';
 
 type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
@@ -60,17 +60,6 @@ export async function mayHaveFulfilled(
   return rowCount !== 0;
 }
 
-const RECORD_REQUESTED = `
-with held as (
-  update processing_jobs set due_at = now() + make_interval(secs => $6)
-  where shop_id = $1 and id = $5 and lease_token = $7 and state = 'running'
-  returning shop_id, return_id
-)
-update processing_outcomes outcome set asked_at = now()
-from held
-where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
-  and outcome.return_id = $2 and outcome.kind = $3 and outcome.key = $4 and outcome.done_at is null`;
-
 /**
  * Records that the step is about to be requested (column `asked_at`), and renews the lease. Until the provider responds,
  * the step may have taken effect. A worker whose job was taken over gets LeaseLost, so it does not send the request.
@@ -78,11 +67,20 @@ where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
  * @throws LeaseLost
  */
 export async function recordRequested(db: Queryable, job: Job, step: Step): Promise<void> {
-  const { rowCount } = await db.query({
-    name: 'processing-ask',
-    text: RECORD_REQUESTED,
-    values: [job.shopId, job.returnId, step.kind, step.key, job.id, LEASE_S, job.token],
-  });
+  const { rowCount } = await db.query(
+    named(
+      'processing-ask',
+      sql`
+with held as (
+  update processing_jobs set ${PROCESSING.renewal} where ${PROCESSING.isHeld(job)}
+  returning shop_id, return_id
+)
+update processing_outcomes outcome set asked_at = now()
+from held
+where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
+  and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null`,
+    ),
+  );
   if (rowCount !== 1) throw leaseLost(job);
 }
 
@@ -143,8 +141,8 @@ export async function recordOutcome(
       sql`
 with held as (
   update processing_jobs
-  set due_at = now() + make_interval(secs => ${LEASE_S}), failures = 0, failing_since = null, takeovers = 0
-  where shop_id = ${job.shopId} and id = ${job.id} and lease_token = ${job.token} and state = 'running'
+  set ${PROCESSING.renewal}, failures = 0, failing_since = null, takeovers = 0
+  where ${PROCESSING.isHeld(job)}
   returning shop_id, return_id
 ), done as (
   update processing_outcomes outcome
@@ -162,11 +160,11 @@ ${insertTimeline(job, [entry], isDone)}`,
   if (rowCount !== 1) throw leaseLost(job);
 }
 
-/** CTEs that add the done outcomes of return $2 of shop $1 to its details. */
-const SHOWN = `
+/** CTEs that add the done outcomes of a return to its details. */
+const shown = ({ shopId, returnId }: OfReturn): Sql => sql`
 shown as (
   update processing_outcomes set shown_at = now()
-  where shop_id = $1 and return_id = $2 and done_at is not null and shown_at is null
+  where shop_id = ${shopId} and return_id = ${returnId} and done_at is not null and shown_at is null
   returning *
 ), placed as (
   insert into provider_orders (shop_id, return_id, kind, provider_order_id, name, value, currency)
@@ -186,23 +184,8 @@ shown as (
  * that a run is one change of the details, also when it fails.
  */
 export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
-  const text = `with ${SHOWN} select from shown`;
-  await tx.query({ name: 'processing-show', text, values: [of.shopId, of.returnId] });
+  await tx.query(named('processing-show', sql`with ${shown(of)} select from shown`));
 }
-
-// An edit may remove a step after the provider was requested to do it. No later run requests it again, and closing the
-// return would hide it, so the return stays open.
-const FINISH = `
-with ${SHOWN}, finished as (
-  update processing_jobs set state = 'done', finished_at = now()
-  where shop_id = $1 and id = $3 and lease_token = $4 and state = 'running'
-  returning id
-)
-select exists (select from finished) as finished,
-       not exists (
-         select from processing_outcomes o
-         where o.shop_id = $1 and o.return_id = $2
-           and o.asked_at is not null and o.done_at is null) as all_known`;
 
 /**
  * {@link showOutcomes}, and ends the job as done. The caller closes the return, or rolls back when the outcome of a
@@ -212,11 +195,24 @@ select exists (select from finished) as finished,
  * @throws LeaseLost.
  */
 export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {
-  const { rows } = await tx.query<{ all_known: boolean; finished: boolean }>({
-    name: 'processing-done',
-    text: FINISH,
-    values: [job.shopId, job.returnId, job.id, job.token],
-  });
+  // An edit may remove a step after the provider was requested to do it. No later run requests it again, and closing the
+  // return would hide it, so the return stays open.
+  const { rows } = await tx.query<{ all_known: boolean; finished: boolean }>(
+    named(
+      'processing-done',
+      sql`
+with ${shown(job)}, finished as (
+  update processing_jobs set state = 'done', finished_at = now()
+  where ${PROCESSING.isHeld(job)}
+  returning id
+)
+select exists (select from finished) as finished,
+       not exists (
+         select from processing_outcomes o
+         where o.shop_id = ${job.shopId} and o.return_id = ${job.returnId}
+           and o.asked_at is not null and o.done_at is null) as all_known`,
+    ),
+  );
   if (!rows[0]?.all_known) return false;
   if (!rows[0].finished) throw leaseLost(job);
   return true;

@@ -116,7 +116,7 @@ describe('a return of which the provider was asked for something without an answ
       throw new CommerceFailure('passing', 'timed out');
     };
     const deps = runDeps(db.pool, { ...commerce, createRefund });
-    await runDue({ ...deps, retryDelay: () => 3_600 });
+    await runDue({ ...deps, retryBackoff: () => 3_600_000 });
     unanswered = await reload(db.pool, unanswered);
     expect(await triggersOf(db.pool, unanswered)).toEqual(['return.processing.failed']);
   });

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CommerceProvider, CommerceRequest, ExchangeItem } from '../commerce/provider.ts';
-import { type Job, LEASE_S, LeaseLost } from './jobs.ts';
+import { type Job, LEASE_MS, leaseLost } from './jobs.ts';
 import {
   type OutcomeResult,
   recordOutcome,
@@ -54,8 +54,7 @@ export async function performStep(
   const startedAt = performance.now();
   await recordRequested(o.pool, job, step);
   // The process may have been suspended. Then another worker has the job, and may have published its failure.
-  if (performance.now() - startedAt >= LEASE_S * 1_000)
-    throw new LeaseLost(`the lease of job ${job.id} expired`);
+  if (performance.now() - startedAt >= LEASE_MS) throw leaseLost(job);
   const result = await callProvider(o.commerce, o);
   if (!isAsPlanned(step, result)) throw new AmountMismatch(step, result);
   await recordOutcome(o.pool, job, { step, result, entry: timelineOf(job, step, result) });

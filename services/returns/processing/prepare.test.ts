@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { claimJobs, LeaseLost } from './jobs.ts';
+import { LeaseLost } from '../../platform/job-lease.ts';
+import { claimJobs } from './jobs.ts';
 import { prepare } from './prepare.ts';
 import {
   claimOne,

@@ -112,12 +112,12 @@ describe('processing', () => {
     };
     await requestProcessing(db.pool, submitted);
     const pauses: number[] = [];
-    const retryDelay = (failures: number) => {
+    const retryBackoff = (failures: number) => {
       pauses.push(failures);
       return 0;
     };
-    await runDue({ ...runDeps(db.pool, busyOnce), retryDelay });
-    expect(pauses).toEqual([0, 1, 0]);
+    await runDue({ ...runDeps(db.pool, busyOnce), retryBackoff });
+    expect(pauses).toEqual([1, 2, 1]);
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
   });
 
@@ -128,8 +128,8 @@ describe('processing', () => {
     );
     await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 1_000 });
     await requestProcessing(db.pool, submitted);
-    const retryDelay = (failures: number) => (failures < 2 ? 0 : 61);
-    await runDue({ ...runDeps(db.pool, commerce), retryDelay });
+    const retryBackoff = (failures: number) => (failures < 3 ? 0 : 61_000);
+    await runDue({ ...runDeps(db.pool, commerce), retryBackoff });
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.processing.failed']);
   });
 

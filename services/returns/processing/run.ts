@@ -1,8 +1,9 @@
-import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { type Backoff, createBackoff, equalJitter, retry } from '../../platform/backoff.ts';
 import { isUnavailable } from '../../platform/errors.ts';
+import { LeaseLost } from '../../platform/job-lease.ts';
 import type { Logger } from '../../platform/log.ts';
 import { isOutage } from '../../platform/outage.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';
@@ -15,7 +16,7 @@ import {
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
-import { type Job, LeaseLost, postponeJob, type RetryDelay, releaseJob } from './jobs.ts';
+import { type Job, postponeJob, releaseJob } from './jobs.ts';
 import { AmountMismatch, performStep } from './perform.ts';
 import type { Step } from './plan.ts';
 import { NotProcessable, prepare } from './prepare.ts';
@@ -27,14 +28,15 @@ export interface RunDeps {
   readonly commerce: CommerceProvider;
   readonly destinations: Destinations;
   readonly logger: Logger;
-  readonly retryDelay: RetryDelay;
+  /** The pause after transient failures of the provider. */
+  readonly retryBackoff: Backoff;
   /** Which shops have a commerce provider; every shop when absent. */
   readonly providerCheck?: ProviderCheck;
 }
 
 /**
  * Runs one job. It publishes `return.closed` or `return.processing.failed`, or queues the job for another run: after a
- * transient failure, and when `signal` says that the worker stops.
+ * transient failure, and when `signal` says that the worker stops. When `signal` says that the lease is lost, it ends.
  *
  * The process may be killed at any await. Then another worker repeats every request that has no recorded result, with
  * the same keys. The end of a run is one transaction. When the database or an internal service is unavailable, the job
@@ -101,22 +103,22 @@ async function stockLocation(
   return locationOf(deps.destinations, job, o.details);
 }
 
-/** The maximum pause after an internal outage. The minimum is half of it. Seconds. */
-const OUTAGE_PAUSE_S = 2;
+/** The pause after an internal outage, before its jitter. Milliseconds. */
+const OUTAGE_PAUSE_MS = 2_000;
 
 async function afterOutage(
   { pool, logger }: RunDeps,
   job: Job,
   { error, signal }: { readonly error: unknown; readonly signal: AbortSignal },
 ): Promise<void> {
-  const delayS = OUTAGE_PAUSE_S * (0.5 + Math.random() / 2);
+  const pauseMs = equalJitter(OUTAGE_PAUSE_MS);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
   logger.warn(
-    { ...fields, delayS },
+    { ...fields, pauseMs },
     'processing job requeued: database or internal service unavailable',
   );
   try {
-    await throughOutage(() => releaseJob(pool, job, delayS), signal);
+    await throughOutage(() => releaseJob(pool, job, pauseMs), signal);
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
     logger.info({ job: String(job.id) }, 'job taken over by another worker');
@@ -129,13 +131,13 @@ async function afterFailure(
   { error, requested }: { readonly error: unknown; readonly requested: Step | undefined },
 ): Promise<void> {
   const { pool, logger } = deps;
-  const delayS = deps.retryDelay(job.failures);
+  const pauseMs = deps.retryBackoff(job.failures + 1);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
   if (!isPermanent(error)) {
     const { processingRetryMinutes: limitMinutes } = await loadSettings(pool, job.shopId);
-    if (await postponeJob(pool, job, { delayS, limitMinutes })) {
+    if (await postponeJob(pool, job, { pauseMs, limitMinutes })) {
       logger.warn(
-        { ...fields, failures: job.failures + 1, delayS },
+        { ...fields, failures: job.failures + 1, pauseMs },
         'processing attempt failed, retrying',
       );
       return;
@@ -169,8 +171,8 @@ function logTakenOver(deps: RunDeps, job: Job): void {
   deps.logger.info({ job: String(job.id) }, 'job taken over by another worker');
 }
 
-/** The pause between two attempts to reach the database. Milliseconds. */
-const RECONNECT_MS = 500;
+/** The pause between two attempts to reach the database. */
+const RECONNECT_BACKOFF = createBackoff({ firstMs: 250, longestMs: 500, jitter: equalJitter });
 
 /**
  * Whether a run ended because the database or an internal service is unavailable. The commerce provider did not fail,
@@ -186,13 +188,6 @@ function isInternalOutage(error: unknown): boolean {
  *
  * @throws LeaseLost; an error of `work` that is not an outage; the last outage when `signal` is aborted.
  */
-async function throughOutage(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  for (;;) {
-    try {
-      return await work();
-    } catch (error) {
-      if (error instanceof LeaseLost || !isOutage(error) || signal.aborted) throw error;
-    }
-    await sleep(RECONNECT_MS, undefined, { signal }).catch(() => {});
-  }
+function throughOutage(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  return retry(work, { backoff: RECONNECT_BACKOFF, isPassing: isOutage, signal });
 }

@@ -131,7 +131,7 @@ export function requestProcessing(
 
 /** How the tests run jobs: retries are due at once. */
 export function runDeps(pool: pg.Pool, commerce: CommerceProvider): RunDeps {
-  return { pool, commerce, destinations, logger: silent, retryDelay: () => 0 };
+  return { pool, commerce, destinations, logger: silent, retryBackoff: () => 0 };
 }
 
 /** Runs due jobs, one after the other, until none is due. */

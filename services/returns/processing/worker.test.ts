@@ -4,7 +4,7 @@ import { createTestDatabase, type TestDatabase } from '../../../test/kit/databas
 import { until } from '../../../test/kit/until.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { resilient } from '../commerce/resilient.ts';
-import { releaseJob, retryDelay } from './jobs.ts';
+import { RETRY_BACKOFF, releaseJob } from './jobs.ts';
 import { purgeJobs } from './purge.ts';
 import { runJob } from './run.ts';
 import {
@@ -140,8 +140,8 @@ describe('the pause after a passing failure', () => {
   test.each([0, 1, 2, 3, 5, 6, 20])(
     'after %d others is the scheduled one, up to 20 %% more',
     (n) => {
-      const scheduled = Math.min(2 ** n, 60);
-      const delays = Array.from({ length: 100 }, () => retryDelay(n));
+      const scheduled = Math.min(2 ** n, 60) * 1_000;
+      const delays = Array.from({ length: 100 }, () => RETRY_BACKOFF(n + 1));
       for (const delay of delays) {
         expect(delay).toBeGreaterThanOrEqual(scheduled);
         expect(delay).toBeLessThanOrEqual(scheduled * 1.2);

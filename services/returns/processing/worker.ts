@@ -1,8 +1,16 @@
 import type pg from 'pg';
+import { createHeartbeat } from '../../platform/heartbeat.ts';
 import { listen } from '../../platform/listen.ts';
 import type { Logger } from '../../platform/log.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
-import { claimJobs, JOBS_CHANNEL_PREFIX, type Job, renewJobs, untilNextDueMs } from './jobs.ts';
+import {
+  claimJobs,
+  JOBS_CHANNEL_PREFIX,
+  type Job,
+  LEASE_MS,
+  PROCESSING,
+  untilNextDueMs,
+} from './jobs.ts';
 
 /** Maximum number of concurrent jobs of one process. They wait for the commerce provider most of the time. */
 const CONCURRENCY = 24;
@@ -10,13 +18,11 @@ const CONCURRENCY = 24;
 const POLL_MS = 5_000;
 /** The minimum pause, because another process may have locked a due job. Milliseconds. */
 const MIN_REST_MS = 50;
-/** Time between two renewals of the leases: several times shorter than a lease. Milliseconds. */
-const HEARTBEAT_MS = 750;
 
 export interface ProcessingWorkerOptions {
   readonly pool: pg.Pool;
   readonly logger: Logger;
-  /** Runs one job. Rejects only if the job stays leased. */
+  /** Runs one job. Rejects only if the job stays leased. The signal aborts when the worker stops or loses the lease. */
   readonly run: (job: Job, signal: AbortSignal) => Promise<void>;
 }
 
@@ -27,11 +33,17 @@ export interface ProcessingWorkerOptions {
  */
 export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wake(): void } {
   const stopping = new AbortController();
-  const active = new Map<Job, Promise<void>>();
+  const active = new Set<Promise<void>>();
+  const heartbeat = createHeartbeat<Job>({
+    name: 'processing leases',
+    logger: o.logger,
+    leaseMs: LEASE_MS,
+    renew: (jobs) => PROCESSING.renew(o.pool, jobs),
+  });
 
   const launch = (job: Job): void => {
-    const running = o
-      .run(job, stopping.signal)
+    const running = heartbeat
+      .during([job], { signal: stopping.signal, work: (signal) => o.run(job, signal) })
       // The lease expires, and another worker takes over the job.
       .catch((err) =>
         o.logger.error(
@@ -40,10 +52,10 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
         ),
       )
       .finally(() => {
-        active.delete(job);
+        active.delete(running);
         loop.wake();
       });
-    active.set(job, running);
+    active.add(running);
   };
 
   const loop = startLoop({
@@ -61,15 +73,6 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
       return Math.min(Math.max(MIN_REST_MS, Math.ceil(dueMs)), POLL_MS);
     },
   });
-  const heartbeat = startLoop({
-    name: 'processing leases',
-    idleMs: HEARTBEAT_MS,
-    logger: o.logger,
-    step: async () => {
-      if (active.size > 0) await renewJobs(o.pool, [...active.keys()]);
-      return 'idle';
-    },
-  });
   const listener = listen({
     pool: o.pool,
     logger: o.logger,
@@ -82,8 +85,7 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
     async stop() {
       stopping.abort();
       await Promise.all([loop.stop(), listener.stop()]);
-      await Promise.all(active.values());
-      await heartbeat.stop();
+      await Promise.all(active);
     },
   };
 }

@@ -5,7 +5,7 @@ import type {
   CommerceProvider,
   CommerceRequest,
 } from '../../../services/returns/commerce/provider.ts';
-import { claimJobs, renewJobs } from '../../../services/returns/processing/jobs.ts';
+import { claimJobs, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
 import {
   destinations,
@@ -80,12 +80,12 @@ async function live(life: Life, world: World): Promise<void> {
     commerce: commerceOf(life, world.provider),
     destinations: destinationsOf(life, destinations),
     logger: silent,
-    retryDelay: () => 0,
+    retryBackoff: () => 0,
   };
   for (let round = 0; round < 2; round += 1) {
     await requestProcessing(pool, world.of);
     for (let jobs = await claimJobs(pool, 1); jobs.length > 0; jobs = await claimJobs(pool, 1)) {
-      await renewJobs(pool, jobs);
+      await PROCESSING.renew(pool, jobs);
       for (const job of jobs) await runJob(deps, job, never);
     }
   }

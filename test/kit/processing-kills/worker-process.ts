@@ -26,6 +26,7 @@ const commerce: CommerceProvider = {
   createRefund: (request, signal) => after(() => embedded.createRefund(request, signal)),
 };
 
-const deps = { pool, commerce, destinations, logger: silent, retryDelay: () => Number(retryS) };
+const retryBackoff = () => Number(retryS) * 1_000;
+const deps = { pool, commerce, destinations, logger: silent, retryBackoff };
 startProcessingWorker({ pool, logger: silent, run: (job, signal) => runJob(deps, job, signal) });
 process.stdout.write('ready\n');

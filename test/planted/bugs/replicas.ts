@@ -45,6 +45,22 @@ export const replicaBugs: readonly Bug[] = [
     tests: ['services/platform/worker.test.ts'],
   },
   {
+    name: 'job-not-fenced',
+    promise: 'a process that was too slow changes nothing of a job that another has taken',
+    file: 'services/platform/job-lease.ts',
+    find: 'and lease_token = $',
+    replace: 'and lease_token > 0 * $',
+    tests: ['services/platform/job-lease.test.ts'],
+  },
+  {
+    name: 'lost-lease-unnoticed',
+    promise: 'work whose lease is lost is aborted',
+    file: 'services/platform/heartbeat.ts',
+    find: 'held.get(lease)?.abort(new LeaseLost(name));',
+    replace: 'held.get(lease);',
+    tests: ['services/platform/job-lease.test.ts'],
+  },
+  {
     name: 'own-lease-end-ignored',
     promise: 'a process whose lease has ended starts no attempt',
     file: 'services/platform/shards.ts',
