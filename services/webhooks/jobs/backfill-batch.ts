@@ -37,15 +37,12 @@ const BATCH_BYTES = 8 * 1024 * 1024;
  * the deliveries, the start of the next batch and the progress. Ids depend only on event and subscription, so
  * deliveries that exist, or are fanned out at the same time, are skipped.
  *
- * @returns the number of new deliveries; undefined when another process has the claim now.
- * @throws errors of returns or the database. The batch is then repeated later.
+ * @returns the number of new deliveries.
+ * @throws LeaseLost when another process has the claim now; errors of returns or the database. The batch is then repeated later.
  */
-export async function backfillBatch(
-  o: BackfillBatchDependencies,
-  part: Part,
-): Promise<number | undefined> {
+export async function backfillBatch(o: BackfillBatchDependencies, part: Part): Promise<number> {
   const now = await inTransaction(o.pool, (tx) => capacityFor(tx, part));
-  if (now === undefined || now.batch === 0) return now && 0;
+  if (now.batch === 0) return 0;
   const { topic } = now;
   const version = payloadVersionServed(
     await payloadVersion(o.pool, part.shopId, o.today()),
@@ -56,7 +53,7 @@ export async function backfillBatch(
   return inTransaction(o.pool, async (tx) => {
     await lockShops(tx, { fannedOut: [part.shopId], redacted: [] });
     const target = await lockSubscriptionShared(tx, part);
-    if (!(await lockPart(tx, part))) return undefined;
+    await lockPart(tx, part);
     if (!target?.isActive || target.topic !== topic || target.trigger !== span.trigger) {
       // The next batch decides, with a new read.
       await noteProgress(tx, part, { cursor: part.cursor, done: 0, skipped: 0, restMs: 0 });
@@ -73,15 +70,14 @@ export async function backfillBatch(
   });
 }
 
-/** How many deliveries may be added now. Ends a part that cannot continue. Undefined: another process has the claim. */
+/** How many deliveries may be added now. Ends a part that cannot continue. @throws LeaseLost */
 async function capacityFor(
   tx: pg.PoolClient,
   part: Part,
-): Promise<{ batch: number; restMs: number; topic: string } | undefined> {
+): Promise<{ batch: number; restMs: number; topic: string }> {
   const target = await lockSubscriptionShared(tx, part);
-  const locked = await lockPart(tx, part);
-  if (!locked) return undefined;
-  const fault = faultOf(target, spanOf(part), locked.isStuck);
+  const { isStuck } = await lockPart(tx, part);
+  const fault = faultOf(target, spanOf(part), isStuck);
   if (!target || fault !== undefined) {
     await failPart(tx, part, fault ?? '');
     return { batch: 0, restMs: 0, topic: '' };

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Log } from '../../../test/kit/webhooks/log.ts';
 import { createReplays, dying, type Replays } from '../../../test/kit/webhooks/replays.ts';
+import { LeaseLost } from '../../platform/job-lease.ts';
 import { claimPart, retryPart } from './claim.ts';
 import { readJob } from './job-store.ts';
 import { replayBatch } from './replay-batch.ts';
@@ -22,10 +23,10 @@ describe('jobs whose processes are killed at any point', () => {
     const late = await replays.claim(shopId);
     const next = await replays.claim(shopId);
     if (!late || !next) throw new Error('nothing was claimed');
-    expect(await replayBatch(log.pool, late, { offsetMs: 0 })).toBeUndefined();
+    await expect(replayBatch(log.pool, late, { offsetMs: 0 })).rejects.toThrow(LeaseLost);
     expect(await log.queued(shopId, subscriptionId)).toEqual([]);
     expect(await replayBatch(log.pool, next, { offsetMs: 0 })).toBe(1);
-    expect(await replayBatch(log.pool, next, { offsetMs: 0 })).toBeUndefined();
+    await expect(replayBatch(log.pool, next, { offsetMs: 0 })).rejects.toThrow(LeaseLost);
   });
 
   test('a claim belongs to one process until it expires', async () => {

@@ -14,21 +14,17 @@ const SCANNED = 1_000;
 
 /**
  * Starts the next deliveries of a replay, oldest first. One transaction stores the started deliveries, the start of the
- * next batch and the progress, so that each delivery is replayed once even after a crash. Returns their number;
- * undefined when another process has the claim now.
+ * next batch and the progress, so that each delivery is replayed once even after a crash. Returns their number.
  *
  * Takes only deliveries that had ended when the replay started. So it skips deliveries that it, or another replay, has
  * sent since.
+ *
+ * @throws LeaseLost when another process has the claim now.
  */
-export function replayBatch(
-  pool: pg.Pool,
-  claim: Claim,
-  o: { offsetMs: number },
-): Promise<number | undefined> {
+export function replayBatch(pool: pg.Pool, claim: Claim, o: { offsetMs: number }): Promise<number> {
   return inTransaction(pool, async (tx) => {
     const target = await lockSubscriptionShared(tx, claim);
     const part = await lockPart(tx, claim);
-    if (!part) return undefined;
     if (!target) {
       await failPart(tx, claim, 'the subscription was deleted');
       return 0;

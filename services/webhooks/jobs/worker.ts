@@ -1,10 +1,12 @@
 import { isUnavailable } from '../../platform/errors.ts';
+import { createHeartbeat } from '../../platform/heartbeat.ts';
+import { LeaseLost } from '../../platform/job-lease.ts';
 import type { Logger } from '../../platform/log.ts';
 import { isOutage } from '../../platform/outage.ts';
 import type { Telemetry } from '../../platform/telemetry.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import { type BackfillBatchDependencies, backfillBatch } from './backfill-batch.ts';
-import { type Claim, claimPart, readPart, retryPart } from './claim.ts';
+import { type Claim, claimPart, LEASE_MS, PARTS, readPart, retryPart } from './claim.ts';
 import { replayBatch } from './replay-batch.ts';
 
 export interface ReplayWorkerOptions extends BackfillBatchDependencies {
@@ -30,6 +32,10 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
   const stale = o.telemetry.meter.createCounter('webhooks.replays.stale', {
     description: 'Batches that were rolled back because another process had their claim',
   });
+  const heartbeat = createHeartbeat<Claim>({
+    ...{ name: 'replay leases', logger: o.logger, leaseMs: LEASE_MS },
+    renew: (claims) => PARTS.renew(o.pool, claims),
+  });
   return startLoop({
     name: 'replays',
     idleMs: IDLE_MS,
@@ -37,29 +43,30 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
     async step() {
       const claim = await claimPart(o.pool);
       if (!claim) return 'idle';
-      const count = await batchOf(o, claim);
-      if (count === undefined) {
+      try {
+        const count = await heartbeat.during([claim], { work: () => batchOf(o, claim) });
+        if (count > 0) replayed.add(count);
+      } catch (error) {
+        if (!(error instanceof LeaseLost)) throw error;
         stale.add(1);
         o.logger.warn({ jobId: claim.jobId }, 'job batch dropped, claim lost');
-      } else if (count > 0) {
-        replayed.add(count);
       }
       return BETWEEN_MS;
     },
   });
 }
 
-/** Runs the claimed batch. A failed one is repeated later. */
+/** Runs the claimed batch. A failed one is repeated later. @throws LeaseLost */
 export async function batchOf(
   o: BackfillBatchDependencies & { readonly logger: Logger },
   claim: Claim,
-): Promise<number | undefined> {
+): Promise<number> {
   try {
     const part = await readPart(o.pool, claim);
-    if (!part) return undefined;
     if (part.kind === 'backfill') return await backfillBatch(o, part);
     return await replayBatch(o.pool, claim, { offsetMs: o.offsetMs() });
   } catch (error) {
+    if (error instanceof LeaseLost) throw error;
     const isFault = !isOutage(error) && !isUnavailable(error);
     await retryPart(o.pool, claim, { restMs: RETRY_MS, isFault });
     const { jobId, shopId } = claim;
