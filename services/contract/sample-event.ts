@@ -12,7 +12,7 @@ import {
   sampleLabel,
   sampleReturn,
 } from './sample-return.ts';
-import type { Trigger } from './vocabulary.ts';
+import { RETURN_TRIGGERS, type Trigger } from './vocabulary.ts';
 
 type Detail = NonNullable<MessageInitShape<typeof EventSchema>['detail']>;
 
@@ -20,7 +20,7 @@ const at = timestampFromDate(SAMPLE_TIME);
 
 /** A test event of any trigger, made of the documented sample data, with a new id. */
 export function sampleEvent(trigger: Trigger, shopId: bigint, eventId = randomUUID()): Event {
-  const aboutReturn = trigger !== 'shipment.processed';
+  const aboutReturn = RETURN_TRIGGERS.some((one) => one === trigger);
   const detail = detailOf(trigger, shopId);
   const state: ReturnState = trigger === 'return.closed' ? ReturnState.CLOSED : ReturnState.OPEN;
   return create(EventSchema, {

@@ -15,8 +15,8 @@ export const TOPICS = [
 ] as const;
 export type Topic = (typeof TOPICS)[number];
 
-/** The triggers of webhook subscriptions (interface: Webhook subscription). */
-export const TRIGGERS = [
+/** The triggers about one return. Topic `return` delivers each of them. How to add one: CONTRIBUTING.md. */
+export const RETURN_TRIGGERS = [
   'return.created',
   'return.updated',
   'return.closed',
@@ -27,8 +27,11 @@ export const TRIGGERS = [
   'label.request.issued',
   'label.request.cancelled',
   'giftcard.requested',
-  'shipment.processed',
 ] as const;
+export type ReturnTrigger = (typeof RETURN_TRIGGERS)[number];
+
+/** The triggers of webhook subscriptions (interface: Webhook subscription). */
+export const TRIGGERS = [...RETURN_TRIGGERS, 'shipment.processed'] as const;
 export type Trigger = (typeof TRIGGERS)[number];
 
 /** Interface: Webhook status. */

@@ -196,9 +196,8 @@ async function untilEnded(replayId: bigint, done: number) {
   return replay;
 }
 
-test('of the 77 pairs of topic and trigger, a test event goes to those that deliver', async () => {
+test('of all pairs of topic and trigger, a test event goes to those that deliver', async () => {
   const { webhooks } = journey.services;
-  let delivered = 0;
   for (const topic of TOPICS) {
     const hook = await partner.subscribe(topic, 'return.closed');
     const subscriptionId = BigInt(hook.id);
@@ -208,15 +207,14 @@ test('of the 77 pairs of topic and trigger, a test event goes to those that deli
         expect(await refusal(sending)).toMatchObject({ reason: 'INVALID_FIELD', field: 'trigger' });
         continue;
       }
-      delivered += 1;
       expect((await sending).delivery).toMatchObject({ test: true, topic, trigger });
     }
     const wanted = TRIGGERS.filter((trigger) => delivers(topic, trigger));
+    expect(wanted).not.toEqual([]);
     await partner.nth(hook, wanted.length);
     const received = partner.received(hook).map((one) => verified(hook, one));
     expect(received.map(({ trigger }) => trigger).sort()).toEqual([...wanted].sort());
     const { deliveries } = await list(hook);
     expect(deliveries).toHaveLength(wanted.length);
   }
-  expect(delivered).toBe(18);
 }, 120_000);

@@ -5,7 +5,7 @@ import {
   ReturnStateSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { returnDetailsView } from '../details/return-details.ts';
-import { LABEL_STATUSES, RETURN_STATES, type Topic, TRIGGERS } from '../vocabulary.ts';
+import { LABEL_STATUSES, RETURN_STATES, RETURN_TRIGGERS, type Topic } from '../vocabulary.ts';
 import { labelRequestPayload } from './label-request.ts';
 import { idNumber, iso, known, word } from './values.ts';
 
@@ -20,7 +20,7 @@ interface Shape {
 
 const SHAPES: Readonly<Record<Topic, Shape>> = {
   return: {
-    triggers: TRIGGERS.filter((trigger) => trigger !== 'shipment.processed'),
+    triggers: RETURN_TRIGGERS,
     build: (event, snapshot) =>
       snapshot && { shop_id: Number(event.shopId), ...returnDetailsView(snapshot) },
   },

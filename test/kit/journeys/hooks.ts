@@ -1,25 +1,9 @@
 import { expect } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import type { TRIGGERS } from '../../../services/contract/vocabulary.ts';
 import type { StackShop } from '../stack.ts';
 import { until } from '../until.ts';
 import { type Received, type Receiver, startReceiver } from '../webhooks/receiver.ts';
 import type { Journey } from './journey.ts';
-
-/** The topic whose payload belongs to the trigger. */
-export const TOPIC_OF: Readonly<Record<(typeof TRIGGERS)[number], string>> = {
-  'return.created': 'return',
-  'return.updated': 'return',
-  'return.closed': 'return',
-  'return.processing.failed': 'return.processing',
-  'label.created': 'label',
-  'label.updated': 'label',
-  'restock.requested': 'restock',
-  'label.request.issued': 'label.request',
-  'label.request.cancelled': 'label.request',
-  'giftcard.requested': 'giftcard',
-  'shipment.processed': 'partner.returns.shipment',
-};
 
 export interface Hook {
   readonly id: number;
