@@ -2,6 +2,7 @@ import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Condition, LineItem, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
 import { LINE_AMOUNTS } from '../fields/amounts.ts';
+import { columnOf } from '../fields/field.ts';
 import { LINE_FIELDS } from '../fields/line.ts';
 import { RETURN_FIELDS } from '../fields/return.ts';
 import { detailsTooLarge } from '../refusals.ts';
@@ -69,10 +70,13 @@ export function requireDetailsFit(
 /** A control character takes six bytes in JSON; a line without any text takes about two hundred as a message. */
 const GROWTH_MAX = 16;
 
-/** The most that names, punctuation, ids, times, numbers and enums of each part take. Bytes. */
+/**
+ * The most that names, punctuation, ids, times, numbers and enums of each part take, except the names of text fields
+ * and of a line's amounts, which follow from the tables in `../fields`. Bytes.
+ */
 const FRAME = {
-  return: 2_400,
-  line: 900,
+  return: 2_352,
+  line: 430,
   condition: 224,
   disposition: 112,
   upload: 90,
@@ -142,12 +146,17 @@ function conditionBytes(condition: Condition): number {
   );
 }
 
+/** `"0.000"`, which is answered for an absent amount. */
+const ZERO_AMOUNT = 7;
 const DERIVED = ['refund', 'refundExcludingShipping', 'refundExcludingShippingTax'] as const;
 
 /** Price, discount and tax appear a second time, in the currency in which the shopper paid. */
 function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): number {
   return (
-    sum([...LINE_AMOUNTS, ...DERIVED], (name) => Math.max(text(shop?.[name]), text(paid?.[name]))) +
+    sum(
+      [...LINE_AMOUNTS, ...DERIVED],
+      (name) => nameOf(name) + ZERO_AMOUNT + Math.max(text(shop?.[name]), text(paid?.[name])),
+    ) +
     texts([paid?.price, paid?.discount, paid?.tax])
   );
 }
@@ -157,20 +166,25 @@ function amounts(all: readonly (Amount | undefined)[]): number {
   return sum(all, (one) => Math.max(text(one?.shop), text(one?.presentment)));
 }
 
-/** The texts of a table's fields; ids, numbers and enums count in {@link FRAME}. */
+/** The text fields of a table, with their names; ids, numbers and enums count in {@link FRAME}. */
 function textsIn(table: { readonly publicNames: readonly string[] }, of: object): number {
   const values: Readonly<Record<string, unknown>> = { ...of };
   return sum(table.publicNames, (name) => {
     const value = values[name];
-    return typeof value === 'string' ? text(value) : 0;
+    return typeof value === 'string' ? nameOf(name) + 'null'.length + text(value) : 0;
   });
+}
+
+/** A comma, the name in quotes, and a colon. */
+function nameOf(field: string): number {
+  return columnOf(field).length + 4;
 }
 
 function texts(all: readonly (string | undefined)[]): number {
   return sum(all, text);
 }
 
-/** What a text adds to {@link FRAME}, which counts null already. */
+/** What a text adds to null, which its place counts already. */
 function text(value: string | undefined): number {
   return value === undefined || value === '' ? 0 : Buffer.byteLength(JSON.stringify(value));
 }
