@@ -5,21 +5,15 @@ import { Partner } from '../../deploy/local/demo/partner.ts';
 import { type Received, type Receiver, startReceiver } from '../../deploy/local/demo/receiver.ts';
 import { submission } from '../../deploy/local/demo/submission.ts';
 import { subscribe } from '../../deploy/local/demo/subscription.ts';
-import { connectServices, type Services } from '../../gateway/services.ts';
+import { connectServices } from '../../gateway/services.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { type ServiceIdentity, staticIdentity } from '../../services/platform/identity.ts';
+import { SCHEMAS } from '../../services/platform/schemas.ts';
 import { runToSuccess } from '../kit/process.ts';
 import { until } from '../kit/until.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 
-const SERVICES = [
-  'returns',
-  'dispositions',
-  'destinations',
-  'fraud',
-  'carts',
-  'webhooks',
-] as const satisfies readonly (keyof Services)[];
+const SERVICES = SCHEMAS.map(({ name }) => name).filter((name) => name !== 'gateway');
 const START_MS = 60_000;
 const STOP_MS = 30_000;
 
