@@ -2,7 +2,8 @@ import type { Permission } from '../tenancy/permissions.ts';
 
 /**
  * The permissions for each action in a shop. Any one of the listed permissions is enough; an empty list means that no
- * permission is needed. The MCP server hides the tools that a user may not use, and refuses calls of them.
+ * permission is needed. The MCP server hides the tools that a user may not use, and refuses calls of them. How to add a
+ * tool: CONTRIBUTING.md.
  */
 export const ACTION_PERMISSIONS = {
   get_shop_context: [],

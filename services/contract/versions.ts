@@ -7,7 +7,7 @@ import { createCalendar, type Stage } from './calendar-day.ts';
  * one comes, so that at least one is always supported.
  */
 
-/** Released versions, oldest first. */
+/** Released versions, oldest first. How to add one: CONTRIBUTING.md. */
 export const RELEASED = ['2026-07', '2026-10'] as const;
 export const UNSTABLE = 'unstable';
 /** The path of the changelog, to which answers of deprecated versions link. */

@@ -47,7 +47,7 @@ const spellings = ({ schema, table, column }: Column) => [
   `*.${table}.${column}`,
 ];
 
-describe('the page of personal data', () => {
+describe('docs/privacy.md', () => {
   test('lists every column whose name suggests data about a person', () => {
     const missing = columns
       .filter(({ column }) => SUSPICIOUS.test(column) && !FIXED.test(column))

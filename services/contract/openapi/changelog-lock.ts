@@ -23,7 +23,7 @@ export function changelogLock(changelog: string): ChangelogLock {
 export function requireChangelogEntry(before: ChangelogLock, now: ChangelogLock): void {
   if (before.shape === now.shape || before.changelog !== now.changelog) return;
   throw new Error(
-    'The public shape changed. Say in docs/changelog.md what changes for callers, then run `npm run docs` again.',
+    'The public shape changed. Say in docs/changelog.md what changes for callers (under "All versions", unless it breaks them), then run `npm run docs` again.',
   );
 }
 

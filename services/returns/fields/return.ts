@@ -4,7 +4,10 @@ import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
 import { methodText, outcomeText, typeText } from '../store/texts.ts';
 import { enumField, fieldTable, nullableIdField, textField } from './field.ts';
 
-/** The fields of a submitted return that its details answer, except amounts, order and customer. */
+/**
+ * The fields of a submitted return that its details answer, except amounts, order and customer. How to add one:
+ * CONTRIBUTING.md.
+ */
 export const RETURN_FIELDS = fieldTable({
   type: enumField(
     z.enum(ReturnType, 'is unknown').transform((value) => value || ReturnType.STANDARD),
