@@ -8,9 +8,9 @@ import {
   LabelProvider,
   RestockMode,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { delivers } from '../../services/contract/views/payload.ts';
-import { TOPICS, TRIGGERS } from '../../services/contract/vocabulary.ts';
-import { type Hook, type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
+import { TRIGGERS } from '../../services/contract/vocabulary.ts';
+import { type EveryTrigger, subscribeToAll } from '../kit/journeys/every-trigger.ts';
+import { type HookPartner, startPartner } from '../kit/journeys/hooks.ts';
 import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import type { StackShop } from '../kit/stack.ts';
 
@@ -23,9 +23,6 @@ afterAll(() => journey?.stop(), 60_000);
 const ISO = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00$/;
 const iso = expect.stringMatching(ISO);
 const id = expect.any(Number);
-/** The trigger's own topic, or `return`, which has nearly all. */
-const topicOf = (trigger: string) =>
-  TOPICS.find((topic) => topic !== 'return' && delivers(topic, trigger)) ?? 'return';
 const ADDRESS = { name: '', company: '', address2: '', state: '', country_code: 'GB' };
 
 describe.each([
@@ -34,8 +31,7 @@ describe.each([
 ])('shop %i, payloads of %s', (at, version, currency) => {
   let shop: StackShop;
   let partner: HookPartner;
-  const hooks: Record<string, Hook> = {};
-  const seen: Record<string, number> = {};
+  let all: EveryTrigger;
   let returnId: number;
   let lines: readonly number[];
 
@@ -45,9 +41,7 @@ describe.each([
     shop = found;
     expect(shop).toMatchObject({ payload_version: version, currency });
     partner = await startPartner(journey, shop);
-    for (const trigger of TRIGGERS) {
-      hooks[trigger] = await partner.subscribe(topicOf(trigger), trigger);
-    }
+    all = await subscribeToAll(partner, version);
     await journey.services.returns.updateSettings({
       ...callIn(shop),
       settings: {
@@ -60,29 +54,7 @@ describe.each([
   });
   afterAll(() => partner?.stop());
 
-  /** The next webhook of that trigger: headers and signature judged, payload answered. */
-  async function next(trigger: string): Promise<Record<string, unknown>> {
-    const hook = hooks[trigger];
-    if (!hook) throw new Error(`nothing is subscribed to ${trigger}`);
-    seen[trigger] = (seen[trigger] ?? 0) + 1;
-    const received = await partner.nth(hook, seen[trigger]);
-    const { headers } = received;
-    expect(received.method).toBe('POST');
-    expect(headers).toMatchObject({
-      'content-type': expect.stringMatching(/^application\/json/),
-      'x-service-api-version': version,
-      'x-service-event': trigger,
-      'x-service-event-id': expect.stringMatching(/\S/),
-      'user-agent': expect.stringMatching(/\S/),
-    });
-    if (trigger !== 'shipment.processed') expect(headers['x-service-sequence']).toMatch(/^\d+$/);
-    expect(headers).not.toHaveProperty('sunset');
-    const age = Date.now() / 1000 - Number(headers['webhook-timestamp']);
-    expect(Math.abs(age)).toBeLessThan(30);
-    const payload = verified(hook, received);
-    expect(payload).toMatchObject({ topic: topicOf(trigger), trigger });
-    return payload;
-  }
+  const next = (trigger: string) => all.next(trigger);
 
   /** Return details as this shop reads them in the version of its payloads. */
   async function details(): Promise<Record<string, unknown>> {
@@ -283,8 +255,8 @@ describe.each([
   });
 
   test('every trigger came, and no event came to a subscription twice', () => {
-    expect(Object.keys(seen).sort()).toEqual([...TRIGGERS].sort());
-    for (const hook of Object.values(hooks)) {
+    expect([...all.seen.keys()].sort()).toEqual([...TRIGGERS].sort());
+    for (const hook of all.hooks.values()) {
       const events = partner.received(hook).map(({ headers }) => headers['x-service-event-id']);
       expect(new Set(events).size).toBe(events.length);
     }

@@ -60,10 +60,13 @@ describe.each(VERSIONS)('the document of %s', (version) => {
   });
 });
 
-test.each(RELEASED)('the released document of %s only grows; `write.ts --release` makes it', async (version) => {
-  const released = await read(`released/${version}.json`);
-  expect(breakingChanges(released, openapiDocument(version))).toEqual([]);
-});
+test.each(RELEASED)(
+  'the released document of %s only grows; `write.ts --release` makes it',
+  async (version) => {
+    const released = await read(`released/${version}.json`);
+    expect(breakingChanges(released, openapiDocument(version))).toEqual([]);
+  },
+);
 
 test('the statuses of an operation are those that its checks can answer', () => {
   const statuses = Object.fromEntries(

@@ -156,8 +156,7 @@ function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): num
     sum(
       [...LINE_AMOUNTS, ...DERIVED],
       (name) => nameOf(name) + ZERO_AMOUNT + Math.max(text(shop?.[name]), text(paid?.[name])),
-    ) +
-    texts([paid?.price, paid?.discount, paid?.tax])
+    ) + texts([paid?.price, paid?.discount, paid?.tax])
   );
 }
 
