@@ -5,6 +5,7 @@ import { CustomerRedactedSchema } from '../../proto/gen/rms/events/v1/events_pb.
 import type { RedactCustomerRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, requiredText } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
+import type { DetailEvent } from './store/append-events.ts';
 import { type Changer, changeReturns } from './store/change.ts';
 import { fittingIds } from './store/fitting.ts';
 import { changeSnapshot } from './store/snapshot-store.ts';
@@ -56,10 +57,13 @@ async function redact(pool: pg.Pool, by: Changer, returnIds: readonly bigint[]):
   const changed = await changeReturns(pool, { shopId, actor, returnIds }, async (tx) => {
     const uploads = await clear(tx, shopId, returnIds);
     await clearSnapshots(tx, shopId, returnIds);
-    const events = returnIds.map((returnId) => {
+    const events = returnIds.map((returnId): DetailEvent => {
       const value = create(CustomerRedactedSchema, { returnIds: [returnId] });
-      const detail = { case: 'customerRedacted' as const, value };
-      return { trigger: 'customer.redacted', returnId, detail };
+      return {
+        trigger: 'customer.redacted',
+        returnId,
+        detail: { case: 'customerRedacted', value },
+      };
     });
     const text = "The customer's data was removed";
     const timeline = returnIds.map((returnId) => ({ returnId, kind: 'customer.redacted', text }));

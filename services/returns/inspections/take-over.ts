@@ -171,7 +171,7 @@ function updateOf({ of, leftOut }: Shown, before: ReadonlyMap<bigint, number> | 
     leftOut,
     bytesBefore: () => before?.get(of.id),
   });
-  return { trigger: 'return.updated', returnId: of.id, snapshot };
+  return { trigger: 'return.updated' as const, returnId: of.id, snapshot };
 }
 
 /** @returns the ids of the changed returns, in order; each has its next revision. */

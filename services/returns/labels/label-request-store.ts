@@ -41,7 +41,7 @@ export interface RequestWithEvent {
   readonly event: DetailEvent;
 }
 
-function withEvent(trigger: string, row: LabelRequestRow): RequestWithEvent {
+function withEvent(trigger: DetailEvent['trigger'], row: LabelRequestRow): RequestWithEvent {
   const request = toLabelRequest(row);
   const detail = { case: 'labelRequest' as const, value: request };
   return { request, event: { trigger, returnId: request.returnId, detail } };

@@ -149,7 +149,7 @@ function statusOf(label: Label): string {
   return labelStatusText.toText(label.status);
 }
 
-function labelEvent(trigger: string, label: Label): DetailEvent {
+function labelEvent(trigger: DetailEvent['trigger'], label: Label): DetailEvent {
   return { trigger, returnId: label.returnId, detail: { case: 'label', value: label } };
 }
 

@@ -1,5 +1,6 @@
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import type { ReturnTrigger } from '../../contract/vocabulary.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
 import { type Queryable, together } from '../../platform/postgres.ts';
@@ -8,7 +9,8 @@ import { keepSnapshot, longTextBytes } from './snapshot-store.ts';
 
 /** An event about a return with a detail of its own, such as a label. */
 export interface DetailEvent {
-  readonly trigger: string;
+  /** Webhooks carry all but the last. */
+  readonly trigger: ReturnTrigger | 'customer.redacted';
   readonly returnId: bigint;
   readonly detail?: Event['detail'];
 }

@@ -220,7 +220,7 @@ function eventsOf(
 ): DetailEvent[] {
   const closed = current.state === ReturnState.CLOSED && o.before?.state !== ReturnState.CLOSED;
   const trigger = closed ? 'return.closed' : 'return.updated';
-  const own = o.changed ? [{ trigger, returnId: current.id }] : [];
+  const own: DetailEvent[] = o.changed ? [{ trigger, returnId: current.id }] : [];
   const details = (o.change.events ?? []).filter((event) => event.returnId === current.id);
   return [...own, ...details];
 }

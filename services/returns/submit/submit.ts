@@ -30,7 +30,7 @@ import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';
-import { appendReturnEvents } from '../store/append-events.ts';
+import { appendReturnEvents, type DetailEvent } from '../store/append-events.ts';
 import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { loadReturn } from '../store/load.ts';
@@ -158,7 +158,10 @@ async function record(
   const wantsLabel =
     o.settings.labelProvider === LabelProvider.THIRD_PARTY && returnMethod === ReturnMethod.MAIL;
   const issued = wantsLabel ? await issueLabelRequest(tx, created, o) : undefined;
-  const events = [{ trigger: 'return.created', returnId: id }, ...(issued ? [issued.event] : [])];
+  const events: DetailEvent[] = [
+    { trigger: 'return.created', returnId: id },
+    ...(issued ? [issued.event] : []),
+  ];
   await addTimeline(tx, checked.submission, [
     { returnId: id, kind: 'return.submitted', text: 'The return was submitted' },
     ...(flagReasons.length > 0
