@@ -6,7 +6,7 @@ import type { EventBus } from '../bus/event-bus.ts';
 import { listen } from '../listen.ts';
 import type { Logger } from '../log.ts';
 import { startPartitionKeeper } from '../partitions.ts';
-import { createShardHolder, REBALANCE_EVERY_MS } from '../shards.ts';
+import { createShardHolder, REBALANCE_EVERY_MS, type ShardHolder } from '../shards.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
@@ -47,114 +47,143 @@ const STOP_MS = 3_000;
  * shards. Events that the bus does not accept wait in the table; their number and age are metrics.
  */
 export function startRelay(o: RelayOptions): Relay {
-  const owner = randomUUID();
-  const pollMs = o.pollMs ?? POLL_MS;
-  const published = o.telemetry.meter.createCounter('outbox_published_total', {
-    description: 'Events given to the event bus.',
-  });
-  const publisher = new Publisher({
-    ...o,
-    onChange: () => loop.wake(),
-    onPublished: (count) => published.add(count, { topic: o.topic }),
-  });
-  const shards = createShardHolder({
-    ...{
-      pool: o.pool,
-      owner,
-      name: 'relay',
-      count: SHARDS,
-      isBusy: (shard) => publisher.isBusy(shard),
-    },
-    ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
-  });
-  let flushers: { done: () => void; sinceStep: number }[] = [];
-  let steps = 0;
-  let hasShare = false;
-  let readAt = Number.NEGATIVE_INFINITY;
+  return new OutboxRelay(o);
+}
 
-  const wake = (): void => {
-    readAt = Number.NEGATIVE_INFINITY;
-    loop.wake();
-  };
+class OutboxRelay implements Relay {
+  readonly #pollMs: number;
+  readonly #publisher: Publisher;
+  readonly #shards: ShardHolder;
+  readonly #loop: Worker & { wake(): void };
+  readonly #workers: readonly Worker[];
+  /** End the observation of the backlog and of commits. */
+  readonly #ends: readonly (() => void)[];
+  readonly #flushes = new Flushes();
+  #hasShare = false;
+  #readAt = Number.NEGATIVE_INFINITY;
 
-  const loop = startLoop({
-    name: 'outbox relay',
-    idleMs: pollMs,
-    logger: o.logger,
-    step: async () => {
-      steps += 1;
-      // Before the first rebalance this process has no shards, so an empty step does not prove an empty outbox.
-      const wasComplete = hasShare;
-      const isPrompt = flushers.length > 0;
-      const isRead = isPrompt || performance.now() >= readAt + pollMs;
-      publisher.assign(shards.held());
-      if (isRead) {
-        readAt = performance.now();
-        publisher.notify(shards.held());
-      }
-      const restMs = await publisher.step(isPrompt);
-      if (isRead && wasComplete && publisher.isEmpty()) endFlushes(steps);
-      return restMs <= 0 ? 'again' : Math.min(restMs, pollMs);
-    },
-  });
+  constructor(o: RelayOptions) {
+    const owner = randomUUID();
+    const published = o.telemetry.meter.createCounter('outbox_published_total', {
+      description: 'Events given to the event bus.',
+    });
+    this.#pollMs = o.pollMs ?? POLL_MS;
+    this.#publisher = new Publisher({
+      ...o,
+      onChange: () => this.#loop.wake(),
+      onPublished: (count) => published.add(count, { topic: o.topic }),
+    });
+    this.#shards = createShardHolder({
+      ...{ pool: o.pool, owner, name: 'relay', count: SHARDS },
+      isBusy: (shard) => this.#publisher.isBusy(shard),
+      ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
+    });
+    const { logger } = o;
+    this.#loop = startLoop({
+      ...{ name: 'outbox relay', idleMs: this.#pollMs, logger },
+      step: () => this.#step(),
+    });
+    this.#workers = [
+      startLoop({
+        ...{ name: 'outbox shards', idleMs: REBALANCE_EVERY_MS, logger },
+        step: () => this.#rebalance(),
+      }),
+      listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify: (text) => this.#onNotify(text) }),
+      startPartitionKeeper({ ...o, table: 'event', owner }),
+    ];
+    const pools = [o.pool, ...(o.writers ?? [])];
+    const relayOwn = (shards: readonly number[]) => this.#relayOwn(shards);
+    this.#ends = [observeBacklog(o), ...pools.map((pool) => onCommit(pool, relayOwn))];
+  }
+
+  wake(): void {
+    this.#readAt = Number.NEGATIVE_INFINITY;
+    this.#loop.wake();
+  }
+
+  flush(): Promise<void> {
+    const flushed = this.#flushes.request();
+    this.#loop.wake();
+    return flushed;
+  }
+
+  async stop(): Promise<void> {
+    for (const end of this.#ends) end();
+    await Promise.all([this.#loop.stop(), ...this.#workers.map((worker) => worker.stop())]);
+    await within(STOP_MS, this.#publisher.finished());
+    // Without shards the step only records published events.
+    this.#publisher.assign([]);
+    await this.#publisher.step(true);
+    await this.#shards.release();
+    this.#flushes.end(Number.POSITIVE_INFINITY);
+  }
+
+  async #step(): Promise<'again' | number> {
+    const step = this.#flushes.beginStep();
+    // Before the first rebalance this process has no shards, so an empty step does not prove an empty outbox.
+    const wasComplete = this.#hasShare;
+    const isPrompt = this.#flushes.areWanted();
+    const isRead = isPrompt || performance.now() >= this.#readAt + this.#pollMs;
+    const held = this.#shards.held();
+    this.#publisher.assign(held);
+    if (isRead) {
+      this.#readAt = performance.now();
+      this.#publisher.notify(held);
+    }
+    const restMs = await this.#publisher.step(isPrompt);
+    if (isRead && wasComplete && this.#publisher.isEmpty()) this.#flushes.end(step);
+    return restMs <= 0 ? 'again' : Math.min(restMs, this.#pollMs);
+  }
+
+  async #rebalance(): Promise<number> {
+    const before = this.#shards.held().length;
+    const restMs = await this.#shards.rebalance();
+    this.#hasShare = true;
+    if (this.#shards.held().length > before || this.#flushes.areWanted()) this.wake();
+    return restMs;
+  }
 
   /** The first notification of a connection has no shard, because earlier ones of any shard may be lost. */
-  function onNotify(payload: string): void {
-    const shardsWithEvents = shardsNotified(payload);
-    if (shardsWithEvents.length === 0) wake();
-    else if (publisher.notify(shardsWithEvents)) loop.wake();
+  #onNotify(payload: string): void {
+    const shards = shardsNotified(payload);
+    if (shards.length === 0) this.wake();
+    else if (this.#publisher.notify(shards)) this.#loop.wake();
   }
 
-  const rebalancing = startLoop({
-    name: 'outbox shards',
-    idleMs: REBALANCE_EVERY_MS,
-    logger: o.logger,
-    step: async () => {
-      const before = shards.held().length;
-      const restMs = await shards.rebalance();
-      hasShare = true;
-      if (shards.held().length > before || flushers.length > 0) wake();
-      return restMs;
-    },
-  });
-  const workers = [
-    rebalancing,
-    listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify }),
-    startPartitionKeeper({ ...o, table: 'event', owner }),
-  ];
-  const unobserve = observeBacklog(o);
-  const relayOwn = (appended: readonly number[]): readonly number[] => {
-    publisher.notify(appended);
-    loop.wake();
-    return shards.held();
-  };
-  const unsubscribe = [o.pool, ...(o.writers ?? [])].map((pool) => onCommit(pool, relayOwn));
+  /** A transaction of this process appended to these shards. Returns those that this relay publishes. */
+  #relayOwn(appended: readonly number[]): readonly number[] {
+    this.#publisher.notify(appended);
+    this.#loop.wake();
+    return this.#shards.held();
+  }
+}
 
-  /** Only a step that began after the flush request has read everything. */
-  function endFlushes(step: number): void {
-    for (const { done } of flushers.filter(({ sinceStep }) => step > sinceStep)) done();
-    flushers = flushers.filter(({ sinceStep }) => step <= sinceStep);
+/** Callers that wait until the outbox is empty. */
+class Flushes {
+  #requests: { readonly done: () => void; readonly sinceStep: number }[] = [];
+  #steps = 0;
+
+  request(): Promise<void> {
+    return new Promise((done) => {
+      this.#requests.push({ done, sinceStep: this.#steps });
+    });
   }
 
-  return {
-    wake,
-    flush: () =>
-      new Promise((done) => {
-        flushers.push({ done, sinceStep: steps });
-        loop.wake();
-      }),
-    async stop() {
-      unobserve();
-      for (const end of unsubscribe) end();
-      await Promise.all([loop.stop(), ...workers.map((worker) => worker.stop())]);
-      await within(STOP_MS, publisher.finished());
-      // Without shards the step only records published events.
-      publisher.assign([]);
-      await publisher.step(true);
-      await shards.release();
-      endFlushes(Number.POSITIVE_INFINITY);
-    },
-  };
+  areWanted(): boolean {
+    return this.#requests.length > 0;
+  }
+
+  /** Returns the number of the step. */
+  beginStep(): number {
+    this.#steps += 1;
+    return this.#steps;
+  }
+
+  /** A step found the outbox empty. Only a step that began after the request has read everything. */
+  end(step: number): void {
+    for (const { done, sinceStep } of this.#requests) if (step > sinceStep) done();
+    this.#requests = this.#requests.filter(({ sinceStep }) => step <= sinceStep);
+  }
 }
 
 function observeBacklog(o: RelayOptions): () => void {
