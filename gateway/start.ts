@@ -109,19 +109,17 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
       throw error;
     },
   );
-  const urlOf = (port: number): string =>
-    `http://${o.HOST === '0.0.0.0' ? '127.0.0.1' : o.HOST}:${port}`;
   logger.info({ port: main.port, metrics: telemetry.metricsUrl }, 'listening');
   let stopped: Promise<void> | undefined;
   return {
     port: main.port,
-    baseUrl: urlOf(main.port),
+    baseUrl: urlOf(o.HOST, main.port),
     metricsUrl: telemetry.metricsUrl,
     resetLimits: () => limits.reset(),
     async listenAt(day, port = 0) {
       const server = await listen(() => day, port);
       return {
-        url: urlOf(server.port),
+        url: urlOf(o.HOST, server.port),
         async stop() {
           servers.delete(server);
           await server.stop();
@@ -133,6 +131,10 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
       return stopped;
     },
   };
+}
+
+function urlOf(host: string, port: number): string {
+  return `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
 }
 
 /** The parts that must be closed at a stop. All settings are read before anything runs or listens. */
@@ -176,18 +178,13 @@ function assemble(
   const limits = createLimits(o, { pool, logger, clientIp, telemetry });
   const keys = o.OAUTH_KEYRING && createOAuthKeys(pool, o.OAUTH_KEYRING);
   const issuer = o.PUBLIC_BASE_URL;
-  const bodies = {
-    process: o.BODY_MIB * MIB,
-    caller: o.BODY_MIB_PER_CALLER * MIB,
-    ...o.bodyBudget,
-  };
   const common = {
     ...{ pool, clientIp, logger, telemetry },
     inFlight: createInFlight({ size: o.MAX_REQUESTS_IN_FLIGHT, logger, telemetry }),
     services: backend.services,
     readReturn: createReturnReader(backend.services.returns),
     byteQuota: limits.byteQuota,
-    ...measuredBudgets(telemetry.meter, { bodies, answers: o.answerBudget }),
+    ...measuredBudgets(telemetry.meter, budgetsOf(o)),
   };
   const used = (grantId: string) => workers.grantUsage.used(grantId);
   const mcp = createMcp({
@@ -228,6 +225,11 @@ function assemble(
     authUrl: o.PARTNER_ISSUER,
   };
   return { deps, limits };
+}
+
+function budgetsOf({ bodyBudget, answerBudget, ...o }: GatewayOptions) {
+  const bodies = { process: o.BODY_MIB * MIB, caller: o.BODY_MIB_PER_CALLER * MIB };
+  return { bodies: { ...bodies, ...bodyBudget }, answers: answerBudget };
 }
 
 /** Connects the services; stops the telemetry when a gRPC name is malformed. */

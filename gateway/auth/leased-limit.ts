@@ -69,16 +69,7 @@ export function createLeasedLimit(
   }: LeasedLimitOptions = {},
 ): LeasedLimit {
   const windows = new Map<string, Window>();
-  const counter = new RateLimiterPostgres({
-    keyPrefix: name,
-    points: UNLIMITED,
-    duration: windowS,
-    storeClient: pool,
-    storeType: 'pool',
-    tableName: 'rate_limits',
-    tableCreated: true,
-    clearExpiredByTimeout: false,
-  });
+  const counter = sharedCounter(pool, { name, windowS });
 
   const lease = async (
     key: string,
@@ -122,6 +113,20 @@ export function createLeasedLimit(
     },
     forget: () => windows.clear(),
   };
+}
+
+/** Counts the leased points of all replicas, in `rate_limits`. */
+function sharedCounter(pool: pg.Pool, o: { name: string; windowS: number }): RateLimiterPostgres {
+  return new RateLimiterPostgres({
+    keyPrefix: o.name,
+    points: UNLIMITED,
+    duration: o.windowS,
+    storeClient: pool,
+    storeType: 'pool',
+    tableName: 'rate_limits',
+    tableCreated: true,
+    clearExpiredByTimeout: false,
+  });
 }
 
 function currentWindow(windows: Map<string, Window>, key: string): Window {

@@ -47,33 +47,19 @@ const REFUSED_TOKEN_MS = 3_000;
 const PREFLIGHT_HEADERS =
   'Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, traceparent';
 
-/** Checks host and origin, then the credential (for every method), then the method. The first fault decides. */
-export function createGate(o: {
+interface GateOptions {
   readonly tokens: AccessTokenCheck;
   readonly toolCalls: RateLimit;
   readonly limits: Pick<McpLimits, 'request' | 'refused' | 'isBlocked'>;
   readonly clientIp: ClientIp;
   readonly publicUrl: string;
   readonly origins: OriginRules;
-}): Gate {
-  const { origins } = o;
-  const challenge = challengeOf(o.publicUrl);
-  /**
-   * Tokens that were rejected in the last seconds, by hash. They save the SQL statement that checks the grant of
-   * a token with a valid signature.
-   */
-  const refusedTokens = createBoundedCache<true>(MAX_REFUSED_TOKENS);
-  /** Returns the given response, or 429 when the address had too many rejected requests. */
-  const refuse = async (
-    req: IncomingMessage,
-    answer: HttpResponse,
-    reason: RefusalReason,
-  ): Promise<Refused> => {
-    const admission = await o.limits.refused(addressOf(o.clientIp, req));
-    const given = admission.admitted ? answer : tooMany(admission, 'requests');
-    return { answer: given, refusal: { reason } };
-  };
+}
 
+/** Checks host and origin, then the credential (for every method), then the method. The first fault decides. */
+export function createGate(o: GateOptions): Gate {
+  const { origins } = o;
+  const credentials = createCredentialCheck(o);
   return {
     headers(req) {
       const { origin } = req.headers;
@@ -90,25 +76,12 @@ export function createGate(o: {
     },
     async admit(req) {
       const allowed = origins.allows(req.headers);
-      if (!origins.isOurHost(req.headers)) return refuse(req, foreign('Host'), 'host');
-      if (allowed === false) return refuse(req, foreign('Origin'), 'origin');
+      if (!origins.isOurHost(req.headers)) return refuse(o, req, [foreign('Host'), 'host']);
+      if (allowed === false) return refuse(o, req, [foreign('Origin'), 'origin']);
       if (allowed && isPreflight(req)) return { answer: preflight() };
-      // Only this header counts; a token in the URL is not accepted.
-      const bearer = bearerOf(req.headers.authorization);
-      const token = bearer === undefined ? undefined : bearerToken(bearer);
-      if (token === undefined) {
-        const reason = bearer === undefined ? 'credential missing' : 'malformed';
-        return refuse(req, unauthorized(challenge, bearer), reason);
-      }
-      const hash = createHash('sha256').update(token).digest('base64');
-      const isKnownBad =
-        o.limits.isBlocked(addressOf(o.clientIp, req)) && refusedTokens.get(hash) !== undefined;
-      const user = isKnownBad ? undefined : await checkOrUnavailable(o.tokens, token);
-      if (user === 'unavailable') return { answer: unavailable() };
-      if (!user) {
-        if (!isKnownBad) refusedTokens.set(hash, true, REFUSED_TOKEN_MS);
-        return refuse(req, unauthorized(challenge, token), 'token not accepted');
-      }
+      const checked = await credentials(req);
+      if ('answer' in checked) return checked;
+      const { user } = checked;
       const admission = await o.limits.request(user.userId);
       if (!admission.admitted) return { answer: tooMany(admission, 'requests') };
       if (req.method === 'OPTIONS') return { answer: { status: 204, headers: { Allow: 'POST' } } };
@@ -123,6 +96,44 @@ export function createGate(o: {
       return admission.unavailable ? unavailable(id) : tooMany(admission, 'tool calls', id);
     },
   };
+}
+
+/** Returns the user whose token a request has, or the response that rejects it. */
+function createCredentialCheck(o: GateOptions) {
+  const challenge = challengeOf(o.publicUrl);
+  /**
+   * Tokens that were rejected in the last seconds, by hash. They save the SQL statement that checks the grant of
+   * a token with a valid signature.
+   */
+  const refusedTokens = createBoundedCache<true>(MAX_REFUSED_TOKENS);
+  return async (req: IncomingMessage): Promise<{ readonly user: SignedIn } | Refused> => {
+    // Only this header counts; a token in the URL is not accepted.
+    const bearer = bearerOf(req.headers.authorization);
+    const token = bearer === undefined ? undefined : bearerToken(bearer);
+    if (token === undefined) {
+      const reason = bearer === undefined ? 'credential missing' : 'malformed';
+      return refuse(o, req, [unauthorized(challenge, bearer), reason]);
+    }
+    const hash = createHash('sha256').update(token).digest('base64');
+    const isKnownBad =
+      o.limits.isBlocked(addressOf(o.clientIp, req)) && refusedTokens.get(hash) !== undefined;
+    const user = isKnownBad ? undefined : await checkOrUnavailable(o.tokens, token);
+    if (user === 'unavailable') return { answer: unavailable() };
+    if (user) return { user };
+    if (!isKnownBad) refusedTokens.set(hash, true, REFUSED_TOKEN_MS);
+    return refuse(o, req, [unauthorized(challenge, token), 'token not accepted']);
+  };
+}
+
+/** Counts the rejected request. Returns the given response, or 429 when the address had too many of them. */
+async function refuse(
+  { limits, clientIp }: GateOptions,
+  req: IncomingMessage,
+  [answer, reason]: readonly [HttpResponse, RefusalReason],
+): Promise<Refused> {
+  const admission = await limits.refused(addressOf(clientIp, req));
+  const given = admission.admitted ? answer : tooMany(admission, 'requests');
+  return { answer: given, refusal: { reason } };
 }
 
 /** @param id of the JSON-RPC request; null when its body was not read. */

@@ -26,12 +26,12 @@ import { type HoldAnswer, type HttpResponse, send } from '../rest/respond.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
 import { forwardResponse } from './forward-response.ts';
-import { createGate } from './gate.ts';
+import { createGate, type Gate } from './gate.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
 import { takeOutInvalidArguments } from './invalid-arguments.ts';
 import { readMessage } from './message.ts';
 import { createOriginRules } from './origins.ts';
-import { createProtocol } from './protocol.ts';
+import { createProtocol, type Protocol } from './protocol.ts';
 import { RPC, rpcError } from './rpc-error.ts';
 import { createServer, type ServerParts } from './server.ts';
 import { createToolWork, type ToolWork } from './tool-work.ts';
@@ -76,122 +76,134 @@ export interface McpServer {
 /** The MCP server: assistants act in the shop of the signed-in user. */
 export function createMcp(deps: McpDependencies): McpServer {
   const { logger, telemetry, pool, publicUrl } = deps;
-  const parts: ServerParts = {
-    pool,
-    logger,
-    telemetry,
-    catalogue: createCatalogue(),
-    info: identityAt(publicUrl),
-  };
   const tokens = { check: coalesceChecks(deps.tokens) };
-  const gate = createGate({ ...deps, tokens, origins: createOriginRules(deps) });
-  const protocol = createProtocol(logger);
-  const destinationNames = createDestinationNames();
-  const { services, readReturn } = deps;
-
-  const answer = async (
-    req: IncomingMessage,
-    res: ServerResponse,
-    known: {
-      exchange: Exchange | undefined;
-      calendar: Date;
-      slot: Slot;
-      work: ToolWork;
-      end: AbortSignal;
-    },
-  ): Promise<HttpResponse | Response> => {
-    const { exchange, calendar, slot, work, end } = known;
-    const admitted = await gate.admit(req);
-    if ('answer' in admitted) {
-      if (exchange && admitted.refusal) exchange.refusal = admitted.refusal;
-      return admitted.answer;
-    }
-    const { user, actor, source } = admitted;
-    if (exchange) {
-      exchange.shopId = user.shopId;
-      exchange.actorId = String(user.userId);
-    }
-    const charge = bodyCharge({
-      quota: deps.byteQuota,
-      shopId: user.shopId,
-      takePoints: (points) => deps.limits.body(user.userId, points),
-    });
-    const meter = exchange ?? { bodyBytes: 0 };
-    const holder = { caller: `user:${user.userId}`, shop: String(user.shopId), res };
-    const held = deps.bodies.open(holder);
-    const read = await slot.during(() => readMessage(req, res, { meter, charge, held }));
-    if (!read.ok) return read.answer;
-    const { operation } = read;
-    const { message, invalidArguments } = takeOutInvalidArguments(read.message);
-    if (exchange) exchange.operation = operation;
-    const refusal = await gate.count(message, user);
-    if (refusal) return refusal;
-    const shop = { services, readReturn, destinationNames, shopId: user.shopId };
-    const assistants = createAssistants(pool, {
-      ...user,
-      actor,
-      from: { source, ...(exchange && { requestId: exchange.requestId }) },
-    });
-    const who = { actor, user, assistants };
-    const context = { ...shop, ...who, calendar, callId: randomUUID() };
-    const request = {
-      url: `${publicUrl}/mcp`,
-      headers: req.headers,
-      message,
-      server: () => {
-        const requestId = exchange?.requestId ?? '';
-        return createServer(parts, { context, requestId, source, invalidArguments, work });
-      },
-      signal: end,
-    };
-    return forCaller(end, () => protocol.answer(request));
+  const parts: McpParts = {
+    ...deps,
+    server: { pool, logger, telemetry, catalogue: createCatalogue(), info: identityAt(publicUrl) },
+    gate: createGate({ ...deps, tokens, origins: createOriginRules(deps) }),
+    protocol: createProtocol(logger),
+    destinationNames: createDestinationNames(),
   };
-
   return {
     router(exchangeOf, calendar) {
       const router = express.Router(EXACT_PATHS);
       router.get(ICON_PATH, sendIcon);
-      router.all('/mcp', async (req, res) => {
-        const headers = gate.headers(req);
-        const exchange = exchangeOf(res);
-        const work = createToolWork();
-        const end = endOf(res);
-        const hold: HoldAnswer = (bytes) => {
-          end.made();
-          // A small answer is never rejected: it may be the answer of a write that is done already.
-          if (bytes <= SMALL_BYTES) return undefined;
-          return holdAnswer(deps.answers, { shopId: exchange?.shopId, res, bytes });
-        };
-        let slot: Slot | undefined;
-        // A tool call continues after its client disconnects, so its slot is kept until the work ends. Otherwise a
-        // client could start any number of calls.
-        const releaseSlot = (): void => work.whenIdle(() => slot?.release());
-        try {
-          slot = await deps.inFlight.enter('mcp', exchange);
-          const known = { exchange, calendar: calendar(), slot, work, end: end.signal };
-          const result = await answer(req, res, known);
-          if (result instanceof Response) {
-            await forwardResponse(result, { req, res, headers, hold });
-            return;
-          }
-          // The work is done. The slot is released even if the client is still sending its body.
-          releaseSlot();
-          await send(req, res, { ...result, headers: { ...headers, ...result.headers } }, hold);
-        } catch (error) {
-          releaseSlot();
-          if (error instanceof ClientGone) return;
-          if (error instanceof HttpRefusal) return send(req, res, refused(error, headers));
-          logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
-          const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
-          await send(req, res, rpcError(500, failed, headers));
-        } finally {
-          releaseSlot();
-        }
-      });
+      router.all('/mcp', (req, res) =>
+        serve(parts, { req, res, exchange: exchangeOf(res), calendar: calendar() }),
+      );
       return router;
     },
-    stop: () => protocol.close(),
+    stop: () => parts.protocol.close(),
   };
+}
+
+/** The dependencies, and what the server makes of them once. */
+interface McpParts extends McpDependencies {
+  readonly server: ServerParts;
+  readonly gate: Gate;
+  readonly protocol: Protocol;
+  readonly destinationNames: ReturnType<typeof createDestinationNames>;
+}
+
+/** One request, and the facts about it. */
+interface McpRequest {
+  readonly req: IncomingMessage;
+  readonly res: ServerResponse;
+  readonly exchange: Exchange | undefined;
+  readonly calendar: Date;
+}
+
+/** Answers one request to `/mcp`. */
+async function serve(parts: McpParts, request: McpRequest): Promise<void> {
+  const { req, res, exchange } = request;
+  const headers = parts.gate.headers(req);
+  const work = createToolWork();
+  const end = endOf(res);
+  const hold: HoldAnswer = (bytes) => {
+    end.made();
+    // A small answer is never rejected: it may be the answer of a write that is done already.
+    if (bytes <= SMALL_BYTES) return undefined;
+    return holdAnswer(parts.answers, { shopId: exchange?.shopId, res, bytes });
+  };
+  let slot: Slot | undefined;
+  // A tool call continues after its client disconnects, so its slot is kept until the work ends. Otherwise a
+  // client could start any number of calls.
+  const releaseSlot = (): void => work.whenIdle(() => slot?.release());
+  try {
+    slot = await parts.inFlight.enter('mcp', exchange);
+    const result = await answer(parts, request, { slot, work, end: end.signal });
+    if (result instanceof Response) {
+      await forwardResponse(result, { req, res, headers, hold });
+      return;
+    }
+    // The work is done. The slot is released even if the client is still sending its body.
+    releaseSlot();
+    await send(req, res, { ...result, headers: { ...headers, ...result.headers } }, hold);
+  } catch (error) {
+    releaseSlot();
+    if (error instanceof ClientGone) return;
+    if (error instanceof HttpRefusal) return send(req, res, refused(error, headers));
+    parts.logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
+    const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
+    await send(req, res, rpcError(500, failed, headers));
+  } finally {
+    releaseSlot();
+  }
+}
+
+/** Checks a request, reads its body, and lets the protocol answer it. */
+async function answer(
+  parts: McpParts,
+  { req, res, exchange, calendar }: McpRequest,
+  { slot, work, end }: { slot: Slot; work: ToolWork; end: AbortSignal },
+): Promise<HttpResponse | Response> {
+  const { gate, services, readReturn, destinationNames } = parts;
+  const admitted = await gate.admit(req);
+  if ('answer' in admitted) {
+    if (exchange && admitted.refusal) exchange.refusal = admitted.refusal;
+    return admitted.answer;
+  }
+  const { user, actor, source } = admitted;
+  if (exchange) {
+    exchange.shopId = user.shopId;
+    exchange.actorId = String(user.userId);
+  }
+  const budgets = budgetsOf(parts, user, res);
+  const meter = exchange ?? { bodyBytes: 0 };
+  const read = await slot.during(() => readMessage(req, res, { meter, ...budgets }));
+  if (!read.ok) return read.answer;
+  if (exchange) exchange.operation = read.operation;
+  const { message, invalidArguments } = takeOutInvalidArguments(read.message);
+  const refusal = await gate.count(message, user);
+  if (refusal) return refusal;
+  const shop = { services, readReturn, destinationNames, shopId: user.shopId };
+  const assistants = createAssistants(parts.pool, {
+    ...user,
+    actor,
+    from: { source, ...(exchange && { requestId: exchange.requestId }) },
+  });
+  const context = { ...shop, actor, user, assistants, calendar, callId: randomUUID() };
+  const requestId = exchange?.requestId ?? '';
+  const call = {
+    url: `${parts.publicUrl}/mcp`,
+    headers: req.headers,
+    message,
+    server: () =>
+      createServer(parts.server, { context, requestId, source, invalidArguments, work }),
+    signal: end,
+  };
+  return forCaller(end, () => parts.protocol.answer(call));
+}
+
+/** What the body of a request of this user is charged to. */
+function budgetsOf({ byteQuota, limits, bodies }: McpParts, user: SignedIn, res: ServerResponse) {
+  const charge = bodyCharge({
+    quota: byteQuota,
+    shopId: user.shopId,
+    takePoints: (points) => limits.body(user.userId, points),
+  });
+  const held = bodies.open({ caller: `user:${user.userId}`, shop: String(user.shopId), res });
+  return { charge, held };
 }
 
 /** A refusal of the gateway as a JSON-RPC error. */

@@ -162,7 +162,6 @@ describe('the callback from the identity provider', () => {
       isDecided: false,
     };
     const signIn = createSignIn({
-      issuer: baseUrl,
       pool,
       records: createOneTimeRecords(pool),
       clients: createSupportedClients(CLIENT_ID, []),

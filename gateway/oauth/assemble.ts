@@ -45,7 +45,6 @@ export function assemble(
     begin: (req, request) => signIn.begin(req, request),
   });
   const signIn = createSignIn({
-    issuer,
     pool,
     records,
     clients,

@@ -42,57 +42,22 @@ export interface ConsentStep {
   allow(req: IncomingMessage, uid: string, csrf: string): Promise<PageResponse>;
 }
 
-export function createConsentStep(o: {
+interface ConsentOptions {
   readonly pool: pg.Pool;
   readonly records: OneTimeRecords;
   readonly cookies: Cookies;
   readonly requests: AuthorizationRequests;
   readonly pages: SignInPages;
   readonly logger: Logger;
-}): ConsentStep {
-  const grant = async (
-    request: AuthorizationRequest,
-    account: Account,
-    isConsented: boolean,
-  ): Promise<PageResponse> => {
-    try {
-      const resume = await o.requests.grant(request.uid, account, isConsented);
-      return resume === undefined ? ended() : redirect(resume);
-    } catch (error) {
-      // The membership ended after it was read.
-      if (error instanceof DomainError) return o.pages.noEmail(request);
-      throw error;
-    }
-  };
+}
 
-  /**
-   * Consent is asked before the first grant for each combination of person, shop, client and redirect host.
-   * For a loopback address or an app's scheme it is asked every time, because any program on the person's own
-   * machine may listen there.
-   */
-  const mustAsk = async (request: AuthorizationRequest, account: Account): Promise<boolean> => {
-    const { clientId, redirectUri } = request;
-    if (request.prompts.includes('consent') || isOnOwnMachine(redirectUri)) return true;
-    return !(await hasConsented(o.pool, { ...account, clientId, app: appOf(redirectUri) }));
-  };
-
-  /** The pending consent; undefined when there is none, or when another browser signed in. */
-  const pendingOf = async (
-    req: IncomingMessage,
-    uid: string,
-  ): Promise<{ request: AuthorizationRequest; who: PendingConsent } | undefined> => {
-    const request = await o.requests.find(uid);
-    const content = (await o.records.find('SignedIn', uid))?.content;
-    const who = pendingConsent.safeParse(content).data;
-    if (!request || !who || o.cookies.knownBrowserOf(req) !== who.browser) return undefined;
-    return { request, who };
-  };
-
+export function createConsentStep(o: ConsentOptions): ConsentStep {
   return {
     async begin(req, request, { shop, email }) {
       const { uid } = request;
       const { userId, shopId } = shop;
-      if (!(await mustAsk(request, shop))) return grant(request, { userId, shopId }, false);
+      if (!(await mustAsk(o, request, shop)))
+        return grant(o, request, { account: { userId, shopId }, isConsented: false });
       const browser = o.cookies.browserOf(req);
       const csrf = randomBytes(32).toString('base64url');
       const content = { userId: `${userId}`, shopId: `${shopId}`, email, browser, csrf };
@@ -103,7 +68,7 @@ export function createConsentStep(o: {
     isPending: async (uid) => (await o.records.find('SignedIn', uid)) !== undefined,
 
     async ask(req, uid) {
-      const pending = await pendingOf(req, uid);
+      const pending = await pendingOf(o, req, uid);
       if (!pending || pending.request.isDecided) return ended();
       const { request, who } = pending;
       const shop = await shopOfMember(o.pool, accountOf(who));
@@ -113,13 +78,13 @@ export function createConsentStep(o: {
 
     async allow(req, uid, csrf) {
       // The one-time record is read, not removed: if storing the grant fails, the form can be sent again.
-      const pending = await pendingOf(req, uid);
+      const pending = await pendingOf(o, req, uid);
       if (!pending || !isSame(csrf, pending.who.csrf)) {
         o.logger.warn('consent refused: not the form, or not the browser, of the sign-in');
         return ended();
       }
       const { request, who } = pending;
-      const answer = await grant(request, accountOf(who), true);
+      const answer = await grant(o, request, { account: accountOf(who), isConsented: true });
       if (answer.status === 303) {
         const { clientId, redirectUri } = request;
         const { userId, shopId } = who;
@@ -137,4 +102,48 @@ function accountOf({ userId, shopId }: PendingConsent): Account {
 function isSame(sent: string, expected: string): boolean {
   const [a, b] = [Buffer.from(sent), Buffer.from(expected)];
   return a.length === b.length && timingSafeEqual(a, b);
+}
+
+/** Grants the request and redirects to the path that issues the code. */
+async function grant(
+  o: ConsentOptions,
+  request: AuthorizationRequest,
+  { account, isConsented }: { readonly account: Account; readonly isConsented: boolean },
+): Promise<PageResponse> {
+  try {
+    const resume = await o.requests.grant(request.uid, account, isConsented);
+    return resume === undefined ? ended() : redirect(resume);
+  } catch (error) {
+    // The membership ended after it was read.
+    if (error instanceof DomainError) return o.pages.noEmail(request);
+    throw error;
+  }
+}
+
+/**
+ * Consent is asked before the first grant for each combination of person, shop, client and redirect host.
+ * For a loopback address or an app's scheme it is asked every time, because any program on the person's own
+ * machine may listen there.
+ */
+async function mustAsk(
+  { pool }: ConsentOptions,
+  request: AuthorizationRequest,
+  account: Account,
+): Promise<boolean> {
+  const { clientId, redirectUri } = request;
+  if (request.prompts.includes('consent') || isOnOwnMachine(redirectUri)) return true;
+  return !(await hasConsented(pool, { ...account, clientId, app: appOf(redirectUri) }));
+}
+
+/** The pending consent; undefined when there is none, or when another browser signed in. */
+async function pendingOf(
+  o: ConsentOptions,
+  req: IncomingMessage,
+  uid: string,
+): Promise<{ request: AuthorizationRequest; who: PendingConsent } | undefined> {
+  const request = await o.requests.find(uid);
+  const content = (await o.records.find('SignedIn', uid))?.content;
+  const who = pendingConsent.safeParse(content).data;
+  if (!request || !who || o.cookies.knownBrowserOf(req) !== who.browser) return undefined;
+  return { request, who };
 }

@@ -52,6 +52,21 @@ export interface NewOneTimeRecord {
 /** Used records are kept for this time after their expiry, so that a second use is detected as reuse. */
 const USED_KEPT = "interval '1 day'";
 
+// "skip locked" leaves out records that are being used concurrently; waiting for them could deadlock.
+const CONSUME_WITH_GRANT = `
+with used as (
+  update oauth_tickets set consumed_at = clock_timestamp()
+   where kind = $1 and id_hash = $2 and expires_at > now() and consumed_at is null
+  returning grant_id
+), ended as (
+  update oauth_tickets set consumed_at = clock_timestamp()
+   where kind = $1 and id_hash in (
+     select t.id_hash from oauth_tickets t join used using (grant_id)
+      where t.kind = $1 and t.id_hash <> $2 and t.consumed_at is null
+        for update of t skip locked)
+)
+select from used`;
+
 export function createOneTimeRecords(db: Queryable): OneTimeRecords {
   return {
     async put(kind, id, { content, ttlS, grantId }) {
@@ -75,22 +90,7 @@ export function createOneTimeRecords(db: Queryable): OneTimeRecords {
     },
     async consume(kind, id, graceMs) {
       const hash = hashOf(kind, id);
-      // "skip locked" leaves out records that are being used concurrently; waiting for them could deadlock.
-      const first = await db.query(
-        `with used as (
-           update oauth_tickets set consumed_at = clock_timestamp()
-            where kind = $1 and id_hash = $2 and expires_at > now() and consumed_at is null
-           returning grant_id
-         ), ended as (
-           update oauth_tickets set consumed_at = clock_timestamp()
-            where kind = $1 and id_hash in (
-              select t.id_hash from oauth_tickets t join used using (grant_id)
-               where t.kind = $1 and t.id_hash <> $2 and t.consumed_at is null
-                 for update of t skip locked)
-         )
-         select from used`,
-        [kind, hash],
-      );
+      const first = await db.query(CONSUME_WITH_GRANT, [kind, hash]);
       if (first.rowCount === 1 || graceMs === 0) return first.rowCount === 1;
       const again = await db.query(
         `select from oauth_tickets

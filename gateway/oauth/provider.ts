@@ -51,33 +51,20 @@ export function createProvider(o: ProviderOptions, key: SigningKey): Provider {
   return provider;
 }
 
+type Features = NonNullable<Configuration['features']>;
+
 function configuration(o: ProviderOptions, key: SigningKey): Configuration {
-  const resource = mcpResource(o.issuer);
   return {
     adapter: createAdapters(o),
-    clients: o.clients.ids.map((clientId) => ({
-      client_id: clientId,
-      redirect_uris: ['http://127.0.0.1/'],
-      application_type: 'native' as const,
-      grant_types: ['authorization_code', 'refresh_token'],
-      response_types: ['code' as const],
-      token_endpoint_auth_method: 'none' as const,
-      id_token_signed_response_alg: SIGNING_ALG,
-    })),
-    jwks: { keys: [{ ...key.privateJwk, kty: String(key.privateJwk.kty) }] },
+    ...clientRules(o),
+    ...tokenRules(o, key),
     routes: {
       authorization: '/oauth/authorize',
       token: '/oauth/token',
       jwks: '/oauth/provider-jwks',
     },
     cookies: { names: o.cookies.names, short: o.cookies.options, long: o.cookies.options },
-    clientAuthMethods: ['none'],
-    responseTypes: ['code'],
-    scopes: [],
     extraParams: [MAX_AGE],
-    pkce: { required: () => true },
-    allowOmittingSingleRegisteredRedirectUri: false,
-    clockTolerance: 0,
     findAccount: async (ctx, id) => {
       const account = parseAccountId(id);
       if (account && (await failingClosed(isMember(o.pool, account)))) {
@@ -88,8 +75,47 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
       return undefined;
     },
     interactions: { policy: policy(), url: (_ctx, { uid }) => signInPath(uid) },
+    features: {
+      devInteractions: { enabled: false },
+      dPoP: { enabled: false },
+      pushedAuthorizationRequests: { enabled: false },
+      rpInitiatedLogout: { enabled: false },
+      userinfo: { enabled: false },
+      resourceIndicators: onlyResource(mcpResource(o.issuer)),
+    },
+    renderError: o.renderError,
+  };
+}
+
+/** Public clients, by authorization code and PKCE only. */
+function clientRules({ clients }: ProviderOptions): Configuration {
+  return {
+    clients: clients.ids.map((clientId) => ({
+      client_id: clientId,
+      redirect_uris: ['http://127.0.0.1/'],
+      application_type: 'native' as const,
+      grant_types: ['authorization_code', 'refresh_token'],
+      response_types: ['code' as const],
+      token_endpoint_auth_method: 'none' as const,
+      id_token_signed_response_alg: SIGNING_ALG,
+    })),
+    clientAuthMethods: ['none'],
+    responseTypes: ['code'],
+    scopes: [],
+    pkce: { required: () => true },
+    allowOmittingSingleRegisteredRedirectUri: false,
+  };
+}
+
+/** Signing, claims and lifetimes. */
+function tokenRules(o: ProviderOptions, key: SigningKey): Configuration {
+  const accountOf = (token: object) =>
+    parseAccountId('accountId' in token ? String(token.accountId) : '');
+  return {
+    jwks: { keys: [{ ...key.privateJwk, kty: String(key.privateJwk.kty) }] },
+    clockTolerance: 0,
     extraTokenClaims: (_ctx, token) => {
-      const account = parseAccountId('accountId' in token ? String(token.accountId) : '');
+      const account = accountOf(token);
       const grantId = 'grantId' in token ? token.grantId : undefined;
       if (!account || typeof grantId !== 'string') throw new Error('the token has no grant');
       return shopClaims({ shopId: account.shopId, grantId });
@@ -97,37 +123,13 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
     formats: {
       customizers: {
         jwt: (_ctx, token, { payload }) => {
-          const account = parseAccountId('accountId' in token ? String(token.accountId) : '');
-          payload.sub = String(account?.userId);
-        },
-      },
-    },
-    features: {
-      devInteractions: { enabled: false },
-      dPoP: { enabled: false },
-      pushedAuthorizationRequests: { enabled: false },
-      rpInitiatedLogout: { enabled: false },
-      userinfo: { enabled: false },
-      resourceIndicators: {
-        enabled: true,
-        defaultResource: () => resource,
-        useGrantedResource: () => true,
-        getResourceServerInfo: (_ctx, indicator) => {
-          if (indicator !== resource) throw new errors.InvalidTarget();
-          return {
-            scope: MCP_SCOPE,
-            audience: resource,
-            accessTokenFormat: 'jwt',
-            accessTokenTTL: ACCESS_TOKEN_TTL_S,
-            jwt: { sign: { alg: SIGNING_ALG } },
-          };
+          payload.sub = String(accountOf(token)?.userId);
         },
       },
     },
     issueRefreshToken: () => true,
     rotateRefreshToken: true,
     expiresWithSession: () => false,
-    renderError: o.renderError,
     ttl: {
       AccessToken: ACCESS_TOKEN_TTL_S,
       AuthorizationCode: CODE_TTL_S,
@@ -136,6 +138,25 @@ function configuration(o: ProviderOptions, key: SigningKey): Configuration {
       Interaction: SIGN_IN_TTL_S,
       Session: SIGN_IN_TTL_S,
       IdToken: CODE_TTL_S,
+    },
+  };
+}
+
+/** Tokens are for the MCP server only (RFC 8707). */
+function onlyResource(resource: string): Features['resourceIndicators'] {
+  return {
+    enabled: true,
+    defaultResource: () => resource,
+    useGrantedResource: () => true,
+    getResourceServerInfo: (_ctx, indicator) => {
+      if (indicator !== resource) throw new errors.InvalidTarget();
+      return {
+        scope: MCP_SCOPE,
+        audience: resource,
+        accessTokenFormat: 'jwt',
+        accessTokenTTL: ACCESS_TOKEN_TTL_S,
+        jwt: { sign: { alg: SIGNING_ALG } },
+      };
     },
   };
 }

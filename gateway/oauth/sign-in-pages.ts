@@ -33,6 +33,26 @@ export interface SignInPages {
   tooWeak(request: AuthorizationRequest): PageResponse;
 }
 
+/** The title and the text of each page without a form. */
+const MESSAGES = {
+  noEmail: {
+    title: 'No email was found',
+    text: 'No shop is linked to the address that you signed in with. Ask the owner of your shop to add you, or connect again with another address.',
+  },
+  otherEmail: {
+    title: 'That was another address',
+    text: 'You signed in with another address than the one you gave, or with one that is not confirmed. Connect again and use the same address in both places.',
+  },
+  otherAccount: {
+    title: 'Another account is linked to this address',
+    text: 'The shop knows your address by another account of the page where you sign in. If that account was yours and is gone, ask an owner or admin of the shop to remove you from the team and add you again, or the operator of this service to unlink it. Then connect again.',
+  },
+  tooWeak: {
+    title: 'A fresh or stronger sign-in is needed',
+    text: 'The page where you sign in did not confirm what is needed here: that you have just signed in, or that you used a second factor. Connect again and sign in there once more. If this page comes again, tell the operator of this service.',
+  },
+};
+
 export function createSignInPages(o: {
   readonly clients: SupportedClients;
   readonly upstream: Upstream;
@@ -49,8 +69,8 @@ export function createSignInPages(o: {
   const anywhere = async ({ redirectUri }: AuthorizationRequest): Promise<string[]> => [
     ...new Set([await o.upstream.origin(), ...o.formOrigins, formTarget(redirectUri)]),
   ];
-  const message = (request: AuthorizationRequest, title: string, text: string): PageResponse => {
-    const body = messagePage({ title, text, cancel: `${signInPath(request.uid)}/cancel` });
+  const message = (request: AuthorizationRequest, about: { title: string; text: string }) => {
+    const body = messagePage({ ...about, cancel: `${signInPath(request.uid)}/cancel` });
     return page(body, { status: 403, formTargets: [formTarget(request.redirectUri)] });
   };
 
@@ -83,30 +103,10 @@ export function createSignInPages(o: {
       });
       return page(body, { formTargets: [formTarget(redirectUri)] });
     },
-    noEmail: (request) =>
-      message(
-        request,
-        'No email was found',
-        'No shop is linked to the address that you signed in with. Ask the owner of your shop to add you, or connect again with another address.',
-      ),
-    otherEmail: (request) =>
-      message(
-        request,
-        'That was another address',
-        'You signed in with another address than the one you gave, or with one that is not confirmed. Connect again and use the same address in both places.',
-      ),
-    otherAccount: (request) =>
-      message(
-        request,
-        'Another account is linked to this address',
-        'The shop knows your address by another account of the page where you sign in. If that account was yours and is gone, ask an owner or admin of the shop to remove you from the team and add you again, or the operator of this service to unlink it. Then connect again.',
-      ),
-    tooWeak: (request) =>
-      message(
-        request,
-        'A fresh or stronger sign-in is needed',
-        'The page where you sign in did not confirm what is needed here: that you have just signed in, or that you used a second factor. Connect again and sign in there once more. If this page comes again, tell the operator of this service.',
-      ),
+    noEmail: (request) => message(request, MESSAGES.noEmail),
+    otherEmail: (request) => message(request, MESSAGES.otherEmail),
+    otherAccount: (request) => message(request, MESSAGES.otherAccount),
+    tooWeak: (request) => message(request, MESSAGES.tooWeak),
   };
 }
 

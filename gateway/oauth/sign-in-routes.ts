@@ -26,15 +26,7 @@ export function signInRoutes(o: OAuthDependencies): Router {
   const router = Router(EXACT_PATHS);
   if (!o.signIn) return withoutSignIn(router, o);
   const parts = assemble(o, o.signIn);
-  const { pageBy, formBy } = pageHandlers(o, parts);
-  const { callback, resume, signInPages } = o.limits;
-  // The request is counted before its body is read.
-  const form = [
-    signInPages,
-    continueBody,
-    express.urlencoded({ extended: false, limit: FORM_LIMIT }),
-  ];
-
+  const handlers = pageHandlers(o, parts);
   endpoint(router, '/oauth/authorize', {
     GET: [
       o.limits.authorize,
@@ -50,8 +42,36 @@ export function signInRoutes(o: OAuthDependencies): Router {
     ],
   });
   endpoint(router, '/oauth/authorize/:uid', {
-    GET: [resume, (req, res) => resumeOrRedirect(o, parts, { req, res })],
+    GET: [o.limits.resume, (req, res) => resumeOrRedirect(o, parts, { req, res })],
   });
+  formRoutes(router, o, handlers);
+  endpoint(router, '/oauth/callback', {
+    GET: [
+      o.limits.callback,
+      handlers.pageBy(async (req) => {
+        const query = queryOf(req);
+        const isTwice = [...new Set(query.keys())].some((name) => query.getAll(name).length > 1);
+        if (isTwice) return ended();
+        return parts.signIn.handleCallback(req, new URL(`${o.issuer}/oauth/callback?${query}`));
+      }),
+    ],
+  });
+  dataRoutes(router, o, { config: o.signIn, parts });
+  return router;
+}
+
+/** Registers the pages and forms of a sign-in, which `formBy` protects. */
+function formRoutes(
+  router: Router,
+  { limits: { signInPages } }: OAuthDependencies,
+  { formBy }: ReturnType<typeof pageHandlers>,
+): void {
+  // The request is counted before its body is read.
+  const form = [
+    signInPages,
+    continueBody,
+    express.urlencoded({ extended: false, limit: FORM_LIMIT }),
+  ];
   endpoint(router, '/oauth/sign-in/:uid', {
     GET: [signInPages, formBy((signIn, uid) => signIn.showEmailForm(uid))],
     POST: [
@@ -81,19 +101,6 @@ export function signInRoutes(o: OAuthDependencies): Router {
   endpoint(router, '/oauth/sign-in/:uid/cancel', {
     POST: [...form, formBy((signIn, uid) => signIn.cancel(uid))],
   });
-  endpoint(router, '/oauth/callback', {
-    GET: [
-      callback,
-      pageBy(async (req) => {
-        const query = queryOf(req);
-        const isTwice = [...new Set(query.keys())].some((name) => query.getAll(name).length > 1);
-        if (isTwice) return ended();
-        return parts.signIn.handleCallback(req, new URL(`${o.issuer}/oauth/callback?${query}`));
-      }),
-    ],
-  });
-  dataRoutes(router, o, { config: o.signIn, parts });
-  return router;
 }
 
 /** Registers the paths that programs call: keys, tokens and revocation. */

@@ -35,53 +35,12 @@ export function createAuditWriter(
   db: Queryable,
   { logger, meter }: { readonly logger: Logger; readonly meter: Meter },
 ): AuditWriter {
-  const entries = meter.createCounter('audit.entries', {
-    description: 'Entries of the audit log: written, failed (the write was refused), lost',
-  });
+  const outcomes = createOutcomes(logger, meter);
   let awaited: Waiting[] = [];
   let soon: AuditEntry[] = [];
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
 
-  const lose = (lost: readonly AuditEntry[], error?: unknown): void => {
-    if (lost.length === 0) return;
-    entries.add(lost.length, { outcome: 'lost' });
-    const calls = lost.slice(0, 10).map(({ detail }) => detail?.call);
-    logger.error({ err: error, entries: lost.length, calls }, 'audit entries lost');
-  };
-  const keep = (kept: readonly AuditEntry[]): void => {
-    soon = [...kept, ...soon];
-    lose(soon.slice(MAX_KEPT));
-    soon = soon.slice(0, MAX_KEPT);
-  };
-  const writeOne = async (entry: AuditEntry, caller?: Waiting): Promise<void> => {
-    try {
-      await recordAudit(db, entry);
-      entries.add(1, { outcome: 'written' });
-      caller?.resolve();
-    } catch (error) {
-      if (!caller) return isOutage(error) ? keep([entry]) : lose([entry], error);
-      entries.add(1, { outcome: 'failed' });
-      caller.reject(error);
-    }
-  };
-  const writeBatch = async (callers: readonly Waiting[], others: readonly AuditEntry[]) => {
-    try {
-      await recordAudits(db, [...callers.map(({ entry }) => entry), ...others]);
-      entries.add(callers.length + others.length, { outcome: 'written' });
-      for (const { resolve } of callers) resolve();
-    } catch (error) {
-      if (isOutage(error)) {
-        if (callers.length > 0) entries.add(callers.length, { outcome: 'failed' });
-        for (const { reject } of callers) reject(error);
-        keep(others);
-        return;
-      }
-      // The entries are written one by one, so that an invalid entry does not make the others fail.
-      for (const caller of callers) await writeOne(caller.entry, caller);
-      for (const entry of others) await writeOne(entry);
-    }
-  };
   const drain = async (): Promise<void> => {
     await nextTurn();
     do {
@@ -89,7 +48,8 @@ export function createAuditWriter(
       const others = soon.slice(0, MAX_BATCH - callers.length);
       awaited = awaited.slice(callers.length);
       soon = soon.slice(others.length);
-      await writeBatch(callers, others);
+      soon = [...(await writeBatch(db, outcomes, { callers, others })), ...soon];
+      outcomes.lost(soon.splice(MAX_KEPT));
     } while (awaited.length > 0);
   };
   const start = (): void => {
@@ -115,7 +75,7 @@ export function createAuditWriter(
     },
     writeSoon(entry) {
       soon.push(entry);
-      lose(soon.splice(MAX_KEPT));
+      outcomes.lost(soon.splice(MAX_KEPT));
       startSoon();
     },
     async stop() {
@@ -126,8 +86,73 @@ export function createAuditWriter(
       }
       clearTimeout(timer);
       timer = undefined;
-      lose(soon);
-      soon = [];
+      outcomes.lost(soon.splice(0));
     },
   };
+}
+
+/** Counts what became of entries. */
+function createOutcomes(logger: Logger, meter: Meter) {
+  const entries = meter.createCounter('audit.entries', {
+    description: 'Entries of the audit log: written, failed (the write was refused), lost',
+  });
+  return {
+    written: (count: number) => entries.add(count, { outcome: 'written' }),
+    failed: (count: number) => entries.add(count, { outcome: 'failed' }),
+    lost(lost: readonly AuditEntry[], error?: unknown): void {
+      if (lost.length === 0) return;
+      entries.add(lost.length, { outcome: 'lost' });
+      const calls = lost.slice(0, 10).map(({ detail }) => detail?.call);
+      logger.error({ err: error, entries: lost.length, calls }, 'audit entries lost');
+    },
+  };
+}
+type Outcomes = ReturnType<typeof createOutcomes>;
+
+/** Writes a batch. Returns the entries without a waiting caller that an outage has kept back. */
+async function writeBatch(
+  db: Queryable,
+  outcomes: Outcomes,
+  { callers, others }: { callers: readonly Waiting[]; others: readonly AuditEntry[] },
+): Promise<readonly AuditEntry[]> {
+  try {
+    await recordAudits(db, [...callers.map(({ entry }) => entry), ...others]);
+    outcomes.written(callers.length + others.length);
+    for (const { resolve } of callers) resolve();
+    return [];
+  } catch (error) {
+    if (!isOutage(error)) return writeEach(db, outcomes, { callers, others });
+    if (callers.length > 0) outcomes.failed(callers.length);
+    for (const { reject } of callers) reject(error);
+    return others;
+  }
+}
+
+/** Writes the entries one by one, so that an invalid entry does not make the others fail. Returns as `writeBatch`. */
+async function writeEach(
+  db: Queryable,
+  outcomes: Outcomes,
+  { callers, others }: { callers: readonly Waiting[]; others: readonly AuditEntry[] },
+): Promise<readonly AuditEntry[]> {
+  for (const { entry, resolve, reject } of callers) {
+    try {
+      await recordAudit(db, entry);
+      outcomes.written(1);
+      resolve();
+    } catch (error) {
+      outcomes.failed(1);
+      reject(error);
+    }
+  }
+  const kept: AuditEntry[] = [];
+  for (const entry of others) {
+    try {
+      await recordAudit(db, entry);
+      outcomes.written(1);
+    } catch (error) {
+      if (isOutage(error)) kept.push(entry);
+      else outcomes.lost([entry], error);
+    }
+  }
+  return kept;
 }
