@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 import type pg from 'pg';
 import { type Settings, wholeNumber } from '../../services/platform/config.ts';
-import { send } from '../rest/respond.ts';
+import { send } from '../http/respond.ts';
 import { addressOf, type ClientIp } from './client-ip.ts';
 import { createRateLimit, type RateLimit } from './rate-limits.ts';
 

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { RequestHandler } from 'express';
 import { loadRetryAfterS } from '../errors.ts';
-import { announcesBody } from '../rest/body.ts';
-import { send } from '../rest/respond.ts';
 import type { Exchange } from './exchange.ts';
 import type { InFlight } from './in-flight.ts';
+import { announcesBody } from './receive-body.ts';
+import { send } from './respond.ts';
 
 /** One IP address may use at most this share of the slots. */
 const ADDRESS_PART = 1 / 4;

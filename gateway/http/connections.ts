@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Meter } from '@opentelemetry/api';
-import { announcesBody } from '../rest/body.ts';
-import { AnswerNotRead } from '../rest/large-answer.ts';
+import { AnswerNotRead } from './large-answer.ts';
+import { announcesBody } from './receive-body.ts';
 
 /** Why the server closed a connection. */
 export type EndReason =

@@ -3,10 +3,10 @@ import { OPERATIONS } from '../../services/contract/operations.ts';
 import { shapeError } from '../../services/contract/shape.ts';
 import { isVersion, type Served, serve } from '../../services/contract/versions.ts';
 import { loadRetryAfterS, overloaded } from '../errors.ts';
-import { announcesBody } from '../rest/body.ts';
-import { send } from '../rest/respond.ts';
 import { requestIdOf } from './exchange.ts';
 import type { InFlight } from './in-flight.ts';
+import { announcesBody } from './receive-body.ts';
+import { send } from './respond.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
 /**

@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import { drained } from '../rest/large-answer.ts';
-import { type HoldAnswer, send } from '../rest/respond.ts';
+import { drained } from '../http/large-answer.ts';
+import { type HoldAnswer, send } from '../http/respond.ts';
 
 /** Headers of the library's responses that are passed on to the client. */
 const KEPT = ['allow', 'x-accel-buffering'];

@@ -2,10 +2,10 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
 import type { BodyCharge } from '../auth/body-charge.ts';
 import { HttpRefusal } from '../errors.ts';
-import type { BodyBounds } from '../rest/body.ts';
-import { readChargedBody } from '../rest/charged-body.ts';
-import { parseJson } from '../rest/json.ts';
-import type { HttpResponse } from '../rest/respond.ts';
+import { parseJson } from '../http/json.ts';
+import type { BodyBounds } from '../http/receive-body.ts';
+import { receiveBody } from '../http/receive-body.ts';
+import type { HttpResponse } from '../http/respond.ts';
 import { RPC, rpcError } from './rpc-error.ts';
 
 /** Maximum body size; a call may have thirty notes of full length. Bytes, after decompression. */
@@ -39,7 +39,7 @@ export async function readMessage(
   o: Omit<BodyBounds, 'maxBytes'> & { readonly charge: BodyCharge },
 ): Promise<Read> {
   try {
-    const bytes = await readChargedBody(req, res, { ...o, maxBytes: BODY_BYTES_MAX });
+    const bytes = await receiveBody(req, res, { ...o, maxBytes: BODY_BYTES_MAX });
     if (!bytes) return failed(400, RPC.parseError, 'Parse error: the body is missing.');
     const message = parseJson(bytes, BOUNDS);
     if (Array.isArray(message)) {

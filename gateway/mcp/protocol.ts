@@ -6,14 +6,16 @@ import {
   isJSONRPCNotification,
   isJSONRPCRequest,
   isJSONRPCResponse,
+  type JSONRPCMessage,
+  type JSONRPCRequest,
   type Server,
   SUPPORTED_PROTOCOL_VERSIONS,
+  type Transport,
 } from '@modelcontextprotocol/server';
 import type { Logger } from '../../services/platform/log.ts';
-import { ClientGone } from '../rest/body.ts';
-import type { HttpResponse } from '../rest/respond.ts';
+import { ClientGone } from '../http/client-gone.ts';
+import type { HttpResponse } from '../http/respond.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
-import { handleSingleRequest } from './single-request.ts';
 
 /** A POST with a parsed body, and the MCP server for it. */
 export interface Incoming {
@@ -99,6 +101,42 @@ async function answerOlder({ headers, message, server, signal }: Incoming): Prom
     return { status: 202, headers: {} };
   const text = 'Invalid request: not a JSON-RPC message.';
   return rpcError(400, { code: RPC.invalidRequest, message: text, id: idOf(message) });
+}
+
+/** Longer than any tool takes. Milliseconds. */
+const DEADLINE_MS = 60_000;
+
+/**
+ * Passes one request to an MCP server that serves only this request, and returns its response.
+ *
+ * @throws ClientGone; Error when there is no response in time.
+ */
+async function handleSingleRequest(
+  server: Server,
+  request: JSONRPCRequest,
+  signal: AbortSignal,
+): Promise<JSONRPCMessage> {
+  const answered = Promise.withResolvers<JSONRPCMessage>();
+  const transport: Transport = {
+    start: async () => {},
+    close: async () => {},
+    send: async (message) => {
+      // Only responses are expected. Notifications would need a stream, which this transport does not have.
+      if ('result' in message || 'error' in message) answered.resolve(message);
+    },
+  };
+  const late = () => answered.reject(new Error('an MCP request got no response in time'));
+  const gone = () => answered.reject(new ClientGone());
+  const timer = setTimeout(late, DEADLINE_MS);
+  signal.addEventListener('abort', gone, { once: true });
+  try {
+    await server.connect(transport);
+    transport.onmessage?.(request);
+    return await answered.promise;
+  } finally {
+    clearTimeout(timer);
+    signal.removeEventListener('abort', gone);
+  }
 }
 
 /** The headers for the library. `Accept` is set, so that clients that accept only one type, or none, get JSON too. */

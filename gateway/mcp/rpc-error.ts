@@ -1,4 +1,4 @@
-import type { HttpResponse } from '../rest/respond.ts';
+import type { HttpResponse } from '../http/respond.ts';
 
 /** Error codes of JSON-RPC 2.0, and our own code for the rate limit. */
 export const RPC = {

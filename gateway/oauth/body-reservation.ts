@@ -2,8 +2,8 @@ import type { RequestHandler } from 'express';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import { HttpRefusal } from '../errors.ts';
 import type { BodyBudget } from '../http/body-budget.ts';
-import { announcesBody, sendContinue } from '../rest/body.ts';
-import { send } from '../rest/respond.ts';
+import { announcesBody, sendContinue } from '../http/receive-body.ts';
+import { send } from '../http/respond.ts';
 
 /** The largest request body of the sign-in endpoints (a registration), after decompression. Bytes. */
 export const SIGN_IN_BODY_BYTES_MAX = 64 * 1024;

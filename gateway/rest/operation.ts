@@ -22,19 +22,19 @@ import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { Refusal } from '../auth/refusal.ts';
 import { invalid, notFound, rateLimited, toRefusal } from '../errors.ts';
 import type { BodyBudget, HeldBytes } from '../http/body-budget.ts';
+import { ClientGone, endOf } from '../http/client-gone.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Slot } from '../http/in-flight.ts';
+import { parseJsonObject } from '../http/json.ts';
+import { holdAnswer } from '../http/large-answer.ts';
+import { receiveBody } from '../http/receive-body.ts';
+import { type HttpResponse, send } from '../http/respond.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, namedInBody } from './audited.ts';
-import { ClientGone, endOf } from './body.ts';
-import { readChargedBody } from './charged-body.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
 import { HANDLERS, type RestRequest } from './handlers.ts';
-import { parseJsonObject } from './json.ts';
-import { holdAnswer } from './large-answer.ts';
 import { sendRefusal } from './refusal.ts';
-import { type HttpResponse, send } from './respond.ts';
 
 export interface RestDependencies {
   readonly services: Services;
@@ -184,7 +184,7 @@ async function readInput(
   const bytes =
     maxBytes === undefined
       ? undefined
-      : await slot.during(() => readChargedBody(req, res, { ...o, maxBytes, meter: exchange }));
+      : await slot.during(() => receiveBody(req, res, { ...o, maxBytes, meter: exchange }));
   const exactNumbers = operation.body?.exactNumbers ?? false;
   const json = bytes && parseJsonObject(bytes, { ...BOUNDS, exactNumbers });
   const result = validateBody(operation.id, version, json);

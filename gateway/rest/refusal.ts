@@ -3,7 +3,7 @@ import { shapeError } from '../../services/contract/shape.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { HttpRefusal } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { send } from './respond.ts';
+import { send } from '../http/respond.ts';
 
 /** Sends a refusal in the form of the version that serves the request, and logs those that are our fault. */
 export function sendRefusal(

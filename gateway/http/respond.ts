@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { HeldBytes } from '../http/body-budget.ts';
-import { announcesBody, awaitsContinue } from './body.ts';
 import { LARGE, sendLarge } from './large-answer.ts';
+import { announcesBody, awaitsContinue } from './receive-body.ts';
 
 export interface HttpResponse {
   readonly status: number;

@@ -1,31 +1,12 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { createGunzip } from 'node:zlib';
-import { badBody, tooLarge, tooSlow, unsupportedMediaType } from '../errors.ts';
-import { type HeldBytes, SMALL_BYTES } from '../http/body-budget.ts';
-import { type MinimumRate, type RateWatch, watchRate } from '../http/minimum-rate.ts';
-
-/** The client disconnected before its request was complete, so no response can be sent. */
-export class ClientGone extends Error {
-  override readonly name = 'ClientGone';
-}
-
-const GONE = new ClientGone('the connection is closed');
-
-/** Signals the end of the work for a request: the response is ready, or the client has disconnected. */
-export interface WorkEnd {
-  readonly signal: AbortSignal;
-  /** Reports that the response is ready. */
-  made(): void;
-}
-
-export function endOf(res: ServerResponse): WorkEnd {
-  const end = new AbortController();
-  // All signals share one error, because creating an error costs more than the signal.
-  const made = (): void => end.abort(GONE);
-  res.once('close', made);
-  return { signal: end.signal, made };
-}
+import type { BodyCharge } from '../auth/body-charge.ts';
+import type { Admission } from '../auth/rate-limits.ts';
+import { badBody, rateLimited, tooLarge, tooSlow, unsupportedMediaType } from '../errors.ts';
+import { type HeldBytes, SMALL_BYTES } from './body-budget.ts';
+import { ClientGone } from './client-gone.ts';
+import { type MinimumRate, type RateWatch, watchRate } from './minimum-rate.ts';
 
 /** Counts the bytes of a body as they are read, after decompression. */
 export interface BodyMeter {
@@ -42,6 +23,32 @@ export interface BodyBounds {
   readonly held: Pick<HeldBytes, 'growTo' | 'requireCapacity'>;
   /** Minimum rate at which a large body must arrive; `MINIMUM_RATE` when absent. */
   readonly rate?: MinimumRate;
+}
+
+/**
+ * Receives the body of a request to REST or `/mcp`, and charges for it. A refused body is charged too, because its bytes
+ * were read and decompressed. ADR 21 says why no library does this.
+ *
+ * @returns the decompressed bytes; undefined when there is no body.
+ * @throws HttpRefusal 429 (rate limit, byte quota), and whatever {@link readBody} throws.
+ */
+export async function receiveBody(
+  req: IncomingMessage,
+  res: ServerResponse,
+  o: BodyBounds & { readonly charge: BodyCharge },
+): Promise<Buffer | undefined> {
+  if (announcesBody(req)) requireAdmitted(o.charge.check());
+  const read = await readBody(req, res, o).catch((error: unknown) => {
+    // `take` never rejects. The error response does not wait for it.
+    void o.charge.take(o.meter.bodyBytes);
+    throw error;
+  });
+  requireAdmitted(await o.charge.take(o.meter.bodyBytes));
+  return read;
+}
+
+function requireAdmitted(admission: Admission): void {
+  if (!admission.admitted) throw rateLimited(admission.retryAfterS);
 }
 
 /**

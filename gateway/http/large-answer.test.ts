@@ -7,8 +7,8 @@ import { until } from '../../test/kit/until.ts';
 import { HttpRefusal } from '../errors.ts';
 import type { EndReason } from '../http/connections.ts';
 import { startHttpServer } from '../http/server.ts';
-import { readBody } from './body.ts';
 import { sendLarge } from './large-answer.ts';
+import { readBody } from './receive-body.ts';
 
 const MIB = 1024 * 1024;
 /** A minimum rate that only a stalled client falls below. */
