@@ -1,6 +1,6 @@
-/** Limits of the public interface. Imports no other file. Every service may import it. */
+/** Limits that several services share. Imports no other file. Every service may import it. */
 
-/** Interface: Limits. Texts are counted in Unicode characters. */
+/** Interface: Limits. Lengths of texts are in Unicode characters. */
 export const DISPOSITION_ITEMS_MAX = 30;
 export const RETURN_PROCESSOR_MAX = 100;
 export const NOTE_MAX = 65_535;
@@ -8,25 +8,31 @@ export const IMAGE_MAX = 2_048;
 export const DESTINATION_NAME_MAX = 191;
 export const FRAUD_COMMENT_MAX = 512;
 
-/** Limits of our own, far above real use. */
+/** Limits that the interface does not have, far above real use. */
+export const SHORT_TEXT_MAX = 191;
 export const IMAGES_PER_ITEM_MAX = 100;
 export const ADDRESS_TEXT_MAX = 255;
 export const CART_ENTRIES_MAX = 500;
 export const PROCESS_DETAILS_MAX = 50;
 export const PROCESS_DETAILS_BYTES_MAX = 16 * 1024;
 export const WEBHOOK_URL_MAX = 2_048;
-export const ORDER_NAME_MAX = 191;
 export const DELIVERIES_PAGE_MAX = 100;
 export const DELIVERIES_PAGE_DEFAULT = 50;
 export const CURSOR_MAX = 200;
 export const BODY_BYTES_MAX = 1024 * 1024;
-/** Thirty notes of the maximum length with escapes are valid. */
+/** Large enough for thirty notes of the maximum length with escapes. */
 export const DISPOSITIONS_BODY_BYTES_MAX = 32 * 1024 * 1024;
-/** The limit of the details of one return as JSON. Below it, every return can be read, processed and delivered. */
+/** The maximum size of the details of one return, as JSON. Up to it, a return can be read, processed and delivered. */
 export const DETAILS_BYTES_MAX = 24 * 1024 * 1024;
 export const JSON_DEPTH_MAX = 32;
-/** Lists, objects and their entries in one body. Empty ones take far more memory than bytes. */
+/** Maximum number of lists, objects and their entries in one body. Empty ones take far more memory than bytes. */
 export const JSON_ENTRIES_MAX = 100_000;
-/** Numbers of one body that are kept as their text, such as `1.10`. They cost far more than others. */
+/** Maximum number of numbers in one body that are kept as text, such as `1.10`. They cost far more than others. */
 export const JSON_KEPT_NUMBERS_MAX = 10_000;
 /** Limits of the public interface. Imports no other file. Every service may import it. */
+
+/**
+ * Only returns stores notes and descriptions that are longer: once, and snapshots have hashes of them. Dispositions
+ * deletes them after the handover. Bytes in UTF-8.
+ */
+export const LONG_TEXT_BYTES = 2_000;

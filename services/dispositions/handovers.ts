@@ -1,3 +1,4 @@
+import { LONG_TEXT_BYTES } from '../contract/limits.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import type { Inspection, Kind } from './inspection.ts';
 import { COLUMNS, type Row, toInspection } from './rows.ts';
@@ -27,9 +28,6 @@ export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspec
   });
   return rows.map(toInspection);
 }
-
-/** Longer texts are deleted here after the handover, because returns stores them. Bytes. */
-const LONG_TEXT_BYTES = 2_000;
 
 /** Deletes completed handovers, and the long texts that returns stores now. */
 export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {

@@ -6,13 +6,11 @@ import {
   IMAGES_PER_ITEM_MAX,
   NOTE_MAX,
   RETURN_PROCESSOR_MAX,
+  SHORT_TEXT_MAX,
 } from '../contract/limits.ts';
 import { CONDITION_CATEGORIES, type ConditionCategory } from '../contract/vocabulary.ts';
 import { callerShape, id, optionalIdempotencyKey, text, time } from '../platform/input.ts';
 import { NOTHING_SAID, outcomeText } from './inspection.ts';
-
-/** The longest subject, title and parent of a category: a limit of our own. Characters. */
-const WORDS_MAX = 191;
 
 const outcome = z
   .enum(DispositionOutcome, 'must be a known disposition outcome')
@@ -49,9 +47,9 @@ const grading = z
   .object({
     ...findingShape,
     category: z.enum(CONDITION_CATEGORIES, `must be one of ${CONDITION_CATEGORIES.join(', ')}`),
-    subject: text(WORDS_MAX),
-    title: text(WORDS_MAX),
-    categoryParent: text(WORDS_MAX).optional(),
+    subject: text(SHORT_TEXT_MAX),
+    title: text(SHORT_TEXT_MAX),
+    categoryParent: text(SHORT_TEXT_MAX).optional(),
     description: text(NOTE_MAX),
   })
   .transform((given) => ({
@@ -88,7 +86,7 @@ function linesOf<S extends z.ZodType<{ lineItemId: bigint }>>(item: S) {
           context.addIssue({
             code: 'custom',
             path: [index, 'lineItemId'],
-            message: 'is named twice',
+            message: 'is in the request twice',
           });
         }
         seen.add(lineItemId);

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { CustomerUpload_Kind, type Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { AddCustomerUploadRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { SHORT_TEXT_MAX } from '../contract/limits.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { lineItemNotFound, stateForbids } from './refusals.ts';
@@ -22,8 +23,8 @@ const upload = z.object({
     (value) => WEB_PROTOCOLS.includes(URL.parse(value)?.protocol ?? ''),
     'must be an http or https address',
   ),
-  source: text(191),
-  mediaType: text(191),
+  source: text(SHORT_TEXT_MAX),
+  mediaType: text(SHORT_TEXT_MAX),
 });
 
 /**

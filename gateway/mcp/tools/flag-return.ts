@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import { requiredText, text, typed } from '../../../services/contract/resources/fields.ts';
 import { flagReturn as flag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
 
-export const REASON_MAX = 191;
 export const REASONS_MAX = 20;
 export const COMMENT_MAX = 4_000;
 
@@ -23,7 +23,7 @@ export const flagReturn = defineTool({
   input: z.strictObject({
     return_id: returnId,
     reasons: z
-      .array(requiredText({ max: REASON_MAX }), { error: typed('a list of texts') })
+      .array(requiredText({ max: SHORT_TEXT_MAX }), { error: typed('a list of texts') })
       .min(1, { error: 'must have at least 1 entry' })
       .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
       .describe('Why a person must look, in a few words each'),

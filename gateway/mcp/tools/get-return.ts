@@ -4,7 +4,7 @@ import {
   returnDetails,
   returnDetailsView,
 } from '../../../services/contract/details/return-details.ts';
-import { ORDER_NAME_MAX } from '../../../services/contract/limits.ts';
+import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import type { DetailsSelector } from '../../../services/contract/resources/details-query.ts';
 import { id, requiredText } from '../../../services/contract/resources/fields.ts';
 import { findReturn } from '../../actions/returns.ts';
@@ -24,7 +24,7 @@ export const getReturn = defineTool({
   input: z.strictObject({
     return_id: id().optional().describe("The return's id"),
     order_id: id().optional().describe('The id of its order, as order_id in results shows it'),
-    order_name: requiredText({ max: ORDER_NAME_MAX })
+    order_name: requiredText({ max: SHORT_TEXT_MAX })
       .optional()
       .describe('The order as the shopper knows it, such as #1001'),
     provider_order_id: id().optional().describe('The id of its order at the commerce platform'),

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import { boolean, choice, id, text } from '../../../services/contract/resources/fields.ts';
 import { known } from '../../../services/contract/views/values.ts';
 import { RETURN_STATES } from '../../../services/contract/vocabulary.ts';
@@ -9,7 +10,6 @@ import { returnLine, returnLinesView } from '../views/return-lines.ts';
 import { returnSummary, returnSummaryView } from '../views/return-summary.ts';
 
 const QUERY_MAX = 320;
-const SKU_MAX = 191;
 
 export const searchReturns = defineTool({
   name: 'search_returns',
@@ -32,7 +32,7 @@ export const searchReturns = defineTool({
     created_to: time('Created before this time').optional(),
     flagged_only: boolean().optional().describe('Only those in review'),
     include_archived: boolean().optional().describe('Includes closed ones'),
-    sku: text({ max: SKU_MAX }).optional().describe('A line has exactly this SKU'),
+    sku: text({ max: SHORT_TEXT_MAX }).optional().describe('A line has exactly this SKU'),
     destination_id: id().optional().describe('Destination; list_destinations returns the ids'),
     detail,
     limit,

@@ -1,10 +1,11 @@
 import { z } from 'zod';
+import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import { requiredText, text } from '../../../services/contract/resources/fields.ts';
 import { unflagReturn as unflag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
-import { COMMENT_MAX, REASON_MAX, REASONS_MAX } from './flag-return.ts';
+import { COMMENT_MAX, REASONS_MAX } from './flag-return.ts';
 
 export const unflagReturn = defineTool({
   name: 'unflag_return',
@@ -23,7 +24,7 @@ export const unflagReturn = defineTool({
   input: z.strictObject({
     return_id: returnId,
     reasons: z
-      .array(requiredText({ max: REASON_MAX }))
+      .array(requiredText({ max: SHORT_TEXT_MAX }))
       .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
       .optional()
       .describe('Why it may go on, in a few words each'),

@@ -3,7 +3,7 @@ import {
   CURSOR_MAX,
   DELIVERIES_PAGE_DEFAULT,
   DELIVERIES_PAGE_MAX,
-  ORDER_NAME_MAX,
+  SHORT_TEXT_MAX,
 } from '../limits.ts';
 import type { Operation, OperationId } from '../operations.ts';
 import { ownBound } from '../resources/fields.ts';
@@ -43,7 +43,7 @@ const DETAILS_QUERY = [
     name: 'order_name',
     in: 'query',
     description: 'The order name at the commerce provider',
-    schema: { type: 'string', minLength: 1, maxLength: ORDER_NAME_MAX, ...ownBound },
+    schema: { type: 'string', minLength: 1, maxLength: SHORT_TEXT_MAX, ...ownBound },
   },
   {
     name: 'provider_order_id',

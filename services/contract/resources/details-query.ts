@@ -1,6 +1,6 @@
 import { MAX_ID } from '../../platform/ids.ts';
 import { characters } from '../../platform/text.ts';
-import { ORDER_NAME_MAX } from '../limits.ts';
+import { SHORT_TEXT_MAX } from '../limits.ts';
 import { CURRENCY_TYPES, type CurrencyType } from '../vocabulary.ts';
 import { textFault } from './fields.ts';
 
@@ -62,7 +62,7 @@ function selectorOf(
   text: string,
 ): DetailsSelector | undefined {
   if (name === 'order_name') {
-    return characters(text) <= ORDER_NAME_MAX ? { case: 'orderName', value: text } : undefined;
+    return characters(text) <= SHORT_TEXT_MAX ? { case: 'orderName', value: text } : undefined;
   }
   const value = parseId(text);
   if (value === undefined) return undefined;

@@ -52,7 +52,7 @@ function parseCursor(cursor: string): ListCursor {
   if (cursor === '') return FIRST_CURSOR;
   const parts = cursor.split('.');
   if (parts.length !== SHARDS || !parts.every((part) => /^\d{1,18}$/.test(part))) {
-    throw invalidField('cursor', 'is none that this service gave out');
+    throw invalidField('cursor', 'must be a cursor returned by this service');
   }
   return parts.map(BigInt);
 }

@@ -12,7 +12,7 @@ import {
   LedgerUnavailable,
 } from './provider.ts';
 
-/** The gateway and provider named on refunds of the embedded ledger. */
+/** The gateway and provider in refunds of the embedded ledger. */
 const PROVIDER = 'embedded';
 export type EntryKind = 'exchange_order' | 'gift_card' | 'refund';
 
@@ -22,7 +22,7 @@ export interface LedgerEntry {
   readonly amount: string;
   readonly currency: string;
   readonly idempotencyKey: string;
-  /** How often the key was used. The effect happened once. */
+  /** How often the key was used. Only the first call took effect. */
   readonly calls: number;
   readonly additionalDetails: AdditionalDetails;
 }
@@ -34,17 +34,17 @@ export interface LedgerOfReturn {
 }
 
 export interface EmbeddedCommerce extends CommerceProvider {
-  /** Makes the next `times` calls for a return fail, also after a restart; 0 ends it. Ignores unknown returns. */
+  /** Makes the next `times` calls for a return fail, also after a restart. 0 clears it. Ignores unknown returns. */
   failNext(o: { returnId: bigint; kind: FailureKind; times: number }): Promise<void>;
   /** The effects for a return, oldest first. */
   ordersOf(returnId: bigint): Promise<LedgerOfReturn>;
 }
 
 /**
- * A commerce provider of our own, for use without a shop platform: a ledger in PostgreSQL.
+ * A commerce provider without a shop platform: a ledger in PostgreSQL.
  *
- * It has its own transactions, as a remote provider has: an effect stays when the caller's process dies directly
- * afterwards. Its ids start at 10^12, far above our own.
+ * It has its own transactions, as a remote provider has: an entry stays when the caller's process dies directly
+ * afterwards. Its ids start at 10^12, far above the ids of this service.
  */
 export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
   const place = (kind: EntryKind, request: CommerceRequest, extra: Extra) =>
@@ -79,14 +79,17 @@ export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
   };
 }
 
-/** Shorter than the limit of a call, so that a database that hangs is no failure of the provider. Milliseconds. */
+/**
+ * Shorter than the timeout of a call, so that a hanging database does not count as a failure of the provider.
+ * Milliseconds.
+ */
 const LEDGER_TIMEOUT_MS = 6_000;
 
 async function inLedger<T>(work: () => Promise<T>): Promise<T> {
   try {
     const working = work();
     const isInTime = await within(LEDGER_TIMEOUT_MS, working);
-    if (!isInTime) throw new LedgerUnavailable('the ledger did not answer in time');
+    if (!isInTime) throw new LedgerUnavailable('the ledger did not respond in time');
     return await working;
   } catch (error) {
     if (!isOutage(error)) throw error;
@@ -125,7 +128,7 @@ select ${COLUMNS} from commerce_ledger
 where shop_id = (select shop_id from returns where id = $1) and return_id = $1
 order by provider_id`;
 
-// A planned failure places no entry. The prefix of the name shows people what the order is for.
+// A planned failure adds no entry. The prefix of the name shows people the kind of the order.
 const PLACE = `
 with failed as (
   update commerce_failures set remaining = remaining - 1

@@ -2,16 +2,16 @@ import type { NumberText } from '../../contract/exact-json.ts';
 
 /** A JSON value of the caller's additional details. JSON.stringify writes it as it was sent. */
 export type DetailScalar = string | number | NumberText | boolean | null;
-/** Values that every new order carries, key by key. */
+/** Values for the additional details of every new order, by key. */
 export type AdditionalDetails = Readonly<Record<string, DetailScalar>>;
 
 /** The fields of every request to a commerce provider. */
 export interface CommerceRequest {
   readonly shopId: bigint;
   readonly returnId: bigint;
-  /** The order the goods were bought with, by the provider's id. */
+  /** The provider's id of the order that the goods were bought with. */
   readonly providerOrderId: bigint;
-  /** Identifies the effect. The same return and kind always have the same key. */
+  /** Identifies the request. The same return and kind always have the same key. */
   readonly idempotencyKey: string;
   /** Decimal string in `currency`, above zero. */
   readonly amount: string;
@@ -43,7 +43,7 @@ export interface GiftCardOrderRequest extends CommerceRequest {
 export interface PlacedOrder {
   readonly id: bigint;
   readonly name: string;
-  /** The amount of the order: that of the first request when the key was used before. */
+  /** The amount of the order. After a repeated key, the amount of the first request. */
   readonly amount: string;
   readonly currency: string;
 }
@@ -61,10 +61,10 @@ export interface MadeRefund {
 /**
  * The port to the shop's commerce platform.
  *
- * Each call takes effect at most once per idempotency key: a repeated key answers the first effect, even when the
- * rest of the request differs. A call ends when `signal` aborts; whether it took effect is then unknown, and a call
- * with the same key finds out. Calls reject with {@link CommerceFailure} or {@link LedgerUnavailable}; any other
- * error counts as passing, because the effect may have happened.
+ * A call takes effect at most once per idempotency key: a call with a repeated key returns the first result, also when
+ * the rest of the request is different. A call stops when `signal` aborts. Its outcome is then unknown, and a call with
+ * the same key returns it. Calls reject with {@link CommerceFailure} or {@link LedgerUnavailable}. Any other error
+ * counts as a transient failure, because the call may have taken effect.
  */
 export interface CommerceProvider {
   createExchangeOrder(request: ExchangeOrderRequest, signal: AbortSignal): Promise<PlacedOrder>;
@@ -73,17 +73,17 @@ export interface CommerceProvider {
 }
 
 /**
- * Our own database, in which the embedded provider has its ledger, does not answer. This is no failure of the provider,
- * so it does not count as an attempt.
+ * The database of this service, with the ledger of the embedded provider, is unavailable. The provider did not fail, so
+ * this does not count as a failure.
  */
 export class LedgerUnavailable extends Error {
   override readonly name = 'LedgerUnavailable';
 }
 
-/** `passing`: the same request may succeed later. `final`: it never succeeds, and it had no effect. */
+/** `passing`: transient, the same request may succeed later. `final`: permanent, and the request had no effect. */
 export type FailureKind = 'passing' | 'final';
 
-/** The provider refused or could not be reached. */
+/** The provider rejected the request, or was unavailable. */
 export class CommerceFailure extends Error {
   override readonly name = 'CommerceFailure';
   readonly kind: FailureKind;
@@ -94,7 +94,7 @@ export class CommerceFailure extends Error {
   }
 }
 
-/** Whether repeating the request is pointless. */
+/** Whether the failure is permanent, so that the request must not be repeated. */
 export function isFinal(error: unknown): boolean {
   return error instanceof CommerceFailure && error.kind === 'final';
 }

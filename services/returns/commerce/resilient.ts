@@ -10,10 +10,10 @@ import {
 } from 'cockatiel';
 import { CommerceFailure, type CommerceProvider, isFinal, LedgerUnavailable } from './provider.ts';
 
-/** Calls at the provider at the same time, and calls that may wait. */
+/** Maximum number of concurrent calls to the provider, and of waiting calls. */
 const CONCURRENT_CALLS = 32;
 const WAITING_CALLS = 256;
-/** The longest single call. The worker renews the lease of the job during the call. Milliseconds. */
+/** The timeout of one call. The worker renews the lease of the job during the call. Milliseconds. */
 const CALL_TIMEOUT_MS = 8_000;
 /** The circuit opens when half of the calls in the window failed, and there were enough calls. */
 const WINDOW_MS = 30_000;
@@ -22,16 +22,16 @@ const CALLS_PER_SECOND = 2;
 const RETRY_CIRCUIT_AFTER_MS = 5_000;
 
 /**
- * Limits the calls to a provider: their number, the time of each, and with a circuit breaker the calls to a provider
- * that only fails. A call that a limit rejects is a passing failure. An outage of our own database is passed on, and
- * does not count against the provider.
+ * Limits the calls to a provider: their number, the duration of each, and, with a circuit breaker, the calls to a
+ * failing provider. A call that a limit rejects is a transient failure. An outage of the ledger does not count as a
+ * failure of the provider.
  */
 export function resilient(
   provider: CommerceProvider,
   o: { timeoutMs?: number } = {},
 ): CommerceProvider {
-  const passing = handleWhen((error) => !isFinal(error) && !(error instanceof LedgerUnavailable));
-  const breaker = circuitBreaker(passing, {
+  const transient = handleWhen((error) => !isFinal(error) && !(error instanceof LedgerUnavailable));
+  const breaker = circuitBreaker(transient, {
     halfOpenAfter: RETRY_CIRCUIT_AFTER_MS,
     breaker: new SamplingBreaker({
       threshold: FAILED_SHARE,
@@ -61,6 +61,6 @@ async function guarded<T>(
     return await policy.execute((context) => call(context.signal), signal);
   } catch (error) {
     if (error instanceof CommerceFailure || error instanceof LedgerUnavailable) throw error;
-    throw new CommerceFailure('passing', 'the commerce provider did not answer', { cause: error });
+    throw new CommerceFailure('passing', 'the commerce provider did not respond', { cause: error });
   }
 }

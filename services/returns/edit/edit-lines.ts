@@ -4,6 +4,7 @@ import {
   LineOutcome,
   type Return,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { id, text } from '../../platform/input.ts';
 import { LINE_AMOUNTS } from '../fields/amounts.ts';
@@ -21,8 +22,8 @@ export const lineEdit = z.object({
   remove: z.boolean(),
   quantity: quantity.optional(),
   ...amountsOf(LINE_AMOUNTS),
-  reason: text(191).optional(),
-  parentReason: text(191).optional(),
+  reason: text(SHORT_TEXT_MAX).optional(),
+  parentReason: text(SHORT_TEXT_MAX).optional(),
   outcome: z.enum(LineOutcome, 'is unknown'),
 });
 type LineEdit = z.output<typeof lineEdit>;
@@ -48,7 +49,7 @@ export function editedLines(current: Return, changes: readonly LineEdit[]): Edit
   const byLine = new Map<bigint, { readonly change: LineEdit; readonly at: string }>();
   for (const [n, change] of changes.entries()) {
     const at = `changes[${n}]`;
-    if (byLine.has(change.lineItemId)) throw invalidField(`${at}.line_item_id`, 'is named twice');
+    if (byLine.has(change.lineItemId)) throw invalidField(`${at}.line_item_id`, 'is in the request twice');
     byLine.set(change.lineItemId, { change, at });
   }
   const known = new Set(current.lineItems.map((line) => line.lineItemId));

@@ -1,14 +1,15 @@
 import { z } from 'zod';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { MAX_ID } from '../../platform/ids.ts';
 import { text as anyText, id } from '../../platform/input.ts';
 
-/** How one field of the details is checked, stored and read. */
+/** One field of the details: how it is checked, stored and read. */
 export interface Field<T> {
   /** Checks the value in a submission. */
   readonly input: z.ZodType<T>;
   /** The value of its column, as JSON. */
   toColumn(value: T): string | number | null;
-  /** From its column, cast to text. */
+  /** Reads the value of its column, cast to text. */
   fromText(text: string | null): T;
   /** Whether partners never see it. */
   readonly isInternal?: boolean;
@@ -22,8 +23,8 @@ export type ValuesOf<F extends Fields> = {
 };
 
 /**
- * Fields that have one name in a submission, a row and a message: `hsCode` is the column `hs_code`. A field of the
- * table is accepted, stored and answered without more code.
+ * Fields that have the same name in a submission, a row and a message: `hsCode` is the column `hs_code`. A field of the
+ * table is accepted, stored and returned without more code.
  */
 export interface FieldTable<F extends Fields> {
   /** The names of the fields that partners see. */
@@ -34,7 +35,7 @@ export interface FieldTable<F extends Fields> {
   readonly inputs: { readonly [K in keyof F]: F[K]['input'] };
   /** The values as columns, for `jsonb_populate_recordset`. */
   toColumns(values: ValuesOf<F>): Record<string, string | number | null>;
-  /** @param textOf the text of a column; called for each, in their order. */
+  /** @param textOf returns the text of a column. It is called for each column, in their order. */
   read(textOf: (column: string) => string | null): ValuesOf<F>;
 }
 
@@ -66,16 +67,14 @@ export function columnOf(name: string): string {
   return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
-/** Characters of a name. */
-export const NAME_MAX = 191;
 const MAX_QUANTITY = 1_000_000;
 
-/** An id that may be left out: 0 means unknown. */
+/** An optional id: 0 means unknown. */
 export const optionalId = z
   .bigint()
   .refine((value) => value >= 0n && value <= MAX_ID, 'must be an id up to 2^53-1');
 
-/** Units of a line. */
+/** The units of a line item. */
 export const quantity = z
   .int()
   .refine((value) => value >= 1 && value <= MAX_QUANTITY, `must be from 1 to ${MAX_QUANTITY}`);
@@ -85,21 +84,21 @@ export const countryCode = z
   .regex(/^([A-Za-z]{2})?$/, 'must be two letters')
   .transform((value) => value.toUpperCase());
 
-/** A text of at most `max` characters; empty means unknown. */
-export function textField(max = NAME_MAX): Field<string> {
+/** A text of at most `max` characters. Empty means unknown. */
+export function textField(max = SHORT_TEXT_MAX): Field<string> {
   return storedAsText(anyText(max));
 }
 
-/** Two letters of ISO 3166, stored in upper case; empty means unknown. */
+/** Two letters of ISO 3166, stored in upper case. Empty means unknown. */
 export const countryField: Field<string> = storedAsText(countryCode);
 
-/** An id that is required, and stored where it may not be null. */
+/** A required id. */
 export const idField: Field<bigint> = storedId(id);
 
-/** An id that may be left out: stored as 0. */
+/** An optional id, stored as 0 when it is unknown. */
 export const optionalIdField: Field<bigint> = storedId(optionalId);
 
-/** An id that may be left out: stored as null. */
+/** An optional id, stored as null when it is unknown. */
 export const nullableIdField: Field<bigint> = {
   input: optionalId,
   toColumn: (value) => (value === 0n ? null : value.toString()),
@@ -114,7 +113,7 @@ export function numberField(input: z.ZodType<number>): Field<number> {
 /**
  * A member of an enum.
  *
- * @param texts how the enum is written in the database.
+ * @param texts the text of each value in the database.
  */
 export function enumField<T extends number>(
   input: z.ZodType<T>,

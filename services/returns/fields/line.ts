@@ -14,7 +14,7 @@ import {
   textField,
 } from './field.ts';
 
-/** The fields of a submitted line that its details answer, except amounts. How to add one: CONTRIBUTING.md. */
+/** The fields of a submitted line item that are in the details, except amounts. How to add one: CONTRIBUTING.md. */
 export const LINE_FIELDS = fieldTable({
   providerLineItemId: idField,
   providerLineItemExternalId: textField(),

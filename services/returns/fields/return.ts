@@ -5,7 +5,7 @@ import { methodText, outcomeText, typeText } from '../store/texts.ts';
 import { enumField, fieldTable, nullableIdField, textField } from './field.ts';
 
 /**
- * The fields of a submitted return that its details answer, except amounts, order and customer. How to add one:
+ * The fields of a submitted return that are in the details, except amounts, order and customer. How to add one:
  * CONTRIBUTING.md.
  */
 export const RETURN_FIELDS = fieldTable({

@@ -66,9 +66,9 @@ const KIND: InspectionKind<Assessment> = {
 };
 
 /**
- * Takes over assessments from the dispositions service; see {@link takeOver}.
+ * Stores assessments of the dispositions service; see {@link takeOver}.
  *
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's; RETURN_TOO_LARGE.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when the shop has no such line item; RETURN_TOO_LARGE.
  */
 export async function applyAssessments(
   pool: pg.Pool,

@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ApplyGradingsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { NOTE_MAX } from '../../contract/limits.ts';
+import { NOTE_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
 import { images, inspectionShape, inspector, MAX_INSPECTIONS } from './inspection-input.ts';
 import { storeStatement } from './store-statement.ts';
@@ -18,11 +18,11 @@ const grading = z.object({
     .object(
       {
         description: text(NOTE_MAX),
-        subject: requiredText(191),
-        title: requiredText(191),
+        subject: requiredText(SHORT_TEXT_MAX),
+        title: requiredText(SHORT_TEXT_MAX),
         grade: z.enum(GRADES, 'must be a, b, c or d').optional(),
         categoryName: z.enum(CATEGORIES, `must be one of ${CATEGORIES.join(', ')}`).optional(),
-        categoryParent: text(191).optional(),
+        categoryParent: text(SHORT_TEXT_MAX).optional(),
         ...inspectionShape,
         images,
       },
@@ -86,9 +86,9 @@ const KIND: InspectionKind<Grading> = {
 };
 
 /**
- * Takes over gradings from the dispositions service; see {@link takeOver}.
+ * Stores gradings of the dispositions service; see {@link takeOver}.
  *
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when a line is not the shop's; RETURN_TOO_LARGE.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when the shop has no such line item; RETURN_TOO_LARGE.
  */
 export async function applyGradings(
   pool: pg.Pool,

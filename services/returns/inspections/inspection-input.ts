@@ -9,22 +9,22 @@ import {
 import { actorFault } from '../../platform/actor.ts';
 import { text, time } from '../../platform/input.ts';
 
-/** Inspections of one call. */
+/** Maximum number of inspections in one call. */
 export const MAX_INSPECTIONS = 100;
 
-/** Links to pictures; never fetched. */
+/** Links to images. This service never fetches them. */
 export const images = z
   .array(text(IMAGE_MAX))
   .max(IMAGES_PER_ITEM_MAX, `must hold at most ${IMAGES_PER_ITEM_MAX}`);
 
-/** The fields that an assessment and a grading have in common. */
+/** The fields of both kinds of inspection. */
 export const inspectionShape = {
   returnProcessor: text(RETURN_PROCESSOR_MAX).optional(),
   note: text(NOTE_MAX).optional(),
   inspectedAt: time.optional(),
 };
 
-/** The person who inspected; the caller when absent. Has the same rules as the caller. */
+/** The actor who inspected; absent means the caller. It is checked as the caller is. */
 export const inspector = z
   .custom<Actor>()
   .superRefine((actor, context) => {

@@ -1,6 +1,6 @@
 import { packedText } from '../../platform/packed-texts.ts';
 
-/** The type of a column in the input. Texts that may be long are packed. */
+/** The type of a column in the input. Texts that may be long are in the packed texts. */
 type ColumnType = 'text' | 'text[]' | 'timestamptz' | 'packed text';
 
 /** The table of one kind of inspection, and its entry in the timeline. */
@@ -8,9 +8,9 @@ export interface InspectionTable {
   readonly table: 'line_dispositions' | 'line_conditions';
   /** The column with the dispositions service's id. */
   readonly idColumn: string;
-  /** The columns that the details show, with their types: all except the keys. */
+  /** The columns that the details have, with their types: all columns except the keys. */
   readonly columns: Readonly<Record<string, ColumnType>>;
-  /** The kind of its timeline entries, and the columns whose former values an entry has. */
+  /** The kind of its timeline entries, and the columns whose previous values are in an entry. */
   readonly entry: string;
   readonly former: readonly string[];
 }
@@ -66,7 +66,7 @@ update returns
 returning id`;
 }
 
-/** The former values as facts, except empty ones. */
+/** The previous values as facts, except empty ones. */
 function former(columns: readonly string[]): string {
   const facts = columns.map((name) => {
     const value =

@@ -25,24 +25,24 @@ import { changing, requirePermit } from '../store/transaction.ts';
 /** The fields of every kind of inspection. */
 export interface Inspected {
   readonly lineItemId: bigint;
-  /** The person who inspected; the caller when undefined. */
+  /** The actor who inspected; undefined means the caller. */
   readonly actor?: Actor | undefined;
 }
 
-/** Whose returns are changed, and on whose behalf. */
+/** The shop of the returns, and the actor of the change. */
 interface Caller {
   readonly shopId: bigint;
   readonly actor: Actor;
 }
 
-/** How one kind of inspection is stored, and what its timeline entry is. */
+/** How one kind of inspection is stored, and its timeline entry. */
 export interface InspectionKind<T extends Inspected> {
   /** Of {@link storeStatement}, with the columns that `rowOf` fills. */
   readonly statement: { readonly name: string; readonly text: string };
   /** The id of the dispositions service. A later inspection of a line has a larger one. */
   readonly idOf: (inspection: T) => bigint;
   readonly rowOf: (inspection: T, texts: PackedTexts) => Readonly<Record<string, unknown>>;
-  /** The timeline entry; the former values are added to its facts. */
+  /** The timeline entry. The statement adds the previous values to its facts. */
   readonly entryOf: (inspection: T) => {
     readonly text: string;
     readonly facts: Readonly<Record<string, string>>;
@@ -50,14 +50,14 @@ export interface InspectionKind<T extends Inspected> {
 }
 
 /**
- * Takes over inspections in one transaction, in any state of the returns. A newer inspection of a line replaces the
- * former one, which stays in the timeline; an older one is ignored. Each return whose details change gets its next
- * revision and one return.updated.
+ * Stores inspections in the returns, in one transaction and in any state of the returns. A newer inspection of a line
+ * item replaces the previous one, which stays in the timeline. An older one is ignored. Each return whose details
+ * change gets its next revision and one return.updated.
  *
- * @returns the returns of the lines, in the order of their ids, as many as fit into one answer; none without
+ * @returns the returns of the line items, in the order of their ids, as many as fit into one response; none without
  *   `by.wantsReturns`.
- * @throws DomainError LINE_ITEM_NOT_FOUND when a line does not belong to the shop; RETURN_TOO_LARGE when the details
- *   of a return would become too large. Then no inspection is taken over. Details that were too large before may
+ * @throws DomainError LINE_ITEM_NOT_FOUND when a line item does not belong to the shop; RETURN_TOO_LARGE when the
+ *   details of a return would become too large. Then no inspection is stored. Details that were too large before may
  *   become smaller.
  */
 export async function takeOver<T extends Inspected>(
@@ -65,17 +65,17 @@ export async function takeOver<T extends Inspected>(
   by: Caller & { readonly inspections: readonly T[]; readonly wantsReturns: boolean },
   kind: InspectionKind<T>,
 ): Promise<readonly Return[]> {
-  const wanted = { ...by, inspections: latestPerLine(by.inspections, kind.idOf) };
+  const latest = { ...by, inspections: latestPerLine(by.inspections, kind.idOf) };
   try {
-    return await changing(pool, by.shopId, (tx) => takeOverIn(tx, wanted, kind));
+    return await changing(pool, by.shopId, (tx) => takeOverIn(tx, latest, kind));
   } catch (error) {
     if (!isTooLarge(error)) throw error;
-    // Returns that are older than the limit may be above it. Only after this error are they measured before the change,
+    // Returns from before the limit existed may be above it. They are measured before the change only after this error,
     // because that reads them twice.
     return changing(pool, by.shopId, async (tx) => {
-      const before = await aboveLimit(tx, by.shopId, [...wanted.inspections.keys()]);
+      const before = await aboveLimit(tx, by.shopId, [...latest.inspections.keys()]);
       if (before.size === 0) throw error;
-      return takeOverIn(tx, wanted, kind, before);
+      return takeOverIn(tx, latest, kind, before);
     });
   }
 }
@@ -113,7 +113,7 @@ async function takeOverIn<T extends Inspected>(
 
 const NONE: Promise<bigint[]> = Promise.resolve([]);
 
-/** A return after the change. When it has `leftOut`, it has hashes instead of long texts. */
+/** A return after the change. With `leftOut`, it has hashes instead of long texts. */
 type Shown = Pick<HashedReturn, 'of'> & Partial<HashedReturn>;
 
 async function loadWhole(
@@ -124,7 +124,7 @@ async function loadWhole(
   return (await loadForChange(tx, shopId, ids)).map((of) => ({ of }));
 }
 
-/** The returns whose long texts are not read, because their event would not copy them. */
+/** The returns whose long texts are not read, because their event does not have them. */
 function idsToHash(tx: Queryable, shopId: bigint, lineItemIds: readonly bigint[]) {
   return idsOfLongTexts(tx, shopId, { lineItemIds, bytes: COPIED_TEXT_BYTES });
 }
@@ -145,7 +145,7 @@ function isTooLarge(error: unknown): boolean {
   return error instanceof DomainError && error.reason === ErrorReason.RETURN_TOO_LARGE;
 }
 
-/** Locks the returns of these lines. @returns the bytes of the details of those above the limit. */
+/** Locks the returns of these line items. @returns the sizes of those above the limit, by id. Bytes. */
 async function aboveLimit(
   tx: Queryable,
   shopId: bigint,
@@ -200,7 +200,7 @@ async function store<T extends Inspected>(
   return changed.map((row) => row.id).sort((a, b) => (a < b ? -1 : 1));
 }
 
-/** The latest inspection of each line. The others would be ignored. */
+/** The latest inspection of each line item. The statement would ignore the other ones. */
 function latestPerLine<T extends Inspected>(
   inspections: readonly T[],
   idOf: (inspection: T) => bigint,

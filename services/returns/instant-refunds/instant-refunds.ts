@@ -13,6 +13,7 @@ import {
   OpenInstantRefundRequestSchema,
   type SettleInstantRefundRequest,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { enumText } from '../../platform/enum-text.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
@@ -37,7 +38,7 @@ const openInput = z.object({
   idempotencyKey,
   returnId: id,
   amount: z.string(),
-  chargeReference: text(191),
+  chargeReference: text(SHORT_TEXT_MAX),
 });
 
 /**
@@ -132,8 +133,8 @@ const RESULT_TEXT = {
 } as const;
 
 /**
- * Records how an instant refund ended, so that the return can be processed. A repeated call with the same result changes
- * nothing.
+ * Records how an instant refund ended, so that the return can be processed. A repeated call with the same result
+ * changes nothing.
  *
  * @throws DomainError CREDIT_NOT_FOUND; STATE_FORBIDS when it ended with another result.
  */

@@ -48,10 +48,10 @@ function withEvent(trigger: DetailEvent['trigger'], row: LabelRequestRow): Reque
 }
 
 /**
- * Stores a request for a label with everything its provider needs: addresses, parcel (the shop's
- * usual size, the lines' weight) and products. The caller holds the return's lock.
+ * Stores a label request with all that its provider needs: addresses, parcel (the shop's usual size, the weight of the
+ * line items) and products. The caller holds the return's lock.
  *
- * @throws DomainError ALREADY_OPEN when the return has an open one.
+ * @throws DomainError ALREADY_OPEN when the return has an open label request.
  */
 export async function issueLabelRequest(
   tx: Queryable,
@@ -99,7 +99,7 @@ function contentOf(
   };
 }
 
-/** Ends the return's open label request, if it has one, because a label was recorded. Publishes no event. */
+/** Ends the return's open label request, if there is one, because a label was recorded. Publishes no event. */
 export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise<void> {
   await tx.query(
     `update label_requests set state = 'fulfilled'
@@ -109,7 +109,7 @@ export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise
 }
 
 /**
- * Ends the return's open label request, if it has one, because no label is needed any more. The caller holds the
+ * Cancels the return's open label request, if there is one, because no label is needed any more. The caller holds the
  * return's lock.
  *
  * @returns the label.request.cancelled event, which the caller adds to its change.
@@ -128,7 +128,7 @@ export async function cancelOpenLabelRequest(
 }
 
 /**
- * Ends an open label request. The caller holds the return's lock.
+ * Cancels an open label request. The caller holds the return's lock.
  *
  * @returns the request and its event; undefined when the request is not open.
  */

@@ -23,10 +23,10 @@ import { cancelRequest, issueLabelRequest } from './label-request-store.ts';
 const labelInput = z.object({ ...callerShape, returnId: id });
 
 /**
- * Asks the third-party provider for a label.
+ * Requests a label of the third-party provider.
  *
- * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the shop makes its own labels or the
- *   return is not open or in review; ALREADY_EXISTS when a request is open.
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the shop makes its own labels, or the return is not open or
+ *   in review; ALREADY_EXISTS when a label request is open.
  */
 export async function requestLabel(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
@@ -53,10 +53,10 @@ export async function requestLabel(
   return value;
 }
 
-const withdrawal = z.object({ ...callerShape, requestId: id });
+const cancellation = z.object({ ...callerShape, requestId: id });
 
 /**
- * Withdraws an open label request.
+ * Cancels an open label request.
  *
  * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it is not open.
  */
@@ -64,13 +64,13 @@ export async function cancelLabelRequest(
   pool: pg.Pool,
   request: CancelLabelRequestRequest,
 ): Promise<LabelRequest> {
-  const by = parseInput(withdrawal, request);
+  const by = parseInput(cancellation, request);
   return changing(pool, by.shopId, async (tx) => {
     const returnId = await returnOfRequest(tx, by.shopId, by.requestId);
     const { value } = await changeReturnIn(tx, { ...by, returnId }, async (inside, current) => {
       const cancelled = await cancelRequest(inside, by.shopId, by.requestId);
       if (!cancelled) throw stateForbids('the label request is not open');
-      const text = 'The label request was withdrawn';
+      const text = 'The label request was cancelled';
       return {
         value: cancelled.request,
         events: [cancelled.event],

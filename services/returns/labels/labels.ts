@@ -13,6 +13,7 @@ import {
   RecordLabelRequestSchema,
   type UpdateLabelRequest,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import {
@@ -38,7 +39,6 @@ import { changing } from '../store/transaction.ts';
 import { fulfilOpenRequest } from './label-request-store.ts';
 import { isMoving } from './moving.ts';
 
-const NAME_MAX = 191;
 const URL_MAX = 2_048;
 const MAX_LINES = 250;
 
@@ -46,8 +46,8 @@ const newLabel = z.object({
   ...callerShape,
   idempotencyKey,
   returnId: id,
-  carrier: requiredText(NAME_MAX),
-  trackingNumber: text(NAME_MAX),
+  carrier: requiredText(SHORT_TEXT_MAX),
+  trackingNumber: text(SHORT_TEXT_MAX),
   url: text(URL_MAX),
   rate: z.string(),
   lineItemIds: z.array(id).max(MAX_LINES, `must hold at most ${MAX_LINES}`),
@@ -58,10 +58,10 @@ type NewLabel = z.output<typeof newLabel>;
 
 /**
  * Adds a label to a return and ends its open label request. When the parcel of the label moves, an expired return opens
- * again. The same key with the same content answers the label that the first call made, as it is now.
+ * again. A repeated call with the same key and content returns the label of the first call, as it is now.
  *
- * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line of another return);
- *   IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed or cancelled.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line item of another return); IDEMPOTENCY_CONFLICT;
+ *   RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed or cancelled.
  */
 export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): Promise<Label> {
   const input = parseInput(newLabel, request);
@@ -164,13 +164,13 @@ const labelUpdate = z.object({
   labelId: id,
   status: z.enum(LabelStatus, 'is unknown'),
   occurredAt: time.optional(),
-  trackingNumber: text(NAME_MAX),
+  trackingNumber: text(SHORT_TEXT_MAX),
 });
 
 /**
- * Records a carrier update of a parcel. Updates may come in any order: an update that is older than the last one, or
- * comes after `delivered`, is ignored. An absent status or tracking number stays as it is. When a parcel moves, an
- * expired return opens again.
+ * Records a carrier update of a parcel. Updates may arrive in any order: an update that is older than the last one, or
+ * that comes after `delivered`, is ignored. An absent status or tracking number does not change. When a parcel moves,
+ * an expired return opens again.
  *
  * @throws DomainError INVALID_ARGUMENT; LABEL_NOT_FOUND.
  */

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { RecordArrivalRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
@@ -18,16 +19,16 @@ const arrival = z.object({
   ...callerShape,
   lineItemIds: z.array(id).min(1, 'must hold at least one line').max(250, 'must hold at most 250'),
   returnedAt: time.optional(),
-  consolidationTracking: text(191),
+  consolidationTracking: text(SHORT_TEXT_MAX),
   consolidationDestinationId: optionalId,
 });
 
 /**
- * Records that goods of one return arrived, and in which consolidated shipment they travel on. An absent shipment or
- * time stays as it was recorded before. A call that changes nothing publishes no event and adds no timeline entry, so
+ * Records that goods of one return arrived, and the consolidated shipment that carries them on. An absent shipment or
+ * time does not change the recorded one. A call that changes nothing publishes no event and adds no timeline entry, so
  * it may be repeated. When goods arrive, an expired return opens again.
  *
- * @throws DomainError INVALID_ARGUMENT (also for lines of several returns); NOT_FOUND (line, destination);
+ * @throws DomainError INVALID_ARGUMENT (also for line items of several returns); NOT_FOUND (line item, destination);
  *   STATE_FORBIDS when the return is cancelled.
  */
 export async function recordArrival(
@@ -38,7 +39,7 @@ export async function recordArrival(
   const returnedAt = input.returnedAt && pastTime('returned_at', input.returnedAt);
   const [returnId, other] = await returnsOfLines(deps.pool, input.shopId, input.lineItemIds);
   if (returnId === undefined) throw lineItemNotFound();
-  if (other !== undefined) throw invalidField('line_item_ids', 'must be lines of one return');
+  if (other !== undefined) throw invalidField('line_item_ids', 'must be line items of one return');
   await destinationOf(deps.destinations, input, input.consolidationDestinationId);
 
   const changed = await changeReturn(deps.pool, { ...input, returnId }, async (tx, current) => {
@@ -75,7 +76,7 @@ update return_lines l
      is distinct from (arrived.returned_at, arrived.tracking, arrived.destination_id)
 returning l.id`;
 
-/** @returns the lines that changed, in the order of the request. */
+/** @returns the line items that changed, in the order of the request. */
 async function arrive(
   tx: Queryable,
   input: z.output<typeof arrival>,

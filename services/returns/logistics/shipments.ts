@@ -7,6 +7,7 @@ import {
   type RecordPartnerShipmentRequest,
   RecordPartnerShipmentRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { idempotencyConflict, oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput, requiredText, text, time } from '../../platform/input.ts';
 import { appendEvents } from '../../platform/outbox/append.ts';
@@ -26,18 +27,18 @@ const newShipment = z.object({
     .array(id)
     .min(1, 'must hold at least one line')
     .max(1_000, 'must hold at most 1000 lines'),
-  tracking: text(191),
+  tracking: text(SHORT_TEXT_MAX),
   destinationId: optionalId,
   processedAt: time.optional(),
 });
 type NewShipment = z.output<typeof newShipment>;
 
 /**
- * Records a consolidated shipment that a warehouse partner processed, and its tracking and destination on each line. An
- * expired return opens again. The partner's id is the idempotency key: a repeat with the same content answers the
- * first shipment.
+ * Records a consolidated shipment that a warehouse partner processed, and its tracking and destination on each line
+ * item. An expired return opens again. The partner's id is the idempotency key: a repeated call with the same content
+ * returns the first shipment.
  *
- * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (line, destination); IDEMPOTENCY_CONFLICT.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (line item, destination); IDEMPOTENCY_CONFLICT.
  */
 export async function recordPartnerShipment(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
@@ -66,8 +67,8 @@ async function record(tx: pg.PoolClient, input: NewShipment, processedAt: Date):
   const returnIds = await returnsOfLines(tx, shopId, input.lineItemIds);
   const requestedLines = new Set(input.lineItemIds);
   const facts = { partner_shipment_id: input.partnerShipmentId, tracking: input.tracking };
-  const text = 'Goods travelled on in a consolidated shipment';
-  // A thousand lines may lie in a thousand returns.
+  const text = 'A consolidated shipment carries the goods on';
+  // A thousand line items may belong to a thousand returns.
   const by = { ...input, returnIds };
   const changedIds = await changeReturnsInParts(tx, by, async (inside, current) => {
     const lines = current.flatMap((one) => one.lineItems.map((line) => line.lineItemId));

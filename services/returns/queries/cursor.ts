@@ -4,21 +4,21 @@ import { invalidField } from '../../platform/errors.ts';
 const MAX_PAGE = 200;
 const DEFAULT_PAGE = 50;
 
-/** Rows of a page: 1 to 200, 50 when 0. */
+/** Maximum number of rows of a page: 1 to 200; 0 means 50. */
 export const pageSize = z
   .int()
   .refine((value) => value >= 0 && value <= MAX_PAGE, `must be from 1 to ${MAX_PAGE}`)
   .transform((value) => value || DEFAULT_PAGE);
 
-/** Makes a cursor: where the previous page ended. Callers must not read it. */
+/** Makes a cursor: the position of the last row of a page. Callers must not interpret it. */
 export function encodeCursor(parts: readonly string[]): string {
   return Buffer.from(JSON.stringify(parts)).toString('base64url');
 }
 
 /**
- * Reads a cursor; undefined when it is empty, which means the first page.
+ * Parses a cursor; undefined when it is empty, which means the first page.
  *
- * @throws DomainError INVALID_ARGUMENT for anything that {@link encodeCursor} did not make.
+ * @throws DomainError INVALID_ARGUMENT for a text that {@link encodeCursor} did not return.
  */
 export function decodeCursor<S extends z.ZodType>(
   cursor: string,
@@ -26,7 +26,7 @@ export function decodeCursor<S extends z.ZodType>(
 ): z.output<S> | undefined {
   if (cursor === '') return undefined;
   const result = parts.safeParse(parsedJson(Buffer.from(cursor, 'base64url').toString('utf8')));
-  if (!result.success) throw invalidField('cursor', 'is none that this service gave out');
+  if (!result.success) throw invalidField('cursor', 'must be a cursor returned by this service');
   return result.data;
 }
 

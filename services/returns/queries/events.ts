@@ -9,13 +9,13 @@ import { invalidField } from '../../platform/errors.ts';
 import { callerShape, parseInput, requiredText, time } from '../../platform/input.ts';
 import { decodeCursor, encodeCursor } from './cursor.ts';
 
-/** Rows of any trigger that one page scans, so that a search for a rare trigger ends. */
+/** Maximum number of rows, of any trigger, that one page scans. So a search for a rare trigger takes limited time. */
 const SCANNED_ROWS = 5_000;
-/** The size of the events of one page; a larger event is a page of its own. */
+/** Maximum size of the events of one page. A larger event is a page of its own. Bytes. */
 const PAGE_BYTES = 8 * 1024 * 1024;
 const DEFAULT_PAGE = 100;
 const MAX_PAGE = 200;
-/** The longest time span of one request. Events are stored for fewer days. */
+/** The maximum time span of one request. Events are stored for fewer days. */
 const MAX_DAYS = 40;
 const COUNTED = 100_000;
 const COUNT_SCANNED_ROWS = 1_000_000;
@@ -25,8 +25,8 @@ const span = {
   ...callerShape,
   triggers: z
     .array(requiredText(100))
-    .min(1, 'must name at least one')
-    .max(20, 'must name at most 20'),
+    .min(1, 'must have at least one entry')
+    .max(20, 'must have at most 20 entries'),
   from: time.optional(),
   to: time.optional(),
 };
@@ -39,14 +39,14 @@ const readInput = z.object({
     .refine((value) => value >= 0 && value <= MAX_PAGE, `must be from 1 to ${MAX_PAGE}`)
     .transform((value) => value || DEFAULT_PAGE),
 });
-/** A day of the calendar, and a position in it. PostgreSQL knows no year 0. */
+/** A day, and a position in it. PostgreSQL has no year 0. */
 const cursorParts = z.tuple([z.iso.date().regex(/^(?!0000)/), z.string().regex(/^\d{1,18}$/)]);
 
 /**
- * Reads stored events of a shop, as published, in the order in which they were stored. A page ends after its number of
- * events, 8 MiB or 5,000 scanned rows, whichever comes first.
+ * Reads stored events of a shop, as published, in the order in which they were stored. A page stops at its limit, at
+ * 8 MiB or at 5,000 scanned rows, whichever comes first.
  *
- * @throws DomainError INVALID_ARGUMENT, also for a cursor that this service did not make.
+ * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor).
  */
 export async function readEvents(
   pool: pg.Pool,
@@ -77,7 +77,7 @@ export async function readEvents(
 interface PageRow {
   readonly day: string;
   readonly position: bigint;
-  /** Null in the last row, which only says how far the page has scanned. */
+  /** Null in the last row, which has only the position to which the page was scanned. */
   readonly value: Buffer | null;
   readonly isIncluded: boolean;
   readonly isScanFull: boolean;
@@ -108,7 +108,7 @@ select w.day::text as day, w.position, case when w.fits then e.value else '' end
  order by 1, 2, 3 nulls last`;
 
 /**
- * Counts stored events of a shop in a time span: at most 100,000, of the oldest million rows.
+ * Counts stored events of a shop in a time span, up to 100,000. Scans at most the oldest million rows.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */
@@ -150,9 +150,9 @@ select count(*)::integer as count, min(created_at) as oldest, max(created_at) as
 function spanOf(o: { from?: Date | undefined; to?: Date | undefined }): { from: Date; to: Date } {
   if (!o.from) throw invalidField('from', 'is required');
   if (!o.to) throw invalidField('to', 'is required');
-  if (!(o.from < o.to)) throw invalidField('to', 'must lie after from');
+  if (!(o.from < o.to)) throw invalidField('to', 'must be after from');
   if (o.to.getTime() - o.from.getTime() > MAX_DAYS * DAY_MS) {
-    throw invalidField('to', `must lie within ${MAX_DAYS} days of from`);
+    throw invalidField('to', `must be within ${MAX_DAYS} days of from`);
   }
   return { from: o.from, to: o.to };
 }

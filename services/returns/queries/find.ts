@@ -14,12 +14,12 @@ import type {
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { returnNotFound } from '../refusals.ts';
-import { answerTooLarge, LARGE_BYTES, largeOf } from '../store/large.ts';
+import { LARGE_BYTES, largeOf, returnLargerThanAccepted } from '../store/large.ts';
 import { loadFitting, loadPage, loadReturn, loadReturnWithin } from '../store/load.ts';
 import { readSnapshot, type SnapshotKey } from '../store/snapshot-store.ts';
 import { type Selector, selectReturns } from './select.ts';
 
-/** Selectors of one FindReturns. */
+/** Maximum number of selectors in one FindReturns. */
 const MAX_FOUND = 32;
 
 const batch = z.object({
@@ -28,8 +28,8 @@ const batch = z.object({
 });
 
 /**
- * Reads several returns in the order of the request, each once. Returns that the shop does not have are left out. The
- * answer always has the first one, and ends before the first that does not fit; the caller asks again for the rest.
+ * Reads several returns in the order of the request, each once. Returns that the shop does not have are omitted. Always
+ * returns the first one, and stops before the next that does not fit; the caller requests the rest again.
  *
  * @throws DomainError INVALID_ARGUMENT.
  */
@@ -42,10 +42,8 @@ export async function getReturns(
 }
 
 /**
- * Reads one return by its id, its order's id (ours, else the commerce provider's), the commerce
- * provider's order id or its order's name; of several the newest.
- *
- * A large return waits for a permit.
+ * Reads the newest return with this return id, order name or order id. An order id is this service's own; only if the
+ * shop has no such order, it is read as the commerce provider's. Waits for a permit if the return is large.
  *
  * @throws DomainError INVALID_ARGUMENT when the selector is absent; RETURN_NOT_FOUND; ANSWER_TOO_LARGE.
  */
@@ -63,10 +61,10 @@ export async function findReturn(pool: pg.Pool, request: FindReturnRequest): Pro
     if (found !== 'large') return found;
     large.remember(shopId, id);
   }
-  if (maxBytes > 0 && maxBytes <= LARGE_BYTES) throw answerTooLarge();
+  if (maxBytes > 0 && maxBytes <= LARGE_BYTES) throw returnLargerThanAccepted();
   const found = await large.within(shopId, () => readLarge(pool, shopId, { id, maxBytes }));
   if (!found) throw returnNotFound();
-  if (found === 'large') throw answerTooLarge();
+  if (found === 'large') throw returnLargerThanAccepted();
   return found;
 }
 
@@ -93,8 +91,8 @@ const selection = z.object({
 });
 
 /**
- * Reads several returns as {@link findReturn} does, each once, usually in one statement. Returns that the shop does not
- * have, or that do not fit into the answer, are left out.
+ * Finds several returns as {@link findReturn} does, each once, usually with one statement. Returns that the shop does
+ * not have, or that do not fit into the response, are omitted.
  *
  * @throws DomainError INVALID_ARGUMENT when a selector is absent, or there are more than 32.
  */
@@ -103,16 +101,16 @@ export async function findReturns(
   request: FindReturnsRequest,
 ): Promise<MessageInitShape<typeof FoundReturnSchema>[]> {
   const { shopId, selectors } = parseInput(selection, request);
-  const asked = await selectReturns(
+  const selectedIds = await selectReturns(
     pool,
     shopId,
     selectors.map((one) => one.selector),
   );
   const positions = new Map<bigint, number[]>();
-  asked.forEach((returnId, position) => {
+  selectedIds.forEach((returnId, position) => {
     if (returnId === undefined) return;
-    const others = positions.get(returnId);
-    if (others) others.push(position);
+    const earlier = positions.get(returnId);
+    if (earlier) earlier.push(position);
     else positions.set(returnId, [position]);
   });
   const ids = [...positions.keys()].filter((id) => !largeOf(pool).isKnown(shopId, id));
@@ -123,8 +121,8 @@ export async function findReturns(
 const snapshotInput = z.object({ ...callerShape, returnId: id, revision: id });
 
 /**
- * Reads a return at a revision whose event does not have it, because it was too large. The current revision always
- * exists; older ones exist as long as their events.
+ * Reads a return at a revision whose event has no snapshot. The current revision always exists. Older revisions exist
+ * as long as their events.
  *
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND.
  */
@@ -139,11 +137,11 @@ export async function getSnapshot(pool: pg.Pool, request: GetSnapshotRequest): P
   throw new DomainError(
     Code.NotFound,
     ErrorReason.RETURN_NOT_FOUND,
-    `the return is not kept as it was at revision ${revision}`,
+    `revision ${revision} of the return is not stored`,
   );
 }
 
-/** The stored snapshot, or else the current return; `large` when it has more than `maxBytes`. */
+/** The stored snapshot, or the current return if there is none; `large` when it is larger than `maxBytes`. */
 async function readAt(
   pool: pg.Pool,
   key: SnapshotKey,

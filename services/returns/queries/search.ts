@@ -3,6 +3,7 @@ import type pg from 'pg';
 import { z } from 'zod';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SearchReturnsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, parseInput, text, time } from '../../platform/input.ts';
 import { param, raw, type Sql, sql, unnamed } from '../../platform/sql.ts';
 import { optionalId } from '../fields/field.ts';
@@ -10,7 +11,7 @@ import { loadListed, loadPage } from '../store/load.ts';
 import { stateText } from '../store/texts.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
 
-/** Matches are counted up to here. */
+/** The maximum of the count of matches. */
 const MAX_TOTAL = 10_000;
 
 const search = z.object({
@@ -29,7 +30,7 @@ const search = z.object({
   pageSize,
   cursor: z.string(),
   flaggedOnly: z.boolean(),
-  sku: text(191),
+  sku: text(SHORT_TEXT_MAX),
   destinationId: optionalId,
 });
 type Search = z.output<typeof search>;
@@ -85,14 +86,14 @@ function matches(input: Search): Sql {
 }
 
 /**
- * Lists returns, newest first. New returns do not move the cursor. A page ends after its number of returns, or before
- * the first that does not fit, because a page of the largest returns would be larger than a message. A page has at
+ * Lists returns, newest first. New returns do not move the cursor. A page stops at its limit, or before the first
+ * return that does not fit, because a page of the largest returns would be larger than a message. Every page has at
  * least one return, so that there is a cursor for the next page.
  *
- * The query matches order name, tracking number or e-mail address as a whole, or a line's title in part. Archived
- * returns are left out unless asked for, by the flag or by naming the state closed.
+ * The query is a whole order name, tracking number or e-mail address, or a part of a line item's title. Archived
+ * returns are included only if requested, by the flag or by the state closed.
  *
- * @throws DomainError INVALID_ARGUMENT (also for a cursor that this service did not make).
+ * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor).
  */
 export async function searchReturns(
   pool: pg.Pool,

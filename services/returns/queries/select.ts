@@ -1,15 +1,15 @@
 import type { Queryable } from '../../platform/postgres.ts';
 
-/** Selects one return; has the shape of the oneof in the requests. */
+/** Selects one return. It has the shape of the oneof in the requests. */
 export type Selector =
   | { readonly case: 'returnId' | 'orderId' | 'providerOrderId'; readonly value: bigint }
   | { readonly case: 'orderName'; readonly value: string };
 
 /**
- * The id of the return of each selector; undefined when the shop has none. When an order has several returns, the
- * newest one. Runs one statement for each kind of selector.
+ * The id of the return that each selector selects; undefined when the shop has none. If an order has several returns,
+ * it is the newest one. Runs one statement for each kind of selector.
  *
- * Answers a return id without a check; a later read finds out whether the return exists.
+ * A return id is not checked: the later read finds whether the return exists.
  */
 export async function selectReturns(
   db: Queryable,

@@ -21,8 +21,8 @@ const period = z.object({
 });
 
 /**
- * Counts the returns created in a period, archived ones too, by state, outcome and the lines'
- * reasons. Values are in the shop's currency.
+ * Counts the returns that were created in a period, with archived ones, by state, by outcome and by the reasons of the
+ * line items. Values are in the shop's currency.
  *
  * @throws DomainError INVALID_ARGUMENT when the period ends before it begins.
  */
@@ -33,7 +33,7 @@ export async function summarize(
   const input = parseInput(period, request);
   const to = input.createdTo ?? new Date();
   const from = input.createdFrom ?? new Date(to.getTime() - DEFAULT_PERIOD_MS);
-  if (from > to) throw invalidField('created_to', 'must not lie before created_from');
+  if (from > to) throw invalidField('created_to', 'must not be before created_from');
   const values = [input.shopId, from, to];
   const states = await pool.query<{ state: string; count: number }>(
     `select state, count(*)::int as count from returns

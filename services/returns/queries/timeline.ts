@@ -76,8 +76,8 @@ const note = z.object({
 type Note = z.output<typeof note>;
 
 /**
- * Writes a person's note into the timeline, in any state of the return. The details do not change.
- * The same key with the same content answers the note that the first call wrote.
+ * Writes a note into the timeline, in any state of the return. The details do not change. A repeated call with the same
+ * key and content returns the note of the first call.
  *
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND; IDEMPOTENCY_CONFLICT.
  */
@@ -113,9 +113,9 @@ const page = z.object({ ...callerShape, returnId: id, pageSize, cursor: z.string
 const cursorParts = z.tuple([z.string().regex(/^\d{1,16}$/)]);
 
 /**
- * Lists what happened to a return, newest first.
+ * Lists the timeline entries of a return, newest first.
  *
- * @throws DomainError INVALID_ARGUMENT (also for a cursor that this service did not make); RETURN_NOT_FOUND.
+ * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor); RETURN_NOT_FOUND.
  */
 export async function getTimeline(
   pool: pg.Pool,

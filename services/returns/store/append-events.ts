@@ -5,9 +5,9 @@ import { allInOrder } from '../../platform/all-in-order.ts';
 import { appendEvents, MAX_SNAPSHOT_BYTES, type NewEvent } from '../../platform/outbox/append.ts';
 import { type Queryable, together } from '../../platform/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
-import { keepSnapshot, longTextBytes } from './snapshot-store.ts';
+import { insertSnapshot, longTextBytes } from './snapshot-store.ts';
 
-/** An event about a return with a detail of its own, such as a label. */
+/** An event about a return, with its own fields, such as a label. */
 export interface DetailEvent {
   /** Webhooks carry all but the last. */
   readonly trigger: ReturnTrigger | 'customer.redacted';
@@ -15,25 +15,25 @@ export interface DetailEvent {
   readonly detail?: Event['detail'];
 }
 
-/** Long texts that an event may copy. Bytes. */
+/** Maximum size of the long texts in the snapshot of an event. Bytes. */
 export const COPIED_TEXT_BYTES = 16 * 1024;
 
-function isLeftOut({ bytes, of, isHashed }: EncodedReturn): boolean {
+function isOmitted({ bytes, of, isHashed }: EncodedReturn): boolean {
   if (isHashed) return true;
   if (bytes.length <= COPIED_TEXT_BYTES) return false;
   return bytes.length > MAX_SNAPSHOT_BYTES || longTextBytes(of) > COPIED_TEXT_BYTES;
 }
 
 /**
- * Appends events about returns, each with its snapshot. A snapshot that is too large for an event, or has more than
- * 16 KiB of long texts, is stored in a table instead.
+ * Appends events about returns to the outbox, each with its snapshot. A snapshot that is too large for an event, or has
+ * more than 16 KiB of long texts, is stored in the table `snapshots` instead.
  */
 export async function appendReturnEvents(
   tx: Queryable,
   by: { readonly shopId: bigint; readonly actor: Actor },
   events: readonly (DetailEvent & { readonly snapshot: EncodedReturn })[],
 ): Promise<void> {
-  const kept = new Set(events.map((event) => event.snapshot).filter(isLeftOut));
+  const omitted = new Set(events.map((event) => event.snapshot).filter(isOmitted));
   const appended = () =>
     appendEvents(
       tx,
@@ -46,12 +46,12 @@ export async function appendReturnEvents(
           key: `${by.shopId}:${event.returnId}`,
           actor: by.actor,
           snapshot: event.snapshot.bytes,
-          leavesSnapshotOut: kept.has(event.snapshot),
+          leavesSnapshotOut: omitted.has(event.snapshot),
           ...(event.detail && { detail: event.detail }),
         }),
       ),
     );
   await together(tx, () =>
-    allInOrder([...[...kept].map((snapshot) => keepSnapshot(tx, snapshot)), appended()]),
+    allInOrder([...[...omitted].map((snapshot) => insertSnapshot(tx, snapshot)), appended()]),
   );
 }

@@ -11,7 +11,7 @@ import { insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
 /**
  * Locks returns in the order of their ids.
  *
- * @throws DomainError RETURN_NOT_FOUND when the shop lacks any of them.
+ * @throws DomainError RETURN_NOT_FOUND when the shop does not have all of them.
  */
 export async function lockReturns(
   tx: Queryable,
@@ -27,7 +27,7 @@ export async function lockReturns(
   return rows.map((row) => row.id);
 }
 
-// When a return ends, its lines are free for another return. When it opens again, they are not.
+// After a return has ended, another return may have its line items. When it opens again, no other return may have them.
 const SAVE_STATE = `
 with lines as (
   update return_lines set live = $5
@@ -38,7 +38,7 @@ update returns
        archived_at = case $3 when 'closed' then now() end
  where shop_id = $1 and id = $2`;
 
-/** Writes the state of a return. Only this statement and the insert of a new return write it. */
+/** Writes the state of a return. No other statement changes it. */
 export async function saveState(tx: Queryable, shopId: bigint, change: StateChange): Promise<void> {
   await tx.query({
     name: 'save-state',
@@ -54,9 +54,9 @@ export async function saveState(tx: Queryable, shopId: bigint, change: StateChan
 }
 
 /**
- * Writes the timeline of a change, and gives each changed return its next revision.
+ * Writes the timeline entries of a change, and gives each changed return its next revision.
  *
- * @returns all `written` returns, the changed ones with their new revision and time.
+ * @returns all `written` returns; the changed ones have their new revision and time.
  */
 export async function recordChange(
   tx: Queryable,

@@ -15,28 +15,29 @@ import { loadForChange, loadReturns } from './load.ts';
 import type { NewTimelineEntry } from './timeline-store.ts';
 import { changing } from './transaction.ts';
 
-/** What a change adds to what it wrote itself. */
+/** What the caller of a change wants written besides its own statements. */
 export interface Change<T> {
   readonly value: T;
-  /** Transitions of the changed returns, which are written after the change. */
+  /** Transitions of the changed returns. They are written after the caller's statements. */
   readonly stateChanges?: readonly StateChange[];
   readonly events?: readonly DetailEvent[];
   readonly timeline?: readonly NewTimelineEntry[];
 }
 
-/** The answer of a change, and the returns after it. */
+/** The caller's value, and the returns after the change. */
 export interface Changed<T> {
   readonly value: T;
   /** In the order of their ids. */
   readonly returns: readonly Return[];
 }
 
-/** Whose returns are changed, and on whose behalf. */
+/** The shop of the returns, and the actor of the change. */
 export interface Changer {
   readonly shopId: bigint;
   readonly actor: Actor;
   /**
-   * The change adds what a caller sent: it fails when the details become too large. Other changes are always allowed.
+   * The change stores data of a request, so it fails when the details become too large. Other changes never fail for
+   * this reason.
    */
   readonly addsInput?: boolean;
 }
@@ -44,7 +45,7 @@ export interface Changer {
 /**
  * The only way to change one return; see {@link changeReturns}.
  *
- * @throws DomainError RETURN_NOT_FOUND when the shop has none with that id.
+ * @throws DomainError RETURN_NOT_FOUND when the shop has no return with that id.
  */
 export async function changeReturn<T>(
   pool: pg.Pool,
@@ -55,8 +56,8 @@ export async function changeReturn<T>(
 }
 
 /**
- * Changes a return once per idempotency key; a repeat answers the current return. Without a key it always changes
- * the return.
+ * Changes a return once per idempotency key. A repeated call returns the current return. Without a key, each call
+ * changes the return.
  *
  * @throws DomainError RETURN_NOT_FOUND; IDEMPOTENCY_CONFLICT when the key was used with other content.
  */
@@ -79,7 +80,7 @@ export async function changeReturnOnce(
 /**
  * {@link changeReturn} inside the caller's transaction.
  *
- * @param end `committing` when nothing follows in the transaction.
+ * @param end `committing` when these are the last statements of the transaction.
  */
 export async function changeReturnIn<T>(
   tx: pg.PoolClient,
@@ -104,11 +105,11 @@ export async function changeReturnIn<T>(
 /**
  * Changes several returns in one transaction.
  *
- * Locks their rows in the order of their ids and runs `work` with the current returns. Each return whose details differ
+ * Locks the returns in the order of their ids, and runs `work` with them. Each return whose details are different
  * afterwards gets the next revision and one event: return.closed when it became closed, else return.updated. This event
- * and the events that `work` returns carry the same snapshot. The flag `processing` does not count as a detail.
+ * and the events of `work` have the same snapshot. The flag `processing` does not count as a detail.
  *
- * @throws DomainError RETURN_NOT_FOUND when the shop lacks any of them.
+ * @throws DomainError RETURN_NOT_FOUND when the shop does not have all of them.
  */
 export async function changeReturns<T>(
   pool: pg.Pool,
@@ -125,9 +126,9 @@ export async function changeReturnsIn<T>(
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,
   end: typeof together = together,
 ): Promise<Changed<T>> {
-  const wanted = inOrderOfIds(by.returnIds);
+  const sortedIds = inOrderOfIds(by.returnIds);
   const [ids, before] = await together(tx, () =>
-    allInOrder([lockReturns(tx, by.shopId, wanted), loadForChange(tx, by.shopId, wanted)]),
+    allInOrder([lockReturns(tx, by.shopId, sortedIds), loadForChange(tx, by.shopId, sortedIds)]),
   );
   return changeLocked(tx, { ...by, returnIds: ids, before, end }, work);
 }
@@ -137,11 +138,11 @@ function inOrderOfIds(ids: readonly bigint[]): bigint[] {
 }
 
 /**
- * {@link changeReturnsIn} for returns that may be too many, or too large, to hold in memory at once. Locks all of them,
- * then reads, changes and publishes them part by part, and runs `work` for each part.
+ * {@link changeReturnsIn} for returns that may be too many, or too large, for the memory together. Locks all of them.
+ * Then it reads them part by part, and for each part runs `work` and appends the events.
  *
  * @returns the ids of all returns, in order.
- * @throws DomainError RETURN_NOT_FOUND when the shop lacks any of them.
+ * @throws DomainError RETURN_NOT_FOUND when the shop does not have all of them.
  */
 export async function changeReturnsInParts(
   tx: pg.PoolClient,
@@ -174,10 +175,10 @@ async function changeLocked<T>(
     .map((after) => after.id);
   if (by.addsInput) {
     for (const [i, after] of written.entries()) {
-      const former = before[i];
+      const previous = before[i];
       requireDetailsFit(after, {
         encodedBytes: details[i]?.length ?? 0,
-        bytesBefore: () => former && detailsBytes(former),
+        bytesBefore: () => previous && detailsBytes(previous),
       });
     }
   }
@@ -197,7 +198,7 @@ async function changeLocked<T>(
   return { value: change.value, returns: after };
 }
 
-/** Writes the transitions that `work` decided, then reads the returns again. */
+/** Writes the transitions of a change, then reads the returns again. */
 async function saveAndReload(
   tx: pg.PoolClient,
   shopId: bigint,

@@ -7,7 +7,7 @@ import { LINE_FIELDS } from '../fields/line.ts';
 import { RETURN_FIELDS } from '../fields/return.ts';
 import { detailsTooLarge } from '../refusals.ts';
 
-/** The size of the long texts that a loaded return does not have. */
+/** The size of the long texts in whose place a loaded return has hashes. */
 export interface LeftOut {
   /** In UTF-8. */
   readonly bytes: number;
@@ -17,8 +17,7 @@ export interface LeftOut {
 
 /**
  * The size of the details of a return: the bytes of their JSON in UTF-8, in the longest form of any version or
- * currency. Names, punctuation, ids and times count with their maximum, so the real answer is up to a hundredth
- * smaller.
+ * currency. Names, punctuation, ids and times count with their maximum, so a response is up to a hundredth smaller.
  */
 export function detailsBytes(of: Return): number {
   const { order, customer, providerTexts, labels } = partsOf(of);
@@ -43,12 +42,13 @@ export function detailsBytes(of: Return): number {
 }
 
 /**
- * Refuses details that a change made too large. Details that were too large before may become smaller.
+ * Checks that a change did not make the details too large. Details that were too large before the change may stay too
+ * large if they do not grow.
  *
  * @param o.encodedBytes of the details as a message. JSON has at most sixteen times as many bytes, so a usual return
  *   need not be measured.
  * @param o.bytesBefore {@link detailsBytes} before the change; undefined for a new return.
- * @param o.leftOut the long texts that `after` does not have.
+ * @param o.leftOut the size of the long texts that `after` does not have.
  * @throws DomainError RETURN_TOO_LARGE.
  */
 export function requireDetailsFit(
@@ -67,12 +67,12 @@ export function requireDetailsFit(
   throw detailsTooLarge(after.id);
 }
 
-/** A control character takes six bytes in JSON; a line without any text takes about two hundred as a message. */
+/** JSON takes six bytes for a control character. A line item without texts takes about two hundred bytes as a message. */
 const GROWTH_MAX = 16;
 
 /**
- * The most that names, punctuation, ids, times, numbers and enums of each part take, except the names of text fields
- * and of a line's amounts, which follow from the tables in `../fields`. Bytes.
+ * Maximum size of the names, punctuation, ids, times, numbers and enums of each part, without the names of text fields
+ * and of the amounts of a line item: those are in the tables of `../fields`. Bytes.
  */
 const FRAME = {
   return: 2_352,
@@ -146,11 +146,11 @@ function conditionBytes(condition: Condition): number {
   );
 }
 
-/** `"0.000"`, which is answered for an absent amount. */
+/** The size of `"0.000"`: an absent amount is zero in a response. */
 const ZERO_AMOUNT = 7;
 const DERIVED = ['refund', 'refundExcludingShipping', 'refundExcludingShippingTax'] as const;
 
-/** Price, discount and tax appear a second time, in the currency in which the shopper paid. */
+/** Price, discount and tax are in the details twice: the second time in the currency in which the shopper paid. */
 function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): number {
   return (
     sum(
@@ -160,7 +160,7 @@ function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): num
   );
 }
 
-/** An answer has each amount in one currency; the longer text counts. */
+/** A response has each amount in one currency; the longer text counts. */
 function amounts(all: readonly (Amount | undefined)[]): number {
   return sum(all, (one) => Math.max(text(one?.shop), text(one?.presentment)));
 }
@@ -183,7 +183,7 @@ function texts(all: readonly (string | undefined)[]): number {
   return sum(all, text);
 }
 
-/** What a text adds to null, which its place counts already. */
+/** The size that a text adds to null. The size of null is counted already. */
 function text(value: string | undefined): number {
   return value === undefined || value === '' ? 0 : Buffer.byteLength(JSON.stringify(value));
 }

@@ -1,7 +1,9 @@
 import { create, toBinary } from '@bufbuild/protobuf';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 
-/** A return at one revision, as bytes. Encoding is the most expensive part of an event, so it is done once. */
+/**
+ * A return at one revision, as bytes. Encoding is the most expensive part of an event, so each return is encoded once.
+ */
 export interface EncodedReturn {
   readonly shopId: bigint;
   readonly id: bigint;
@@ -10,19 +12,22 @@ export interface EncodedReturn {
   readonly bytes: Uint8Array;
   /** The return that was encoded. */
   readonly of: Return;
-  /** Both forms have hashes instead of long texts, so no event may carry them. */
+  /** Whether `bytes` and `of` have hashes instead of long texts. An event must not have such a snapshot. */
   readonly isHashed?: boolean;
 }
 
-/** The details that decide whether a return changed: everything except its revision, its time and `processing`. */
+/**
+ * The details without revision, `updated_at` and `processing`. They decide whether `return.updated` is sent: it is,
+ * when these bytes differ before and after a change.
+ */
 export function encodeDetails(of: Return): Uint8Array {
   const { updatedAt: _, ...rest } = of;
   return toBinary(ReturnSchema, { ...rest, revision: 0n, processing: false });
 }
 
 /**
- * @param details the result of {@link encodeDetails}, if the caller has it.
- * @see https://protobuf.dev/programming-guides/encoding/#last-one-wins a message may be concatenated from parts
+ * @param details the result of {@link encodeDetails}, if the caller has it already.
+ * @see https://protobuf.dev/programming-guides/encoding/#last-one-wins parts of a message may be concatenated
  */
 export function encodeReturn(of: Return, details = encodeDetails(of)): EncodedReturn {
   const { shopId, id, revision, processing, updatedAt } = of;

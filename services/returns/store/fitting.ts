@@ -3,15 +3,18 @@ import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/ret
 import { MAX_MESSAGE_BYTES } from '../../platform/grpc/limits.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 
-/** What sums, names and tags add to the texts of a line in an answer. Bytes. */
+/** The size that amounts, names and tags add to the texts of a line item in a response. Bytes. */
 const LINE_BYTES = 1_000;
 
-/** Lines and uploads of one answer, as JSON. A small answer, because several callers may wait for one. Bytes. */
+/**
+ * Maximum size of the line items and uploads in one response, as JSON. Small, because several calls are answered at a
+ * time. Bytes.
+ */
 export const ANSWER_BYTES = 8 * 1024 * 1024;
 
 /**
- * Lines of one page of a list, as JSON. A line takes about two thousand bytes: 500 lines cost as much as ten reads
- * of one return. Bytes.
+ * Maximum size of the line items in one page of a list, as JSON. A line item takes about two thousand bytes: 500 line
+ * items cost as much as ten reads of one return. Bytes.
  */
 export const LIST_BYTES = 1024 * 1024;
 
@@ -19,8 +22,8 @@ const storedBytes = (of: string) =>
   `coalesce(octet_length(${of}.note), 0) + coalesce(pg_column_size(${of}.images), 0)`;
 
 /**
- * The stored size of the long parts of return `r`. PostgreSQL knows it without reading them. An estimate: too low where
- * images compress well.
+ * The stored size of the long parts of return `r`, which PostgreSQL knows without reading them. An estimate: it is too
+ * low if the images compress well.
  */
 export const STORED_BYTES = `
 (select coalesce(sum(${storedBytes('c')} + coalesce(octet_length(c.description), 0)
@@ -85,12 +88,12 @@ export async function fittingIds(
   return rows.map((row) => row.id);
 }
 
-/** Most returns of one part of {@link fittingParts}. */
+/** Maximum number of returns in one part of {@link fittingParts}. */
 const PART = 50;
 
 /**
- * Divides ids of returns that the caller has locked into parts, in their order. Each part is what {@link fittingIds}
- * gives at the time when the caller asks for the part.
+ * Divides ids of returns into parts, in their order. The caller has locked the returns. The returns of a part fit into
+ * one response ({@link fittingIds}), measured when the caller requests the part.
  */
 export async function* fittingParts(
   db: Queryable,
@@ -105,12 +108,12 @@ export async function* fittingParts(
   }
 }
 
-/** What tags and lengths add to a return inside an answer. Bytes. */
+/** The size that tags and lengths add to a return in a response. Bytes. */
 const FRAME_BYTES = 16;
 
 /**
- * The returns that fit into one answer, in order. A change of thirty lines may concern thirty returns, and the answer
- * has them whole: the change must not fail because its answer is too large.
+ * The returns that fit into one response, in order; larger ones are skipped. A change of thirty line items may have
+ * thirty whole returns in its response, and must not fail because the response is too large.
  */
 export function fittingReturns(returns: readonly Return[], maxBytes = MAX_MESSAGE_BYTES): Return[] {
   let left = maxBytes;

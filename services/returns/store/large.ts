@@ -5,29 +5,29 @@ import { presentCaller } from '../../platform/caller.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { createShopPermits } from '../../platform/shop-permits.ts';
 
-/** A return with more lines and uploads than this, as JSON, needs a permit to be read or changed. Bytes. */
+/** A return whose line items and uploads, as JSON, are larger needs a permit to be read or changed. Bytes. */
 export const LARGE_BYTES = 1024 * 1024;
 
-/** A large return takes several times its size in memory until it is sent. */
+/** Few permits, because a large return takes several times its size in memory until it is sent. */
 const LARGE = { size: 2, maxWaiting: 32, waitMs: 5_000, perShop: { size: 1, maxWaiting: 8 } };
 
-/** How long a return counts as large without a new measurement; it seldom becomes small. Milliseconds. */
+/** For how long a measured return counts as large. It seldom becomes smaller. Milliseconds. */
 const REMEMBER_MS = 60_000;
 const MAX_REMEMBERED = 1_000;
 
 /** Limits how many large returns are in memory at the same time. */
 export interface LargeWork {
-  /** Whether the return was large when it was measured in the last minute. */
+  /** Whether the return was measured as large in the last minute. */
   isKnown(shopId: bigint, id: bigint): boolean;
   remember(shopId: bigint, id: bigint): void;
   /** Whether the current call already has a permit. */
   isPermitted(): boolean;
   /**
-   * Waits for a permit, then does work with large returns. The permit lasts until the current call has sent its
-   * answer; without a call, until the work is done. The caller must not hold a database connection, because calls with
-   * a permit wait for connections.
+   * Waits for a permit, then runs `work` with large returns. The permit lasts until the current call has sent its
+   * response; without a call, until the work is done. The caller must not have a database connection, because calls
+   * with a permit wait for connections.
    *
-   * @throws ConnectError OVERLOADED; the abort reason when the call ends first.
+   * @throws ConnectError OVERLOADED; the abort reason when the call ends before it gets a permit.
    */
   within<T>(shopId: bigint, work: () => Promise<T>): Promise<T>;
 }
@@ -42,8 +42,8 @@ export function shareLarge(...pools: readonly pg.Pool[]): void {
 
 /** The permits for large returns that are read with this pool. */
 export function largeOf(pool: pg.Pool): LargeWork {
-  const known = ofPools.get(pool);
-  if (known) return known;
+  const existing = ofPools.get(pool);
+  if (existing) return existing;
   const large = createLargeWork();
   ofPools.set(pool, large);
   return large;
@@ -51,9 +51,9 @@ export function largeOf(pool: pg.Pool): LargeWork {
 
 function createLargeWork(): LargeWork {
   const permits = createShopPermits(LARGE);
-  /** Calls that have a permit. They get no second one, for which they would wait for themselves. */
+  /** Calls that have a permit. A call that waited for a second one would wait for itself. */
   const permitted = new WeakSet<AbortSignal>();
-  const known = new Map<string, number>();
+  const largeUntil = new Map<string, number>();
   const keyOf = (shopId: bigint, id: bigint): string => `${shopId}:${id}`;
   const isPermitted = (): boolean => {
     const call = presentCaller();
@@ -63,15 +63,15 @@ function createLargeWork(): LargeWork {
   return {
     isPermitted,
     isKnown(shopId, id) {
-      const until = known.get(keyOf(shopId, id));
+      const until = largeUntil.get(keyOf(shopId, id));
       return until !== undefined && performance.now() < until;
     },
     remember(shopId, id) {
       const key = keyOf(shopId, id);
-      known.delete(key);
-      known.set(key, performance.now() + REMEMBER_MS);
-      const [oldest] = known.keys();
-      if (known.size > MAX_REMEMBERED && oldest !== undefined) known.delete(oldest);
+      largeUntil.delete(key);
+      largeUntil.set(key, performance.now() + REMEMBER_MS);
+      const [oldest] = largeUntil.keys();
+      if (largeUntil.size > MAX_REMEMBERED && oldest !== undefined) largeUntil.delete(oldest);
     },
     async within(shopId, work) {
       const call = presentCaller();
@@ -92,7 +92,7 @@ function createLargeWork(): LargeWork {
 }
 
 /** RESOURCE_EXHAUSTED: the return is larger than the caller accepts. */
-export function answerTooLarge(): DomainError {
+export function returnLargerThanAccepted(): DomainError {
   const reason = ErrorReason.ANSWER_TOO_LARGE;
   return new DomainError(Code.ResourceExhausted, reason, 'the return is larger than max_bytes');
 }

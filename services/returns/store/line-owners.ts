@@ -3,7 +3,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { lineItemNotFound } from '../refusals.ts';
 
 /**
- * The return of each line of the shop. Lines that do not exist, belong to another shop or were removed are left out.
+ * The return of each line item. Line items that do not exist, belong to another shop or were removed are omitted.
  */
 export async function ownersOf(
   db: Queryable,
@@ -20,19 +20,19 @@ export async function ownersOf(
   return new Map(rows.map((row) => [row.id, row.return_id]));
 }
 
-/** The latest assessment of a line, and its note. */
+/** The latest assessment of a line item, and its note. */
 export interface AssessedNote {
   readonly assessmentId: bigint;
   readonly note?: string;
 }
 
-/** The notes of so many lines always fit into one answer. */
+/** The notes of this number of line items always fit into one response. */
 const NOTES_MAX = 30;
 
 /**
- * The latest assessment of each line of the shop, by line. Lines without an assessment are left out.
+ * The latest assessment of each line item of the shop, by its id. Line items without an assessment are omitted.
  *
- * @throws DomainError INVALID_ARGUMENT for more than 30 lines.
+ * @throws DomainError INVALID_ARGUMENT for more than 30 line items.
  */
 export async function notesOf(
   db: Queryable,
@@ -40,7 +40,7 @@ export async function notesOf(
   lineItemIds: readonly bigint[],
 ): Promise<Map<bigint, AssessedNote>> {
   if (lineItemIds.length > NOTES_MAX) {
-    throw invalidField('line_item_ids', `must hold at most ${NOTES_MAX} where notes are asked for`);
+    throw invalidField('line_item_ids', `must hold at most ${NOTES_MAX} when notes are requested`);
   }
   const { rows } = await db.query<{
     line_item_id: bigint;
@@ -60,7 +60,7 @@ export async function notesOf(
 }
 
 /**
- * The returns that the lines belong to, each once.
+ * The returns of these line items, each once.
  *
  * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines does not belong to the shop.
  */
@@ -75,9 +75,9 @@ export async function returnsOfLines(
 }
 
 /**
- * Locks the returns that the lines belong to, in the order of their ids. Removed lines count, too.
+ * Locks the returns of these line items, in the order of their ids. Removed line items count, too.
  *
- * @param lineItemIds each once.
+ * @param lineItemIds without duplicates.
  * @returns the ids of the returns, in order.
  * @throws DomainError LINE_ITEM_NOT_FOUND when one of the lines does not belong to the shop.
  */

@@ -23,11 +23,11 @@ const COLUMNS = [
   'consolidation_destination_id',
 ];
 const INSPECTION = ['return_processor', 'note'];
-/** Columns of an inspection that may hold many kilobytes. */
+/** Columns of an inspection that may have many kilobytes. */
 const LONG_TEXTS = ['description', 'note'];
 const CONDITION = ['grade', 'category_name', 'category_parent', 'description', 'subject', 'title'];
 
-/** What to select for a long column of an inspection, such as `c.note`. */
+/** The expressions to select for long columns of an inspection, such as `c.note`. */
 interface LongColumns {
   readonly text: (column: string) => string;
   readonly images: (column: string) => string;
@@ -41,7 +41,7 @@ const imagesAsJson = (column: string) => `array_to_json(${column})::text`;
  */
 export const LINE_TEXTS = lineTexts({ text: (column) => column, images: imagesAsJson });
 
-/** {@link LINE_TEXTS} with null for the notes, descriptions and pictures of inspections. */
+/** {@link LINE_TEXTS} with null for the notes, descriptions and images of inspections. */
 export const LISTED_LINE_TEXTS = lineTexts({ text: () => 'null', images: () => 'null' });
 
 /** {@link LINE_TEXTS} with `text` instead of each note and description. */
@@ -89,7 +89,7 @@ interface DispositionRow {
   readonly images: readonly string[];
 }
 
-/** A line as it is stored; `fields` and `sums` as the message has them. */
+/** A stored line item; `fields` and `sums` have the names of the message. */
 interface LineRow {
   readonly id: number;
   readonly fields: Parameters<typeof LINE_FIELDS.toColumns>[0];
@@ -101,7 +101,7 @@ interface LineRow {
   readonly disposition: DispositionRow | null;
 }
 
-/** The lines of a stored return: the sums and the message of each. */
+/** The line items of a stored return: the amounts and the message of each. */
 export function linesOf(row: ReturnRow) {
   const currencies = { shop: row.currency, presentment: row.presentment_currency };
   return row.lines.map((texts) => {
@@ -116,7 +116,7 @@ function toLineRow(texts: LineTexts, currencies: Currencies): LineRow {
   const maybe = (): string | null => texts[at++] ?? null;
   const text = (): string => texts[at++] ?? '';
   const sumsIn = (currency: string) => sumsOf(LINE_AMOUNTS, () => minorOf(text(), currency));
-  // The order of the properties is that of the columns.
+  // The properties are read in the order of the columns.
   return {
     id: Number(text()),
     fields: LINE_FIELDS.read(maybe),
@@ -166,7 +166,7 @@ function listOf(text: string | null): readonly string[] {
   return text === null || text === '[]' ? [] : JSON.parse(text);
 }
 
-/** Builds the message of one line, with the refunds that are derived from its sums. */
+/** Builds the message of one line item, with the refunds that are derived from its amounts. */
 function toLineItem(
   row: LineRow,
   uploads: readonly UploadRow[],
@@ -196,8 +196,8 @@ function amountsOf(sums: LineSums, currency: string): MessageInitShape<typeof Li
 }
 
 /**
- * The condition of a line: the grading with its pictures, then the pictures of the assessment. A line that was assessed
- * with pictures and never graded has a condition that has only pictures.
+ * The condition of a line item: the grading with its images, then the images of the assessment. A line item that was
+ * assessed with images and never graded has a condition with images only.
  */
 function conditionOf(
   row: ConditionRow | null,

@@ -1,16 +1,17 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LONG_TEXT_BYTES } from '../../contract/limits.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { LeftOut } from './details-size.ts';
 import { linesOf, lineTextsWith } from './line.ts';
 import type { ReturnRow } from './rows.ts';
 import { selectDetails, UPLOADS } from './select-details.ts';
-import { forTexts, hashText, LONG_TEXT_BYTES } from './snapshot-store.ts';
+import { forTexts, hashText } from './snapshot-store.ts';
 import { toReturn } from './to-message.ts';
 
 /** A return that has hashes in place of its long texts, as a stored snapshot has. */
 export interface HashedReturn {
   readonly of: Return;
-  /** How much larger the return is with its texts. Bytes. */
+  /** The size that the long texts add to the return. */
   readonly leftOut: LeftOut;
 }
 
@@ -45,11 +46,11 @@ interface HashedRow extends ReturnRow {
   readonly json_bytes: number;
 }
 
-/** What a hash takes as JSON. Bytes. */
+/** The size of a hash as JSON. Bytes. */
 const HASH_JSON_BYTES = Buffer.byteLength(JSON.stringify(hashText(Buffer.alloc(32))));
 
 /**
- * Reads returns by id with hashes in place of their long texts. The database makes the hashes: sending and encoding
+ * Reads returns by id, with hashes in place of their long texts. The database computes the hashes: sending and encoding
  * the texts would be most of the cost when a line changes.
  */
 export async function loadHashed(
@@ -76,7 +77,7 @@ function hashedText(text: string): string {
   return hashText(Buffer.from(text.slice(1), 'hex'));
 }
 
-/** The returns of these lines that have more than `bytes` of long texts. */
+/** The returns of these line items that have more than `bytes` of long texts. */
 export async function idsOfLongTexts(
   db: Queryable,
   shopId: bigint,
@@ -93,7 +94,7 @@ export async function idsOfLongTexts(
   return rows.map((row) => row.id);
 }
 
-/** The size of the other large parts: links to pictures of inspections, and uploads. */
+/** The size of the other large parts: links to images of inspections, and uploads. */
 export async function bytesOfImages(
   db: Queryable,
   shopId: bigint,

@@ -13,7 +13,7 @@ const SELECT = selectDetails(LINE_TEXTS, UPLOADS);
 // PostgreSQL keeps the plan for one id, and plans again for every array of ids.
 const LOAD_ONE = `${SELECT}r.id = $2`;
 const LOAD_RETURNS = `${SELECT}r.id = any($2::bigint[])`;
-// A return that is too large is not sent, and seldom made into JSON, which takes a third of a second.
+// A return that is too large is not sent. Most are not even converted to JSON, which takes a third of a second.
 const LOAD_ONE_WITHIN = `
 with found as materialized (${LOAD_ONE} and ${STORED_BYTES} <= $3),
      sized as materialized (
@@ -27,8 +27,8 @@ const LOAD_LISTED = fittingStatement(
 );
 
 /**
- * Reads whole returns with their derived sums: one statement for all, in the order of `ids`.
- * Ids that do not exist or belong to another shop are left out.
+ * Reads whole returns with their derived amounts, in the order of `ids`, with one statement. Ids that do not exist or
+ * belong to another shop are omitted.
  */
 export async function loadReturns(
   db: Queryable,
@@ -49,7 +49,7 @@ export async function loadReturns(
 }
 
 /**
- * {@link loadReturns}, or `large` when their lines and uploads, as JSON, are larger than `maxBytes` together. Also
+ * {@link loadReturns}, or `large` when their line items and uploads, as JSON, are larger than `maxBytes` together. Also
  * `large` when some of several ids do not exist.
  */
 export async function loadReturnsWithin(
@@ -68,17 +68,17 @@ export async function loadReturnsWithin(
   return found ? [found] : [];
 }
 
-/** How much one answer holds. */
+/** The size of one response. */
 export interface AnswerSize {
-  /** Of lines and uploads, as JSON; 8 MiB when absent. */
+  /** Maximum bytes of line items and uploads, as JSON; 8 MiB by default. */
   readonly maxBytes?: number;
-  /** Answers the first return however large it is, so that a caller who asks again for the rest gets everything. */
+  /** Always returns the first return, of any size, so that a caller who requests the rest again gets every return. */
   readonly keepsFirst?: boolean;
 }
 
 /**
  * Reads whole returns in the order of `ids`, each once, and stops before the first that does not fit. Ids that do not
- * exist or belong to another shop are left out.
+ * exist or belong to another shop are omitted.
  */
 export async function loadFitting(
   db: Queryable,
@@ -87,7 +87,7 @@ export async function loadFitting(
   { maxBytes = ANSWER_BYTES, keepsFirst = false }: AnswerSize = {},
 ): Promise<Return[]> {
   const candidates = keepsFirst ? await fittingIds(db, shopId, ids, maxBytes) : ids;
-  // A single return that is kept anyway needs no measuring, and PostgreSQL has a plan for one id.
+  // A single return that is returned in any case need not be measured, and PostgreSQL has a plan for one id.
   if (candidates.length === 0 || (candidates.length === 1 && keepsFirst)) {
     return loadReturns(db, shopId, candidates);
   }
@@ -100,9 +100,9 @@ export async function loadFitting(
 }
 
 /**
- * Reads returns for a list, in the order of `ids`: without notes, descriptions and pictures of inspections, and
- * without uploads. The first one always, then all before the first that does not fit. Ids that do not exist or belong
- * to another shop are left out.
+ * Reads returns for a list, in the order of `ids`: without notes, descriptions and images of inspections, and without
+ * uploads. Always returns the first one, and stops before the next that does not fit. Ids that do not exist or belong
+ * to another shop are omitted.
  */
 export async function loadListed(
   db: Queryable,
@@ -116,7 +116,7 @@ export async function loadListed(
 }
 
 /**
- * Reads whole returns for an answer, as {@link loadFitting} with `keepsFirst`. Large returns wait for a permit.
+ * Reads whole returns for a response, as {@link loadFitting} with `keepsFirst`. Waits for a permit if they are large.
  *
  * @throws ConnectError OVERLOADED when no permit came in time.
  */
@@ -130,7 +130,7 @@ export async function loadPage(
   return largeOf(pool).within(shopId, () => loadFitting(pool, shopId, ids, { keepsFirst: true }));
 }
 
-/** Reads returns inside of {@link changing}, in the order of `ids`. */
+/** Reads returns in a transaction of {@link changing}, in the order of `ids`. */
 export async function loadForChange(
   tx: Queryable,
   shopId: bigint,
@@ -153,8 +153,8 @@ export async function loadReturn(
 }
 
 /**
- * Reads one whole return, or answers `large` when its lines and uploads, as JSON, are larger than `maxBytes`; undefined
- * when the shop has none with that id.
+ * Reads one whole return; `large` when its line items and uploads, as JSON, are larger than `maxBytes`; undefined when
+ * the shop has none with that id.
  */
 export async function loadReturnWithin(
   db: Queryable,

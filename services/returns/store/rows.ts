@@ -3,7 +3,7 @@ import type { EXCHANGE_AMOUNTS } from '../fields/amounts.ts';
 // The row that `selectDetails` selects for one return. Parts are JSON: ids are numbers (all below 2^53), amounts are
 // texts, times are ISO 8601.
 
-/** A line as the database answers it: its columns as text, in the order in which they are selected. */
+/** A line item as the database returns it: its columns as text, in the order in which they are selected. */
 export type LineTexts = readonly (string | null)[];
 
 export interface UploadRow {

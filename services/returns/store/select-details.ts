@@ -27,8 +27,8 @@ export const UPLOADS = `array_to_json(array(
  *
  * Each list comes as one JSON text, because the driver parses arrays letter by letter.
  *
- * @param lineTexts what to select of each line, such as `LINE_TEXTS`.
- * @param uploads what to select of the uploads, such as `UPLOADS`.
+ * @param lineTexts the expression to select for each line item, such as `LINE_TEXTS`.
+ * @param uploads the expression to select for the uploads, such as `UPLOADS`.
  */
 export const selectDetails = (lineTexts: string, uploads: string) => `
 select r.shop_id, r.id, r.revision, r.created_at, r.updated_at, r.edited_at, r.archived_at,

@@ -1,18 +1,17 @@
 import { createHash } from 'node:crypto';
 import { clone, fromBinary, toBinary } from '@bufbuild/protobuf';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LONG_TEXT_BYTES } from '../../contract/limits.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { EncodedReturn } from './encoded.ts';
 
-/** Longer notes and descriptions are stored once, and a snapshot has their hash instead. Bytes. */
-export const LONG_TEXT_BYTES = 2_000;
-/** The largest value that a column holds. */
+/** The maximum size of a column's value. */
 const MAX_BYTES = 2 ** 31 - 1;
-/** No stored text contains NUL, so no text begins with this prefix. */
+/** No stored text contains NUL, so no text starts with this prefix. */
 const HASH_PREFIX = '\0sha256:';
 /**
- * The first byte of a snapshot that has hashes instead of long texts. No message begins with this byte, so a process of
- * the previous release fails to read such a snapshot, instead of using the hashes as notes.
+ * The first byte of a stored snapshot that has hashes instead of long texts. No message starts with this byte. So a
+ * process of a release without hashes fails to read the snapshot, and does not take hashes for notes.
  */
 const WITHOUT_TEXTS = 0;
 
@@ -33,10 +32,10 @@ export function longTextBytes(of: Return): number {
 }
 
 /**
- * Stores a snapshot that is not in its events. Its long texts are not copied: a reader finds them in the lines, or in
- * the timeline after a line got other texts.
+ * Stores a snapshot that its events do not have. Its long texts are not copied. {@link readSnapshot} finds them in the
+ * line items, or in the timeline if a line item has other texts now.
  */
-export async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Promise<void> {
+export async function insertSnapshot(tx: Queryable, snapshot: EncodedReturn): Promise<void> {
   await tx.query(
     `insert into snapshots (shop_id, return_id, revision, value) values ($1, $2, $3, $4)
      on conflict (shop_id, return_id, revision) do nothing`,
@@ -45,8 +44,8 @@ export async function keepSnapshot(tx: Queryable, snapshot: EncodedReturn): Prom
 }
 
 /**
- * Reads a stored snapshot with its long texts; undefined when there is none, `large` when the snapshot, or its long
- * texts, have more than `maxBytes`.
+ * Reads a stored snapshot with its long texts; undefined when there is none, `large` when the snapshot or its long
+ * texts are larger than `maxBytes`.
  */
 export async function readSnapshot(
   db: Queryable,
@@ -55,31 +54,31 @@ export async function readSnapshot(
 ): Promise<Return | 'large' | undefined> {
   const stored = await readStored(db, key, maxBytes);
   if (!stored || stored === 'large') return stored;
-  const wanted = new Set<string>();
+  const hashes = new Set<string>();
   forTexts(stored, (text) => {
-    if (text.startsWith(HASH_PREFIX)) wanted.add(text);
+    if (text.startsWith(HASH_PREFIX)) hashes.add(text);
     return text;
   });
-  if (wanted.size === 0) return stored;
+  if (hashes.size === 0) return stored;
   const { rows } = await db.query<{ text: string }>(TEXTS, [
     key.shopId,
     key.returnId,
-    [...wanted].map((hash) => Buffer.from(hash.slice(HASH_PREFIX.length), 'base64url')),
+    [...hashes].map((hash) => Buffer.from(hash.slice(HASH_PREFIX.length), 'base64url')),
     LONG_TEXT_BYTES,
     maxBytes,
   ]);
   if (rows.length === 0 && maxBytes < MAX_BYTES) return 'large';
   const texts = new Map(rows.map(({ text }) => [hashOf(text), text]));
   forTexts(stored, (text) => {
-    if (!wanted.has(text)) return text;
+    if (!hashes.has(text)) return text;
     const found = texts.get(text);
-    if (found === undefined) throw new Error('a text of a snapshot is not stored');
+    if (found === undefined) throw new Error('a long text of a snapshot is not stored');
     return found;
   });
   return stored;
 }
 
-/** Changes a stored snapshot, except its long texts, if there is one. */
+/** Changes a stored snapshot, but not its long texts. Does nothing when there is none. */
 export async function changeSnapshot(
   tx: Queryable,
   key: SnapshotKey,
@@ -124,7 +123,7 @@ function withoutTexts(of: Return): Buffer {
 }
 
 function isLong(text: string): boolean {
-  // UTF-8 has at most three bytes for each UTF-16 unit, so most texts need no counting.
+  // UTF-8 has at most three bytes for each UTF-16 unit, so most texts need not be measured.
   return text.length * 3 > LONG_TEXT_BYTES && Buffer.byteLength(text) > LONG_TEXT_BYTES;
 }
 
@@ -132,12 +131,12 @@ function hashOf(text: string): string {
   return hashText(createHash('sha256').update(text).digest());
 }
 
-/** What a snapshot has instead of a text. @param sha256 of the text in UTF-8. */
+/** The hash of a text, as a snapshot has it instead of the text. @param sha256 of the text in UTF-8. */
 export function hashText(sha256: Buffer): string {
   return `${HASH_PREFIX}${sha256.toString('base64url')}`;
 }
 
-/** Replaces the notes and descriptions of all lines. */
+/** Replaces the notes and descriptions of all line items. */
 export function forTexts(of: Return, replace: (text: string) => string): void {
   for (const { condition, disposition } of of.lineItems) {
     if (disposition?.note !== undefined) disposition.note = replace(disposition.note);

@@ -17,7 +17,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { enumText } from '../../platform/enum-text.ts';
 
-// How each enum of the proto is written in the database.
+// The text of each enum of the proto in the database.
 export const stateText = enumText(ReturnStateSchema);
 export const typeText = enumText(ReturnTypeSchema);
 export const outcomeText = enumText(OutcomeSchema);

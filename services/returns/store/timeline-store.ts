@@ -3,24 +3,24 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { named, type Sql, sql } from '../../platform/sql.ts';
 import { actorKindText } from './texts.ts';
 
-/** One thing that happened to a return, for people to read. */
+/** An entry of a timeline, for people to read. */
 export interface NewTimelineEntry {
   readonly returnId: bigint;
   /** Such as `return.submitted`, `note`, `label.updated`. */
   readonly kind: string;
   /** A sentence for people, without an e-mail address. */
   readonly text: string;
-  /** The displayed name; the actor's own when absent. */
+  /** The displayed name of the author; absent means the actor's name. */
   readonly author?: string;
   readonly facts?: Readonly<Record<string, string>>;
-  /** The actor, when it is not the one given to {@link addTimeline}. */
+  /** The actor, when it is not the actor of {@link addTimeline}. */
   readonly actor?: Actor;
 }
 
 /**
  * Writes entries into timelines inside the caller's transaction, in one statement.
  *
- * @returns the ids of the entries, in the order given.
+ * @returns the ids of the entries, in their order.
  */
 export async function addTimeline(
   tx: Queryable,

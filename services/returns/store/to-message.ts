@@ -27,16 +27,16 @@ import {
 import type { ExchangeRow, LabelRow, ProviderOrderRow, RefundRow, ReturnRow } from './rows.ts';
 import { labelStatusText, stateText } from './texts.ts';
 
-/** A line of a return: its message, and the sums from which those of the return are derived. */
+/** A line item of a return: its message, and the amounts from which the totals of the return are derived. */
 export interface LineOfReturn {
   readonly sums: Both<LineSums>;
   readonly message: MessageInitShape<typeof LineItemSchema>;
 }
 
 /**
- * Builds the whole details message of a stored return, with every derived sum in both currencies.
+ * Builds the message of a stored return, with all derived amounts in both currencies.
  *
- * @param lines the lines of the row, in order.
+ * @param lines the line items of the row, in order.
  */
 export function toReturn(row: ReturnRow, lines: readonly LineOfReturn[]): Return {
   const currencies = { shop: row.currency, presentment: row.presentment_currency };
@@ -111,12 +111,12 @@ function totalsMessage(row: ReturnRow, side: Side, lines: readonly LineSums[]) {
   return texts;
 }
 
-/** A stored exchange item's sums in one currency, in minor units. */
+/** The amounts of a stored exchange item in one currency, in minor units. */
 function exchangeSumsOf(row: ExchangeRow, side: Side, currency: string): ExchangeSums {
   return sumsOf(EXCHANGE_AMOUNTS, (name) => minorOf(row[`${side}${name}`], currency));
 }
 
-/** A stored return's own sums in one currency, in minor units. */
+/** The amounts of a stored return in one currency, in minor units. */
 function returnSumsOf(row: ReturnRow, side: Side, currency: string): ReturnSums {
   return sumsOf(RETURN_AMOUNTS, (name) =>
     minorOf(String(row[`${side}${columnOf(name)}`]), currency),

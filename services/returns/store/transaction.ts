@@ -5,16 +5,16 @@ import { LARGE_BYTES, largeOf } from './large.ts';
 /** Whether the transactions of {@link changing} may work on large returns. */
 const permitted = new WeakMap<Queryable, boolean>();
 
-/** Thrown to roll back: the returns are large, and the transaction has no permit for that. */
+/** Thrown to roll back: the returns are large, and the call has no permit for large returns. */
 export class NeedsPermit extends Error {
   override readonly name = 'NeedsPermit';
 }
 
 /**
  * Runs `work` in a transaction that changes returns. When the returns are large, it rolls back, waits for a permit and
- * runs `work` again: a call that waits for a permit must not hold a connection.
+ * runs `work` again, because a call that waits for a permit must not have a connection.
  *
- * @param work may run twice; reads what it changes by `loadForChange`.
+ * @param work may run twice; reads the returns that it changes with `loadForChange`.
  * @throws ConnectError OVERLOADED when no permit came in time.
  */
 export async function changing<T>(
@@ -46,7 +46,7 @@ export function mayHoldLarge(tx: Queryable): boolean {
 }
 
 /**
- * Requires a permit inside of {@link changing} for data that `loadForChange` does not read.
+ * Requires a permit, in a transaction of {@link changing}, for data that `loadForChange` does not read.
  *
  * @param bytesOf the size of the data; called only when the transaction has no permit.
  */

@@ -7,7 +7,7 @@ import { type Queryable, together } from '../../platform/postgres.ts';
 interface StoredReturn {
   readonly shopId: bigint;
   readonly id: bigint;
-  /** Our id of its order. */
+  /** The id of its order, given by this service. */
   readonly orderId: bigint;
 }
 
@@ -39,22 +39,22 @@ select l.quantity, l.ordered_quantity, others.elsewhere, others.live_in, others.
  where l.shop_id = $1 and l.return_id = $2 and l.removed_at is null
  order by l.position`;
 
-/** Why a line cannot be part of a return. */
+/** Why a line item cannot be part of a return. */
 interface Obstacle {
-  /** Position of the line. */
+  /** Zero-based position of the line item. */
   readonly line: number;
   readonly reason: ErrorReason;
   readonly message: string;
 }
 
 /**
- * The first line of a stored return that must not be part of it, because of another return of the shop:
+ * The first line item of a stored return that must not be part of it, because of another return of the shop:
  *
- * - it is in another return that is open or in review;
- * - more units than `ordered_quantity` would come back, over all returns that were neither cancelled nor expired;
- * - without an `ordered_quantity`, a closed return refunded it in full.
+ * - its order line is in another return that is open or in review;
+ * - all returns together, except cancelled and expired ones, would have more units of it than `ordered_quantity`;
+ * - it has no `ordered_quantity`, and a closed return refunded it in full.
  *
- * Locks the order until the transaction ends, so that the second of two returns of one order sees the first.
+ * Locks the order until the transaction ends, so that the second of two concurrent returns of one order sees the first.
  */
 export async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle | undefined> {
   const lock = () =>
@@ -78,7 +78,7 @@ export async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obs
 }
 
 /**
- * Refuses a return that has an obstacle; see {@link findObstacle}.
+ * Requires that a stored return has no obstacle; see {@link findObstacle}.
  *
  * @throws DomainError LINE_IN_LIVE_RETURN; ORDERED_QUANTITY_EXCEEDED; LINE_ALREADY_REFUNDED.
  */
@@ -93,20 +93,20 @@ function obstacleOf(row: LineRow): Omit<Obstacle, 'line'> | undefined {
   if (row.live_in !== null) {
     return {
       reason: ErrorReason.LINE_IN_LIVE_RETURN,
-      message: `the line is part of return ${row.live_in}, which is open or in review`,
+      message: `the line item is part of return ${row.live_in}, which is open or in review`,
     };
   }
   if (row.ordered_quantity === null) {
     if (row.refunded_by === null) return undefined;
     return {
       reason: ErrorReason.LINE_ALREADY_REFUNDED,
-      message: `return ${row.refunded_by} refunded the line in full; where more units were ordered, say so in ordered_quantity`,
+      message: `return ${row.refunded_by} refunded the line item in full; if more units were ordered, set ordered_quantity`,
     };
   }
   const units = row.elsewhere + BigInt(row.quantity);
   if (units <= BigInt(row.ordered_quantity)) return undefined;
   return {
     reason: ErrorReason.ORDERED_QUANTITY_EXCEEDED,
-    message: `${row.ordered_quantity} units were ordered, ${row.elsewhere} of them are in other returns, so ${row.quantity} cannot be returned`,
+    message: `${row.ordered_quantity} units were ordered and ${row.elsewhere} of them are in other returns, so ${row.quantity} cannot be returned`,
   };
 }

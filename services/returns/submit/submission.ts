@@ -1,21 +1,21 @@
 import { z } from 'zod';
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { ADDRESS_TEXT_MAX, ORDER_NAME_MAX } from '../../contract/limits.ts';
+import { ADDRESS_TEXT_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, id, idempotencyKey, requiredText, text, time } from '../../platform/input.ts';
 import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../fields/amounts.ts';
-import { countryCode, NAME_MAX, optionalId, quantity } from '../fields/field.ts';
+import { countryCode, optionalId, quantity } from '../fields/field.ts';
 import { LINE_FIELDS } from '../fields/line.ts';
 import { RETURN_FIELDS } from '../fields/return.ts';
 
-/** Lines of one return. */
+/** Maximum number of line items of a return. */
 const MAX_LINES = 250;
 const MAX_FLAG_REASONS = 20;
 const EMAIL_MAX = 320;
-/** A longer list is refused before its items are checked. */
+/** A longer list is rejected before its items are checked. */
 const MAX_EXCHANGES = 250;
 
-const name = text(NAME_MAX);
+const name = text(SHORT_TEXT_MAX);
 const amount = z.custom<Amount>().optional();
 /** An empty text counts as absent: null. */
 const nullable = (max: number) =>
@@ -24,7 +24,7 @@ const nullable = (max: number) =>
     .transform((value) => value || null);
 /** The reasons of a flag; no reason may be blank. */
 export const flagReasons = z
-  .array(requiredText(NAME_MAX))
+  .array(requiredText(SHORT_TEXT_MAX))
   .max(MAX_FLAG_REASONS, `must hold at most ${MAX_FLAG_REASONS}`);
 
 const addressText = text(ADDRESS_TEXT_MAX);
@@ -41,7 +41,7 @@ const address = z.object({
   phone: addressText,
 });
 
-/** The input of the sums of these names. They are parsed later, because that needs the currencies. */
+/** The input of amounts, by name. They are parsed later, because parsing needs the currencies. */
 export function amountsOf<K extends string>(names: readonly K[]) {
   // Object.fromEntries widens the keys of a closed record.
   return Object.fromEntries(names.map((name) => [name, amount])) as Record<K, typeof amount>;
@@ -63,7 +63,7 @@ const exchange = z.object({
     .enum(['', 'product', 'variant'], 'must be product or variant')
     .transform((value) => value || 'variant'),
   outOfStock: z.boolean(),
-  outOfStockResolution: nullable(NAME_MAX),
+  outOfStockResolution: nullable(SHORT_TEXT_MAX),
 });
 
 const lines = z
@@ -77,7 +77,7 @@ const lines = z
       if (seen.has(item.providerLineItemId)) {
         context.addIssue({
           code: 'custom',
-          message: 'is named twice',
+          message: 'is in the request twice',
           path: [n, 'providerLineItemId'],
         });
       }
@@ -85,14 +85,14 @@ const lines = z
     }
   });
 
-/** The input of SubmitReturn. Sums are parsed later, because that needs the shop's currency. */
+/** The input of SubmitReturn. Amounts are parsed later, because parsing needs the shop's currency. */
 export const submission = z.object({
   ...callerShape,
   idempotencyKey,
   order: z.object(
     {
       providerOrderId: id,
-      name: requiredText(ORDER_NAME_MAX),
+      name: requiredText(SHORT_TEXT_MAX),
       number: optionalId,
       providerOrderNumber: optionalId,
     },
@@ -103,8 +103,8 @@ export const submission = z.object({
   customer: z
     .object({
       email: nullable(EMAIL_MAX),
-      firstName: nullable(NAME_MAX),
-      lastName: nullable(NAME_MAX),
+      firstName: nullable(SHORT_TEXT_MAX),
+      lastName: nullable(SHORT_TEXT_MAX),
       address: address.optional(),
     })
     .default({ email: null, firstName: null, lastName: null }),

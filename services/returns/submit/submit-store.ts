@@ -10,7 +10,7 @@ import type { ExchangeSums, LineSums } from '../money/totals.ts';
 import { stateText } from '../store/texts.ts';
 import type { Submission, SubmittedExchange, SubmittedLine } from './submission.ts';
 
-/** A submission with parsed and checked sums. */
+/** A submission with parsed and checked amounts. */
 export interface CheckedSubmission {
   readonly submission: Submission;
   readonly currencies: Currencies;
@@ -24,7 +24,7 @@ export interface CheckedSubmission {
 }
 
 /**
- * Finds or creates our id of an order, and locks the order, so that its submissions run one after the other.
+ * Finds or creates the row of an order, and locks it, so that submissions of the order run one after the other.
  */
 async function orderIdOf(tx: Queryable, shopId: bigint, providerOrderId: bigint): Promise<bigint> {
   const find = () =>
@@ -104,7 +104,7 @@ async function insertExchanges(tx: Queryable, returnId: bigint, checked: Checked
   await insertRows(tx, { table: 'exchanges', shopId: submission.shopId, returnId, rows });
 }
 
-/** Inserts rows with the same columns in one statement, however many. */
+/** Inserts rows that have the same columns, in one statement. */
 async function insertRows(
   tx: Queryable,
   o: {

@@ -45,12 +45,12 @@ import {
 import { type CheckedSubmission, insertReturn } from './submit-store.ts';
 
 /**
- * Records a new return: open, or in review when it is flagged. The same key with the same content answers the return of
- * the first call, as it is now, and `repeated`.
+ * Records a new return: open, or in review when it is flagged. A repeated call with the same key and content returns
+ * the return of the first call, as it is now, and `repeated`.
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
  *   LINE_IN_LIVE_RETURN, ORDERED_QUANTITY_EXCEEDED and LINE_ALREADY_REFUNDED, see {@link requireReturnable};
- *   STATE_FORBIDS when the destination takes no returns.
+ *   STATE_FORBIDS when the destination is disabled.
  */
 export async function submitReturn(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
@@ -71,7 +71,9 @@ export async function submitReturn(
   const settings = await loadSettings(deps.pool, input.shopId);
   const checked = check(input, settings);
   const destination = await destinationOf(deps.destinations, input, input.destinationId);
-  if (destination && !destination.enabled) throw stateForbids('the destination takes no returns');
+  if (destination && !destination.enabled) {
+    throw stateForbids('the destination is disabled, it takes no returns');
+  }
   try {
     return await inTransaction(deps.pool, async (tx) => {
       const { id, repeated } = await oncePerKey(tx, use, () =>
@@ -88,7 +90,7 @@ function lineInLiveReturn(): DomainError {
   return new DomainError(
     Code.FailedPrecondition,
     ErrorReason.LINE_IN_LIVE_RETURN,
-    'a line is already part of a return that is open or in review',
+    'a line item is already part of a return that is open or in review',
     { field: 'lines' },
   );
 }

@@ -13,7 +13,7 @@ export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
       // No tool returns them, and loading them is expensive.
       if (!withoutLongTexts) throw invalidField('without_long_texts', 'must be set');
       if (cursor !== '' && cursor !== 'next') {
-        throw invalidField('cursor', 'is none that this service gave out');
+        throw invalidField('cursor', 'must be a cursor returned by this service');
       }
       const isFirst = cursor === '';
       return {

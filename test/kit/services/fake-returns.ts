@@ -11,7 +11,7 @@ import { DomainError } from '../../../services/platform/errors.ts';
 import { errorInterceptor } from '../../../services/platform/grpc/errors.ts';
 import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
 import { returnNotFound } from '../../../services/returns/refusals.ts';
-import { answerTooLarge } from '../../../services/returns/store/large.ts';
+import { returnLargerThanAccepted } from '../../../services/returns/store/large.ts';
 
 /** A small returns service that knows which lines and returns exist, and stores the handovers. */
 export interface FakeReturns {
@@ -68,7 +68,7 @@ export async function startFakeReturns(): Promise<FakeReturns> {
           if (fake.refuseWith !== undefined) throw refusal(fake.refuseWith);
           const id = selector.case === 'returnId' ? selector.value : 0n;
           if (!returns.has(`${shopId}:${id}`)) throw returnNotFound();
-          if (fake.areLarge && maxBytes > 0) throw answerTooLarge();
+          if (fake.areLarge && maxBytes > 0) throw returnLargerThanAccepted();
           if (fake.areLarge) fake.readWhole += 1;
           return { return: create(ReturnSchema, { id }) };
         },
