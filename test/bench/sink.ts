@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
-import { Webhook } from 'standardwebhooks';
+import { createVerifier } from '../kit/webhooks/signatures.ts';
 import { serveParent, tellParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
 
@@ -25,7 +25,9 @@ export interface Arrivals {
 }
 
 const seen = new Set<string>();
-const secrets = new Map<string, Webhook>();
+const verifier = createVerifier();
+/** Paths whose secret is known. */
+const signed = new Set<string>();
 /** What the times of arrivals are kept by, if at all. */
 type KeptBy = 'nothing' | 'delivery' | 'event' | 'return';
 let keptBy: KeptBy = 'nothing';
@@ -124,18 +126,15 @@ function keepTime(key: string | undefined): void {
 
 function verify(head: string, id: string, body: Buffer): void {
   const path = head.slice(head.indexOf(' ') + 1, head.indexOf(' HTTP/'));
-  const webhook = secrets.get(path);
-  if (!webhook) return;
-  try {
-    webhook.verify(body, {
-      'webhook-id': id,
-      'webhook-timestamp': headerOf(head, 'webhook-timestamp') ?? '',
-      'webhook-signature': headerOf(head, 'webhook-signature') ?? '',
-    });
-    counts.verified += 1;
-  } catch {
-    counts.invalid += 1;
-  }
+  if (!signed.has(path)) return;
+  const headers = {
+    'webhook-id': id,
+    'webhook-timestamp': headerOf(head, 'webhook-timestamp'),
+    'webhook-signature': headerOf(head, 'webhook-signature'),
+  };
+  const fault = verifier.faultOf(path, { headers, body: body.toString('utf8') });
+  if (fault === '') counts.verified += 1;
+  else counts.invalid += 1;
 }
 
 /** The name as our sender writes it: to compare in any case would cost more. */
@@ -150,7 +149,10 @@ const methods = {
   listen: (o: Receivers): Promise<number> => listen(o),
   /** Secrets by path. Requests to other paths are counted and not verified. */
   learn(known: ReadonlyMap<string, string>) {
-    for (const [path, secret] of known) secrets.set(path, new Webhook(secret));
+    for (const [path, secret] of known) {
+      signed.add(path);
+      verifier.learn(path, secret);
+    }
   },
   /** Begins to keep the times of arrivals, or stops. */
   keepTimes(by: KeptBy) {

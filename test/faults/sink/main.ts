@@ -1,13 +1,12 @@
-import { createHash } from 'node:crypto';
-import { once } from 'node:events';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { hash } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
+import { startReceiver } from '../../kit/webhooks/receiver.ts';
+import { createVerifier } from '../../kit/webhooks/signatures.ts';
 import { nowMs } from '../wait.ts';
 import { aboutOf } from './about.ts';
 import { answerNastily } from './answers.ts';
 import type { Arrival, Behaviour, Ending, FromSink, ToSink } from './protocol.ts';
-import { createVerifier } from './verify.ts';
 
 // The receiver, in a separate process: it is forked, gets commands, and reports arrivals.
 
@@ -20,7 +19,6 @@ const hanging = new Map<string, Set<ServerResponse>>();
 const bomb = gzipSync(Buffer.alloc(BOMB_BYTES));
 let arrivals: Arrival[] = [];
 let endings: Ending[] = [];
-let count = 0;
 
 function send(message: FromSink): void {
   process.send?.(message);
@@ -33,44 +31,32 @@ function report(): void {
   endings = [];
 }
 
-const server = createServer((req, res) => {
-  receive(req, res).catch(() => res.destroy());
-});
-
-async function receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of req) chunks.push(chunk);
-  const body = Buffer.concat(chunks);
-  const text = body.toString('utf8');
-  const path = req.url ?? '/';
+const receiver = await startReceiver({ forgets: true });
+const { server, port } = receiver;
+server.keepAliveTimeout = 60_000;
+receiver.answer = (res, received, number) => {
+  const { path, headers } = received;
   const behaviour = behaviours.get(path) ?? { kind: 'accept' };
-  const header = (name: string): string => String(req.headers[name] ?? '');
-  count += 1;
-  const number = count;
-  const signed = {
-    'webhook-id': header('webhook-id'),
-    'webhook-timestamp': header('webhook-timestamp'),
-    'webhook-signature': header('webhook-signature'),
-  };
+  const header = (name: string): string => String(headers[name] ?? '');
   arrivals.push({
     number,
     path,
-    webhookId: signed['webhook-id'],
+    webhookId: header('webhook-id'),
     eventId: header('x-service-event-id'),
     trigger: header('x-service-event'),
     sequence: Number(header('x-service-sequence')),
     at: nowMs(),
-    fromPort: req.socket.remotePort ?? 0,
-    fault: verifier.faultOf(path, signed, text),
+    fromPort: res.req.socket.remotePort ?? 0,
+    fault: verifier.faultOf(path, received),
     accepted: behaviour.kind === 'accept' || behaviour.kind === 'hang',
-    sha256: createHash('sha256').update(body).digest('hex'),
-    about: aboutOf(text),
+    sha256: hash('sha256', received.bytes),
+    about: aboutOf(received.body),
   });
   res.once('close', () => {
     endings.push({ number, at: nowMs(), answered: res.writableFinished });
   });
   answer(path, behaviour, res);
-}
+};
 
 function answer(path: string, behaviour: Behaviour, res: ServerResponse): void {
   switch (behaviour.kind) {
@@ -103,20 +89,15 @@ function behave(paths: readonly string[], behaviour: Behaviour): void {
   }
 }
 
-async function listen(on: boolean, port: number): Promise<void> {
+function listen(on: boolean): void {
   if (on) {
     server.listen(port, '127.0.0.1');
-    await once(server, 'listening');
     return;
   }
   server.close();
   server.closeAllConnections();
 }
 
-server.keepAliveTimeout = 60_000;
-server.listen(0, '127.0.0.1');
-await once(server, 'listening');
-const { port } = server.address() as AddressInfo;
 setInterval(report, REPORT_MS);
 
 process.on('message', (message: ToSink) => {
@@ -128,7 +109,7 @@ process.on('message', (message: ToSink) => {
     case 'ignore-time':
       return verifier.ignoreTime(message.ignore);
     case 'listen':
-      return void listen(message.listen, port);
+      return listen(message.listen);
     case 'flush':
       report();
       return send({ kind: 'flushed', call: message.call });

@@ -1,8 +1,8 @@
 import { expect } from '@jest/globals';
-import { Webhook } from 'standardwebhooks';
 import type { StackShop } from '../stack.ts';
 import { until } from '../until.ts';
 import { type Received, type Receiver, startReceiver } from '../webhooks/receiver.ts';
+import { verified as verifiedBy } from '../webhooks/signatures.ts';
 import type { Journey } from './journey.ts';
 
 export interface Hook {
@@ -53,11 +53,6 @@ export async function startPartner(journey: Journey, shop: StackShop): Promise<H
 }
 
 /** Verifies the signature as a partner would (Standard Webhooks), and answers the payload. */
-export function verified(hook: Hook, { body, headers }: Received): Record<string, unknown> {
-  const text = (name: string) => String(headers[name]);
-  return new Webhook(hook.secret).verify(body, {
-    'webhook-id': text('webhook-id'),
-    'webhook-timestamp': text('webhook-timestamp'),
-    'webhook-signature': text('webhook-signature'),
-  }) as Record<string, unknown>;
+export function verified(hook: Hook, received: Received): Record<string, unknown> {
+  return verifiedBy(hook.secret, received);
 }

@@ -1,4 +1,10 @@
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from 'node:http';
+import {
+  createServer,
+  type IncomingHttpHeaders,
+  type IncomingMessage,
+  type Server,
+  type ServerResponse,
+} from 'node:http';
 import { listenOnLoopback } from '../../../deploy/local/loopback.ts';
 
 /** A request as it arrived. */
@@ -7,12 +13,16 @@ export interface Received {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
+  /** The body as it was sent. */
+  readonly bytes: Buffer;
 }
 
 type Answer = (response: ServerResponse, received: Received, nth: number) => void | Promise<void>;
 
 export interface Receiver {
   readonly url: string;
+  readonly port: number;
+  readonly server: Server;
   readonly received: Received[];
   /** Most requests that were open at once. */
   readonly mostOpen: () => number;
@@ -21,32 +31,41 @@ export interface Receiver {
   stop(): Promise<void>;
 }
 
-/** A partner's endpoint on loopback. */
-export async function startReceiver(): Promise<Receiver> {
+/**
+ * A partner's endpoint on loopback. {@link verified} verifies what it received.
+ *
+ * @param o.forgets for a receiver of very many requests: `received` stays empty.
+ */
+export async function startReceiver(o: { readonly forgets?: boolean } = {}): Promise<Receiver> {
   let open = 0;
   let mostOpen = 0;
+  let count = 0;
   const server = createServer(async (request, response) => {
     open += 1;
     mostOpen = Math.max(mostOpen, open);
     response.once('close', () => {
       open -= 1;
     });
-    const chunks: Buffer[] = [];
-    for await (const chunk of request) chunks.push(chunk);
+    const bytes = await bytesOf(request);
+    if (!bytes) return;
     const received = {
       path: request.url ?? '',
       method: request.method ?? '',
       headers: request.headers,
-      body: Buffer.concat(chunks).toString('utf8'),
+      body: bytes.toString('utf8'),
+      bytes,
     };
-    receiver.received.push(received);
-    await receiver.answer(response, received, receiver.received.length);
+    if (!o.forgets) receiver.received.push(received);
+    count += 1;
+    await receiver.answer(response, received, count);
   });
   // One that a failed test left behind must not keep the run alive.
   server.unref();
   const { port, stop } = await listenOnLoopback(server, 0);
   const receiver: Receiver = {
     url: `http://127.0.0.1:${port}/hook`,
+    port,
+    server,
     received: [],
     mostOpen: () => mostOpen,
     answer: (response) => {
@@ -55,4 +74,13 @@ export async function startReceiver(): Promise<Receiver> {
     stop,
   };
   return receiver;
+}
+
+/** Undefined when the sender gave up. */
+async function bytesOf(request: IncomingMessage): Promise<Buffer | undefined> {
+  try {
+    return Buffer.concat(await request.toArray());
+  } catch {
+    return undefined;
+  }
 }
