@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { describe, expect, test } from '@jest/globals';
 import { pino } from 'pino';
 import { createLoop, startLoop } from './worker.ts';
@@ -104,6 +105,28 @@ describe('a loop', () => {
       await second.done;
       end();
       await loop.stop();
+    },
+  );
+
+  test.each([0, 2])(
+    'a step does not belong to the call that woke the loop (gap of %d ms)',
+    async (gapMs) => {
+      const call = new AsyncLocalStorage<string>();
+      const seen: unknown[] = [];
+      const second = countdown(2);
+      const loop = startLoop({
+        ...{ name: 'test', logger, gapMs },
+        step: async () => {
+          seen.push(call.getStore());
+          second.hit();
+          return 'idle';
+        },
+      });
+      await new Promise((resolve) => setImmediate(resolve));
+      call.run('of a caller', () => loop.wake());
+      await second.done;
+      await loop.stop();
+      expect(seen).toEqual([undefined, undefined]);
     },
   );
 

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from 'node:async_hooks';
 import { createBackoff, equalJitter } from './backoff.ts';
 import type { Logger } from './log.ts';
 
@@ -57,6 +58,8 @@ export function createLoop({
   gapMs = 0,
 }: LoopOptions): Loop & { start(step: Step, delayMs?: number): void } {
   const stopping = new AbortController();
+  // A wake may come from a call. Its trace and its end must not become those of the step.
+  const inOwnContext = AsyncLocalStorage.snapshot();
   let step: Step | undefined;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
@@ -85,7 +88,7 @@ export function createLoop({
   function begin(next: Step): void {
     if (running || stopping.signal.aborted) return;
     dueAt = Number.POSITIVE_INFINITY;
-    running = run(next).finally(() => {
+    running = inOwnContext(run, next).finally(() => {
       running = undefined;
       arm(next);
     });

@@ -45,6 +45,14 @@ export const replicaBugs: readonly Bug[] = [
     tests: ['services/platform/worker.test.ts'],
   },
   {
+    name: 'step-belongs-to-its-waker',
+    promise: 'background work does not end with the call that woke it',
+    file: 'services/platform/worker.ts',
+    find: 'running = inOwnContext(run, next).finally(',
+    replace: 'running = run(next).finally(',
+    tests: ['services/platform/worker.test.ts'],
+  },
+  {
     name: 'job-not-fenced',
     promise: 'a process that was too slow changes nothing of a job that another has taken',
     file: 'services/platform/job-lease.ts',
