@@ -49,7 +49,8 @@ export function editedLines(current: Return, changes: readonly LineEdit[]): Edit
   const byLine = new Map<bigint, { readonly change: LineEdit; readonly at: string }>();
   for (const [n, change] of changes.entries()) {
     const at = `changes[${n}]`;
-    if (byLine.has(change.lineItemId)) throw invalidField(`${at}.line_item_id`, 'is in the request twice');
+    if (byLine.has(change.lineItemId))
+      throw invalidField(`${at}.line_item_id`, 'is in the request twice');
     byLine.set(change.lineItemId, { change, at });
   }
   const known = new Set(current.lineItems.map((line) => line.lineItemId));
