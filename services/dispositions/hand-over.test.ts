@@ -87,8 +87,11 @@ describe('when returns does not take over an inspection', () => {
     // Longer than the attempts after which a line counts as refused, and is claimed alone.
     for (let tries = 0; tries < 4; tries++) {
       const before = bench.returns.refused;
-      await bench.makeDue(shopId);
-      await until(() => bench.returns.refused > before);
+      // The attempt before may set its next one only after this.
+      await until(async () => {
+        await bench.makeDue(shopId);
+        return bench.returns.refused > before;
+      });
     }
     bench.returns.refuseWith = undefined;
     await until(async () => (await bench.pendingOf(shopId)) === 0);
@@ -106,8 +109,11 @@ describe('when returns does not take over an inspection', () => {
     );
     for (let tries = 0; tries < 3; tries++) {
       const before = bench.returns.refused;
-      await bench.makeDue(shopId);
-      await until(() => bench.returns.refused > before);
+      // The attempt before may set its next one only after this.
+      await until(async () => {
+        await bench.makeDue(shopId);
+        return bench.returns.refused > before;
+      });
     }
     bench.returns.refuseWith = undefined;
     await until(async () => {

@@ -11,7 +11,14 @@ import { serviceActor } from '../platform/identity.ts';
 import type { Logger } from '../platform/log.ts';
 import { isOutage } from '../platform/outage.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
-import { claimDue, deleteHandovers, findOldestPending, giveBack } from './handovers.ts';
+import {
+  claimDue,
+  deleteHandovers,
+  findOldestPending,
+  giveBack,
+  HANDOVERS,
+  postpone,
+} from './handovers.ts';
 import { conditionOf, dispositionOf, type Inspection } from './inspection.ts';
 import type { Lines } from './store.ts';
 import { isTooLarge, withdraw } from './withdraw.ts';
@@ -70,6 +77,7 @@ const IDLE_MS = 1_000;
  * time, and a repeated handover does no harm.
  */
 export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
+  const heartbeat = HANDOVERS.heartbeat(deps.pool, logger);
   return startLoop({
     name: 'handovers',
     idleMs: IDLE_MS,
@@ -78,10 +86,11 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
       const due = await claimDue(deps.pool);
       if (!due) return 'idle';
       try {
-        await handOverDue(deps, due, logger);
+        const work = () => handOverDue(deps, due, logger);
+        await heartbeat.during(due.handovers, { work });
       } catch (error) {
-        // If our own database is unavailable, too, the claim ends by itself.
-        if (isAway(error)) await giveBack(deps.pool, due).catch(() => {});
+        // If our own database is unavailable, too, the lease ends by itself.
+        await (isAway(error) ? giveBack : postpone)(deps.pool, due).catch(() => {});
         if (isUnavailable(error) || isOutage(error)) throw error;
         // A refused line of one shop must not delay the handovers of others. The job retries it when it is due.
         logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover refused');

@@ -1,5 +1,8 @@
 import { LONG_TEXT_BYTES } from '../contract/limits.ts';
+import { addedJitter, createBackoff } from '../platform/backoff.ts';
+import { createJobLease } from '../platform/job-lease.ts';
 import type { Queryable } from '../platform/postgres.ts';
+import { type Sql, sql, unnamed } from '../platform/sql.ts';
 import type { Inspection, Kind } from './inspection.ts';
 import { COLUMNS, type Row, toInspection } from './rows.ts';
 import type { Lines } from './store.ts';
@@ -53,62 +56,81 @@ export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readon
   });
 }
 
+/** A handover that this process has claimed. */
+interface Handover {
+  readonly shopId: bigint;
+  readonly inspectionId: bigint;
+  readonly kind: Kind;
+  readonly lineItemId: bigint;
+  /** Attempts so far, with this one. */
+  readonly attempts: number;
+  readonly token: bigint;
+}
+
+/** Longer than a call to returns may take. Milliseconds. */
+const LEASE_MS = 15_000;
+
+/** A handover with three failed attempts is claimed alone, so that a line that returns refuses does not delay others. */
+export const HANDOVERS = createJobLease<Handover>({
+  table: 'handovers',
+  key: { shop_id: ({ shopId }) => shopId, inspection_id: ({ inspectionId }) => inspectionId },
+  dueAt: 'due_at',
+  leaseMs: LEASE_MS,
+  tokens: 'lease_tokens',
+  isOpen: sql`true`,
+  due: (limit) => sql`
+    with first as (
+      select shop_id, inspection_id, kind, attempts from handovers
+       where due_at <= now() order by due_at limit 1 for update skip locked
+    )
+    select h.shop_id, h.inspection_id from handovers h join first f
+        on h.shop_id = f.shop_id and h.kind = f.kind
+     where h.inspection_id = f.inspection_id
+        or (h.due_at <= now() and h.attempts < 3 and f.attempts < 3)
+     order by h.due_at limit ${limit} for update of h skip locked`,
+  onClaim: sql`attempts = job.attempts + 1`,
+  returning: sql`job.shop_id as "shopId", job.inspection_id as "inspectionId", job.kind,
+    job.line_item_id as "lineItemId", job.attempts`,
+});
+
 /** The lines of one claim. */
 export interface Claimed extends Lines {
-  readonly inspectionIds: readonly bigint[];
+  readonly handovers: readonly Handover[];
 }
 
-interface ClaimedRow {
-  readonly shop_id: bigint;
-  readonly inspection_id: bigint;
-  readonly kind: Kind;
-  readonly line_item_id: bigint;
-}
-
-/**
- * Claims the lines of one shop that have waited longest, until they are due again: 10 s after the first attempt,
- * doubling to 320 s. After three failed attempts a line is claimed alone, so that a line that returns refuses does
- * not delay the others.
- */
+/** Claims the lines of one shop that have waited longest. */
 export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
-  const { rows } = await db.query<ClaimedRow>(CLAIM, [ROUND_MAX]);
-  const [first] = rows;
+  const handovers = await HANDOVERS.claim<Handover>(db, ROUND_MAX);
+  const [first] = handovers;
   if (!first) return undefined;
-  const { shop_id: shopId, kind } = first;
-  const inspectionIds = rows.map((row) => row.inspection_id);
-  return { shopId, kind, lineItemIds: rows.map((row) => row.line_item_id), inspectionIds };
+  const lineItemIds = handovers.map(({ lineItemId }) => lineItemId);
+  return { shopId: first.shopId, kind: first.kind, lineItemIds, handovers };
 }
 
-/** The shortest pause after an outage; the longest is twice as long. Seconds. */
-const OUTAGE_PAUSE_S = 1;
+const BACKOFF = createBackoff({ firstMs: 10_000, longestMs: 320_000, jitter: addedJitter });
+
+/** Sets the next attempt of a claim that failed. The handover with the fewest attempts decides. */
+export async function postpone(db: Queryable, claimed: Claimed): Promise<void> {
+  const pauseMs = BACKOFF(Math.min(...claimed.handovers.map(({ attempts }) => attempts)));
+  await release(db, claimed, sql`due_at = now() + ${pauseMs}::float8 * interval '1 millisecond'`);
+}
 
 /**
  * Takes back the attempt that a claim counted, for inspections that are still pending. After an outage they must not
- * wait for minutes, or go one by one. Each gets another due time: if one of them makes returns fail, the others are
- * handed over without it.
+ * wait for minutes, or go one by one. Each is due at another time in one to two seconds: if one of them makes returns
+ * fail, the others are handed over without it.
  */
 export async function giveBack(db: Queryable, claimed: Claimed): Promise<void> {
-  await db.query(
-    `update handovers
-        set attempts = greatest(attempts - 1, 0), due_at = now() + make_interval(secs => $3 * (1 + random()))
-      where shop_id = $1 and inspection_id = any ($2::bigint[])`,
-    [claimed.shopId, claimed.inspectionIds, OUTAGE_PAUSE_S],
-  );
+  const dueAt = sql`due_at = now() + (1 + random()) * interval '1 second'`;
+  await release(db, claimed, sql`attempts = greatest(attempts - 1, 0), ${dueAt}`);
 }
 
-const CLAIM = `
-with first as (
-  select shop_id, inspection_id, kind, attempts from handovers
-   where due_at <= now() order by due_at limit 1 for update skip locked
-), due as (
-  select h.shop_id, h.inspection_id from handovers h join first f
-    on h.shop_id = f.shop_id and h.kind = f.kind
-   where h.inspection_id = f.inspection_id
-      or (h.due_at <= now() and h.attempts < 3 and f.attempts < 3)
-   order by h.due_at limit $1 for update of h skip locked
-)
-update handovers h
-   set attempts = h.attempts + 1,
-       due_at = now() + make_interval(secs => 10 * 2 ^ least(h.attempts, 5))
-  from due where h.shop_id = due.shop_id and h.inspection_id = due.inspection_id
-returning h.shop_id, h.inspection_id, h.kind, h.line_item_id`;
+async function release(db: Queryable, { shopId, handovers }: Claimed, set: Sql): Promise<void> {
+  const ids = handovers.map(({ inspectionId }) => inspectionId);
+  const tokens = handovers.map(({ token }) => token);
+  await db.query(
+    unnamed(sql`
+update handovers set lease_token = null, ${set}
+ where shop_id = ${shopId} and inspection_id = any (${ids}::bigint[]) and lease_token = any (${tokens}::bigint[])`),
+  );
+}

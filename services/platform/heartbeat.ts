@@ -1,4 +1,4 @@
-import { LeaseLost } from './job-lease.ts';
+import { LeaseLost } from './lease-lost.ts';
 import type { Logger } from './log.ts';
 import { startLoop, type Worker } from './worker.ts';
 

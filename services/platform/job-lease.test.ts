@@ -4,7 +4,8 @@ import { createTestDatabase, type TestDatabase } from '../../test/kit/database.t
 import { silentLogger } from '../../test/kit/services/telemetry.ts';
 import { until } from '../../test/kit/until.ts';
 import { createHeartbeat } from './heartbeat.ts';
-import { createJobLease, LeaseLost } from './job-lease.ts';
+import { createJobLease } from './job-lease.ts';
+import { LeaseLost } from './lease-lost.ts';
 import { inTransaction } from './postgres.ts';
 import { sql } from './sql.ts';
 

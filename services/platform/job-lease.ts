@@ -1,14 +1,8 @@
+import { createHeartbeat, type Heartbeat } from './heartbeat.ts';
+import { LeaseLost } from './lease-lost.ts';
+import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 import { named, raw, rowsOf, type Sql, sql } from './sql.ts';
-
-/** Another process has taken the job, so this one must not write for it any more. */
-export class LeaseLost extends Error {
-  override readonly name = 'LeaseLost';
-
-  constructor(what: string) {
-    super(`${what}: another process has the lease`);
-  }
-}
 
 /** A table of jobs: rows that one process at a time works on. Its column `lease_token` names the process. */
 export interface JobTable<J> {
@@ -51,6 +45,8 @@ export interface JobLease<J> {
    * @returns the jobs that this process does not hold any more.
    */
   renew(db: Queryable, jobs: readonly J[]): Promise<J[]>;
+  /** Renews the leases of this process for as long as it works on the jobs. */
+  heartbeat(db: Queryable, logger: Logger): Heartbeat<J>;
   /** Changes a job. False when this process does not hold it any more, or the further condition is false. */
   tryWrite(db: Queryable, job: J, write: JobWrite): Promise<boolean>;
   /** Changes a job. @throws LeaseLost when this process does not hold it any more. */
@@ -88,20 +84,8 @@ export function createJobLease<J extends { readonly token: bigint }>(t: JobTable
     return (await db.query(named(o.name, statement))).rowCount === 1;
   };
 
-  return {
-    renewal,
-    isHeld,
-    async claim(db, limit) {
-      const statement = sql`
-update ${table} job
-   set ${t.onClaim ? sql`${t.onClaim}, ` : raw('')}lease_token = nextval(${raw(`'${t.tokens}'`)}), ${renewal}
-  from (${t.due(limit)}) due
- where ${job} = ${keyOf('due')}
-returning ${t.returning}, job.lease_token as token`;
-      return (await db.query(named(`${t.table}-claim`, statement))).rows;
-    },
-    async renew(db, jobs) {
-      const statement = sql`
+  const renew = async (db: Queryable, jobs: readonly J[]): Promise<J[]> => {
+    const statement = sql`
 with given as (
   select * from ${givenRows('given', jobs)}
 ), held as (
@@ -114,9 +98,28 @@ with given as (
 select token from given where not exists (
   select from ${table} job
    where ${job} = ${given} and job.lease_token = given.token and ${t.isOpen})`;
-      const { rows } = await db.query<{ token: bigint }>(named(`${t.table}-renew`, statement));
-      const lost = new Set(rows.map(({ token }) => token));
-      return jobs.filter(({ token }) => lost.has(token));
+    const { rows } = await db.query<{ token: bigint }>(named(`${t.table}-renew`, statement));
+    const lost = new Set(rows.map(({ token }) => token));
+    return jobs.filter(({ token }) => lost.has(token));
+  };
+
+  return {
+    renewal,
+    isHeld,
+    renew,
+    heartbeat: (db, logger) =>
+      createHeartbeat({
+        ...{ name: `leases of ${t.table}`, logger, leaseMs: t.leaseMs },
+        renew: (jobs) => renew(db, jobs),
+      }),
+    async claim(db, limit) {
+      const statement = sql`
+update ${table} job
+   set ${t.onClaim ? sql`${t.onClaim}, ` : raw('')}lease_token = nextval(${raw(`'${t.tokens}'`)}), ${renewal}
+  from (${t.due(limit)}) due
+ where ${job} = ${keyOf('due')}
+returning ${t.returning}, job.lease_token as token`;
+      return (await db.query(named(`${t.table}-claim`, statement))).rows;
     },
     tryWrite,
     async write(db, of, o) {

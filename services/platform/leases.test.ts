@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { silentLogger } from '../../test/kit/services/telemetry.ts';
 import { until } from '../../test/kit/until.ts';
-import { LeaseLost } from './job-lease.ts';
+import { LeaseLost } from './lease-lost.ts';
 import { acquireLease, releaseLease, renewLease, withLease } from './leases.ts';
 
 describe('leases', () => {

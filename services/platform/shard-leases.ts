@@ -3,9 +3,11 @@ import type { Queryable } from './postgres.ts';
 import { named, type Param, param, raw, rowsOf, type Sql, sql, unnamed } from './sql.ts';
 
 /**
- * The rows of `leases` by which processes divide shards. Each process renews one row of its own. The rows of its shards
- * are valid as long as that row exists. A process that finds another one dead removes that row together with the dead
- * process's other rows, which frees its shards.
+ * The rows of `leases` by which processes divide shards. This is not the lease of a job (`job-lease.ts`): a process
+ * holds many shards for as long as it lives, and hands them over one by one.
+ *
+ * Each process renews one row of its own. The rows of its shards are valid as long as that row exists. A process that
+ * finds another one dead removes that row together with the dead process's other rows, which frees its shards.
  */
 
 /** The leases of a process: the token of each, by name. */

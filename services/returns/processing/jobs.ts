@@ -3,7 +3,8 @@ import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_
 import { parseExactJson } from '../../contract/exact-json.ts';
 import { addedJitter, createBackoff } from '../../platform/backoff.ts';
 import { systemActor } from '../../platform/identity.ts';
-import { createJobLease, LeaseLost } from '../../platform/job-lease.ts';
+import { createJobLease } from '../../platform/job-lease.ts';
+import { LeaseLost } from '../../platform/lease-lost.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, type Param, param, type Sql, sql } from '../../platform/sql.ts';
 import { currentTraceparent } from '../../platform/telemetry.ts';

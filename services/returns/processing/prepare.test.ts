@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { LeaseLost } from '../../platform/job-lease.ts';
+import { LeaseLost } from '../../platform/lease-lost.ts';
 import { claimJobs } from './jobs.ts';
 import { prepare } from './prepare.ts';
 import {

@@ -3,7 +3,7 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type Backoff, createBackoff, equalJitter, retry } from '../../platform/backoff.ts';
 import { isUnavailable } from '../../platform/errors.ts';
-import { LeaseLost } from '../../platform/job-lease.ts';
+import { LeaseLost } from '../../platform/lease-lost.ts';
 import type { Logger } from '../../platform/log.ts';
 import { isOutage } from '../../platform/outage.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';

@@ -1,16 +1,8 @@
 import type pg from 'pg';
-import { createHeartbeat } from '../../platform/heartbeat.ts';
 import { listen } from '../../platform/listen.ts';
 import type { Logger } from '../../platform/log.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
-import {
-  claimJobs,
-  JOBS_CHANNEL_PREFIX,
-  type Job,
-  LEASE_MS,
-  PROCESSING,
-  untilNextDueMs,
-} from './jobs.ts';
+import { claimJobs, JOBS_CHANNEL_PREFIX, type Job, PROCESSING, untilNextDueMs } from './jobs.ts';
 
 /** Maximum number of concurrent jobs of one process. They wait for the commerce provider most of the time. */
 const CONCURRENCY = 24;
@@ -34,12 +26,7 @@ export interface ProcessingWorkerOptions {
 export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wake(): void } {
   const stopping = new AbortController();
   const active = new Set<Promise<void>>();
-  const heartbeat = createHeartbeat<Job>({
-    name: 'processing leases',
-    logger: o.logger,
-    leaseMs: LEASE_MS,
-    renew: (jobs) => PROCESSING.renew(o.pool, jobs),
-  });
+  const heartbeat = PROCESSING.heartbeat(o.pool, o.logger);
 
   const launch = (job: Job): void => {
     const running = heartbeat

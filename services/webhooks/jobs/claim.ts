@@ -1,6 +1,7 @@
 import type { JsonValue } from '@bufbuild/protobuf';
 import type pg from 'pg';
-import { createJobLease, LeaseLost } from '../../platform/job-lease.ts';
+import { createJobLease } from '../../platform/job-lease.ts';
+import { LeaseLost } from '../../platform/lease-lost.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { param, raw, sql, unnamed } from '../../platform/sql.ts';
 
@@ -23,7 +24,7 @@ export interface Part extends Claim {
   readonly isStuck: boolean;
 }
 
-export const LEASE_MS = 30_000;
+const LEASE_MS = 30_000;
 const STUCK_DAYS = 7;
 
 /**

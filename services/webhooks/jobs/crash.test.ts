@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Log } from '../../../test/kit/webhooks/log.ts';
 import { createReplays, dying, type Replays } from '../../../test/kit/webhooks/replays.ts';
-import { LeaseLost } from '../../platform/job-lease.ts';
+import { LeaseLost } from '../../platform/lease-lost.ts';
 import { claimPart, retryPart } from './claim.ts';
 import { readJob } from './job-store.ts';
 import { replayBatch } from './replay-batch.ts';

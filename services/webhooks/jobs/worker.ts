@@ -1,12 +1,11 @@
 import { isUnavailable } from '../../platform/errors.ts';
-import { createHeartbeat } from '../../platform/heartbeat.ts';
-import { LeaseLost } from '../../platform/job-lease.ts';
+import { LeaseLost } from '../../platform/lease-lost.ts';
 import type { Logger } from '../../platform/log.ts';
 import { isOutage } from '../../platform/outage.ts';
 import type { Telemetry } from '../../platform/telemetry.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
 import { type BackfillBatchDependencies, backfillBatch } from './backfill-batch.ts';
-import { type Claim, claimPart, LEASE_MS, PARTS, readPart, retryPart } from './claim.ts';
+import { type Claim, claimPart, PARTS, readPart, retryPart } from './claim.ts';
 import { replayBatch } from './replay-batch.ts';
 
 export interface ReplayWorkerOptions extends BackfillBatchDependencies {
@@ -32,10 +31,7 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
   const stale = o.telemetry.meter.createCounter('webhooks.replays.stale', {
     description: 'Batches that were rolled back because another process had their claim',
   });
-  const heartbeat = createHeartbeat<Claim>({
-    ...{ name: 'replay leases', logger: o.logger, leaseMs: LEASE_MS },
-    renew: (claims) => PARTS.renew(o.pool, claims),
-  });
+  const heartbeat = PARTS.heartbeat(o.pool, o.logger);
   return startLoop({
     name: 'replays',
     idleMs: IDLE_MS,

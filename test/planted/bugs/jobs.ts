@@ -36,4 +36,12 @@ export const jobBugs: readonly Bug[] = [
       'on conflict (shop_id, id) do update set ended = null\n  returning shop_id, id, subscription_id',
     tests: ['services/webhooks/jobs/backfill.test.ts'],
   },
+  {
+    name: 'handover-not-fenced',
+    promise: 'a process that was too slow changes nothing of a handover that another has claimed',
+    file: 'services/dispositions/handovers.ts',
+    find: 'and lease_token = any (',
+    replace: 'and 0 <> all (',
+    tests: ['services/dispositions/handovers.test.ts'],
+  },
 ];

@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
+import { claimDue, giveBack, postpone } from './handovers.ts';
+
+let db: TestDatabase;
+beforeAll(async () => {
+  db = await createTestDatabase('dispositions');
+});
+afterAll(() => db.drop());
+beforeEach(async () => {
+  await db.pool.query('delete from handovers');
+  await db.pool.query(
+    `insert into handovers (shop_id, inspection_id, kind, line_item_id, due_at)
+     select 1, n, 'assessment', n, now() from generate_series(1, 3) n`,
+  );
+});
+
+const claim = async () => {
+  const claimed = await claimDue(db.pool);
+  if (!claimed) throw new Error('nothing is due');
+  return claimed;
+};
+const makeDue = () => db.pool.query('update handovers set due_at = now()');
+
+/** Attempts and whole seconds until the next one, of each handover. */
+async function stored(): Promise<{ attempts: number; seconds: number }[]> {
+  const { rows } = await db.pool.query<{ attempts: number; seconds: number }>(
+    `select attempts, extract(epoch from due_at - now())::float8 as seconds from handovers order by inspection_id`,
+  );
+  return rows;
+}
+
+test('of many processes one claims the lines of a shop, and the others none', async () => {
+  const claims = await Promise.all(Array.from({ length: 8 }, () => claimDue(db.pool)));
+  const lines = claims.flatMap((claimed) => claimed?.lineItemIds ?? []);
+  expect(lines.toSorted()).toEqual([1n, 2n, 3n]);
+  expect(await claimDue(db.pool)).toBeUndefined();
+});
+
+test('a claim that failed is due again after ten seconds, then twenty', async () => {
+  await postpone(db.pool, await claim());
+  for (const { attempts, seconds } of await stored()) {
+    expect(attempts).toBe(1);
+    expect(seconds).toBeGreaterThan(5);
+    expect(seconds).toBeLessThanOrEqual(12);
+  }
+  await makeDue();
+  await postpone(db.pool, await claim());
+  for (const { seconds } of await stored()) expect(seconds).toBeGreaterThan(15);
+});
+
+test('after an outage the attempt does not count', async () => {
+  await giveBack(db.pool, await claim());
+  for (const { attempts, seconds } of await stored()) {
+    expect(attempts).toBe(0);
+    expect(seconds).toBeLessThanOrEqual(2);
+  }
+});
+
+test('a process that was too slow changes nothing of what another has claimed', async () => {
+  const late = await claim();
+  await makeDue();
+  await claim();
+  const before = (await stored()).map(({ attempts }) => attempts);
+  await giveBack(db.pool, late);
+  await postpone(db.pool, late);
+  expect((await stored()).map(({ attempts }) => attempts)).toEqual(before);
+  expect(await claimDue(db.pool)).toBeUndefined();
+});
