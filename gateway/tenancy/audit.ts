@@ -1,14 +1,8 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import {
-  Actor_Kind,
-  Actor_KindSchema,
-  type ActorSchema,
-} from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { enumText } from '../../services/platform/enum-text.ts';
+import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { actorKindText } from '../../services/platform/actor.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { rowsOf, sql, unnamed } from '../../services/platform/sql.ts';
-
-const KINDS = enumText(Actor_KindSchema);
 
 /** The author of a change, for the audit log. */
 export interface Author {
@@ -47,7 +41,7 @@ export async function recordAudits(tx: Queryable, entries: readonly AuditEntry[]
 
 const entryRows = rowsOf<AuditEntry>({
   shop_id: ['bigint', ({ shopId }) => shopId],
-  actor_kind: ['text', ({ by }) => KINDS.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED)],
+  actor_kind: ['text', ({ by }) => actorKindText.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED)],
   actor_id: ['text', ({ by }) => by.actor.id],
   actor_name: ['text', ({ by }) => by.actor.name ?? ''],
   source: ['text', ({ by }) => by.source],

@@ -1,8 +1,5 @@
-import { Actor_KindSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { enumText } from '../platform/enum-text.ts';
+import { actorKindText } from '../platform/actor.ts';
 import type { Inspection } from './inspection.ts';
-
-export const kindText = enumText(Actor_KindSchema);
 
 export interface Row {
   readonly id: bigint;
@@ -43,7 +40,7 @@ export function toInspection(row: Row): Inspection {
     inspectedAt: row.inspected_at,
     images: row.images,
     actor: {
-      kind: kindText.fromText(row.actor_kind),
+      kind: actorKindText.fromText(row.actor_kind),
       id: row.actor_id,
       name: row.actor_name,
     },

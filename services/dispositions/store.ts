@@ -1,9 +1,10 @@
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { actorKindText } from '../platform/actor.ts';
 import { allInOrder } from '../platform/all-in-order.ts';
 import { type PackedTexts, packedText, packTexts } from '../platform/packed-texts.ts';
 import { type Queryable, together } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
-import { COLUMNS, kindText, type Row, toInspection } from './rows.ts';
+import { COLUMNS, type Row, toInspection } from './rows.ts';
 
 /** Lines of one shop. */
 export interface Lines {
@@ -131,7 +132,7 @@ export async function insertInspections(
       o.shopId,
       o.kind,
       JSON.stringify(records),
-      kindText.toText(o.actor.kind),
+      actorKindText.toText(o.actor.kind),
       o.actor.id,
       o.actor.name,
       OWN_HANDOVER_SECONDS,

@@ -1,9 +1,6 @@
-import { Actor_KindSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { enumText } from '../platform/enum-text.ts';
+import { actorKindText } from '../platform/actor.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import type { NewReport, Report } from './report.ts';
-
-const kindText = enumText(Actor_KindSchema);
 
 interface Row {
   readonly id: bigint;
@@ -29,7 +26,7 @@ export async function insertReport(tx: Queryable, report: NewReport): Promise<Re
       report.returnId,
       report.category ?? null,
       report.comment ?? null,
-      kindText.toText(report.actor.kind),
+      actorKindText.toText(report.actor.kind),
       report.actor.id,
       report.actor.name,
     ],
@@ -60,7 +57,7 @@ function toReport(row: Row): Report {
     comment: row.comment ?? undefined,
     createdAt: row.created_at,
     reportedBy: {
-      kind: kindText.fromText(row.actor_kind),
+      kind: actorKindText.fromText(row.actor_kind),
       id: row.actor_id,
       name: row.actor_name,
     },

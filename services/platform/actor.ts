@@ -1,4 +1,5 @@
 import { Actor_KindSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { enumText } from './enum-text.ts';
 import { cleanText, fits } from './text.ts';
 
 /** Longest id or name of an actor, in characters. Both are stored with everything that the actor does. */
@@ -7,6 +8,9 @@ const MAX_ACTOR_TEXT = 200;
 const KINDS: ReadonlySet<number> = new Set(
   Actor_KindSchema.values.map(({ number }) => number).filter((number) => number !== 0),
 );
+
+/** How the kind of an actor is written in the database. */
+export const actorKindText = enumText(Actor_KindSchema);
 
 /**
  * Returns the rule that an actor of a request breaks, as text that follows the name of the field. Returns undefined for

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { Actor } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { invalidField } from './errors.ts';
 import { MAX_ID } from './ids.ts';
-import { blank, cleanText, fits } from './text.ts';
+import { blank, cleanText, fits, snakeCase } from './text.ts';
 
 /**
  * Validates a request message against a schema, once, at the edge of a service.
@@ -22,7 +22,7 @@ export function parseInput<S extends z.ZodType>(schema: S, message: unknown): z.
 function fieldPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>((before, part) => {
     if (typeof part === 'number') return `${before}[${part}]`;
-    const name = String(part).replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+    const name = snakeCase(String(part));
     return before === '' ? name : `${before}.${name}`;
   }, '');
 }

@@ -41,3 +41,8 @@ export function isBase64(text: string): boolean {
   if (padding === undefined) return false;
   return padding === '' ? text.length % 4 !== 1 : text.length % 4 === 0;
 }
+
+/** `hsCode` is `hs_code`. */
+export function snakeCase(name: string): string {
+  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}

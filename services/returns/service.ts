@@ -6,17 +6,22 @@ import {
   ReturnsService,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput } from '../platform/input.ts';
+import type { Logger } from '../platform/log.ts';
 import type { ServiceParts } from '../platform/service.ts';
 import { cancelReturn } from './cancel.ts';
 import type { Destinations } from './destinations.ts';
 import { editReturn } from './edit/edit.ts';
+import { sweepExpired } from './expiry.ts';
 import { flagReturn, unflagReturn } from './flag.ts';
 import { applyAssessments } from './inspections/assessments.ts';
 import { applyGradings } from './inspections/gradings.ts';
+import { openInstantRefund, settleInstantRefund } from './instant-refunds/instant-refunds.ts';
 import { cancelLabelRequest, requestLabel } from './labels/label-requests.ts';
 import { recordLabel, updateLabel } from './labels/labels.ts';
 import { recordArrival } from './logistics/arrivals.ts';
 import { recordPartnerShipment } from './logistics/shipments.ts';
+import { processReturn } from './processing/process.ts';
+import type { ProviderCheck } from './processing/provider-check.ts';
 import { countEvents, readEvents } from './queries/events.ts';
 import { findReturn, findReturns, getReturns, getSnapshot } from './queries/find.ts';
 import { searchReturns } from './queries/search.ts';
@@ -29,23 +34,30 @@ import { submitReturn } from './submit/submit.ts';
 import { addCustomerUpload } from './uploads.ts';
 
 type Routes = ServiceParts['routes'];
-type ProcessingHandlers = Pick<
-  ServiceImpl<typeof ReturnsService>,
-  'processReturn' | 'openInstantRefund' | 'settleInstantRefund' | 'sweepExpired'
->;
 
-/**
- * The RPCs of returns. Each calls one use case.
- *
- * @param processing the RPCs that `buildProcessing` makes.
- */
-export function returnsRoutes(
-  deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
-  processing: ProcessingHandlers,
-): Routes {
+export interface ReturnsDeps {
+  readonly pool: pg.Pool;
+  readonly destinations: Destinations;
+  readonly logger: Logger;
+  readonly providerCheck: ProviderCheck;
+  /** A job of processing is queued. */
+  readonly onQueued: () => void;
+}
+
+/** The RPCs of returns. Each calls one use case. */
+export function returnsRoutes(deps: ReturnsDeps): Routes {
   const { pool } = deps;
   const handlers: ServiceImpl<typeof ReturnsService> = {
-    ...processing,
+    async processReturn(request) {
+      const result = await processReturn(pool, request, deps.providerCheck);
+      if (result.case === 'queued') deps.onQueued();
+      return { result };
+    },
+    openInstantRefund: async (request) => ({ credit: await openInstantRefund(pool, request) }),
+    settleInstantRefund: async (request) => ({ credit: await settleInstantRefund(pool, request) }),
+    sweepExpired: async ({ shopId }) => ({
+      expired: await sweepExpired(pool, { shopId, logger: deps.logger }),
+    }),
     submitReturn: (request) => submitReturn(deps, request),
     editReturn: async (request) => ({ return: await editReturn(pool, request) }),
     flagReturn: async (request) => ({ return: await flagReturn(pool, request) }),

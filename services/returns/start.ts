@@ -2,13 +2,26 @@ import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destina
 import type { Backoff } from '../platform/backoff.ts';
 import type { Settings } from '../platform/config.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
-import { type RunningService, type ServiceOptions, startService } from '../platform/service.ts';
+import {
+  type RunningService,
+  type ServiceOptions,
+  type ServiceRuntime,
+  startService,
+} from '../platform/service.ts';
 import { startSweep } from '../platform/sweep/start.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
 import type { CommerceProvider } from './commerce/provider.ts';
+import { resilient } from './commerce/resilient.ts';
 import type { returnsShape } from './config.ts';
+import type { Destinations } from './destinations.ts';
+import { startExpiry } from './expiry.ts';
 import { consumeFraudReports } from './fraud-events.ts';
-import { buildProcessing } from './processing/build.ts';
+import { measureBacklog } from './processing/backlog.ts';
+import { type Job, RETRY_BACKOFF } from './processing/jobs.ts';
+import { EVERY_SHOP, type ProviderCheck, sandboxShopsOnly } from './processing/provider-check.ts';
+import { startJobPurge } from './processing/purge.ts';
+import { runJob } from './processing/run.ts';
+import { startProcessingWorker } from './processing/worker.ts';
 import { startPurge } from './purge.ts';
 import { returnsRoutes } from './service.ts';
 import { shareLarge } from './store/large.ts';
@@ -26,35 +39,61 @@ export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsS
  */
 export function startReturns(o: ReturnsOptions): Promise<RunningService> {
   return startService(
-    {
-      name: 'returns',
-      publishes: true,
-      build: (runtime) => {
-        const { pool, backgroundPool, streamPool, identity, telemetry, logger } = runtime;
-        shareLarge(pool, backgroundPool, streamPool);
-        const target = o.DESTINATIONS_TARGET;
-        const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
-        const destinations = channel.client;
-        const processing = buildProcessing(runtime, {
-          commerce: o.commerce ?? createEmbeddedCommerce(backgroundPool),
-          destinations,
-          onlySandboxShops: o.NODE_ENV === 'production' && o.COMMERCE_PROVIDER === 'embedded',
-          ...(o.retryBackoff && { retryBackoff: o.retryBackoff }),
-        });
-        return {
-          routes: returnsRoutes({ pool, destinations }, processing.handlers),
-          workers: async () => [
-            ...(await processing.start()),
-            await consumeFraudReports({ ...runtime, pool: streamPool }),
-            startSweep(runtime, {
-              ...{ group: 'returns', source: 'fraud', target: o.FRAUD_TARGET },
-            }),
-            startPurge({ pool: backgroundPool, logger, snapshotDays: o.RETENTION_DAYS }),
-          ],
-          close: async () => channel.close(),
-        };
-      },
-    },
+    { name: 'returns', publishes: true, build: (runtime) => build(o, runtime) },
     o,
   );
+}
+
+function build(o: ReturnsOptions, runtime: ServiceRuntime) {
+  const { pool, backgroundPool, streamPool, identity, telemetry, logger } = runtime;
+  shareLarge(pool, backgroundPool, streamPool);
+  const target = o.DESTINATIONS_TARGET;
+  const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
+  const destinations = channel.client;
+  const sandboxOnly = o.NODE_ENV === 'production' && o.COMMERCE_PROVIDER === 'embedded';
+  const { meter } = telemetry;
+  const providerCheck = sandboxOnly ? sandboxShopsOnly({ logger, meter }) : EVERY_SHOP;
+  let onQueued = (): void => {};
+  return {
+    routes: returnsRoutes({
+      pool,
+      destinations,
+      logger,
+      providerCheck,
+      onQueued: () => onQueued(),
+    }),
+    async workers() {
+      // First what can fail, because a worker that was started before would not be stopped.
+      const fraudReports = await consumeFraudReports({ ...runtime, pool: streamPool });
+      const run = jobRunner(o, runtime, { destinations, providerCheck });
+      const processing = startProcessingWorker({ pool: backgroundPool, logger, run });
+      onQueued = processing.wake;
+      return [
+        processing,
+        startExpiry({ pool: backgroundPool, logger }),
+        startJobPurge({ pool: backgroundPool, logger }),
+        measureBacklog({ pool: backgroundPool, meter }),
+        fraudReports,
+        startSweep(runtime, {
+          ...{ group: 'returns', source: 'fraud', target: o.FRAUD_TARGET },
+        }),
+        startPurge({ pool: backgroundPool, logger, snapshotDays: o.RETENTION_DAYS }),
+      ];
+    },
+    close: async () => channel.close(),
+  };
+}
+
+/** Runs one job of processing with this commerce provider. */
+function jobRunner(
+  o: ReturnsOptions,
+  { backgroundPool: pool, logger }: ServiceRuntime,
+  about: { readonly destinations: Destinations; readonly providerCheck: ProviderCheck },
+): (job: Job, signal: AbortSignal) => Promise<void> {
+  const deps = {
+    ...{ pool, logger, ...about },
+    commerce: resilient(o.commerce ?? createEmbeddedCommerce(pool)),
+    retryBackoff: o.retryBackoff ?? RETRY_BACKOFF,
+  };
+  return (job, signal) => runJob(deps, job, signal);
 }

@@ -3,6 +3,7 @@ import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
+import { actorKindText } from '../../platform/actor.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { type PackedTexts, packTexts } from '../../platform/packed-texts.ts';
@@ -19,7 +20,6 @@ import {
   idsOfLongTexts,
   loadHashed,
 } from '../store/load-hashed.ts';
-import { actorKindText } from '../store/texts.ts';
 import { changing, requirePermit } from '../store/transaction.ts';
 
 /** The fields of every kind of inspection. */

@@ -7,7 +7,7 @@ import { invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { optionalId } from '../fields/field.ts';
+import { optionalId } from '../fields.ts';
 import { pastTime } from '../past.ts';
 import { lineItemNotFound, stateForbids } from '../refusals.ts';
 import { reopening } from '../reopen.ts';

@@ -13,7 +13,7 @@ import { callerShape, id, parseInput, requiredText, text, time } from '../../pla
 import { appendEvents } from '../../platform/outbox/append.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { optionalId } from '../fields/field.ts';
+import { optionalId } from '../fields.ts';
 import { pastTime } from '../past.ts';
 import { reopening } from '../reopen.ts';
 import { changeReturnsInParts } from '../store/change.ts';

@@ -1,8 +1,7 @@
 import { invalidField } from '../../platform/errors.ts';
-import { LINE_AMOUNTS } from '../fields/amounts.ts';
-import { columnOf } from '../fields/field.ts';
-import { type Both, bothOf } from './amounts.ts';
-import type { LineSums } from './totals.ts';
+import { snakeCase } from '../../platform/text.ts';
+import { type Both, bothOf } from './money.ts';
+import { LINE_AMOUNTS, type LineSums } from './totals.ts';
 
 /**
  * The amounts of one line item in both currencies.
@@ -15,7 +14,7 @@ export function lineSumsFrom(
   at: string,
   read: (name: keyof LineSums, field: string) => Both<bigint>,
 ): Both<LineSums> {
-  const sums = bothOf(LINE_AMOUNTS, (name) => read(name, `${at}.${columnOf(name)}`));
+  const sums = bothOf(LINE_AMOUNTS, (name) => read(name, `${at}.${snakeCase(name)}`));
   if ([sums.shop, sums.presentment].some((one) => one.refundShippingTax > one.refundShipping)) {
     throw invalidField(
       `${at}.refund_shipping_tax`,

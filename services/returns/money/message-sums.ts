@@ -4,10 +4,14 @@ import type {
   Return,
   Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../fields/amounts.ts';
-import { type Both, type Currencies, sumsOf } from './amounts.ts';
-import { minorOf } from './money.ts';
-import type { ExchangeSums, LineSums, ReturnSums } from './totals.ts';
+import { type Both, type Currencies, minorOf, sumsOf } from './money.ts';
+import {
+  EXCHANGE_AMOUNTS,
+  type ExchangeSums,
+  LINE_AMOUNTS,
+  type LineSums,
+  type ReturnSums,
+} from './totals.ts';
 
 // The amounts of a loaded return in minor units, from which an edit starts.
 

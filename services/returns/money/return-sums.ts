@@ -1,15 +1,13 @@
-import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { Outcome, type ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
-import { RETURN_AMOUNTS } from '../fields/amounts.ts';
-import { columnOf } from '../fields/field.ts';
-import { amountOf, type Both, type Currencies } from './amounts.ts';
-import { formatAmount, isTooLarge } from './money.ts';
+import { snakeCase } from '../../platform/text.ts';
+import { amountOf, type Both, type Currencies, formatAmount, isTooLarge } from './money.ts';
 import {
   type ExchangeSums,
   type LineSums,
   lineRefunds,
   netOf,
+  RETURN_AMOUNTS,
   type ReturnSums,
   refundOf,
   returnTotalOf,
@@ -75,7 +73,7 @@ type Submitted = Readonly<Record<SumName, Both<bigint> | undefined>>;
 function optional(input: SumsInput, name: SumName): Both<bigint> | undefined {
   const amount = input.amounts?.[name];
   if (!amount || (amount.shop === '' && amount.presentment === '')) return undefined;
-  return amountOf(`amounts.${columnOf(name)}`, amount, input.currencies);
+  return amountOf(`amounts.${snakeCase(name)}`, amount, input.currencies);
 }
 
 function sumsIn(input: SumsInput, submitted: Submitted, side: Side): CheckedSums {
@@ -117,7 +115,7 @@ function requireComputed(
     if (value === undefined || value === computed[name]) continue;
     const expected = `${formatAmount(computed[name], on.currency)} ${on.currency}`;
     throw invalidField(
-      `amounts.${columnOf(name)}`,
+      `amounts.${snakeCase(name)}`,
       `must be ${expected} or omitted (it is computed)`,
     );
   }

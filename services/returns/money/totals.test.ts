@@ -1,8 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../fields/amounts.ts';
-import { sumsOf } from './amounts.ts';
-import { lineRefunds, refundOf, totalsOf } from './totals.ts';
+import { sumsOf } from './money.ts';
+import { EXCHANGE_AMOUNTS, LINE_AMOUNTS, lineRefunds, refundOf, totalsOf } from './totals.ts';
 
 const sum = fc.bigInt({ min: 0n, max: 10n ** 14n });
 /** Any sums of these names. */

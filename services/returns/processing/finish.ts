@@ -19,8 +19,7 @@ import type { DetailEvent } from '../store/append-events.ts';
 import { changeReturn } from '../store/change.ts';
 import { finishFailed, type Job } from './jobs.ts';
 import { recordRejected, showAndFinish, showOutcomes } from './outcomes.ts';
-import type { Step } from './plan.ts';
-import { NotProcessable } from './prepare.ts';
+import { NotProcessable, type Step } from './plan.ts';
 import { restockItems } from './restock.ts';
 
 const UNKNOWN_OUTCOME =

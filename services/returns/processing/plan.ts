@@ -13,6 +13,11 @@ export interface Step {
   readonly currency: string;
 }
 
+/** The return cannot be processed: it changed after the job was queued, or the job itself is invalid. */
+export class NotProcessable extends Error {
+  override readonly name = 'NotProcessable';
+}
+
 export interface PlanInput {
   readonly details: Return;
   /** An external provider issues gift cards. It gets an event when the return closes. */

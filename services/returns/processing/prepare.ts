@@ -8,13 +8,8 @@ import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
 import { type Job, lockReturnOf } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
-import { planSteps, type Step } from './plan.ts';
+import { NotProcessable, planSteps, type Step } from './plan.ts';
 import { EVERY_SHOP, NO_PROVIDER } from './provider-check.ts';
-
-/** The return cannot be processed: it changed after the job was queued, or the job itself is invalid. */
-export class NotProcessable extends Error {
-  override readonly name = 'NotProcessable';
-}
 
 export interface Prepared {
   /** The return without its line items: they may be many megabytes, too much to keep during calls to the provider. */

@@ -18,8 +18,8 @@ import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
 import { AmountMismatch, performStep } from './perform.ts';
-import type { Step } from './plan.ts';
-import { NotProcessable, prepare } from './prepare.ts';
+import { NotProcessable, type Step } from './plan.ts';
+import { prepare } from './prepare.ts';
 import type { ProviderCheck } from './provider-check.ts';
 import { locationOf } from './restock.ts';
 

@@ -6,7 +6,7 @@ import type { SearchReturnsRequest } from '../../../proto/gen/rms/returns/v1/ret
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, parseInput, text, time } from '../../platform/input.ts';
 import { param, raw, type Sql, sql, unnamed } from '../../platform/sql.ts';
-import { optionalId } from '../fields/field.ts';
+import { optionalId } from '../fields.ts';
 import { loadListed, loadPage } from '../store/load.ts';
 import { stateText } from '../store/texts.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';

@@ -10,6 +10,7 @@ import {
   TimelineEntrySchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { NOTE_MAX } from '../../contract/limits.ts';
+import { actorKindText } from '../../platform/actor.ts';
 import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import {
   callerShape,
@@ -21,7 +22,6 @@ import {
 } from '../../platform/input.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../refusals.ts';
-import { actorKindText } from '../store/texts.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
 

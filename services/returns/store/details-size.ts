@@ -1,10 +1,9 @@
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Condition, LineItem, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
-import { LINE_AMOUNTS } from '../fields/amounts.ts';
-import { columnOf } from '../fields/field.ts';
-import { LINE_FIELDS } from '../fields/line.ts';
-import { RETURN_FIELDS } from '../fields/return.ts';
+import { snakeCase } from '../../platform/text.ts';
+import { LINE_FIELDS, RETURN_FIELDS } from '../fields.ts';
+import { LINE_AMOUNTS } from '../money/totals.ts';
 import { detailsTooLarge } from '../refusals.ts';
 
 /** The size of the long texts in whose place a loaded return has hashes. */
@@ -176,7 +175,7 @@ function textsIn(table: { readonly publicNames: readonly string[] }, of: object)
 
 /** A comma, the name in quotes, and a colon. */
 function nameOf(field: string): number {
-  return columnOf(field).length + 4;
+  return snakeCase(field).length + 4;
 }
 
 function texts(all: readonly (string | undefined)[]): number {

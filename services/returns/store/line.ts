@@ -7,11 +7,16 @@ import type {
   LineAmountsSchema,
   LineItemSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { LINE_AMOUNTS } from '../fields/amounts.ts';
-import { LINE_FIELDS } from '../fields/line.ts';
-import { amountColumnsOf, type Both, type Currencies, sumsOf } from '../money/amounts.ts';
-import { formatAmount, minorOf } from '../money/money.ts';
-import { type LineSums, lineRefunds } from '../money/totals.ts';
+import { LINE_FIELDS } from '../fields.ts';
+import {
+  amountColumnsOf,
+  type Both,
+  type Currencies,
+  formatAmount,
+  minorOf,
+  sumsOf,
+} from '../money/money.ts';
+import { LINE_AMOUNTS, type LineSums, lineRefunds } from '../money/totals.ts';
 import type { LineTexts, ReturnRow, UploadRow } from './rows.ts';
 import { dispositionText, uploadKindText } from './texts.ts';
 

@@ -1,4 +1,4 @@
-import type { EXCHANGE_AMOUNTS } from '../fields/amounts.ts';
+import type { EXCHANGE_AMOUNTS } from '../money/totals.ts';
 
 // The row that `selectDetails` selects for one return. Parts are JSON: ids are numbers (all below 2^53), amounts are
 // texts, times are ISO 8601.

@@ -1,6 +1,6 @@
-import { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../fields/amounts.ts';
-import { RETURN_FIELDS } from '../fields/return.ts';
-import { amountColumnsOf } from '../money/amounts.ts';
+import { RETURN_FIELDS } from '../fields.ts';
+import { amountColumnsOf } from '../money/money.ts';
+import { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../money/totals.ts';
 
 const exchangeAmounts = amountColumnsOf(EXCHANGE_AMOUNTS)
   .map((name) => `'${name}', e.${name}::text`)

@@ -1,4 +1,3 @@
-import { Actor_KindSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import {
   CustomerUpload_KindSchema,
   DispositionOutcomeSchema,
@@ -6,9 +5,7 @@ import {
   LabelStatusSchema,
   LineOutcomeSchema,
   OutcomeSchema,
-  ReturnMethodSchema,
   ReturnStateSchema,
-  ReturnTypeSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   GiftCardModeSchema,
@@ -19,10 +16,8 @@ import { enumText } from '../../platform/enum-text.ts';
 
 // The text of each enum of the proto in the database.
 export const stateText = enumText(ReturnStateSchema);
-export const typeText = enumText(ReturnTypeSchema);
 export const outcomeText = enumText(OutcomeSchema);
 export const lineOutcomeText = enumText(LineOutcomeSchema);
-export const methodText = enumText(ReturnMethodSchema);
 export const labelStatusText = enumText(LabelStatusSchema);
 export const dispositionText = enumText(DispositionOutcomeSchema);
 export const uploadKindText = enumText(CustomerUpload_KindSchema);
@@ -30,4 +25,3 @@ export const labelRequestStateText = enumText(LabelRequest_StateSchema);
 export const restockModeText = enumText(RestockModeSchema);
 export const giftCardModeText = enumText(GiftCardModeSchema);
 export const labelProviderText = enumText(LabelProviderSchema);
-export const actorKindText = enumText(Actor_KindSchema);

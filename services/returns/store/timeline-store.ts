@@ -1,7 +1,7 @@
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { actorKindText } from '../../platform/actor.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, type Sql, sql } from '../../platform/sql.ts';
-import { actorKindText } from './texts.ts';
 
 /** An entry of a timeline, for people to read. */
 export interface NewTimelineEntry {

@@ -11,15 +11,22 @@ import {
   type Return,
   ReturnSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../fields/amounts.ts';
-import { columnOf } from '../fields/field.ts';
-import { RETURN_FIELDS } from '../fields/return.ts';
-import { type Both, type Currencies, type Side, sumsOf } from '../money/amounts.ts';
-import { formatAmount, minorOf } from '../money/money.ts';
+import { snakeCase } from '../../platform/text.ts';
+import { RETURN_FIELDS } from '../fields.ts';
 import {
+  type Both,
+  type Currencies,
+  formatAmount,
+  minorOf,
+  type Side,
+  sumsOf,
+} from '../money/money.ts';
+import {
+  EXCHANGE_AMOUNTS,
   type ExchangeSums,
   type LineSums,
   netOf,
+  RETURN_AMOUNTS,
   type ReturnSums,
   type TotalName,
   totalsOf,
@@ -119,7 +126,7 @@ function exchangeSumsOf(row: ExchangeRow, side: Side, currency: string): Exchang
 /** The amounts of a stored return in one currency, in minor units. */
 function returnSumsOf(row: ReturnRow, side: Side, currency: string): ReturnSums {
   return sumsOf(RETURN_AMOUNTS, (name) =>
-    minorOf(String(row[`${side}${columnOf(name)}`]), currency),
+    minorOf(String(row[`${side}${snakeCase(name)}`]), currency),
   );
 }
 

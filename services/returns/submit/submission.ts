@@ -3,10 +3,8 @@ import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ADDRESS_TEXT_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, id, idempotencyKey, requiredText, text, time } from '../../platform/input.ts';
-import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../fields/amounts.ts';
-import { countryCode, optionalId, quantity } from '../fields/field.ts';
-import { LINE_FIELDS } from '../fields/line.ts';
-import { RETURN_FIELDS } from '../fields/return.ts';
+import { countryCode, LINE_FIELDS, optionalId, quantity, RETURN_FIELDS } from '../fields.ts';
+import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../money/totals.ts';
 
 /** Maximum number of line items of a return. */
 const MAX_LINES = 250;

@@ -14,19 +14,18 @@ import { findUse, oncePerKey, requestHash } from '../../platform/idempotency.ts'
 import { parseInput } from '../../platform/input.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { EXCHANGE_AMOUNTS } from '../fields/amounts.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
+import { lineSumsFrom } from '../money/line-sums.ts';
 import {
   amountOf,
   type Both,
   bothOf,
   type Currencies,
+  decimalsOf,
   requiredAmountOf,
-} from '../money/amounts.ts';
-import { lineSumsFrom } from '../money/line-sums.ts';
-import { decimalsOf } from '../money/money.ts';
+} from '../money/money.ts';
 import { checkedSums } from '../money/return-sums.ts';
-import type { ExchangeSums, LineSums } from '../money/totals.ts';
+import { EXCHANGE_AMOUNTS, type ExchangeSums, type LineSums } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
 import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';

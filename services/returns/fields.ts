@@ -1,7 +1,20 @@
+import type { GenEnum } from '@bufbuild/protobuf/codegenv2';
 import { z } from 'zod';
-import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { MAX_ID } from '../../platform/ids.ts';
-import { text as anyText, id } from '../../platform/input.ts';
+import {
+  LineOutcome,
+  LineOutcomeSchema,
+  Outcome,
+  OutcomeSchema,
+  ReturnMethod,
+  ReturnMethodSchema,
+  ReturnType,
+  ReturnTypeSchema,
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { SHORT_TEXT_MAX, WEBHOOK_URL_MAX } from '../contract/limits.ts';
+import { enumText } from '../platform/enum-text.ts';
+import { MAX_ID } from '../platform/ids.ts';
+import { text as anyText, id } from '../platform/input.ts';
+import { snakeCase } from '../platform/text.ts';
 
 /** One field of the details: how it is checked, stored and read. */
 export interface Field<T> {
@@ -41,7 +54,7 @@ export interface FieldTable<F extends Fields> {
 
 export function fieldTable<F extends Fields>(fields: F): FieldTable<F> {
   const all = Object.entries(fields).map(([name, field]) => {
-    return { name: name as keyof F & string, column: columnOf(name), field };
+    return { name: name as keyof F & string, column: snakeCase(name), field };
   });
   const inputs = Object.fromEntries(all.map(({ name, field }) => [name, field.input]));
   return {
@@ -60,11 +73,6 @@ export function fieldTable<F extends Fields>(fields: F): FieldTable<F> {
       return values as ValuesOf<F>;
     },
   };
-}
-
-/** `hsCode` is `hs_code`. */
-export function columnOf(name: string): string {
-  return name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 }
 
 const MAX_QUANTITY = 1_000_000;
@@ -111,14 +119,12 @@ export function numberField(input: z.ZodType<number>): Field<number> {
 }
 
 /**
- * A member of an enum.
+ * A member of an enum, stored as its text.
  *
- * @param texts the text of each value in the database.
+ * @param desc the enum in the proto.
  */
-export function enumField<T extends number>(
-  input: z.ZodType<T>,
-  texts: { toText(value: T): string; fromText(text: string): T },
-): Field<T> {
+export function enumField<T extends number>(desc: GenEnum<T>, input: z.ZodType<T>): Field<T> {
+  const texts = enumText(desc);
   return { input, toColumn: texts.toText, fromText: (text) => texts.fromText(text ?? '') };
 }
 
@@ -134,3 +140,51 @@ function storedAsText(input: z.ZodType<string>): Field<string> {
 function storedId(input: z.ZodType<bigint>): Field<bigint> {
   return { input, toColumn: String, fromText: (text) => BigInt(text ?? 0) };
 }
+
+/**
+ * The fields of a submitted return that are in the details, except amounts, order and customer. How to add one:
+ * CONTRIBUTING.md.
+ */
+export const RETURN_FIELDS = fieldTable({
+  type: enumField(
+    ReturnTypeSchema,
+    z.enum(ReturnType, 'is unknown').transform((value) => value || ReturnType.STANDARD),
+  ),
+  outcome: enumField(
+    OutcomeSchema,
+    z.enum(Outcome, 'is unknown').refine((value) => value !== Outcome.UNSPECIFIED, 'is required'),
+  ),
+  returnMethod: enumField(
+    ReturnMethodSchema,
+    z.enum(ReturnMethod, 'is unknown').transform((value) => value || ReturnMethod.MAIL),
+  ),
+  destinationId: nullableIdField,
+  statusPageUrl: textField(WEBHOOK_URL_MAX),
+  packageReference: textField(),
+});
+
+/** The fields of a submitted line item that are in the details, except amounts. How to add one: CONTRIBUTING.md. */
+export const LINE_FIELDS = fieldTable({
+  providerLineItemId: idField,
+  providerLineItemExternalId: textField(),
+  productId: optionalIdField,
+  variantId: optionalIdField,
+  sku: textField(),
+  lineItemTitle: textField(),
+  variantTitle: textField(),
+  title: textField(),
+  image: textField(WEBHOOK_URL_MAX),
+  quantity: numberField(quantity),
+  exchangeVariant: textField(),
+  barcode: textField(),
+  providerRestockLocationId: textField(),
+  reason: textField(),
+  parentReason: textField(),
+  outcome: enumField(
+    LineOutcomeSchema,
+    z.enum(LineOutcome, 'is unknown').transform((value) => value || LineOutcome.DEFAULT),
+  ),
+  hsCode: internal(textField()),
+  countryOfOrigin: internal(countryField),
+  weightG: internal(numberField(z.int().nonnegative('must not be negative'))),
+});
