@@ -47,10 +47,12 @@ describe('in-flight requests', () => {
     const first = Array.from({ length: BURST }, () => send({ path: READ }));
     await until(() => state.begun === BURST);
 
-    // One has no credential: it is refused before the credential is checked.
+    // One has no credential: it is refused before the credential is checked. One has an unusual spelling.
     const refused = await Promise.all([
       ...Array.from({ length: 20 }, () => send({ path: READ })),
       send({ path: READ, key: null }),
+      send({ path: READ.replace('/v1', '') }),
+      send({ path: READ.replace('v1', '%76%31') }),
     ]);
     for (const { status, headers, body } of refused) {
       expect(status).toBe(503);
@@ -71,7 +73,7 @@ describe('in-flight requests', () => {
     );
     expect((await send({ path: READ })).status).toBe(200);
     const metrics = await (await fetch(under.gateway.metricsUrl)).text();
-    expect(metrics).toMatch(/http_server_shed_total\{.*operation="getReturnDetails".*\} 21/);
+    expect(metrics).toMatch(/http_server_shed_total\{.*operation="getReturnDetails".*\} 23/);
   });
 
   test('a refusal has the form of the requested version', async () => {
