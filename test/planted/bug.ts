@@ -1,4 +1,4 @@
-/** A small edit that breaks one promise of the delivery path. */
+/** A small edit that breaks one promise, of the delivery path or of the HTTP edge. */
 export interface Bug {
   /** Short, in kebab-case. */
   readonly name: string;

@@ -1,5 +1,6 @@
 import type { Bug } from '../bug.ts';
 import { consumerBugs } from './consumer.ts';
+import { edgeBugs } from './edge.ts';
 import { jobBugs } from './jobs.ts';
 import { matchingBugs } from './matching.ts';
 import { outboxBugs } from './outbox.ts';
@@ -10,7 +11,7 @@ import { ruleBugs } from './rules.ts';
 import { sendingBugs } from './sending.ts';
 import { sweepBugs } from './sweep.ts';
 
-/** All of them: along the way of a change to its receiver, then those in rules. */
+/** All of them: along the way of a change to its receiver, then those at the HTTP edge and in rules. */
 export const BUGS: readonly Bug[] = [
   ...outboxBugs,
   ...consumerBugs,
@@ -21,5 +22,6 @@ export const BUGS: readonly Bug[] = [
   ...recordingBugs,
   ...retryBugs,
   ...jobBugs,
+  ...edgeBugs,
   ...ruleBugs,
 ];
