@@ -20,5 +20,3 @@ createServer((incoming) => {
     one.on('close', () => other.destroy());
   }
 }).listen(Number(port), '127.0.0.1');
-
-for (const signal of ['SIGTERM', 'SIGINT']) process.on(signal, () => process.exit(0));

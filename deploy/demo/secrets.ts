@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { keyOf } from '../../gateway/auth/key-format.ts';
 
-/** Every secret of the demo is public, and begins so that it is recognised (deploy/check). */
+/** Every secret of the demo is public, and has this mark, by which deploy/check recognises it. */
 const MARK = 'dev-only-';
 
 /**

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { dataIn, environmentOf } from '../../deploy/check/data.ts';
-import { type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
+import { type Container, type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
 import { renderOverlay } from '../../deploy/check/render.ts';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { startKafka } from '../../deploy/local/kafka/start.ts';
@@ -34,7 +34,7 @@ export async function startCluster(
 ): Promise<Cluster> {
   const objects = renderOverlay(overlay);
   const data = dataIn(objects);
-  const workloads = workloadsIn(objects).filter(({ main }) => main.image.startsWith('rms:'));
+  const workloads = workloadsIn(objects).filter(({ main }) => main.image.startsWith('rms'));
   const folder = await mkdtemp(join(tmpdir(), 'rms-deploy-'));
   const [postgres, kafka] = await Promise.all([
     startPostgres({ folder: join(folder, 'postgres') }),
@@ -58,13 +58,16 @@ export async function startCluster(
       if (!found) throw new Error(`the overlay has no workload ${name}`);
       return found;
     };
-    const migrate = named('migrate');
-    // The superuser's password is the server's own; those of the roles are set by the job.
-    const env = { ...envOf(migrate), DATABASE_URL: postgres.url };
+    const migrate = workloads
+      .flatMap((one) => one.containers)
+      .find(({ name }) => name === 'migrate');
+    if (!migrate) throw new Error('the overlay does not migrate');
+    // The superuser's password is the server's own; those of the roles are set by the migrations.
+    const env = { ...environmentOf(migrate, data), DATABASE_URL: postgres.url };
     await runToSuccess({ args: argumentsOf(migrate), env });
     for (const one of workloads.filter(({ kind }) => kind === 'Deployment')) {
       const { name } = one;
-      processes.set(name, startNode({ name, args: argumentsOf(one), env: envOf(one) }));
+      processes.set(name, startNode({ name, args: argumentsOf(one.main), env: envOf(one) }));
     }
     return {
       processes,
@@ -79,8 +82,8 @@ export async function startCluster(
 }
 
 /** Without `node`, which is the one that runs the tests. */
-function argumentsOf({ name, main }: Workload): readonly string[] {
-  const [program, ...args] = main.command;
+function argumentsOf({ name, command }: Container): readonly string[] {
+  const [program, ...args] = command;
   if (program !== 'node') throw new Error(`${name} runs ${program}, not node`);
   return args;
 }
@@ -106,6 +109,9 @@ async function placesOf(
     ['postgres:5432', `127.0.0.1:${shared.postgres}`],
     ['kafka:9092', shared.kafka.join(',')],
     ['localhost:8080', `127.0.0.1:${ports.get('gateway')?.[0]}`],
+    // The demo has its identity provider on the port that others have for their liveness.
+    ['receiver:8080', `127.0.0.1:${ports.get('demo')?.[0]}`],
+    ['localhost:8090', `127.0.0.1:${ports.get('demo')?.[2]}`],
     ...[...ports].map(([name, [main]]) => [`${name}:8080`, `127.0.0.1:${main}`] as const),
   ]);
   return { addresses, ports };
@@ -126,6 +132,7 @@ function loopback(
     PORT: `${main}`,
     METRICS_PORT: `${metrics}`,
     HEALTH_PORT: `${health}`,
+    IDENTITY_PORT: `${health}`,
   };
   return { ...Object.fromEntries(replaced), ...own };
 }

@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { z } from 'zod';
 import { LOCAL_ACTOR } from '../../deploy/local/clients.ts';
 import { Partner } from '../../deploy/local/demo/partner.ts';
 import { submission } from '../../deploy/local/demo/submission.ts';
@@ -15,6 +16,7 @@ import { verified } from '../kit/webhooks/signatures.ts';
 import { type Cluster, startCluster } from './cluster.ts';
 
 const SERVICES = SCHEMAS.map(({ name }) => name).filter((name) => name !== 'gateway');
+const PROCESSES = SCHEMAS.map(({ name }) => name);
 const START_MS = 60_000;
 const STOP_MS = 30_000;
 
@@ -65,7 +67,7 @@ describe('seven processes with only their manifests', () => {
     expect((await fetch(`${baseUrl}/livez`)).status).toBe(200);
   });
 
-  test.each([...SERVICES, 'gateway'])('%s is measured on a port of its own', async (name) => {
+  test.each(PROCESSES)('%s is measured on a port of its own', async (name) => {
     const { METRICS_PORT } = cluster.envOf(name);
     const answer = await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`);
     expect(await answer.text()).toContain('process_resident_memory_bytes');
@@ -142,6 +144,43 @@ describe('a return, through all of them', () => {
   });
 });
 
+describe('what there is to try', () => {
+  const readJson = async (url: string) => (await fetch(url)).json();
+  const demo = (path: string) => `http://${cluster.addressOf('receiver:8080')}${path}`;
+  const contentsShape = z.object({
+    auth_url: z.string(),
+    users: z.array(z.looseObject({ email: z.string(), password: z.string() })).min(5),
+    shops: z.array(z.looseObject({ api_keys: z.looseObject({ all: z.string() }) })).length(2),
+  });
+
+  test('demo shops, with keys that work and people who can sign in', async () => {
+    await untilIn('demo', async () => (await fetch(demo('/readyz'))).status === 200);
+    const { shops, users } = contentsShape.parse(await readJson(demo('/demo.json')));
+    const [first] = shops;
+    expect(users[0]).toMatchObject({ email: 'owner@example.com', password: 'dev-only-owner' });
+    const partner = new Partner(baseUrl, first?.api_keys.all ?? '');
+    expect((await partner.details('order_name=%2310000'))?.state).toBe('open');
+  });
+
+  test('an identity provider, at the address that the gateway has', async () => {
+    const { SIGN_IN_ISSUER: issuer } = cluster.envOf('gateway');
+    const contents = contentsShape.parse(await readJson(demo('/demo.json')));
+    expect(contents.auth_url).toBe(issuer);
+    const metadata = await readJson(`${issuer}/.well-known/openid-configuration`);
+    expect(metadata).toMatchObject({ issuer, jwks_uri: cluster.envOf('gateway').PARTNER_JWKS_URL });
+  });
+
+  test('a receiver that shows the webhooks of the demo data, signed', async () => {
+    await until(async () => {
+      const webhooks = z
+        .array(z.looseObject({ valid: z.boolean(), path: z.string() }))
+        .parse(await readJson(demo('/webhooks.json')));
+      return webhooks.some(({ valid, path }) => valid && path === '/webhooks');
+    }, START_MS);
+    expect(await (await fetch(demo('/'))).text()).toContain('return.closed');
+  });
+});
+
 describe('operating it', () => {
   const metricsOf = async (name: string) => {
     const answer = await fetch(`http://127.0.0.1:${cluster.envOf(name).METRICS_PORT}/metrics`);
@@ -168,7 +207,7 @@ describe('operating it', () => {
   test('every metric is explained in docs/operations.md', async () => {
     const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
     const exported = new Set<string>();
-    for (const name of cluster.processes.keys()) {
+    for (const name of PROCESSES) {
       for (const [, metric = ''] of (await metricsOf(name)).matchAll(/^# TYPE (\S+) /gm)) {
         exported.add(metric);
       }
@@ -183,7 +222,7 @@ describe('the end of a pod', () => {
   test('on SIGTERM every process ends by itself, with 0, well within its grace period', async () => {
     const startedAt = performance.now();
     const processes = [...cluster.processes.values()];
-    expect(processes.map(({ hasExited }) => hasExited())).toEqual(Array(7).fill(false));
+    expect(processes.map(({ hasExited }) => hasExited())).toEqual(Array(8).fill(false));
     for (const one of processes) one.signal('SIGTERM');
     const exits = await Promise.all(
       processes.map(async ({ name, exited }) => ({ name, ...(await exited) })),
@@ -193,8 +232,8 @@ describe('the end of a pod', () => {
   });
 
   test('says that it stopped, and nothing of a fault', () => {
-    for (const { output } of cluster.processes.values()) {
-      expect(output()).toContain('"stopped"');
+    for (const [name, { output }] of cluster.processes) {
+      if (name !== 'demo') expect(output()).toContain('"stopped"');
       expect(output()).not.toMatch(/"level":"(error|fatal)"/);
     }
   });

@@ -79,6 +79,9 @@ test('the dev overlay is refused, by name', async () => {
   expect(refusals).toEqual(
     expect.arrayContaining([
       'ConfigMap process: NODE_ENV is not production',
+      'Deployment demo: deploy/demo/main.ts is the bundled identity or demo data',
+      'Deployment gateway: deploy/demo/forward.ts is the bundled identity or demo data',
+      'Secret sign-in: client-secret is a demo secret',
       'Secret database: gateway is a demo secret',
       'Secret events: keyring is a demo secret',
       'Secret service-token: SERVICE_TOKEN is a demo secret',

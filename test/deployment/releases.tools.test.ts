@@ -64,33 +64,52 @@ describe('skaffold.yaml', () => {
 
   test('renders overlays that exist', () => {
     const paths = [...skaffold.matchAll(/kustomize: \{ paths: \[([^\]]+)\] \}/g)];
-    expect(paths.length).toBeGreaterThan(1);
-    for (const [, path = ''] of paths) expect(read(`${path}/kustomization.yaml`)).toContain('base');
+    expect(paths.map(([, path]) => path)).toEqual([
+      'deploy/overlays/dev',
+      'deploy/overlays/dev-sync',
+      'deploy/overlays/production',
+    ]);
+    for (const [, path = ''] of paths) expect(read(`${path}/kustomization.yaml`)).not.toBe('');
+  });
+
+  test('builds the images that the overlays name, from stages of the Dockerfile', () => {
+    const images = new Set([...skaffold.matchAll(/- image: (\S+)/g)].map(([, image]) => image));
+    expect([...images].toSorted()).toEqual(['rms', 'rms-dev']);
+    const targets = [...skaffold.matchAll(/target: (\w+)/g)].map(([, target]) => target);
+    expect(STAGES.map(({ name }) => name)).toEqual(expect.arrayContaining(targets));
   });
 });
 
-describe('the Dockerfile', () => {
-  const dockerfile = read('deploy/Dockerfile');
+const DOCKERFILE = read('deploy/Dockerfile');
+const STAGES = [
+  ...DOCKERFILE.matchAll(/^FROM (\S+) AS (\S+)\n([\s\S]*?)(?=^FROM |$(?![\s\S]))/gm),
+].map(([, base = '', name = '', lines = '']) => ({
+  base: base.replaceAll(/\W/g, ''),
+  name,
+  lines,
+}));
+const stage = (name: string) => STAGES.find((one) => one.name === name);
 
+describe('the Dockerfile', () => {
   test('names its bases as build arguments, by tags that every builder has', () => {
-    const bases = [...dockerfile.matchAll(/^FROM \W*(\w+)/gm)].map(([, base]) => base);
-    const stages = [...dockerfile.matchAll(/ AS (\S+)$/gm)].map(([, stage]) => stage);
-    expect(bases.filter((base) => !stages.includes(base ?? ''))).toEqual([
-      'NODE_IMAGE',
-      'BASE_IMAGE',
-    ]);
-    expect(dockerfile).not.toMatch(/<<|--link|latest|^# *syntax/m);
+    const stages = STAGES.map(({ name }) => name);
+    const bases = new Set(STAGES.map(({ base }) => base).filter((base) => !stages.includes(base)));
+    expect([...bases].toSorted()).toEqual(['BASE_IMAGE', 'NODE_IMAGE']);
+    expect(DOCKERFILE).not.toMatch(/<<|--link|latest|^# *syntax/m);
   });
 
-  test('takes Node alone into the last stage, without npm', () => {
-    const last = dockerfile.slice(dockerfile.search(/^FROM .*BASE_IMAGE/m));
-    expect(last).toContain('COPY --from=packages /usr/local/bin/node /usr/local/bin/node');
-    expect(last).not.toMatch(/\bnpm\b|COPY --from=packages \/usr\/local\/lib/);
+  test('ends with the stage for production: Node alone, without npm and without the demo', () => {
+    expect(STAGES.at(-1)).toMatchObject({ name: 'release', base: 'service' });
+    expect(stage('service')?.base).toBe('BASE_IMAGE');
+    const lines = `${stage('service')?.lines}${stage('release')?.lines}`;
+    expect(lines).toContain('COPY --from=packages /usr/local/bin/node /usr/local/bin/node');
+    expect(lines).not.toMatch(/\bnpm\b|COPY deploy|COPY --from=packages \/usr\/local\/lib/);
   });
 
   test('says its version and revision, and carries its bill of materials', () => {
-    expect(dockerfile).toMatch(/org\.opencontainers\.image\.version=\$\{VERSION\}/);
-    expect(dockerfile).toMatch(/org\.opencontainers\.image\.revision=\$\{REVISION\}/);
-    expect(dockerfile).toMatch(/npm sbom .*> sbom\.cdx\.json/);
+    expect(stage('release')?.lines).toMatch(/org\.opencontainers\.image\.version=\$\{VERSION\}/);
+    expect(stage('release')?.lines).toMatch(/org\.opencontainers\.image\.revision=\$\{REVISION\}/);
+    expect(stage('packages')?.lines).toMatch(/npm sbom .*> sbom\.cdx\.json/);
+    expect(stage('service')?.lines).toContain('sbom.cdx.json');
   });
 });

@@ -62,13 +62,17 @@ async function readBody(req: IncomingMessage): Promise<Buffer> {
 }
 
 /** Standard Webhooks: HMAC-SHA256 over `id.timestamp.body`, one of several space-separated `v1,` values. */
-function signatureHolds(req: IncomingMessage, body: Buffer, secret: string): boolean {
-  const id = req.headers['webhook-id'];
-  const timestamp = String(req.headers['webhook-timestamp']);
+export function signatureHolds(
+  { headers }: Pick<IncomingMessage, 'headers'>,
+  body: Buffer,
+  secret: string,
+): boolean {
+  const id = headers['webhook-id'];
+  const timestamp = String(headers['webhook-timestamp']);
   if (Math.abs(Date.now() / 1000 - Number(timestamp)) > TOLERANCE_S) return false;
   const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64');
   const expected = createHmac('sha256', key).update(`${id}.${timestamp}.`).update(body).digest();
-  return String(req.headers['webhook-signature'])
+  return String(headers['webhook-signature'])
     .split(' ')
     .filter((signature) => signature.startsWith('v1,'))
     .map((signature) => Buffer.from(signature.slice(3), 'base64'))

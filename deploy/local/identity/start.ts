@@ -1,15 +1,20 @@
 import { createServer } from 'node:http';
-import express from 'express';
+import express, { type Express } from 'express';
 import helmet from 'helmet';
 import { type Listening, listenOnLoopback } from '../loopback.ts';
 import { interactionRoutes } from './interactions.ts';
 import { messagePage } from './pages.ts';
 import { createProvider, type IdentityOptions } from './provider.ts';
 
-/** Serves the bundled identity provider on loopback. Only for local runs, because its accounts are in memory. */
-export async function startIdentity(
+/** Serves the bundled identity provider on loopback. */
+export function startIdentity(
   options: IdentityOptions & { readonly port: number },
 ): Promise<Listening> {
+  return listenOnLoopback(createServer(createIdentity(options)), options.port);
+}
+
+/** The bundled identity provider. Only for development, because its accounts are in memory. */
+export function createIdentity(options: IdentityOptions): Express {
   const shopOfGrant = new Map<string, number>();
   const provider = createProvider(options, shopOfGrant);
   const app = express();
@@ -30,5 +35,5 @@ export async function startIdentity(
       .send(messagePage('Not possible', 'This sign-in has ended. Start again from your app.'));
   }) satisfies express.ErrorRequestHandler);
 
-  return listenOnLoopback(createServer(app), options.port);
+  return app;
 }

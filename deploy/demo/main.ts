@@ -1,0 +1,77 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { loadConfig } from '../../services/platform/config.ts';
+import { runMain } from '../../services/platform/run-main.ts';
+import { accountsOf, usersOf } from '../local/demo/people.ts';
+import { PARTNER_REDIRECT_URI } from '../local/identity/sign-in.ts';
+import { createIdentity } from '../local/identity/start.ts';
+import { type MemoryFile, openMemory } from '../local/memory.ts';
+import { openAccess } from './access.ts';
+import { type DemoConfig, demoShape } from './config.ts';
+import type { Contents } from './page.ts';
+import { fitsSecretOf } from './received.ts';
+import { createReceiver } from './receiver.ts';
+import { demoSecret } from './secrets.ts';
+import { createDemoShops, fillDemoShops, type SeedParts } from './seed.ts';
+
+// What a cluster for development has besides the system: demo data, the identity provider, a receiver of webhooks.
+await runMain('demo', async () => {
+  const config = loadConfig(demoShape);
+  const access = openAccess(config);
+  const memory = await demoMemory();
+  const contents: Contents = { ready: false, json: {} };
+  const shopIds: number[] = [];
+  const fitsSecret = fitsSecretOf(access.clients, shopIds, config.RECEIVER_URL);
+  // First, because the demo data makes webhooks.
+  await listen(createServer(createReceiver(contents, fitsSecret)), config.HOST, config.PORT);
+
+  const parts: SeedParts = { config, access, memory };
+  shopIds.push(...(await createDemoShops(parts)));
+  const identity = createIdentity(identityOptions(config, memory, shopIds));
+  await listen(createServer(identity), config.HOST, config.IDENTITY_PORT);
+  const shops = await fillDemoShops(parts, shopIds);
+  const people = { shopIds, signInHere: true, mcpTokens: async () => ({}) };
+  contents.json = {
+    base_url: config.PUBLIC_BASE_URL,
+    auth_url: config.SIGN_IN_ISSUER,
+    receiver_url: config.RECEIVER_URL,
+    partner: { ...memory.memory.partner, redirect_uri: PARTNER_REDIRECT_URI },
+    users: await usersOf(memory, people),
+    shops,
+  };
+  contents.ready = true;
+  process.stdout.write(`demo: ready, ${shops.length} shop(s)\n`);
+  // Nothing is kept, so the end of the process is enough.
+  return { stop: async () => {} };
+});
+
+/** Secrets that stay the same over restarts, without being stored. */
+async function demoMemory(): Promise<MemoryFile> {
+  const { memory } = await openMemory(join(tmpdir(), 'demo'), {});
+  memory.partner.clientSecret = demoSecret('partner');
+  return { memory, secretOf: demoSecret, save: async () => {} };
+}
+
+function identityOptions(config: DemoConfig, file: MemoryFile, shopIds: readonly number[]) {
+  const { partner, signingKey, cookieSecret } = file.memory;
+  return {
+    issuer: config.SIGN_IN_ISSUER,
+    resource: config.PUBLIC_BASE_URL,
+    partner: { ...partner, redirectUri: PARTNER_REDIRECT_URI },
+    signIn: {
+      clientId: config.SIGN_IN_CLIENT_ID,
+      clientSecret: config.SIGN_IN_CLIENT_SECRET,
+      redirectUri: `${config.PUBLIC_BASE_URL}/oauth/callback`,
+    },
+    accounts: accountsOf(file, shopIds),
+    signingKey,
+    cookieSecret,
+  };
+}
+
+async function listen(server: ReturnType<typeof createServer>, host: string, port: number) {
+  server.listen(port, host);
+  await once(server, 'listening');
+}

@@ -1,0 +1,60 @@
+import type { Clients } from '../local/clients.ts';
+import { LOCAL_ACTOR } from '../local/clients.ts';
+
+/** A webhook that has arrived. */
+export interface Webhook {
+  readonly received_at: string;
+  readonly path: string;
+  readonly webhook_id: string;
+  readonly event_id: string;
+  /** Place among the events of its return. */
+  readonly sequence: string;
+  /** Whether a secret of a subscription to this receiver signed it. */
+  readonly valid: boolean;
+  /** Null when newer ones have taken its place. */
+  payload: unknown;
+}
+
+const MAX_WEBHOOKS = 100_000;
+const MAX_PAYLOADS = 200;
+
+export class Received {
+  readonly #webhooks: Webhook[] = [];
+
+  add(webhook: Webhook): void {
+    this.#webhooks.push(webhook);
+    if (this.#webhooks.length > MAX_WEBHOOKS) this.#webhooks.shift();
+    const old = this.#webhooks.at(-MAX_PAYLOADS - 1);
+    if (old) old.payload = null;
+  }
+
+  /** Newest first. */
+  list(most = MAX_WEBHOOKS): readonly Webhook[] {
+    return this.#webhooks.slice(-most).reverse();
+  }
+}
+
+/**
+ * Tells whether a secret of a subscription of these shops to the receiver fits. Secrets that fitted are tried first; if
+ * none fits, all subscriptions are asked again.
+ */
+export function fitsSecretOf(clients: Clients, shopIds: readonly number[], receiverUrl: string) {
+  let known: readonly string[] = [];
+  const ask = async (): Promise<readonly string[]> => {
+    const lists = shopIds.map(async (id) => {
+      const call = { shopId: BigInt(id), actor: LOCAL_ACTOR };
+      const { subscriptions } = await clients.webhooks.listSubscriptions(call);
+      const ours = subscriptions.filter(({ url }) => url.startsWith(receiverUrl));
+      const answers = ours.map((one) =>
+        clients.webhooks.revealSecret({ ...call, subscriptionId: one.id }),
+      );
+      return (await Promise.all(answers)).flatMap(({ secrets }) => secrets.map((one) => one.value));
+    });
+    return (await Promise.all(lists)).flat();
+  };
+  return async (fits: (secret: string) => boolean): Promise<boolean> => {
+    if (known.some(fits)) return true;
+    known = await ask().catch(() => []);
+    return known.some(fits);
+  };
+}

@@ -1,0 +1,53 @@
+import express, { type Express, type Request } from 'express';
+import { signatureHolds } from '../local/demo/receiver.ts';
+import { type Contents, demoPage } from './page.ts';
+import { Received } from './received.ts';
+
+const MAX_BODY = '4mb';
+/** On the page; the JSON has all. */
+const SHOWN = 100;
+
+/**
+ * Takes webhooks at any path by POST, and shows them: `/` for people, `/webhooks.json` for programs. `/demo.json` has what
+ * there is to try.
+ */
+export function createReceiver(
+  contents: Contents,
+  fitsSecret: (fits: (secret: string) => boolean) => Promise<boolean>,
+): Express {
+  const received = new Received();
+  const app = express();
+  app.disable('x-powered-by');
+  app.get('/', (_req, res) => res.send(demoPage(contents, received.list(SHOWN))));
+  app.get('/demo.json', (_req, res) => res.json(contents.json));
+  app.get('/webhooks.json', (_req, res) => res.json(received.list()));
+  app.get('/livez', (_req, res) => res.sendStatus(200));
+  app.get('/readyz', (_req, res) => res.sendStatus(contents.ready ? 200 : 503));
+  app.post(/.*/, express.raw({ type: '*/*', limit: MAX_BODY }), async (req, res) => {
+    const body: unknown = req.body;
+    const bytes = Buffer.isBuffer(body) ? body : Buffer.alloc(0);
+    received.add({
+      received_at: new Date().toISOString(),
+      path: req.path,
+      webhook_id: header(req, 'webhook-id'),
+      event_id: header(req, 'x-service-event-id'),
+      sequence: header(req, 'x-service-sequence'),
+      valid: await fitsSecret((secret) => signatureHolds(req, bytes, secret)),
+      payload: parsed(bytes),
+    });
+    res.sendStatus(204);
+  });
+  return app;
+}
+
+function header(req: Request, name: string): string {
+  return req.get(name) ?? '';
+}
+
+function parsed(body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    return null;
+  }
+}

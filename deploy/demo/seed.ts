@@ -1,0 +1,66 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { listShops } from '../../gateway/tenancy/shops.ts';
+import { seedDemo } from '../local/demo/seed.ts';
+import { createShops, type SeedContext, type SeededShop } from '../local/demo/shops.ts';
+import type { MemoryFile } from '../local/memory.ts';
+import type { Access } from './access.ts';
+import type { DemoConfig } from './config.ts';
+
+const PAUSE_MS = 1_000;
+/** A developer may have changed the data so that it cannot be completed. */
+const MAX_TRIES = 60;
+
+export interface SeedParts {
+  readonly config: DemoConfig;
+  readonly access: Access;
+  readonly memory: MemoryFile;
+}
+
+/** The shops of `npm start`, as soon as schemas and services are there. */
+export function createDemoShops(parts: SeedParts): Promise<readonly number[]> {
+  return trying(Number.POSITIVE_INFINITY, () => createShops(contextOf(parts, new Date())));
+}
+
+/**
+ * Fills the shops. A second run changes nothing: it sends the same as the first, with the same idempotency keys.
+ *
+ * @returns none if their data could not be completed.
+ */
+export function fillDemoShops(
+  parts: SeedParts,
+  ids: readonly number[],
+): Promise<readonly SeededShop[]> {
+  return trying(MAX_TRIES, async () => {
+    const shops = await listShops(parts.access.gatewayPool);
+    const first = shops.find(({ id }) => Number(id) === ids[0]);
+    return seedDemo(contextOf(parts, first?.createdAt ?? new Date()), ids);
+  }).catch(() => []);
+}
+
+function contextOf({ config, access, memory }: SeedParts, seededAt: Date): SeedContext {
+  return {
+    pool: access.gatewayPool,
+    clients: access.clients,
+    commerce: access.commerce,
+    memory,
+    seededAt,
+    today: new Date(),
+    issuer: config.SIGN_IN_ISSUER,
+    sinkUrl: `${config.RECEIVER_URL}/webhooks`,
+    progress: () => {},
+  };
+}
+
+async function trying<T>(tries: number, work: () => Promise<T>): Promise<T> {
+  for (let at = 1, last = ''; ; at += 1) {
+    try {
+      return await work();
+    } catch (error) {
+      const text = error instanceof Error ? error.message : String(error);
+      if (text !== last) process.stdout.write(`demo data: ${text}, retrying\n`);
+      last = text;
+      if (at >= tries) throw error;
+      await sleep(PAUSE_MS);
+    }
+  }
+}
