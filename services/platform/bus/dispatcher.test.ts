@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { until } from '../../../test/kit/until.ts';
-import { createDispatcher } from './dispatcher.ts';
+import { Dispatcher } from './dispatcher.ts';
 import type { ReceivedRecord } from './event-bus.ts';
 
 function delivery(key: string) {
@@ -17,7 +17,7 @@ function delivery(key: string) {
 /** A dispatcher whose calls last until the test ends them, and the keys of each call. */
 function dispatcherOf(besideAfterMs: number, gatherMs = 0) {
   const calls: { keys: string[]; end: () => void }[] = [];
-  const dispatcher = createDispatcher({
+  const dispatcher = new Dispatcher({
     ...{ besideAfterMs, gatherMs },
     handle: (records) =>
       new Promise((end) => {

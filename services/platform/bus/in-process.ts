@@ -1,7 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Backoff } from '../backoff.ts';
-import { createDispatcher, type Delivery, type Dispatcher } from './dispatcher.ts';
+import { Dispatcher, type DispatcherOptions } from './dispatcher.ts';
 import type { BusRecord, EventBus, ReceivedRecord, Subscription } from './event-bus.ts';
+import type { Delivery } from './key-queues.ts';
 
 export interface InProcessBusOptions {
   /**
@@ -14,11 +15,48 @@ export interface InProcessBusOptions {
   readonly backoff?: Backoff;
 }
 
-interface Group {
-  topics: Set<string>;
-  /** Records that wait for a subscriber. */
-  waiting: Delivery[];
-  dispatcher: Dispatcher | undefined;
+/** A group of listeners. Its records wait while it has no subscriber. */
+class Group {
+  readonly topics = new Set<string>();
+  readonly #waiting: Delivery[] = [];
+  #dispatcher: Dispatcher | undefined;
+
+  get hasSubscriber(): boolean {
+    return this.#dispatcher !== undefined;
+  }
+
+  /** Resolves when the records are handled. */
+  deliver(records: readonly ReceivedRecord[]): Promise<void> {
+    return new Promise((resolve) => {
+      let left = records.length;
+      const done = () => {
+        left -= 1;
+        if (left === 0) resolve();
+      };
+      const deliveries = records.map((record) => ({ record, done }));
+      if (this.#dispatcher) this.#dispatcher.push(deliveries);
+      else this.#waiting.push(...deliveries);
+    });
+  }
+
+  subscribe(o: DispatcherOptions): { stop(): Promise<void> } {
+    const dispatcher = new Dispatcher(o);
+    this.#dispatcher = dispatcher;
+    dispatcher.push(this.#waiting.splice(0));
+    return {
+      stop: async () => {
+        if (this.#dispatcher !== dispatcher) return;
+        // New records wait from now on. Records in flight are completed; the remaining ones go in front of the new
+        // ones.
+        this.#dispatcher = undefined;
+        this.#waiting.unshift(...(await dispatcher.stop()));
+      },
+    };
+  }
+
+  async stop(): Promise<void> {
+    await this.#dispatcher?.stop();
+  }
 }
 
 /**
@@ -31,40 +69,19 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
   const rejections = new Set<(error: Error) => void>();
   const run = randomUUID();
   let published = 0;
-  let closed = false;
+  let isClosed = false;
 
   for (const { group, topics } of o.groups ?? []) remember(group, topics);
 
   function remember(name: string, topics: readonly string[]): Group {
-    const group = groups.get(name) ?? { topics: new Set(), waiting: [], dispatcher: undefined };
+    const group = groups.get(name) ?? new Group();
     for (const topic of topics) group.topics.add(topic);
     groups.set(name, group);
     return group;
   }
 
-  function deliver(group: Group, records: readonly ReceivedRecord[]): Promise<void> {
-    return new Promise((resolve) => {
-      let left = records.length;
-      const done = () => {
-        left -= 1;
-        if (left === 0) resolve();
-      };
-      const deliveries = records.map((record) => ({ record, done }));
-      if (group.dispatcher) group.dispatcher.push(deliveries);
-      else group.waiting.push(...deliveries);
-    });
-  }
-
-  /** Rejects when the bus closes first: it is then unknown which records were handled. */
-  function orClosed(work: Promise<unknown>): Promise<void> {
-    return new Promise((resolve, reject) => {
-      rejections.add(reject);
-      work.then(() => resolve(), reject).finally(() => rejections.delete(reject));
-    });
-  }
-
   function assertOpen(): void {
-    if (closed) throw new Error('the event bus is closed');
+    if (isClosed) throw new Error('the event bus is closed');
   }
 
   return {
@@ -76,29 +93,16 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
         return { ...record, topic, position: `${run}:${published}` };
       });
       const listening = [...groups.values()].filter((group) => group.topics.has(topic));
-      await orClosed(Promise.all(listening.map((group) => deliver(group, received))));
+      const handled = Promise.all(listening.map((group) => group.deliver(received)));
+      await orClosed(handled, rejections);
     },
 
     async subscribe(s: Subscription) {
       assertOpen();
       const group = remember(s.group, s.topics);
-      if (group.dispatcher) throw new Error(`group ${s.group} has a subscriber in this process`);
-      const dispatcher = createDispatcher({
-        ...o,
-        handle: s.handle,
-        onFailure: (error) => o.onFailure?.(s.group, error),
-      });
-      group.dispatcher = dispatcher;
-      dispatcher.push(group.waiting.splice(0));
-      return {
-        async stop() {
-          if (group.dispatcher !== dispatcher) return;
-          // New records wait from now on. Records in flight are completed; the remaining ones go in front of the new
-          // ones.
-          group.dispatcher = undefined;
-          group.waiting.unshift(...(await dispatcher.stop()));
-        },
-      };
+      if (group.hasSubscriber) throw new Error(`group ${s.group} has a subscriber in this process`);
+      const onFailure = (error: unknown): void => o.onFailure?.(s.group, error);
+      return group.subscribe({ ...o, handle: s.handle, onFailure });
     },
 
     // `publish` resolves only after every group has handled the records.
@@ -109,9 +113,17 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
     },
 
     async close() {
-      closed = true;
-      await Promise.all([...groups.values()].map((group) => group.dispatcher?.stop()));
+      isClosed = true;
+      await Promise.all([...groups.values()].map((group) => group.stop()));
       for (const reject of rejections) reject(new Error('the event bus was closed'));
     },
   };
+}
+
+/** Rejects when the bus closes first: it is then unknown which records were handled. */
+function orClosed(work: Promise<unknown>, rejections: Set<(error: Error) => void>): Promise<void> {
+  return new Promise((resolve, reject) => {
+    rejections.add(reject);
+    work.then(() => resolve(), reject).finally(() => rejections.delete(reject));
+  });
 }

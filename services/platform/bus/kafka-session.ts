@@ -3,7 +3,7 @@ import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import type { Logger } from '../log.ts';
 import { logSeldom } from '../log-seldom.ts';
 import { within } from '../within.ts';
-import { createDispatcher, type Dispatcher } from './dispatcher.ts';
+import { Dispatcher } from './dispatcher.ts';
 import type { ReceivedRecord, Subscription } from './event-bus.ts';
 import { keepMembership } from './kafka-membership.ts';
 import { createOffsetTracker, type OffsetTracker } from './kafka-offsets.ts';
@@ -95,7 +95,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
     seldom((failures) => {
       o.logger.warn({ err: error, group: o.group, records, failures }, 'records not handled');
     });
-  const dispatcher = createDispatcher({
+  const dispatcher = new Dispatcher({
     handle: o.handle,
     onFailure,
     concurrency: CONCURRENCY,

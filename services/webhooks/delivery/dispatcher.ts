@@ -10,16 +10,16 @@ import { AttemptRunner } from './attempt/runner.ts';
 import { createHealthChanges } from './endpoint/health-changes.ts';
 import type { DatabaseClock } from './queue/database-clock.ts';
 import { DUE_CHANNEL_PREFIX, parseNotification } from './queue/notify.ts';
-import { createQueueLoader } from './queue/queue-loader.ts';
+import { QueueLoader } from './queue/queue-loader.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS, type QueueRef, queueKeyOf } from './queue/queue-ref.ts';
 import type { FreshDeliveries } from './queue/targets.ts';
 import type { AttemptResult } from './results/attempt-result.ts';
 import { type DeliveryMetrics, deliveryMetrics, observeDelivery } from './results/metrics.ts';
-import { createResultWriter } from './results/result-writer.ts';
+import { ResultWriter } from './results/result-writer.ts';
 import type { WrittenResults } from './results/write-results.ts';
 import { ActiveQueues } from './scheduler/active-queues.ts';
 import { InFlightAttempts } from './scheduler/in-flight.ts';
-import { createScheduler } from './scheduler/scheduler.ts';
+import { Scheduler } from './scheduler/scheduler.ts';
 import { createShopBytes } from './scheduler/shop-bytes.ts';
 
 export interface DispatcherOptions extends AttemptOptions {
@@ -102,7 +102,7 @@ function createParts(o: DispatcherOptions) {
       o.logger.warn({ shop: shopId }, 'byte limit of the minute reached, shop throttled');
     },
   });
-  const results = createResultWriter({
+  const results = new ResultWriter({
     ...o,
     offsetMs,
     healthChanges,
@@ -115,17 +115,17 @@ function createParts(o: DispatcherOptions) {
     },
   });
   const about = { ...o, active, inFlight, shards, healthChanges, wakeLoop, metrics, results };
-  const loader = createQueueLoader(about);
+  const loader = new QueueLoader(about);
   const attempts = new AttemptRunner({ ...about, loader });
-  const { retryNowMs } = loader;
-  const sendDue = createScheduler({ ...about, loader, shopBytes, attempts, offsetMs, retryNowMs });
+  const retryNowMs = (): number => loader.retryNowMs();
+  const scheduler = new Scheduler({ ...about, loader, shopBytes, attempts, offsetMs, retryNowMs });
   const gauges = {
     inFlight: () => inFlight.size(),
     queues: () => active.queues.size,
     shopsThrottled: shopBytes.waiting,
-    oldestResultMs: results.oldestMs,
+    oldestResultMs: () => results.oldestMs(),
   };
-  return { inFlight, shards, results, loader, attempts, sendDue, wakeLoop, gauges };
+  return { inFlight, shards, results, loader, attempts, scheduler, wakeLoop, gauges };
 }
 
 /**
@@ -134,12 +134,12 @@ function createParts(o: DispatcherOptions) {
  * waits for the rest.
  */
 function startLoops(o: DispatcherOptions, parts: ReturnType<typeof createParts>): Worker {
-  const { inFlight, shards, results, loader, attempts, sendDue, wakeLoop } = parts;
+  const { inFlight, shards, results, loader, attempts, scheduler, wakeLoop } = parts;
   observeDelivery(o.telemetry.meter, parts.gauges);
   wakeLoop.start(async () => {
     inFlight.markSlow(performance.now());
     await loader.load();
-    await sendDue();
+    await scheduler.sendDue();
     return loader.unload();
   });
   const rebalancing = startLoop({

@@ -9,16 +9,16 @@ import type { RetryClock } from '../../../services/webhooks/delivery/attempt/ret
 import { AttemptRunner } from '../../../services/webhooks/delivery/attempt/runner.ts';
 import { createHealthChanges } from '../../../services/webhooks/delivery/endpoint/health-changes.ts';
 import { createDatabaseClock } from '../../../services/webhooks/delivery/queue/database-clock.ts';
-import { createQueueLoader } from '../../../services/webhooks/delivery/queue/queue-loader.ts';
+import { QueueLoader } from '../../../services/webhooks/delivery/queue/queue-loader.ts';
 import {
   DELIVERY_LEASES,
   DELIVERY_SHARDS,
 } from '../../../services/webhooks/delivery/queue/queue-ref.ts';
 import type { FreshDeliveries } from '../../../services/webhooks/delivery/queue/targets.ts';
-import { createResultWriter } from '../../../services/webhooks/delivery/results/result-writer.ts';
+import { ResultWriter } from '../../../services/webhooks/delivery/results/result-writer.ts';
 import { ActiveQueues } from '../../../services/webhooks/delivery/scheduler/active-queues.ts';
 import { InFlightAttempts } from '../../../services/webhooks/delivery/scheduler/in-flight.ts';
-import { createScheduler } from '../../../services/webhooks/delivery/scheduler/scheduler.ts';
+import { Scheduler } from '../../../services/webhooks/delivery/scheduler/scheduler.ts';
 import { startConsuming } from '../../../services/webhooks/fan-out/consume.ts';
 import { replayDelivery } from '../../../services/webhooks/log/replay.ts';
 import { createSigningKeys } from '../../../services/webhooks/subscriptions/signing-keys.ts';
@@ -123,7 +123,7 @@ async function sendAll(
     ...{ pool, owner: randomUUID(), name: DELIVERY_LEASES, count: DELIVERY_SHARDS },
     leaseMs: LEASE_MS,
   });
-  const results = createResultWriter({
+  const results = new ResultWriter({
     ...{ pool, logger, offsetMs: clock.offsetMs, healthChanges },
     onRecorded(batch) {
       for (const { due } of batch) inFlight.remove(due.id);
@@ -141,7 +141,7 @@ async function sendAll(
     wakeLoop,
     results,
   };
-  const loader = createQueueLoader({
+  const loader = new QueueLoader({
     ...{ ...common, databaseClock: createDatabaseClock() },
     metrics: { clockStep: () => {} },
   });
@@ -150,20 +150,20 @@ async function sendAll(
     signingKeys: createSigningKeys(keyring),
     send: (sending) => life.step(() => world.sink.receive(sending)),
   });
-  const sendDue = createScheduler({
+  const scheduler = new Scheduler({
     ...{ ...common, loader, attempts, concurrency: 64 },
-    ...{ offsetMs: clock.offsetMs, retryNowMs: loader.retryNowMs },
+    ...{ offsetMs: clock.offsetMs, retryNowMs: () => loader.retryNowMs() },
     shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
   });
   try {
     await shards.rebalance();
     loader.addFresh(fresh);
-    await sendDue();
+    await scheduler.sendDue();
     for (let round = 0; (await waiting(world)) > 0; round += 1) {
       if (round === MOST_ROUNDS) throw new Error('something waits for ever');
       loader.notify({ keys: [], isChange: false });
       await loader.load();
-      await sendDue();
+      await scheduler.sendDue();
       await until(() => inFlight.size() === 0 || life.isDead);
       if (life.isDead) break;
       clock.advance(LATER_S);

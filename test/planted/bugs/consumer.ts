@@ -31,8 +31,8 @@ export const consumerBugs: readonly Bug[] = [
   {
     name: 'order-of-a-key-broken',
     promise: 'events of one return are handled in their order',
-    file: 'services/platform/bus/dispatcher.ts',
-    find: 'if (busy.has(key)) continue;',
+    file: 'services/platform/bus/key-queues.ts',
+    find: 'if (this.#busy.has(key)) continue;',
     replace: '',
     tests: ['services/platform/bus/dispatcher.test.ts'],
   },

@@ -15,7 +15,7 @@ export const replicaBugs: readonly Bug[] = [
     name: 'notification-ignored',
     promise: 'fresh deliveries flow at once, whichever replica holds their endpoint',
     file: 'services/webhooks/delivery/queue/queue-loader.ts',
-    find: 'else if (notified.size > 0) await loadNotified(held);',
+    find: 'else if (this.#notified.size > 0) await this.#loadNotified(held);',
     replace: '',
     tests: ['services/webhooks/delivery/queue/queue-loader.test.ts'],
     row: 'replica-latency',

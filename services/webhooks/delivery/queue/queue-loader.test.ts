@@ -15,7 +15,7 @@ import { createHealthChanges } from '../endpoint/health-changes.ts';
 import { ActiveQueues } from '../scheduler/active-queues.ts';
 import { InFlightAttempts } from '../scheduler/in-flight.ts';
 import { createDatabaseClock } from './database-clock.ts';
-import { createQueueLoader } from './queue-loader.ts';
+import { QueueLoader } from './queue-loader.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS, queueKeyOf } from './queue-ref.ts';
 import type { Due } from './read-due.ts';
 
@@ -54,7 +54,7 @@ async function newQueue(path = '') {
 
 /** @param pool for its queries. */
 function loaderOf(active: ActiveQueues, pool: pg.Pool, clockStep = (_stepMs: number) => {}) {
-  return createQueueLoader({
+  return new QueueLoader({
     pool,
     logger: silentLogger(),
     metrics: { clockStep },

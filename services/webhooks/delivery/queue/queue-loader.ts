@@ -9,10 +9,10 @@ import type { DeliveryMetrics } from '../results/metrics.ts';
 import { type ActiveQueue, markDue } from '../scheduler/active-queue.ts';
 import { type ActiveQueues, MAX_ACTIVE_QUEUES } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts } from '../scheduler/in-flight.ts';
-import { createClockSteps } from './clock-steps.ts';
+import { type ClockSteps, createClockSteps } from './clock-steps.ts';
 import type { DatabaseClock } from './database-clock.ts';
 import type { QueueNotification } from './notify.ts';
-import { endpointKeyOf, type QueueRef, queueKeyOf, shardOf } from './queue-ref.ts';
+import { endpointKeyOf, type QueueRef, queueKeyOf, queueOfKey, shardOf } from './queue-ref.ts';
 import { QueueUnloader } from './queue-unloader.ts';
 import { findNextReady, findQueues, findReadyQueues, markQueuesDue } from './ready-queues.ts';
 import type { FreshDeliveries } from './targets.ts';
@@ -30,165 +30,178 @@ export interface QueueLoaderOptions {
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 
-/** Loads ready queues, and unloads queues without due work. */
-export interface QueueLoader {
-  /** Unloads the queues of lost shards and loads ready ones. */
-  load(): Promise<void>;
-  /**
-   * Unloads queues that are idle or use the space of others. Resolves to the time until the next step. Milliseconds.
-   */
-  unload(): Promise<number>;
-  /** Unloads queues until the pause is over. Milliseconds. */
-  postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void>;
-  notify(notification: QueueNotification): void;
-  /** Adds committed deliveries. Those that cannot start at once are read from the table later. */
-  addFresh(fresh: readonly FreshDeliveries[]): void;
-  /** The circuit of an endpoint closed, so deliveries that waited for a probe are due. */
-  endpointRecovered(endpoint: { shopId: bigint; endpointId: bigint }): void;
-  /** The present time of the retry clock, as in the database. */
-  retryNowMs(): number;
-}
-
 /** In case a notification was lost. */
 const POLL_MS = 5_000;
 const UNLOAD_EVERY_MS = 100;
 
-export function createQueueLoader(o: QueueLoaderOptions): QueueLoader {
-  const { active, shards } = o;
-  const notified = new Map<string, QueueRef>();
+/** Loads ready queues, and unloads queues without due work. */
+export class QueueLoader {
+  readonly #o: QueueLoaderOptions;
+  readonly #clockSteps: ClockSteps;
+  readonly #unloader: QueueUnloader;
+  /** Queues with due work that are not loaded. */
+  readonly #notified = new Map<string, QueueRef>();
   /** Endpoints whose circuit closed and whose queues are not marked ready yet. */
-  const closedCircuits = new Map<string, { shopId: bigint; endpointId: bigint }>();
-  let heldBefore = '';
-  let scanAtMs = 0;
-  let unloadAtMs = 0;
+  readonly #closedCircuits = new Map<string, { shopId: bigint; endpointId: bigint }>();
+  #heldBefore = '';
+  #scanAtMs = 0;
+  #unloadAtMs = 0;
 
-  const clockSteps = createClockSteps(o);
-  const { retryNowMs } = clockSteps;
-  const unloader = new QueueUnloader({
-    ...o,
-    retryNowMs,
-    onReadyAt: scanBy,
-    onMaybeReady: () => {
-      scanAtMs = Math.min(scanAtMs, performance.now() + UNLOAD_EVERY_MS);
-    },
-  });
-
-  function unloadLost(held: readonly number[]): void {
-    const now = held.toSorted((a, b) => a - b).join();
-    if (now === heldBefore) return;
-    heldBefore = now;
-    scanAtMs = 0;
-    active.keepOnly(held);
+  constructor(o: QueueLoaderOptions) {
+    this.#o = o;
+    this.#clockSteps = createClockSteps(o);
+    this.#unloader = new QueueUnloader({
+      ...o,
+      retryNowMs: () => this.retryNowMs(),
+      onReadyAt: (retryMs) => this.#scanAt(retryMs),
+      onMaybeReady: () => this.#scanBy(performance.now() + UNLOAD_EVERY_MS),
+    });
   }
 
-  async function scan(held: readonly number[]): Promise<void> {
-    const began = performance.now();
-    const offsetMs = o.clock.offsetMs();
-    scanAtMs = began + POLL_MS;
-    // Notified queues first: the others may be many.
-    if (notified.size > 0) await loadNotified(held);
-    // Before the search for ready queues, so that a queue which becomes ready between the two statements is found by
-    // one.
-    const askedMs = performance.now();
-    const { nowMs, nextMs } = await findNextReady(o.pool, { shards: held, offsetMs });
-    clockSteps.note({ askedMs, answeredMs: performance.now(), databaseMs: nowMs - offsetMs });
-    if (await clockSteps.correct(held)) scanBy(nowMs + UNLOAD_EVERY_MS);
-    if (nextMs !== null) scanBy(nextMs);
-    const limit = MAX_ACTIVE_QUEUES - active.queues.size;
-    if (limit > 0) {
-      const except = [...active.queues.values()];
-      const found = await findReadyQueues(o.pool, { shards: held, except, limit, offsetMs });
-      for (const queue of found) active.add(queue);
-      if (found.length === limit) scanAtMs = Math.min(scanAtMs, began + UNLOAD_EVERY_MS);
+  /** The present time of the retry clock, as in the database. */
+  retryNowMs(): number {
+    return this.#clockSteps.retryNowMs();
+  }
+
+  /** Unloads the queues of lost shards and loads ready ones. */
+  async load(): Promise<void> {
+    const held = this.#o.shards.held();
+    this.#unloadLost(held);
+    if (this.#closedCircuits.size > 0) await this.#markClosedCircuitsDue();
+    if (held.length === 0) return;
+    if (performance.now() >= this.#scanAtMs) await this.#scan(held);
+    else if (this.#notified.size > 0) await this.#loadNotified(held);
+  }
+
+  /**
+   * Unloads queues that are idle or use the space of others. Resolves to the time until the next step. Milliseconds.
+   */
+  async unload(): Promise<number> {
+    const { active } = this.#o;
+    const now = performance.now();
+    if (now >= this.#unloadAtMs && active.queues.size > 0) {
+      await this.#unloader.unloadIdle();
+      await this.#unloader.unloadWaiting();
+      this.#unloadAtMs = performance.now() + UNLOAD_EVERY_MS;
     }
+    if (this.#notified.size > 0 || active.due().length > 0) return UNLOAD_EVERY_MS / 4;
+    const isBusy = active.queues.size > 0 || this.#closedCircuits.size > 0;
+    const untilUnload = isBusy ? UNLOAD_EVERY_MS : POLL_MS;
+    return Math.max(0, Math.min(this.#scanAtMs - performance.now(), untilUnload));
+  }
+
+  /** Unloads queues until the pause is over. Milliseconds. */
+  postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void> {
+    return this.#unloader.postpone(queues, pauseMs);
+  }
+
+  notify({ keys, isChange, reset }: QueueNotification): void {
+    if (reset) {
+      this.#resetEndpoint(reset);
+      return;
+    }
+    const { active } = this.#o;
+    if (keys.length === 0) {
+      this.#scanAtMs = 0;
+      for (const queue of active.queues.values()) markDue(queue);
+    }
+    for (const key of keys) {
+      if (isChange) active.remove(key);
+      this.#noteDue(key);
+    }
+    this.#o.wakeLoop.wake();
+  }
+
+  /** Adds committed deliveries. Those that cannot start at once are read from the table later. */
+  addFresh(fresh: readonly FreshDeliveries[]): void {
+    const { active, shards } = this.#o;
+    for (const { target, deliveries } of fresh) {
+      const isOurs = shards.tokenOf(target.shard) !== undefined;
+      if (!isOurs || !active.addFresh(target, deliveries)) this.#noteDue(target.key);
+    }
+    this.#o.wakeLoop.wake();
+  }
+
+  /** The circuit of an endpoint closed, so deliveries that waited for a probe are due. */
+  endpointRecovered(endpoint: { shopId: bigint; endpointId: bigint }): void {
+    this.#closedCircuits.set(endpointKeyOf(endpoint), endpoint);
+    this.#o.wakeLoop.wake();
+  }
+
+  #resetEndpoint(endpoint: { shopId: bigint; endpointId: bigint }): void {
+    if (this.#o.shards.tokenOf(shardOf(endpoint.endpointId)) === undefined) return;
+    resetHealth(this.#o, endpoint);
+    this.endpointRecovered(endpoint);
+  }
+
+  /** A queue, loaded or not, has due work. */
+  #noteDue(key: string): void {
+    const queue = this.#o.active.queues.get(key);
+    if (queue) markDue(queue);
+    else if (this.#notified.size >= MAX_ACTIVE_QUEUES) this.#scanAtMs = 0;
+    else this.#notified.set(key, queueOfKey(key));
+  }
+
+  #unloadLost(held: readonly number[]): void {
+    const now = held.toSorted((a, b) => a - b).join();
+    if (now === this.#heldBefore) return;
+    this.#heldBefore = now;
+    this.#scanAtMs = 0;
+    this.#o.active.keepOnly(held);
+  }
+
+  async #scan(held: readonly number[]): Promise<void> {
+    const { active, pool } = this.#o;
+    const began = performance.now();
+    const offsetMs = this.#o.clock.offsetMs();
+    this.#scanAtMs = began + POLL_MS;
+    // Notified queues first: the others may be many.
+    if (this.#notified.size > 0) await this.#loadNotified(held);
+    await this.#noteNextReady(held, offsetMs);
+    const limit = MAX_ACTIVE_QUEUES - active.queues.size;
+    if (limit <= 0) return;
+    const except = [...active.queues.values()];
+    const found = await findReadyQueues(pool, { shards: held, except, limit, offsetMs });
+    for (const queue of found) active.add(queue);
+    if (found.length === limit) this.#scanBy(began + UNLOAD_EVERY_MS);
+  }
+
+  /** Before the search for ready queues, so that a queue which becomes ready between the two statements is found by one. */
+  async #noteNextReady(held: readonly number[], offsetMs: number): Promise<void> {
+    const askedMs = performance.now();
+    const { nowMs, nextMs } = await findNextReady(this.#o.pool, { shards: held, offsetMs });
+    const databaseMs = nowMs - offsetMs;
+    this.#clockSteps.note({ askedMs, answeredMs: performance.now(), databaseMs });
+    if (await this.#clockSteps.correct(held)) this.#scanAt(nowMs + UNLOAD_EVERY_MS);
+    if (nextMs !== null) this.#scanAt(nextMs);
   }
 
   /** @param retryMs by the retry clock. */
-  function scanBy(retryMs: number): void {
-    scanAtMs = Math.min(scanAtMs, performance.now() + Math.max(0, retryMs - retryNowMs()) + 1);
+  #scanAt(retryMs: number): void {
+    this.#scanBy(performance.now() + Math.max(0, retryMs - this.retryNowMs()) + 1);
   }
 
-  async function loadNotified(held: readonly number[]): Promise<void> {
+  #scanBy(atMs: number): void {
+    this.#scanAtMs = Math.min(this.#scanAtMs, atMs);
+  }
+
+  async #loadNotified(held: readonly number[]): Promise<void> {
+    const { active, clock, pool } = this.#o;
     const limit = MAX_ACTIVE_QUEUES - active.queues.size;
     if (limit <= 0) return;
-    const queues = [...notified.values()].slice(0, limit);
-    for (const queue of queues) notified.delete(queueKeyOf(queue));
-    const offsetMs = o.clock.offsetMs();
-    const found = await findQueues(o.pool, queues, { shards: held, limit, offsetMs });
+    const queues = [...this.#notified.values()].slice(0, limit);
+    for (const queue of queues) this.#notified.delete(queueKeyOf(queue));
+    const offsetMs = clock.offsetMs();
+    const found = await findQueues(pool, queues, { shards: held, limit, offsetMs });
     for (const queue of found) active.add(queue);
   }
 
   /** Runs inside a step, so that no queue is unloaded at the same time. */
-  async function markClosedCircuitsDue(): Promise<void> {
-    for (const [key, endpoint] of [...closedCircuits]) {
-      if (await markQueuesDue(o.pool, endpoint, o.clock.offsetMs())) continue;
-      closedCircuits.delete(key);
+  async #markClosedCircuitsDue(): Promise<void> {
+    for (const [key, endpoint] of [...this.#closedCircuits]) {
+      if (await markQueuesDue(this.#o.pool, endpoint, this.#o.clock.offsetMs())) continue;
+      this.#closedCircuits.delete(key);
     }
-    scanAtMs = 0;
+    this.#scanAtMs = 0;
   }
-
-  function addNotified(key: string): void {
-    const [shop = '', subscription = ''] = key.split(':');
-    if (notified.size >= MAX_ACTIVE_QUEUES) scanAtMs = 0;
-    else notified.set(key, { shopId: BigInt(shop), subscriptionId: BigInt(subscription) });
-  }
-
-  return {
-    retryNowMs,
-    async load() {
-      const held = shards.held();
-      unloadLost(held);
-      if (closedCircuits.size > 0) await markClosedCircuitsDue();
-      if (held.length === 0) return;
-      if (performance.now() >= scanAtMs) await scan(held);
-      else if (notified.size > 0) await loadNotified(held);
-    },
-    async unload() {
-      const now = performance.now();
-      if (now >= unloadAtMs && active.queues.size > 0) {
-        await unloader.unloadIdle();
-        await unloader.unloadWaiting();
-        unloadAtMs = performance.now() + UNLOAD_EVERY_MS;
-      }
-      if (notified.size > 0 || active.due().length > 0) return UNLOAD_EVERY_MS / 4;
-      const isBusy = active.queues.size > 0 || closedCircuits.size > 0;
-      const untilUnload = isBusy ? UNLOAD_EVERY_MS : POLL_MS;
-      return Math.max(0, Math.min(scanAtMs - performance.now(), untilUnload));
-    },
-    postpone: (queues, pauseMs) => unloader.postpone(queues, pauseMs),
-    notify({ keys, isChange, reset }) {
-      if (reset) {
-        if (shards.tokenOf(shardOf(reset.endpointId)) === undefined) return;
-        resetHealth(o, reset);
-        closedCircuits.set(endpointKeyOf(reset), reset);
-        o.wakeLoop.wake();
-        return;
-      }
-      if (keys.length === 0) {
-        scanAtMs = 0;
-        for (const queue of active.queues.values()) markDue(queue);
-      }
-      for (const key of keys) {
-        const queue = active.queues.get(key);
-        if (queue && isChange) active.remove(key);
-        if (queue && !isChange) markDue(queue);
-        else addNotified(key);
-      }
-      o.wakeLoop.wake();
-    },
-    addFresh(fresh) {
-      for (const { target, deliveries } of fresh) {
-        const isOurs = shards.tokenOf(target.shard) !== undefined;
-        if (isOurs && active.addFresh(target, deliveries)) continue;
-        const queue = active.queues.get(target.key);
-        if (queue) markDue(queue);
-        else addNotified(target.key);
-      }
-      o.wakeLoop.wake();
-    },
-    endpointRecovered(endpoint) {
-      closedCircuits.set(endpointKeyOf(endpoint), endpoint);
-      o.wakeLoop.wake();
-    },
-  };
 }

@@ -33,6 +33,12 @@ export function queueKeyOf({ shopId, subscriptionId }: QueueRef): string {
   return `${shopId}:${subscriptionId}`;
 }
 
+/** The queue of a {@link queueKeyOf}. */
+export function queueOfKey(key: string): QueueRef {
+  const [shop = '', subscription = ''] = key.split(':');
+  return { shopId: BigInt(shop), subscriptionId: BigInt(subscription) };
+}
+
 export function endpointKeyOf(o: { shopId: bigint; endpointId: bigint }): string {
   return `${o.shopId}:${o.endpointId}`;
 }

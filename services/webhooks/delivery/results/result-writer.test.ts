@@ -6,7 +6,7 @@ import { createHealthChanges } from '../endpoint/health-changes.ts';
 import { leaseOf } from '../queue/queue-ref.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { AttemptResult } from './attempt-result.ts';
-import { createResultWriter } from './result-writer.ts';
+import { ResultWriter } from './result-writer.ts';
 
 afterEach(() => void jest.useRealTimers());
 
@@ -51,7 +51,7 @@ test('when the database rejects results in a row, only samples are retried, and 
       return { rows: [{ name: leaseOf({ shard: 1 }), token: 1n }] };
     },
   };
-  const writer = createResultWriter({
+  const writer = new ResultWriter({
     // Only this part is used for such results.
     pool: pool as unknown as pg.Pool,
     logger: silentLogger(),
@@ -86,7 +86,7 @@ test('results are written again until an outage of the database is over', async 
       return { rows: [{ name: leaseOf({ shard: 1 }), token: 1n }] };
     },
   };
-  const writer = createResultWriter({
+  const writer = new ResultWriter({
     pool: pool as unknown as pg.Pool,
     logger: silentLogger(),
     offsetMs: () => 0,

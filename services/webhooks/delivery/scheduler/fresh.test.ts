@@ -7,7 +7,7 @@ import type { Target } from '../queue/targets.ts';
 import { markDue } from './active-queue.ts';
 import { ActiveQueues, MAX_ACTIVE_QUEUES } from './active-queues.ts';
 import { InFlightAttempts } from './in-flight.ts';
-import { createScheduler, type SchedulerOptions } from './scheduler.ts';
+import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 
 const KEY = '1:1';
 const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1', shard: 1 };
@@ -33,7 +33,7 @@ function scheduling(o: Partial<SchedulerOptions> = {}) {
     readings += 1;
     return { rows: [] };
   };
-  const sendDue = createScheduler({
+  const scheduler = new Scheduler({
     ...{ active, pool: { query } as unknown as pg.Pool, inFlight: new InFlightAttempts() },
     shards: { tokenOf: () => 1n } as Partial<ShardHolder> as ShardHolder,
     attempts: { start: (due) => void started.push(due.id), isShortOfSockets: () => false },
@@ -42,7 +42,7 @@ function scheduling(o: Partial<SchedulerOptions> = {}) {
     shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
     ...o,
   });
-  return { active, started, readings: () => readings, sendDue };
+  return { active, started, readings: () => readings, sendDue: () => scheduler.sendDue() };
 }
 
 describe('deliveries that were just committed', () => {

@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { ActiveQueues } from './active-queues.ts';
 import { InFlightAttempts } from './in-flight.ts';
-import { createScheduler, type SchedulerOptions } from './scheduler.ts';
+import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 
 const QUEUES = 100;
 
@@ -30,6 +30,6 @@ test('all queues of a throttled shop are postponed together', async () => {
     loader: { postpone: async (queues) => void postponed.push(queues.length) },
   };
   // The test needs only this part, because no delivery is read or sent.
-  await createScheduler(used as SchedulerOptions)();
+  await new Scheduler(used as SchedulerOptions).sendDue();
   expect(postponed).toEqual([QUEUES]);
 });

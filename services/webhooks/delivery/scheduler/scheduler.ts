@@ -19,50 +19,57 @@ export interface SchedulerOptions extends PickOptions {
 /** Attempts that end close together cause one read. Milliseconds. */
 const PACE_MS = 4;
 
-/**
- * @returns a function that picks queues with due work, reads as much as there is capacity for (except deliveries that
- *   were just committed in this process), and starts the attempts. It does not wait for them.
- */
-export function createScheduler(o: SchedulerOptions): () => Promise<void> {
-  const { active, inFlight } = o;
+/** Sends due deliveries. */
+export class Scheduler {
+  readonly #o: SchedulerOptions;
   /** Whether queues have more due work than was started. */
-  let hasMore = false;
+  #hasMore = false;
 
-  return async () => {
-    if (o.attempts.isShortOfSockets()) return;
-    const picks = await pick(o);
-    hasMore = picks.hasMore;
+  constructor(o: SchedulerOptions) {
+    this.#o = o;
+  }
+
+  /**
+   * Picks queues with due work, reads as much as there is capacity for (except deliveries that were just committed in
+   * this process), and starts the attempts. Does not wait for them.
+   */
+  async sendDue(): Promise<void> {
+    if (this.#o.attempts.isShortOfSockets()) return;
+    const picks = await pick(this.#o);
+    this.#hasMore = picks.hasMore;
     if (picks.picked.length === 0) return;
-    const picked = picks.picked.filter((one) => !sendFresh(one));
-    if (picked.length > 0) await sendRead({ ...picks, picked });
-    hasMore = active.due().length > 0;
-  };
+    const picked = picks.picked.filter((one) => !this.#sendFresh(one));
+    if (picked.length > 0) await this.#sendRead({ ...picks, picked });
+    this.#hasMore = this.#o.active.due().length > 0;
+  }
 
   /** Starts fresh deliveries if the queue has no other due work. Returns false when the queue must be read. */
-  function sendFresh({ queue, healthClass, limit }: Picked): boolean {
-    const mode = modeOf(active.endpoints.health(queue.endpointKey), o.retryNowMs());
+  #sendFresh({ queue, healthClass, limit }: Picked): boolean {
+    const { active, retryNowMs } = this.#o;
+    const mode = modeOf(active.endpoints.health(queue.endpointKey), retryNowMs());
     if (queue.hasDueWork || mode !== 'all') {
       active.takeFresh(queue, Number.POSITIVE_INFINITY);
       return false;
     }
-    const isWaiting = active.takeFresh(queue, limit).filter((due) => !send(due)).length > 0;
+    const waiting = active.takeFresh(queue, limit).filter((due) => !this.#send(due));
     active.noteGrant(queue, healthClass);
     queue.idleSinceMs = performance.now();
-    if (isWaiting) queue.hasDueWork = true;
+    if (waiting.length > 0) queue.hasDueWork = true;
     return true;
   }
 
-  async function sendRead(picks: Picks): Promise<void> {
+  async #sendRead(picks: Picks): Promise<void> {
     for (const { queue } of picks.picked) queue.readEndedMs = Number.POSITIVE_INFINITY;
-    const deliveries = await read(picks).finally(() => {
+    const deliveries = await this.#read(picks).finally(() => {
       for (const { queue } of picks.picked) queue.readEndedMs = performance.now();
     });
-    const waiting = new Set(deliveries.filter((due) => !send(due)).map(queueKeyOf));
-    note(picks, deliveries, waiting);
+    const waiting = new Set(deliveries.filter((due) => !this.#send(due)).map(queueKeyOf));
+    this.#note(picks, deliveries, waiting);
   }
 
-  function read({ picked, maxBytes }: Picks): Promise<Due[]> {
-    const now = o.retryNowMs();
+  #read({ picked, maxBytes }: Picks): Promise<Due[]> {
+    const { active, inFlight, pool } = this.#o;
+    const now = this.#o.retryNowMs();
     const readings = picked.map(({ queue, healthClass, limit }) => ({
       shopId: queue.shopId,
       subscriptionId: queue.subscriptionId,
@@ -73,28 +80,29 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
       ...startOf(queue),
     }));
     const except = picked.flatMap(({ queue }) => [...inFlight.ofQueue(queue.key)]);
-    return readDue(o.pool, readings, { except, maxBytes, offsetMs: o.offsetMs() });
+    return readDue(pool, readings, { except, maxBytes, offsetMs: this.#o.offsetMs() });
   }
 
   /** @returns false when the shop is throttled and the delivery must wait. */
-  function send(due: Due): boolean {
+  #send(due: Due): boolean {
+    const { active, attempts, inFlight, shards, shopBytes } = this.#o;
     const queue = active.queues.get(queueKeyOf(due));
     // The token is read only here, so that a process that was frozen before starts no attempt.
-    const token = o.shards.tokenOf(due.shard);
+    const token = shards.tokenOf(due.shard);
     if (!queue || !active.endpoints.health(queue.endpointKey) || token === undefined) return true;
     if (inFlight.get(due.id)) return true;
-    if (!o.shopBytes.take(due.shopId, due.bytes)) return false;
-    noteRead(queue, due, o.retryNowMs());
-    o.attempts.start(due, { queue, token, onEnd });
+    if (!shopBytes.take(due.shopId, due.bytes)) return false;
+    noteRead(queue, due, this.#o.retryNowMs());
+    attempts.start(due, { queue, token, onEnd: this.#onEnd });
     return true;
   }
 
-  function onEnd(): void {
-    if (hasMore) o.wakeLoop.wake(PACE_MS);
-  }
+  readonly #onEnd = (): void => {
+    if (this.#hasMore) this.#o.wakeLoop.wake(PACE_MS);
+  };
 
   /** Notes whether the queues may have more due work than was read. */
-  function note(
+  #note(
     { picked, maxBytes }: Picks,
     deliveries: readonly Due[],
     waiting: ReadonlySet<string>,
@@ -107,7 +115,7 @@ export function createScheduler(o: SchedulerOptions): () => Promise<void> {
     for (const { queue, healthClass, limit, notifications } of picked) {
       const count = ofQueue.get(queue.key)?.length ?? 0;
       const isCut = bytes[healthClass] >= maxBytes[healthClass];
-      if (count > 0) active.noteGrant(queue, healthClass);
+      if (count > 0) this.#o.active.noteGrant(queue, healthClass);
       queue.hasDueWork =
         count === limit || isCut || waiting.has(queue.key) || queue.notifications !== notifications;
       queue.idleSinceMs = performance.now();

@@ -7,7 +7,7 @@ import { QueueUnloader } from '../queue/queue-unloader.ts';
 import { markDue } from './active-queue.ts';
 import { ActiveQueues } from './active-queues.ts';
 import { InFlightAttempts } from './in-flight.ts';
-import { createScheduler, type SchedulerOptions } from './scheduler.ts';
+import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 
 /** A queue of this process, and databases that return `rows` after they have called a function. */
 function activeQueue(rows: readonly object[]) {
@@ -29,7 +29,7 @@ function activeQueue(rows: readonly object[]) {
 const ALL_SHARDS: Pick<ShardHolder, 'tokenOf'> = { tokenOf: () => 1n };
 
 function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
-  return createScheduler({
+  return new Scheduler({
     ...o,
     inFlight: new InFlightAttempts(),
     shards: ALL_SHARDS as ShardHolder,
@@ -45,13 +45,13 @@ function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
 
 test('a notification during the read of its queue is not lost', async () => {
   const { active, queue, databaseThat } = activeQueue([]);
-  await schedulerOf({ active, pool: databaseThat(() => markDue(queue)) })();
+  await schedulerOf({ active, pool: databaseThat(() => markDue(queue)) }).sendDue();
   expect(active.due()).toEqual([queue]);
 });
 
 test('a queue without due work is not read again until a notification arrives', async () => {
   const { active, queue, databaseThat } = activeQueue([]);
-  await schedulerOf({ active, pool: databaseThat(() => {}) })();
+  await schedulerOf({ active, pool: databaseThat(() => {}) }).sendDue();
   expect(active.due()).toEqual([]);
   markDue(queue);
   expect(active.due()).toEqual([queue]);

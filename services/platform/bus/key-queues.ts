@@ -1,0 +1,125 @@
+import type { ReceivedRecord } from './event-bus.ts';
+
+/** A record for a handler, with the callback for its completion. */
+export interface Delivery {
+  readonly record: ReceivedRecord;
+  readonly done: () => void;
+}
+
+const MAX_BATCH_BYTES = 8 * 1024 * 1024;
+
+/** Records that are not completed, in order within their key. */
+export class KeyQueues {
+  readonly #batchSize: number;
+  readonly #queues = new Map<string, Delivery[]>();
+  /** How many records of each key are with the handler. A key that waits after a failure has none. */
+  readonly #busy = new Map<string, number>();
+  /** Keys of failed batches, with the number of their own failures in a row. */
+  readonly #suspects = new Map<string, number>();
+  #bytes = 0;
+
+  /** @param batchSize most records in one batch. */
+  constructor(batchSize: number) {
+    this.#batchSize = batchSize;
+  }
+
+  /** Total size of the values of all records. */
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  push(deliveries: readonly Delivery[]): void {
+    for (const delivery of deliveries) {
+      const key = keyOf(delivery.record);
+      const queue = this.#queues.get(key);
+      this.#bytes += delivery.record.value.length;
+      if (queue) queue.push(delivery);
+      else this.#queues.set(key, [delivery]);
+    }
+  }
+
+  /** Keys for the next batch. Keys of a failed batch go alone. Of the others, as many as fit into a batch. */
+  next(): string[] {
+    const keys: string[] = [];
+    let count = 0;
+    for (const [key, queue] of this.#queues) {
+      if (this.#busy.has(key)) continue;
+      if (this.#suspects.has(key)) {
+        if (keys.length > 0) continue;
+        return [key];
+      }
+      keys.push(key);
+      count += queue.length;
+      if (count >= this.#batchSize) break;
+    }
+    return keys;
+  }
+
+  /** The next records of the keys, which are busy until {@link free}. */
+  take(keys: readonly string[]): Delivery[] {
+    const batch: Delivery[] = [];
+    let size = 0;
+    const most = this.#batchSize;
+    for (const delivery of keys.flatMap((key) => this.#queues.get(key)?.slice(0, most) ?? [])) {
+      size += delivery.record.value.length;
+      if (batch.length > 0 && (batch.length >= most || size > MAX_BATCH_BYTES)) break;
+      batch.push(delivery);
+    }
+    for (const { record } of batch) {
+      const key = keyOf(record);
+      this.#busy.set(key, (this.#busy.get(key) ?? 0) + 1);
+    }
+    return batch;
+  }
+
+  complete(batch: readonly Delivery[]): void {
+    for (const { record, done } of batch) {
+      const key = keyOf(record);
+      const queue = this.#queues.get(key);
+      queue?.shift();
+      this.#bytes -= record.value.length;
+      this.#suspects.delete(key);
+      if (queue?.length === 0) this.#queues.delete(key);
+      done();
+    }
+  }
+
+  /** The batch failed. Its keys are tried one by one. */
+  suspect(keys: Iterable<string>): void {
+    for (const key of keys) this.#suspects.set(key, 0);
+  }
+
+  /** A key failed alone. Its records are not with the handler any more. Returns its failures in a row. */
+  noteFailure(key: string): number {
+    const failures = (this.#suspects.get(key) ?? 0) + 1;
+    this.#suspects.set(key, failures);
+    this.#busy.set(key, 0);
+    return failures;
+  }
+
+  free(keys: Iterable<string>): void {
+    for (const key of keys) this.#busy.delete(key);
+  }
+
+  /** Drops the records that are not with the handler. */
+  dropQueued(): void {
+    this.#bytes = 0;
+    for (const [key, queue] of this.#queues) {
+      queue.length = this.#busy.get(key) ?? 0;
+      for (const { record } of queue) this.#bytes += record.value.length;
+      if (queue.length === 0) this.#queues.delete(key);
+      if (!this.#busy.has(key)) this.#suspects.delete(key);
+    }
+  }
+
+  /** Removes and returns all records. */
+  clear(): Delivery[] {
+    const left = [...this.#queues.values()].flat();
+    this.#queues.clear();
+    return left;
+  }
+}
+
+export function keyOf(record: ReceivedRecord): string {
+  return `${record.topic}\n${record.key}`;
+}
