@@ -7,7 +7,7 @@ import { KafkaProducer } from './kafka-producer.ts';
 import { hasCaughtUp } from './kafka-progress.ts';
 import { type KafkaSecurity, securitySettings } from './kafka-security.ts';
 import { createSessionTime } from './kafka-session-time.ts';
-import { subscribeToKafka } from './kafka-subscription.ts';
+import { KafkaSubscription } from './kafka-subscription.ts';
 import { TopicKeeper } from './kafka-topics.ts';
 
 export interface KafkaBusOptions {
@@ -46,13 +46,9 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   return {
     publish: (topic, records) => producer.publish(topic, records),
     async subscribe(s) {
-      const subscription = await subscribeToKafka({
-        kafka,
-        keeper: topics,
-        sessionTime,
-        logger: o.logger,
-        ...s,
-      });
+      const about = { kafka, keeper: topics, sessionTime, logger: o.logger };
+      const subscription = new KafkaSubscription({ ...about, ...s });
+      await subscription.started();
       subscriptions.add(subscription);
       return {
         async stop() {
