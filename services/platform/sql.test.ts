@@ -1,3 +1,5 @@
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
@@ -53,6 +55,15 @@ describe('the text of a statement', () => {
       ]),
     ).toBe(none);
   });
+});
+
+test('no statement counts ten values by hand', () => {
+  const files = ['services', 'gateway'].flatMap((folder) =>
+    readdirSync(folder, { recursive: true, encoding: 'utf8' }).map((path) => join(folder, path)),
+  );
+  const production = files.filter((path) => path.endsWith('.ts') && !path.endsWith('.test.ts'));
+  expect(production.length).toBeGreaterThan(100);
+  expect(production.filter((path) => /\$[1-9]\d/.test(readFileSync(path, 'utf8')))).toEqual([]);
 });
 
 describe('on PostgreSQL', () => {
