@@ -34,6 +34,15 @@ describe('the text of a statement', () => {
     });
   });
 
+  test('of a name is that of its pieces, whatever was made before under the name', () => {
+    const orderedBy = (column: string, least: number) =>
+      named('ordered', sql`select ${least}::int order by ${raw(column)}`);
+    const byA = { name: 'ordered', text: 'select $1::int order by a' };
+    expect(orderedBy('a', 1)).toEqual({ ...byA, values: [1] });
+    expect(orderedBy('a', 2)).toEqual({ ...byA, values: [2] });
+    expect(orderedBy('b', 3)).toMatchObject({ text: 'select $1::int order by b', values: [3] });
+  });
+
   test('has raw pieces as they are', () => {
     expect(unnamed(sql`select 1 limit ${raw(5)}`)).toEqual({
       text: 'select 1 limit 5',

@@ -44,24 +44,58 @@ export function raw(text: string | number): Sql {
 
 /**
  * The statement for `query`, which the server prepares once for each connection. Its text must be the same in each
- * call: only values may differ, and numbers of rows.
+ * call: only values may differ, and numbers of rows. So the text is made once.
  */
-export function named(name: string, statement: Sql): pg.QueryConfig {
-  return { name, ...unnamed(statement) };
+export function named(name: string, { parts }: Sql): pg.QueryConfig {
+  const known = layouts.get(name);
+  const values = known && valuesIn(parts, known);
+  if (known && values) return { name, text: known.text, values };
+  const layout = layoutOf(parts);
+  layouts.set(name, layout);
+  return { name, text: layout.text, values: valuesIn(parts, layout) ?? [] };
 }
 
 /** The statement for `query`, which the server plans in each call. */
 export function unnamed({ parts }: Sql): { readonly text: string; readonly values: unknown[] } {
+  const layout = layoutOf(parts);
+  return { text: layout.text, values: valuesIn(parts, layout) ?? [] };
+}
+
+/** The text of a statement, and where its values stand. */
+interface Layout {
+  readonly text: string;
+  /** Each part of the text, and the index of the parameter between two. */
+  readonly places: readonly (string | number)[];
+}
+
+/** The layouts of named statements. */
+const layouts = new Map<string, Layout>();
+
+function layoutOf(parts: Sql['parts']): Layout {
   const params: Param[] = [];
-  let text = '';
-  for (const part of parts) {
-    if (typeof part === 'string') text += part;
-    else {
-      const known = params.indexOf(part) + 1;
-      text += `$${known || params.push(part)}`;
-    }
+  const places = parts.map((part) => {
+    if (typeof part === 'string') return part;
+    const known = params.indexOf(part);
+    return known >= 0 ? known : params.push(part) - 1;
+  });
+  const text = places
+    .map((place) => (typeof place === 'string' ? place : `$${place + 1}`))
+    .join('');
+  return { text, places };
+}
+
+/** The values in the order of the parameters; undefined when the parts have another layout. */
+function valuesIn(parts: Sql['parts'], { places }: Layout): unknown[] | undefined {
+  if (parts.length !== places.length) return undefined;
+  const values: unknown[] = [];
+  for (const [i, part] of parts.entries()) {
+    const place = places[i];
+    if (typeof part === 'string') {
+      if (part !== place) return undefined;
+    } else if (typeof place === 'number') values[place] = part.value;
+    else return undefined;
   }
-  return { text, values: params.map(({ value }) => value) };
+  return values;
 }
 
 /** The column types that row sets have, with what the driver accepts for them. */
@@ -93,13 +127,13 @@ export function rowsOf<T>(columns: Readonly<Record<string, Column<T>>>) {
   const all: (readonly [string, (row: T) => unknown])[] = Object.values(columns);
   const casts = all.map(([type], i) => `::${type}[]${i < all.length - 1 ? ', ' : ''}`);
   return (alias: string, rows: readonly T[], ordinal?: string): Sql => {
-    const arrays = all.flatMap(([, of], i) => [
-      new Param(rows.map((row) => of(row))),
-      casts[i] ?? '',
-    ]);
-    const end = ordinal
-      ? `) with ordinality as ${alias} (${names}, ${ordinal})`
-      : `) as ${alias} (${names})`;
-    return new Sql(['unnest(', ...arrays, end]);
+    const parts: (string | Param)[] = ['unnest('];
+    all.forEach(([, of], i) => {
+      parts.push(new Param(rows.map((row) => of(row))), casts[i] ?? '');
+    });
+    parts.push(
+      ordinal ? `) with ordinality as ${alias} (${names}, ${ordinal})` : `) as ${alias} (${names})`,
+    );
+    return new Sql(parts);
   };
 }

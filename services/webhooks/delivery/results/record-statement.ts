@@ -66,8 +66,7 @@ const endpointRows = rowsOf<EndpointChange>({
  * key when the statistics report an empty table, as they usually do.
  */
 export function recordStatement(day: Date, o: Recording): pg.QueryConfig {
-  const { first, end } = rangeOfDay(day);
-  const isOfDay = (id: string): Sql => raw(`${id} >= '${first}' and ${id} < '${end}'`);
+  const ofDay = piecesOf(day);
   const statement = sql`
 with leased as materialized (
   select l.name, l.token from leases l where l.name = any(${o.leases}::text[]) order by l.name for share
@@ -77,12 +76,27 @@ with leased as materialized (
 ), health as (${updateHealth(o.endpoints)}
 ), removed as (${REMOVE_ENDED}
 ), moved as (${rescheduleRest(o.offsetMs)}
-), finished as (${finishDeliveries(isOfDay)}
-), logged as (${logAttempts(isOfDay)}
+), finished as (${ofDay.finished}
+), logged as (${ofDay.logged}
 )
 select name, token, case when ${o.isRelaxed}::boolean then set_config('synchronous_commit', 'off', true) end as "isRelaxed"
   from leased`;
-  return named(`writeResults-${day.toISOString().slice(0, 10)}`, statement);
+  return named(ofDay.name, statement);
+}
+
+/** The pieces that name the day. Most results are of one day. */
+let pieces:
+  | { readonly day: number; readonly name: string; readonly finished: Sql; readonly logged: Sql }
+  | undefined;
+
+function piecesOf(day: Date) {
+  if (pieces?.day === day.getTime()) return pieces;
+  const { first, end } = rangeOfDay(day);
+  const isOfDay = (id: string): Sql => raw(`${id} >= '${first}' and ${id} < '${end}'`);
+  const name = `writeResults-${day.toISOString().slice(0, 10)}`;
+  const [finished, logged] = [finishDeliveries(isOfDay), logAttempts(isOfDay)];
+  pieces = { day: day.getTime(), name, finished, logged };
+  return pieces;
 }
 
 const updateHealth = (endpoints: readonly EndpointChange[]): Sql => sql`
