@@ -12,12 +12,6 @@ import {
   RequestLabelRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { until } from '../../test/kit/until.ts';
-import { startExpiry, sweepExpired } from './expiry.ts';
-import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
-import { requestLabel } from './labels/label-requests.ts';
-import { recordLabel } from './labels/labels.ts';
-import { recordArrival } from './logistics/arrivals.ts';
 import {
   actor,
   destinations,
@@ -28,7 +22,13 @@ import {
   silent,
   timelineOf,
   triggersOf,
-} from './processing/testing.ts';
+} from '../../test/kit/services/processing.ts';
+import { until } from '../../test/kit/until.ts';
+import { startExpiry, sweepExpired } from './expiry.ts';
+import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
+import { requestLabel } from './labels/label-requests.ts';
+import { recordLabel } from './labels/labels.ts';
+import { recordArrival } from './logistics/arrivals.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {

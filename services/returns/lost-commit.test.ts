@@ -13,10 +13,6 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { type LossyDatabase, lossyDatabase } from '../../test/kit/postgres/lossy-database.ts';
-import { isOutage } from '../platform/outage.ts';
-import { createPool } from '../platform/postgres.ts';
-import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
-import { recordLabel } from './labels/labels.ts';
 import {
   actor,
   destinations,
@@ -26,7 +22,11 @@ import {
   requestProcessing,
   timelineOf,
   triggersOf,
-} from './processing/testing.ts';
+} from '../../test/kit/services/processing.ts';
+import { isOutage } from '../platform/outage.ts';
+import { createPool } from '../platform/postgres.ts';
+import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
+import { recordLabel } from './labels/labels.ts';
 import { submitReturn } from './submit/submit.ts';
 
 let db: TestDatabase;

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { newReturn, newShop } from './processing/testing.ts';
+import { newReturn, newShop } from '../../test/kit/services/processing.ts';
 import { purge } from './purge.ts';
 
 let db: TestDatabase;

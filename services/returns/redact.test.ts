@@ -8,10 +8,10 @@ import {
   ReturnSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { line } from '../../test/kit/builders.ts';
 import {
   firstLine,
   invalid,
-  line,
   type ReturnsBench,
   startReturnsBench,
   stateForbids,

@@ -12,11 +12,6 @@ import {
   UpdateLabelRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { cancelReturn } from './cancel.ts';
-import { createEmbeddedCommerce } from './commerce/embedded.ts';
-import { sweepExpired } from './expiry.ts';
-import { flagReturn, unflagReturn } from './flag.ts';
-import { recordLabel, updateLabel } from './labels/labels.ts';
 import {
   actor,
   newLine,
@@ -28,7 +23,12 @@ import {
   runDue,
   silent,
   triggersOf,
-} from './processing/testing.ts';
+} from '../../test/kit/services/processing.ts';
+import { cancelReturn } from './cancel.ts';
+import { createEmbeddedCommerce } from './commerce/embedded.ts';
+import { sweepExpired } from './expiry.ts';
+import { flagReturn, unflagReturn } from './flag.ts';
+import { recordLabel, updateLabel } from './labels/labels.ts';
 import { isLive, TRANSITIONS } from './return.ts';
 
 // The table of transitions against the service: every call, in any order, on a real database.

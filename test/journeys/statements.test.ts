@@ -11,6 +11,10 @@ import { createPool } from '../../services/platform/postgres.ts';
 import { createEmbeddedCommerce } from '../../services/returns/commerce/embedded.ts';
 import { applyAssessments } from '../../services/returns/inspections/assessments.ts';
 import { runJob } from '../../services/returns/processing/run.ts';
+import { ownersOf } from '../../services/returns/store/line-owners.ts';
+import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
+import { countStatements, type Sent } from '../kit/postgres/counted-statements.ts';
+import { FINDING } from '../kit/services/dispositions-bench.ts';
 import {
   claimOne,
   newReturn,
@@ -18,11 +22,7 @@ import {
   requestProcessing,
   runDeps,
   triggersOf,
-} from '../../services/returns/processing/testing.ts';
-import { ownersOf } from '../../services/returns/store/line-owners.ts';
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
-import { countStatements, type Sent } from '../kit/postgres/counted-statements.ts';
-import { FINDING } from '../kit/services/dispositions-bench.ts';
+} from '../kit/services/processing.ts';
 import { actor } from '../kit/services/running-service.ts';
 
 // What a write costs PostgreSQL. A limit here is reached by what is merged, not by what is left out: that an

@@ -25,8 +25,11 @@ export interface NodeOptions {
   readonly hasChannel?: boolean;
   /** Longest graceful stop. Milliseconds. */
   readonly stopMs?: number;
-  /** What it gets when this process exits before it; SIGKILL by default. */
-  readonly endWithUs?: NodeJS.Signals;
+  /**
+   * What it gets when this process exits before it; SIGKILL by default. With `nothing` it notices that its channel has
+   * closed, and first stops what it started itself.
+   */
+  readonly endWithUs?: NodeJS.Signals | 'nothing';
 }
 
 export interface Exit {
@@ -66,7 +69,8 @@ export function startNode(o: NodeOptions): NodeProcess {
     child.once('close', (code, signal) => done({ code, signal }));
   });
   const hasExited = () => child.exitCode !== null || child.signalCode !== null;
-  const endIt = () => void child.kill(o.endWithUs ?? 'SIGKILL');
+  const { endWithUs = 'SIGKILL' } = o;
+  const endIt = () => void (endWithUs === 'nothing' || child.kill(endWithUs));
   process.once('exit', endIt);
   child.once('exit', () => process.removeListener('exit', endIt));
   return {

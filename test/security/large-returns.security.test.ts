@@ -5,8 +5,9 @@ import { Outcome, type Return, ReturnState } from '../../proto/gen/rms/returns/v
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { isOverloaded } from '../../services/platform/errors.ts';
 import { createServiceClient } from '../../services/platform/grpc/client.ts';
+import { line, newId } from '../kit/builders.ts';
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
-import { firstLine, line, newId, there } from '../kit/services/returns-bench.ts';
+import { firstLine, there } from '../kit/services/returns-bench.ts';
 import { actor, identity, newShop } from '../kit/services/running-service.ts';
 import { type ProcessInCgroup, startInCgroup } from './process-in-cgroup.ts';
 

@@ -5,11 +5,10 @@ import { readInvoices } from '../../../gateway/admin/import/rows.ts';
 import { readStackFile } from '../stack-file.ts';
 import { inParallel } from './in-parallel.ts';
 import { WebhookLedger } from './ledger.ts';
-import { type Details, Partner } from './partner.ts';
+import { type Details, Partner, subscribe, unsubscribe } from './partner.ts';
 import { Durations } from './percentiles.ts';
 import { startReceiver } from './receiver.ts';
 import { printReport } from './report.ts';
-import { subscribe, unsubscribe } from './subscription.ts';
 
 /** Number of concurrent calls of the partner. */
 const PARALLEL = 8;

@@ -8,11 +8,11 @@ import {
   type AssessmentSchema,
   type GradingSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { line } from '../../../test/kit/builders.ts';
 import { countStatements } from '../../../test/kit/postgres/counted-statements.ts';
 import {
   firstLine,
   invalid,
-  line,
   notFound,
   type ReturnsBench,
   startReturnsBench,

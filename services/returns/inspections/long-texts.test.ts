@@ -2,8 +2,8 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ApplyAssessmentsRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { line } from '../../../test/kit/builders.ts';
 import {
-  line,
   type ReturnsBench,
   startReturnsBench,
   there,

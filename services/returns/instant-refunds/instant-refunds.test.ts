@@ -9,8 +9,6 @@ import {
   SettleInstantRefundRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
-import { CommerceFailure } from '../commerce/provider.ts';
 import {
   actor,
   exchangeWith,
@@ -22,7 +20,9 @@ import {
   runDue,
   timelineOf,
   triggersOf,
-} from '../processing/testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure } from '../commerce/provider.ts';
 import { openInstantRefund, settleInstantRefund } from './instant-refunds.ts';
 
 let db: TestDatabase;

@@ -14,11 +14,6 @@ import {
   SettleInstantRefundRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { cancelReturn } from '../cancel.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { editReturn } from '../edit/edit.ts';
-import { sweepExpired } from '../expiry.ts';
-import { recordLabel } from '../labels/labels.ts';
 import {
   actor,
   newLine,
@@ -29,7 +24,12 @@ import {
   runDeps,
   runDue,
   silent,
-} from '../processing/testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { cancelReturn } from '../cancel.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { editReturn } from '../edit/edit.ts';
+import { sweepExpired } from '../expiry.ts';
+import { recordLabel } from '../labels/labels.ts';
 import { openInstantRefund, settleInstantRefund } from './instant-refunds.ts';
 
 let db: TestDatabase;

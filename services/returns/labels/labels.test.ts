@@ -8,10 +8,10 @@ import {
   type Return,
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { line } from '../../../test/kit/builders.ts';
 import {
   firstLine,
   invalid,
-  line,
   notFound,
   type ReturnsBench,
   startReturnsBench,

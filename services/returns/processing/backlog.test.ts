@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+import { newReturn, newShop, requestProcessing } from '../../../test/kit/services/processing.ts';
 import { testTelemetry } from '../../../test/kit/services/telemetry.ts';
 import type { Telemetry } from '../../platform/telemetry.ts';
 import { measureBacklog } from './backlog.ts';
-import { newReturn, newShop, requestProcessing } from './testing.ts';
 
 let db: TestDatabase;
 let telemetry: Telemetry;

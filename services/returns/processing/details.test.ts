@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import {
   exchangeWith,
   newReturn,
@@ -9,7 +8,8 @@ import {
   runDeps,
   runDue,
   timelineOf,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {

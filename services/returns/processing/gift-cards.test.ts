@@ -2,10 +2,6 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { GiftCardMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
-import { CommerceFailure } from '../commerce/provider.ts';
-import { performStep } from './perform.ts';
-import { prepare } from './prepare.ts';
 import {
   changeSettings,
   claimOne,
@@ -17,7 +13,11 @@ import {
   runDeps,
   runDue,
   triggersOf,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure } from '../commerce/provider.ts';
+import { performStep } from './perform.ts';
+import { prepare } from './prepare.ts';
 
 let db: TestDatabase;
 let commerce: EmbeddedCommerce;

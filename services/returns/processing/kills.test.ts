@@ -5,8 +5,6 @@ import { killReplicas, startReplica } from '../../../test/kit/processing-kills/r
 import { killProcessing } from '../../../test/kit/processing-kills/run.ts';
 import { SCENARIOS } from '../../../test/kit/processing-kills/scenarios.ts';
 import { runTrial } from '../../../test/kit/processing-kills/trial.ts';
-import { until } from '../../../test/kit/until.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import {
   endLeases,
   exchangeWith,
@@ -16,7 +14,9 @@ import {
   runDeps,
   runDue,
   triggersOf,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { until } from '../../../test/kit/until.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 
 /** FAULT_POINTS=1000 is the full form; FAULT_SEED repeats a run. */
 const POINTS = Number(process.env.FAULT_POINTS ?? 60);

@@ -5,12 +5,6 @@ import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/retu
 import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { type CutDatabase, cutDatabase } from '../../../test/kit/postgres/cut-database.ts';
-import { until } from '../../../test/kit/until.ts';
-import { createPool } from '../../platform/postgres.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import type { CommerceProvider } from '../commerce/provider.ts';
-import { resilient } from '../commerce/resilient.ts';
-import { type RunDeps, runJob } from './run.ts';
 import {
   claimOne,
   newReturn,
@@ -20,7 +14,13 @@ import {
   runDeps,
   runDue,
   triggersOf,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { until } from '../../../test/kit/until.ts';
+import { createPool } from '../../platform/postgres.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import type { CommerceProvider } from '../commerce/provider.ts';
+import { resilient } from '../commerce/resilient.ts';
+import { type RunDeps, runJob } from './run.ts';
 
 let db: TestDatabase;
 let door: CutDatabase;

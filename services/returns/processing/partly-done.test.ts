@@ -10,13 +10,6 @@ import {
   RecordLabelRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { cancelReturn } from '../cancel.ts';
-import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
-import { CommerceFailure } from '../commerce/provider.ts';
-import { editReturn } from '../edit/edit.ts';
-import { sweepExpired } from '../expiry.ts';
-import { endInstantRefund, insertInstantRefund } from '../instant-refunds/instant-refunds-store.ts';
-import { recordLabel } from '../labels/labels.ts';
 import {
   actor,
   exchangeWith,
@@ -28,7 +21,14 @@ import {
   runDue,
   silent,
   triggersOf,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { cancelReturn } from '../cancel.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure } from '../commerce/provider.ts';
+import { editReturn } from '../edit/edit.ts';
+import { sweepExpired } from '../expiry.ts';
+import { endInstantRefund, insertInstantRefund } from '../instant-refunds/instant-refunds-store.ts';
+import { recordLabel } from '../labels/labels.ts';
 
 // A run that failed after it had placed the exchange order, so money has moved.
 

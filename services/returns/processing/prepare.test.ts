@@ -1,8 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { LeaseLost } from '../../platform/lease-lost.ts';
-import { claimJobs } from './jobs.ts';
-import { prepare } from './prepare.ts';
 import {
   claimOne,
   endLeases,
@@ -10,7 +7,10 @@ import {
   newReturn,
   newShop,
   requestProcessing,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { LeaseLost } from '../../platform/lease-lost.ts';
+import { claimJobs } from './jobs.ts';
+import { prepare } from './prepare.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {

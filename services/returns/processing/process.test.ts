@@ -3,11 +3,6 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { UnflagReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { CommerceFailure } from '../commerce/provider.ts';
-import { unflagReturn } from '../flag.ts';
-import { insertInstantRefund } from '../instant-refunds/instant-refunds-store.ts';
-import { purgeJobs } from './purge.ts';
 import {
   actor,
   eventsOf,
@@ -19,7 +14,12 @@ import {
   runDeps,
   runDue,
   timelineOf,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure } from '../commerce/provider.ts';
+import { unflagReturn } from '../flag.ts';
+import { insertInstantRefund } from '../instant-refunds/instant-refunds-store.ts';
+import { purgeJobs } from './purge.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {

@@ -6,9 +6,6 @@ import {
   RestockMode,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
-import { CommerceFailure, type CommerceProvider } from '../commerce/provider.ts';
-import { runJob } from './run.ts';
 import {
   changeSettings,
   claimOne,
@@ -25,7 +22,10 @@ import {
   runDue,
   timelineOf,
   triggersOf,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
+import { CommerceFailure, type CommerceProvider } from '../commerce/provider.ts';
+import { runJob } from './run.ts';
 
 let db: TestDatabase;
 let commerce: EmbeddedCommerce;

@@ -1,12 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { until } from '../../../test/kit/until.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { resilient } from '../commerce/resilient.ts';
-import { RETRY_BACKOFF, releaseJob } from './jobs.ts';
-import { purgeJobs } from './purge.ts';
-import { runJob } from './run.ts';
 import {
   claimOne,
   endLeases,
@@ -17,7 +11,13 @@ import {
   runDeps,
   silent,
   triggersOf,
-} from './testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { until } from '../../../test/kit/until.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { resilient } from '../commerce/resilient.ts';
+import { RETRY_BACKOFF, releaseJob } from './jobs.ts';
+import { purgeJobs } from './purge.ts';
+import { runJob } from './run.ts';
 import { startProcessingWorker } from './worker.ts';
 
 let db: TestDatabase;

@@ -3,11 +3,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ReturnSelectorSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { line, newId } from '../../../test/kit/builders.ts';
 import {
   firstLine,
   invalid,
-  line,
-  newId,
   notFound,
   type ReturnsBench,
   startReturnsBench,

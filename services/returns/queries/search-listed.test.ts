@@ -6,9 +6,9 @@ import {
   type LineItem,
   type Return,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { line } from '../../../test/kit/builders.ts';
 import {
   firstLine,
-  line,
   type ReturnsBench,
   startReturnsBench,
   there,

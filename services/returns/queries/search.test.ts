@@ -3,10 +3,9 @@ import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { line, newId } from '../../../test/kit/builders.ts';
 import {
   invalid,
-  line,
-  newId,
   type ReturnsBench,
   startReturnsBench,
   there,

@@ -1,11 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { line } from '../../../test/kit/builders.ts';
 import { copiesOf } from '../../../test/kit/postgres/stored-copies.ts';
-import {
-  line,
-  type ReturnsBench,
-  startReturnsBench,
-} from '../../../test/kit/services/returns-bench.ts';
+import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
 import { actor } from '../../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;

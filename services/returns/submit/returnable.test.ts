@@ -8,9 +8,6 @@ import {
   EditReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import { cancelReturn } from '../cancel.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { editReturn } from '../edit/edit.ts';
 import {
   actor,
   newLine,
@@ -20,7 +17,10 @@ import {
   requestProcessing,
   runDeps,
   runDue,
-} from '../processing/testing.ts';
+} from '../../../test/kit/services/processing.ts';
+import { cancelReturn } from '../cancel.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
+import { editReturn } from '../edit/edit.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {

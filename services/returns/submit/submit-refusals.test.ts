@@ -1,10 +1,10 @@
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { line } from '../../../test/kit/builders.ts';
 import {
   CLOSED_WAREHOUSE,
   invalid,
-  line,
   notFound,
   type ReturnsBench,
   startReturnsBench,

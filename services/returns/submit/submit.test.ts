@@ -9,10 +9,9 @@ import {
   ReturnType,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { line, newId } from '../../../test/kit/builders.ts';
 import {
   invalid,
-  line,
-  newId,
   type ReturnsBench,
   startReturnsBench,
   there,

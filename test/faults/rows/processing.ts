@@ -1,12 +1,11 @@
-import { fork } from 'node:child_process';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { startNode } from '../../kit/process.ts';
 import type { Row } from '../row.ts';
 import type { FromKiller } from '../system/processing-killer.ts';
 
-const KILLER = fileURLToPath(new URL('../system/processing-killer.ts', import.meta.url));
+const KILLER = 'test/faults/system/processing-killer.ts';
 const POINTS = { short: 40, full: 1_000 };
 const REPORT_EVERY = 100;
 
@@ -40,9 +39,14 @@ async function killedApart(
   onProgress: (done: number) => void,
 ): Promise<Report> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-faults-processing-'));
-  const args = [folder, String(o.points), String(o.seed)];
-  // The forked process notices the end of this one, and the other way round.
-  const child = fork(KILLER, args, { execArgv: [] });
+  const args = [KILLER, folder, String(o.points), String(o.seed)];
+  const killer = startNode({
+    args,
+    env: process.env,
+    hasChannel: true,
+    endWithUs: 'nothing',
+  });
+  const { child } = killer;
   try {
     return await new Promise((done, fail) => {
       child.on('message', (message: FromKiller) => {
@@ -50,11 +54,12 @@ async function killedApart(
         else if (message.kind === 'report') done(message.report);
         else fail(new Error(message.reason));
       });
-      child.once('exit', (code) => fail(new Error(`its process ended with ${code}`)));
+      child.once('exit', (code) => {
+        fail(new Error(`its process ended with ${code}:\n${killer.output()}`));
+      });
     });
   } finally {
-    if (child.connected) child.disconnect();
-    if (child.exitCode === null) await new Promise((gone) => child.once('exit', gone));
+    await killer.stop();
     await rm(folder, { recursive: true, force: true });
   }
 }

@@ -3,13 +3,11 @@ import type pg from 'pg';
 import { sampleEvent } from '../../../services/contract/sample-event.ts';
 import type { Telemetry } from '../../../services/platform/telemetry.ts';
 import { createRetryClock } from '../../../services/webhooks/delivery/attempt/retry-clock.ts';
-import { addSecret } from '../../../services/webhooks/subscriptions/secrets.ts';
-import { createSubscription } from '../../../services/webhooks/subscriptions/subscription-store.ts';
 import { type Death, mortal, WHENS } from '../processing-kills/mortal.ts';
 import { randomOf } from '../random.ts';
 import { newShop } from '../services/running-service.ts';
 import { until } from '../until.ts';
-import { keyring } from '../webhooks/running-webhooks.ts';
+import { newSubscription } from '../webhooks/subscription.ts';
 import { live, type World } from './life.ts';
 import { createSink, type Request } from './sink.ts';
 
@@ -67,7 +65,7 @@ async function runTrial(
   deaths: readonly Death[],
 ): Promise<{ readonly steps: number; readonly deaths: number }> {
   const shopId = newShop();
-  for (const url of Object.values(URLS)) await subscribe(pool, shopId, url);
+  for (const url of Object.values(URLS)) await newSubscription(pool, shopId, { url });
   const sink = createSink(URLS.failing);
   const events = Array.from({ length: EVENTS }, () => sampleEvent('return.closed', shopId));
   const replayed = () => sink.requests.find(({ url }) => url === URLS.replayed)?.webhookId;
@@ -91,15 +89,6 @@ async function runTrial(
   // Hides the queues from the next trial.
   await pool.query('update subscription_queues set is_open = false, ready_at = null');
   return { steps: lives[0]?.steps ?? 0, deaths: died };
-}
-
-async function subscribe(pool: pg.Pool, shopId: bigint, url: string): Promise<void> {
-  await createSubscription(pool, shopId, {
-    fields: { topic: 'return', trigger: 'return.closed', url, status: undefined },
-    offsetMs: 0,
-    limitedHost: () => undefined,
-    withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
-  });
 }
 
 /** Connections of the dead are closed by the server once their last statement is over. */

@@ -14,8 +14,7 @@ export async function offerDatabase(): Promise<{ readonly url: string; stop(): P
   let template: Promise<string> | undefined;
   const server = createServer((_req, res) => {
     const env = { ...process.env, NODE_OPTIONS: '' };
-    // When jest ends in any way, its channel closes, and it stops PostgreSQL.
-    postgres ??= startNode({ args: [MAIN], env, hasChannel: true, endWithUs: 'SIGCONT' });
+    postgres ??= startNode({ args: [MAIN], env, hasChannel: true, endWithUs: 'nothing' });
     template ??= firstMessageOf(postgres);
     res.setHeader('connection', 'close');
     template.then(

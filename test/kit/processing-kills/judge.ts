@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { EmbeddedCommerce, LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
 import type { CommerceRequest } from '../../../services/returns/commerce/provider.ts';
-import { reload, timelineOf, triggersOf } from '../../../services/returns/processing/testing.ts';
+import { reload, timelineOf, triggersOf } from '../services/processing.ts';
 import type { Scenario } from './scenarios.ts';
 
 export interface Evidence {

@@ -1,14 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
-import {
-  newReturn,
-  newShop,
-  requestProcessing,
-} from '../../../services/returns/processing/testing.ts';
 import type { TestDatabase } from '../database.ts';
 import { type NodeProcess, startNode, untilProcess } from '../process.ts';
 import { randomOf } from '../random.ts';
+import { newReturn, newShop, requestProcessing } from '../services/processing.ts';
 import { until } from '../until.ts';
 import { judge } from './judge.ts';
 import { SCENARIOS } from './scenarios.ts';

@@ -6,11 +6,8 @@ import {
   type SettingsSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { FailureKind } from '../../../services/returns/commerce/provider.ts';
-import {
-  exchangeWith,
-  newLine,
-  type SubmissionPart,
-} from '../../../services/returns/processing/testing.ts';
+import type { SubmissionPart } from '../builders.ts';
+import { exchangeWith, newLine } from '../services/processing.ts';
 
 /** One way that a return is processed, and everything that it must have caused in the end. */
 export interface Scenario {

@@ -14,7 +14,7 @@ import {
   newShop,
   requestProcessing,
   silent,
-} from '../../../services/returns/processing/testing.ts';
+} from '../services/processing.ts';
 import { until } from '../until.ts';
 import { judge } from './judge.ts';
 import { commerceOf, type Death, destinationsOf, type Life, mortal, poolOf } from './mortal.ts';

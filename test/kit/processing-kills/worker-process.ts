@@ -3,8 +3,8 @@ import { createPool } from '../../../services/platform/postgres.ts';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
 import type { CommerceProvider } from '../../../services/returns/commerce/provider.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
-import { destinations, silent } from '../../../services/returns/processing/testing.ts';
 import { startProcessingWorker } from '../../../services/returns/processing/worker.ts';
+import { destinations, silent } from '../services/processing.ts';
 
 // One replica of processing, for tests that kill it:
 // `node worker-process.ts <database url> <longest ms of a call> <s before a retry>`.

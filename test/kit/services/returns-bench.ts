@@ -1,15 +1,9 @@
-import { randomInt, randomUUID } from 'node:crypto';
-import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import pino from 'pino';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { DestinationsService } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
-import {
-  type LineInputSchema,
-  Outcome,
-  type Return,
-  SubmitReturnRequestSchema,
-} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   ReturnsService,
   type SettingsSchema,
@@ -21,6 +15,7 @@ import { startServiceServer } from '../../../services/platform/service-server.ts
 import { startTelemetry } from '../../../services/platform/telemetry.ts';
 import { returnsShape } from '../../../services/returns/config.ts';
 import { type ReturnsOptions, startReturns } from '../../../services/returns/start.ts';
+import { returnRequest, type SubmissionPart } from '../builders.ts';
 import { testSettings } from '../settings.ts';
 import {
   actor,
@@ -50,28 +45,6 @@ export const notFound = (what: string) => ({
   reason: `${what}_NOT_FOUND`,
   field: undefined,
 });
-
-type Fields<T> = Omit<Exclude<T, { $unknown?: unknown }>, '$typeName'>;
-export type SubmissionPart = Partial<
-  Fields<Exclude<MessageInitShape<typeof SubmitReturnRequestSchema>, never>>
->;
-
-export function newId(): bigint {
-  return BigInt(randomInt(1, 2 ** 47));
-}
-
-/** A line of 20.00 with default values. */
-export function line(
-  more: Partial<Fields<MessageInitShape<typeof LineInputSchema>>> = {},
-): MessageInitShape<typeof LineInputSchema> {
-  return {
-    providerLineItemId: newId(),
-    lineItemTitle: 'Scarf',
-    quantity: 2,
-    price: { shop: '20.00' },
-    ...more,
-  };
-}
 
 /** The returns service beside a small destinations service. */
 export async function startReturnsBench(
@@ -104,22 +77,8 @@ export async function startReturnsBench(
     return shopId;
   }
 
-  /** A request for a return of one line of 20.00, refunded, unless `more` overrides it. */
-  function request(shopId: bigint, more: SubmissionPart = {}) {
-    return {
-      shopId,
-      actor,
-      idempotencyKey: randomUUID(),
-      order: { providerOrderId: newId(), name: '#1001' },
-      currency: 'GBP',
-      outcome: Outcome.REFUND,
-      lines: [line()],
-      ...more,
-    };
-  }
-
   async function submit(shopId: bigint, more: SubmissionPart = {}): Promise<Return> {
-    const answer = await client.submitReturn(request(shopId, more));
+    const answer = await client.submitReturn(returnRequest(shopId, more));
     return there(answer.return);
   }
 
@@ -131,12 +90,12 @@ export async function startReturnsBench(
     metricsUrl,
     events,
     shop,
-    request,
+    request: returnRequest,
     submit,
 
     /** The error of a rejected submission. */
     refused: (shopId: bigint, more: SubmissionPart) =>
-      refusal(client.submitReturn(request(shopId, more))),
+      refusal(client.submitReturn(returnRequest(shopId, more))),
 
     async read(of: Pick<Return, 'shopId' | 'id'>): Promise<Return> {
       const { returns } = await client.getReturns({
@@ -195,10 +154,6 @@ export function there<T>(value: T | undefined): T {
 export function firstLine(of: Return): bigint {
   return there(of.lineItems[0]).lineItemId;
 }
-
-/** A new message each time, so that a test may change it. */
-export const submission = (init: MessageInitShape<typeof SubmitReturnRequestSchema>) =>
-  create(SubmitReturnRequestSchema, init);
 
 async function startFakeDestinations() {
   const telemetry = await startTelemetry({ service: 'destinations', metricsPort: 0 });

@@ -7,11 +7,11 @@ import { inTransaction } from '../../../services/platform/postgres.ts';
 import { deliveryIdOf } from '../../../services/webhooks/delivery-id.ts';
 import { eventKeyOf, insertDeliveries } from '../../../services/webhooks/fan-out/insert.ts';
 import {
-  createSubscription,
   deleteSubscription,
   updateSubscription,
 } from '../../../services/webhooks/subscriptions/subscription-store.ts';
 import { createTestDatabase } from '../database.ts';
+import { newSubscription, type SubscriptionWish, subscriptionFields } from './subscription.ts';
 
 export type Ended = 'delivered' | 'exhausted' | 'expired' | 'dropped' | null;
 
@@ -35,13 +35,6 @@ export async function createLog() {
   const { pool } = db;
   let lastShop = BigInt(randomInt(1, 2 ** 30)) * 1_000n;
 
-  const fieldsOf = (o: SubscriptionWish) => ({
-    topic: o.topic ?? 'return',
-    trigger: o.trigger ?? 'return.closed',
-    url: o.url ?? 'https://hooks.example.com/',
-    status: o.status ?? ('active' as const),
-  });
-
   return {
     db,
     pool,
@@ -49,21 +42,13 @@ export async function createLog() {
       lastShop += 1n;
       return lastShop;
     },
-    async subscribe(shopId: bigint, o: SubscriptionWish = {}): Promise<bigint> {
-      const { subscription } = await createSubscription(pool, shopId, {
-        fields: fieldsOf(o),
-        offsetMs: 0,
-        limitedHost: () => undefined,
-        withSecret: async () => ({ value: '', createdAt: new Date(), expiresAt: null }),
-      });
-      return subscription.id;
-    },
+    subscribe: (shopId: bigint, wish?: SubscriptionWish) => newSubscription(pool, shopId, wish),
     async change(shopId: bigint, id: bigint, o: SubscriptionWish): Promise<void> {
       const limitedHost = () => undefined;
       await updateSubscription(
         pool,
         { shopId, id },
-        { fields: fieldsOf(o), offsetMs: 0, limitedHost },
+        { fields: subscriptionFields(o), offsetMs: 0, limitedHost },
       );
     },
     unsubscribe: (shopId: bigint, id: bigint) => deleteSubscription(pool, shopId, id),
@@ -122,13 +107,6 @@ export async function createLog() {
 }
 
 export type Log = Awaited<ReturnType<typeof createLog>>;
-
-interface SubscriptionWish {
-  readonly topic?: Topic;
-  readonly trigger?: Trigger;
-  readonly url?: string;
-  readonly status?: 'active' | 'inactive';
-}
 
 function eventOf(shopId: bigint, o: Partial<Wanted>): Event {
   const sample = sampleEvent(o.trigger ?? 'return.closed', shopId);

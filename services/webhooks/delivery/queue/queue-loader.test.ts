@@ -5,10 +5,8 @@ import { createTestDatabase, type TestDatabase } from '../../../../test/kit/data
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { silentLogger } from '../../../../test/kit/services/telemetry.ts';
 import { until } from '../../../../test/kit/until.ts';
-import { keyring } from '../../../../test/kit/webhooks/running-webhooks.ts';
+import { newSubscription } from '../../../../test/kit/webhooks/subscription.ts';
 import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
-import { addSecret } from '../../subscriptions/secrets.ts';
-import { createSubscription } from '../../subscriptions/subscription-store.ts';
 import { createRetryClock } from '../attempt/retry-clock.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { createHealthChanges } from '../endpoint/health-changes.ts';
@@ -42,14 +40,8 @@ afterEach(() => shards.release());
 /** A queue and its endpoint, in a shop of its own. */
 async function newQueue(path = '') {
   const shopId = newShop();
-  const fields = { topic: 'return', trigger: 'return.closed', status: undefined };
-  const { subscription } = await createSubscription(db.pool, shopId, {
-    fields: { ...fields, url: `https://partner.example/${path}` },
-    offsetMs: 0,
-    limitedHost: () => undefined,
-    withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
-  });
-  return { shopId, subscriptionId: subscription.id };
+  const url = `https://partner.example/${path}`;
+  return { shopId, subscriptionId: await newSubscription(db.pool, shopId, { url }) };
 }
 
 /** @param pool for its queries. */

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
-import { keyring } from '../../../../test/kit/webhooks/running-webhooks.ts';
+import { newSubscription } from '../../../../test/kit/webhooks/subscription.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';
-import { addSecret } from '../../subscriptions/secrets.ts';
-import { createSubscription } from '../../subscriptions/subscription-store.ts';
 import { unloadQueues } from './ready-queues.ts';
 
 let db: TestDatabase;
@@ -21,18 +19,7 @@ const AT = { today: new Date('2026-11-21T00:00:00Z'), offsetMs: 0 };
 /** An empty queue. */
 async function newQueue() {
   const shopId = newShop();
-  const { subscription } = await createSubscription(db.pool, shopId, {
-    fields: {
-      topic: 'return',
-      trigger: 'return.closed',
-      url: 'https://partner.example/',
-      status: undefined,
-    },
-    offsetMs: 0,
-    limitedHost: () => undefined,
-    withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
-  });
-  const queue = { shopId, subscriptionId: subscription.id };
+  const queue = { shopId, subscriptionId: await newSubscription(db.pool, shopId) };
   const { rows } = await db.pool.query<{ endpointId: bigint }>(
     'select endpoint_id as "endpointId" from subscription_queues where shop_id = $1',
     [shopId],

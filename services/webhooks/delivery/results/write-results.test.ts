@@ -3,14 +3,12 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
-import { keyring } from '../../../../test/kit/webhooks/running-webhooks.ts';
+import { newSubscription } from '../../../../test/kit/webhooks/subscription.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
 import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';
 import { NO_TIMING, type Outcome } from '../../sender/outcome.ts';
-import { addSecret } from '../../subscriptions/secrets.ts';
-import { createSubscription } from '../../subscriptions/subscription-store.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
@@ -36,17 +34,10 @@ afterAll(() => db.drop());
 
 const NO_LIMIT = { trusted: 1e9, new: 1e9, slow: 1e9, failing: 1e9 };
 
-const FIELDS = { topic: 'return', trigger: 'return.closed', url: 'https://a.example/' };
-
 /** Deliveries of one subscription, read as due. */
 async function read(count: number): Promise<Due[]> {
   const shopId = newShop();
-  const { subscription } = await createSubscription(db.pool, shopId, {
-    fields: { ...FIELDS, status: undefined },
-    offsetMs: 0,
-    limitedHost: () => undefined,
-    withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
-  });
+  const subscriptionId = await newSubscription(db.pool, shopId);
   await inTransaction(db.pool, async (tx) => {
     const events = Array.from({ length: count }, () => sampleEvent('return.closed', shopId));
     const at = { today: new Date('2026-11-21T00:00:00Z'), offsetMs: 0 };
@@ -58,7 +49,7 @@ async function read(count: number): Promise<Due[]> {
     [shopId],
   );
   const endpointId = rows[0]?.endpointId ?? 0n;
-  return readOf({ shopId, subscriptionId: subscription.id, endpointId }, count);
+  return readOf({ shopId, subscriptionId, endpointId }, count);
 }
 
 /** The due deliveries of a queue. */

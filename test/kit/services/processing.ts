@@ -1,4 +1,4 @@
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import { create, fromBinary, type MessageInitShape } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import pino from 'pino';
@@ -8,26 +8,22 @@ import {
   GetDestinationResponseSchema,
 } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
-import {
-  Outcome,
-  type Return,
-  type SubmitReturnRequest,
-  SubmitReturnRequestSchema,
-} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { Outcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   ProcessReturnRequestSchema,
   type Settings,
   type SettingsSchema,
   UpdateSettingsRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { CommerceProvider } from '../commerce/provider.ts';
-import type { Destinations } from '../destinations.ts';
-import { updateSettings } from '../settings.ts';
-import { loadReturn } from '../store/load.ts';
-import { submitReturn } from '../submit/submit.ts';
-import { claimJobs, type Job } from './jobs.ts';
-import { processReturn } from './process.ts';
-import { type RunDeps, runJob } from './run.ts';
+import type { CommerceProvider } from '../../../services/returns/commerce/provider.ts';
+import type { Destinations } from '../../../services/returns/destinations.ts';
+import { claimJobs, type Job } from '../../../services/returns/processing/jobs.ts';
+import { processReturn } from '../../../services/returns/processing/process.ts';
+import { type RunDeps, runJob } from '../../../services/returns/processing/run.ts';
+import { updateSettings } from '../../../services/returns/settings.ts';
+import { loadReturn } from '../../../services/returns/store/load.ts';
+import { submitReturn } from '../../../services/returns/submit/submit.ts';
+import { plainLine, returnRequest, type SubmissionPart, submission } from '../builders.ts';
 
 // What the tests of processing share. Returns are made by the same calls as in production, and jobs run to their end.
 
@@ -67,39 +63,19 @@ export function changeSettings(
   return updateSettings(pool, create(UpdateSettingsRequestSchema, { shopId, actor, settings }));
 }
 
-export type SubmissionPart = Exclude<
-  MessageInitShape<typeof SubmitReturnRequestSchema>,
-  SubmitReturnRequest
->;
-
-/** A return of one line item of 20.00, with a refund by default. */
+/** A line of 20.00 whose return is refunded unless `more` says otherwise. */
 export async function newReturn(
   pool: pg.Pool,
   shopId: bigint,
   more: SubmissionPart = {},
 ): Promise<Return> {
-  const request = create(SubmitReturnRequestSchema, {
-    shopId,
-    actor,
-    idempotencyKey: randomUUID(),
-    order: { providerOrderId: newId(), name: '#1001' },
-    currency: 'GBP',
-    outcome: Outcome.REFUND,
-    lines: [newLine()],
-    ...more,
-  });
-  const submitted = await submitReturn({ pool, destinations }, request);
+  const request = returnRequest(shopId, { actor, lines: [newLine()], ...more });
+  const submitted = await submitReturn({ pool, destinations }, submission(request));
   return submitted.return;
 }
 
 export function newLine() {
-  return {
-    providerLineItemId: newId(),
-    lineItemTitle: 'Scarf',
-    variantId: 5n,
-    quantity: 2,
-    price: { shop: '20.00' },
-  };
+  return { ...plainLine(), variantId: 5n };
 }
 
 /** A return worth 20.00: 12.00 spent on an exchange, the rest of 8.00 as a gift card or a refund. */
@@ -111,10 +87,6 @@ export function exchangeWith(rest: 'gift card' | 'refund') {
     exchanges: [{ variantId: 9n, title: 'Hat', price }],
     amounts: { returnCredit: { shop: credit } },
   };
-}
-
-function newId(): bigint {
-  return BigInt(randomInt(1, 2 ** 47));
 }
 
 export function requestProcessing(
