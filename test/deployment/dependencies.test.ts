@@ -47,6 +47,34 @@ describe('the image', () => {
   });
 });
 
+describe('the image for development', () => {
+  const files = importedFrom('deploy/demo/main.ts', 'deploy/demo/forward.ts');
+
+  test('has every file that the demo imports', () => {
+    const taken = /^(deploy\/(demo|local)|gateway|services|proto\/gen)\//;
+    expect(files.filter((file) => !taken.test(file))).toEqual([]);
+    expect(files).toContain('deploy/local/identity/provider.ts');
+  });
+
+  test('has every package that they import: one more than the other image', () => {
+    const { image } = packages();
+    const more = files
+      .flatMap(importsOf)
+      .filter(({ isFile, target }) => !isFile && !image.has(target));
+    expect([...new Set(more.map(({ target }) => target))]).toEqual(['helmet']);
+  });
+});
+
+/** These files, and what they import, at any distance. */
+function importedFrom(...mains: string[]): string[] {
+  const found = new Set(mains);
+  for (const file of found) {
+    if (!file.endsWith('.ts')) continue;
+    for (const { isFile, target } of importsOf(file)) if (isFile) found.add(target);
+  }
+  return [...found].filter((file) => file.endsWith('.ts'));
+}
+
 test('who calls whom: the gateway all, dispositions and fraud returns, returns destinations, webhooks returns', () => {
   const edges = sourcesIn(['gateway', 'services'], { inImage: true })
     .filter((file) => !file.startsWith('services/platform/'))

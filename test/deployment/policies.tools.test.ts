@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { workloadsIn } from '../../deploy/check/manifests.ts';
+import { renderOverlay } from '../../deploy/check/render.ts';
 import { judgeAddress } from '../../services/webhooks/guard/address.ts';
 import { judgePort } from '../../services/webhooks/guard/port.ts';
 import { renderWith } from './components.ts';
@@ -90,6 +91,22 @@ describe('the network policies', () => {
       }
     }
   });
+});
+
+test('the dev overlay has the edges of the demo besides', () => {
+  const dev = renderOverlay('deploy/overlays/dev');
+  const all = edgesBetween(policiesIn(dev), workloadsIn(dev));
+  const more = all.filter((edge) => !edges.includes(edge));
+  const services = processes.map(({ name }) => name).filter((name) => name !== 'gateway');
+  expect(more.toSorted()).toEqual(
+    [
+      'gateway -> demo:8090',
+      'webhooks -> demo:8080',
+      'demo -> postgres:5432',
+      ...services.map((name) => `demo -> ${name}:8080`),
+    ].toSorted(),
+  );
+  expect(edges.filter((edge) => !all.includes(edge))).toEqual([expect.stringMatching(/^migrate-/)]);
 });
 
 describe('the addresses that no webhook reaches', () => {
