@@ -164,6 +164,12 @@ export const busShape = {
   KAFKA_BROKERS: list
     .refine((brokers) => brokers.length > 0, 'wants host:port, several separated by commas')
     .describe('Kafka brokers, as host:port separated by commas'),
+  KAFKA_TOPICS: z
+    .enum(['create', 'check'], { error: 'wants create or check' })
+    .default('create')
+    .describe(
+      'Whether this process creates missing topics; check where clients may not, see services/platform/bus/topics.ts',
+    ),
   EVENT_KEYRING: keyringText
     .transform(parseKeys)
     .describe('Keys that sign events, the same in every service; the first signs, all verify'),

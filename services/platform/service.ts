@@ -161,6 +161,7 @@ function kafkaBus(o: ServiceConfig): EventBus {
     clientId: hostname(),
     logger: createLogger({ service: 'bus', level: o.LOG_LEVEL, pretty: o.LOG_PRETTY }),
     retentionDays: o.RETENTION_DAYS,
+    createsTopics: o.KAFKA_TOPICS === 'create',
     security: securityFromConfig(o),
   });
 }

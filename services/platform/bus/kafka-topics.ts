@@ -21,20 +21,30 @@ export interface PartitionProgress {
   readonly committed: bigint;
 }
 
+export interface TopicOptions {
+  readonly retentionDays: number;
+  /** Whether missing topics are created, true by default. */
+  readonly createsTopics?: boolean;
+}
+
 /** Creates topics, and knows their partitions and leaders. */
 export class TopicKeeper {
   readonly #admin: Admin;
-  readonly #retentionDays: number;
+  readonly #o: TopicOptions;
   readonly #known = new Map<string, Leaders>();
   readonly #asking = new Map<string, Promise<Leaders>>();
   #connecting: Promise<void> | undefined;
 
-  constructor(kafka: Kafka, retentionDays: number) {
+  constructor(kafka: Kafka, o: TopicOptions) {
     this.#admin = kafka.admin();
-    this.#retentionDays = retentionDays;
+    this.#o = o;
   }
 
-  /** How many partitions the topic has. Creates a missing topic. Asks Kafka once per topic. */
+  /**
+   * How many partitions the topic has. Creates a missing topic. Asks Kafka once per topic.
+   *
+   * @throws Error when the topic is missing and this process does not create topics.
+   */
   async partitions(topic: string): Promise<number> {
     return (this.#known.get(topic) ?? (await this.#ask(topic))).size;
   }
@@ -107,7 +117,8 @@ export class TopicKeeper {
   async #ensure(topic: string): Promise<Leaders> {
     const client = await this.#connected();
     if (!(await client.listTopics()).includes(topic)) {
-      const topics = [definition(topic, this.#retentionDays)];
+      if (this.#o.createsTopics === false) throw new Error(missing(topic));
+      const topics = [topicDefinition(topic, this.#o.retentionDays)];
       await client.createTopics({ topics, waitForLeaders: false });
     }
     for (const end = performance.now() + ELECTION_MS; ; await sleep(ELECTION_EVERY_MS)) {
@@ -118,7 +129,12 @@ export class TopicKeeper {
   }
 }
 
-function definition(topic: string, retentionDays: number): ITopicConfig {
+function missing(topic: string): string {
+  return `Kafka has no topic ${topic}, and KAFKA_TOPICS=check: run services/platform/bus/topics.ts --create`;
+}
+
+/** How a topic of events is created. */
+export function topicDefinition(topic: string, retentionDays: number): ITopicConfig {
   const entries = {
     'retention.ms': String(retentionDays * DAY_MS),
     'max.message.bytes': String(MAX_MESSAGE_BYTES),

@@ -16,6 +16,8 @@ export interface KafkaBusOptions {
   readonly logger: Logger;
   /** How long topics created here keep their records. Days. */
   readonly retentionDays: number;
+  /** Whether missing topics are created, true by default. Otherwise events wait, and the log names the topic. */
+  readonly createsTopics?: boolean;
   /** Without it connections are plain text. */
   readonly security?: KafkaSecurity;
 }
@@ -38,7 +40,7 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
     logLevel: logLevel.WARN,
     logCreator: () => (entry) => log(o.logger, entry),
   });
-  const topics = new TopicKeeper(kafka, o.retentionDays);
+  const topics = new TopicKeeper(kafka, o);
   const producer = new KafkaProducer({ kafka, topics });
   const sessionTime = createSessionTime(o.logger);
   const subscriptions = new Set<{ stop(): Promise<void> }>();

@@ -29,6 +29,7 @@ export async function runReplay(service: string, args: readonly string[]): Promi
     clientId: `${service}-replay`,
     logger,
     retentionDays: config.RETENTION_DAYS,
+    createsTopics: config.KAFKA_TOPICS === 'create',
     security: securityFromConfig(config),
   });
   const bus = signingBus(kafka, signaturesFromConfig(config));
