@@ -145,7 +145,7 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     'an unknown line',
     'record_dispositions',
     { items: [{ line_item_id: 22 }] },
-    /^items\[0\]\.line_item_id names no line item.*Nothing was recorded/,
+    /^items\[0\]\.line_item_id must be the id of an existing line item.*Nothing was recorded/,
   ],
   ['a note too large', 'record_dispositions', { items: [LONG] }, /24 MiB.*Nothing was recorded/],
   ['a second report', 'create_fraud_report', { return_id: 14 }, /get_fraud_report reads it/],

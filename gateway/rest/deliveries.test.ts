@@ -116,7 +116,7 @@ describe('deliveries of a webhook', () => {
     ['state=lost', 'state must be one of waiting, held, delivered, exhausted, expired, dropped.'],
     ['trigger=return', expect.stringMatching(/^trigger must be one of return\.created, /)],
     ['from=2026-11-20', expect.stringMatching(/^from must be an RFC 3339 date-time/)],
-    ['from=2026-11-20T10:00:00Z&to=2026-11-20T10:00:00Z', 'to must lie after from.'],
+    ['from=2026-11-20T10:00:00Z&to=2026-11-20T10:00:00Z', 'to must be after from.'],
     ['limit=0', 'limit must be a whole number from 1 to 100.'],
     ['limit=101', 'limit must be a whole number from 1 to 100.'],
     ['limit=1.0', 'limit must be a whole number from 1 to 100.'],

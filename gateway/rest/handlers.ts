@@ -54,7 +54,7 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
   createFraudReport: async ({ context, id, body }) =>
     fraudReportView(await createFraudReport(context, id, body)),
   processReturn: async ({ context, id, body }) =>
-    processAnswer(
+    processBodyOf(
       await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),
     ),
   // The REST interface has no idempotency key. A new key covers the retries of the call to the service.
@@ -68,7 +68,7 @@ const REFUSED: ReadonlyMap<number, string> = new Map([
 ]);
 
 /** Interface, Process return: `true` acknowledges. A refusal is a success response with an error body. */
-function processAnswer(result: ProcessResult): unknown {
+function processBodyOf(result: ProcessResult): unknown {
   if (result.case === undefined) throw new Error('the service answered without a result');
   if (result.case !== 'refused') return true;
   const { code, message } = result.value;

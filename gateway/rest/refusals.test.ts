@@ -233,7 +233,10 @@ describe('validation', () => {
     const json = { items: [{ line_item_id: 22 }] };
     expect(await send({ path: '/api/v1/dispositioning/assess', json })).toMatchObject({
       status: 422,
-      body: { message: 'items[0].line_item_id names no line item of this shop.', errors: {} },
+      body: {
+        message: 'items[0].line_item_id must be the id of an existing line item.',
+        errors: {},
+      },
     });
   });
   test.each([

@@ -12,12 +12,12 @@ export const CART_DAYS = 30;
 /** One entry. `objectJson` is the JSON text that was sent; it is empty for a bare variant id. */
 const entry = z
   .object({ variantId: id, objectJson: text(BODY_BYTES_MAX) })
-  .refine(({ variantId, objectJson }) => objectJson === '' || names(objectJson, variantId), {
+  .refine(({ variantId, objectJson }) => objectJson === '' || hasVariant(objectJson, variantId), {
     path: ['objectJson'],
     message: 'must be a JSON object with the same variant_id',
   });
 
-/** `shopify` may be a text, null or absent; the service does not interpret its content. */
+/** `shopify` may be a text, null or absent. The service does not interpret its content. */
 export const newCart = z
   .object({
     ...callerShape,
@@ -31,14 +31,14 @@ export const newCart = z
   })
   .refine(({ shopify, shopifyNull }) => shopify === undefined || !shopifyNull, {
     path: ['shopifyNull'],
-    message: 'must not be set beside shopify',
+    message: 'must not be set together with shopify',
   });
 export type NewCart = z.infer<typeof newCart>;
 
-/** Created once, because creating a schema costs more than parsing an entry. */
+/** Built once, because building a schema costs more than parsing an entry. */
 const cartObject = z.looseObject({ variant_id: z.number() });
 
-function names(objectJson: string, variantId: bigint): boolean {
+function hasVariant(objectJson: string, variantId: bigint): boolean {
   try {
     const { data } = cartObject.safeParse(JSON.parse(objectJson));
     return data?.variant_id === Number(variantId);
@@ -49,7 +49,7 @@ function names(objectJson: string, variantId: bigint): boolean {
 
 /** A stored cart. */
 export interface Cart {
-  /** 32 bytes, base64url: a caller who knows it may read the cart. Only its hash is stored. */
+  /** 32 bytes, base64url. Every caller of the shop that has it can read the cart. Only its hash is stored. */
   readonly token: string;
   readonly entries: readonly { readonly variantId: bigint; readonly objectJson: string }[];
   readonly shopify: string | undefined;

@@ -15,12 +15,12 @@ export interface CartDeps {
 }
 
 /**
- * Stores a cart with a token that cannot be guessed, and appends its event without `shopify`. A caller with the token
- * may read the cart, so the table and the event contain only the token's hash. A repeat with the same idempotency key
- * returns the first cart; of two concurrent calls, the second one waits for the first.
+ * Stores a cart with a random or derived token, and appends its event without `shopify`. Every caller of the shop that
+ * has the token can read the cart, so the table and the event have only its hash. A repeated call with the same
+ * idempotency key returns the first cart; of two concurrent calls, the second waits for the first.
  *
  * @throws DomainError ALREADY_EXISTS for an idempotency key that was used with other content, or whose token was
- *   derived by a key that is no longer in the key ring.
+ *   derived with a key that is no longer in the keyring.
  */
 export async function createCart({ pool, tokenKeys }: CartDeps, cart: NewCart): Promise<Cart> {
   const { shopId, idempotencyKey: key } = cart;
@@ -31,7 +31,7 @@ export async function createCart({ pool, tokenKeys }: CartDeps, cart: NewCart): 
   return inTransaction(pool, async (tx) => {
     const use = keyUseOf(cart);
     const created = await insertCart(tx, cart, { token, use });
-    if (!created) return madeBefore(tx, { shopId, use, tokens });
+    if (!created) return existingCart(tx, { shopId, use, tokens });
     await appendEvents(tx, [
       {
         trigger: 'cart.created',
@@ -53,7 +53,7 @@ function keyUseOf(cart: NewCart): KeyUse | undefined {
   return { key, requestHash: createHash('sha256').update(content).digest() };
 }
 
-async function madeBefore(
+async function existingCart(
   tx: Queryable,
   o: {
     readonly shopId: bigint;
@@ -62,8 +62,8 @@ async function madeBefore(
   },
 ): Promise<Cart> {
   const { use } = o;
-  const former = use && (await findByKey(tx, { ...o, key: use.key }));
-  if (!former) throw new Error('neither this cart nor one with its key was stored');
-  if (!former.requestHash.equals(use.requestHash)) throw keyConflict();
-  return former.cart;
+  const existing = use && (await findByKey(tx, { ...o, key: use.key }));
+  if (!existing) throw new Error('neither this cart nor one with its key was stored');
+  if (!existing.requestHash.equals(use.requestHash)) throw keyConflict();
+  return existing.cart;
 }

@@ -1,10 +1,10 @@
 import { createHash, createHmac, randomBytes } from 'node:crypto';
 
-/** Key ring: the first key derives new tokens; the other keys may have derived older ones. */
+/** The keyring: the first key derives new tokens; the other keys may have derived older ones. */
 export type TokenKeys = ReadonlyMap<string, Buffer>;
 
 const TOKEN_BYTES = 32;
-/** Separates this use of a key from every other one. */
+/** Separates this use of a key from its other uses. */
 const PURPOSE = 'rms.cart.token.v1';
 
 /** A random token: 32 bytes, base64url. */
@@ -13,13 +13,13 @@ export function randomToken(): string {
 }
 
 /**
- * The possible tokens for a shop's idempotency key, one per key of the ring; a new cart gets the first one. Only the
- * hash of a token is stored, but a repeat must return the token. So it is derived again.
+ * The possible tokens for a shop's idempotency key, one for each key of the keyring. A new cart gets the first one.
+ * Only the hash of a token is stored, so a repeated call derives the token again.
  */
 export function tokensOf(keys: TokenKeys, shopId: bigint, idempotencyKey: string): string[] {
-  const about = JSON.stringify([PURPOSE, String(shopId), idempotencyKey]);
+  const content = JSON.stringify([PURPOSE, String(shopId), idempotencyKey]);
   return [...keys.values()].map((key) =>
-    createHmac('sha256', key).update(about).digest('base64url'),
+    createHmac('sha256', key).update(content).digest('base64url'),
   );
 }
 

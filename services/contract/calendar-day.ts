@@ -1,19 +1,19 @@
 const ACTIVE_MONTHS = 12;
 const SUPPORTED_MONTHS = 15;
 const DAY_MS = 86_400_000;
-/** The most days to remember. A process needs only a few. */
-const MAX_DAYS = 16;
+/** Maximum number of cached days. A process needs only a few. */
+const CACHED_DAYS = 16;
 
 export type Stage = 'unreleased' | 'active' | 'deprecated' | 'sunset';
 
 /** A released version on one day. */
 export interface VersionDay {
   readonly stage: Exclude<Stage, 'unreleased'>;
-  /** While it is deprecated: the date of its sunset (RFC 8594) and of its deprecation (RFC 9745), as headers. */
+  /** The headers of a deprecated version: the dates of its sunset (RFC 8594) and its deprecation (RFC 9745). */
   readonly dates: Readonly<Record<string, string>>;
   /** Links that explain the dates. */
   readonly links: readonly string[];
-  /** It is past its window, and stays only because no newer version was released. */
+  /** Its support window has ended. A version that is still served then is the only released one. */
   readonly pastWindow: boolean;
 }
 
@@ -24,7 +24,7 @@ export interface CalendarDay {
   /** The versions that serve requests, oldest first; never empty. */
   readonly supported: readonly string[];
   readonly oldestSupported: string;
-  /** The newest active version, or the newest released when none is active any more. */
+  /** The newest active version, or the newest released one when none is active. */
   readonly newestActive: string;
 }
 
@@ -38,15 +38,15 @@ export function createCalendar(
   released: readonly [string, ...string[]],
   changelog: string,
 ): (today: Date) => CalendarDay {
-  const known = new Map<number, CalendarDay>();
+  const cached = new Map<number, CalendarDay>();
   return (today) => {
     const number = Math.floor(today.getTime() / DAY_MS);
-    const remembered = known.get(number);
-    if (remembered) return remembered;
+    const existing = cached.get(number);
+    if (existing) return existing;
     const day = calendarDay(released, changelog, new Date(number * DAY_MS));
-    const oldest = known.size >= MAX_DAYS ? known.keys().next().value : undefined;
-    if (oldest !== undefined) known.delete(oldest);
-    known.set(number, day);
+    const oldest = cached.size >= CACHED_DAYS ? cached.keys().next().value : undefined;
+    if (oldest !== undefined) cached.delete(oldest);
+    cached.set(number, day);
     return day;
   };
 }

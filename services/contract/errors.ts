@@ -1,4 +1,6 @@
-/** A refusal before it gets the shape of a version: the released body, and the fields of a problem document. */
+/**
+ * An error before it gets the shape of a version: the body of released versions, and the fields of a problem document.
+ */
 export interface PublicError {
   readonly status: number;
   readonly body: object;
@@ -10,7 +12,7 @@ export interface PublicError {
   };
 }
 
-/** The codes of problem documents. Uses the code of the interface where it has one. */
+/** The codes of problem documents. Errors that have a code in the interface have the same code here. */
 export const PROBLEM_CODES = {
   badRequest: 'BAD_REQUEST',
   unauthorized: 'UNAUTHORIZED',
@@ -30,7 +32,7 @@ export const PROBLEM_CODES = {
   unavailable: 'SERVICE_UNAVAILABLE',
 } as const;
 
-/** The 404 bodies, each in the shape of its operation (interface: Errors). */
+/** The 404 body of each operation (interface: Errors). */
 export const NOT_FOUND = {
   webhook: notFound('No webhook has this ID.', { errors: { code: 'NOT_FOUND' } }),
   delivery: notFound('No delivery of this webhook has this ID.', {

@@ -1,12 +1,12 @@
-// Keeps numbers as they were sent: JSON has no limit on digits, a double has. When a double would write a number in
-// another way, its text is kept, and JSON.stringify writes that text.
+// Keeps numbers as they were sent. JSON does not limit the digits of a number, but a double has limited precision. A
+// number that a double would write differently is kept as text, and JSON.stringify writes this text.
 
 /** A number as JSON text; made by {@link exactNumber} and {@link parseExactJson} only. */
 export interface NumberText {
   readonly rawJSON: string;
 }
 
-/** Node has it, but TypeScript does not declare it yet. */
+/** Functions of Node that TypeScript does not declare yet. */
 interface SourceAccess {
   rawJSON(text: string): NumberText;
   isRawJSON(value: unknown): value is NumberText;
@@ -17,11 +17,11 @@ const sourceAccess = JSON as unknown as SourceAccess;
  * Parses JSON so that JSON.stringify writes every number exactly as in `text`: `1.10`, and integers above 2^53 with all
  * digits.
  *
- * @param maxKept how many numbers may be kept as their text.
- * @throws SyntaxError when it is not JSON; RangeError when more numbers would be kept.
+ * @param maxKept the maximum number of numbers that are kept as text.
+ * @throws SyntaxError when `text` is not JSON; RangeError when more than `maxKept` numbers would be kept.
  */
 export function parseExactJson(text: string, maxKept = Number.POSITIVE_INFINITY): unknown {
-  // Puts numbers into quotes with a mark that a caller cannot guess. A reviver would cost about twenty times as much.
+  // Puts these numbers into quotes, with a mark that a caller cannot guess. A reviver would cost twenty times as much.
   const mark = crypto.randomUUID().slice(-MARK_LENGTH);
   const marked = withMarkedNumbers(text, mark, maxKept);
   return marked === text ? JSON.parse(text) : unmarked(JSON.parse(marked), mark);
@@ -37,8 +37,8 @@ const NINE = 57;
 /** RFC 8259, 6. */
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 
-/** The text with a mark and quotes around each number that a double would write in another way. */
-function withMarkedNumbers(text: string, mark: string, most: number): string {
+/** The text with a mark and quotes around each number that a double would write differently. */
+function withMarkedNumbers(text: string, mark: string, maxKept: number): string {
   let marked = '';
   let copied = 0;
   let kept = 0;
@@ -52,7 +52,7 @@ function withMarkedNumbers(text: string, mark: string, most: number): string {
         marked += `${text.slice(copied, at)}"${mark}${source}"`;
         copied = end;
         kept += 1;
-        if (kept > most) throw new RangeError(`more than ${most} numbers to keep`);
+        if (kept > maxKept) throw new RangeError(`more than ${maxKept} numbers to keep`);
       }
       at = end - 1;
     }
@@ -60,7 +60,7 @@ function withMarkedNumbers(text: string, mark: string, most: number): string {
   return copied === 0 ? text : marked + text.slice(copied);
 }
 
-/** The end of a number. Where no number begins: one character further; its text is refused when it is restored. */
+/** The end of the number at `start`. Without a number: one character further, and JSON.parse rejects the text. */
 function endOfNumber(text: string, start: number): number {
   NUMBER.lastIndex = start;
   return NUMBER.test(text) ? NUMBER.lastIndex : start + 1;
@@ -73,14 +73,14 @@ function isExact(source: string): boolean {
 const COMMA = 44;
 const COLON_NEXT = /[ \t\n\r]*:/y;
 
-/** Whether a colon follows, so that the text before is a name. A number as a name is not JSON. */
+/** Whether a colon follows, so that the number is in the place of a name, which is not JSON. */
 function isName(text: string, end: number): boolean {
   if (text.charCodeAt(end) === COMMA) return false;
   COLON_NEXT.lastIndex = end;
   return COLON_NEXT.test(text);
 }
 
-/** Replaces marked texts by numbers, everywhere in a value. */
+/** Replaces marked texts with numbers, everywhere in a value. */
 function unmarked(value: unknown, mark: string): unknown {
   if (typeof value === 'string') {
     return value.startsWith(mark) ? sourceAccess.rawJSON(value.slice(mark.length)) : value;
@@ -95,11 +95,11 @@ function unmarked(value: unknown, mark: string): unknown {
   return value;
 }
 
-/** How many characters of a string are checked one by one, before a search for its end. */
+/** Number of characters that are checked one by one, before a search for the end of a string. */
 const SHORT = 32;
 
 /**
- * Finds the end of a JSON string with a search for bytes, because texts of many megabytes are valid.
+ * Finds the end of a JSON string. Uses `indexOf`, because texts of many megabytes are valid.
  *
  * @param start the position of its first quote.
  * @returns the position of its last quote; the length of the text when there is none.
@@ -127,13 +127,13 @@ function backslashesBefore(text: string, place: number, from: number): number {
   return place - at;
 }
 
-/** A JSON number: a number when a double is written in the same way, else its text. */
+/** A JSON number: a double if it is written in the same way, else its text. */
 export function exactNumber(text: string): number | NumberText {
   const value = Number(text);
   return String(value) === text ? value : sourceAccess.rawJSON(text);
 }
 
-/** The nearest double of a number in either form; undefined for anything else. */
+/** The nearest double of a number in either form; undefined for other values. */
 export function numberOf(value: unknown): number | undefined {
   if (typeof value === 'number') return value;
   return sourceAccess.isRawJSON(value) ? Number(value.rawJSON) : undefined;

@@ -8,11 +8,11 @@ import { destination, destinationBody } from './resources/destination.ts';
 import { assessBody, dispositionList } from './resources/disposition.ts';
 import * as shapes from './resources/errors.ts';
 import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
-import { processAnswer, processBody } from './resources/process.ts';
+import { processBody, processResponse } from './resources/process.ts';
 import { createdWebhook, webhookBody, webhookList } from './resources/webhook.ts';
 
 /**
- * The REST operations as one table (interface: Endpoints). The router, the OpenAPI documents, the 405 answers and the
+ * The REST operations as one table (interface: Endpoints). The router, the OpenAPI documents, the 405 responses and the
  * tests of scopes and errors are made from it.
  */
 
@@ -55,7 +55,7 @@ export interface Operation {
   readonly scope: Scope;
   /** `bearer-or-api-key`: `Authorization` when it is `Bearer`, else `X-Authorization`; `api-key`: only the latter. */
   readonly credentials: 'api-key' | 'bearer-or-api-key';
-  /** The answer to a valid credential without the scope. */
+  /** The response to a valid credential without the scope. */
   readonly forbidden: 'message-403' | 'errors-401';
   /** The 404 of an id that does not exist in this shop; absent when the operation has no id. */
   readonly notFound?: PublicError;
@@ -68,7 +68,7 @@ export interface Operation {
   readonly summary: string;
   readonly description: string;
   readonly tag: string;
-  /** Bodies of refusals that only this operation has, by status, in released versions. */
+  /** Error bodies that only this operation has, by status, in released versions. */
   readonly errors: Readonly<Record<number, readonly z.ZodType[]>>;
 }
 
@@ -114,7 +114,7 @@ export const OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'Create webhook',
     description:
-      'Adds a subscription and answers its signing secret, this once. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
+      'Adds a subscription and returns its signing secret. No other call returns it. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
     errors: { 422: [shapes.messageError, shapes.webhookRefused] },
   },
   {
@@ -128,7 +128,7 @@ export const OPERATIONS: readonly Operation[] = [
     addition: false,
     summary: 'Update webhook',
     description:
-      'Changes a subscription. Waiting deliveries go to a new address; a new topic or trigger counts for later events. At most 5 active ones of a shop may go to one host for one pair of topic and trigger.',
+      'Changes a subscription. Waiting deliveries go to the new address. A new topic or trigger applies to later events. A shop has at most 5 active subscriptions to one host for one pair of topic and trigger.',
     errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError, shapes.webhookRefused] },
   },
   {
@@ -140,7 +140,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 204 },
     addition: false,
     summary: 'Delete webhook',
-    description: 'Removes a subscription; its waiting deliveries are dropped.',
+    description: 'Removes a subscription. Its waiting deliveries are dropped.',
     errors: { 404: [shapes.webhookNotFound] },
   },
   {
@@ -154,7 +154,7 @@ export const OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'List deliveries',
     description:
-      'What was sent to a webhook and what waits to be, newest event first, for 30 days. What was sent and answered word by word is shown to people of the shop only.',
+      'The deliveries of a webhook, sent and waiting, newest event first, for 30 days. The content of requests and responses is shown only to users of the shop.',
     errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError] },
   },
   {
@@ -167,7 +167,7 @@ export const OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'Replay delivery',
     description:
-      'Sends a delivery that has ended once more, with the same `webhook-id` and the same bytes, and the whole schedule of retries. One that waits already, or whose payload is gone, is refused.',
+      'Sends an ended delivery again, with the same `webhook-id`, the same bytes and the whole schedule of retries. A delivery that is waiting, or whose payload was removed, is rejected.',
     errors: { 404: [shapes.webhookNotFound], 409: [shapes.notReplayable] },
   },
   {
@@ -181,7 +181,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 200, schema: dispositionList },
     summary: 'Assess dispositions',
     description:
-      'Records what becomes of 1 to 30 returned line items, all or nothing. A later assessment replaces the former. One that would make the details of a return larger than 24 MiB is refused (422).',
+      'Records what becomes of 1 to 30 returned line items, all or nothing. A later assessment replaces the previous one. An assessment that would make the details of a return larger than 24 MiB is rejected (422).',
     tag: 'Dispositions',
     errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
   },
@@ -195,7 +195,7 @@ export const OPERATIONS: readonly Operation[] = [
     body: body(destinationBody),
     success: { status: 200, schema: destination },
     summary: 'Update destination',
-    description: 'Changes a warehouse or donation centre. Absent fields stay as they are.',
+    description: 'Changes a warehouse or donation centre. Absent fields keep their values.',
     tag: 'Destinations',
     errors: { 404: [shapes.destinationNotFound], 422: [shapes.messageError] },
   },
@@ -210,7 +210,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 200, schema: returnDetails },
     summary: 'Get return details',
     description:
-      'One return, by its id, the order id or the order name. Of several returns of an order, the newest.',
+      'One return, selected by its id, its order id or its order name. If an order has several returns, it is the newest.',
     tag: 'Returns',
     errors: { 404: [shapes.errorsMessage], 422: [shapes.messageError] },
   },
@@ -224,7 +224,7 @@ export const OPERATIONS: readonly Operation[] = [
     body: body(fraudReportBody, { required: false }),
     success: { status: 201, schema: fraudReport },
     summary: 'Create fraud report',
-    description: 'Reports a return once.',
+    description: 'Adds the fraud report of a return. A return has at most one.',
     tag: 'Returns',
     errors: {
       404: [shapes.errorsMessage],
@@ -240,10 +240,10 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'returns',
     notFound: NOT_FOUND.processReturn,
     body: body(processBody, { required: false, exactNumbers: true }),
-    success: { status: 200, schema: processAnswer },
+    success: { status: 200, schema: processResponse },
     summary: 'Process return',
     description:
-      'Queues a return for processing. `true` is an acknowledgement; `return.closed` or `return.processing.failed` follows. A refusal is a 200 with `errors`.',
+      'Queues a return for processing. `true` is an acknowledgement: the event `return.closed` or `return.processing.failed` follows. If the return cannot be processed, the response is a 200 with `errors`.',
     tag: 'Returns',
     errors: { 404: [shapes.processNotFound], 422: [shapes.messageError] },
   },
@@ -256,7 +256,7 @@ export const OPERATIONS: readonly Operation[] = [
     body: body(cartBody, { exactNumbers: true }),
     success: { status: 200, schema: cart },
     summary: 'Create cart',
-    description: 'Stores a cart of product variants and answers its token.',
+    description: 'Stores a cart of product variants and returns its token.',
     tag: 'Carts',
     errors: { 422: [shapes.messageError] },
   },

@@ -8,17 +8,17 @@ import { UNSTABLE } from './versions.ts';
 /** Breaking changes between the newest shape and the older ones, newest first. */
 const CHANGES: readonly VersionChange[] = [change202610];
 
-/** Changes the newest form of a successful answer to that of `version`; `unstable` has the newest. */
+/** Converts a successful response from the newest form to that of `version`. `unstable` has the newest form. */
 export function shapeResponse(version: string, operation: OperationId, body: unknown): unknown {
   return changesSince(version).reduce((shaped, change) => change.response(operation, shaped), body);
 }
 
-/** Changes the newest form of a webhook payload to that of `version`. */
+/** Converts a webhook payload from the newest form to that of `version`. */
 export function shapePayload(version: string, topic: string, payload: object): object {
   return changesSince(version).reduce((shaped, change) => change.payload(topic, shaped), payload);
 }
 
-/** Shapes a refusal for `version`: only `unstable` differs from the released bodies. */
+/** The error response of `version`. Only `unstable` has other bodies than the released versions. */
 export function shapeError(
   version: string,
   error: PublicError,

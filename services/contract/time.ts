@@ -1,4 +1,4 @@
-/** Reads and writes times of the interface. */
+// Parses and formats times of the interface.
 
 const RFC3339 =
   /^(\d{4})-(\d{2})-(\d{2})[Tt](\d{2}):(\d{2}):(\d{2})(?:\.(\d+))?(?:[Zz]|([+-])(\d{2}):(\d{2}))$/;
@@ -7,8 +7,8 @@ const LAST_MS = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 const MINUTE_MS = 60_000;
 
 /**
- * Reads an RFC 3339 time: any offset, `T` and `Z` in either case, any fraction (cut to milliseconds). A leap second
- * counts as the second after it. Answers undefined when the text is no such time, or its year in UTC does not have
+ * Parses an RFC 3339 time: any offset, `T` and `Z` in either case, any fraction (cut to milliseconds). A leap second
+ * counts as the second after it. Returns undefined when the text is not such a time, or its year in UTC does not have
  * four digits.
  */
 export function parseTime(text: string): Date | undefined {

@@ -40,24 +40,24 @@ export interface Queries {
 }
 export type QueryOf<K extends OperationId> = K extends keyof Queries ? Queries[K] : undefined;
 
-export interface FieldFault {
+export interface FieldError {
   readonly field: string;
   readonly message: string;
 }
 
-/** A refusal: `message` is the whole sentence of the first fault, `fields` all of them. */
+/** The result for an invalid request: `message` is that of the first invalid field, `fields` has all of them. */
 export interface Invalid {
   readonly ok: false;
   readonly message: string;
-  readonly fields: readonly FieldFault[];
+  readonly fields: readonly FieldError[];
 }
 
 const FIELDS_MAX = 50;
 const FIELD_NAME_MAX = 200;
 
 /**
- * Validates a parsed JSON body with the operation's schema in `version` (requests are the same in all released
- * versions). An absent body is `{}` where the operation allows it. Never throws.
+ * Validates a parsed JSON body with the schema of the operation. Requests are the same in all released versions. An
+ * absent body counts as `{}` if the operation allows it. Never throws.
  */
 export function validateBody<K extends OperationId>(
   operation: K,
@@ -68,10 +68,10 @@ export function validateBody<K extends OperationId>(
   if (!body) return { ok: true, value: undefined as BodyOf<K> };
   if (json === undefined && body.required)
     return invalid([{ field: 'body', message: 'is required' }]);
-  const given = json === undefined ? {} : json;
-  if (!isObject(given)) return invalid([{ field: 'body', message: 'must be an object' }]);
-  const parsed = body.schema.safeParse(given);
-  // The table pairs each operation with the schema whose type `Bodies` names.
+  const value = json === undefined ? {} : json;
+  if (!isObject(value)) return invalid([{ field: 'body', message: 'must be an object' }]);
+  const parsed = body.schema.safeParse(value);
+  // The table of operations has, for each operation, the schema of its type in `Bodies`.
   if (parsed.success) return { ok: true, value: parsed.data as BodyOf<K> };
   return invalid(
     parsed.error.issues.slice(0, FIELDS_MAX).map(({ path, message }) => ({
@@ -82,8 +82,8 @@ export function validateBody<K extends OperationId>(
 }
 
 /**
- * Validates a query. `notFound` means that no object can have its id (`return_id=abc`): after all other checks the
- * operation answers its own 404.
+ * Validates a query. `notFound` means that no object can have this id (`return_id=abc`): after all other checks the
+ * response is the 404 of the operation.
  */
 export function validateQuery<K extends OperationId>(
   operation: K,
@@ -96,7 +96,7 @@ export function validateQuery<K extends OperationId>(
   const read = QUERIES.get(operation);
   if (!read) return { ok: true, value: undefined as QueryOf<K> };
   const result = read(query);
-  // The table pairs each operation with the reader whose result `Queries` names.
+  // The map has, for each operation, the parser of its type in `Queries`.
   if (result.ok) return { ok: true, value: result.value as QueryOf<K> };
   if ('notFound' in result) return result;
   return invalid([{ field: result.field, message: result.rule }]);
@@ -110,18 +110,19 @@ const QUERIES: ReadonlyMap<OperationId, ReadQuery> = new Map<OperationId, ReadQu
 ]);
 
 /**
- * Reads a path id, already percent-decoded; undefined when no object can have it: the operation answers its own 404.
+ * Parses a percent-decoded path id; undefined when no object can have it: then the response is the 404 of the
+ * operation.
  */
 export function parsePathId(segment: string): bigint | undefined {
   return parseId(segment);
 }
 
-function invalid(faults: readonly FieldFault[]): Invalid {
-  const fields = faults.map(({ field, message }) => ({ field, message: `${field} ${message}.` }));
+function invalid(errors: readonly FieldError[]): Invalid {
+  const fields = errors.map(({ field, message }) => ({ field, message: `${field} ${message}.` }));
   return { ok: false, message: fields[0]?.message ?? 'The request is not valid.', fields };
 }
 
-/** Such as `items[0].note`. Long keys of the caller are cut, so that the answer stays small. */
+/** The path of a field, such as `items[0].note`. Long keys of the request are cut, so that the response stays small. */
 function fieldName(path: z.core.$ZodIssue['path']): string {
   if (path.length === 0) return 'body';
   const name = path.reduce<string>((text, part) => {

@@ -2,15 +2,15 @@ import { createCalendar, type Stage } from './calendar-day.ts';
 
 /**
  * The version calendar (interface: Versioning). Pure: every function takes today's date.
- * A version is named after the month whose first day (UTC) releases it. It is active for 12 months,
- * deprecated until month 15, then sunset; the newest released one stays deprecated until a newer
- * one comes, so that at least one is always supported.
+ * A version is named after the month of its release, which is on the first day (UTC). It is active for 12 months,
+ * deprecated until month 15, then sunset. The newest released version stays deprecated until a newer one is released,
+ * so that at least one is always supported.
  */
 
 /** Released versions, oldest first. How to add one: CONTRIBUTING.md. */
 export const RELEASED = ['2026-07', '2026-10'] as const;
 export const UNSTABLE = 'unstable';
-/** The path of the changelog, to which answers of deprecated versions link. */
+/** The path of the changelog. Responses of deprecated versions link to it. */
 export const CHANGELOG_PATH = '/docs/changelog';
 export const UNSTABLE_WARNING =
   'The unstable version may change without notice and must not be used in production.';
@@ -20,12 +20,12 @@ const VERSION_SEGMENT = /^(?:\d{4}-\d{2}|v\d+|unstable)$/;
 
 const dayOf = createCalendar(RELEASED, CHANGELOG_PATH);
 
-/** The version that serves a request, the requested one, and the headers of every answer. */
+/** The version that serves a request, the requested version, and the headers of every response. */
 export interface Served {
   readonly served: string;
   readonly requested: string | undefined;
   readonly headers: Readonly<Record<string, string>>;
-  /** True when the version is past its window and kept only because no newer one was released. */
+  /** True when its support window has ended, and it is served only because no newer version was released. */
   readonly pastWindow: boolean;
 }
 
@@ -35,7 +35,7 @@ export function isVersion(segment: string): boolean {
 }
 
 /**
- * Finds the version that serves a request (interface: Versioning). `rest` is the path after the version, for
+ * The version that serves a request (interface: Versioning). `rest` is the path after the version, for
  * the link to the successor of a sunset version. `unknown` is the text of the 404.
  */
 export function serve(
@@ -75,7 +75,7 @@ export function serve(
   };
 }
 
-/** The stage of a version; `unreleased` also for names that are no versions. */
+/** The stage of a version. `unreleased` also for a name that is not a version. */
 export function stageOf(version: string, today: Date): Stage {
   return dayOf(today).versions.get(version)?.stage ?? 'unreleased';
 }
@@ -85,13 +85,13 @@ export function supportedVersions(today: Date): readonly string[] {
   return dayOf(today).supported;
 }
 
-/** The newest active version, or the newest released when none is active any more. */
+/** The newest active version, or the newest released one when none is active. */
 export function newestActive(today: Date): string {
   return dayOf(today).newestActive;
 }
 
 /**
- * The version of the webhook payloads of a shop that chose `stored`. After its sunset it is the oldest supported one,
+ * The version of a shop's webhook payloads. After the sunset of the `stored` version it is the oldest supported one,
  * as for requests (interface: Versioning, rule 9). Each delivery has the headers.
  */
 export function payloadVersionServed(
@@ -107,7 +107,7 @@ export function payloadVersionServed(
   };
 }
 
-/** The path comes from the caller, so characters that a header or link must not have are encoded. */
+/** The path is from the request, so characters that a header or link must not have are encoded. */
 function successorLink(version: string, rest: string): string {
   const safe = rest
     .slice(0, 512)

@@ -29,9 +29,9 @@ interface Caller {
 }
 
 /**
- * Adds a destination, once per idempotency key. A repeat returns the current state of the destination.
+ * Adds a destination, once per idempotency key. A repeated call returns the destination as it is now.
  *
- * @throws DomainError ALREADY_EXISTS for a key that was used with other content, RESOURCE_EXHAUSTED
+ * @throws DomainError ALREADY_EXISTS for a key that was used with other content; RESOURCE_EXHAUSTED
  *   when the shop has 1,000.
  */
 export async function createDestination(pool: pg.Pool, input: NewDestination) {
@@ -39,9 +39,9 @@ export async function createDestination(pool: pg.Pool, input: NewDestination) {
   const requestHash = createHash('sha256').update(JSON.stringify(content)).digest();
   return inTransaction(pool, async (tx) => {
     await lockQuota(tx, shopId);
-    const former = await findByKey(tx, shopId, key);
-    if (former && !former.requestHash.equals(requestHash)) throw keyConflict();
-    if (former) return former.destination;
+    const existing = await findByKey(tx, shopId, key);
+    if (existing && !existing.requestHash.equals(requestHash)) throw keyConflict();
+    if (existing) return existing.destination;
 
     const state = { ...content, providerLocationId: undefined };
     const created = await insertDestination(tx, shopId, { state, key, requestHash }).catch(
@@ -55,8 +55,8 @@ export async function createDestination(pool: pg.Pool, input: NewDestination) {
 }
 
 /**
- * Changes one destination under its lock. A change without effect writes nothing and publishes no event. A repeat
- * with the same idempotency key changes nothing.
+ * Changes one destination under its lock. A change without effect writes nothing and publishes no event. A repeated
+ * call with the same idempotency key changes nothing.
  *
  * @throws DomainError NOT_FOUND when the shop has no such destination; IDEMPOTENCY_CONFLICT.
  */

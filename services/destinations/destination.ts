@@ -20,7 +20,7 @@ const DESTINATIONS_PER_SHOP = 1_000;
 
 const line = text(ADDRESS_TEXT_MAX);
 
-/** A text that was not given is empty. The country name is filled in from its code. */
+/** An absent text is empty. An absent country name is filled in from its code. */
 const address = z
   .object({
     name: line,
@@ -37,7 +37,7 @@ const address = z
       .transform((code) => code.toUpperCase()),
     phone: line,
   })
-  .transform((given) => ({ ...given, country: given.country || countryName(given.countryCode) }));
+  .transform((input) => ({ ...input, country: input.country || countryName(input.countryCode) }));
 
 export type Address = z.infer<typeof address>;
 
@@ -61,19 +61,19 @@ export const newDestination = z.object({
   ...callerShape,
   idempotencyKey,
   name: requiredText(DESTINATION_NAME_MAX),
-  type: type.transform((given) => given || DestinationType.WAREHOUSE),
+  type: type.transform((value) => value || DestinationType.WAREHOUSE),
   enabled: z.boolean().default(true),
   address: address.default(NO_ADDRESS),
 });
 export type NewDestination = z.infer<typeof newDestination>;
 
-/** A change. The name is required, absent fields are not changed, and an address replaces the whole address. */
+/** A change. The name is required; absent fields keep their values; an address replaces the whole address. */
 export const destinationEdit = z.object({
   ...callerShape,
   idempotencyKey: optionalIdempotencyKey,
   destinationId: id,
   name: requiredText(DESTINATION_NAME_MAX),
-  type: type.transform((given) => given || undefined),
+  type: type.transform((value) => value || undefined),
   enabled: z.boolean().optional(),
   address: address.optional(),
 });
@@ -89,7 +89,7 @@ export const locationLink = z.object({
     .transform((value) => value || undefined),
 });
 
-/** The part of a destination that callers can change. */
+/** The fields of a destination that callers can change. */
 export interface DestinationState {
   readonly name: string;
   readonly type: DestinationType;

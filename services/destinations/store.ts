@@ -52,7 +52,7 @@ export async function findByKey(
   return row && { destination: toDestination(row), requestHash: row.request_hash };
 }
 
-/** Stores a new destination and counts it. The constraint `destinations_quota` rejects one too many. */
+/** Stores a new destination and counts it. The constraint `destinations_quota` rejects it above the maximum. */
 export async function insertDestination(
   tx: Queryable,
   shopId: bigint,

@@ -11,17 +11,17 @@ import { serviceActor } from '../platform/identity.ts';
 import type { Logger } from '../platform/log.ts';
 import { isOutage } from '../platform/outage.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
+import { deleteInspections, isTooLarge } from './delete-inspections.ts';
 import {
   claimDue,
   deleteHandovers,
   findOldestPending,
-  giveBack,
   HANDOVERS,
   postpone,
+  undoAttempt,
 } from './handovers.ts';
 import { conditionOf, dispositionOf, type Inspection } from './inspection.ts';
 import type { Lines } from './store.ts';
-import { isTooLarge, withdraw } from './withdraw.ts';
 
 export interface HandOverDeps {
   readonly pool: pg.Pool;
@@ -31,15 +31,15 @@ export interface HandOverDeps {
   >;
 }
 
-/** Only the gateway names people as actors. Each inspection has its own inspector. */
+/** The actor of calls to returns: only the gateway may name users as actors. Each inspection has its own inspector. */
 export const DISPOSITIONS = serviceActor('dispositions');
 
-/** Thirty lines with the longest texts take about 30 MiB. Milliseconds. */
+/** The timeout of one handover. Thirty line items with the longest texts take about 30 MiB. Milliseconds. */
 const TIMEOUT_MS = 10_000;
 
 /**
- * Hands over all pending inspections of these lines to returns, oldest first. Usually this is one call; more when a
- * line has several pending inspections. Safe to run twice, because returns ignores ids that it has.
+ * Hands over all pending inspections of these line items to returns, oldest first. This is one call, or more if a line
+ * item has several pending inspections. Safe to repeat, because returns ignores inspections that it has already.
  */
 export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
   let pending = await findOldestPending(deps.pool, o);
@@ -50,8 +50,8 @@ export async function handOver(deps: HandOverDeps, o: Lines): Promise<void> {
 }
 
 /**
- * Hands over these inspections in one call, and deletes their handovers. An inspection must be the oldest pending one
- * of its line.
+ * Hands over these inspections in one call, and deletes their handovers. Each must be the oldest pending inspection of
+ * its line item.
  */
 export async function handOverThese(
   deps: HandOverDeps,
@@ -59,7 +59,7 @@ export async function handOverThese(
   pending: readonly Inspection[],
 ): Promise<void> {
   const limits = { timeoutMs: TIMEOUT_MS };
-  // The answer would have up to thirty whole returns, which are not needed here.
+  // A response with up to thirty whole returns is not needed here.
   const by = { shopId: o.shopId, actor: DISPOSITIONS, withoutReturns: true };
   if (o.kind === 'assessment') {
     await deps.returns.applyAssessments({ ...by, assessments: pending.map(toAssessment) }, limits);
@@ -73,8 +73,8 @@ export async function handOverThese(
 const IDLE_MS = 1_000;
 
 /**
- * Repeats the handovers that a crash or an outage prevented. Every replica may run it: only one works on a row at a
- * time, and a repeated handover does no harm.
+ * Starts the job that repeats handovers after a crash or an outage. Every process may run it: only one works on a row
+ * at a time, and a repeated handover changes nothing.
  */
 export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
   const heartbeat = HANDOVERS.heartbeat(deps.pool, logger);
@@ -89,11 +89,13 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
         const work = () => handOverDue(deps, due, logger);
         await heartbeat.during(due.handovers, { work });
       } catch (error) {
-        // If our own database is unavailable, too, the lease ends by itself.
-        await (isAway(error) ? giveBack : postpone)(deps.pool, due).catch(() => {});
+        // If the database is unavailable, too, the lease expires.
+        await (isReturnsUnavailable(error) ? undoAttempt : postpone)(deps.pool, due).catch(
+          () => {},
+        );
         if (isUnavailable(error) || isOutage(error)) throw error;
-        // A refused line of one shop must not delay the handovers of others. The job retries it when it is due.
-        logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover refused');
+        // A rejected line item must not delay other handovers. The job retries it when it is due.
+        logger.error({ err: error, shopId: due.shopId, kind: due.kind }, 'handover rejected');
       }
       return 'again';
     },
@@ -101,31 +103,31 @@ export function startHandovers(deps: HandOverDeps, logger: Logger): Worker {
 }
 
 /**
- * Hands over due inspections. When the details of a return would become too large, hands over the lines one by one, and
- * withdraws inspections that do not fit. The call that recorded them did not succeed.
+ * Hands over due inspections. When the details of a return would become too large, hands over the line items one by
+ * one, and deletes inspections that do not fit. The calls that recorded them did not succeed.
  */
 async function handOverDue(deps: HandOverDeps, due: Lines, logger: Logger): Promise<void> {
   try {
     await handOver(deps, due);
   } catch (error) {
     if (!isTooLarge(error)) throw error;
-    const [lineItemId, ...others] = due.lineItemIds;
-    if (others.length > 0) {
+    const [lineItemId, ...rest] = due.lineItemIds;
+    if (rest.length > 0) {
       for (const one of due.lineItemIds) {
         await handOverDue(deps, { ...due, lineItemIds: [one] }, logger);
       }
       return;
     }
     const oldest = await findOldestPending(deps.pool, due);
-    await withdraw(deps.pool, due, oldest);
+    await deleteInspections(deps.pool, due, oldest);
     const fields = { shopId: due.shopId, kind: due.kind, lineItemId };
-    logger.warn(fields, 'inspection withdrawn: the details of its return would be too large');
+    logger.warn(fields, 'inspection deleted: return details would exceed the size limit');
     await handOverDue(deps, due, logger);
   }
 }
 
-/** Whether returns was unavailable. A timeout does not count as an outage, because the line itself may be the cause. */
-function isAway(error: unknown): boolean {
+/** Whether returns was unavailable. A timeout does not count, because the line item itself may be the cause. */
+function isReturnsUnavailable(error: unknown): boolean {
   return isOutage(error) || (error instanceof ConnectError && error.code === Code.Unavailable);
 }
 

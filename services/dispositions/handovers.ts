@@ -7,12 +7,12 @@ import type { Inspection, Kind } from './inspection.ts';
 import { COLUMNS, type Row, toInspection } from './rows.ts';
 import type { Lines } from './store.ts';
 
-/** The most that fit into one message with the longest texts. */
+/** Maximum number of inspections in one message, so that it fits with the longest texts. */
 const ROUND_MAX = 30;
 
 /**
- * The oldest pending inspection of each line, for at most 30 lines. Reads line by line, because the stored plan of a
- * join may read all inspections of the shop.
+ * The oldest pending inspection of each line item, for at most 30 of them. Reads one line item after another, because
+ * the stored plan of a join may read all inspections of the shop.
  */
 export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspection[]> {
   const { rows } = await db.query<Row>({
@@ -67,10 +67,10 @@ interface Handover {
   readonly token: bigint;
 }
 
-/** Longer than a call to returns may take. Milliseconds. */
+/** Longer than the timeout of a call to returns. Milliseconds. */
 const LEASE_MS = 15_000;
 
-/** A handover with three failed attempts is claimed alone, so that a line that returns refuses does not delay others. */
+/** A handover with three failed attempts is claimed alone, so that one that returns rejects does not delay the others. */
 export const HANDOVERS = createJobLease<Handover>({
   table: 'handovers',
   key: { shop_id: ({ shopId }) => shopId, inspection_id: ({ inspectionId }) => inspectionId },
@@ -93,12 +93,12 @@ export const HANDOVERS = createJobLease<Handover>({
     job.line_item_id as "lineItemId", job.attempts`,
 });
 
-/** The lines of one claim. */
+/** The line items of one claim. */
 export interface Claimed extends Lines {
   readonly handovers: readonly Handover[];
 }
 
-/** Claims the lines of one shop that have waited longest. */
+/** Claims the line items of one shop that have waited longest. */
 export async function claimDue(db: Queryable): Promise<Claimed | undefined> {
   const handovers = await HANDOVERS.claim<Handover>(db, ROUND_MAX);
   const [first] = handovers;
@@ -116,11 +116,11 @@ export async function postpone(db: Queryable, claimed: Claimed): Promise<void> {
 }
 
 /**
- * Takes back the attempt that a claim counted, for inspections that are still pending. After an outage they must not
- * wait for minutes, or go one by one. Each is due at another time in one to two seconds: if one of them makes returns
- * fail, the others are handed over without it.
+ * Does not count the attempt of a claim, for inspections that are still pending. So after an outage they do not wait for
+ * minutes, and are not handed over one by one. Each is due at a different time in one to two seconds: if one of them
+ * makes returns crash, the others are handed over without it.
  */
-export async function giveBack(db: Queryable, claimed: Claimed): Promise<void> {
+export async function undoAttempt(db: Queryable, claimed: Claimed): Promise<void> {
   const dueAt = sql`due_at = now() + (1 + random()) * interval '1 second'`;
   await release(db, claimed, sql`attempts = greatest(attempts - 1, 0), ${dueAt}`);
 }

@@ -8,10 +8,10 @@ import {
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { enumText } from '../platform/enum-text.ts';
 
-/** An assessment decides the disposition of a line, a grading describes its condition. */
+/** An assessment decides the disposition of a line item. A grading describes its condition. */
 export type Kind = 'assessment' | 'grading';
 
-/** The finding of a warehouse about one line. An assessment has an outcome, a grading a category. */
+/** The finding of a warehouse about one line item. An assessment has an outcome, a grading has a category. */
 export interface Finding {
   readonly lineItemId: bigint;
   readonly outcome: string | undefined;
@@ -22,13 +22,13 @@ export interface Finding {
   readonly description: string | undefined;
   readonly returnProcessor: string | undefined;
   readonly note: string | undefined;
-  /** The time of the recording when undefined. */
+  /** Undefined means the time of the recording. */
   readonly inspectedAt: Date | undefined;
   readonly images: readonly string[];
 }
 
-/** The fields of one kind of finding; the other fields of {@link Finding} are undefined. */
-export const NOTHING_SAID = {
+/** The fields that only some findings have, as undefined. */
+export const NO_FIELDS = {
   outcome: undefined,
   category: undefined,
   subject: undefined,
@@ -37,9 +37,9 @@ export const NOTHING_SAID = {
   description: undefined,
 } satisfies Partial<Finding>;
 
-/** A finding as it was recorded. */
+/** A recorded finding. */
 export interface Inspection extends Finding {
-  /** Later inspections of a line have larger ids. */
+  /** A later inspection of a line item has a larger id. */
   readonly id: bigint;
   readonly inspectedAt: Date;
   readonly actor: Pick<Actor, 'kind' | 'id' | 'name'>;

@@ -4,7 +4,7 @@ import { DISPOSITIONS, type HandOverDeps } from './hand-over.ts';
 import type { Finding } from './inspection.ts';
 import type { Current } from './store.ts';
 
-/** The inspection with the finding's texts in place of equal hashes. */
+/** The inspection with the texts of the finding, if they have the stored hashes. */
 export function withTextsOf(current: Current, finding: Finding): Current {
   const { note, description } = current.hashes;
   return {
@@ -20,18 +20,18 @@ function isHashOf(hash: Buffer | null, text: string | undefined): boolean {
 }
 
 /**
- * Assessments with their notes. Reads long notes from returns, which stores them. An assessment that is replaced
- * during the call has no note.
+ * Assessments with their notes. Reads long notes from returns, which stores them. An assessment that another one
+ * replaces during the call has no note.
  */
 export async function withNotes(
   { returns }: Pick<HandOverDeps, 'returns'>,
   shopId: bigint,
   assessments: readonly Current[],
 ): Promise<readonly Current[]> {
-  const lacking = assessments.filter(({ hashes }) => hashes.note !== null);
+  const withoutNote = assessments.filter(({ hashes }) => hashes.note !== null);
   const notes = new Map<bigint, string>();
-  for (let from = 0; from < lacking.length; from += DISPOSITION_ITEMS_MAX) {
-    const some = lacking.slice(from, from + DISPOSITION_ITEMS_MAX);
+  for (let from = 0; from < withoutNote.length; from += DISPOSITION_ITEMS_MAX) {
+    const some = withoutNote.slice(from, from + DISPOSITION_ITEMS_MAX);
     const lineItemIds = some.map(({ lineItemId }) => lineItemId);
     const call = { shopId, actor: DISPOSITIONS, lineItemIds, withNotes: true };
     for (const { assessmentId, note } of (await returns.checkLineItems(call)).owners) {

@@ -12,7 +12,7 @@ import { withTextsOf } from './long-texts.ts';
 import { findDefaultOutcome } from './settings.ts';
 import { type Current, findCurrent, insertInspections, lockLines } from './store.ts';
 
-/** Findings of one kind, each about another line of the shop. */
+/** Findings of one kind, each about a different line item of the shop. */
 export interface Batch {
   readonly shopId: bigint;
   readonly actor: Actor;
@@ -27,20 +27,20 @@ const TRIGGERS = { assessment: 'items.assessed', grading: 'items.graded' } satis
   string
 >;
 
-/** The inspections of the lines of a batch, in its order. */
+/** The inspections of the line items of a batch, in its order. */
 export interface Recorded {
   readonly inspections: readonly Inspection[];
-  /** The ids of the inspections that this call recorded. */
-  readonly news: readonly Inspection[];
-  /** Whether older inspections of the lines may be pending. */
+  /** The inspections that this call recorded, oldest first. */
+  readonly created: readonly Inspection[];
+  /** Whether older inspections of the line items may be pending. */
   readonly othersPending: boolean;
 }
 
 /**
  * Records all findings or none, with the same number of statements for any number of findings.
  *
- * A finding that equals the newest one of its line counts as a repeat, and is not recorded again. A call with a key
- * that was used before is a repeat, too, and answers the newest finding of each line.
+ * A finding that is equal to the newest one of its line item counts as repeated, and is not recorded again. A call with
+ * a used key counts as repeated, too, and returns the newest inspection of each line item.
  */
 export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
   return inTransaction(pool, async (tx) => {
@@ -59,42 +59,44 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
     const current = new Map(
       findings.flatMap((finding) => {
         const one = locked.get(finding.lineItemId);
-        // Texts are only compared when the times are equal, because hashing texts is expensive.
+        // Hashing texts is expensive, so they are compared only if the times are equal.
         if (!one || !isSameTime(finding, one)) return [];
         return [[finding.lineItemId, withTextsOf(one, finding)]];
       }),
     );
-    const news = findings.filter((finding) => !repeats(finding, current.get(finding.lineItemId)));
-    const newLines = news.map((finding) => finding.lineItemId);
+    const newFindings = findings.filter(
+      (finding) => !repeats(finding, current.get(finding.lineItemId)),
+    );
+    const newLines = newFindings.map((finding) => finding.lineItemId);
     const [stored] = await committing(tx, () =>
       allInOrder([
-        insertInspections(tx, { ...lines, findings: news }),
-        announce(tx, batch, newLines),
+        insertInspections(tx, { ...lines, findings: newFindings }),
+        appendEvent(tx, batch, newLines),
       ]),
     );
-    const recorded = [...stored.inspections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
+    const created = [...stored.inspections.values()].sort((a, b) => (a.id < b.id ? -1 : 1));
     const inspections = findings.map(({ lineItemId }) => {
       const inspection = stored.inspections.get(lineItemId) ?? current.get(lineItemId);
       if (!inspection) throw new Error('a finding was not recorded');
       return inspection;
     });
-    return { inspections, news: recorded, othersPending: stored.othersPending };
+    return { inspections, created, othersPending: stored.othersPending };
   });
 }
 
 /**
- * The newest inspections of the lines of an earlier call; undefined when a line has none, because its inspection was
- * withdrawn after a crash.
+ * The newest inspections of the line items of an earlier call; undefined when a line item has none, because its
+ * inspection was deleted after a crash.
  */
 async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefined> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
   const current = await findCurrent(tx, { ...batch, lineItemIds });
   const inspections = lineItemIds.flatMap((lineItemId) => current.get(lineItemId) ?? []);
   if (inspections.length < lineItemIds.length) return undefined;
-  return { inspections, news: [], othersPending: true };
+  return { inspections, created: [], othersPending: true };
 }
 
-/** The shop's default outcome, for assessments that name none of lines that have none. */
+/** The shop's default outcome; undefined when no finding needs it. */
 async function defaultOutcomeFor(tx: Queryable, batch: Batch): Promise<Finding['outcome']> {
   if (batch.kind === 'grading') return undefined;
   if (batch.findings.every((finding) => finding.outcome !== undefined)) return undefined;
@@ -112,8 +114,8 @@ function isSameTime({ inspectedAt }: Finding, current: Current): boolean {
   return inspectedAt ? inspectedAt.getTime() === current.inspectedAt.getTime() : current.isFresh;
 }
 
-/** The key of the event is a line that this transaction has locked. */
-async function announce(tx: Queryable, batch: Batch, lineItemIds: readonly bigint[]) {
+/** Appends one event. Its key is a line item that this transaction has locked. */
+async function appendEvent(tx: Queryable, batch: Batch, lineItemIds: readonly bigint[]) {
   if (lineItemIds.length === 0) return;
   const { shopId, actor, kind } = batch;
   const value = create(ItemsInspectedSchema, { lineItemIds: [...lineItemIds] });

@@ -10,7 +10,7 @@ import {
 } from '../contract/limits.ts';
 import { CONDITION_CATEGORIES, type ConditionCategory } from '../contract/vocabulary.ts';
 import { callerShape, id, optionalIdempotencyKey, text, time } from '../platform/input.ts';
-import { NOTHING_SAID, outcomeText } from './inspection.ts';
+import { NO_FIELDS, outcomeText } from './inspection.ts';
 
 const outcome = z
   .enum(DispositionOutcome, 'must be a known disposition outcome')
@@ -31,9 +31,9 @@ const findingShape = {
 
 const assessment = z
   .object({ ...findingShape, outcome })
-  .transform((given) => ({ ...NOTHING_SAID, ...absent, ...given }));
+  .transform((item) => ({ ...NO_FIELDS, ...absent, ...item }));
 
-const IN_WORDS = {
+const TITLES = {
   grade_a: 'Grade A',
   grade_b: 'Grade B',
   grade_c: 'Grade C',
@@ -52,23 +52,23 @@ const grading = z
     categoryParent: text(SHORT_TEXT_MAX).optional(),
     description: text(NOTE_MAX),
   })
-  .transform((given) => ({
-    ...NOTHING_SAID,
+  .transform((item) => ({
+    ...NO_FIELDS,
     ...absent,
-    ...given,
-    subject: textOrNone(given.subject) ?? 'item',
-    title: textOrNone(given.title) ?? IN_WORDS[given.category],
+    ...item,
+    subject: textOrNone(item.subject) ?? 'item',
+    title: textOrNone(item.title) ?? TITLES[item.category],
   }));
 
-/** Text of white space only counts as absent, as it does in returns. */
+/** A text of white space only counts as absent, as in returns. */
 function textOrNone(words: string): string | undefined {
   return words.trim() === '' ? undefined : words;
 }
 
-/** Has every optional field as a key, so that two findings can be compared. */
+/** Every optional field is a key of a finding, so that two findings can be compared. */
 const absent = { returnProcessor: undefined, note: undefined, inspectedAt: undefined };
 
-/** 1 to 30 lines, each named once. */
+/** 1 to 30 different line items. */
 const keyedShape = { ...callerShape, idempotencyKey: optionalIdempotencyKey };
 export const assessRequest = z.object({ ...keyedShape, items: linesOf(assessment) });
 export const gradeRequest = z.object({ ...keyedShape, items: linesOf(grading) });
@@ -104,7 +104,7 @@ export const readRequest = z.object({
     .max(LINES_READ_MAX, `must have 1 to ${LINES_READ_MAX} entries`),
 });
 
-/** An absent field stays as it is. */
+/** Absent fields keep their values. */
 export const settingsEdit = z.object({
   shopId: id,
   settings: z.object({ defaultOutcome: outcome }).optional(),

@@ -21,7 +21,7 @@ export interface Row {
   readonly actor_name: string;
 }
 
-/** The columns of {@link toInspection}, of the table `inspections` as `i`. */
+/** The columns of table `inspections` (alias `i`) that {@link toInspection} needs. */
 export const COLUMNS = `i.id, i.line_item_id, i.outcome, i.category, i.subject, i.title, i.category_parent,
   i.description, i.return_processor, i.note, i.note_sha256, i.description_sha256, i.inspected_at, i.images, i.actor_kind, i.actor_id, i.actor_name`;
 

@@ -15,7 +15,7 @@ import { assessRequest, gradeRequest, readRequest, settingsEdit } from './reques
 import { findDefaultOutcome, saveDefaultOutcome } from './settings.ts';
 import { findCurrent } from './store.ts';
 
-/** The RPCs of the service: parse, call, answer. */
+/** The RPCs of the dispositions service. Each parses the request and calls one use case. */
 export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) => void {
   const { pool } = deps;
   return (router) => {
@@ -47,8 +47,8 @@ export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) =
       async getDispositions(request) {
         const { shopId, lineItemIds } = parseInput(readRequest, request);
         const current = await findCurrent(pool, { shopId, kind: 'assessment', lineItemIds });
-        const asked = [...new Set(lineItemIds)].flatMap((line) => current.get(line) ?? []);
-        return { items: (await withNotes(deps, shopId, asked)).map(toDispositionRecord) };
+        const found = [...new Set(lineItemIds)].flatMap((line) => current.get(line) ?? []);
+        return { items: (await withNotes(deps, shopId, found)).map(toDispositionRecord) };
       },
 
       getSettings: ({ shopId }) => settingsOf(pool, shopId),

@@ -1,9 +1,9 @@
 import type { Queryable } from '../platform/postgres.ts';
 
-/** The outcome when neither the assessment nor the shop's settings have one. */
+/** The default outcome of shops without settings. */
 const BACK_TO_STOCK = 'back_to_stock';
 
-/** The shop's default outcome, for assessments that name none. */
+/** The shop's default outcome, for assessments without an outcome. */
 export async function findDefaultOutcome(db: Queryable, shopId: bigint): Promise<string> {
   const { rows } = await db.query<{ default_outcome: string }>(
     'select default_outcome from settings where shop_id = $1',

@@ -6,24 +6,25 @@ import { type Queryable, together } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
 import { COLUMNS, type Row, toInspection } from './rows.ts';
 
-/** Lines of one shop. */
+/** Line items of one shop, and a kind of inspection. */
 export interface Lines {
   readonly shopId: bigint;
   readonly kind: Kind;
   readonly lineItemIds: readonly bigint[];
 }
 
-/** The newest inspection of a line, and whether an equal finding without a time counts as a repeat. */
+/** The newest inspection of a line item. */
 export interface Current extends Inspection {
+  /** Whether an equal finding without a time counts as repeated. */
   readonly isFresh: boolean;
   /** SHA-256 of the texts that only returns has. */
   readonly hashes: { readonly note: Buffer | null; readonly description: Buffer | null };
 }
 
-/** For how long after a finding an equal one without a time counts as a repeat. */
+/** For how long after a finding an equal one without a time counts as repeated. Seconds. */
 const REPEAT_SECONDS = 60;
 
-// Reads line by line, because the stored plan of a join may read all inspections of the shop.
+// Reads one line item after another, because the stored plan of a join may read all inspections of the shop.
 const SELECT_CURRENT = `
 select ${COLUMNS}, l.inspection_id as newest_id,
        i.time_defaulted and (i.created_at > now() - make_interval(secs => $4)
@@ -40,7 +41,7 @@ type CurrentRow = { readonly newest_id: bigint | null } & (
   | { readonly id: null }
 );
 
-/** The newest inspection of each line, by line. Lines without one are left out. */
+/** The newest inspection of each line item, by its id. Line items without an inspection are omitted. */
 export async function findCurrent(db: Queryable, o: Lines): Promise<Map<bigint, Current>> {
   const values = [o.shopId, o.kind, o.lineItemIds, REPEAT_SECONDS];
   const text = SELECT_CURRENT;
@@ -62,23 +63,21 @@ function byLine(rows: readonly CurrentRow[]): Map<bigint, Current> {
 }
 
 /**
- * Locks lines until the transaction ends, always in the same order. Also locks lines without an inspection.
+ * Locks line items until the transaction ends, always in the same order. Also locks line items without an inspection.
  *
- * @returns the newest inspection of each line that has one, by line.
+ * @returns the newest inspection of each line item that has one, by its id.
  */
 export async function lockLines(tx: Queryable, o: Lines): Promise<Map<bigint, Current>> {
-  const [, { rows }] = await together(tx, () =>
-    allInOrder([rememberLines(tx, o), lockRows(tx, o)]),
-  );
-  // After waiting for a lock, the statement has the current row of the line but its older inspection, so read again.
+  const [, { rows }] = await together(tx, () => allInOrder([insertLines(tx, o), lockRows(tx, o)]));
+  // After waiting for a lock, the statement has the current row of the line item, but its previous inspection.
   const isOutdated = rows.some((row) => row.newest_id !== row.id);
   return isOutdated ? findCurrent(tx, o) : byLine(rows);
 }
 
-/** Adds rows for lines that were never inspected, in the order of the locks. */
-function rememberLines(tx: Queryable, o: Lines) {
+/** Inserts the rows of line items that were never inspected, in the order of the locks. */
+function insertLines(tx: Queryable, o: Lines) {
   return tx.query({
-    name: 'remember-lines',
+    name: 'insert-lines',
     text: `insert into inspected_lines (shop_id, kind, line_item_id)
            select $1::bigint, $2::text, line from unnest($3::bigint[]) as given (line) order by line
            on conflict (shop_id, kind, line_item_id) do nothing`,
@@ -94,17 +93,17 @@ function lockRows(tx: Queryable, o: Lines) {
   });
 }
 
-/** Time in which the call that recorded a finding hands it over; afterwards the job does. */
+/** Time for the call that recorded a finding to hand it over. After it, the job does. Seconds. */
 const OWN_HANDOVER_SECONDS = 10;
 
-/** The inspections that a call recorded, by line. */
+/** The inspections that a call recorded, by the id of the line item. */
 export interface Stored {
   readonly inspections: ReadonlyMap<bigint, Inspection>;
-  /** Whether returns may lack something older about any of the lines. */
+  /** Whether older inspections of any of the line items may be pending. */
   readonly othersPending: boolean;
 }
 
-/** What recording adds to a finding. */
+/** The columns that the database adds to a finding. */
 interface InsertedRow {
   readonly id: bigint;
   readonly line_item_id: bigint;
@@ -113,15 +112,15 @@ interface InsertedRow {
 }
 
 /**
- * Records findings about some of the locked lines, and their handovers.
+ * Records findings about some of the locked line items, and their handovers.
  *
- * @param o.lineItemIds all locked lines.
+ * @param o.lineItemIds all locked line items.
  */
 export async function insertInspections(
   tx: Queryable,
   o: Lines & { readonly actor: Actor; readonly findings: readonly Finding[] },
 ): Promise<Stored> {
-  // All findings are repeats, perhaps of a call whose handover failed.
+  // All findings are repeated, perhaps after a call whose handover failed.
   if (o.findings.length === 0) return { inspections: new Map(), othersPending: true };
   const texts = packTexts();
   const records = o.findings.map((finding) => toRecord(finding, texts));

@@ -17,14 +17,16 @@ export interface FraudDeps {
   readonly returns: Pick<Client<typeof ReturnsService>, 'findReturn'>;
 }
 
-/** The actor of calls to returns: only the gateway may act for a person. The report contains the person. */
+/**
+ * The actor of calls to returns: only the gateway may name users as actors. The report has the actor of the request.
+ */
 const FRAUD = serviceActor('fraud');
 
 /**
- * Records a fraud report. A repeat with the same idempotency key answers the report.
+ * Records a fraud report. A repeated call with the same idempotency key returns the report.
  *
- * @throws DomainError NOT_FOUND when the shop has no such return, ALREADY_EXISTS when the return has
- *   a report; ConnectError UNAVAILABLE when returns does not answer.
+ * @throws DomainError NOT_FOUND when the shop has no such return; ALREADY_EXISTS when the return has a report already;
+ *   ConnectError UNAVAILABLE when returns does not respond.
  */
 export async function createReport(
   deps: FraudDeps,
@@ -62,7 +64,7 @@ export async function createReport(
   }
 }
 
-/** Larger returns are not read completely, because only their existence is checked. Bytes. */
+/** A larger return is not read, because only its existence is checked. Bytes. */
 const MAX_BYTES = 1024 * 1024;
 
 async function requireReturn(

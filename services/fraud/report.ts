@@ -16,7 +16,7 @@ export const newReport = z
     returnId: id,
     category: z.enum(FRAUD_CATEGORIES, `must be one of ${FRAUD_CATEGORIES.join(', ')}`).optional(),
     comment: text(FRAUD_COMMENT_MAX)
-      .transform((given) => (blank(given) ? undefined : given))
+      .transform((comment) => (blank(comment) ? undefined : comment))
       .optional(),
   })
   .refine((report) => !needsComment(report.category) || report.comment !== undefined, {
@@ -25,7 +25,7 @@ export const newReport = z
   });
 export type NewReport = z.infer<typeof newReport>;
 
-/** A fraud report: at most one per return. */
+/** A fraud report. A return has at most one. */
 export interface Report {
   readonly id: bigint;
   readonly returnId: bigint;
@@ -78,6 +78,6 @@ export function reportExists(returnId: bigint): DomainError {
   return new DomainError(
     Code.AlreadyExists,
     ErrorReason.FRAUD_REPORT_EXISTS,
-    `return ${returnId} has a fraud report already`,
+    `return ${returnId} already has a fraud report`,
   );
 }

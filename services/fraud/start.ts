@@ -8,7 +8,7 @@ import { fraudRoutes } from './service.ts';
 
 export type FraudOptions = ServiceOptions & Settings<typeof fraudShape>;
 
-/** Starts the fraud service. While the returns service is unavailable, reports are answered UNAVAILABLE. */
+/** Starts the fraud service. While returns is unavailable, writes fail with UNAVAILABLE. */
 export function startFraud(o: FraudOptions): Promise<RunningService> {
   return startService(
     {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { NOTE_MAX } from '../../../services/contract/limits.ts';
 import { requiredText } from '../../../services/contract/resources/fields.ts';
-import { iso, known } from '../../../services/contract/views/values.ts';
+import { iso, textOrNull } from '../../../services/contract/views/values.ts';
 import { addNote } from '../../actions/timeline.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
 import { defineTool } from '../tool.ts';
@@ -35,7 +35,7 @@ export const addReturnNote = defineTool({
     return {
       return_id,
       entry_id: Number(entry.id),
-      author: known(entry.author),
+      author: textOrNull(entry.author),
       occurred_at: iso(entry.occurredAt),
     };
   },

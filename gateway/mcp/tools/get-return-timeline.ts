@@ -5,7 +5,7 @@ import {
   type TimelineEntry,
   TimelineEntrySchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { iso, known, word } from '../../../services/contract/views/values.ts';
+import { iso, textOrNull, word } from '../../../services/contract/views/values.ts';
 import { permissionsFor } from '../../actions/permissions.ts';
 import { getTimeline } from '../../actions/timeline.ts';
 import { permits } from '../../tenancy/permissions.ts';
@@ -54,7 +54,7 @@ export const getReturnTimeline = defineTool({
       const isHidden = one.kind === REPORTED && !mayReadReports;
       return entryView(isHidden ? withoutReport(one) : one, wanted.detail === 'full');
     });
-    return { return_id: wanted.return_id, entries, next_cursor: known(page.nextCursor) };
+    return { return_id: wanted.return_id, entries, next_cursor: textOrNull(page.nextCursor) };
   },
 });
 
@@ -74,9 +74,9 @@ function entryView(one: TimelineEntry, withFacts: boolean): z.output<typeof entr
     id: Number(one.id),
     occurred_at: iso(one.occurredAt),
     kind: one.kind,
-    author: known(one.author),
+    author: textOrNull(one.author),
     author_kind: word(Actor_KindSchema, one.actor?.kind ?? 0, AUTHOR_KINDS),
-    author_id: known(one.actor?.id),
+    author_id: textOrNull(one.actor?.id),
     untrusted_data: { text: one.text, ...(withFacts && { facts: one.facts }) },
   };
 }

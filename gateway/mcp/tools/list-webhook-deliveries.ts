@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { choice, id } from '../../../services/contract/resources/fields.ts';
-import { known } from '../../../services/contract/views/values.ts';
+import { textOrNull } from '../../../services/contract/views/values.ts';
 import { DELIVERY_STATES, TRIGGERS } from '../../../services/contract/vocabulary.ts';
 import { listDeliveries } from '../../actions/deliveries.ts';
 import { cursor, detail, limit, nextCursor, time } from '../fields.ts';
@@ -46,7 +46,7 @@ export const listWebhookDeliveries = defineTool({
     const isFull = wanted.detail === 'full';
     return {
       deliveries: page.deliveries.map((one) => deliveryOutputView(one, isFull)),
-      next_cursor: known(page.nextCursor),
+      next_cursor: textOrNull(page.nextCursor),
     };
   },
 });

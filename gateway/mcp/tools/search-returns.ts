@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import { boolean, choice, id, text } from '../../../services/contract/resources/fields.ts';
-import { known } from '../../../services/contract/views/values.ts';
+import { textOrNull } from '../../../services/contract/views/values.ts';
 import { RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 import { searchReturns as search } from '../../actions/search-returns.ts';
 import { cursor, detail, limit, nextCursor, time } from '../fields.ts';
@@ -66,6 +66,6 @@ export const searchReturns = defineTool({
         ...(wanted.detail === 'full' && { lines: returnLinesView(ret) }),
       })),
     );
-    return { returns, total: page.total, next_cursor: known(page.nextCursor) };
+    return { returns, total: page.total, next_cursor: textOrNull(page.nextCursor) };
   },
 });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { type Return, ReturnStateSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { iso, known, word } from '../../../services/contract/views/values.ts';
+import { iso, textOrNull, word } from '../../../services/contract/views/values.ts';
 import { RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 
 /** The result of a write to a return: its id, name and current state. */
@@ -14,7 +14,7 @@ export const changedReturn = z.strictObject({
 export function changedReturnView(ret: Return): z.output<typeof changedReturn> {
   return {
     return_id: Number(ret.id),
-    order_name: known(ret.order?.name),
+    order_name: textOrNull(ret.order?.name),
     state: word(ReturnStateSchema, ret.state, RETURN_STATES),
     updated_at: iso(ret.updatedAt),
   };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Delivery } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivery } from '../../../services/contract/resources/delivery.ts';
 import { deliveryView } from '../../../services/contract/views/delivery.ts';
-import { known } from '../../../services/contract/views/values.ts';
+import { textOrNull } from '../../../services/contract/views/values.ts';
 import { UNTRUSTED } from '../fields.ts';
 
 const { attempts: _, ...fields } = delivery.shape;
@@ -42,7 +42,7 @@ export function deliveryOutputView(
       attempts: attempts.map((tried, at) => ({
         ...tried,
         url: one.attempts[at]?.url ?? '',
-        untrusted_data: { response_excerpt: known(one.attempts[at]?.responseExcerpt) },
+        untrusted_data: { response_excerpt: textOrNull(one.attempts[at]?.responseExcerpt) },
       })),
     }),
   };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Report } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { fraudReport } from '../../../services/contract/resources/fraud-report.ts';
 import { fraudReportView } from '../../../services/contract/views/fraud-report.ts';
-import { known } from '../../../services/contract/views/values.ts';
+import { textOrNull } from '../../../services/contract/views/values.ts';
 import { UNTRUSTED } from '../fields.ts';
 
 const { comment, ...fields } = fraudReport.shape;
@@ -17,6 +17,6 @@ export const reportOutput = z.strictObject({
 
 export function reportOutputView(report: Report): z.output<typeof reportOutput> {
   const { comment: text, ...rest } = fraudReportView(report);
-  const reported_by = known(report.reportedBy?.name);
+  const reported_by = textOrNull(report.reportedBy?.name);
   return { report: { ...rest, reported_by, untrusted_data: { comment: text } } };
 }

@@ -4,7 +4,7 @@ import {
   LineOutcomeSchema,
   type Return,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { iso, known, word, zero } from '../../../services/contract/views/values.ts';
+import { iso, textOrNull, word, zero } from '../../../services/contract/views/values.ts';
 import { DISPOSITION_OUTCOMES, LINE_OUTCOMES } from '../../../services/contract/vocabulary.ts';
 import { UNTRUSTED } from '../fields.ts';
 
@@ -27,19 +27,19 @@ export const returnLine = z.strictObject({
 export function returnLinesView(ret: Return): z.output<typeof returnLine>[] {
   return ret.lineItems.map((line) => ({
     line_item_id: Number(line.lineItemId),
-    sku: known(line.sku),
+    sku: textOrNull(line.sku),
     quantity: line.quantity,
-    price: known(line.amounts?.price) ?? zero(ret.currency),
+    price: textOrNull(line.amounts?.price) ?? zero(ret.currency),
     outcome: word(LineOutcomeSchema, line.outcome, LINE_OUTCOMES),
     returned_at: iso(line.returnedAt),
-    condition: known(line.condition?.title),
+    condition: textOrNull(line.condition?.title),
     disposition: line.disposition
       ? word(DispositionOutcomeSchema, line.disposition.outcome, DISPOSITION_OUTCOMES)
       : null,
     untrusted_data: {
-      title: known(line.title),
-      reason: known(line.reason),
-      parent_reason: known(line.parentReason),
+      title: textOrNull(line.title),
+      reason: textOrNull(line.reason),
+      parent_reason: textOrNull(line.parentReason),
     },
   }));
 }

@@ -7,7 +7,7 @@ import {
   ReturnStateSchema,
   ReturnTypeSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { idNumber, iso, known, word, zero } from '../../../services/contract/views/values.ts';
+import { idNumber, iso, textOrNull, word, zero } from '../../../services/contract/views/values.ts';
 import {
   LABEL_STATUSES,
   RETURN_METHODS,
@@ -60,18 +60,18 @@ export async function returnSummaryView(context: ToolContext, ret: Return): Prom
   const reasons = new Set(ret.lineItems.map(({ reason }) => reason).filter(Boolean));
   return {
     id: Number(ret.id),
-    order_name: known(ret.order?.name),
+    order_name: textOrNull(ret.order?.name),
     state: word(ReturnStateSchema, ret.state, RETURN_STATES),
     processing: ret.processing,
     type: word(ReturnTypeSchema, ret.type, RETURN_TYPES),
     outcome: word(OutcomeSchema, ret.outcome, RETURN_OUTCOMES),
     return_method: word(ReturnMethodSchema, ret.returnMethod, RETURN_METHODS),
     currency: ret.currency,
-    total: known(ret.totals?.total) ?? none,
-    refund: known(ret.totals?.refund) ?? none,
+    total: textOrNull(ret.totals?.total) ?? none,
+    refund: textOrNull(ret.totals?.refund) ?? none,
     items: ret.lineItems.reduce((sum, { quantity }) => sum + quantity, 0),
     label_status: label ? word(LabelStatusSchema, label.status, LABEL_STATUSES) : null,
-    tracking_number: known(label?.trackingNumber),
+    tracking_number: textOrNull(label?.trackingNumber),
     destination_id: idNumber(ret.destinationId),
     destination_name: await context.destinationNames(context, ret.destinationId),
     created_at: iso(ret.createdAt),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Subscription } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { webhook } from '../../../services/contract/resources/webhook.ts';
-import { iso, known } from '../../../services/contract/views/values.ts';
+import { iso, textOrNull } from '../../../services/contract/views/values.ts';
 import { webhookView } from '../../../services/contract/views/webhook.ts';
 
 const when = () => z.string().nullable().meta({ format: 'date-time' });
@@ -34,7 +34,7 @@ export function webhookHealthView(subscription: Subscription): z.output<typeof w
     failing_since: iso(subscription.failingSince),
     disables_at: iso(subscription.disablesAt),
     inactive_since: iso(subscription.inactiveSince),
-    inactive_reason: known(subscription.inactiveReason),
+    inactive_reason: textOrNull(subscription.inactiveReason),
     backlog: backlog
       ? { count: backlog.count, more: backlog.more, oldest_at: iso(backlog.oldestAt) }
       : null,

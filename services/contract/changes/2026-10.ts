@@ -3,7 +3,7 @@ import { CONDITION_CATEGORIES } from '../vocabulary.ts';
 import type { VersionChange } from './change.ts';
 
 /**
- * 2026-10: `condition.condition_category` of a line item became an object. 2026-07 answers one word instead, in return
+ * 2026-10: `condition.condition_category` of a line item became an object. In 2026-07 it is one word, in return
  * details and in payloads of topic `return`.
  */
 export const change202610: VersionChange = {

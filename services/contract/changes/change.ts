@@ -1,8 +1,8 @@
 import type { OperationId } from '../operations.ts';
 
 /**
- * The breaking changes of one version, and how its answers become those of the previous version. Requests have not
- * changed so far. `schemas` edits the component schemas of an OpenAPI document in place.
+ * The breaking changes of one version. Its functions convert responses, payloads and schemas to those of the previous
+ * version. Requests have not changed so far. `schemas` edits the component schemas of an OpenAPI document in place.
  */
 export interface VersionChange {
   readonly version: string;

@@ -3,7 +3,7 @@ import type { PublicError } from '../errors.ts';
 export const PROBLEM_MEDIA_TYPE = 'application/problem+json';
 
 /**
- * The preview of the next version: every 4xx and 5xx body is an RFC 9457 problem document. Refusals inside a 200 do not
+ * The preview of the next version: every 4xx and 5xx body is an RFC 9457 problem document. Errors inside a 200 do not
  * change. Webhook payloads never use `unstable`.
  */
 export function problemDocument(error: PublicError): object {

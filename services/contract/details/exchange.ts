@@ -4,7 +4,7 @@ import type { Exchange } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CurrencyType } from '../vocabulary.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 
-/** An exchange item of return details, with its amounts in the requested currency; `none` is the text of zero. */
+/** An exchange item, with its amounts in the requested currency. `none` is the text of zero. */
 interface ExchangeSource {
   readonly exchange: Exchange;
   readonly basis: CurrencyType;

@@ -1,7 +1,7 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
-import { amount, knownId, known as knownText, time } from '../resources/answers.ts';
-import { idNumber, idText, iso, known, plain } from '../views/values.ts';
+import { amount, nullableId, nullableText, time } from '../resources/response-fields.ts';
+import { idNumber, idText, iso, plain, textOrNull } from '../views/values.ts';
 
 /** One key of a public object: its schema, and how to read it from the messages of the services. */
 export interface ViewField<Source, T> {
@@ -13,17 +13,17 @@ export interface ViewField<Source, T> {
 export function viewFields<Source extends { readonly none: string }>() {
   return {
     text: (read: (source: Source) => string | undefined): ViewField<Source, string | null> => ({
-      schema: knownText(),
-      read: (source) => known(read(source)),
+      schema: nullableText(),
+      read: (source) => textOrNull(read(source)),
     }),
     /** An id as a JSON number. */
     id: (read: (source: Source) => bigint | undefined): ViewField<Source, number | null> => ({
-      schema: knownId(),
+      schema: nullableId(),
       read: (source) => idNumber(read(source) ?? 0n),
     }),
-    /** An id that the interface carries as a string. */
+    /** An id that is a string in the interface. */
     idText: (read: (source: Source) => bigint): ViewField<Source, string | null> => ({
-      schema: knownText(),
+      schema: nullableText(),
       read: (source) => idText(read(source)),
     }),
     /** `YYYY-MM-DDThh:mm:ss+00:00`. */
@@ -41,7 +41,7 @@ export function viewFields<Source extends { readonly none: string }>() {
     /** A decimal amount; absent is zero. */
     amount: (read: (source: Source) => string | undefined): ViewField<Source, string> => ({
       schema: amount(),
-      read: (source) => known(read(source)) ?? source.none,
+      read: (source) => textOrNull(read(source)) ?? source.none,
     }),
     other: <T>(schema: z.ZodType<T>, read: (source: Source) => T): ViewField<Source, T> => ({
       schema,

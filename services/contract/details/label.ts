@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { LabelStatusSchema, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { known as knownText, time } from '../resources/answers.ts';
-import { iso, known, word } from '../views/values.ts';
+import { nullableText, time } from '../resources/response-fields.ts';
+import { iso, textOrNull, word } from '../views/values.ts';
 import { LABEL_STATUSES } from '../vocabulary.ts';
 
 /** Labels of return details, oldest first. */
@@ -10,10 +10,10 @@ export const label = z
   .object({
     status: z.enum(LABEL_STATUSES).nullable(),
     updated_at: time(),
-    url: knownText(),
+    url: nullableText(),
     rate: z.int().nullable().meta({ description: "Minor units of the shop's currency" }),
-    carrier: knownText(),
-    tracking_number: knownText(),
+    carrier: nullableText(),
+    tracking_number: nullableText(),
     line_items: z.array(z.int()),
   })
   .meta({ id: 'Label' });
@@ -22,10 +22,10 @@ export function labelsView(ret: Return): z.infer<typeof label>[] {
   return ret.labels.map((one) => ({
     status: word(LabelStatusSchema, one.status, LABEL_STATUSES),
     updated_at: iso(one.updatedAt),
-    url: known(one.url),
+    url: textOrNull(one.url),
     rate: one.rate === '' ? null : Number(one.rateMinor),
-    carrier: known(one.carrier),
-    tracking_number: known(one.trackingNumber),
+    carrier: textOrNull(one.carrier),
+    tracking_number: textOrNull(one.trackingNumber),
     line_items: one.lineItemIds.map(Number),
   }));
 }

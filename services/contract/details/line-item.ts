@@ -9,8 +9,8 @@ import {
   type LineItem,
   LineOutcomeSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { known as knownText, time } from '../resources/answers.ts';
-import { iso, known, word } from '../views/values.ts';
+import { nullableText, time } from '../resources/response-fields.ts';
+import { iso, textOrNull, word } from '../views/values.ts';
 import { DISPOSITION_OUTCOMES, LINE_OUTCOMES } from '../vocabulary.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 
@@ -19,7 +19,7 @@ import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 const GRADES = ['a', 'b', 'c', 'd'] as const;
 const CATEGORY_NAMES = ['incorrect_item', 'missing', 'junk'] as const;
 
-/** From 2026-10 an object; before, one of seven words. */
+/** An object since 2026-10. Before, one of seven words. */
 const conditionCategory = z
   .object({
     subject: z.string(),
@@ -32,10 +32,10 @@ const conditionCategory = z
 
 export const condition = z
   .object({
-    description: knownText(),
+    description: nullableText(),
     condition_category: conditionCategory.nullable(),
-    return_processor: knownText(),
-    note: knownText(),
+    return_processor: nullableText(),
+    note: nullableText(),
     inspected_at: time(),
     images: z.array(z.string()),
   })
@@ -45,8 +45,8 @@ export type ConditionObject = z.infer<typeof condition>;
 const lineDisposition = z
   .object({
     disposition_outcome: z.enum(DISPOSITION_OUTCOMES).nullable(),
-    return_processor: knownText(),
-    note: knownText(),
+    return_processor: nullableText(),
+    note: nullableText(),
     inspected_at: time(),
   })
   .meta({ id: 'LineDisposition' });
@@ -54,15 +54,15 @@ const lineDisposition = z
 const uploads = z
   .object({
     images: z.array(
-      z.object({ id: z.int(), source: knownText(), url: z.string(), created_at: time() }),
+      z.object({ id: z.int(), source: nullableText(), url: z.string(), created_at: time() }),
     ),
     media: z.array(
-      z.object({ id: z.int(), type: knownText(), url: z.string(), created_at: time() }),
+      z.object({ id: z.int(), type: nullableText(), url: z.string(), created_at: time() }),
     ),
   })
   .meta({ id: 'CustomerUploads' });
 
-/** A line, with its amounts in the requested currency; `none` is the text of zero. */
+/** A line item, with its amounts in the requested currency. `none` is the text of zero. */
 interface LineSource {
   readonly line: LineItem;
   readonly amounts: LineAmounts | undefined;
@@ -113,18 +113,18 @@ const LINE_ITEM = {
 
 export const lineItem = z.object(shapeOf(LINE_ITEM)).meta({ id: 'LineItem' });
 
-/** One line of return details. */
+/** One line item of return details. */
 export function lineItemView(source: LineSource): ViewOf<typeof LINE_ITEM> {
   return viewOf(LINE_ITEM, source);
 }
 
-/** A line that was assessed with images and never graded has a condition without a category. */
+/** A line item that was assessed with images and never graded has a condition without a category. */
 function conditionView(of: Condition): ConditionObject {
   const grade = GRADES.find((value) => value === of.grade) ?? null;
   const name = CATEGORY_NAMES.find((value) => value === of.categoryName) ?? null;
   const graded = grade !== null || name !== null;
   return {
-    description: known(of.description),
+    description: textOrNull(of.description),
     condition_category: graded
       ? {
           subject: of.subject,
@@ -159,13 +159,13 @@ function uploadsView(all: readonly CustomerUpload[]): z.infer<typeof uploads> {
   return {
     images: of(CustomerUpload_Kind.IMAGE).map(({ id, source, url, createdAt }) => ({
       id: Number(id),
-      source: known(source),
+      source: textOrNull(source),
       url,
       created_at: iso(createdAt),
     })),
     media: of(CustomerUpload_Kind.MEDIA).map(({ id, mediaType, url, createdAt }) => ({
       id: Number(id),
-      type: known(mediaType),
+      type: textOrNull(mediaType),
       url,
       created_at: iso(createdAt),
     })),

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import type { Return, Totals } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { amount, known as knownText } from '../resources/answers.ts';
-import { known, zero } from '../views/values.ts';
+import { amount, nullableText } from '../resources/response-fields.ts';
+import { textOrNull, zero } from '../views/values.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 import { refundsView } from './refunds.ts';
 
-/** Totals in the currency the shopper paid in, as stored (interface: Presentment object). */
+/** Totals in the currency that the shopper paid in, as stored (interface: Presentment object). */
 interface PresentmentSource {
   readonly ret: Return;
   readonly totals: Totals | undefined;
@@ -13,10 +13,10 @@ interface PresentmentSource {
 }
 
 const breakdown = z.object({
-  gateway: knownText(),
-  provider: knownText(),
+  gateway: nullableText(),
+  provider: nullableText(),
   amount: amount(),
-  currency: knownText(),
+  currency: nullableText(),
 });
 const lineAmounts = z.object({
   line_item_id: z.string(),
@@ -50,9 +50,9 @@ const PRESENTMENT = {
   line_items: field.other(z.array(lineAmounts), ({ ret, none }) =>
     ret.lineItems.map(({ lineItemId, presentmentAmounts: amounts }) => ({
       line_item_id: lineItemId.toString(),
-      price: known(amounts?.price) ?? none,
-      discount: known(amounts?.discount) ?? none,
-      tax: known(amounts?.tax) ?? none,
+      price: textOrNull(amounts?.price) ?? none,
+      discount: textOrNull(amounts?.discount) ?? none,
+      tax: textOrNull(amounts?.tax) ?? none,
     })),
   ),
 };

@@ -1,18 +1,18 @@
 import { z } from 'zod';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { amount, knownId, known as knownText, time } from '../resources/answers.ts';
 import { parseId } from '../resources/details-query.ts';
-import { idNumber, iso, known, zero } from '../views/values.ts';
+import { amount, nullableId, nullableText, time } from '../resources/response-fields.ts';
+import { idNumber, iso, textOrNull, zero } from '../views/values.ts';
 
 /** Refunds that processing made, in the two shapes of return details. */
 
 export const refund = z
   .object({
-    gateway: knownText(),
+    gateway: nullableText(),
     amount: amount(),
-    currency: knownText(),
-    provider_refund_id: knownText(),
-    provider: knownText(),
+    currency: nullableText(),
+    provider_refund_id: nullableText(),
+    provider: nullableText(),
   })
   .meta({ id: 'Refund' });
 
@@ -20,7 +20,7 @@ export const providerRefund = z
   .object({
     id: z.int(),
     return_id: z.int(),
-    provider_refund_id: knownId(),
+    provider_refund_id: nullableId(),
     provider_created_at: time(),
     created_at: time(),
     updated_at: time(),
@@ -29,15 +29,15 @@ export const providerRefund = z
 
 export function refundsView(ret: Return): z.infer<typeof refund>[] {
   return ret.refunds.map(({ gateway, provider, providerRefundId, money }) => ({
-    gateway: known(gateway),
-    amount: known(money?.value) ?? zero(ret.presentmentCurrency),
-    currency: known(money?.currency),
-    provider_refund_id: known(providerRefundId),
-    provider: known(provider),
+    gateway: textOrNull(gateway),
+    amount: textOrNull(money?.value) ?? zero(ret.presentmentCurrency),
+    currency: textOrNull(money?.currency),
+    provider_refund_id: textOrNull(providerRefundId),
+    provider: textOrNull(provider),
   }));
 }
 
-/** This shape has the provider's refund id as a number; an id that is not numeric is unknown. */
+/** In this shape the provider's refund id is a number. An id that is not numeric counts as unknown. */
 export function providerRefundsView(ret: Return): z.infer<typeof providerRefund>[] {
   return ret.refunds.map((one) => ({
     id: Number(one.id),

@@ -9,8 +9,8 @@ import {
   ReturnTypeSchema,
   type Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { amount } from '../resources/answers.ts';
-import { known, word, zero } from '../views/values.ts';
+import { amount } from '../resources/response-fields.ts';
+import { textOrNull, word, zero } from '../views/values.ts';
 import {
   type CurrencyType,
   LABEL_STATUSES,
@@ -26,13 +26,13 @@ import { lineItem, lineItemView } from './line-item.ts';
 import { presentment, presentmentView } from './presentment.ts';
 import { providerRefund, providerRefundsView, refund, refundsView } from './refunds.ts';
 
-/** A return, with its totals in the requested currency; `none` is the text of zero. */
+/** A return, with its totals in the requested currency. `none` is the text of zero. */
 interface DetailsSource {
   readonly ret: Return;
   readonly basis: CurrencyType;
   readonly totals: Totals | undefined;
   readonly none: string;
-  /** In the presentment currency, or in the shop's when the request has `shop`. */
+  /** In the presentment currency, or in the shop's if the request has `shop`. */
   readonly refund: string;
   /** The top-level label fields are those of the newest label. */
   readonly newest: Label | undefined;
@@ -134,9 +134,9 @@ export const returnDetails = z.object(returnDetailsFields).meta({ id: 'ReturnDet
 export type ReturnDetails = ViewOf<typeof DETAILS>;
 
 /**
- * Return details in the newest shape. Without `currencyType` the `refund` is in the presentment currency and the rest
- * in the shop's. With `shop` or `presentment` all top-level and line amounts are in that currency, except amounts
- * that name their own currency.
+ * Return details in the newest form. Without `currencyType` the `refund` is in the presentment currency, and the other
+ * amounts are in the shop's. With `shop` or `presentment` all amounts of the return and its line items are in that
+ * currency, except amounts that name their own currency.
  */
 export function returnDetailsView(ret: Return, currencyType?: CurrencyType): ReturnDetails {
   const basis = currencyType ?? 'shop';
@@ -149,7 +149,7 @@ export function returnDetailsView(ret: Return, currencyType?: CurrencyType): Ret
     basis,
     totals: totalsIn(basis),
     none: zeroIn(basis),
-    refund: known(totalsIn(refundBasis)?.refund) ?? zeroIn(refundBasis),
+    refund: textOrNull(totalsIn(refundBasis)?.refund) ?? zeroIn(refundBasis),
     newest: ret.labels.at(-1),
   });
 }

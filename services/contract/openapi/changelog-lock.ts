@@ -3,11 +3,11 @@ import { RELEASED, UNSTABLE } from '../versions.ts';
 import { openapiDocument } from './document.ts';
 
 /**
- * What the public shape and its changelog were when `npm run docs` last ran. A shape that changes while the changelog
- * stays is refused, so that callers learn of every change.
+ * Hashes of the public shape and of its changelog, from the last `npm run docs`. If the shape changes and the changelog
+ * does not, `npm run docs` fails, so that every change is in the changelog.
  */
 export interface ChangelogLock {
-  /** SHA-256 of all documents, without the words that explain them. */
+  /** SHA-256 of all documents, without descriptions and examples. */
   readonly shape: string;
   /** SHA-256 of docs/changelog.md. */
   readonly changelog: string;
@@ -29,7 +29,7 @@ export function requireChangelogEntry(before: ChangelogLock, now: ChangelogLock)
 
 const WORDS = new Set(['description', 'summary', 'example', 'examples']);
 
-/** A property may have such a name; then its value is a schema, which is an object. */
+/** A property may have the name of such a word. Then its value is a schema, which is an object. */
 function withoutWords(name: string, value: unknown): unknown {
   const isWord = WORDS.has(name) && (typeof value !== 'object' || name.startsWith('example'));
   return isWord ? undefined : value;

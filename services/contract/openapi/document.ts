@@ -8,12 +8,12 @@ import { parametersOf } from './parameters.ts';
 import { payloadSection } from './payload-section.ts';
 import { responsesOf } from './responses.ts';
 
-const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, destinations, fraud reports, carts and webhooks. Operations marked \`x-addition\` and bounds marked \`x-service-bound\` are additions of this service.
+const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, destinations, fraud reports, carts and webhooks. Operations marked \`x-addition\` and limits marked \`x-service-bound\` are additions of this service.
 
-**Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* answered (the \`whsec_\` belongs to it), and answer any 2xx within 15 seconds. Anything else is tried again, eleven times in all over three to four days, later if \`Retry-After\` asks for it; 410, or nothing but failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message again. Messages may overtake each other: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the version set for the shop, whichever version the subscription was made with; \`X-Service-API-Version\` names it.`;
+**Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* returned (\`whsec_\` is part of it), and respond with any 2xx within 15 seconds. Otherwise the message is sent again, eleven times in total over three to four days, and later if \`Retry-After\` says so. A response of 410, or only failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message. Messages can arrive in another order: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the shop's payload version, not of the version with which the subscription was made; \`X-Service-API-Version\` names it.`;
 
 /**
- * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released one or
+ * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released version or
  * `unstable`, which has no section about webhooks, because payloads never use it.
  */
 export function openapiDocument(version: string): JsonObject {

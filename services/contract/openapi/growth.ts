@@ -14,7 +14,7 @@ interface Pair {
   readonly before: unknown;
   readonly after: unknown;
   readonly path: string;
-  /** True inside what callers send. */
+  /** True inside a request. */
   readonly request: boolean;
 }
 
@@ -39,13 +39,13 @@ function compareObjects(before: JsonObject, after: JsonObject, pair: Pair): stri
     });
 }
 
-/** The order does not matter: for each entry the new list must have an entry without a breaking change. */
+/** The order does not matter: each old entry must have a new entry without a breaking change. */
 function compareLists(before: unknown[], after: unknown[], pair: Pair): string[] {
   const { path, request } = pair;
   if (request && path.endsWith('/required')) {
     return after
       .filter((entry) => !before.includes(entry))
-      .map((entry) => `${path} asks for ${String(entry)}`);
+      .map((entry) => `${path} requires ${String(entry)}`);
   }
   const removed = before.filter(
     (entry) =>

@@ -1,19 +1,19 @@
-/** Response headers of the OpenAPI documents. */
+// Response headers of the OpenAPI documents.
 
 type HeaderMap = Record<string, object>;
 
 const text = (description: string) => ({ description, schema: { type: 'string' } });
 
-/** The headers of every answer of a version. */
+/** The headers of every response of a version. */
 export function commonHeaders(unstable: boolean): HeaderMap {
   return {
-    'X-Request-Id': required(text('Names this request in logs and in questions to support')),
+    'X-Request-Id': required(text('The id of this request in logs. Send it to support')),
     'X-Service-API-Version': required(text('The version that served the request')),
     ...(unstable
       ? { 'X-Service-API-Warning': required(text('The unstable version may change')) }
       : {
           Sunset: text('When a deprecated version retires: an HTTP date (RFC 8594)'),
-          Deprecation: text('Since when the version is deprecated (RFC 9745)'),
+          Deprecation: text('When the version became deprecated (RFC 9745)'),
           Link: text('The changelog of a deprecated version; the successor of a retired one'),
         }),
   };

@@ -36,7 +36,7 @@ const DETAILS_QUERY = [
     name: 'order_id',
     in: 'query',
     description:
-      "The order's id, as the answer's `order_id` shows it; if the shop has none with it, the commerce provider's",
+      "The order's id, as `order_id` of the response. If the shop has no such order, it is read as the commerce provider's id",
     schema: idSchema,
   },
   {
@@ -56,7 +56,7 @@ const DETAILS_QUERY = [
     name: 'currency_type',
     in: 'query',
     description:
-      'The currency of all amounts; absent: `refund` as paid, the rest in the shop currency',
+      'The currency of all amounts. When absent, `refund` is in the currency that the shopper paid in, the other amounts in the shop currency',
     schema: { type: 'string', enum: [...CURRENCY_TYPES] },
   },
 ];
@@ -72,25 +72,25 @@ const DELIVERIES_QUERY = [
   {
     name: 'trigger',
     in: 'query',
-    description: 'The trigger of its event',
+    description: 'The trigger of the event',
     schema: { type: 'string', enum: [...TRIGGERS] },
   },
   {
     name: 'from',
     in: 'query',
-    description: 'Of events at or after this time (RFC 3339)',
+    description: 'Deliveries of events at or after this time (RFC 3339)',
     schema: EVENT_TIME,
   },
   {
     name: 'to',
     in: 'query',
-    description: 'Of events before this time (RFC 3339)',
+    description: 'Deliveries of events before this time (RFC 3339)',
     schema: EVENT_TIME,
   },
   {
     name: 'limit',
     in: 'query',
-    description: 'Deliveries of a page',
+    description: 'Maximum number of deliveries of a page',
     schema: {
       type: 'integer',
       minimum: 1,
@@ -102,7 +102,7 @@ const DELIVERIES_QUERY = [
   {
     name: 'cursor',
     in: 'query',
-    description: '`next_cursor` of the page before',
+    description: '`next_cursor` of the previous page',
     schema: { type: 'string', minLength: 1, maxLength: CURSOR_MAX, ...ownBound },
   },
 ];

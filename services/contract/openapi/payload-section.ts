@@ -10,11 +10,11 @@ const SAMPLE_SHOP = 1n;
 const HEADERS: readonly (readonly [string, string])[] = [
   ['webhook-id', 'The delivery; the same on every retry and replay'],
   ['webhook-timestamp', 'Unix seconds of this attempt'],
-  ['webhook-signature', '`v1,` and Base64 of HMAC-SHA256; several while secrets rotate'],
+  ['webhook-signature', '`v1,` and Base64 of HMAC-SHA256; several during a rotation of the secret'],
   ['X-Service-API-Version', 'The version that shaped the payload'],
   ['X-Service-Event', 'The trigger'],
   ['X-Service-Event-Id', 'The event; the same for all subscriptions'],
-  ['X-Service-Sequence', "The return's revision, to order by"],
+  ['X-Service-Sequence', "The return's revision: sort deliveries of one return by it"],
 ];
 
 /** The `webhooks` section: one entry for each topic, with its triggers and a sample of each. */
@@ -24,7 +24,7 @@ export function payloadSection(version: string): Record<string, Record<string, o
   );
 }
 
-/** The newest shape of a topic's payload, as a schema. */
+/** The schema of a topic's payload, in the newest form. */
 export function payloadSchema(topic: Topic): z.ZodType {
   const triggers = triggersOf(topic);
   const trigger = z.enum(triggers);
@@ -54,7 +54,9 @@ function payloadOperation(topic: Topic, version: string): object {
       },
     },
     responses: {
-      '2XX': { description: 'Received. Anything else, and 15 seconds of silence, is retried' },
+      '2XX': {
+        description: 'Received. Any other status, and no response within 15 seconds, is retried',
+      },
     },
   };
 }

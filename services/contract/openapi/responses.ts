@@ -8,21 +8,21 @@ const PHRASES: Readonly<Record<number, string>> = {
   200: 'Done',
   201: 'Created',
   204: 'Done, without a body',
-  400: 'The body is not JSON, not an object, nests deeper than 32, has more than 100,000 entries, or more than 10,000 numbers that must be kept digit by digit',
+  400: 'The body is not JSON or not an object, nests deeper than 32, or has more than 100,000 entries, or more than 10,000 numbers such as `1.10` that are kept as text',
   401: 'The credential is missing, unknown, expired, revoked or lacks the scope',
   403: 'The credential lacks the scope',
   404: 'This shop has no such object',
-  409: 'The present state does not allow it',
+  409: 'The current state of the object does not allow the request',
   413: 'The body is too large',
   415: 'The body is not application/json, or its encoding is unknown',
-  422: 'The request breaks a rule; the message names the field',
+  422: 'A field is invalid; the message names it',
   429: 'Too many requests',
-  500: 'An unforeseen fault; the message holds the request id',
+  500: 'Unexpected error; the message has the request id',
   503: 'A part of the service is temporarily unavailable',
 };
 
-/** The statuses that an operation can answer, success first, with the bodies of each refusal. */
-function refusalsOf(operation: Operation): ReadonlyMap<number, readonly z.ZodType[]> {
+/** The error statuses of an operation, in their order, with the bodies of each. */
+function errorsOf(operation: Operation): ReadonlyMap<number, readonly z.ZodType[]> {
   const message = [shapes.messageError];
   const ofBodies: [number, readonly z.ZodType[]][] = operation.body
     ? [400, 413, 415].map((status) => [status, message])
@@ -45,7 +45,7 @@ export function responsesOf(operation: Operation, unstable: boolean): Record<str
   const responses: Record<string, object> = {
     [status]: response(status, unstable, schema && { 'application/json': { schema } }),
   };
-  for (const [code, schemas] of refusalsOf(operation)) {
+  for (const [code, schemas] of errorsOf(operation)) {
     responses[code] = response(code, unstable, unstable ? problemContent() : jsonContent(schemas));
   }
   return responses;

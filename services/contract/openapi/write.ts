@@ -5,8 +5,8 @@ import { openapiDocument } from './document.ts';
 
 /**
  * Writes docs/openapi/<version>.json for every version (`npm run docs`). With `--release` it also writes the copies
- * with which a test compares later documents: run it once when a version is released. A change of the public shape
- * without a change of docs/changelog.md is refused.
+ * with which a test compares later documents: run it once when a version is released. Fails when the public shape
+ * changed and docs/changelog.md did not.
  */
 const docs = new URL('../../../docs/openapi/', import.meta.url);
 const released = new URL('released/', import.meta.url);

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { isBase64 } from '../../platform/text.ts';
 import { type NumberText, numberOf } from '../exact-json.ts';
 import { CART_ENTRIES_MAX } from '../limits.ts';
-import { ownBound, textFault, typed } from './fields.ts';
+import { ownBound, textError, typed } from './fields.ts';
 
 export type CartEntryValue = number | NumberText | Readonly<Record<string, unknown>>;
 
@@ -15,12 +15,12 @@ const entrySchema = {
   ],
 };
 
-/** One entry: a variant id or an object that has one; objects are echoed with all their keys. */
+/** One entry: a variant id, or an object that has one. The response has the object with all its keys. */
 const entry = z
   .custom<CartEntryValue>()
   .superRefine((value: unknown, context) => {
-    const fault = entryFault(value);
-    if (fault) context.addIssue({ code: 'custom', ...fault });
+    const error = entryError(value);
+    if (error) context.addIssue({ code: 'custom', ...error });
   })
   .meta({ override: entrySchema });
 
@@ -56,12 +56,12 @@ export interface CartObject {
   readonly data: { readonly cart: readonly unknown[]; readonly shopify?: string | null };
 }
 
-interface Fault {
+interface EntryError {
   message: string;
   path?: (string | number)[];
 }
 
-function entryFault(value: unknown): Fault | undefined {
+function entryError(value: unknown): EntryError | undefined {
   if (numberOf(value) !== undefined) return isId(value) ? undefined : { message: ID_RULE };
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return { message: 'must be an integer variant id or an object with variant_id' };
@@ -73,23 +73,23 @@ function entryFault(value: unknown): Fault | undefined {
     return { message: 'is required', path: ['variant_id'] };
   }
   if (!isId(variant)) return { message: ID_RULE, path: ['variant_id'] };
-  return contentFault(value);
+  return contentError(value);
 }
 
-/** Checks that texts and numbers at any depth can be stored and answered unchanged. */
-function contentFault(root: object): Fault | undefined {
-  const waiting: unknown[] = [root];
-  while (waiting.length > 0) {
-    const value = waiting.pop();
+/** Checks that texts and numbers at any depth can be stored and returned unchanged. */
+function contentError(root: object): EntryError | undefined {
+  const unchecked: unknown[] = [root];
+  while (unchecked.length > 0) {
+    const value = unchecked.pop();
     const number = numberOf(value);
     if (number !== undefined) {
       if (!Number.isFinite(number)) return { message: 'must hold only numbers within range' };
       continue;
     }
-    const message = typeof value === 'string' ? textFault(value) : undefined;
+    const message = typeof value === 'string' ? textError(value) : undefined;
     if (message !== undefined) return { message };
     if (typeof value !== 'object' || value === null) continue;
-    for (const [key, inner] of Object.entries(value)) waiting.push(key, inner);
+    for (const [key, inner] of Object.entries(value)) unchecked.push(key, inner);
   }
   return undefined;
 }

@@ -2,7 +2,7 @@ import { characters } from '../../platform/text.ts';
 import { CURSOR_MAX, DELIVERIES_PAGE_DEFAULT, DELIVERIES_PAGE_MAX } from '../limits.ts';
 import { parseTime } from '../time.ts';
 import { DELIVERY_STATES, type DeliveryState, TRIGGERS, type Trigger } from '../vocabulary.ts';
-import { textFault } from './fields.ts';
+import { textError } from './fields.ts';
 
 /** Selects deliveries of a webhook, and a page of them. */
 export interface DeliveriesQuery {
@@ -26,31 +26,31 @@ const LIMIT = /^[1-9]\d{0,2}$/;
 const TIME_RULE =
   'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00 (a + is sent as %2B)';
 
-/** Reads the query of a webhook's deliveries: each known parameter at most once and not empty. */
+/** Parses the query of a webhook's deliveries: each known parameter at most once, and not empty. */
 export function readDeliveriesQuery(query: URLSearchParams): DeliveriesQueryResult {
   for (const name of NAMES) {
     const values = query.getAll(name);
-    if (values.length > 1) return refused(name, 'must be given once');
-    if (values[0] === '') return refused(name, 'must not be empty');
-    const fault = textFault(values[0] ?? '');
-    if (fault !== undefined) return refused(name, fault);
+    if (values.length > 1) return invalid(name, 'must be given once');
+    if (values[0] === '') return invalid(name, 'must not be empty');
+    const error = textError(values[0] ?? '');
+    if (error !== undefined) return invalid(name, error);
   }
-  const given = (name: (typeof NAMES)[number]) => query.get(name) ?? undefined;
-  const state = DELIVERY_STATES.find((one) => one === given('state'));
-  if (query.has('state') && !state) return refused('state', oneOf(DELIVERY_STATES));
-  const trigger = TRIGGERS.find((one) => one === given('trigger'));
-  if (query.has('trigger') && !trigger) return refused('trigger', oneOf(TRIGGERS));
-  const [from, to] = (['from', 'to'] as const).map((name) => parseTime(given(name) ?? ''));
-  if (query.has('from') && !from) return refused('from', TIME_RULE);
-  if (query.has('to') && !to) return refused('to', TIME_RULE);
-  if (from && to && from >= to) return refused('to', 'must lie after from');
-  const limit = limitOf(given('limit'));
+  const valueOf = (name: (typeof NAMES)[number]) => query.get(name) ?? undefined;
+  const state = DELIVERY_STATES.find((one) => one === valueOf('state'));
+  if (query.has('state') && !state) return invalid('state', oneOf(DELIVERY_STATES));
+  const trigger = TRIGGERS.find((one) => one === valueOf('trigger'));
+  if (query.has('trigger') && !trigger) return invalid('trigger', oneOf(TRIGGERS));
+  const [from, to] = (['from', 'to'] as const).map((name) => parseTime(valueOf(name) ?? ''));
+  if (query.has('from') && !from) return invalid('from', TIME_RULE);
+  if (query.has('to') && !to) return invalid('to', TIME_RULE);
+  if (from && to && from >= to) return invalid('to', 'must be after from');
+  const limit = limitOf(valueOf('limit'));
   if (limit === undefined) {
-    return refused('limit', `must be a whole number from 1 to ${DELIVERIES_PAGE_MAX}`);
+    return invalid('limit', `must be a whole number from 1 to ${DELIVERIES_PAGE_MAX}`);
   }
-  const cursor = given('cursor') ?? '';
+  const cursor = valueOf('cursor') ?? '';
   if (characters(cursor) > CURSOR_MAX) {
-    return refused('cursor', `must be at most ${CURSOR_MAX} characters`);
+    return invalid('cursor', `must be at most ${CURSOR_MAX} characters`);
   }
   return { ok: true, value: { state, trigger, from, to, limit, cursor } };
 }
@@ -65,6 +65,6 @@ function oneOf(values: readonly string[]): string {
   return `must be one of ${values.join(', ')}`;
 }
 
-function refused(field: string, rule: string): DeliveriesQueryResult {
+function invalid(field: string, rule: string): DeliveriesQueryResult {
   return { ok: false, field, rule };
 }

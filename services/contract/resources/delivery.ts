@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { known, knownId, time } from './answers.ts';
+import { nullableId, nullableText, time } from './response-fields.ts';
 
 /**
- * Deliveries of a webhook: an addition to the interface. They do not have the sent request and the answer of the
- * receiver, which only people with the permission may see.
+ * Deliveries of a webhook: an addition to the interface. They do not have the contents of requests and responses, which
+ * only users with the permission may see.
  */
 
 const at = () => z.string().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' });
@@ -28,7 +28,7 @@ const attempt = z
     number: z.int().min(1),
     at: at(),
     status: z.int().nullable().meta({ description: 'HTTP status; null without an answer' }),
-    error: known().meta({ description: 'For people; null on success' }),
+    error: nullableText().meta({ description: 'For people; null on success' }),
     duration_ms: z.int().min(0),
     timing: timing.nullable(),
   })
@@ -46,7 +46,7 @@ export const delivery = z
     }),
     test: z.boolean().meta({ description: 'Whether it is a test event' }),
     api_version: z.string().meta({ description: 'The version that shaped the payload' }),
-    return_id: knownId(),
+    return_id: nullableId(),
     occurred_at: at().meta({ description: 'When the event happened: the order of the list' }),
     created_at: at(),
     next_attempt_at: time(),

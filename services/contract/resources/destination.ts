@@ -26,7 +26,10 @@ const addressBody = z
   )
   .meta({ id: 'AddressBody' });
 
-/** Body of update destination. `name` is required; absent fields stay; an address replaces the whole former address. */
+/**
+ * Body of update destination. `name` is required; absent fields keep their values; an address replaces the whole
+ * address.
+ */
 export const destinationBody = z
   .object({
     name: requiredText({ max: DESTINATION_NAME_MAX }),

@@ -2,9 +2,9 @@ import { MAX_ID } from '../../platform/ids.ts';
 import { characters } from '../../platform/text.ts';
 import { SHORT_TEXT_MAX } from '../limits.ts';
 import { CURRENCY_TYPES, type CurrencyType } from '../vocabulary.ts';
-import { textFault } from './fields.ts';
+import { textError } from './fields.ts';
 
-/** Selects a return; has the shape of the oneof in the internal request. */
+/** Selects a return. It has the shape of the oneof in the internal request. */
 export type DetailsSelector =
   | { readonly case: 'returnId' | 'orderId' | 'providerOrderId'; readonly value: bigint }
   | { readonly case: 'orderName'; readonly value: string };
@@ -28,31 +28,31 @@ const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name', 'provider_orde
 
 const ID = /^[1-9]\d{0,15}$/;
 
-/** Reads an id of a path or query, already percent-decoded; undefined when no object can have it. */
+/** Parses a percent-decoded id of a path or query; undefined when no object can have it. */
 export function parseId(text: string): bigint | undefined {
   if (!ID.test(text)) return undefined;
   const id = BigInt(text);
   return id <= MAX_ID ? id : undefined;
 }
 
-/** Reads the query of return details: exactly one selector, each known parameter once and not empty. */
+/** Parses the query of return details: exactly one selector, each known parameter at most once, and not empty. */
 export function readDetailsQuery(query: URLSearchParams): DetailsQueryResult {
   for (const name of [...DETAILS_SELECTORS, 'currency_type']) {
     const values = query.getAll(name);
-    if (values.length > 1) return refused(name, 'must be given once');
-    if (values[0] === '') return refused(name, 'must not be empty');
-    const fault = textFault(values[0] ?? '');
-    if (fault !== undefined) return refused(name, fault);
+    if (values.length > 1) return invalid(name, 'must be given once');
+    if (values[0] === '') return invalid(name, 'must not be empty');
+    const error = textError(values[0] ?? '');
+    if (error !== undefined) return invalid(name, error);
   }
   const currency = query.get('currency_type');
   const currencyType = CURRENCY_TYPES.find((type) => type === currency);
   if (currency !== null && currencyType === undefined) {
-    return refused('currency_type', `must be one of ${CURRENCY_TYPES.join(', ')}`);
+    return invalid('currency_type', `must be one of ${CURRENCY_TYPES.join(', ')}`);
   }
   const [name, second] = DETAILS_SELECTORS.filter((selector) => query.has(selector));
   if (name === undefined)
-    return refused('return_id', 'or order_id, order_name or provider_order_id is required');
-  if (second !== undefined) return refused(second, `must not be given together with ${name}`);
+    return invalid('return_id', 'or order_id, order_name or provider_order_id is required');
+  if (second !== undefined) return invalid(second, `must not be given together with ${name}`);
   const selector = selectorOf(name, query.get(name) ?? '');
   return selector ? { ok: true, value: { selector, currencyType } } : { ok: false, notFound: true };
 }
@@ -69,6 +69,6 @@ function selectorOf(
   return { case: ID_SELECTORS[name], value };
 }
 
-function refused(field: string, rule: string): DetailsQueryResult {
+function invalid(field: string, rule: string): DetailsQueryResult {
   return { ok: false, field, rule };
 }

@@ -43,7 +43,7 @@ const item = z
   )
   .meta({ id: 'DispositionInput' });
 
-/** Body of assess dispositions (interface: Disposition item): all or none, and each line once. */
+/** Body of assess dispositions (interface: Disposition item). Each line item at most once. */
 export const assessBody = z
   .object({
     items: z

@@ -10,7 +10,7 @@ export const forbidden = z
   .object({ message: z.literal('This action is unauthorized.') })
   .meta({ id: 'Forbidden' });
 
-/** Validation failures, and all errors without an own shape. */
+/** Validation failures, and all errors without a shape of their own. */
 export const messageError = z
   .object({ message: z.string(), errors: z.object({}).meta({ maxProperties: 0 }) })
   .meta({ id: 'MessageError' });
@@ -43,7 +43,7 @@ export const processNotFound = z
   .object({ errors: z.object({ message: z.string(), code: z.literal('NOT_FOUND') }) })
   .meta({ id: 'ProcessNotFound' });
 
-/** RFC 9457: `unstable` answers this instead of all shapes above. */
+/** RFC 9457: the error body of `unstable`, instead of all shapes above. */
 export const problem = z
   .object({
     type: z.string(),

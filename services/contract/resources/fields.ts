@@ -6,7 +6,7 @@ import { blank, cleanText, fits } from '../../platform/text.ts';
  * most 512 characters").
  */
 
-/** Marks a limit of our own, which the interface does not have. */
+/** Marks a limit that the interface does not have. */
 export const ownBound = { 'x-service-bound': true };
 
 /** A text, kept as sent. `max` counts Unicode characters. */
@@ -14,8 +14,8 @@ export function text(rule: { max: number; own?: boolean }) {
   return z
     .string({ error: typed('a string') })
     .superRefine((value, context) => {
-      const fault = textFault(value) ?? (fits(value, rule.max) ? undefined : atMost(rule.max));
-      if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+      const error = textError(value) ?? (fits(value, rule.max) ? undefined : atMost(rule.max));
+      if (error !== undefined) context.addIssue({ code: 'custom', message: error });
     })
     .meta({ maxLength: rule.max, ...(rule.own ? ownBound : {}) });
 }
@@ -26,10 +26,10 @@ export function requiredText(rule: { max?: number }) {
     .string({ error: typed('a string') })
     .superRefine((value, context) => {
       const tooLong = rule.max !== undefined && !fits(value, rule.max);
-      const fault = blank(value)
+      const error = blank(value)
         ? 'is required'
-        : (textFault(value) ?? (tooLong ? atMost(rule.max ?? 0) : undefined));
-      if (fault !== undefined) context.addIssue({ code: 'custom', message: fault });
+        : (textError(value) ?? (tooLong ? atMost(rule.max ?? 0) : undefined));
+      if (error !== undefined) context.addIssue({ code: 'custom', message: error });
     })
     .meta({
       minLength: 1,
@@ -57,13 +57,13 @@ export function boolean() {
   return z.boolean({ error: typed('true or false') });
 }
 
-/** The message for a value of the wrong type; for a missing or null value it says that it is required. */
+/** The message for a value of the wrong type; for a missing or null value: that it is required. */
 export function typed(what: string): (issue: { input: unknown }) => string {
   return ({ input }) => (input === undefined || input === null ? 'is required' : `must be ${what}`);
 }
 
-/** The fault in the characters of a text; undefined when there is none. */
-export function textFault(value: string): string | undefined {
+/** What is invalid in the characters of a text; undefined when nothing is. */
+export function textError(value: string): string | undefined {
   return cleanText(value) ? undefined : 'must not contain NUL or unpaired surrogate characters';
 }
 

@@ -1,13 +1,13 @@
 import { z } from 'zod';
 import { returnDetailsFields } from '../details/return-details.ts';
 import { LABEL_STATUSES, RETURN_STATES, type Topic } from '../vocabulary.ts';
-import { known, knownId, time } from './answers.ts';
 import { destination } from './destination.ts';
+import { nullableId, nullableText, time } from './response-fields.ts';
 
 /** The webhook payload of each topic, without `topic` and `trigger`, in the newest shape. */
 
-const order = { order_id: knownId(), provider_order_id: knownId() };
-const money = z.object({ amount: known(), currency: known() });
+const order = { order_id: nullableId(), provider_order_id: nullableId() };
+const money = z.object({ amount: nullableText(), currency: nullableText() });
 const address = destination.shape.address.nullable();
 
 export const PAYLOAD_FIELDS: Readonly<Record<Topic, z.ZodRawShape>> = {
@@ -28,11 +28,11 @@ export const PAYLOAD_FIELDS: Readonly<Record<Topic, z.ZodRawShape>> = {
     shop_id: z.int(),
     return_id: z.int(),
     ...order,
-    carrier: known(),
-    tracking_number: known(),
+    carrier: nullableText(),
+    tracking_number: nullableText(),
     label_status: z.enum(LABEL_STATUSES).nullable(),
     label_updated_at: time(),
-    label_url: known(),
+    label_url: nullableText(),
   },
   restock: {
     id: z.int().meta({ description: 'The return' }),
@@ -40,8 +40,8 @@ export const PAYLOAD_FIELDS: Readonly<Record<Topic, z.ZodRawShape>> = {
     restock_items: z.array(
       z.object({
         line_item_id: z.int(),
-        location_id: knownId(),
-        variant_id: knownId(),
+        location_id: nullableId(),
+        variant_id: nullableId(),
         quantity: z.int().min(1),
       }),
     ),
@@ -57,10 +57,10 @@ export const PAYLOAD_FIELDS: Readonly<Record<Topic, z.ZodRawShape>> = {
       .meta({ description: 'Centimetres and grams' }),
     products: z.array(
       z.object({
-        name: known(),
-        sku: known(),
-        hs_code: known(),
-        country_of_origin: known(),
+        name: nullableText(),
+        sku: nullableText(),
+        hs_code: nullableText(),
+        country_of_origin: nullableText(),
         price: money,
       }),
     ),
@@ -68,13 +68,13 @@ export const PAYLOAD_FIELDS: Readonly<Record<Topic, z.ZodRawShape>> = {
   giftcard: {
     id: z.int(),
     return_id: z.int(),
-    amount: known(),
-    currency: known(),
-    email: known(),
-    first_name: known(),
-    last_name: known(),
-    order_id: knownId(),
-    order_name: known(),
+    amount: nullableText(),
+    currency: nullableText(),
+    email: nullableText(),
+    first_name: nullableText(),
+    last_name: nullableText(),
+    order_id: nullableId(),
+    order_name: nullableText(),
   },
   'partner.returns.shipment': {
     shipment_id: z.int(),

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { type NumberText, numberOf } from '../exact-json.ts';
 import { PROCESS_DETAILS_BYTES_MAX, PROCESS_DETAILS_MAX } from '../limits.ts';
-import { ownBound, textFault } from './fields.ts';
+import { ownBound, textError } from './fields.ts';
 
 export type DetailValue = string | number | NumberText | boolean | null;
 export type ProcessBody = Readonly<Record<string, DetailValue>>;
@@ -13,8 +13,8 @@ export type ProcessBody = Readonly<Record<string, DetailValue>>;
 export const processBody = z
   .custom<ProcessBody>()
   .superRefine((body: unknown, context) => {
-    const fault = detailsFault(body);
-    if (fault) context.addIssue({ code: 'custom', ...fault });
+    const error = detailsError(body);
+    if (error) context.addIssue({ code: 'custom', ...error });
   })
   .meta({
     override: {
@@ -26,8 +26,8 @@ export const processBody = z
     },
   });
 
-/** `true`: queued, queued before, or skipped for an open instant refund; else a refusal. */
-export const processAnswer = z.union([
+/** `true`: queued now or earlier, or skipped because of an open instant refund. Otherwise an object with `errors`. */
+export const processResponse = z.union([
   z.literal(true),
   z
     .object({
@@ -39,7 +39,7 @@ export const processAnswer = z.union([
     .meta({ id: 'ProcessRefusal' }),
 ]);
 
-function detailsFault(body: unknown): { message: string; path?: string[] } | undefined {
+function detailsError(body: unknown): { message: string; path?: string[] } | undefined {
   if (typeof body !== 'object' || body === null || Array.isArray(body)) {
     return { message: 'must be an object' };
   }
@@ -48,7 +48,7 @@ function detailsFault(body: unknown): { message: string; path?: string[] } | und
     return { message: `must have at most ${PROCESS_DETAILS_MAX} keys` };
   }
   for (const [key, value] of entries) {
-    const message = textFault(key) ?? valueFault(value);
+    const message = textError(key) ?? valueError(value);
     if (message !== undefined) return { message, path: [key] };
   }
   const bytes = entries.reduce((sum, [key, value]) => sum + sizeOf(key) + sizeOf(value), 0);
@@ -60,8 +60,8 @@ function sizeOf(value: unknown): number {
   return Buffer.byteLength(typeof value === 'string' ? value : JSON.stringify(value));
 }
 
-function valueFault(value: unknown): string | undefined {
-  if (typeof value === 'string') return textFault(value);
+function valueError(value: unknown): string | undefined {
+  if (typeof value === 'string') return textError(value);
   if (value === null || typeof value === 'boolean') return undefined;
   if (Number.isFinite(numberOf(value))) return undefined;
   return 'must be a string, a number, true, false or null';

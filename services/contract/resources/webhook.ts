@@ -3,8 +3,8 @@ import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../vocabulary.ts';
 import { choice, requiredText } from './fields.ts';
 
 /**
- * Body of webhook create and update (interface: Webhook subscription). Topic and trigger are validated
- * separately. The webhooks service validates the address, after everything else is valid.
+ * Body of webhook create and update (interface: Webhook subscription). Topic and trigger are validated separately. The
+ * webhooks service validates the address, after all other fields are valid.
  */
 export const webhookBody = z
   .object({

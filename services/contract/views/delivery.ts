@@ -8,7 +8,7 @@ import {
 import type { DeliveryObject, DeliveryPage } from '../resources/delivery.ts';
 import { isoTime } from '../time.ts';
 import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { idNumber, iso, known, word } from './values.ts';
+import { idNumber, iso, textOrNull, word } from './values.ts';
 
 /** A delivery as partners see it. Throws when a required field is missing. */
 export function deliveryView(delivery: Delivery): DeliveryObject {
@@ -40,7 +40,10 @@ export function deliveryPageView(page: {
   readonly deliveries: readonly Delivery[];
   readonly nextCursor: string;
 }): DeliveryPage {
-  return { deliveries: page.deliveries.map(deliveryView), next_cursor: known(page.nextCursor) };
+  return {
+    deliveries: page.deliveries.map(deliveryView),
+    next_cursor: textOrNull(page.nextCursor),
+  };
 }
 
 function attemptView(attempt: Attempt): DeliveryObject['attempts'][number] {
@@ -49,7 +52,7 @@ function attemptView(attempt: Attempt): DeliveryObject['attempts'][number] {
     number,
     at: moment(startedAt),
     status: status === 0 ? null : status,
-    error: known(error),
+    error: textOrNull(error),
     duration_ms: durationMs,
     timing: timing ? timingView(timing) : null,
   };

@@ -1,7 +1,7 @@
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { LabelRequest } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { addressView } from './destination.ts';
-import { iso, known } from './values.ts';
+import { iso, textOrNull } from './values.ts';
 
 /** Payload of topic `label.request`, for third-party label providers. */
 export function labelRequestPayload(event: Event): object | undefined {
@@ -29,13 +29,13 @@ export function labelRequestPayload(event: Event): object | undefined {
 
 function productView(product: LabelRequest['products'][number]): object {
   return {
-    name: known(product.name),
-    sku: known(product.sku),
-    hs_code: known(product.hsCode),
-    country_of_origin: known(product.countryOfOrigin),
+    name: textOrNull(product.name),
+    sku: textOrNull(product.sku),
+    hs_code: textOrNull(product.hsCode),
+    country_of_origin: textOrNull(product.countryOfOrigin),
     price: {
-      amount: known(product.price?.value),
-      currency: known(product.price?.currency),
+      amount: textOrNull(product.price?.value),
+      currency: textOrNull(product.price?.currency),
     },
   };
 }

@@ -7,7 +7,7 @@ import {
 import { returnDetailsView } from '../details/return-details.ts';
 import { LABEL_STATUSES, RETURN_STATES, RETURN_TRIGGERS, type Topic } from '../vocabulary.ts';
 import { labelRequestPayload } from './label-request.ts';
-import { idNumber, iso, known, word } from './values.ts';
+import { idNumber, iso, textOrNull, word } from './values.ts';
 
 /** Webhook payloads in the newest shape, built from internal events (interface: Events). */
 
@@ -36,16 +36,16 @@ const SHAPES: Readonly<Record<Topic, Shape>> = {
 };
 
 /**
- * Whether a subscription to this pair ever gets a delivery: the topic's payload can be built from the trigger's
- * events.
+ * Whether a subscription to this pair gets deliveries: the payload of the topic can be built from the events of the
+ * trigger.
  */
 export function delivers(topic: string, trigger: string): boolean {
   return shapeOf(topic)?.triggers.includes(trigger) ?? false;
 }
 
 /**
- * The payload of `topic` for an event, in the newest shape; `shapePayload` changes it to a shop's version. `snapshot`
- * is that of the event, or the stored one when it was too large for the event. undefined when this topic cannot be
+ * The payload of `topic` for an event, in the newest form; `shapePayload` converts it to a shop's version. `snapshot`
+ * is that of the event, or the stored one when it was too large for the event. Undefined when this topic cannot be
  * built from this event.
  */
 export function payloadOf(
@@ -69,7 +69,7 @@ function processingPayload(event: Event, snapshot: Return | undefined): object |
     return_id: Number(event.returnId),
     return_state: snapshot ? word(ReturnStateSchema, snapshot.state, RETURN_STATES) : null,
     message: failed.message ?? null,
-    source: known(failed.source),
+    source: textOrNull(failed.source),
   };
 }
 
@@ -81,11 +81,11 @@ function labelPayload(event: Event, snapshot: Return | undefined): object | unde
     return_id: Number(event.returnId),
     order_id: idNumber(snapshot?.order?.id ?? 0n),
     provider_order_id: idNumber(snapshot?.order?.providerOrderId ?? 0n),
-    carrier: known(label.carrier),
-    tracking_number: known(label.trackingNumber),
+    carrier: textOrNull(label.carrier),
+    tracking_number: textOrNull(label.trackingNumber),
     label_status: word(LabelStatusSchema, label.status, LABEL_STATUSES),
     label_updated_at: iso(label.updatedAt),
-    label_url: known(label.url),
+    label_url: textOrNull(label.url),
   };
 }
 
@@ -111,13 +111,13 @@ function giftCardPayload(event: Event, snapshot: Return | undefined): object | u
   return {
     id: Number(card.id),
     return_id: Number(event.returnId),
-    amount: known(card.money?.value),
-    currency: known(card.money?.currency),
-    email: known(snapshot?.customer?.email),
-    first_name: known(snapshot?.customer?.firstName),
-    last_name: known(snapshot?.customer?.lastName),
+    amount: textOrNull(card.money?.value),
+    currency: textOrNull(card.money?.currency),
+    email: textOrNull(snapshot?.customer?.email),
+    first_name: textOrNull(snapshot?.customer?.firstName),
+    last_name: textOrNull(snapshot?.customer?.lastName),
     order_id: idNumber(snapshot?.order?.id ?? 0n),
-    order_name: known(snapshot?.order?.name),
+    order_name: textOrNull(snapshot?.order?.name),
   };
 }
 

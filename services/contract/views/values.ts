@@ -3,20 +3,20 @@ import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { code } from 'currency-codes';
 import { isoTime, plainTime } from '../time.ts';
 
-/** Converts single values of messages to values of the public interface. */
+// Converts single values of messages to values of the public interface.
 
 /** An id as a JSON number; 0 means unknown. Stored ids never exceed 2^53 - 1. */
 export function idNumber(id: bigint): number | null {
   return id === 0n ? null : Number(id);
 }
 
-/** An id that the interface carries as a string; 0 means unknown. */
+/** An id that is a string in the interface; 0 means unknown. */
 export function idText(id: bigint): string | null {
   return id === 0n ? null : id.toString();
 }
 
 /** A text; empty or absent means unknown. */
-export function known(text: string | undefined): string | null {
+export function textOrNull(text: string | undefined): string | null {
   return text === undefined || text === '' ? null : text;
 }
 
@@ -37,8 +37,8 @@ export function zero(currency: string): string {
 }
 
 /**
- * The public word of an enum value: its name in lower case (`RETURN_STATE_OPEN` is `open`). null for
- * unspecified and for values this code does not know. `words` narrows the type to the documented ones.
+ * The public text of an enum value: its name in lower case (`RETURN_STATE_OPEN` is `open`). null for
+ * unspecified and for unknown values. `words` narrows the type to the documented texts.
  */
 export function word<const T extends readonly string[]>(
   desc: DescEnum,
@@ -46,5 +46,5 @@ export function word<const T extends readonly string[]>(
   words: T,
 ): T[number] | null {
   const name = desc.value[value]?.localName.toLowerCase();
-  return words.find((known) => known.replace('+', '_') === name) ?? null;
+  return words.find((text) => text.replace('+', '_') === name) ?? null;
 }

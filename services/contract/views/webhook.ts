@@ -21,7 +21,7 @@ export function webhookView(subscription: Subscription): Webhook {
   };
 }
 
-/** The answer of create, the only one with the secret. */
+/** The response of create, the only one with the secret. */
 export function createdWebhookView(subscription: Subscription, secret: string): CreatedWebhook {
   return { ...webhookView(subscription), secret };
 }

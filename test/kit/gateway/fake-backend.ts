@@ -139,7 +139,7 @@ function fakes(): FakeServices {
             throw new DomainError(
               Code.InvalidArgument,
               ErrorReason.LINE_ITEM_NOT_FOUND,
-              `items[${index}].line_item_id names no line item of this shop`,
+              `items[${index}].line_item_id must be the id of an existing line item`,
               { field: `items[${index}].line_item_id` },
             );
           }

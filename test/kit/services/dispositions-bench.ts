@@ -5,7 +5,7 @@ import {
   DispositionsService,
 } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import type { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { type Finding, NOTHING_SAID } from '../../../services/dispositions/inspection.ts';
+import { type Finding, NO_FIELDS } from '../../../services/dispositions/inspection.ts';
 import { startDispositions } from '../../../services/dispositions/start.ts';
 import { startFakeReturns } from './fake-returns.ts';
 import { actor, newShop, runService } from './running-service.ts';
@@ -23,7 +23,7 @@ export const invalid = (field: string) => ({
 
 /** An assessment with only an outcome. */
 export const FINDING: Finding = {
-  ...NOTHING_SAID,
+  ...NO_FIELDS,
   outcome: 'donate',
   lineItemId: 0n,
   returnProcessor: undefined,

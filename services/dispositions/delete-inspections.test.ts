@@ -66,7 +66,7 @@ describe('an inspection that does not fit into its return', () => {
     expect(await bench.pendingOf(shopId)).toBe(0);
   });
 
-  test('is withdrawn, so that the job hands over the rest', async () => {
+  test('is deleted, so that the job hands over the other inspections', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     const [former, large] = [lines[0] ?? 0n, lines[1] ?? 0n];
     await bench.assess(shopId, [{ lineItemId: large, note: 'before' }]);

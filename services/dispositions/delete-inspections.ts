@@ -7,16 +7,16 @@ import { inTransaction } from '../platform/postgres.ts';
 import type { Inspection } from './inspection.ts';
 import { type Lines, lockLines } from './store.ts';
 
-/** Whether returns refused a handover because the details of a return would be too large. */
+/** Whether returns rejected a handover because the details of a return would be too large. */
 export function isTooLarge(error: unknown): error is ConnectError {
   return error instanceof ConnectError && reasonOf(error) === ErrorReason.RETURN_TOO_LARGE;
 }
 
 /**
- * Deletes pending inspections that do not fit into the details of their return. The former inspection of the line is
- * its newest one again, and the key of the call that recorded them can be used again.
+ * Deletes pending inspections that do not fit into the details of their return. The previous inspection of each line
+ * item is the newest one again, and the key of the call that recorded them can be used again.
  */
-export async function withdraw(
+export async function deleteInspections(
   pool: pg.Pool,
   o: Pick<Lines, 'shopId' | 'kind'> & { readonly use?: KeyUse | undefined },
   inspections: readonly Pick<Inspection, 'id' | 'lineItemId'>[],
@@ -25,22 +25,22 @@ export async function withdraw(
   const ids = inspections.map(({ id }) => id);
   await inTransaction(pool, async (tx) => {
     await lockLines(tx, { ...o, lineItemIds });
-    await tx.query(WITHDRAW, [o.shopId, ids]);
+    await tx.query(DELETE_INSPECTIONS, [o.shopId, ids]);
     if (o.use) await releaseKey(tx, o.use);
   });
 }
 
-const WITHDRAW = `
-with withdrawn as (
+const DELETE_INSPECTIONS = `
+with removed as (
   delete from handovers where shop_id = $1 and inspection_id = any ($2::bigint[])
   returning inspection_id, kind, line_item_id, former_id
 ), deleted as (
-  delete from inspections i using withdrawn w where i.shop_id = $1 and i.id = w.inspection_id
+  delete from inspections i using removed w where i.shop_id = $1 and i.id = w.inspection_id
 ), later as (
-  update handovers h set former_id = w.former_id from withdrawn w
+  update handovers h set former_id = w.former_id from removed w
    where h.shop_id = $1 and h.kind = w.kind and h.line_item_id = w.line_item_id
      and h.former_id = w.inspection_id and h.inspection_id <> all ($2::bigint[])
 )
-update inspected_lines l set inspection_id = w.former_id from withdrawn w
+update inspected_lines l set inspection_id = w.former_id from removed w
  where l.shop_id = $1 and l.kind = w.kind and l.line_item_id = w.line_item_id
    and l.inspection_id = w.inspection_id`;
