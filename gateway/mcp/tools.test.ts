@@ -113,7 +113,7 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   ['two selectors', 'get_return', { return_id: 11, order_name: '#1' }, /exactly one of return_id/],
   ['no selector', 'get_return', {}, /exactly one of return_id/],
   ['no change', 'update_webhook', { webhook_id: 41 }, /at least one of topic/],
-  ['an invalid cursor', 'search_returns', { cursor: 'x' }, /^cursor is none that/],
+  ['an invalid cursor', 'search_returns', { cursor: 'x' }, /^cursor must be a cursor returned/],
   [
     'an invalid cursor of a list',
     'list_destinations',

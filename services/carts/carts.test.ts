@@ -130,7 +130,7 @@ describe('create cart', () => {
       { entries: [bare(1n)], shopify: '', shopifyNull: true },
       'shopify_null',
     ],
-  ])('refuses %s', async (_, request, field) => {
+  ])('rejects %s', async (_, request, field) => {
     const shopId = newShop();
     expect(await refusal(createCart(shopId, request))).toEqual({
       code: Code.InvalidArgument,
@@ -171,7 +171,7 @@ describe('create cart with an idempotency key', () => {
     ['an entry as it was written', { entries: [bare(1n), bare(2n)] }],
     ['shopify', { entries, shopify: 'YQ' }],
     ['a null shopify', { entries, shopifyNull: true }],
-  ])('is refused with other content: %s', async (_, other) => {
+  ])('is rejected with other content: %s', async (_, other) => {
     const shopId = newShop();
     await createCart(shopId, { entries, idempotencyKey: 'k' });
     expect(await refusal(createCart(shopId, { ...other, idempotencyKey: 'k' }))).toEqual({
@@ -181,7 +181,7 @@ describe('create cart with an idempotency key', () => {
     });
   });
 
-  test('of more than 200 characters is refused', async () => {
+  test('of more than 200 characters is rejected', async () => {
     const request = { entries, idempotencyKey: 'k'.repeat(201) };
     expect(await refusal(createCart(newShop(), request))).toMatchObject({
       field: 'idempotency_key',

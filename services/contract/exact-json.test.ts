@@ -20,7 +20,7 @@ describe('exact JSON', () => {
     );
   });
 
-  test('answers the nearest double of either form, and undefined for other values', () => {
+  test('returns the nearest double of either form, and undefined for other values', () => {
     expect([exactNumber('7'), exactNumber('7.0'), exactNumber('1e999')].map(numberOf)).toEqual([
       7,
       7,
@@ -41,7 +41,7 @@ describe('exact JSON', () => {
     '[.5]',
     '[1.10',
     '"1.10',
-  ])('refuses what is no JSON: %s', (text) => {
+  ])('rejects a text that is not JSON: %s', (text) => {
     expect(() => parseExactJson(text)).toThrow(SyntaxError);
   });
 

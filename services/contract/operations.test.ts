@@ -36,7 +36,7 @@ test('each operation needs its scope', () => {
   });
 });
 
-test('only webhook operations take a bearer token, and only dispositioning answers 403', () => {
+test('only webhook operations take a bearer token, and only dispositioning returns 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
   expect(bearer.map(({ path }) => path.split('/')[1])).toEqual(Array(6).fill('webhooks'));
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');

@@ -63,7 +63,7 @@ describe('condition_category', () => {
     );
   });
 
-  test('does not change the original answer', () => {
+  test('does not change the original response', () => {
     const details = withCategory(newest('junk'));
     shapeResponse('2026-07', 'getReturnDetails', details);
     expect(details).toEqual(withCategory(newest('junk')));
@@ -92,14 +92,14 @@ describe('error bodies', () => {
     },
   };
 
-  test.each(['2026-07', '2026-10'])('%s answers the released shape', (version) => {
+  test.each(['2026-07', '2026-10'])('%s returns the released shape', (version) => {
     expect(shapeError(version, error)).toEqual({
       contentType: 'application/json',
       body: error.body,
     });
   });
 
-  test('unstable answers a problem document', () => {
+  test('unstable returns a problem document', () => {
     expect(shapeError('unstable', error)).toEqual({
       contentType: 'application/problem+json',
       body: { type: 'about:blank', status: 422, ...error.problem },
@@ -117,7 +117,7 @@ describe('error bodies', () => {
     });
   });
 
-  test('a refusal inside a 200 does not change in unstable', () => {
+  test('an error inside a 200 does not change in unstable', () => {
     const refusal = { ...error, status: 200 };
     expect(shapeError('unstable', refusal)).toEqual({
       contentType: 'application/json',

@@ -49,11 +49,11 @@ describe('reading RFC 3339', () => {
     '0001-01-01T00:00:00+00:01',
     '9999-12-31T23:59:59-00:01',
     '',
-  ])('refuses %j', (text) => {
+  ])('rejects %j', (text) => {
     expect(parseTime(text)).toBeUndefined();
   });
 
-  test('reads what it writes', () => {
+  test('parses the times that it formats', () => {
     const years = { min: new Date('0001-01-01'), max: new Date('9999-12-31'), noInvalidDate: true };
     fc.assert(
       fc.property(fc.date(years), (time) => {

@@ -41,7 +41,7 @@ describe('the query of return details', () => {
     ['return_id=1&currency_type=shop&currency_type=shop', 'currency_type must be given once.'],
     ['order_name=a%00', `order_name must not contain NUL or unpaired surrogate characters.`],
     ['return_id=abc&currency_type=x', 'currency_type must be one of shop, presentment.'],
-  ])('%j is refused: %s', (query, message) => {
+  ])('%j is rejected: %s', (query, message) => {
     expect(read(query)).toMatchObject({ ok: false, message });
   });
 

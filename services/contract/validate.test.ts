@@ -8,7 +8,7 @@ describe('a body', () => {
     expect(validateBody(operation, '2026-10', body)).toMatchObject({ ok: true });
   });
 
-  test.each(REFUSED)('%s refuses %j: %s', (operation, body, message) => {
+  test.each(REFUSED)('%s rejects %j: %s', (operation, body, message) => {
     const field = message.split(/ (?:must|is)/)[0];
     expect(validateBody(operation, '2026-10', body)).toMatchObject({
       ok: false,
@@ -17,7 +17,7 @@ describe('a body', () => {
     });
   });
 
-  test('gets all its faults, in the order of the fields', () => {
+  test('gets all its errors, in the order of the fields', () => {
     expect(validateBody('updateDestination', 'unstable', { type: 'x', enabled: 1 })).toMatchObject({
       message: 'name is required.',
       fields: [{ field: 'name' }, { field: 'type' }, { field: 'enabled' }],

@@ -134,7 +134,7 @@ describe('the calendar on any day', () => {
     );
   });
 
-  test('Sunset is answered exactly while the serving version is deprecated', () => {
+  test('Sunset is returned exactly while the serving version is deprecated', () => {
     fc.assert(
       fc.property(dates, fc.constantFrom(...RELEASED, undefined), (today, segment) => {
         const result = serve(segment, today);

@@ -80,7 +80,7 @@ describe('create destination', () => {
     expect(await service.events(shopId)).toHaveLength(1);
   });
 
-  test('refuses a key that was used with other content', async () => {
+  test('rejects a key that was used with other content', async () => {
     const shopId = newShop();
     const request = { shopId, actor, idempotencyKey: nextKey(), name: 'Depot' };
     await service.client.createDestination(request);
@@ -107,7 +107,7 @@ describe('create destination', () => {
     expect(first.destination?.id).not.toBe(other.destination?.id);
   });
 
-  test('refuses the 1,001st destination of a shop, also with concurrent calls', async () => {
+  test('rejects the 1,001st destination of a shop, also with concurrent calls', async () => {
     const shopId = newShop();
     await createDepot(shopId);
     await service.db.pool.query('update shop_quotas set destinations = 999 where shop_id = $1', [
@@ -144,7 +144,7 @@ describe('create destination', () => {
     ],
     ['with a country code of digits', { address: { countryCode: '44' } }, 'address.country_code'],
     ['with an address line that is too long', { address: { zip: 'x'.repeat(256) } }, 'address.zip'],
-  ])('refuses one %s', async (_, change, field) => {
+  ])('rejects one %s', async (_, change, field) => {
     expect(await refusal(createDepot(newShop(), change))).toEqual(invalid(field));
   });
 

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => service.stop());
 
-test('an update with a key is made once: a repeat answers the destination as it is now', async () => {
+test('an update with a key is made once: a repeat returns the destination as it is now', async () => {
   const shopId = newShop();
   const depot = { shopId, actor, idempotencyKey: 'k-0', name: 'Depot' };
   const { destination } = await service.client.createDestination(depot);

@@ -24,7 +24,7 @@ afterAll(() => bench.stop());
 const at = (text: string) => timestampFromDate(new Date(text));
 
 describe('assess', () => {
-  test('records the findings and answers them in the order of the request', async () => {
+  test('records the findings and returns them in the order of the request', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     const items = lines.toReversed().map((lineItemId, index) => ({
       lineItemId,
@@ -46,7 +46,7 @@ describe('assess', () => {
     expect(read).toEqual(answered);
   });
 
-  test('has handed over everything to returns when it answers', async () => {
+  test('hands over everything to returns before it responds', async () => {
     const { shopId, lines } = bench.shopWithLines(2);
     const images = ['https://img.example/1', 'https://img.example/2'];
     const answered = await bench.assess(
@@ -79,7 +79,7 @@ describe('assess', () => {
     expect(new Set(published)).toEqual(new Set(lines));
   });
 
-  test('with a key is recorded once, and a repeat answers the newest finding of the line', async () => {
+  test('with a key is recorded once, and a repeated call returns the newest finding of the line item', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const once = (note = 'first') =>
       bench.client.assess({
@@ -95,7 +95,7 @@ describe('assess', () => {
     expect(await refusal(once('other'))).toMatchObject({ reason: 'IDEMPOTENCY_CONFLICT' });
   });
 
-  test('a later assessment replaces the former', async () => {
+  test('a later assessment replaces the previous one', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     await bench.assess(shopId, [{ lineItemId: line, note: 'first' }]);
     await bench.assess(shopId, [{ lineItemId: line, note: 'second' }]);
@@ -142,7 +142,7 @@ describe('assess', () => {
     expect((await bench.db.pool.query(sql, [shopId])).rows).toEqual([{ made: 8n }]);
   });
 
-  test('asks returns once for the owners of the lines', async () => {
+  test('reads the owners of the line items from returns once', async () => {
     const { shopId, lines } = bench.shopWithLines(30);
     const before = bench.returns.checks;
     await bench.assess(
@@ -182,7 +182,7 @@ describe('assess', () => {
   });
 });
 
-describe('assess refuses', () => {
+describe('assess rejects', () => {
   test.each<[string, Partial<NewAssessment>, string]>([
     [
       'a processor of more than 100 characters',
@@ -212,7 +212,7 @@ describe('assess refuses', () => {
     expect(await bench.assess(shopId, all.slice(1))).toHaveLength(30);
   });
 
-  test('a line named twice', async () => {
+  test('a line item twice', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const call = bench.assess(shopId, [{ lineItemId: line }, { lineItemId: line, note: 'again' }]);
     expect(await refusal(call)).toEqual(invalid('items[1].line_item_id'));

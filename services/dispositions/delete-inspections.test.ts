@@ -27,7 +27,7 @@ const notesOf = async (shopId: bigint, lines: bigint[]) =>
   (await bench.currentOf(shopId, lines)).map(({ disposition }) => disposition?.note);
 
 describe('an inspection that does not fit into its return', () => {
-  test('is refused with the reason of returns, and no finding of the call stays', async () => {
+  test('is rejected with the reason of returns, and no finding of the call stays', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     const items = lines.map((lineItemId) => ({ lineItemId, note: 'long' }));
     bench.returns.refuseWith = tooLarge;
@@ -42,7 +42,7 @@ describe('an inspection that does not fit into its return', () => {
     expect(rows).toEqual([]);
   });
 
-  test('does not change the former assessment of a line', async () => {
+  test('does not change the previous assessment of a line', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     await bench.assess(shopId, [{ lineItemId: line, note: 'first' }]);
     bench.returns.refuseWith = tooLarge;
@@ -58,7 +58,7 @@ describe('an inspection that does not fit into its return', () => {
     ]);
   });
 
-  test('is refused for gradings, too', async () => {
+  test('is rejected for gradings, too', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     bench.returns.refuseWith = tooLarge;
     const items = [{ lineItemId: line, category: 'grade_a', description: 'long' }];

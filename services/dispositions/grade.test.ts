@@ -59,7 +59,7 @@ describe('grade items', () => {
     expect(graded?.condition).toMatchObject({ subject: 'item', title: 'Grade A' });
   });
 
-  test('records the finding, and has handed it over to returns when it answers', async () => {
+  test('records the finding, and hands it over to returns before it responds', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const finding = {
       subject: 'box',
@@ -109,7 +109,7 @@ describe('grade items', () => {
     ['NUL in a description', { description: '\0' }, 'description'],
     ['a note of more than 65,535 characters', { note: 'x'.repeat(65_536) }, 'note'],
     ['a line that does not exist', { lineItemId: 999_999_999n }, 'line_item_id'],
-  ])('refuses %s', async (_, change, field) => {
+  ])('rejects %s', async (_, change, field) => {
     const { shopId, line } = bench.shopWithLines(1);
     const call = grade(shopId, { lineItemId: line, ...change });
     expect(await refusal(call)).toEqual(invalid(`items[0].${field}`));
@@ -144,7 +144,7 @@ describe('settings', () => {
     expect(await read(newShop())).toBe(DispositionOutcome.BACK_TO_STOCK);
   });
 
-  test('refuse an unknown outcome', async () => {
+  test('reject an unknown outcome', async () => {
     const shopId = newShop();
     const call = bench.client.updateSettings({
       shopId,

@@ -124,7 +124,7 @@ describe('when returns does not take over an inspection', () => {
     expect(calls.map(({ assessments }) => assessments.length)).toEqual([1, 1]);
   });
 
-  test('a line that is always refused does not delay others', async () => {
+  test('a line item that is always rejected does not delay the others', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     bench.returns.refuseWith = Code.Unavailable;
     await refusal(

@@ -17,7 +17,7 @@ afterAll(() => bench.stop());
 const longText = (mark: string) => `${mark}${'é'.repeat(2_000)}`;
 
 describe('a long note', () => {
-  test('is stored only in returns after the handover, and still answered', async () => {
+  test('is stored only in returns after the handover, and is still returned', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const note = longText('kept by returns');
     const items = [{ lineItemId: line, note }];
@@ -26,7 +26,7 @@ describe('a long note', () => {
     expect(await bench.currentOf(shopId, [line])).toMatchObject([{ disposition: { note } }]);
   });
 
-  test('is left out of the answer when the caller asks for that', async () => {
+  test('is omitted from the response if requested', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const items = [{ lineItemId: line, note: longText('mine') }];
     const answer = await bench.client.assess({ shopId, actor, items, withoutNotes: true });

@@ -88,20 +88,20 @@ describe('create fraud report', () => {
     ['other without a comment', { category: 'other' }, 'comment'],
     ['NUL in the comment', { comment: 'a\0b' }, 'comment'],
     ['no return', { returnId: 0n }, 'return_id'],
-  ])('refuses %s', async (_, change, field) => {
+  ])('rejects %s', async (_, change, field) => {
     const of = shopWithReturn();
     expect(await refusal(report(of, change))).toEqual(invalid(field));
     expect(await service.events(of.shopId)).toEqual([]);
   });
 
-  test('refuses a second report of the same return', async () => {
+  test('rejects a second report of the same return', async () => {
     const of = shopWithReturn();
     await report(of);
     expect(await refusal(report(of))).toEqual(EXISTS);
     expect(await service.events(of.shopId)).toHaveLength(1);
   });
 
-  test('answers a repeat with the same key as the first', async () => {
+  test('returns the first report for the same key', async () => {
     const of = shopWithReturn();
     const keyed = { idempotencyKey: 'k-1', comment: 'Empty' };
     const made = await report(of, keyed);
@@ -155,7 +155,7 @@ describe('create fraud report', () => {
     expect(returns.readWhole).toBe(0);
   });
 
-  test('answers UNAVAILABLE while the returns service is unavailable, and records nothing', async () => {
+  test('fails with UNAVAILABLE while the returns service is unavailable, and records nothing', async () => {
     const of = shopWithReturn();
     returns.refuseWith = Code.Unavailable;
     const call = refusal(report(of));

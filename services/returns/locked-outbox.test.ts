@@ -14,7 +14,7 @@ afterAll(() => bench.stop());
 
 const WRITES = 40;
 
-test('while the outbox is locked, reads are answered, and a write ends when its caller leaves', async () => {
+test('while the outbox is locked, reads succeed, and a write stops when its caller disconnects', async () => {
   const { shopId, id: returnId } = await bench.submit(await bench.shop());
   const lock = new pg.Client(bench.db.migratorUrl);
   await lock.connect();

@@ -64,7 +64,7 @@ const count = async (table: string, of: Return): Promise<number> => {
   return (await pool.query(text, [of.shopId, of.id])).rowCount ?? 0;
 };
 
-describe('a write whose commit got no answer takes effect once when it is repeated', () => {
+describe('a write whose commit got no response takes effect once when it is repeated', () => {
   test('submitting a return, by its key', async () => {
     const request = create(SubmitReturnRequestSchema, {
       shopId,
@@ -83,7 +83,7 @@ describe('a write whose commit got no answer takes effect once when it is repeat
     expect(rows).toHaveLength(1);
   });
 
-  test('asking to process, by the return', async () => {
+  test('ProcessReturn, by the return', async () => {
     const of = await newReturn(pool, shopId);
     expect(await repeated(() => requestProcessing(pool, of))).toMatchObject({
       case: 'alreadyQueued',

@@ -102,7 +102,7 @@ describe('redact customer', () => {
     }
   });
 
-  test('refuses uploads to a redacted return', async () => {
+  test('rejects uploads to a redacted return', async () => {
     const shopId = await bench.shop();
     const submitted = await bench.submit(shopId, { customer });
     await redact(shopId);

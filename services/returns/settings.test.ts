@@ -69,7 +69,7 @@ describe('returns settings', () => {
     [{ expiryDays: -1 }, 'settings.expiry_days'],
     [{ processingRetryMinutes: 1_441 }, 'settings.processing_retry_minutes'],
     [{ parcel: { widthCm: -1 } }, 'settings.parcel.width_cm'],
-  ])('refuse %j', async (settings, field) => {
+  ])('reject %j', async (settings, field) => {
     expect(await refusal(update(await bench.shop(), settings))).toEqual(invalid(field));
   });
 });

@@ -26,7 +26,7 @@ const unflag = (of: Return) => bench.client.unflagReturn(about(of));
 const cancel = (of: Return) => bench.client.cancelReturn({ ...about(of), reason: 'kept' });
 
 describe('flag and unflag', () => {
-  test('puts an open return into review and takes it out again, and publishes both', async () => {
+  test('starts and ends the review of a return, and publishes both', async () => {
     const submitted = await bench.submit(await bench.shop());
     const flagged = there((await flag(submitted)).return);
     expect(flagged).toMatchObject({
@@ -56,12 +56,12 @@ describe('flag and unflag', () => {
     expect([flagged.createdAt, flagged.editedAt]).toEqual([submitted.createdAt, undefined]);
   });
 
-  test('refuses a flag without a reason', async () => {
+  test('rejects a flag without a reason', async () => {
     const submitted = await bench.submit(await bench.shop());
     expect(await refusal(flag(submitted, []))).toEqual(invalid('reasons'));
   });
 
-  test('refuses to flag twice, to flag a queued return, and to unflag an open one', async () => {
+  test('rejects to flag twice, to flag a queued return, and to unflag an open one', async () => {
     const submitted = await bench.submit(await bench.shop());
     expect(await refusal(unflag(submitted))).toEqual(stateForbids);
     await flag(submitted);
@@ -71,7 +71,7 @@ describe('flag and unflag', () => {
     expect(await refusal(flag(submitted))).toEqual(stateForbids);
   });
 
-  test.each(ENDS)('refuses a %s return', async (state) => {
+  test.each(ENDS)('rejects a %s return', async (state) => {
     const submitted = await bench.submit(await bench.shop());
     await bench.end(submitted, state);
     expect(await refusal(flag(submitted))).toEqual(stateForbids);
@@ -84,7 +84,7 @@ describe('a call with an idempotency key', () => {
   const flagOnce = (of: Return, more: object = {}) =>
     bench.client.flagReturn({ ...about(of), reasons: ['odd'], ...keyed, ...more });
 
-  test('changes a return once: a repeat answers it as it is now, whatever came in between', async () => {
+  test('changes a return once: a repeated call returns the return as it is now', async () => {
     const submitted = await bench.submit(await bench.shop());
     await flagOnce(submitted);
     const unflagged = there((await unflag(submitted)).return);
@@ -97,7 +97,7 @@ describe('a call with an idempotency key', () => {
     expect((await once()).return?.state).toBe(ReturnState.REVIEW);
   });
 
-  test('cancels once, and the repeat is no refusal', async () => {
+  test('cancels once, and a repeated call succeeds', async () => {
     const submitted = await bench.submit(await bench.shop());
     const once = () => bench.client.cancelReturn({ ...about(submitted), reason: 'kept', ...keyed });
     const cancelled = (await once()).return;
@@ -105,7 +105,7 @@ describe('a call with an idempotency key', () => {
     expect(await refusal(cancel(submitted))).toEqual(stateForbids);
   });
 
-  test('is refused with other content, and may be made again after a refusal', async () => {
+  test('is rejected with other content, and can be repeated after a failed call', async () => {
     const submitted = await bench.submit(await bench.shop());
     await flag(submitted);
     expect(await refusal(flagOnce(submitted))).toEqual(stateForbids);
@@ -154,13 +154,13 @@ describe('cancel', () => {
     for (const event of published) expect(event.snapshot).toEqual(cancelled);
   });
 
-  test.each(ENDS)('refuses a %s return', async (state) => {
+  test.each(ENDS)('rejects a %s return', async (state) => {
     const submitted = await bench.submit(await bench.shop());
     await bench.end(submitted, state);
     expect(await refusal(cancel(submitted))).toEqual(stateForbids);
   });
 
-  test('refuses a queued return, and one that does not exist', async () => {
+  test('rejects a queued return, and one that does not exist', async () => {
     const submitted = await bench.submit(await bench.shop());
     expect(await refusal(cancel({ ...submitted, id: 999_999_998n }))).toEqual(notFound('RETURN'));
     await bench.queue(submitted);

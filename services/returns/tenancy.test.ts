@@ -178,7 +178,7 @@ describe('another shop’s objects', () => {
     expect(await refusal(ask())).toMatchObject({ code: Code.NotFound });
   });
 
-  test.each(Object.keys(answersNothing))('are not in the answer of %s', async (call) => {
+  test.each(Object.keys(answersNothing))('are not in the response of %s', async (call) => {
     expect(await there(answersNothing[call])()).toEqual([]);
   });
 

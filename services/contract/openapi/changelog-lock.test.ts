@@ -11,7 +11,7 @@ test('a change of the public shape has an entry in docs/changelog.md; after both
   expect(now).toEqual(stored);
 });
 
-test('a shape that changes alone is refused', () => {
+test('a changed shape without a changelog entry is rejected', () => {
   const before = { shape: 'a', changelog: 'x' };
   const check = (shape: string, changelog: string) => () =>
     requireChangelogEntry(before, { shape, changelog });

@@ -36,7 +36,7 @@ describe.each(VERSIONS)('the document of %s', (version) => {
     }
   });
 
-  test('answers errors as problem documents only when it is unstable', () => {
+  test('returns errors as problem documents only when it is unstable', () => {
     for (const { path, method } of OPERATIONS) {
       const responses = at(
         openapiDocument(version),
@@ -68,7 +68,7 @@ test.each(RELEASED)(
   },
 );
 
-test('the statuses of an operation are those that its checks can answer', () => {
+test('the statuses of an operation are those that its checks can return', () => {
   const statuses = Object.fromEntries(
     OPERATIONS.map(({ id, path, method }) => {
       const document = openapiDocument('2026-10');

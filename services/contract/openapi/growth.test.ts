@@ -37,7 +37,7 @@ describe('a released document', () => {
       'asking for more',
       schemas({ ABody: { required: ['a'] } }),
       schemas({ ABody: { required: ['a', 'b'] } }),
-      '/components/schemas/ABody/required asks for b',
+      '/components/schemas/ABody/required requires b',
     ],
     ['no longer promising a field', { required: ['a'] }, { required: [] }, '/required lost "a"'],
   ])('may not be %s', (_name, before, after, change) => {

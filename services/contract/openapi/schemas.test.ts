@@ -42,7 +42,7 @@ describe.each([...RELEASED, UNSTABLE])('the schemas of %s', (version) => {
     },
   );
 
-  test('the details of the sample return are a valid answer, and those of another version are not', () => {
+  test('the details of the sample return are a valid response, and those of another version are not', () => {
     const { snapshot } = sampleEvent('return.closed', 1n);
     if (!snapshot) throw new Error('the sample event has no snapshot');
     const pointer = [...pointerOf('getReturnDetails'), ...answer('200')];
@@ -55,7 +55,7 @@ describe.each([...RELEASED, UNSTABLE])('the schemas of %s', (version) => {
     }
   });
 
-  test('an answer without one of its keys is not valid', () => {
+  test('a response without one of its keys is not valid', () => {
     const { snapshot } = sampleEvent('return.closed', 1n);
     if (!snapshot) throw new Error('the sample event has no snapshot');
     const details = shapeResponse(version, 'getReturnDetails', returnDetailsView(snapshot));
@@ -67,7 +67,7 @@ describe.each([...RELEASED, UNSTABLE])('the schemas of %s', (version) => {
     }
   });
 
-  test('process answers true or a refusal', () => {
+  test('process returns true or an object with errors', () => {
     const pointer = [...pointerOf('processReturn'), ...answer('200')];
     const refusal = { errors: { message: 'x', code: 'UNPROCESSABLE_FLAGGED_RETURN' } };
     expect([true, refusal].map((value) => valid(pointer, value))).toEqual([true, true]);

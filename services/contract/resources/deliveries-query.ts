@@ -35,20 +35,20 @@ export function readDeliveriesQuery(query: URLSearchParams): DeliveriesQueryResu
     const error = textError(values[0] ?? '');
     if (error !== undefined) return invalid(name, error);
   }
-  const valueOf = (name: (typeof NAMES)[number]) => query.get(name) ?? undefined;
-  const state = DELIVERY_STATES.find((one) => one === valueOf('state'));
+  const parameter = (name: (typeof NAMES)[number]) => query.get(name) ?? undefined;
+  const state = DELIVERY_STATES.find((one) => one === parameter('state'));
   if (query.has('state') && !state) return invalid('state', oneOf(DELIVERY_STATES));
-  const trigger = TRIGGERS.find((one) => one === valueOf('trigger'));
+  const trigger = TRIGGERS.find((one) => one === parameter('trigger'));
   if (query.has('trigger') && !trigger) return invalid('trigger', oneOf(TRIGGERS));
-  const [from, to] = (['from', 'to'] as const).map((name) => parseTime(valueOf(name) ?? ''));
+  const [from, to] = (['from', 'to'] as const).map((name) => parseTime(parameter(name) ?? ''));
   if (query.has('from') && !from) return invalid('from', TIME_RULE);
   if (query.has('to') && !to) return invalid('to', TIME_RULE);
   if (from && to && from >= to) return invalid('to', 'must be after from');
-  const limit = limitOf(valueOf('limit'));
+  const limit = limitOf(parameter('limit'));
   if (limit === undefined) {
     return invalid('limit', `must be a whole number from 1 to ${DELIVERIES_PAGE_MAX}`);
   }
-  const cursor = valueOf('cursor') ?? '';
+  const cursor = parameter('cursor') ?? '';
   if (characters(cursor) > CURSOR_MAX) {
     return invalid('cursor', `must be at most ${CURSOR_MAX} characters`);
   }

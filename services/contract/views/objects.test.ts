@@ -67,7 +67,7 @@ describe('a webhook', () => {
   });
 });
 
-test('a disposition is answered in UTC', () => {
+test('a disposition is returned in UTC', () => {
   const record = create(DispositionRecordSchema, {
     lineItemId: 6n,
     disposition: { outcome: DispositionOutcome.RESALE_HOLD, note: '', inspectedAt: at },

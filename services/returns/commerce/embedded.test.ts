@@ -36,7 +36,7 @@ async function ledger(returnId: bigint) {
 }
 
 describe('the embedded commerce provider', () => {
-  test('makes one refund per key, however often it is asked', async () => {
+  test('makes one refund per key, however often it is called', async () => {
     const asked = request();
     const [first, ...others] = await Promise.all(
       Array.from({ length: 5 }, () => commerce.createRefund(asked, signal)),
@@ -46,7 +46,7 @@ describe('the embedded commerce provider', () => {
     expect(await ledger(asked.returnId)).toMatchObject([{ kind: 'refund', calls: 5 }]);
   });
 
-  test('answers the first effect when a key is used again with another amount', async () => {
+  test('returns the first result when a key is used again with another amount', async () => {
     const asked = request();
     await commerce.createRefund(asked, signal);
     const second = await commerce.createRefund({ ...asked, amount: '99.00' }, signal);

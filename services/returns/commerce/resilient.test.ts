@@ -22,7 +22,7 @@ async function failureOf(provider: CommerceProvider): Promise<unknown> {
 }
 
 describe('a bounded commerce provider', () => {
-  test('gives up a call that does not answer, as a passing failure', async () => {
+  test('stops a call that does not return in time, as a transient failure', async () => {
     const hanging = resilient(
       providerWhere(() => new Promise(() => {})),
       { timeoutMs: 20 },
@@ -30,12 +30,12 @@ describe('a bounded commerce provider', () => {
     expect(await failureOf(hanging)).toMatchObject({ kind: 'passing' });
   });
 
-  test('counts an unknown error as passing, because the effect may have happened', async () => {
+  test('counts an unknown error as transient, because the effect may have happened', async () => {
     const broken = resilient(providerWhere(() => Promise.reject(new Error('socket hang up'))));
     expect(await failureOf(broken)).toMatchObject({ kind: 'passing' });
   });
 
-  test('passes on a refusal of the provider unchanged', async () => {
+  test('rejects with the unchanged error of the provider', async () => {
     const refusal = new CommerceFailure('final', 'card closed');
     const refusing = resilient(providerWhere(() => Promise.reject(refusal)));
     expect(await failureOf(refusing)).toBe(refusal);

@@ -39,7 +39,7 @@ const conflict = {
 };
 
 describe('edit return', () => {
-  test('changes what is given, keeps the rest and computes the refund again', async () => {
+  test('changes only the fields of the request, and computes the refund again', async () => {
     const submitted = await bench.submit(await bench.shop(), {
       lines: [line({ tax: { shop: '2' }, reason: 'too small' }), line()],
       amounts: { handlingFee: { shop: '1.50' } },
@@ -107,7 +107,7 @@ describe('edit return', () => {
     expect(edited.totals).toMatchObject({ returnShippingTotal: '0.00', refund: '10.00' });
   });
 
-  test('accepts shipping of the return only as the sum of its lines', async () => {
+  test('accepts shipping of the return only as the total of its line items', async () => {
     const submitted = await bench.submit(await bench.shop(), shipped());
     const changes = [{ lineItemId: firstLine(submitted), refundShipping: { shop: '9' } }];
     const amounts = { shipping: { shop: '5' } };
@@ -116,7 +116,7 @@ describe('edit return', () => {
     expect(edited.totals).toMatchObject({ returnShippingTotal: '9.00', refund: '29.00' });
   });
 
-  test('refuses all but one of parallel edits of one revision', async () => {
+  test('rejects all but one of parallel edits of one revision', async () => {
     const submitted = await bench.submit(await bench.shop());
     const changes = [{ lineItemId: firstLine(submitted), quantity: 3 }];
     const calls = await Promise.allSettled([1, 2, 3].map(() => edit(submitted, { changes })));
@@ -125,7 +125,7 @@ describe('edit return', () => {
     expect(await bench.triggers(submitted)).toEqual(['return.updated']);
   });
 
-  test('refuses an empty edit, a line of another return, a line twice, and the removal of the last line', async () => {
+  test('rejects an empty edit, a line of another return, a line twice, and the removal of the last line', async () => {
     const submitted = await bench.submit(await bench.shop());
     const lineItemId = firstLine(submitted);
     expect(await refused(submitted, {})).toEqual(invalid('changes'));
@@ -140,7 +140,7 @@ describe('edit return', () => {
     );
   });
 
-  test('refuses sums that break a rule, and changes nothing', async () => {
+  test('rejects invalid amounts, and changes nothing', async () => {
     const submitted = await bench.submit(await bench.shop());
     const lineItemId = firstLine(submitted);
     expect(
@@ -151,20 +151,20 @@ describe('edit return', () => {
     expect(await bench.triggers(submitted)).toEqual([]);
   });
 
-  test('refuses lines that add up to more than 10^12', async () => {
+  test('rejects lines that add up to more than 10^12', async () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const price = { shop: '600000000000' };
     const changes = submitted.lineItems.map(({ lineItemId }) => ({ lineItemId, price }));
     expect(await refused(submitted, { changes })).toEqual(invalid('lines'));
   });
 
-  test.each(['closed', 'cancelled', 'expired'] as const)('refuses a %s return', async (state) => {
+  test.each(['closed', 'cancelled', 'expired'] as const)('rejects a %s return', async (state) => {
     const submitted = await bench.submit(await bench.shop());
     await bench.end(submitted, state);
     expect(await refused(submitted, { outcome: Outcome.REFUND })).toEqual(stateForbids);
   });
 
-  test('refuses a return that is queued for processing', async () => {
+  test('rejects a return that is queued for processing', async () => {
     const submitted = await bench.submit(await bench.shop());
     await bench.queue(submitted);
     expect(await refused(submitted, { outcome: Outcome.REFUND })).toEqual(stateForbids);

@@ -88,7 +88,7 @@ describe('apply assessments', () => {
     expect(await bench.triggers(submitted)).toEqual(['return.updated']);
   });
 
-  test('ignores an id that is not newer, and keeps the former one in the timeline', async () => {
+  test('ignores an id that is not newer, and keeps the previous one in the timeline', async () => {
     const submitted = await bench.submit(await bench.shop());
     const id = firstLine(submitted);
     await assess(submitted.shopId, [assessment(5n, id)]);
@@ -121,7 +121,7 @@ describe('apply assessments', () => {
     });
   });
 
-  test('takes over lines of several returns, in any state', async () => {
+  test('stores inspections of several returns, in any state', async () => {
     const shopId = await bench.shop();
     const [first, second] = [await bench.submit(shopId), await bench.submit(shopId)];
     await bench.end(second, 'closed');
@@ -133,7 +133,7 @@ describe('apply assessments', () => {
     expect(await bench.triggers(second)).toEqual(['return.updated']);
   });
 
-  test('takes over nothing when one line belongs to another shop', async () => {
+  test('stores nothing when one line item belongs to another shop', async () => {
     const submitted = await bench.submit(await bench.shop());
     const foreign = await bench.submit(await bench.shop());
     const both = [assessment(1n, firstLine(submitted)), assessment(1n, firstLine(foreign))];
@@ -141,7 +141,7 @@ describe('apply assessments', () => {
     expect(await bench.read(submitted)).toEqual(submitted);
   });
 
-  test('takes over an assessment of a removed line, without showing it', async () => {
+  test('stores an assessment of a removed line item, without showing it', async () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const { shopId, id: returnId } = submitted;
     const changes = [{ lineItemId: firstLine(submitted), remove: true }];
@@ -151,7 +151,7 @@ describe('apply assessments', () => {
     expect(returns[0]?.lineItems).toHaveLength(1);
   });
 
-  test('refuses what breaks a rule', async () => {
+  test('rejects invalid fields', async () => {
     const shopId = await bench.shop();
     expect(await refusal(assess(shopId, []))).toEqual(invalid('assessments'));
     const unsaid = { ...assessment(1n, 1n), disposition: { note: 'x' } };
@@ -169,7 +169,7 @@ describe('apply assessments', () => {
     ['without an id', { kind: Actor_Kind.USER }],
     ['with a long name', { kind: Actor_Kind.USER, id: 'x', name: 'y'.repeat(201) }],
     ['that cannot be stored', { kind: Actor_Kind.USER, id: 'x\0' }],
-  ])('refuses an inspector %s', async (_, by) => {
+  ])('rejects an inspector %s', async (_, by) => {
     const submitted = await bench.submit(await bench.shop());
     const one = { ...assessment(1n, firstLine(submitted)), actor: create(ActorSchema, by) };
     expect(await refusal(assess(submitted.shopId, [one]))).toEqual(invalid('assessments[0].actor'));
@@ -232,7 +232,7 @@ test('a return that is older than the limit and above it may become smaller, not
 }, 60_000);
 
 describe('apply gradings', () => {
-  test('shows the condition, with the pictures of the grading before those of the assessment', async () => {
+  test('shows the condition, with the images of the grading before those of the assessment', async () => {
     const submitted = await bench.submit(await bench.shop());
     const id = firstLine(submitted);
     await assess(submitted.shopId, [assessment(7n, id)]);
@@ -259,7 +259,7 @@ describe('apply gradings', () => {
     expect(await bench.triggers(submitted)).toEqual(['return.updated']);
   });
 
-  test('refuses a line of another shop, and a condition without grade and category', async () => {
+  test('rejects a line of another shop, and a condition without grade and category', async () => {
     const shopId = await bench.shop();
     expect(await refusal(grade(shopId, [grading(1n, 1n << 40n)]))).toEqual(notFound('LINE_ITEM'));
     const neither = { gradingId: 1n, lineItemId: 1n, condition: { subject: 'x', title: 'y' } };

@@ -44,7 +44,7 @@ async function grade({ shopId, lineItems }: Return, description: string): Promis
 const snapshot = async ({ shopId, id: returnId }: Return, revision: bigint) =>
   (await bench.client.getSnapshot({ shopId, actor, returnId, revision })).return;
 
-describe('an inspection without the returns in the answer', () => {
+describe('an inspection without the returns in the response', () => {
   test('leaves long texts out of the event, and its snapshot is still whole', async () => {
     const lines = [line(), line(), line()];
     const of = await bench.submit(await bench.shop(), { lines });

@@ -79,7 +79,7 @@ describe('open instant refund', () => {
     expect((await timelineOf(db.pool, of)).at(-1)?.kind).toBe('instant_refund.opened');
   });
 
-  test('prevents processing of the return until the credit ends', async () => {
+  test('prevents processing of the return until the instant refund ends', async () => {
     const of = await submitted();
     const credit = await open(of);
     expect(await requestProcessing(db.pool, of)).toMatchObject({ case: 'skippedInstantRefund' });
@@ -87,7 +87,7 @@ describe('open instant refund', () => {
     expect(await requestProcessing(db.pool, of)).toMatchObject({ case: 'queued' });
   });
 
-  test('answers the same credit for the same key, also in a race', async () => {
+  test('returns the same instant refund for the same key, also in a race', async () => {
     const of = await submitted();
     const idempotencyKey = randomUUID();
     const credits = await Promise.all(
@@ -99,13 +99,13 @@ describe('open instant refund', () => {
     });
   });
 
-  test('refuses a second one while one is open', async () => {
+  test('rejects a second one while one is open', async () => {
     const of = await submitted();
     await open(of);
     await expect(open(of)).rejects.toMatchObject({ reason: ErrorReason.ALREADY_OPEN });
   });
 
-  test('refuses a return that is queued or closed', async () => {
+  test('rejects a return that is queued or closed', async () => {
     const of = await submitted();
     await requestProcessing(db.pool, of);
     await expect(open(of)).rejects.toMatchObject({ reason: ErrorReason.STATE_FORBIDS });
@@ -113,7 +113,7 @@ describe('open instant refund', () => {
     await expect(open(of)).rejects.toMatchObject({ reason: ErrorReason.STATE_FORBIDS });
   });
 
-  test('refuses a return that may have been refunded already', async () => {
+  test('rejects a return that may have been refunded already', async () => {
     const of = await submitted();
     const commerce = createEmbeddedCommerce(db.pool);
     // The refund takes effect, its answer is lost, and no attempt is left.
@@ -133,7 +133,7 @@ describe('open instant refund', () => {
     expect((await reload(db.pool, of)).refunds).toMatchObject([{ money: { value: '20.00' } }]);
   });
 
-  test('pays what the provider refused to refund', async () => {
+  test('is accepted after the provider has rejected the refund', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
     const commerce = createEmbeddedCommerce(db.pool);
     const createRefund = () => Promise.reject(new CommerceFailure('final', 'card closed'));
@@ -148,7 +148,7 @@ describe('open instant refund', () => {
     expect({ orders, refunds }).toMatchObject({ orders: [{ calls: 1 }], refunds: [] });
   });
 
-  test.each(['0', '0.00', '-1', '1.001', 'x', ''])('refuses the amount "%s"', async (amount) => {
+  test.each(['0', '0.00', '-1', '1.001', 'x', ''])('rejects the amount "%s"', async (amount) => {
     const of = await submitted();
     await expect(open(of, { amount })).rejects.toMatchObject({ field: 'amount' });
   });
@@ -182,7 +182,7 @@ describe('the end of an instant refund', () => {
     },
   );
 
-  test("does not know another shop's credit", async () => {
+  test("does not know another shop's instant refund", async () => {
     const of = await submitted();
     const { id } = await open(of);
     const elsewhere = { shopId: of.shopId + 1n };

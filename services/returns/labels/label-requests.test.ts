@@ -61,7 +61,7 @@ describe('request label', () => {
     expect(await refusal(requestLabel(submitted))).toEqual(alreadyOpen);
   });
 
-  test('refuses a shop that makes its own labels, an ended return, and an unknown one', async () => {
+  test('rejects a shop that makes its own labels, an ended return, and an unknown one', async () => {
     expect(await refusal(requestLabel(await bench.submit(await bench.shop())))).toEqual(
       stateForbids,
     );
@@ -89,14 +89,14 @@ describe('cancel label request', () => {
     ]);
   });
 
-  test('refuses a request that does not exist', async () => {
+  test('rejects a request that does not exist', async () => {
     const request = there((await requestLabel(await dropOff())).labelRequest);
     expect(await refusal(withdraw({ ...request, id: 1n << 40n }))).toEqual(
       notFound('LABEL_REQUEST'),
     );
   });
 
-  test('refuses a request that a label has fulfilled', async () => {
+  test('rejects a request that a label has fulfilled', async () => {
     const submitted = await dropOff();
     const request = there((await requestLabel(submitted)).labelRequest);
     await bench.client.recordLabel({

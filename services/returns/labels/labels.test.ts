@@ -73,7 +73,7 @@ describe('record label', () => {
     expect(published?.snapshot).toEqual(after);
   });
 
-  test('answers the same label for the same key, and refuses the key for another', async () => {
+  test('returns the same label for the same key, and rejects the key with other content', async () => {
     const submitted = await bench.submit(await bench.shop());
     const asked = request(submitted);
     const [first, again] = await Promise.all([
@@ -97,7 +97,7 @@ describe('record label', () => {
     expect(earlier).toMatchObject({ rate: '', rateMinor: 0n });
   });
 
-  test('refuses what breaks a rule', async () => {
+  test('rejects invalid fields', async () => {
     const submitted = await bench.submit(await bench.shop());
     expect(await refused(submitted, { carrier: '' })).toEqual(invalid('carrier'));
     expect(await refused(submitted, { rate: '1.234' })).toEqual(invalid('rate'));
@@ -106,7 +106,7 @@ describe('record label', () => {
     expect(await refused(submitted, { returnId: 999_999_998n })).toEqual(notFound('RETURN'));
   });
 
-  test.each(['closed', 'cancelled'] as const)('refuses a %s return', async (state) => {
+  test.each(['closed', 'cancelled'] as const)('rejects a %s return', async (state) => {
     const submitted = await bench.submit(await bench.shop());
     await bench.end(submitted, state);
     expect(await refused(submitted, {})).toEqual(stateForbids);
@@ -155,7 +155,7 @@ describe('update label', () => {
     ]);
   });
 
-  test('ignores an older update and answers the label as it is', async () => {
+  test('ignores an older update and returns the label as it is', async () => {
     const { submitted, update } = await labelled();
     const first = await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(5) });
     const older = await update({ status: LabelStatus.ERROR, occurredAt: ago(6) });
@@ -208,7 +208,7 @@ describe('update label', () => {
     expect(timestampDate(there(label?.updatedAt)).getTime()).toBeLessThanOrEqual(Date.now());
   });
 
-  test('refuses an update from the future and a label that does not exist', async () => {
+  test('rejects an update from the future and a label that does not exist', async () => {
     const { update } = await labelled();
     const status = LabelStatus.IN_TRANSIT;
     expect(await refusal(update({ status, occurredAt: ago(-1) }))).toEqual(invalid('occurred_at'));

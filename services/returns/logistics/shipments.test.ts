@@ -80,7 +80,7 @@ describe('record arrival', () => {
     expect(await bench.triggers(submitted)).toEqual(Array(3).fill('return.updated'));
   });
 
-  test('refuses lines of two returns or of another shop, the future, and unknown destinations', async () => {
+  test('rejects lines of two returns or of another shop, the future, and unknown destinations', async () => {
     const shopId = await bench.shop();
     const [one, other] = [await bench.submit(shopId), await bench.submit(shopId)];
     const record = (more: {
@@ -117,7 +117,7 @@ describe('record arrival', () => {
     },
   );
 
-  test('refuses goods of a cancelled return', async () => {
+  test('rejects goods of a cancelled return', async () => {
     const submitted = await bench.submit(await bench.shop());
     await bench.end(submitted, 'cancelled');
     const { shopId } = submitted;
@@ -166,7 +166,7 @@ describe('record partner shipment', () => {
     expect(rows).toEqual([{ key: `${shopId}:${shipment.id}` }]);
   });
 
-  test('answers a repeat with the first shipment, and refuses the id with other content', async () => {
+  test('returns the first shipment for the same id, and rejects the id with other content', async () => {
     const { shopId, request } = await twoReturns();
     const answers = await Promise.all([
       bench.client.recordPartnerShipment(request),
@@ -210,7 +210,7 @@ describe('record partner shipment', () => {
     }
   }, 60_000);
 
-  test('refuses lines of another shop and no lines', async () => {
+  test('rejects lines of another shop and no lines', async () => {
     const { request } = await twoReturns();
     const ofOtherShop = { ...request, lineItemIds: [1n << 40n] };
     expect(await refusal(bench.client.recordPartnerShipment(ofOtherShop))).toEqual(
@@ -224,7 +224,7 @@ describe('record partner shipment', () => {
 });
 
 describe('add customer upload', () => {
-  test('adds pictures and videos to a line, oldest first', async () => {
+  test('adds images and videos to a line, oldest first', async () => {
     const submitted = await bench.submit(await bench.shop());
     const add = (kind: CustomerUpload_Kind, url: string) =>
       bench.client.addCustomerUpload({

@@ -109,7 +109,7 @@ async function amountsOf(id: bigint) {
   }
 }
 
-test('no refund changes; shipping includes its tax, and is the sum of the lines', async () => {
+test('no refund changes; shipping includes its tax, and is the total of the line items', async () => {
   const two = [
     { shipping: 3, tax: 0.5 },
     { shipping: 1, tax: 0 },

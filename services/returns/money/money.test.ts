@@ -32,7 +32,7 @@ describe('money', () => {
     ]);
   });
 
-  test('never rounds: more decimals than the currency has are refused', () => {
+  test('never rounds: more decimals than the currency has are rejected', () => {
     fc.assert(
       fc.property(currency, minor, fc.integer({ min: 0, max: 9 }), (code, value, digit) => {
         const whole = formatAmount(value, code);

@@ -55,7 +55,7 @@ describe('the sums of a return', () => {
     );
   });
 
-  test('credit pays the exchange first; a missing sum is the upsell, the rest a gift card', () => {
+  test('credit pays the exchange first; a missing amount is the upsell, the rest is a gift card', () => {
     fc.assert(
       fc.property(anyReturn, (one) => {
         const t = derive(one);

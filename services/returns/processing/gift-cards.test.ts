@@ -62,13 +62,13 @@ describe('a shop that changes to external gift cards', () => {
     });
   }
 
-  test('asks the provider again for a card without an answer, at the next attempt', async () => {
+  test('requests a card of unknown outcome again, in the next attempt', async () => {
     await runDue(runDeps(db.pool, losingFirstAnswer()));
     expect(await triggersOf(db.pool, of)).toEqual(['return.closed']);
     await expectOneCard({ calls: 2 });
   });
 
-  test('asks the provider again for a card without an answer, in a new run', async () => {
+  test('requests a card of unknown outcome again, in a new run', async () => {
     await runDue({ ...runDeps(db.pool, losingFirstAnswer()), retryBackoff: () => 3_600_000 });
     await requestProcessing(db.pool, of);
     await runDue(runDeps(db.pool, commerce));
@@ -87,7 +87,7 @@ describe('a shop that changes to external gift cards', () => {
     await expectOneCard({ calls: 1 });
   });
 
-  test('requests an external card after the provider refused one', async () => {
+  test('requests an external card after the provider rejected one', async () => {
     await commerce.failNext({ returnId: of.id, kind: 'final', times: 1 });
     await runDue(runDeps(db.pool, commerce));
     await goExternal();

@@ -140,7 +140,7 @@ describe('an outage of our own database', () => {
     expect(await triggersOf(db.pool, of)).toEqual(['return.closed']);
   });
 
-  test('never ends in failure, even when it is longer than failures of the provider may last', async () => {
+  test('never fails a return, also when it is longer than the time limit of retries', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool));
     await requestProcessing(db.pool, of);
     const cutting = (cases[0]?.[1] ?? embedded)();
@@ -158,7 +158,7 @@ describe('an outage of our own database', () => {
 });
 
 describe('an outage of the destinations service', () => {
-  test('does not count as an attempt, and no money moves before it ends', async () => {
+  test('does not count as a failure, and no money moves before it ends', async () => {
     const shop = await newShop(db.pool, { restockMode: RestockMode.WEBHOOK });
     const of = await newReturn(db.pool, shop, { destinationId: 11n });
     await requestProcessing(db.pool, of);

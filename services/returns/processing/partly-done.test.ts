@@ -82,12 +82,12 @@ describe('a return of which processing fulfilled a part', () => {
     expect(await reload(db.pool, failed)).toEqual(failed);
   });
 
-  test('is refused first for another revision', async () => {
+  test('is rejected first for another revision', async () => {
     const stale = edit(failed, { expectedRevision: failed.revision + 1n });
     await expect(stale).rejects.toMatchObject({ code: Code.Aborted });
   });
 
-  test('does not expire, because the shopper gets the rest', async () => {
+  test('does not expire, because another run must complete it', async () => {
     const { shopId } = failed;
     await addOverdueLabel(failed);
     expect(await sweepExpired(db.pool, { shopId, logger: silent })).toBe(0);
@@ -105,7 +105,7 @@ describe('a return of which processing fulfilled a part', () => {
   });
 });
 
-describe('a return of which the provider was asked for something without an answer', () => {
+describe('a return with a request of unknown outcome at the provider', () => {
   let unanswered: Return;
   beforeEach(async () => {
     unanswered = await newReturn(db.pool, await newShop(db.pool));
@@ -154,7 +154,7 @@ describe('a return of which the provider was asked for something without an answ
     expect((await commerce.ordersOf(returnId)).refunds).toMatchObject([{ calls: 1 }]);
   });
 
-  test('can be edited again after the provider has refused', async () => {
+  test('can be edited again after the provider has rejected', async () => {
     const other = await newReturn(db.pool, await newShop(db.pool));
     await requestProcessing(db.pool, other);
     const kinds = ['passing', 'final'] as const;
@@ -169,7 +169,7 @@ describe('a return of which the provider was asked for something without an answ
   });
 });
 
-test('another sum than the requested one stops processing, and the return does not change', async () => {
+test('a different amount than requested stops processing, and the return does not change', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool));
   await requestProcessing(db.pool, of);
   const createRefund: EmbeddedCommerce['createRefund'] = (request, signal) =>

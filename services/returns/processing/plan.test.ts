@@ -39,7 +39,7 @@ describe('the plan of processing', () => {
     expect(planSteps({ details: card, giftCardsAreExternal: true, paidMinor: 0n })).toEqual([]);
   });
 
-  test('refunds only what an instant refund has not paid, and never a negative sum', () => {
+  test('refunds only what an instant refund has not paid, and never a negative amount', () => {
     const refund = details({ refund: '10.00' });
     expect(planSteps({ ...provider, details: refund, paidMinor: 350n })).toMatchObject([
       { kind: 'refund', amount: '6.50' },

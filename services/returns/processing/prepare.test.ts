@@ -18,7 +18,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-test('a job keeps what the provider needs, and no lines, because two dozen large returns may be processed at once', async () => {
+test('a prepared job has what the provider needs, and no line items, because 24 large returns may be processed concurrently', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
   expect(of.lineItems).toHaveLength(1);
   await requestProcessing(db.pool, of);

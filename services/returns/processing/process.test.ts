@@ -54,7 +54,7 @@ describe('process return', () => {
     });
   });
 
-  test('queues once when many calls come at the same time', async () => {
+  test('queues once when many calls are concurrent', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     const answers = await Promise.all(
       Array.from({ length: 8 }, () => requestProcessing(db.pool, submitted)),
@@ -63,7 +63,7 @@ describe('process return', () => {
     expect(cases).toEqual([...Array(7).fill('alreadyQueued'), 'queued']);
   });
 
-  test('answers a repeat with the same key as the first call, also after the return was closed', async () => {
+  test('returns the first result for the same key, also after the return was closed', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     const keyed = { idempotencyKey: 'k-1' };
     expect(await requestProcessing(db.pool, submitted, keyed)).toMatchObject({ case: 'queued' });
@@ -165,7 +165,7 @@ describe('process return', () => {
     });
   });
 
-  test('refuses a flagged return', async () => {
+  test('rejects a flagged return', async () => {
     const flagged = await newReturn(db.pool, await newShop(db.pool), { flagReasons: ['odd'] });
     expect(await requestProcessing(db.pool, flagged)).toMatchObject({
       case: 'refused',
@@ -173,7 +173,7 @@ describe('process return', () => {
     });
   });
 
-  test('refuses a closed return', async () => {
+  test('rejects a closed return', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await requestProcessing(db.pool, submitted);
     await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
@@ -184,7 +184,7 @@ describe('process return', () => {
     });
   });
 
-  test.each(['cancelled', 'expired'])('refuses a return that is %s', async (state) => {
+  test.each(['cancelled', 'expired'])('rejects a return that is %s', async (state) => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await db.pool.query('update returns set state = $2 where shop_id = $3 and id = $1', [
       submitted.id,
@@ -235,7 +235,7 @@ describe('process return', () => {
     ['more than 16 KiB', { k: { value: { case: 'text' as const, value: 'x'.repeat(16_384) } } }],
     ['what is no JSON number', { k: { value: { case: 'number' as const, value: '0x10' } } }],
     ['NUL', { k: { value: { case: 'text' as const, value: 'a\0b' } } }],
-  ])('refuses details with %s', async (_name, details) => {
+  ])('rejects details with %s', async (_name, details) => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await expect(requestProcessing(db.pool, submitted, { details })).rejects.toMatchObject({
       field: expect.stringMatching(/^details/),

@@ -69,7 +69,7 @@ describe('production with the embedded commerce provider', () => {
     expect((await createEmbeddedCommerce(bench.db.pool).ordersOf(id)).refunds).toEqual([]);
   });
 
-  test('the mark stays until it is set again', async () => {
+  test('a shop stays a sandbox shop until the setting changes', async () => {
     const shopId = await bench.shop();
     const settings = async () => (await bench.client.getSettings({ shopId, actor })).settings;
     expect(await settings()).toMatchObject({ sandbox: false });

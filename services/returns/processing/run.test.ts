@@ -88,7 +88,7 @@ describe('processing', () => {
     expect(refunds).toMatchObject([{ amount: '3100', currency: 'JPY' }]);
   });
 
-  test('retries after a passing failure, and resets the failures after success', async () => {
+  test('retries after a transient failure, and resets the failures after success', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));
     await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 3 });
     await requestProcessing(db.pool, submitted);
@@ -121,7 +121,7 @@ describe('processing', () => {
     expect(await triggersOf(db.pool, submitted)).toEqual(['return.closed']);
   });
 
-  test('counts passing failures as final after the minutes of the settings', async () => {
+  test('counts transient failures as permanent after the minutes of the settings', async () => {
     const submitted = await newReturn(
       db.pool,
       await newShop(db.pool, { processingRetryMinutes: 1 }),
@@ -182,7 +182,7 @@ describe('processing', () => {
     });
   });
 
-  test('asks an external provider for gift cards by event', async () => {
+  test('requests gift cards of an external provider by event', async () => {
     const shopId = await newShop(db.pool, { giftCardMode: GiftCardMode.EXTERNAL });
     const submitted = await newReturn(db.pool, shopId, exchangeWith('gift card'));
     await requestProcessing(db.pool, submitted);
@@ -196,7 +196,7 @@ describe('processing', () => {
     expect((await commerce.ordersOf(submitted.id)).giftCards).toEqual([]);
   });
 
-  test('asks for restocking by event, at the location of the line or else of the destination', async () => {
+  test('requests restocking by event, at the location of the line item or else of the destination', async () => {
     const shopId = await newShop(db.pool, { restockMode: RestockMode.WEBHOOK });
     const own = { ...newLine(), providerRestockLocationId: '4711' };
     const submitted = await newReturn(db.pool, shopId, {

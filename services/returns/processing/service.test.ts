@@ -116,7 +116,7 @@ describe('processing over gRPC', () => {
     expect(ended.credit?.state).toBe(InstantRefundState.RETURNED);
   });
 
-  test('answers how many returns a sweep expired', async () => {
+  test('returns how many returns a sweep expired', async () => {
     expect(await returns.sweepExpired({ shopId, actor })).toMatchObject({ expired: 0 });
   });
 });

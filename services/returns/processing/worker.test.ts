@@ -96,7 +96,7 @@ describe('a job that cannot be run', () => {
     });
   });
 
-  test('because it ends its worker every time fails after twenty takeovers', async () => {
+  test('because it crashes its worker every time fails after twenty takeovers', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool));
     await requestProcessing(db.pool, of);
     // Claimed, and never finished or renewed.
@@ -136,7 +136,7 @@ describe('finished jobs', () => {
   });
 });
 
-describe('the pause after a passing failure', () => {
+describe('the pause after a transient failure', () => {
   test.each([0, 1, 2, 3, 5, 6, 20])(
     'after %d others is the scheduled one, up to 20 %% more',
     (n) => {

@@ -64,7 +64,7 @@ async function store(
 }
 
 describe('read events', () => {
-  test('answers the published events of the triggers and the shop, in order', async () => {
+  test('returns the published events of the triggers and the shop, in order', async () => {
     const shopId = await bench.shop();
     const one = await bench.submit(shopId);
     const other = await bench.submit(shopId);
@@ -76,7 +76,7 @@ describe('read events', () => {
     expect(await readAll(shopId, { triggers: ['return.closed'] })).toEqual([]);
   });
 
-  test('answers the events of the time span, over days and with pages of any size', async () => {
+  test('returns the events of the time span, over days and with pages of any size', async () => {
     const rows = fc.record({
       trigger: fc.constantFrom('a', 'b', 'c'),
       hoursAgo: fc.integer({ min: 1, max: 100 }),
@@ -119,7 +119,7 @@ describe('read events', () => {
     expect(await readAll(shopId, { triggers: ['a'] })).toHaveLength(1);
   });
 
-  test('ends a page at 8 MiB', async () => {
+  test('stops a page at 8 MiB', async () => {
     const shopId = newShop();
     const large = Array.from({ length: 3 }, () => ({ trigger: 'a', hoursAgo: 1 }));
     await store(shopId, large, 5 * 1024 * 1024);
@@ -144,7 +144,7 @@ describe('read events', () => {
     [{ cursor: cursorOf('2026-13-45', '1') }, 'cursor'],
     [{ cursor: cursorOf('2026-02-29', '1') }, 'cursor'],
     [{ cursor: cursorOf('0000-01-01', '1') }, 'cursor'],
-  ])('refuses %#: %s', async (query, field) => {
+  ])('rejects %#: %s', async (query, field) => {
     const request = { shopId: newShop(), actor, triggers: ['a'], ...lastDay(), ...query };
     expect(await refusal(bench.client.readEvents(request))).toEqual(invalid(field));
   });

@@ -54,7 +54,7 @@ describe('find return', () => {
     expect(await find(one.shopId, { case: 'orderName', value: order.name })).toEqual(one);
   });
 
-  test('finds by the order id that it answered, also when another order has it at the provider', async () => {
+  test('finds by the order id of its response, also when another order has this id at the provider', async () => {
     const shopId = await bench.shop();
     const first = await bench.submit(shopId);
     const ours = there(first.order).id;
@@ -65,7 +65,7 @@ describe('find return', () => {
     expect(await refusal(find(shopId, unknown))).toEqual(notFound('RETURN'));
   });
 
-  test('answers the newest of several, and the later one of two with the same time', async () => {
+  test('returns the newest of several, and the later one of two with the same time', async () => {
     const shopId = await bench.shop();
     const order = { providerOrderId: newId(), name: '#same' };
     await bench.submit(shopId, { order, submittedAt: day(3) });
@@ -89,7 +89,7 @@ describe('find return', () => {
 });
 
 describe('get returns', () => {
-  test('answers in the order of the request and leaves out what does not exist', async () => {
+  test('returns in the order of the request and omits what does not exist', async () => {
     const shopId = await bench.shop();
     const [first, second] = [await bench.submit(shopId), await bench.submit(shopId)];
     const returnIds = [second.id, 999_999_998n, first.id];
@@ -100,7 +100,7 @@ describe('get returns', () => {
     );
   });
 
-  test('answers the first however large, and ends before the first that does not fit', async () => {
+  test('returns the first one of any size, and stops before the next that does not fit', async () => {
     const shopId = await bench.shop();
     const [large, largest] = [await bench.submit(shopId), await bench.submit(shopId)];
     const small = await bench.submit(shopId);
@@ -122,7 +122,7 @@ describe('get snapshot', () => {
   const snapshot = (of: Return, revision: bigint) =>
     bench.client.getSnapshot({ shopId: of.shopId, actor, returnId: of.id, revision });
 
-  test('answers a return as it was when its event was too large for it', async () => {
+  test('returns a return as it was, when its event has no snapshot', async () => {
     const submitted = await bench.submit(await bench.shop(), {
       lines: Array.from({ length: 15 }, () => line()),
     });
@@ -149,7 +149,7 @@ describe('get snapshot', () => {
     expect((await snapshot(submitted, 3n)).return?.flagReasons).toEqual(['x']);
   });
 
-  test('refuses a revision that is not stored', async () => {
+  test('rejects a revision that is not stored', async () => {
     const submitted = await bench.submit(await bench.shop());
     expect((await snapshot(submitted, 1n)).return).toEqual(submitted);
     expect(await refusal(snapshot(submitted, 2n))).toEqual(notFound('RETURN'));
@@ -181,7 +181,7 @@ describe('find returns', () => {
   };
   const byId = (of: Return): Selector => ({ case: 'returnId', value: of.id });
 
-  test('answers each return once for all its selectors, and leaves out what does not exist', async () => {
+  test('returns each return once for all its selectors, and omits what does not exist', async () => {
     const shopId = await bench.shop();
     const one = await bench.submit(shopId, { order: { providerOrderId: newId(), name: '#one' } });
     const two = await bench.submit(shopId);
@@ -202,7 +202,7 @@ describe('find returns', () => {
     ]);
   });
 
-  test('answers the newest return of an order, as findReturn does', async () => {
+  test('returns the newest return of an order, as findReturn does', async () => {
     const shopId = await bench.shop();
     const order = { providerOrderId: newId(), name: '#same' };
     await bench.submit(shopId, { order, submittedAt: day(2) });
@@ -215,7 +215,7 @@ describe('find returns', () => {
     expect(found).toMatchObject([{ positions: [0, 1], return: newest }]);
   });
 
-  test('leaves out what does not fit', async () => {
+  test('omits what does not fit', async () => {
     const shopId = await bench.shop();
     const ids = [await bench.submit(shopId), await bench.submit(shopId)].map((of) => of.id);
     ids.reverse();

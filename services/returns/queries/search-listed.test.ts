@@ -64,7 +64,7 @@ function listed({ condition, disposition, ...rest }: LineItem): object {
 }
 
 describe('search returns without long texts', () => {
-  test('leaves out only what a list does not show', async () => {
+  test('omits only what a list does not show', async () => {
     const shopId = await bench.shop();
     const submitted = await bench.submit(shopId, { lines: [line(), line()] });
     await inspect(submitted);
@@ -79,7 +79,7 @@ describe('search returns without long texts', () => {
     expect(returns).toEqual([{ ...whole, lineItems: whole.lineItems.map(listed) }]);
   });
 
-  test('ends a page before it has too many lines', async () => {
+  test('stops a page before it has too many lines', async () => {
     const shopId = await bench.shop();
     const made: bigint[] = [];
     for (let one = 0; one < 5; one += 1) {

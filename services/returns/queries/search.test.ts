@@ -45,7 +45,7 @@ describe('search returns', () => {
     expect(seen).toEqual(made);
   });
 
-  test('ends a page before a return that does not fit', async () => {
+  test('stops a page before a return that does not fit', async () => {
     const shopId = await bench.shop();
     const note = 'n'.repeat(65_535);
     // 4.4 MiB, so that two are more than the 8 MiB of a page.
@@ -116,7 +116,7 @@ describe('search returns', () => {
     expect(await found(shopId, { createdTo: day(2) })).toEqual([plain.id]);
   });
 
-  test('leaves archived ones out unless asked for', async () => {
+  test('omits archived returns unless requested', async () => {
     const shopId = await bench.shop();
     const closed = await bench.submit(shopId);
     await bench.end(closed, 'closed');
@@ -125,7 +125,7 @@ describe('search returns', () => {
     expect(await found(shopId, { states: [ReturnState.CLOSED] })).toEqual([closed.id]);
   });
 
-  test('refuses a page size that is too large and a cursor that the caller made', async () => {
+  test('rejects a page size that is too large, and an invalid cursor', async () => {
     const shopId = await bench.shop();
     expect(await refusal(search(shopId, { pageSize: 201 }))).toEqual(invalid('page_size'));
     for (const cursor of ['x', '!!', Buffer.from('["1"]').toString('base64url')]) {
@@ -169,7 +169,7 @@ describe('summarize', () => {
     });
   });
 
-  test('counts the last thirty days by default, and refuses a period that ends before it begins', async () => {
+  test('counts the last thirty days by default, and rejects a period that ends before it begins', async () => {
     const shopId = await bench.shop();
     await bench.submit(shopId, { submittedAt: day(1) });
     await bench.submit(shopId);

@@ -125,7 +125,7 @@ describe('the size of details', () => {
     ],
   ];
 
-  test.each(cases)('covers the answer in every version and currency: %s', (_, of) => {
+  test.each(cases)('covers the response in every version and currency: %s', (_, of) => {
     for (const bytes of answered(of)) expect(detailsBytes(of)).toBeGreaterThanOrEqual(bytes);
   });
 

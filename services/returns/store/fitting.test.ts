@@ -8,7 +8,7 @@ import { fittingReturns } from './fitting.ts';
 const sized = (id: bigint, bytes: number) =>
   create(ReturnSchema, { id, packageReference: 'x'.repeat(bytes) });
 
-test('leaves out returns that do not fit into one answer', () => {
+test('omits returns that do not fit into one response', () => {
   const returns = fittingReturns([
     sized(1n, 20 * 2 ** 20),
     sized(2n, 14 * 2 ** 20),

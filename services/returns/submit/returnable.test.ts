@@ -64,7 +64,7 @@ describe('a line with an ordered quantity', () => {
     await expect(submit(shopId, { ...two, quantity: 1 })).rejects.toMatchObject(tooMany);
   });
 
-  test('is refused at once with more units than were ordered', async () => {
+  test('is rejected at once with more units than were ordered', async () => {
     await expect(submit(await newShop(db.pool), line(4))).rejects.toMatchObject(tooMany);
   });
 
@@ -100,7 +100,7 @@ describe('a line with an ordered quantity', () => {
 describe('a line without an ordered quantity', () => {
   const full = { refundItem: { shop: '20.00' } };
 
-  test('is refused after a closed return refunded it in full', async () => {
+  test('is rejected after a closed return refunded it in full', async () => {
     const shopId = await newShop(db.pool);
     const line = { ...newLine(), ...full };
     await close(await submit(shopId, line));

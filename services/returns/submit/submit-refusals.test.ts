@@ -18,8 +18,8 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 
-describe('a submission is refused', () => {
-  test('for a shop that was never set up', async () => {
+describe('a submission is rejected', () => {
+  test('for a shop without settings', async () => {
     expect(await bench.refused(newShop(), {})).toMatchObject({
       code: Code.FailedPrecondition,
       reason: 'SHOP_NOT_CONFIGURED',
@@ -34,7 +34,7 @@ describe('a submission is refused', () => {
     );
   });
 
-  test('with an unknown destination, or one that takes no returns', async () => {
+  test('with an unknown or a disabled destination', async () => {
     const shopId = await bench.shop();
     expect(await bench.refused(shopId, { destinationId: 99n })).toEqual(notFound('DESTINATION'));
     expect(await bench.refused(shopId, { destinationId: CLOSED_WAREHOUSE })).toEqual(stateForbids);

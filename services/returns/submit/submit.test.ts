@@ -37,7 +37,7 @@ const lineTaken = {
 };
 
 describe('submit return', () => {
-  test('stores the whole submission and answers it', async () => {
+  test('stores the whole submission and returns it', async () => {
     const shopId = await bench.shop();
     const submitted = await bench.submit(shopId, {
       order: {
@@ -138,7 +138,7 @@ describe('submit return', () => {
     expect(submitted.presentmentTotals).toMatchObject({ returnTotal: '3900', refund: '3705' });
   });
 
-  test('uses a past submission time as the time of creation, and refuses a future one', async () => {
+  test('uses a past submission time as the time of creation, and rejects a future one', async () => {
     const shopId = await bench.shop();
     const submittedAt = timestampFromDate(new Date('2011-01-04T10:00:00Z'));
     const old = await bench.submit(shopId, { submittedAt });
@@ -160,7 +160,7 @@ describe('submit return', () => {
 });
 
 describe('submit return again', () => {
-  test('answers the first return for the same key and content', async () => {
+  test('returns the first return for the same key and content', async () => {
     const shopId = await bench.shop();
     const request = bench.request(shopId);
     const first = await bench.client.submitReturn(request);
@@ -170,7 +170,7 @@ describe('submit return again', () => {
     expect(await bench.events(shopId)).toHaveLength(1);
   });
 
-  test('refuses the same key with other content', async () => {
+  test('rejects the same key with other content', async () => {
     const shopId = await bench.shop();
     const request = bench.request(shopId);
     await bench.client.submitReturn(request);
