@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { claimDue, giveBack, postpone } from './handovers.ts';
+import { claimDue, postpone, undoAttempt } from './handovers.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -50,7 +50,7 @@ test('a claim that failed is due again after ten seconds, then twenty', async ()
 });
 
 test('after an outage the attempt does not count', async () => {
-  await giveBack(db.pool, await claim());
+  await undoAttempt(db.pool, await claim());
   for (const { attempts, seconds } of await stored()) {
     expect(attempts).toBe(0);
     expect(seconds).toBeLessThanOrEqual(2);
@@ -62,7 +62,7 @@ test('a process that was too slow changes nothing of what another has claimed', 
   await makeDue();
   await claim();
   const before = (await stored()).map(({ attempts }) => attempts);
-  await giveBack(db.pool, late);
+  await undoAttempt(db.pool, late);
   await postpone(db.pool, late);
   expect((await stored()).map(({ attempts }) => attempts)).toEqual(before);
   expect(await claimDue(db.pool)).toBeUndefined();

@@ -52,8 +52,8 @@ export function editedLines(current: Return, changes: readonly LineEdit[]): Edit
       throw invalidField(`${at}.line_item_id`, 'is in the request twice');
     byLine.set(change.lineItemId, { change, at });
   }
-  const known = new Set(current.lineItems.map((line) => line.lineItemId));
-  if ([...byLine.keys()].some((lineItemId) => !known.has(lineItemId))) throw lineItemNotFound();
+  const existing = new Set(current.lineItems.map((line) => line.lineItemId));
+  if ([...byLine.keys()].some((lineItemId) => !existing.has(lineItemId))) throw lineItemNotFound();
   const currencies = { shop: current.currency, presentment: current.presentmentCurrency };
   return current.lineItems.map((line) => {
     const found = byLine.get(line.lineItemId);
