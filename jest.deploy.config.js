@@ -1,6 +1,6 @@
 import everyday from './jest.config.js';
 
-/** Tests of what is deployed, with the tools of those who deploy. Needs kubectl, Java 17 and Maven. */
+/** Tests of what is deployed, with the tools of those who deploy. Needs kubectl, kubernetes-validate, Java 17 and Maven. */
 const { globalSetup, globalTeardown, ...common } = everyday;
 
 /** @type {import('jest').Config} */
