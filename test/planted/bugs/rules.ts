@@ -231,8 +231,8 @@ export const ruleBugs: readonly Bug[] = [
     name: 'foreign-line-assessed',
     promise: 'a line of another shop is refused',
     file: 'services/dispositions/inspect.ts',
-    find: 'if (index >= 0) throw invalidField(',
-    replace: 'if (index > 0) throw invalidField(',
+    find: 'if (index >= 0)\n    throw invalidField(',
+    replace: 'if (index > 0)\n    throw invalidField(',
     tests: ['services/dispositions/assess.test.ts'],
   },
   {
