@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import type { DispositionRecord } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import {
   DISPOSITION_ITEMS_MAX,
   IMAGE_MAX,
@@ -6,13 +7,19 @@ import {
   NOTE_MAX,
   RETURN_PROCESSOR_MAX,
 } from '../../../services/contract/limits.ts';
-import { disposition } from '../../../services/contract/resources/disposition.ts';
+import {
+  type DispositionEntry,
+  disposition,
+} from '../../../services/contract/resources/disposition.ts';
 import { choice, id, text, typed } from '../../../services/contract/resources/fields.ts';
+import { dispositionView } from '../../../services/contract/views/disposition.ts';
 import { DISPOSITION_OUTCOMES } from '../../../services/contract/vocabulary.ts';
 import { assessDispositions } from '../../actions/dispositions.ts';
 import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
 import { defineTool, ToolRefusal } from '../tool.ts';
-import { NOTE_SHOWN, recordedView } from '../views/recorded-disposition.ts';
+
+/** Notes are cut to this length in the result; the assistant sent the note itself. Characters. */
+const NOTE_SHOWN = 1_000;
 
 const dispositionInput = z.strictObject(
   {
@@ -70,3 +77,15 @@ export const recordDispositions = defineTool({
     return { items: recorded.map(recordedView) };
   },
 });
+
+/** A recorded disposition as the tool returns it, with a long note cut. */
+function recordedView(record: DispositionRecord): DispositionEntry {
+  const entry = dispositionView(record);
+  return { ...entry, note: entry.note === null ? null : beginningOf(entry.note) };
+}
+
+function beginningOf(note: string): string {
+  if (note.length <= NOTE_SHOWN) return note;
+  // The cut may split a surrogate pair.
+  return `${note.slice(0, NOTE_SHOWN).toWellFormed()}…`;
+}
