@@ -40,7 +40,7 @@ function resultOf(nth: number): AttemptResult {
 }
 
 test('when the database rejects results in a row, only samples are retried, and all are recorded soon after', async () => {
-  jest.useFakeTimers();
+  jest.useFakeTimers({ doNotFake: ['queueMicrotask'] });
   let isRefused = true;
   let statements = 0;
   const recorded = new Set<string>();

@@ -1,3 +1,4 @@
+import { type Loop, type Next, startLoop } from '../../../platform/worker.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import { queueKeyOf } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
@@ -40,23 +41,23 @@ export class ResultWriter {
   readonly #unrecorded = new Map<string, number>();
   /** Queues with a failure since their deliveries were read. */
   readonly #failing = new Set<string>();
+  readonly #loop: Loop;
   #isDraining = false;
-  #running: Promise<void> | undefined;
-  /** Ends the present pause, in which results are collected or postponed ones wait. */
-  #onEnough = (): void => {};
-  #endRest = (): void => {};
+  /** Called when all results are written. */
+  #onEmpty = (): void => {};
 
   constructor(o: ResultWriterOptions) {
     this.#o = o;
     this.#batches = new BatchWriter(o);
+    const step = () => this.#step();
+    this.#loop = startLoop({ name: 'delivery results', logger: o.logger, step });
   }
 
   add(attemptResult: AttemptResult): void {
     this.#waiting.push(attemptResult);
     this.#unrecorded.set(attemptResult.due.id, performance.now());
-    this.#start();
-    this.#endRest();
-    if (this.#waiting.length >= ENOUGH) this.#onEnough();
+    const isUrgent = this.#waiting.length >= ENOUGH || this.#isDraining;
+    this.#loop.wake(isUrgent ? 0 : GATHER_MS);
   }
 
   /** How long the oldest result has been unrecorded; 0 when all are recorded. Milliseconds. */
@@ -72,25 +73,18 @@ export class ResultWriter {
     this.#isDraining = true;
     this.#batches.giveUpAt(performance.now() + timeoutMs);
     for (const one of this.#postponed) one.atMs = performance.now();
-    this.#endRest();
-    this.#onEnough();
-    while (this.#running !== undefined) await this.#running;
+    const { promise: empty, resolve } = Promise.withResolvers<void>();
+    this.#onEmpty = resolve;
+    this.#loop.wake();
+    await empty;
   }
 
-  #start(): void {
-    this.#running ??= this.#run().finally(() => {
-      this.#running = undefined;
-      if (this.#waiting.length > 0) this.#start();
-    });
-  }
-
-  async #run(): Promise<void> {
-    await this.#gathered();
-    while (this.#waiting.length + this.#postponed.length > 0) {
-      this.#takeDue();
-      if (this.#waiting.length > 0) await this.#writeNext();
-      else await this.#rest(Math.min(...this.#postponed.map(({ atMs }) => atMs)));
-    }
+  async #step(): Promise<Next> {
+    this.#takeDue();
+    if (this.#waiting.length > 0) await this.#writeNext();
+    if (this.#waiting.length > 0) return 'again';
+    if (this.#postponed.length === 0) this.#onEmpty();
+    return Math.min(...this.#postponed.map(({ atMs }) => atMs)) - performance.now();
   }
 
   async #writeNext(): Promise<void> {
@@ -116,21 +110,6 @@ export class ResultWriter {
     this.#waiting.unshift(...due.map(({ one }) => one));
   }
 
-  async #rest(untilMs: number): Promise<void> {
-    const rest = pause(untilMs - performance.now());
-    this.#endRest = rest.end;
-    await rest.ended;
-    this.#endRest = () => {};
-  }
-
-  async #gathered(): Promise<void> {
-    const gathering = pause(GATHER_MS);
-    this.#onEnough = gathering.end;
-    if (this.#waiting.length >= ENOUGH || this.#isDraining) gathering.end();
-    await gathering.ended;
-    this.#onEnough = () => {};
-  }
-
   /** Marks a success after failures that the delivery was read before. */
   #withFailing(attemptResult: AttemptResult): AttemptResult {
     const key = queueKeyOf(attemptResult.due);
@@ -142,15 +121,4 @@ export class ResultWriter {
     if (!this.#failing.delete(key) || attemptResult.due.isFailing) return attemptResult;
     return { ...attemptResult, due: { ...attemptResult.due, isFailing: true } };
   }
-}
-
-/** A pause that may end earlier. */
-function pause(ms: number): { readonly ended: Promise<void>; readonly end: () => void } {
-  const { promise: ended, resolve } = Promise.withResolvers<void>();
-  const timer = setTimeout(resolve, ms);
-  const end = (): void => {
-    clearTimeout(timer);
-    resolve();
-  };
-  return { ended, end };
 }
