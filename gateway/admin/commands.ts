@@ -46,7 +46,7 @@ function shopCommands(run: Run, print: Print): Command {
     .requiredOption('--owner-email <email>', 'address of the first owner')
     .option(
       '--sandbox',
-      'on trial: processed with the embedded commerce provider, without moving money',
+      'sandbox shop: processed with the embedded commerce provider, without moving money',
     )
     .action((o: { name: string; currency: string; ownerEmail: string; sandbox?: true }) =>
       run(async ({ pool, services, by }) => {

@@ -46,6 +46,7 @@ async function requireOwnLines(
   });
   const own = new Set(owners.map((owner) => owner.lineItemId));
   const index = lineItemIds.findIndex((lineItemId) => !own.has(lineItemId));
-  if (index >= 0)
+  if (index >= 0) {
     throw invalidField(`items[${index}].line_item_id`, 'must be the id of an existing line item');
+  }
 }

@@ -32,8 +32,8 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
     step: async (signal) => {
       await withLease({
         ...{ ...o, name: 'expiry', owner, ttlMs: LEASE_MS, signal },
-        work: async (held) => {
-          const expired = await sweepExpired(o.pool, { logger: o.logger, signal: held });
+        work: async (leased) => {
+          const expired = await sweepExpired(o.pool, { logger: o.logger, signal: leased });
           if (expired > 0) o.logger.info({ expired }, 'returns expired');
         },
       });

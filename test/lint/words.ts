@@ -29,6 +29,16 @@ const BANNED: readonly Banned[] = [
   { pattern: /\bverdicts?\b/i, instead: 'result, outcome' },
   { pattern: /\bfound good\b|\bnames nothing\b/i, instead: 'valid, does not exist' },
   { pattern: /\b(?:is|are|was|were) away\b/i, instead: 'is unavailable' },
+  { pattern: /\bhopeless\b/i, instead: 'permanent' },
+  { pattern: /\bfor good\b/i, instead: 'permanently' },
+  { pattern: /\bon trial\b/i, instead: 'sandbox shop' },
+  {
+    pattern: /\b(?:part of ours|outages? of (?:ours|our own))\b/i,
+    instead: 'database or internal service unavailable',
+  },
+  { pattern: /\bis the (?:question|answer) of\b/i, instead: 'Request of, Response of' },
+  { pattern: /\bits books\b/i, instead: 'records' },
+  { pattern: /\bnamed twice\b/i, instead: 'is in the request twice' },
 ];
 
 /** Names that cannot change: columns, applied migrations, and RPCs and fields of the contract. */

@@ -87,9 +87,9 @@ function applied(
     parentReason: change.parentReason ?? before.parentReason,
     outcome: change.outcome === LineOutcome.UNSPECIFIED ? before.outcome : change.outcome,
     sums: lineSumsFrom(at, (name, field) => {
-      const given = change[name];
-      if (given && (given.shop !== '' || given.presentment !== '')) {
-        return amountOf(field, given, currencies);
+      const amount = change[name];
+      if (amount && (amount.shop !== '' || amount.presentment !== '')) {
+        return amountOf(field, amount, currencies);
       }
       return { shop: before.sums.shop[name], presentment: before.sums.presentment[name] };
     }),

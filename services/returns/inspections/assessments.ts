@@ -47,7 +47,7 @@ const KIND: InspectionKind<Assessment> = {
         images: 'text[]',
       },
       entry: 'line.assessed',
-      former: ['outcome', 'return_processor', 'note', 'inspected_at'],
+      previous: ['outcome', 'return_processor', 'note', 'inspected_at'],
     }),
   },
   idOf: (one) => one.assessmentId,

@@ -63,7 +63,7 @@ const KIND: InspectionKind<Grading> = {
         images: 'text[]',
       },
       entry: 'line.graded',
-      former: ['title', 'description', 'note', 'inspected_at'],
+      previous: ['title', 'description', 'note', 'inspected_at'],
     }),
   },
   idOf: (one) => one.gradingId,

@@ -12,15 +12,15 @@ export interface InspectionTable {
   readonly columns: Readonly<Record<string, ColumnType>>;
   /** The kind of its timeline entries, and the columns whose previous values are in an entry. */
   readonly entry: string;
-  readonly former: readonly string[];
+  readonly previous: readonly string[];
 }
 
 /**
  * One statement that stores the inspections that are newer than the stored ones, adds timeline entries with the
- * former values, and gives each return whose details changed its next revision.
+ * previous values, and gives each return whose details changed its next revision.
  *
  * $1 is the shop, $2 the inspections as JSON, at most one for each line, $3 the ids of their lines, $4 their packed
- * texts. The caller has locked the returns. The statement answers the ids of the changed returns.
+ * texts. The caller has locked the returns. The statement returns the ids of the changed returns.
  */
 export function storeStatement(o: InspectionTable): string {
   const names = Object.keys(o.columns);
@@ -34,30 +34,30 @@ export function storeStatement(o: InspectionTable): string {
   // Lines are found by ids in an array. PostgreSQL cannot estimate the number of rows in JSON, and would read whole
   // tables to join them.
   return `
-with given as materialized (
+with input as materialized (
   select line_item_id, inspection_id, ${unpacked.join(', ')}, text, facts, actor_kind, actor_id, actor_name
     from jsonb_to_recordset($2::jsonb) as g (line_item_id bigint, inspection_id bigint,
     ${types.join(', ')}, text text, facts jsonb, actor_kind text, actor_id text, actor_name text)
-), former as materialized (
+), previous as materialized (
   select k.* from ${o.table} k where k.shop_id = $1 and k.line_item_id = any($3::bigint[])
 ), applied as (
   insert into ${o.table} as k (shop_id, line_item_id, ${o.idColumn}, ${listed})
-  select $1, line_item_id, inspection_id, ${listed} from given order by line_item_id
+  select $1, line_item_id, inspection_id, ${listed} from input order by line_item_id
   on conflict (shop_id, line_item_id) do update
      set ${[o.idColumn, ...names].map((name) => `${name} = excluded.${name}`).join(', ')}
    where k.${o.idColumn} < excluded.${o.idColumn}
   returning k.line_item_id
 ), stored as materialized (
-  select l.return_id, l.removed_at, g.*, ${former(o.former)} as former_facts,
+  select l.return_id, l.removed_at, g.*, ${previousFacts(o.previous)} as previous_facts,
          f.line_item_id is null or (${of('g')}) is distinct from (${of('f')}) as differs
     from applied a
-    join given g on g.line_item_id = a.line_item_id
+    join input g on g.line_item_id = a.line_item_id
     join return_lines l
       on l.shop_id = $1 and l.id = a.line_item_id and l.id = any($3::bigint[])
-    left join former f on f.line_item_id = a.line_item_id
+    left join previous f on f.line_item_id = a.line_item_id
 ), noted as (
   insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name)
-  select $1, return_id, '${o.entry}', text, actor_name, facts || former_facts, actor_kind, actor_id, actor_name
+  select $1, return_id, '${o.entry}', text, actor_name, facts || previous_facts, actor_kind, actor_id, actor_name
     from stored order by line_item_id
 )
 update returns
@@ -67,7 +67,7 @@ returning id`;
 }
 
 /** The previous values as facts, except empty ones. */
-function former(columns: readonly string[]): string {
+function previousFacts(columns: readonly string[]): string {
   const facts = columns.map((name) => {
     const value =
       name === 'inspected_at'

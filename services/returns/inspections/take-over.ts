@@ -99,16 +99,16 @@ async function takeOverIn<T extends Inspected>(
     ]),
   );
   const shownIds = by.wantsReturns ? returnIds : changedIds;
-  let answered: readonly Return[] = [];
+  let returned: readonly Return[] = [];
   for await (const part of fittingParts(tx, by.shopId, shownIds)) {
     const shown = await loadShown(tx, by.shopId, { ids: part, longIds });
     const changed = shown.filter(({ of }) => changedIds.includes(of.id));
     const updates = changed.map((one) => updateOf(one, before));
     const end = part.length === shownIds.length ? committing : together;
     await end(tx, () => appendReturnEvents(tx, by, updates));
-    if (by.wantsReturns) answered = fittingReturns([...answered, ...shown.map(({ of }) => of)]);
+    if (by.wantsReturns) returned = fittingReturns([...returned, ...shown.map(({ of }) => of)]);
   }
-  return answered;
+  return returned;
 }
 
 const NONE: Promise<bigint[]> = Promise.resolve([]);

@@ -12,8 +12,8 @@ const JSON_NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/;
  *
  * @throws DomainError INVALID_ARGUMENT with the name of the invalid key.
  */
-export function parseDetails(given: Readonly<Record<string, DetailValue>>): AdditionalDetails {
-  const entries = Object.entries(given);
+export function parseDetails(details: Readonly<Record<string, DetailValue>>): AdditionalDetails {
+  const entries = Object.entries(details);
   if (entries.length > PROCESS_DETAILS_MAX)
     throw invalidField('details', `must have at most ${PROCESS_DETAILS_MAX} keys`);
   const bytes = entries.reduce((sum, [key, value]) => sum + size(key) + size(textOf(value)), 0);

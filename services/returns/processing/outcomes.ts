@@ -69,15 +69,15 @@ export async function mayHaveFulfilled(
 export async function recordRequested(db: Queryable, job: Job, step: Step): Promise<void> {
   const { rowCount } = await db.query(
     named(
-      'processing-ask',
+      'processing-request',
       sql`
-with held as (
+with owned as (
   update processing_jobs set ${PROCESSING.renewal} where ${PROCESSING.isHeld(job)}
   returning shop_id, return_id
 )
 update processing_outcomes outcome set asked_at = now()
-from held
-where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
+from owned
+where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
   and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null`,
     ),
   );
@@ -90,7 +90,7 @@ where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
  */
 export async function recordRejected(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
   await tx.query({
-    name: 'processing-refused',
+    name: 'processing-rejected',
     text: `update processing_outcomes set asked_at = null
            where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
     values: [of.shopId, of.returnId, step.kind, step.key],
@@ -139,7 +139,7 @@ export async function recordOutcome(
     named(
       'processing-outcome',
       sql`
-with held as (
+with owned as (
   update processing_jobs
   set ${PROCESSING.renewal}, failures = 0, failing_since = null, takeovers = 0
   where ${PROCESSING.isHeld(job)}
@@ -149,8 +149,8 @@ with held as (
   set done_at = now(), provider_id = ${result.providerId}, name = ${result.name},
       gateway = ${result.gateway}, provider = ${result.provider},
       provider_created_at = coalesce(${result.createdAt}, now())
-  from held
-  where outcome.shop_id = held.shop_id and outcome.return_id = held.return_id
+  from owned
+  where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
     and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null
   returning outcome.return_id
 )

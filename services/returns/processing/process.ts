@@ -109,11 +109,11 @@ async function lockReturn(
   const [row] = rows;
   const [found] = facts.rows;
   if (!row || !found) throw returnNotFound();
-  const { has_open_instant_refund: hasOpenInstantRefund, previous_details: former } = found;
+  const { has_open_instant_refund: hasOpenInstantRefund, previous_details: previous } = found;
   return {
     ...row,
     hasOpenInstantRefund,
-    previousDetails: former === null ? {} : storedDetails(former),
+    previousDetails: previous === null ? {} : storedDetails(previous),
   };
 }
 

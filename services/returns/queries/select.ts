@@ -48,15 +48,15 @@ export async function selectReturns(
 }
 
 const BY_PROVIDER_ID = `(select o.id from orders o
-                               where o.shop_id = $1 and o.provider_order_id = asked.order_id)`;
-// Our own id, as the details have it in order_id. The provider's id counts only when no own id matches.
+                               where o.shop_id = $1 and o.provider_order_id = selected.order_id)`;
+// This service's own id, as order_id of the details. The provider's id counts only when no own id matches.
 const BY_ID = `coalesce(
                              (select o.id from orders o
-                               where o.shop_id = $1 and o.id = asked.order_id),
+                               where o.shop_id = $1 and o.id = selected.order_id),
                              ${BY_PROVIDER_ID})`;
 const newestOf = (orderId: string) => `
-select asked.order_id, newest.id
-  from unnest($2::bigint[]) as asked (order_id)
+select selected.order_id, newest.id
+  from unnest($2::bigint[]) as selected (order_id)
  cross join lateral (
          select r.id
            from returns r
@@ -85,11 +85,11 @@ async function newestNamed(
   if (names.length === 0) return new Map();
   const { rows } = await db.query<{ name: string; id: bigint }>({
     name: 'find-by-order-names',
-    text: `select asked.name, newest.id
-             from unnest($2::text[]) as asked (name)
+    text: `select selected.name, newest.id
+             from unnest($2::text[]) as selected (name)
             cross join lateral (
                     select r.id from returns r
-                     where r.shop_id = $1 and r.order_name = asked.name
+                     where r.shop_id = $1 and r.order_name = selected.name
                      order by r.created_at desc, r.id desc limit 1) newest`,
     values: [shopId, names],
   });

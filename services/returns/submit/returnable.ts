@@ -7,7 +7,7 @@ import { type Queryable, together } from '../../platform/postgres.ts';
 interface StoredReturn {
   readonly shopId: bigint;
   readonly id: bigint;
-  /** The id of its order, given by this service. */
+  /** This service's id of its order. */
   readonly orderId: bigint;
 }
 

@@ -231,8 +231,8 @@ export const ruleBugs: readonly Bug[] = [
     name: 'foreign-line-assessed',
     promise: 'a line of another shop is refused',
     file: 'services/dispositions/inspect.ts',
-    find: 'if (index >= 0)\n    throw invalidField(',
-    replace: 'if (index > 0)\n    throw invalidField(',
+    find: 'if (index >= 0) {',
+    replace: 'if (index > 0) {',
     tests: ['services/dispositions/assess.test.ts'],
   },
   {
@@ -247,8 +247,8 @@ export const ruleBugs: readonly Bug[] = [
     name: 'provider-id-first',
     promise: 'order_id is the id that answers show',
     file: 'services/returns/queries/select.ts',
-    find: 'where o.shop_id = $1 and o.id = asked.order_id',
-    replace: 'where o.shop_id = $1 and o.id = asked.order_id and o.id < 0',
+    find: 'where o.shop_id = $1 and o.id = selected.order_id',
+    replace: 'where o.shop_id = $1 and o.id = selected.order_id and o.id < 0',
     tests: ['services/returns/queries/find.test.ts'],
   },
   {

@@ -5,7 +5,7 @@ import { StatementGroup } from '../../../platform/statement-group.ts';
 
 // What the tests of large returns share.
 
-/** Adds so many uploads to a line that the return and another large one do not fit into one answer. */
+/** Adds so many uploads to a line that the return and another large one do not fit into one response. */
 export async function makeLarge(pool: pg.Pool, of: Return): Promise<void> {
   await pool.query(
     `insert into uploads (shop_id, return_id, line_item_id, kind, url)
@@ -14,26 +14,26 @@ export async function makeLarge(pool: pg.Pool, of: Return): Promise<void> {
   );
 }
 
-/** A statement and what it answered. */
+/** A statement and its result. */
 export interface Ran {
   readonly text: string;
   readonly rows: readonly object[];
 }
 
-/** The statements of transactions while `work` runs, with what they answered. */
+/** The statements of transactions while `work` runs, with their results. */
 export async function statementsDuring(work: () => Promise<unknown>): Promise<Ran[]> {
   const spy = jest.spyOn(pg.Client.prototype, 'query');
   try {
     await work();
     const sent = spy.mock.calls.flatMap(([query]: unknown[], n) =>
       query instanceof StatementGroup
-        ? query.members.map((one) => ({ text: one.query.text, answer: one.result }))
-        : [{ text: textOf(query), answer: spy.mock.results[n]?.value as unknown }],
+        ? query.members.map((one) => ({ text: one.query.text, result: one.result }))
+        : [{ text: textOf(query), result: spy.mock.results[n]?.value as unknown }],
     );
-    const answers = await Promise.allSettled(sent.map(({ answer }) => answer));
-    return answers.map((answer, n) => ({
+    const results = await Promise.allSettled(sent.map(({ result }) => result));
+    return results.map((result, n) => ({
       text: sent[n]?.text ?? '',
-      rows: answer.status === 'fulfilled' ? rowsOf(answer.value) : [],
+      rows: result.status === 'fulfilled' ? rowsOf(result.value) : [],
     }));
   } finally {
     spy.mockRestore();
@@ -54,6 +54,6 @@ function textOf(query: unknown): string {
   return query instanceof Object && 'text' in query ? `${query.text}` : '';
 }
 
-function rowsOf(answer: unknown): object[] {
-  return answer instanceof pg.Result ? answer.rows : [];
+function rowsOf(result: unknown): object[] {
+  return result instanceof pg.Result ? result.rows : [];
 }
