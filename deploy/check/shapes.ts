@@ -1,5 +1,6 @@
 import { z } from 'zod';
-import { postgresUrl, processShape } from '../../services/platform/config.ts';
+import { kafkaSecurityShape } from '../../services/platform/bus/kafka-config.ts';
+import { busShape, postgresUrl, processShape } from '../../services/platform/config.ts';
 import { SCHEMAS } from '../../services/platform/schemas.ts';
 import { transportShape } from '../../services/platform/transport-security.ts';
 
@@ -15,9 +16,19 @@ const migratorShape = {
   ),
 };
 
+/** Neither has the command that makes topics a config.ts. */
+const topicsShape = {
+  ...kafkaSecurityShape,
+  ...transportShape,
+  NODE_ENV: processShape.NODE_ENV,
+  KAFKA_BROKERS: busShape.KAFKA_BROKERS,
+  RETENTION_DAYS: busShape.RETENTION_DAYS,
+};
+
 /** The variables that a process reads, by the main file of its command: the `…Shape` of its config.ts. */
 export async function shapeOf(mainFile: string): Promise<z.ZodRawShape> {
   if (mainFile === 'services/platform/migrate.ts') return migratorShape;
+  if (mainFile === 'services/platform/bus/topics.ts') return topicsShape;
   const config = new URL(mainFile.replace(/main\.ts$/, 'config.ts'), ROOT);
   const module: Record<string, unknown> = await import(config.href);
   const [shape, ...others] = Object.keys(module).filter((name) => name.endsWith('Shape'));

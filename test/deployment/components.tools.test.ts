@@ -2,10 +2,12 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { dataIn, environmentOf } from '../../deploy/check/data.ts';
 import { type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
+import { refusalsOf } from '../../deploy/check/refusals.ts';
 import type { Manifest } from '../../deploy/check/render.ts';
 import { gatewayShape } from '../../gateway/config.ts';
 import { identityShape, loadConfig } from '../../services/platform/config.ts';
 import { namesOf, ofKind, renderWith } from './components.ts';
+import { denialsOf } from './pod-security.ts';
 import { documentedCalls } from './policies.ts';
 
 const ROOT = new URL('../../', import.meta.url);
@@ -27,6 +29,7 @@ test('there are components', () => {
     'identity',
     'in-cluster-stores',
     'ingress',
+    'kafka-topics',
     'network-policies',
     'network-policies/ipv6',
     'observability',
@@ -147,6 +150,23 @@ describe('identity', () => {
     });
     expect(namesOf(objects, 'ServiceAccount')).toEqual([...PROCESSES, 'migrate'].toSorted());
   });
+});
+
+test('kafka-topics: the Job reads its variables, with those of tls, too', async () => {
+  const all = renderWith(['tls', 'kafka-topics']);
+  expect(await refusalsOf(all)).toEqual([]);
+  const job = workloadsIn(all).find(({ name }) => name.startsWith('topics-'));
+  const files = ['KAFKA_TLS_CA_FILE', 'KAFKA_SASL_PASSWORD_FILE'];
+  const env = job ? environmentOf(job.main, dataIn(all)) : {};
+  for (const name of files) expect(env[name]).toMatch(/^\/var\/run\/rms\/kafka\//);
+  expect(job?.main.volumeMounts.map(({ mountPath }) => mountPath)).toContain('/var/run/rms/kafka');
+  expect(dataIn(all).find(({ name }) => name.startsWith('bus-'))?.values.KAFKA_TOPICS).toBe(
+    'check',
+  );
+});
+
+test.each(COMPONENTS)('%s: its pods are admitted by the profile restricted', (name) => {
+  expect(renderWith([name]).flatMap(denialsOf)).toEqual([]);
 });
 
 describe('tls', () => {

@@ -7,7 +7,12 @@ import { judgePort } from '../../services/webhooks/guard/port.ts';
 import { renderWith } from './components.ts';
 import { documentedCalls, edgesBetween, policiesIn } from './policies.ts';
 
-const objects = renderWith(['network-policies', 'network-policies/ipv6', 'in-cluster-stores']);
+const objects = renderWith([
+  'network-policies',
+  'network-policies/ipv6',
+  'in-cluster-stores',
+  'kafka-topics',
+]);
 const policies = policiesIn(objects);
 const workloads = workloadsIn(objects);
 const processes = workloads.filter(({ kind }) => kind === 'Deployment');
@@ -41,8 +46,9 @@ describe('the network policies', () => {
   });
 
   test('let everybody with a database reach PostgreSQL, and the services Kafka', () => {
-    const withDatabase = workloads.map(({ name }) => name).filter((name) => !isStore(name));
-    const services = processes.map(({ name }) => name).filter((name) => name !== 'gateway');
+    const clients = workloads.map(({ name }) => name).filter((name) => !isStore(name));
+    const withDatabase = clients.filter((name) => !name.startsWith('topics'));
+    const services = clients.filter((name) => name !== 'gateway' && !name.startsWith('migrate'));
     const stores = edges.filter((edge) => !edge.endsWith(':8080')).toSorted();
     expect(stores).toEqual(
       [
@@ -106,7 +112,9 @@ test('the dev overlay has the edges of the demo besides', () => {
       ...services.map((name) => `demo -> ${name}:8080`),
     ].toSorted(),
   );
-  expect(edges.filter((edge) => !all.includes(edge))).toEqual([expect.stringMatching(/^migrate-/)]);
+  expect(edges.filter((edge) => !all.includes(edge) && !/^(migrate|topics)-/.test(edge))).toEqual(
+    [],
+  );
 });
 
 describe('the addresses that no webhook reaches', () => {

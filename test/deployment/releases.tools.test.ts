@@ -19,6 +19,14 @@ describe('the migration Job', () => {
     expect(job?.metadata.labels['app.kubernetes.io/version']).toBe(version);
   });
 
+  test('is not the only one: that of the topics has the version, too', () => {
+    const all = renderWith(['kafka-topics']).filter(({ kind }) => kind === 'Job');
+    expect(all).toHaveLength(2);
+    for (const { metadata } of all) {
+      expect(metadata.name.endsWith(`-${String(version).replaceAll('.', '-')}`)).toBe(true);
+    }
+  });
+
   test('of two releases stands side by side: nothing that names the one names the other', () => {
     const [first] = jobs('');
     const [second] = jobs(renamed('migrate-9-9-9'));

@@ -19,6 +19,7 @@ const COMPONENTS = [
   'identity',
   'in-cluster-stores',
   'ingress',
+  'kafka-topics',
   'network-policies',
   'network-policies/ipv6',
   'observability',
