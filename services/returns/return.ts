@@ -1,5 +1,5 @@
 import { type Return as Details, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { instantRefundKept, outcomesFulfilled, stateForbids } from './refusals.ts';
+import { instantRefundKept, outcomesFulfilled, stateForbids } from './errors.ts';
 
 const { OPEN, REVIEW, CLOSED, CANCELLED, EXPIRED } = ReturnState;
 

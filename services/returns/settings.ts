@@ -13,8 +13,8 @@ import { invalidField } from '../platform/errors.ts';
 import { parseInput } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { param, raw, sql, unnamed } from '../platform/sql.ts';
+import { shopNotConfigured } from './errors.ts';
 import { decimalsOf } from './money/money.ts';
-import { shopNotConfigured } from './refusals.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
 
 interface SettingsRow {

@@ -5,7 +5,7 @@ import type { AddCustomerUploadRequest } from '../../proto/gen/rms/returns/v1/re
 import { SHORT_TEXT_MAX } from '../contract/limits.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import { lineItemNotFound, stateForbids } from './refusals.ts';
+import { lineItemNotFound, stateForbids } from './errors.ts';
 import { isLive } from './return.ts';
 import { changeReturn } from './store/change.ts';
 import { returnsOfLines } from './store/line-owners.ts';

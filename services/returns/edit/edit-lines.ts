@@ -7,12 +7,12 @@ import {
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { id, text } from '../../platform/input.ts';
+import { lineItemNotFound } from '../errors.ts';
 import { quantity } from '../fields.ts';
 import { lineSumsFrom } from '../money/line-sums.ts';
 import { lineSumsIn } from '../money/message-sums.ts';
 import { amountOf, type Both, type Currencies } from '../money/money.ts';
 import { LINE_AMOUNTS, type LineSums } from '../money/totals.ts';
-import { lineItemNotFound } from '../refusals.ts';
 import { amountsOf } from '../submit/submission.ts';
 
 /** The edit of one line item. Absent fields keep their values. */

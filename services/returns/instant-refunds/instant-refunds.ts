@@ -19,9 +19,9 @@ import { DomainError, invalidField } from '../../platform/errors.ts';
 import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { callerShape, id, idempotencyKey, parseInput, text } from '../../platform/input.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import { alreadyOpen, outcomesFulfilled, returnNotFound, stateForbids } from '../errors.ts';
 import { formatAmount, minorOf, parseAmount } from '../money/money.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
-import { alreadyOpen, outcomesFulfilled, returnNotFound, stateForbids } from '../refusals.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
   endInstantRefund,

@@ -8,7 +8,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
-import { alreadyOpen } from '../refusals.ts';
+import { alreadyOpen } from '../errors.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import { labelRequestStateText } from '../store/texts.ts';
 

@@ -12,7 +12,7 @@ import { DomainError } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { returnNotFound, stateForbids } from '../refusals.ts';
+import { returnNotFound, stateForbids } from '../errors.ts';
 import { isLive } from '../return.ts';
 import { loadSettings } from '../settings.ts';
 import { changeReturn, changeReturnIn } from '../store/change.ts';

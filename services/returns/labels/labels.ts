@@ -26,9 +26,9 @@ import {
   time,
 } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { lineItemNotFound, stateForbids } from '../errors.ts';
 import { formatAmount, parseAmount } from '../money/money.ts';
 import { pastTime } from '../past.ts';
-import { lineItemNotFound, stateForbids } from '../refusals.ts';
 import { reopening } from '../reopen.ts';
 import { isLive } from '../return.ts';
 import type { DetailEvent } from '../store/append-events.ts';

@@ -12,7 +12,7 @@ import { claimKey, findUse, keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../../platform/input.ts';
 import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
-import { returnNotFound } from '../refusals.ts';
+import { returnNotFound } from '../errors.ts';
 import { detailText, parseDetails } from './details.ts';
 import { queueJob, storedDetails } from './jobs.ts';
 import { EVERY_SHOP, NO_PROVIDER } from './provider-check.ts';

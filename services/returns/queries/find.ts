@@ -13,7 +13,7 @@ import type {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
-import { returnNotFound } from '../refusals.ts';
+import { returnNotFound } from '../errors.ts';
 import { LARGE_BYTES, largeOf, returnLargerThanAccepted } from '../store/large.ts';
 import { loadFitting, loadPage, loadReturn, loadReturnWithin } from '../store/load.ts';
 import { readSnapshot, type SnapshotKey } from '../store/snapshot-store.ts';

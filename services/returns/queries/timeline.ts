@@ -21,7 +21,7 @@ import {
   text,
 } from '../../platform/input.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { returnNotFound } from '../refusals.ts';
+import { returnNotFound } from '../errors.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
 

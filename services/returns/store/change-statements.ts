@@ -3,7 +3,7 @@ import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, sql } from '../../platform/sql.ts';
-import { returnNotFound } from '../refusals.ts';
+import { returnNotFound } from '../errors.ts';
 import { isLive, type StateChange } from '../return.ts';
 import { stateText } from './texts.ts';
 import { insertTimeline, type NewTimelineEntry } from './timeline-store.ts';

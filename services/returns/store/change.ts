@@ -4,7 +4,7 @@ import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/retu
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { claimKey, type KeyUse } from '../../platform/idempotency.ts';
 import { committing, together } from '../../platform/postgres.ts';
-import { returnNotFound } from '../refusals.ts';
+import { returnNotFound } from '../errors.ts';
 import type { StateChange } from '../return.ts';
 import { appendReturnEvents, type DetailEvent } from './append-events.ts';
 import { lockReturns, recordChange, saveState } from './change-statements.ts';

@@ -2,9 +2,9 @@ import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Condition, LineItem, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
 import { snakeCase } from '../../platform/text.ts';
+import { detailsTooLarge } from '../errors.ts';
 import { LINE_FIELDS, RETURN_FIELDS } from '../fields.ts';
 import { LINE_AMOUNTS } from '../money/totals.ts';
-import { detailsTooLarge } from '../refusals.ts';
 
 /** The size of the long texts in whose place a loaded return has hashes. */
 export interface LeftOut {

@@ -1,6 +1,6 @@
 import { invalidField } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { lineItemNotFound } from '../refusals.ts';
+import { lineItemNotFound } from '../errors.ts';
 
 /**
  * The return of each line item. Line items that do not exist, belong to another shop or were removed are omitted.

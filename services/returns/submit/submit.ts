@@ -14,6 +14,7 @@ import { findUse, oncePerKey, requestHash } from '../../platform/idempotency.ts'
 import { parseInput } from '../../platform/input.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
+import { returnNotFound, stateForbids } from '../errors.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
 import { lineSumsFrom } from '../money/line-sums.ts';
 import {
@@ -27,7 +28,6 @@ import {
 import { checkedSums } from '../money/return-sums.ts';
 import { EXCHANGE_AMOUNTS, type ExchangeSums, type LineSums } from '../money/totals.ts';
 import { pastTime } from '../past.ts';
-import { returnNotFound, stateForbids } from '../refusals.ts';
 import { loadSettings } from '../settings.ts';
 import { appendReturnEvents, type DetailEvent } from '../store/append-events.ts';
 import { requireDetailsFit } from '../store/details-size.ts';

@@ -10,7 +10,7 @@ import {
 import { DomainError } from '../../../services/platform/errors.ts';
 import { errorInterceptor } from '../../../services/platform/grpc/errors.ts';
 import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
-import { returnNotFound } from '../../../services/returns/refusals.ts';
+import { returnNotFound } from '../../../services/returns/errors.ts';
 import { returnLargerThanAccepted } from '../../../services/returns/store/large.ts';
 
 /** A small returns service that knows which lines and returns exist, and stores the handovers. */
