@@ -22,7 +22,7 @@ export function createDemoShops(parts: SeedParts): Promise<readonly number[]> {
 }
 
 /**
- * Fills the shops. A second run changes nothing: it sends the same as the first, with the same idempotency keys.
+ * Fills the shops. A second run sends the same as the first, with the same idempotency keys: only a cart is new.
  *
  * @returns none if their data could not be completed.
  */
