@@ -16,7 +16,7 @@ import {
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../contract/views/payload.ts';
 import { enumText } from '../platform/enum-text.ts';
-import { FAILING_DAYS } from './delivery/endpoint/auto-disable.ts';
+import { FAILING_DAYS } from './delivery/results/deactivate.ts';
 import type { Backlog } from './log/backlogs.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { Backoff } from '../backoff.ts';
-import { Dispatcher, type DispatcherOptions } from './dispatcher.ts';
 import type { BusRecord, EventBus, ReceivedRecord, Subscription } from './event-bus.ts';
-import type { Delivery } from './key-queues.ts';
+import type { PendingRecord } from './key-queues.ts';
+import { RecordBatches, type RecordBatchesOptions } from './record-batches.ts';
 
 export interface InProcessBusOptions {
   /**
@@ -18,11 +18,11 @@ export interface InProcessBusOptions {
 /** A group of listeners. Its records wait while it has no subscriber. */
 class Group {
   readonly topics = new Set<string>();
-  readonly #waiting: Delivery[] = [];
-  #dispatcher: Dispatcher | undefined;
+  readonly #waiting: PendingRecord[] = [];
+  #batches: RecordBatches | undefined;
 
   get hasSubscriber(): boolean {
-    return this.#dispatcher !== undefined;
+    return this.#batches !== undefined;
   }
 
   /** Resolves when the records are handled. */
@@ -33,29 +33,29 @@ class Group {
         left -= 1;
         if (left === 0) resolve();
       };
-      const deliveries = records.map((record) => ({ record, done }));
-      if (this.#dispatcher) this.#dispatcher.push(deliveries);
-      else this.#waiting.push(...deliveries);
+      const pending = records.map((record) => ({ record, done }));
+      if (this.#batches) this.#batches.push(pending);
+      else this.#waiting.push(...pending);
     });
   }
 
-  subscribe(o: DispatcherOptions): { stop(): Promise<void> } {
-    const dispatcher = new Dispatcher(o);
-    this.#dispatcher = dispatcher;
-    dispatcher.push(this.#waiting.splice(0));
+  subscribe(o: RecordBatchesOptions): { stop(): Promise<void> } {
+    const batches = new RecordBatches(o);
+    this.#batches = batches;
+    batches.push(this.#waiting.splice(0));
     return {
       stop: async () => {
-        if (this.#dispatcher !== dispatcher) return;
+        if (this.#batches !== batches) return;
         // New records wait from now on. Records in flight are completed; the remaining ones go in front of the new
         // ones.
-        this.#dispatcher = undefined;
-        this.#waiting.unshift(...(await dispatcher.stop()));
+        this.#batches = undefined;
+        this.#waiting.unshift(...(await batches.stop()));
       },
     };
   }
 
   async stop(): Promise<void> {
-    await this.#dispatcher?.stop();
+    await this.#batches?.stop();
   }
 }
 

@@ -3,13 +3,13 @@ import type { Consumer, EachBatchPayload, Kafka, KafkaMessage } from 'kafkajs';
 import type { Logger } from '../log.ts';
 import { logSeldom } from '../log-seldom.ts';
 import { within } from '../within.ts';
-import { Dispatcher } from './dispatcher.ts';
 import type { ReceivedRecord, Subscription } from './event-bus.ts';
 import { keepMembership } from './kafka-membership.ts';
 import { createOffsetTracker, type OffsetTracker } from './kafka-offsets.ts';
 import { isSessionRefusal, type SessionTime } from './kafka-session-time.ts';
 import { skipStaleBatches } from './kafka-stale-batches.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
+import { RecordBatches } from './record-batches.ts';
 
 /** Fetching stops when a partition has this many received records that are not handled. */
 const MAX_OPEN = 1_000;
@@ -49,7 +49,7 @@ export interface KafkaSubscriptionOptions extends Subscription {
 /** One consumer of the group with its received records. A new consumer starts from the committed offsets. */
 export interface Session {
   readonly consumer: Consumer;
-  readonly dispatcher: Dispatcher;
+  readonly batches: RecordBatches;
   readonly offsets: OffsetTracker;
   lastSign: number;
   hasFailed: boolean;
@@ -95,7 +95,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
     seldom((failures) => {
       o.logger.warn({ err: error, group: o.group, records, failures }, 'records not handled');
     });
-  const dispatcher = new Dispatcher({
+  const batches = new RecordBatches({
     handle: o.handle,
     onFailure,
     concurrency: CONCURRENCY,
@@ -106,7 +106,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
   const offsets = createOffsetTracker();
   const session: Session = {
     consumer,
-    dispatcher,
+    batches,
     offsets,
     lastSign: performance.now(),
     hasFailed: false,
@@ -135,7 +135,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
  * are not with the handler arrive again, here or at another member.
  */
 function follow(session: Session, o: KafkaSubscriptionOptions): void {
-  const { consumer, offsets, dispatcher } = session;
+  const { consumer, offsets, batches } = session;
   const sign = () => {
     session.lastSign = performance.now();
     // The session ended during a join. Without this disconnect, it would keep partitions that it does not read.
@@ -146,7 +146,7 @@ function follow(session: Session, o: KafkaSubscriptionOptions): void {
   consumer.on(consumer.events.GROUP_JOIN, () => {
     sign();
     offsets.clear();
-    dispatcher.dropQueued();
+    batches.dropQueued();
   });
   consumer.on(consumer.events.CRASH, ({ payload }) => {
     for (const topic of o.topics) o.keeper.check(topic);
@@ -158,17 +158,16 @@ function follow(session: Session, o: KafkaSubscriptionOptions): void {
 /** Passes a batch on, and returns when there is capacity for more. */
 async function receive(session: Session, payload: EachBatchPayload): Promise<void> {
   const { topic, partition, messages } = payload.batch;
-  const deliveries = messages.map((message) => ({
+  const pending = messages.map((message) => ({
     record: recordOf(topic, partition, message),
     done: session.offsets.begin(topic, partition, BigInt(message.offset)),
   }));
-  session.dispatcher.push(deliveries);
+  session.batches.push(pending);
   // Sets only where reading continues. The tracker decides what is committed.
   payload.resolveOffset(payload.batch.lastOffset());
   await payload.heartbeat();
   const isFull = () =>
-    session.offsets.open(topic, partition) >= MAX_OPEN ||
-    session.dispatcher.bytes() >= MAX_OPEN_BYTES;
+    session.offsets.open(topic, partition) >= MAX_OPEN || session.batches.bytes() >= MAX_OPEN_BYTES;
   while (isFull()) {
     if (!payload.isRunning() || payload.isStale()) return;
     await sleep(ROOM_EVERY_MS);
@@ -205,7 +204,7 @@ export async function commitSession(session: Session): Promise<void> {
 /** Waits for handlers in flight and commits their offsets before it leaves the group. */
 export async function endSession(session: Session): Promise<void> {
   session.hasEnded = true;
-  await session.dispatcher.stop();
+  await session.batches.stop();
   if (!session.hasFailed) await within(LEAVE_MS, commitSession(session)).catch(() => {});
   await within(LEAVE_MS, session.consumer.disconnect()).catch(() => {});
 }

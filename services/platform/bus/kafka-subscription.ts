@@ -18,7 +18,7 @@ const FIRST_START_MS = 3_000;
 const STOP_MS = 6_000;
 
 /**
- * Reads topics as a member of a group. Records go through the same dispatcher as in the in-process bus, so a failing
+ * Reads topics as a member of a group. Records are batched as in the in-process bus, so a failing
  * key does not block other keys. The offset moves only over records without a gap. kafkajs may stall after a fault, so
  * a watchdog replaces a consumer that ended or is silent.
  */

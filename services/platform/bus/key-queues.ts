@@ -1,7 +1,7 @@
 import type { ReceivedRecord } from './event-bus.ts';
 
 /** A record for a handler, with the callback for its completion. */
-export interface Delivery {
+export interface PendingRecord {
   readonly record: ReceivedRecord;
   readonly done: () => void;
 }
@@ -11,14 +11,14 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 /** Records that are not completed, in order within their key. */
 export class KeyQueues {
   readonly #batchSize: number;
-  readonly #queues = new Map<string, Delivery[]>();
+  readonly #queues = new Map<string, PendingRecord[]>();
   /** How many records of each key are with the handler. A key that waits after a failure has none. */
   readonly #busy = new Map<string, number>();
   /** Keys of failed batches, with the number of their own failures in a row. */
   readonly #suspects = new Map<string, number>();
   #bytes = 0;
 
-  /** @param batchSize most records in one batch. */
+  /** @param batchSize maximum number of records in one batch. */
   constructor(batchSize: number) {
     this.#batchSize = batchSize;
   }
@@ -28,13 +28,13 @@ export class KeyQueues {
     return this.#bytes;
   }
 
-  push(deliveries: readonly Delivery[]): void {
-    for (const delivery of deliveries) {
-      const key = keyOf(delivery.record);
+  push(pending: readonly PendingRecord[]): void {
+    for (const one of pending) {
+      const key = keyOf(one.record);
       const queue = this.#queues.get(key);
-      this.#bytes += delivery.record.value.length;
-      if (queue) queue.push(delivery);
-      else this.#queues.set(key, [delivery]);
+      this.#bytes += one.record.value.length;
+      if (queue) queue.push(one);
+      else this.#queues.set(key, [one]);
     }
   }
 
@@ -56,14 +56,14 @@ export class KeyQueues {
   }
 
   /** The next records of the keys, which are busy until {@link free}. */
-  take(keys: readonly string[]): Delivery[] {
-    const batch: Delivery[] = [];
+  take(keys: readonly string[]): PendingRecord[] {
+    const batch: PendingRecord[] = [];
     let size = 0;
     const most = this.#batchSize;
-    for (const delivery of keys.flatMap((key) => this.#queues.get(key)?.slice(0, most) ?? [])) {
-      size += delivery.record.value.length;
+    for (const one of keys.flatMap((key) => this.#queues.get(key)?.slice(0, most) ?? [])) {
+      size += one.record.value.length;
       if (batch.length > 0 && (batch.length >= most || size > MAX_BATCH_BYTES)) break;
-      batch.push(delivery);
+      batch.push(one);
     }
     for (const { record } of batch) {
       const key = keyOf(record);
@@ -72,7 +72,7 @@ export class KeyQueues {
     return batch;
   }
 
-  complete(batch: readonly Delivery[]): void {
+  complete(batch: readonly PendingRecord[]): void {
     for (const { record, done } of batch) {
       const key = keyOf(record);
       const queue = this.#queues.get(key);
@@ -113,7 +113,7 @@ export class KeyQueues {
   }
 
   /** Removes and returns all records. */
-  clear(): Delivery[] {
+  clear(): PendingRecord[] {
     const left = [...this.#queues.values()].flat();
     this.#queues.clear();
     return left;

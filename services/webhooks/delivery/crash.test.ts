@@ -8,7 +8,7 @@ import { startReceiver } from '../../../test/kit/webhooks/receiver.ts';
 import { runWebhooks } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../contract/sample-event.ts';
 import { createShardHolder } from '../../platform/shards.ts';
-import { NO_TIMING, type Outcome } from '../sender/outcome.ts';
+import { type AttemptOutcome, NO_TIMING } from '../sender/outcome.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from './queue/queue-ref.ts';
 import { readDue } from './queue/read-due.ts';
 import type { AttemptResult } from './results/attempt-result.ts';
@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
-const delivered: Outcome = {
+const delivered: AttemptOutcome = {
   result: 'delivered',
   startedAt: new Date(),
   durationMs: 1,

@@ -29,7 +29,7 @@ export interface DispatcherOptions extends AttemptOptions {
   readonly databaseClock: DatabaseClock;
   /** Attempts in flight in this process; up to twice as many are open when endpoints hang. */
   readonly concurrency: number;
-  /** Bytes that the requests of one shop may hold in a minute. */
+  /** Bytes that the requests of one shop may use in a minute. */
   readonly shopBytesPerMinute: number;
   /** The clock of those minutes (tests). Milliseconds. */
   readonly shopBytesNow?: () => number;
@@ -48,8 +48,8 @@ export interface Dispatcher {
   heldShards(): readonly number[];
 }
 
-/** Log line about results that another process will produce again. The fault suite counts it. */
-export const RESULTS_DROPPED = 'results dropped: the lease of the shard was lost';
+/** Log line about attempts that the new owner of the shard will repeat. The fault suite counts it. */
+export const RESULTS_NOT_RECORDED = 'results not recorded: lease of the shard lost';
 
 /** The loop is woken thousands of times a second. Milliseconds. */
 const GAP_MS = 2;
@@ -181,12 +181,12 @@ function report(
   metrics.recorded(batch, o.clock.offsetMs());
   if (stale.length > 0) {
     metrics.stale(stale.length);
-    o.logger.warn({ attempts: stale.length }, RESULTS_DROPPED);
+    o.logger.warn({ attempts: stale.length }, RESULTS_NOT_RECORDED);
   }
-  for (const { kind, percent, shopId, subscriptionId } of notices) {
-    const about = { shop: shopId, subscription: subscriptionId, percent };
-    if (kind === 'disabled') o.logger.warn(about, 'subscription disabled, all attempts failed');
-    else o.logger.warn(about, 'subscription failing, will be disabled');
+  for (const { kind, reason, percent, shopId, subscriptionId } of notices) {
+    const about = { shop: shopId, subscription: subscriptionId };
+    if (kind === 'deactivated') o.logger.warn({ ...about, reason }, 'subscription inactive');
+    else o.logger.warn({ ...about, percent }, 'subscription failing, will become inactive');
     metrics.noticed(kind, percent);
   }
 }

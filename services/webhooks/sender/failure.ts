@@ -16,8 +16,8 @@ export class AnswerRefused extends Error {
 }
 
 /** This process or its machine has no socket left. The receiver is not at fault. */
-export class OwnExhaustion extends Error {
-  override readonly name = 'OwnExhaustion';
+export class NoSocketLeft extends Error {
+  override readonly name = 'NoSocketLeft';
   /** Such as `EMFILE`. */
   readonly code: string;
 
@@ -41,10 +41,10 @@ export function isTooLate(error: unknown): boolean {
 /** Codes for missing file descriptors, of the process or the machine, or missing buffers. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
 
-/** Whether an attempt failed because this process lacks a resource. The receiver is not at fault. */
-export function isOwnExhaustion(error: unknown): boolean {
+/** Whether an attempt was not made because this process has no socket left. The receiver is not at fault. */
+export function isNoSocketLeft(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
-  if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isOwnExhaustion);
+  if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isNoSocketLeft);
   const code = codeOf(error);
   if (OWN_LIMITS.has(code)) return true;
   // All local ports are in use. For an IPv6 address it means that this machine has no IPv6, which is permanent.

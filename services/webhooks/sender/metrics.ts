@@ -8,7 +8,7 @@ export interface SenderMetrics {
   refused(stage: 'url' | 'connect'): void;
   opened(): void;
   /** An attempt was not made because this process has no socket left. @param code such as `EMFILE`. */
-  exhausted(code: string): void;
+  noSocketLeft(code: string): void;
 }
 
 /** Metrics of connections, and of addresses that were rejected. */
@@ -22,7 +22,7 @@ export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
   const opened = meter.createCounter('webhooks.connections_opened', {
     description: 'Connections to receivers opened',
   });
-  const exhausted = meter.createCounter('webhooks.sockets_exhausted', {
+  const noSocketLeft = meter.createCounter('webhooks.sockets_exhausted', {
     description:
       'Attempts that were not made because this process had no socket left, by error code',
   });
@@ -36,6 +36,6 @@ export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
     requestResent: () => again.add(1),
     refused: (stage) => refused.add(1, { stage }),
     opened: () => opened.add(1),
-    exhausted: (code) => exhausted.add(1, { code }),
+    noSocketLeft: (code) => noSocketLeft.add(1, { code }),
   };
 }

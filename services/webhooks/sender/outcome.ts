@@ -20,7 +20,7 @@ export interface Timing {
 }
 
 /** The outcome of one attempt. */
-export interface Outcome {
+export interface AttemptOutcome {
   /** `gone` is a 410, `throttled` a 429, `timeout` an attempt that ran out of time. */
   readonly result: 'delivered' | 'gone' | 'throttled' | 'failed' | 'timeout';
   readonly startedAt: Date;
@@ -49,10 +49,10 @@ export const NO_TIMING: Timing = {
 export type Opening = { -readonly [Part in keyof Timing]: Timing[Part] };
 
 /** An outcome without its times. */
-export type Rest = Omit<Outcome, 'startedAt' | 'durationMs' | 'timing'>;
+export type Rest = Omit<AttemptOutcome, 'startedAt' | 'durationMs' | 'timing'>;
 
 /** The result for a complete answer. Any 2xx is success; a redirect is a failure. */
-function resultOf(status: number): Outcome['result'] {
+function resultOf(status: number): AttemptOutcome['result'] {
   if (isSuccess(status)) return 'delivered';
   if (status === 410) return 'gone';
   return status === 429 ? 'throttled' : 'failed';

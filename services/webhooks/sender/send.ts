@@ -6,20 +6,20 @@ import { Deadline } from './deadline.ts';
 import {
   AddressRefused,
   codeOf,
-  isOwnExhaustion,
+  isNoSocketLeft,
   NOT_ALLOWED,
-  OwnExhaustion,
+  NoSocketLeft,
   TooLate,
 } from './failure.ts';
 import { type SenderMetrics, senderMetrics } from './metrics.ts';
 import { createResolver, type Resolve } from './names.ts';
 import { type Dial, dialTcp, type OpenOptions, openSocket, trustOf } from './open-socket.ts';
 import {
+  type AttemptOutcome,
   failed,
   judge,
   NO_TIMING,
   type Opening,
-  type Outcome,
   type Rest,
   round,
 } from './outcome.ts';
@@ -37,14 +37,14 @@ export interface Sending {
   readonly body: Uint8Array;
 }
 
-export type Send = (sending: Sending) => Promise<Outcome>;
+export type Send = (sending: Sending) => Promise<AttemptOutcome>;
 
 export interface Sender {
   /**
    * Makes one attempt: an HTTP POST with a total deadline. Every failure is an outcome of the attempt. Success is any
    * 2xx that is read to its end (or to our limit) in time; a redirect is a failure.
    *
-   * @throws only OwnExhaustion. It then does not count as an attempt.
+   * @throws only NoSocketLeft. It then does not count as an attempt.
    */
   readonly send: Send;
   /** Closes all connections. Attempts in flight fail. */
@@ -94,11 +94,11 @@ export function createSender(o: SenderOptions): Sender {
   };
 }
 
-async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
+async function attempt(sending: Sending, parts: Parts): Promise<AttemptOutcome> {
   const startedAt = new Date();
   const start = performance.now();
   const timing: Opening = { ...NO_TIMING };
-  const finish = (rest: Rest): Outcome => {
+  const finish = (rest: Rest): AttemptOutcome => {
     round(timing);
     const durationMs = Math.round(performance.now() - start);
     return { startedAt, durationMs, timing, ...rest };
@@ -111,15 +111,15 @@ async function attempt(sending: Sending, parts: Parts): Promise<Outcome> {
   const deadline = new Deadline(parts.attemptMs);
   try {
     const answer = await exchange(parts, { target, sending, deadline, timing });
-    if (isOwnExhaustion(answer.error)) throw answer.error;
+    if (isNoSocketLeft(answer.error)) throw answer.error;
     return finish(judge(answer, timing, parts.now()));
   } catch (error) {
-    if (isOwnExhaustion(error)) {
-      const exhaustion = new OwnExhaustion(error);
-      parts.metrics.exhausted(exhaustion.code);
+    if (isNoSocketLeft(error)) {
+      const shortage = new NoSocketLeft(error);
+      parts.metrics.noSocketLeft(shortage.code);
       // Idle connections hold sockets that others need.
       parts.pool.closeIdle();
-      throw exhaustion;
+      throw shortage;
     }
     if (error instanceof AddressRefused) parts.metrics.refused('connect');
     return finish(failed(error));

@@ -23,7 +23,7 @@ export interface Subscription {
   /** Failures since the last success, and the time of the first one, by the retry clock. */
   readonly failures: number;
   readonly failingSince: Date | null;
-  /** Percentage of the last warning before it is disabled; 0 without one. */
+  /** Percentage of the last warning before it becomes inactive; 0 without one. */
   readonly warnedPercent: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;

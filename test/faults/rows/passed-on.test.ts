@@ -2,11 +2,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { RESULTS_DROPPED } from '../../../services/webhooks/delivery/dispatcher.ts';
+import { RESULTS_NOT_RECORDED } from '../../../services/webhooks/delivery/dispatcher.ts';
 import { isPassedOn } from './passed-on.ts';
 
 const line = (time: string, attempts: number): string =>
-  JSON.stringify({ time, attempts, msg: RESULTS_DROPPED });
+  JSON.stringify({ time, attempts, msg: RESULTS_NOT_RECORDED });
 
 let folder = '';
 beforeAll(async () => {

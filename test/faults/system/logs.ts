@@ -1,7 +1,7 @@
 import { copyFile, mkdtemp, readdir, readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { RESULTS_DROPPED } from '../../../services/webhooks/delivery/dispatcher.ts';
+import { RESULTS_NOT_RECORDED } from '../../../services/webhooks/delivery/dispatcher.ts';
 
 /** Copies the logs of all processes out of a folder that is about to be removed; answers where to. */
 export async function keepLogs(folder: string, row: string): Promise<string> {
@@ -21,7 +21,7 @@ export async function attemptsPassedOn(folder: string, sinceMs: number): Promise
     texts
       .flatMap((text) => text.split('\n'))
       // The last line of a killed process may be incomplete.
-      .filter((line) => line.includes(RESULTS_DROPPED) && line.endsWith('}'))
+      .filter((line) => line.includes(RESULTS_NOT_RECORDED) && line.endsWith('}'))
       .map((line) => JSON.parse(line) as { readonly time: string; readonly attempts: number })
       .filter(({ time }) => Date.parse(time) >= sinceMs)
       .reduce((sum, { attempts }) => sum + attempts, 0)

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto';
-import { NO_TIMING, type Outcome } from '../../../services/webhooks/sender/outcome.ts';
+import { type AttemptOutcome, NO_TIMING } from '../../../services/webhooks/sender/outcome.ts';
 import type { Sending } from '../../../services/webhooks/sender/send.ts';
 
 /** A request as it arrived. */
@@ -14,7 +14,7 @@ export interface Request {
 /** Receivers of all addresses. Those of `failing` reject their first request. */
 export interface Sink {
   readonly requests: readonly Request[];
-  receive(sending: Sending): Promise<Outcome>;
+  receive(sending: Sending): Promise<AttemptOutcome>;
 }
 
 export function createSink(failing: string): Sink {

@@ -34,7 +34,7 @@ export const consumerBugs: readonly Bug[] = [
     file: 'services/platform/bus/key-queues.ts',
     find: 'if (this.#busy.has(key)) continue;',
     replace: '',
-    tests: ['services/platform/bus/dispatcher.test.ts'],
+    tests: ['services/platform/bus/record-batches.test.ts'],
   },
   {
     name: 'handled-before-its-effect',

@@ -62,10 +62,10 @@ export const retryBugs: readonly Bug[] = [
   {
     name: 'disabled-too-early',
     promise: 'a subscription is disabled only after five days of failures',
-    file: 'services/webhooks/delivery/endpoint/auto-disable.ts',
+    file: 'services/webhooks/delivery/results/deactivate.ts',
     find: 'if (share >= 1) return',
     replace: 'if (share >= 0.8) return',
-    tests: ['services/webhooks/delivery/endpoint/auto-disable.test.ts'],
+    tests: ['services/webhooks/delivery/results/deactivate.test.ts'],
   },
   {
     name: 'clock-set-back-unnoticed',

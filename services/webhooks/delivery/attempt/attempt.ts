@@ -4,7 +4,7 @@ import { payloadVersionServed } from '../../../contract/versions.ts';
 import { currentTraceparent, inSpan, type Telemetry } from '../../../platform/telemetry.ts';
 import { webhookIdOf } from '../../log/delivery.ts';
 import { headersOf } from '../../sender/headers.ts';
-import type { Outcome } from '../../sender/outcome.ts';
+import type { AttemptOutcome } from '../../sender/outcome.ts';
 import type { Send } from '../../sender/send.ts';
 import type { SigningKeys } from '../../subscriptions/signing-keys.ts';
 import type { Due } from '../queue/read-due.ts';
@@ -70,10 +70,14 @@ async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
   return { outcome, headers: JSON.stringify(headers) };
 }
 
+/**
+ * A 410 is a failed attempt here: the delivery waits for its next attempt like any other. `results/deactivate.ts` makes
+ * the subscription inactive, and so the delivery is held.
+ */
 function resultOf(
   due: Due,
   token: bigint,
-  sent: { outcome: Outcome; headers: string },
+  sent: { outcome: AttemptOutcome; headers: string },
 ): AttemptResult {
   const { result, retryAfterMs } = sent.outcome;
   if (result === 'delivered') return { due, token, sent, ended: 'delivered', pauseMs: 0 };

@@ -166,7 +166,7 @@ describe('Retry-After', () => {
 });
 
 describe('410 Gone', () => {
-  test('disables the subscription at once and holds waiting deliveries', async () => {
+  test('deactivates the subscription immediately and holds waiting deliveries', async () => {
     receiver.answer = (response) => void response.writeHead(410).end();
     const { shopId } = await deliverOne();
     const delivery = await written(shopId, 1);
@@ -197,7 +197,7 @@ test('410 Gone of a former address does not affect the new one', async () => {
 });
 
 describe('only failures', () => {
-  test('for five days, and ten of them, disable the subscription', async () => {
+  test('for five days, and ten of them, deactivate the subscription', async () => {
     receiver.answer = (response) => void response.writeHead(500).end();
     const { shopId, id } = await deliverOne();
     await written(shopId, 1);

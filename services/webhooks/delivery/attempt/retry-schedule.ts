@@ -54,8 +54,8 @@ export function reschedulePause(waitedMs: number): number {
   return Math.min(Math.max(waitedMs, MIN_RESCHEDULE_MS), MAX_RESCHEDULE_MS);
 }
 
-const MIN_EXHAUSTED_MS = SECOND_MS;
-const MAX_EXHAUSTED_MS = MINUTE_MS;
+const MIN_NO_SOCKET_MS = SECOND_MS;
+const MAX_NO_SOCKET_MS = MINUTE_MS;
 
 /**
  * The pause of a delivery for which this process had no socket: as long as it has waited, up to a minute, plus a random
@@ -63,6 +63,6 @@ const MAX_EXHAUSTED_MS = MINUTE_MS;
  *
  * @param random 0 to 1.
  */
-export function exhaustedPause(waitedMs: number, random?: Random): number {
-  return addedJitter(Math.min(Math.max(waitedMs, MIN_EXHAUSTED_MS), MAX_EXHAUSTED_MS), random);
+export function noSocketPause(waitedMs: number, random?: Random): number {
+  return addedJitter(Math.min(Math.max(waitedMs, MIN_NO_SOCKET_MS), MAX_NO_SOCKET_MS), random);
 }

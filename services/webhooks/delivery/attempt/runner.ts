@@ -1,8 +1,8 @@
 import type { Logger } from '../../../platform/log.ts';
 import { logSeldom } from '../../../platform/log-seldom.ts';
 import { within } from '../../../platform/within.ts';
-import { OwnExhaustion } from '../../sender/failure.ts';
-import type { Outcome } from '../../sender/outcome.ts';
+import { NoSocketLeft } from '../../sender/failure.ts';
+import type { AttemptOutcome } from '../../sender/outcome.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import type { QueueLoader } from '../queue/queue-loader.ts';
 import type { Due } from '../queue/read-due.ts';
@@ -13,7 +13,7 @@ import type { ActiveQueue } from '../scheduler/active-queue.ts';
 import type { ActiveQueues } from '../scheduler/active-queues.ts';
 import type { InFlightAttempts, TrackedAttempt } from '../scheduler/in-flight.ts';
 import { type AttemptOptions, attempt } from './attempt.ts';
-import { exhaustedPause, reschedulePause } from './retry-schedule.ts';
+import { noSocketPause, reschedulePause } from './retry-schedule.ts';
 import { createRetrySlots } from './retry-slots.ts';
 
 export interface RunnerOptions extends AttemptOptions {
@@ -100,16 +100,16 @@ export class AttemptRunner {
   /** The attempt was not made, for a reason on our side. Returns the pause. Milliseconds. */
   #pauseUnmade(error: unknown, due: Due): number {
     const waitedMs = this.#o.loader.retryNowMs() - due.queuedAtMs;
-    if (error instanceof OwnExhaustion) {
+    if (error instanceof NoSocketLeft) {
       this.#noteShortage(error);
-      return exhaustedPause(waitedMs);
+      return noSocketPause(waitedMs);
     }
     this.#o.logger.error({ err: error, delivery: due.id }, 'attempt not made, rescheduled');
     this.#o.metrics.rescheduled();
     return reschedulePause(waitedMs);
   }
 
-  #noteShortage(error: OwnExhaustion): void {
+  #noteShortage(error: NoSocketLeft): void {
     this.#shortUntilMs = performance.now() + SHORTAGE_MS;
     this.#seldom((attempts) =>
       this.#o.logger.error({ err: error, attempts }, 'no sockets left, deliveries delayed'),
@@ -124,7 +124,7 @@ export class AttemptRunner {
     return { ...result, pauseMs: this.#retrySlots.take(result.pauseMs) };
   }
 
-  #noteHealth({ due, endpointKey, token }: TrackedAttempt, outcome: Outcome): void {
+  #noteHealth({ due, endpointKey, token }: TrackedAttempt, outcome: AttemptOutcome): void {
     const { active, healthChanges, loader } = this.#o;
     const { result, status } = outcome;
     const sign = { result, status, deliveryId: due.id, atMs: loader.retryNowMs() };

@@ -3,12 +3,12 @@ import fc from 'fast-check';
 import {
   afterAttempt,
   type EndpointHealth,
-  heldUntil,
-  MAX_IN_FLIGHT,
   NEW_ENDPOINT,
+  pausedUntil,
   probePause,
   type Sign,
 } from './circuit-breaker.ts';
+import { MAX_IN_FLIGHT } from './in-flight-limit.ts';
 
 const failures = fc.constantFrom<Pick<Sign, 'result' | 'status'>>(
   { result: 'failed', status: 0 },
@@ -112,7 +112,7 @@ describe('the circuit', () => {
     for (let n = 0; n < 20; n += 1) {
       health = afterAttempt(health, { ...down, deliveryId: `${n}`, atMs: n * 1_000 });
     }
-    expect(health.circuit).toEqual({ openedAtMs: 9_000, heldUntilMs: 19_000 + 30_000 });
+    expect(health.circuit).toEqual({ openedAtMs: 9_000, pausedUntilMs: 19_000 + 30_000 });
   });
 });
 
@@ -133,10 +133,10 @@ describe('a clock that was set back by an hour', () => {
       fc.property(fc.nat(10 * 24 * HOUR_MS), (openForMs) => {
         const openedAtMs = 1_000_000;
         const atMs = openedAtMs + openForMs;
-        const circuit = { openedAtMs, heldUntilMs: atMs + probePause(openForMs) };
-        expect(heldUntil(circuit, atMs)).toBe(circuit.heldUntilMs);
-        expect(heldUntil(circuit, circuit.heldUntilMs + 1)).toBe(circuit.heldUntilMs);
-        expect(heldUntil(circuit, atMs - HOUR_MS)).toBe(atMs - HOUR_MS);
+        const circuit = { openedAtMs, pausedUntilMs: atMs + probePause(openForMs) };
+        expect(pausedUntil(circuit, atMs)).toBe(circuit.pausedUntilMs);
+        expect(pausedUntil(circuit, circuit.pausedUntilMs + 1)).toBe(circuit.pausedUntilMs);
+        expect(pausedUntil(circuit, atMs - HOUR_MS)).toBe(atMs - HOUR_MS);
       }),
     );
   });
@@ -155,6 +155,6 @@ describe('a clock that was set back by an hour', () => {
       ...{ ...down, deliveryId: 'later' },
       atMs: HOUR_MS,
     });
-    expect(circuit).toEqual({ openedAtMs: HOUR_MS, heldUntilMs: HOUR_MS + 30_000 });
+    expect(circuit).toEqual({ openedAtMs: HOUR_MS, pausedUntilMs: HOUR_MS + 30_000 });
   });
 });

@@ -1,7 +1,14 @@
-import type { Outcome } from '../../sender/outcome.ts';
+import type { AttemptOutcome } from '../../sender/outcome.ts';
+import {
+  limitAfterFailure,
+  MAX_IN_FLIGHT,
+  raisedLimit,
+  START_IN_FLIGHT,
+} from './in-flight-limit.ts';
 
 /** How many attempts an endpoint may have in flight, and whether its circuit is open. Times by the retry clock, ms. */
 export interface EndpointHealth {
+  /** See `in-flight-limit.ts`. Stored as `flight_cap`. */
   readonly maxInFlight: number;
   /** Failures since the last success, and when the first of them was. */
   readonly failures: number;
@@ -14,12 +21,9 @@ export interface EndpointHealth {
 /** An open circuit: only probes are sent. */
 export interface Circuit {
   readonly openedAtMs: number;
-  /** When the next probe is sent, unless the oldest delivery is due before. */
-  readonly heldUntilMs: number;
+  /** When the next probe is sent, unless the oldest delivery is due earlier. */
+  readonly pausedUntilMs: number;
 }
-
-export const MAX_IN_FLIGHT = 8;
-const START_IN_FLIGHT = 2;
 
 /** A circuit opens after this many failures in a row, of this many deliveries, over at least this time. */
 const OPEN_FAILURES = 10;
@@ -41,7 +45,7 @@ export const NEW_ENDPOINT: EndpointHealth = {
 
 /** The effect of an attempt on the health of its endpoint. */
 export interface Sign {
-  readonly result: Outcome['result'];
+  readonly result: AttemptOutcome['result'];
   readonly status: number;
   readonly deliveryId: string;
   /** By the retry clock. Milliseconds. */
@@ -49,8 +53,8 @@ export interface Sign {
 }
 
 /**
- * The health of an endpoint after an attempt. A success allows one more attempt in flight and closes the
- * circuit; a timeout, 429 or 5xx halves the number. Returns the same object when nothing changed.
+ * The health of an endpoint after an attempt. A success closes the circuit, and enough failures in a row open it. Both
+ * change the limit of attempts in flight too. Returns the same object when nothing changed.
  */
 export function afterAttempt(health: EndpointHealth, sign: Sign): EndpointHealth {
   return sign.result === 'delivered' ? afterSuccess(health) : afterFailure(health, sign);
@@ -59,7 +63,7 @@ export function afterAttempt(health: EndpointHealth, sign: Sign): EndpointHealth
 function afterSuccess(health: EndpointHealth): EndpointHealth {
   if (health.circuit) return NEW_ENDPOINT;
   if (health.maxInFlight === MAX_IN_FLIGHT && health.failures === 0) return health;
-  return { ...NEW_ENDPOINT, maxInFlight: Math.min(health.maxInFlight + 1, MAX_IN_FLIGHT) };
+  return { ...NEW_ENDPOINT, maxInFlight: raisedLimit(health.maxInFlight) };
 }
 
 function afterFailure(health: EndpointHealth, sign: Sign): EndpointHealth {
@@ -75,19 +79,17 @@ function afterFailure(health: EndpointHealth, sign: Sign): EndpointHealth {
     failed.length >= OPEN_DELIVERIES &&
     sign.atMs - failingSinceMs >= OPEN_AFTER_MS;
   return {
-    maxInFlight: isOverload(sign)
-      ? Math.max(Math.floor(health.maxInFlight / 2), 1)
-      : health.maxInFlight,
+    maxInFlight: limitAfterFailure(health.maxInFlight, sign),
     failures,
     failingSinceMs,
     failed,
-    circuit: health.circuit || isDown ? held(health.circuit, sign) : null,
+    circuit: health.circuit || isDown ? paused(health.circuit, sign) : null,
   };
 }
 
-function held(circuit: Circuit | null, { atMs }: Sign): Circuit {
+function paused(circuit: Circuit | null, { atMs }: Sign): Circuit {
   const openedAtMs = Math.min(circuit?.openedAtMs ?? atMs, atMs);
-  return { openedAtMs, heldUntilMs: atMs + probePause(atMs - openedAtMs) };
+  return { openedAtMs, pausedUntilMs: atMs + probePause(atMs - openedAtMs) };
 }
 
 /** More than the difference between the clocks of two processes. Milliseconds. */
@@ -99,16 +101,12 @@ const TOLERANCE_MS = 2_000;
  *
  * @param nowMs by the retry clock.
  */
-export function heldUntil({ openedAtMs, heldUntilMs }: Circuit, nowMs: number): number {
+export function pausedUntil({ openedAtMs, pausedUntilMs }: Circuit, nowMs: number): number {
   const longestMs = probePause(nowMs - openedAtMs) + TOLERANCE_MS;
-  return heldUntilMs - nowMs <= longestMs ? heldUntilMs : nowMs;
+  return pausedUntilMs - nowMs <= longestMs ? pausedUntilMs : nowMs;
 }
 
 /** Time between two probes of an open circuit. Milliseconds. */
 export function probePause(openForMs: number): number {
   return Math.min(Math.max(openForMs * PROBE_SHARE, MIN_PROBE_MS), MAX_PROBE_MS);
-}
-
-function isOverload({ result, status }: Sign): boolean {
-  return result === 'timeout' || result === 'throttled' || status >= 500;
 }

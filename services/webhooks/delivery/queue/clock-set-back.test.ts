@@ -140,7 +140,7 @@ describe('a fresh delivery that was queued before the clock was set back', () =>
     await add({ shopId: 2, dueMs: HOUR_MS });
     await markFreshReady(db.pool, HELD);
     expect(await readyShops()).toEqual([1n]);
-    const unloading = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, heldUntilMs: null };
+    const unloading = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, pausedUntilMs: null };
     await unloadQueues(db.pool, [unloading]);
     expect(await readyShops()).toEqual([1n]);
   });

@@ -7,8 +7,8 @@ import type { QueueRef } from './queue-ref.ts';
 /** How long a delivery may be held, by the retry clock. */
 export const HELD_DAYS = 30;
 
-/** Most queues in one call. */
-const MAX_ACTIVE_QUEUES = 100;
+/** Maximum number of queues that one call handles. */
+const MAX_QUEUES_PER_CALL = 100;
 
 /** Deliveries ended by one statement. */
 export const END_BATCH = 1_000;
@@ -55,7 +55,7 @@ async function queuesToEnd(db: Queryable): Promise<Draining[]> {
     `select shop_id as "shopId", subscription_id as "subscriptionId", is_deleted as "isDeleted",
             expire_before as before
        from subscription_queues where is_deleted or expire_before is not null
-      order by shop_id, subscription_id limit ${MAX_ACTIVE_QUEUES}`,
+      order by shop_id, subscription_id limit ${MAX_QUEUES_PER_CALL}`,
   );
   return rows;
 }
@@ -108,7 +108,7 @@ async function queuesHeldTooLong(
       where s.status = 'inactive' and s.deleted_at is null and exists (
         select from queue q
          where q.shop_id = s.shop_id and q.subscription_id = s.id and q.queued_at < late.before)
-      order by s.inactive_since limit ${MAX_ACTIVE_QUEUES}`,
+      order by s.inactive_since limit ${MAX_QUEUES_PER_CALL}`,
     [offsetMs],
   );
   return rows;

@@ -5,7 +5,7 @@ import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
 export const DUE_CHANNEL_PREFIX = 'webhooks_due_';
 
 /** A notification holds 8,000 bytes at most. More queues than this are notified as "all queues". */
-const MAX_ACTIVE_QUEUES = 150;
+const MAX_NOTIFIED_QUEUES = 150;
 const CHANGED = '!';
 const RESET = '~';
 
@@ -25,7 +25,7 @@ export async function notifyDue(
   o: { isChange: boolean },
 ): Promise<void> {
   if (queues.length === 0) return;
-  const keys = queues.length > MAX_ACTIVE_QUEUES ? '' : queues.map(queueKeyOf).join(',');
+  const keys = queues.length > MAX_NOTIFIED_QUEUES ? '' : queues.map(queueKeyOf).join(',');
   await notify(tx, (o.isChange ? CHANGED : '') + keys);
 }
 

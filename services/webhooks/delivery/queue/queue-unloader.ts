@@ -20,14 +20,17 @@ export interface QueueUnloaderOptions {
 
 /** How long a queue without due work stays loaded. Longer than the gaps of a busy queue. */
 const IDLE_MS = 2_500;
-const IDLE_HELD_MS = 100;
+const IDLE_PAUSED_MS = 100;
 const IDLE_CROWDED_MS = 10;
 const MAX_UNLOADED_AT_ONCE = 500;
 /** When memory is full: how long a queue that does not send stays, and how many are unloaded at once. */
 const STAY_MS = 1_000;
 const MAX_RESCHEDULED_AT_ONCE = 250;
 
-/** Unloads queues to make space for others. The loader finds them again when they are ready. */
+/**
+ * Unloads queues to make space for others. Unloading a queue also stores when its next retry is due. Without that time
+ * the loader does not find the retry of an idle queue.
+ */
 export class QueueUnloader {
   readonly #o: QueueUnloaderOptions;
 
@@ -88,9 +91,9 @@ export class QueueUnloader {
   #isIdle(queue: ActiveQueue, now: number): boolean {
     const { active, inFlight } = this.#o;
     if (isDue(queue) || inFlight.ofQueue(queue.key).size > 0) return false;
-    const isHeld = active.endpoints.health(queue.endpointKey)?.circuit !== null;
+    const isPaused = active.endpoints.health(queue.endpointKey)?.circuit !== null;
     const isCrowded = active.queues.size > MAX_ACTIVE_QUEUES / 2;
-    const patience = isCrowded ? IDLE_CROWDED_MS : isHeld ? IDLE_HELD_MS : IDLE_MS;
+    const patience = isCrowded ? IDLE_CROWDED_MS : isPaused ? IDLE_PAUSED_MS : IDLE_MS;
     return now - queue.idleSinceMs >= patience;
   }
 

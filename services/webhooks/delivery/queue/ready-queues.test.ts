@@ -32,8 +32,8 @@ async function newQueue() {
         const events = [sampleEvent('return.closed', shopId)];
         await fanOut(tx, events, await lockQueues(tx, events), AT);
       }),
-    unload: (heldUntilMs: number | null = null) =>
-      unloadQueues(db.pool, [{ ...queue, endpointId, heldUntilMs }]),
+    unload: (pausedUntilMs: number | null = null) =>
+      unloadQueues(db.pool, [{ ...queue, endpointId, pausedUntilMs }]),
     /** Whether deliveries wait, and whether the queue is ready. */
     async state() {
       const { rows: found } = await db.pool.query<{ waits: boolean; isReady: boolean }>(

@@ -21,7 +21,7 @@ export interface QueueRow extends QueueRef {
   failingSinceMs: number | null;
   failed: string[];
   openedAtMs: number | null;
-  heldUntilMs: number | null;
+  pausedUntilMs: number | null;
 }
 
 /** A queue of an endpoint. */
@@ -114,7 +114,7 @@ select extract(epoch from now())::float8 * 1000 + ${offset} as "nowMs", (
 export interface Unloading extends QueueRef {
   readonly endpointId: bigint;
   /** Of an open circuit, by the retry clock, ms. */
-  readonly heldUntilMs: number | null;
+  readonly pausedUntilMs: number | null;
 }
 
 /**
@@ -125,7 +125,7 @@ export async function unloadQueues(
   db: Queryable,
   queues: readonly Unloading[],
 ): Promise<Map<string, number | null>> {
-  const heldMs = queues.map((queue) => queue.heldUntilMs);
+  const heldMs = queues.map((queue) => queue.pausedUntilMs);
   const { rows } = await db.query<QueueRef & { readyMs: number | null }>(
     named(
       'unload-queues',
@@ -143,8 +143,9 @@ export async function unloadQueues(
 
 export function toQueue(row: QueueRow): StoredQueue {
   const { shopId, subscriptionId, endpointId, shard } = row;
-  const { maxInFlight, failures, failingSinceMs, failed, openedAtMs, heldUntilMs } = row;
-  const circuit = openedAtMs === null || heldUntilMs === null ? null : { openedAtMs, heldUntilMs };
+  const { maxInFlight, failures, failingSinceMs, failed, openedAtMs, pausedUntilMs } = row;
+  const circuit =
+    openedAtMs === null || pausedUntilMs === null ? null : { openedAtMs, pausedUntilMs };
   return {
     key: queueKeyOf(row),
     shopId,
@@ -161,7 +162,7 @@ export const QUEUE_COLUMNS = sql`l.shop_id as "shopId", l.subscription_id as "su
        extract(epoch from e.failing_since)::float8 * 1000 as "failingSinceMs",
        e.failed_deliveries::text[] as failed,
        extract(epoch from e.circuit_opened_at)::float8 * 1000 as "openedAtMs",
-       extract(epoch from e.held_until)::float8 * 1000 as "heldUntilMs"`;
+       extract(epoch from e.held_until)::float8 * 1000 as "pausedUntilMs"`;
 
 /**
  * Reschedules unloaded queues with due work: behind all ready queues, or after a pause. Skips queues that another

@@ -1,4 +1,4 @@
-import type { Outcome } from '../../sender/outcome.ts';
+import type { AttemptOutcome } from '../../sender/outcome.ts';
 import type { Due } from '../queue/read-due.ts';
 
 /** The result of one attempt, to be recorded. */
@@ -7,7 +7,7 @@ export interface AttemptResult {
   /** Token of the shard's lease when the attempt started. */
   readonly token: bigint;
   /** Undefined when no request was sent: the delivery is dropped because its payload is gone, or rescheduled. */
-  readonly sent: { readonly outcome: Outcome; readonly headers: string } | undefined;
+  readonly sent: { readonly outcome: AttemptOutcome; readonly headers: string } | undefined;
   /** How the delivery ended; null when it is retried after `pauseMs`. */
   readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;
   readonly pauseMs: number;

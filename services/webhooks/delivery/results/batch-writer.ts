@@ -21,7 +21,7 @@ const REFUSED_BACKOFF = createBackoff({ firstMs: 1_000, longestMs: 60_000, jitte
 const SHARED_CAUSE = 5;
 const MAX_SHARED_PAUSE_MS = 4_000;
 
-const NOTHING: WrittenResults = { stale: [], passed: [], notices: [] };
+const NOTHING: WrittenResults = { stale: [], skipped: [], notices: [] };
 const NOT_RECORDED = 'delivery results were not recorded; the deliveries are sent again';
 
 /**
@@ -44,7 +44,7 @@ export class BatchWriter {
     this.#giveUpAt = atMs;
   }
 
-  /** @returns as passed also those that the database rejected in every form. */
+  /** @returns as skipped also those that the database rejected in every form. */
   async write(
     batch: readonly AttemptResult[],
     changes: readonly EndpointChange[],
@@ -66,14 +66,14 @@ export class BatchWriter {
     }
   }
 
-  /** Those of the passed results that are tried again. The others are dropped, because the time is over. */
-  toRepeat({ passed }: WrittenResults): readonly AttemptResult[] {
-    if (performance.now() < this.#giveUpAt) return passed;
-    if (passed.length > 0) this.#o.logger.error({ deliveries: passed.length }, NOT_RECORDED);
+  /** The skipped results that are tried again. After the time limit there are none: they are logged and dropped. */
+  toRepeat({ skipped }: WrittenResults): readonly AttemptResult[] {
+    if (performance.now() < this.#giveUpAt) return skipped;
+    if (skipped.length > 0) this.#o.logger.error({ deliveries: skipped.length }, NOT_RECORDED);
     return [];
   }
 
-  /** How long a passed result waits. Milliseconds. */
+  /** How long a skipped result waits. Milliseconds. */
   pauseOf({ due }: AttemptResult): number {
     const refused = this.#refusals.get(due.id) ?? 0;
     const isDraining = this.#giveUpAt < Number.POSITIVE_INFINITY;
@@ -118,7 +118,7 @@ export class BatchWriter {
     return {
       stale: parts.flatMap((part) => part.stale),
       // The next batch begins with these.
-      passed: [...untried, ...parts.flatMap((part) => part.passed)],
+      skipped: [...untried, ...parts.flatMap((part) => part.skipped)],
       notices: parts.flatMap((part) => part.notices),
     };
   }
@@ -130,10 +130,10 @@ export class BatchWriter {
     const less = lessOf(one);
     if (!less) {
       this.#noteRefusal(one);
-      return { ...NOTHING, passed: [one] };
+      return { ...NOTHING, skipped: [one] };
     }
     const written = await this.write([less], []);
-    return { ...written, passed: written.passed.length > 0 ? [one] : [] };
+    return { ...written, skipped: written.skipped.length > 0 ? [one] : [] };
   }
 
   #noteRefusal({ due }: AttemptResult): void {

@@ -1,13 +1,15 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
-import { actionOnFailing, type FailureAction, ON_GONE } from '../endpoint/auto-disable.ts';
 import { leaseOf, type QueueRef, queueKeyOf, queueRows } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
+import { actionOnFailing, type FailureAction, ON_GONE } from './deactivate.ts';
 
-/** A subscription was disabled, or soon will be. */
+/** A subscription was deactivated, or soon will be. */
 export interface Notice extends QueueRef {
-  readonly kind: 'disabled' | 'warned';
-  /** How much of the time before it is disabled has passed. */
+  readonly kind: 'deactivated' | 'warned';
+  /** Why it was deactivated; empty for a warning. */
+  readonly reason: string;
+  /** How much of the time before the deactivation has passed. */
   readonly percent: number;
 }
 
@@ -31,13 +33,14 @@ interface FailureCount {
   failures: number;
   failingSinceMs: number | null;
   warnedPercent: number;
-  /** Why it is disabled; empty when it is not. */
+  /** Why it is deactivated; empty when it stays active. */
   reason: string;
 }
 
 /**
- * Counts failures of subscriptions, and resets the count after a success. Disables subscriptions that failed for too
- * long and warns before. The caller holds the leases. Skips locked rows, because their locks may last long.
+ * Counts failures of subscriptions, and resets the count after a success. Deactivates subscriptions with only
+ * failures for too long, and warns their owners before. The caller owns the leases. Skips locked rows, because their
+ * locks may last long.
  *
  * @param o.offsetMs of the retry clock.
  */
@@ -57,9 +60,9 @@ export async function countFailures(
     const notice = subscription.isActive ? judge(subscription, counted, own) : undefined;
     counts.push({ of: subscription, counted, notice });
   }
-  const disabled = counts.filter(({ counted }) => counted.reason !== '').map(({ of }) => of);
-  const locked = await lockQueues(tx, disabled);
-  for (const key of disabled.map(queueKeyOf)) if (!locked.has(key)) busy.add(key);
+  const deactivated = counts.filter(({ counted }) => counted.reason !== '').map(({ of }) => of);
+  const locked = await lockQueues(tx, deactivated);
+  for (const key of deactivated.map(queueKeyOf)) if (!locked.has(key)) busy.add(key);
   const counted = counts.filter(({ of }) => !busy.has(queueKeyOf(of)));
   await writeCounts(tx, counted, o.offsetMs);
   return { busy, notices: counted.flatMap(({ notice }) => notice ?? []) };
@@ -87,7 +90,7 @@ function countedOf(subscription: Subscription, own: readonly AttemptResult[]): F
   return { failures, failingSinceMs, warnedPercent, reason: '' };
 }
 
-/** Applies the rules of auto-disable to the count. Returns the notice for the owner. */
+/** Decides whether the subscription is deactivated or its owner is warned. Returns the notice for the log. */
 function judge(
   subscription: Subscription,
   counted: FailureCount,
@@ -96,12 +99,12 @@ function judge(
   const { shopId, subscriptionId } = subscription;
   const action = actionFor(subscription, counted, own);
   if (action.kind === 'none') return undefined;
-  if (action.kind === 'disable') {
+  if (action.kind === 'deactivate') {
     counted.reason = action.reason;
-    return { kind: 'disabled', percent: 100, shopId, subscriptionId };
+    return { kind: 'deactivated', reason: action.reason, percent: 100, shopId, subscriptionId };
   }
   counted.warnedPercent = action.percent;
-  return { kind: 'warned', percent: action.percent, shopId, subscriptionId };
+  return { kind: 'warned', reason: '', percent: action.percent, shopId, subscriptionId };
 }
 
 function actionFor(
@@ -109,7 +112,7 @@ function actionFor(
   { failures, failingSinceMs, warnedPercent }: FailureCount,
   own: readonly AttemptResult[],
 ): FailureAction {
-  // An answer of a former address does not apply to the present one.
+  // A 410 from the previous address does not apply to the current one.
   const isGone = own.some(
     ({ due, sent }) => sent?.outcome.result === 'gone' && due.endpointId === endpointId,
   );
@@ -141,7 +144,7 @@ async function lockSubscriptions(
 const lockStatement = (queues: readonly QueueRef[], offsetMs: number): Sql => sql`
 with given as (
   select distinct shop_id, subscription_id as id from ${queueRows('g', queues)}
-), mine as materialized (
+), locked as materialized (
   select s.* from subscriptions s join given g on g.shop_id = s.shop_id and g.id = s.id
    where s.deleted_at is null
    order by s.shop_id, s.id for no key update of s skip locked
@@ -153,7 +156,7 @@ select g.shop_id as "shopId", g.id as "subscriptionId", m.endpoint_id as "endpoi
        m.id is null as "isBusy"
   from given g
   join subscriptions s on s.shop_id = g.shop_id and s.id = g.id and s.deleted_at is null
-  left join mine m on m.shop_id = g.shop_id and m.id = g.id
+  left join locked m on m.shop_id = g.shop_id and m.id = g.id
  order by g.shop_id, g.id`;
 
 /** Locks in a fixed order, as everywhere. Returns the queues whose rows were free. */
@@ -164,11 +167,11 @@ async function lockQueues(
   if (queues.length === 0) return new Set();
   const { rows } = await tx.query<QueueRef>(
     named(
-      'lock-queues-of-disabled',
-      sql`select l.shop_id as "shopId", l.subscription_id as "subscriptionId" from subscription_queues l
+      'lock-queues-of-deactivated',
+      sql`select sq.shop_id as "shopId", sq.subscription_id as "subscriptionId" from subscription_queues sq
             join ${queueRows('g', queues)}
-              on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
-           order by l.shop_id, l.subscription_id for no key update of l skip locked`,
+              on g.shop_id = sq.shop_id and g.subscription_id = sq.subscription_id
+           order by sq.shop_id, sq.subscription_id for no key update of sq skip locked`,
     ),
   );
   return new Set(rows.map(queueKeyOf));
@@ -184,7 +187,8 @@ const waitingRows = rowsOf<AttemptResult>({
 });
 
 /**
- * Deliveries whose result is not recorded yet, so that the repetition of a committed statement counts no failure twice.
+ * Deliveries whose result is not recorded yet. So a repeated statement, whose first run was committed, counts no failure
+ * twice.
  * For `any(array[…])` see `recordStatement`.
  */
 async function stillWaiting(
@@ -210,7 +214,7 @@ async function writeCounts(
   offsetMs: number,
 ): Promise<void> {
   if (counts.length === 0) return;
-  await tx.query(named('write-tallies', writeStatement(counts, offsetMs)));
+  await tx.query(named('write-failure-counts', writeStatement(counts, offsetMs)));
 }
 
 const countRows = rowsOf<Judged>({
@@ -235,5 +239,5 @@ with given as (
          updated_at = case when g.reason = '' then s.updated_at else now() end
     from given g where s.shop_id = g.shop_id and s.id = g.id
 )
-update subscription_queues l set is_open = false, ready_at = null
-  from given g where g.reason <> '' and l.shop_id = g.shop_id and l.subscription_id = g.id`;
+update subscription_queues sq set is_open = false, ready_at = null
+  from given g where g.reason <> '' and sq.shop_id = g.shop_id and sq.subscription_id = g.id`;

@@ -14,7 +14,7 @@ export interface DeliveryMetrics {
   rescheduled(): void;
   /** The database's clock was set by this much. Milliseconds. */
   clockStep(stepMs: number): void;
-  noticed(kind: 'disabled' | 'warned', percent: number): void;
+  noticed(kind: 'deactivated' | 'warned', percent: number): void;
   /** A shop has reached its byte limit of the minute. */
   byteLimitReached(): void;
 }
@@ -49,11 +49,11 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
   const throttled = meter.createCounter('webhooks.shop_byte_limit_reached', {
     description: 'Times that a shop reached its byte limit of the minute',
   });
-  const disabled = meter.createCounter('webhooks.subscriptions.disabled', {
-    description: 'Subscriptions that were disabled because of failures',
+  const deactivated = meter.createCounter('webhooks.subscriptions.disabled', {
+    description: 'Subscriptions that became inactive: only failures, or a 410',
   });
   const warned = meter.createCounter('webhooks.subscriptions.warned', {
-    description: 'Warnings that a subscription will be disabled, by the percentage of the time',
+    description: 'Warnings that a subscription will become inactive, by the percentage of the time',
   });
   return {
     recorded(batch, offsetMs) {
@@ -73,7 +73,7 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
     clockStep: (stepMs) => clockSteps.add(1, { direction: stepMs < 0 ? 'back' : 'forward' }),
     byteLimitReached: () => throttled.add(1),
     noticed(kind, percent) {
-      if (kind === 'disabled') disabled.add(1);
+      if (kind === 'deactivated') deactivated.add(1);
       else warned.add(1, { percent });
     },
   };

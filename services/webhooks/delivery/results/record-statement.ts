@@ -52,7 +52,7 @@ const endpointRows = rowsOf<EndpointChange>({
   failures: ['integer', ({ health }) => health.failures],
   failing_since: ['float8', ({ health }) => health.failingSinceMs],
   opened_at: ['float8', ({ health }) => health.circuit?.openedAtMs],
-  held_until: ['float8', ({ health }) => health.circuit?.heldUntilMs],
+  held_until: ['float8', ({ health }) => health.circuit?.pausedUntilMs],
   failed: ['text', ({ health }) => health.failed.join()],
 });
 

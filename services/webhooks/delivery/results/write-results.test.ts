@@ -8,7 +8,7 @@ import { sampleEvent } from '../../../contract/sample-event.ts';
 import { inTransaction } from '../../../platform/postgres.ts';
 import { createShardHolder, type ShardHolder } from '../../../platform/shards.ts';
 import { fanOut, lockQueues } from '../../fan-out/fan-out.ts';
-import { NO_TIMING, type Outcome } from '../../sender/outcome.ts';
+import { type AttemptOutcome, NO_TIMING } from '../../sender/outcome.ts';
 import { NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import { DELIVERY_LEASES, DELIVERY_SHARDS } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
@@ -72,10 +72,10 @@ function readOf(
 
 function attemptResult(
   due: Due,
-  result: Outcome['result'],
+  result: AttemptOutcome['result'],
   token = shards.tokenOf(due.shard) ?? 0n,
 ): AttemptResult {
-  const outcome: Outcome = {
+  const outcome: AttemptOutcome = {
     result,
     startedAt: new Date(),
     durationMs: 5,
@@ -270,11 +270,11 @@ describe('a batch of results', () => {
     const token = shards.tokenOf(shard) ?? 0n;
     const health = { ...NEW_ENDPOINT, failures: 3, failingSinceMs: Date.now() };
     const change = { shopId, endpointId, shard, token, health };
-    const { passed } = await inTransaction(db.pool, async (other) => {
+    const { skipped } = await inTransaction(db.pool, async (other) => {
       await other.query('select from subscriptions where shop_id = $1 for update', [shopId]);
       return writeResults(db.pool, [attemptResult(due, 'failed')], [change], { offsetMs: 0 });
     });
-    expect(passed).toHaveLength(1);
+    expect(skipped).toHaveLength(1);
     expect(await rowsOf(shopId)).toMatchObject({ queued: 1, attempts: 0, failures: 0 });
     const { rows } = await db.pool.query(
       'select consecutive_failures as failures from endpoints where shop_id = $1',

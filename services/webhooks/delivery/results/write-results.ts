@@ -8,11 +8,11 @@ import { countFailures, type Notice } from './count-failures.ts';
 import { type Recording, recordStatement } from './record-statement.ts';
 
 export interface WrittenResults {
-  /** Not recorded, because another process holds the shard now. */
+  /** Not recorded, because this process has lost the lease of their shard. */
   readonly stale: readonly AttemptResult[];
-  /** Not recorded yet, because another transaction has locked their subscriptions. */
-  readonly passed: readonly AttemptResult[];
-  /** Subscriptions that were disabled, and warnings. */
+  /** Skipped for now, because another transaction has locked their subscriptions. */
+  readonly skipped: readonly AttemptResult[];
+  /** Subscriptions that were deactivated, and warnings. */
   readonly notices: readonly Notice[];
 }
 
@@ -38,16 +38,16 @@ export async function writeResults(
   if (judged.length === 0) {
     // After a crash of the database, deliveries with lost results are sent again, like deliveries in flight.
     const stale = await write(pool, attemptResults, endpoints, { ...o, isRelaxed: true });
-    return { stale, passed: [], notices: [] };
+    return { stale, skipped: [], notices: [] };
   }
   return inTransaction(pool, async (tx) => {
     const values = [leasesOf(attemptResults, endpoints)];
     await tx.query({ name: 'lock-leases', text: LOCK_LEASES, values });
     const { notices, busy } = await countFailures(tx, judged, o);
-    const passed = judged.filter(({ due }) => busy.has(queueKeyOf(due)));
-    const rest = attemptResults.filter((one) => !passed.includes(one));
+    const skipped = judged.filter(({ due }) => busy.has(queueKeyOf(due)));
+    const rest = attemptResults.filter((one) => !skipped.includes(one));
     const stale = await write(tx, rest, endpoints, { ...o, isRelaxed: false });
-    return { stale, passed, notices };
+    return { stale, skipped, notices };
   });
 }
 

@@ -3,7 +3,7 @@ import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { openSecondPool } from '../../../platform/postgres.ts';
 import { shardLease } from '../../../platform/shard-leases.ts';
-import { NO_TIMING, type Outcome } from '../../sender/outcome.ts';
+import { type AttemptOutcome, NO_TIMING } from '../../sender/outcome.ts';
 import { ENGINE_POOL } from '../../start.ts';
 import { DELIVERY_LEASES } from '../queue/queue-ref.ts';
 import { readDue } from '../queue/read-due.ts';
@@ -71,7 +71,7 @@ async function addDeliveries(shopId: bigint, count: number): Promise<void> {
   );
 }
 
-const OUTCOME: Outcome = {
+const OUTCOME: AttemptOutcome = {
   result: 'delivered',
   startedAt: new Date(),
   durationMs: 1,
@@ -96,7 +96,7 @@ async function sendAndSettle(shopId: bigint, limit: number): Promise<number> {
       const sent = { outcome: OUTCOME, headers: '{}' };
       return { ...common, sent, ended: 'delivered', pauseMs: 0 };
     }
-    const outcome: Outcome = { ...OUTCOME, result: 'failed', status: 500 };
+    const outcome: AttemptOutcome = { ...OUTCOME, result: 'failed', status: 500 };
     return { ...common, sent: { outcome, headers: '{}' }, ended: null, pauseMs: 60_000 };
   });
   const { stale } = await writeResults(pool, attemptResults, [], { offsetMs: 0 });

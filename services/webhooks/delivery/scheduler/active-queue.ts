@@ -1,4 +1,4 @@
-import { type EndpointHealth, heldUntil } from '../endpoint/circuit-breaker.ts';
+import { type EndpointHealth, pausedUntil } from '../endpoint/circuit-breaker.ts';
 import type { Due, ReadMode } from '../queue/read-due.ts';
 import type { StoredQueue, Unloading } from '../queue/ready-queues.ts';
 import type { Target } from '../queue/targets.ts';
@@ -58,7 +58,7 @@ export function toActive(stored: StoredQueue, readEndedMs: number): ActiveQueue 
 /** Which read mode applies now. @param retryNowMs by the retry clock. */
 export function modeOf(health: EndpointHealth | undefined, retryNowMs: number): ReadMode {
   if (!health?.circuit) return 'all';
-  return retryNowMs >= heldUntil(health.circuit, retryNowMs) ? 'any-probe' : 'oldest-probe';
+  return retryNowMs >= pausedUntil(health.circuit, retryNowMs) ? 'any-probe' : 'oldest-probe';
 }
 
 /** Where to start reading; regularly at the beginning of the queue. */
@@ -104,6 +104,6 @@ export function unloadingOf(
   retryNowMs: number,
 ): Unloading {
   const { shopId, subscriptionId, endpointId } = queue;
-  const heldUntilMs = health?.circuit ? heldUntil(health.circuit, retryNowMs) : null;
-  return { shopId, subscriptionId, endpointId, heldUntilMs };
+  const pausedUntilMs = health?.circuit ? pausedUntil(health.circuit, retryNowMs) : null;
+  return { shopId, subscriptionId, endpointId, pausedUntilMs };
 }

@@ -10,7 +10,7 @@ const DOWN: EndpointHealth = {
   failures: 10,
   failingSinceMs: 0,
   failed: [],
-  circuit: { openedAtMs: 0, heldUntilMs: 30_000 },
+  circuit: { openedAtMs: 0, pausedUntilMs: 30_000 },
 };
 
 const queueOf = (n: bigint, health = DOWN): StoredQueue => ({
@@ -110,7 +110,7 @@ describe('the read cursor of a queue', () => {
 
 describe('a queue whose circuit is open', () => {
   const HOUR_MS = 3_600_000;
-  const circuit = { openedAtMs: HOUR_MS, heldUntilMs: HOUR_MS + 30_000 };
+  const circuit = { openedAtMs: HOUR_MS, pausedUntilMs: HOUR_MS + 30_000 };
   const health = { ...DOWN, circuit };
 
   test.each([
@@ -118,21 +118,21 @@ describe('a queue whose circuit is open', () => {
       what: 'before the probe',
       nowMs: HOUR_MS,
       mode: 'oldest-probe',
-      heldUntilMs: HOUR_MS + 30_000,
+      pausedUntilMs: HOUR_MS + 30_000,
     },
     {
       what: 'at the probe',
       nowMs: HOUR_MS + 30_000,
       mode: 'any-probe',
-      heldUntilMs: HOUR_MS + 30_000,
+      pausedUntilMs: HOUR_MS + 30_000,
     },
-    { what: 'after the clock was set back', nowMs: 0, mode: 'any-probe', heldUntilMs: 0 },
-  ])('is read and unloaded for its probe: $what', ({ nowMs, mode, heldUntilMs }) => {
+    { what: 'after the clock was set back', nowMs: 0, mode: 'any-probe', pausedUntilMs: 0 },
+  ])('is read and unloaded for its probe: $what', ({ nowMs, mode, pausedUntilMs }) => {
     const active = new ActiveQueues();
     active.add(queueOf(1n, health));
     const queue = active.queues.get('1:1');
     if (!queue) throw new Error('it was added');
     expect(modeOf(health, nowMs)).toBe(mode);
-    expect(unloadingOf(queue, health, nowMs)).toMatchObject({ heldUntilMs });
+    expect(unloadingOf(queue, health, nowMs)).toMatchObject({ pausedUntilMs });
   });
 });

@@ -76,7 +76,7 @@ describe('deliveries that were just committed', () => {
   });
 
   test('are read when the circuit of their endpoint is open', async () => {
-    const circuit = { openedAtMs: 0, heldUntilMs: Number.POSITIVE_INFINITY };
+    const circuit = { openedAtMs: 0, pausedUntilMs: Number.POSITIVE_INFINITY };
     const health: EndpointHealth = { ...NEW_ENDPOINT, failures: 10, circuit };
     const { active, started, readings, sendDue } = scheduling();
     active.addFresh({ ...target, health }, [fresh('a')]);

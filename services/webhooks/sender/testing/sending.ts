@@ -2,7 +2,7 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach } from '@jest/globals';
 import type { UrlPolicy } from '../../guard/guard.ts';
-import type { Outcome } from '../outcome.ts';
+import type { AttemptOutcome } from '../outcome.ts';
 import { createSender, type SenderOptions } from '../send.ts';
 
 /**
@@ -25,7 +25,7 @@ export interface Peer {
   readonly connections: () => number;
 }
 
-export type PostTo = (url: string, body?: Uint8Array) => Promise<Outcome>;
+export type PostTo = (url: string, body?: Uint8Array) => Promise<AttemptOutcome>;
 
 /** Senders and peers of one test, closed when it ends. */
 export function sendingFixtures() {
@@ -92,7 +92,7 @@ const MOST_TRIES = 10;
  * Sends again until the head of an answer arrived, a few times, because on a frozen machine none arrives within a short
  * limit. Returns the last outcome.
  */
-export async function untilAnswered(send: () => Promise<Outcome>): Promise<Outcome> {
+export async function untilAnswered(send: () => Promise<AttemptOutcome>): Promise<AttemptOutcome> {
   for (let nth = 1; ; nth += 1) {
     const outcome = await send();
     if (outcome.status > 0 || nth === MOST_TRIES) return outcome;

@@ -1,12 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Backoff, createBackoff, equalJitter } from '../backoff.ts';
 import { type ReceivedRecord, RetryLaterError } from './event-bus.ts';
-import { type Delivery, KeyQueues, keyOf } from './key-queues.ts';
+import { KeyQueues, keyOf, type PendingRecord } from './key-queues.ts';
 
-export interface DispatcherOptions {
+export interface RecordBatchesOptions {
   readonly handle: (records: readonly ReceivedRecord[]) => Promise<void>;
   readonly onFailure?: (error: unknown, records: readonly ReceivedRecord[]) => void;
-  /** Most parallel calls of the handler. */
+  /** Maximum number of parallel calls of the handler. */
   readonly concurrency?: number;
   /**
    * A further call starts only when the open calls have lasted this long. Until then new records are collected for the
@@ -18,7 +18,7 @@ export interface DispatcherOptions {
    * Milliseconds; 0 by default.
    */
   readonly gatherMs?: number;
-  /** Most records in one call. */
+  /** Maximum number of records in one call. */
   readonly batchSize?: number;
   /** The pause of a key after its failures in a row; 100 ms to 5 s by default. */
   readonly backoff?: Backoff;
@@ -30,8 +30,8 @@ const BACKOFF = createBackoff({ firstMs: 100, longestMs: 5_000, jitter: equalJit
  * Passes records to a handler in batches: in order within a key, different keys in parallel. When a batch fails, its
  * keys are retried one by one, and only a key that fails again waits.
  */
-export class Dispatcher {
-  readonly #o: DispatcherOptions;
+export class RecordBatches {
+  readonly #o: RecordBatchesOptions;
   readonly #queues: KeyQueues;
   readonly #calls = new Set<Promise<void>>();
   /** Calls of the handler that have not returned. */
@@ -41,16 +41,16 @@ export class Dispatcher {
   /** When the records that arrived while no call was in flight have waited long enough. */
   #gatheredAt: number | undefined;
 
-  constructor(o: DispatcherOptions) {
+  constructor(o: RecordBatchesOptions) {
     this.#o = o;
     this.#queues = new KeyQueues(o.batchSize ?? 100);
   }
 
-  push(deliveries: readonly Delivery[]): void {
+  push(pending: readonly PendingRecord[]): void {
     if (this.#inFlight.size === 0) {
       this.#gatheredAt ??= performance.now() + (this.#o.gatherMs ?? 0);
     }
-    this.#queues.push(deliveries);
+    this.#queues.push(pending);
     this.#pump();
   }
 
@@ -65,7 +65,7 @@ export class Dispatcher {
   }
 
   /** Starts no more calls, waits for those in flight, and returns the records that were not completed. */
-  async stop(): Promise<Delivery[]> {
+  async stop(): Promise<PendingRecord[]> {
     this.#stopping.abort();
     clearTimeout(this.#later);
     await Promise.all(this.#calls);
@@ -78,9 +78,9 @@ export class Dispatcher {
     while (this.#inFlight.size < concurrency && !this.#stopping.signal.aborted) {
       const keys = this.#queues.next();
       if (keys.length === 0) return;
-      const patienceMs = this.#beginAt() - performance.now();
-      if (patienceMs > 0) {
-        this.#later = setTimeout(this.#pump, patienceMs);
+      const waitMs = this.#beginAt() - performance.now();
+      if (waitMs > 0) {
+        this.#later = setTimeout(this.#pump, waitMs);
         return;
       }
       const call = this.#run(keys).finally(() => this.#calls.delete(call));
@@ -111,8 +111,8 @@ export class Dispatcher {
     this.#pump();
   }
 
-  async #attempt(batch: readonly Delivery[]): Promise<unknown> {
-    const records = batch.map((delivery) => delivery.record);
+  async #attempt(batch: readonly PendingRecord[]): Promise<unknown> {
+    const records = batch.map((one) => one.record);
     try {
       await this.#o.handle(records);
       return undefined;

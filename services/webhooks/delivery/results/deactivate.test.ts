@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { actionOnFailing } from './auto-disable.ts';
+import { actionOnFailing } from './deactivate.ts';
 
 const DAY_MS = 24 * 3_600_000;
 const cases = fc.record({
@@ -22,10 +22,10 @@ function judge({
 }
 
 describe('a subscription with only failures', () => {
-  test('is disabled after five days with at least ten failures, never before', () => {
+  test('becomes inactive after five days with at least ten failures, never before', () => {
     fc.assert(
       fc.property(cases, (one) => {
-        expect(judge(one).kind === 'disable').toBe(one.failures >= 10 && one.share >= 1);
+        expect(judge(one).kind === 'deactivate').toBe(one.failures >= 10 && one.share >= 1);
       }),
     );
   });
@@ -33,7 +33,7 @@ describe('a subscription with only failures', () => {
   test.each([
     [0.999, 10, 'warn'],
     [1, 9, 'none'],
-    [1, 10, 'disable'],
+    [1, 10, 'deactivate'],
   ])('after %d of the five days, with %d failures: %s', (share, failures, kind) => {
     expect(judge({ failures, share, warnedPercent: 0 }).kind).toBe(kind);
   });
@@ -55,15 +55,15 @@ describe('a subscription with only failures', () => {
         fc.array(fc.double({ min: 0, max: 0.99, noNaN: true }), { maxLength: 50 }),
         (shares) => {
           let warnedPercent = 0;
-          const given: number[] = [];
+          const sent: number[] = [];
           for (const share of shares.toSorted((a, b) => a - b)) {
             const action = judge({ failures: 10, share, warnedPercent });
             if (action.kind !== 'warn') continue;
             warnedPercent = action.percent;
-            given.push(action.percent);
+            sent.push(action.percent);
           }
-          expect(given).toEqual(given.toSorted((a, b) => a - b));
-          expect(new Set(given).size).toBe(given.length);
+          expect(sent).toEqual(sent.toSorted((a, b) => a - b));
+          expect(new Set(sent).size).toBe(sent.length);
         },
       ),
     );

@@ -1,6 +1,6 @@
 import { connect, Socket } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
-import { OwnExhaustion } from './failure.ts';
+import { NoSocketLeft } from './failure.ts';
 import type { Dial } from './open-socket.ts';
 import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 
@@ -15,23 +15,23 @@ function failingDial(fields: { code: string; address?: string }): Dial {
   };
 }
 
-describe('an attempt without a socket of our own', () => {
+describe('when this process has no socket left', () => {
   test.each([
     { code: 'EMFILE' },
     { code: 'ENFILE' },
     { code: 'ENOBUFS' },
     { code: 'EADDRNOTAVAIL', address: '127.0.0.1' },
-  ])('is none: $code', async (fields) => {
+  ])('nothing counts as an attempt: $code', async (fields) => {
     const post = sender({ dial: failingDial(fields) });
     const error = await post('http://127.0.0.1:9999/').catch((thrown: unknown) => thrown);
-    expect(error).toBeInstanceOf(OwnExhaustion);
+    expect(error).toBeInstanceOf(NoSocketLeft);
     expect(error).toMatchObject({ code: fields.code });
   });
 
   test.each([
     { code: 'ECONNREFUSED', address: '127.0.0.1' },
     { code: 'EADDRNOTAVAIL', address: '::1' },
-  ])('is not one that failed otherwise: $code at $address', async (fields) => {
+  ])('another error counts as a failed attempt: $code at $address', async (fields) => {
     const post = sender({ dial: failingDial(fields) });
     expect(await post('http://127.0.0.1:9999/')).toMatchObject({ result: 'failed' });
   });
@@ -44,14 +44,14 @@ describe('an attempt without a socket of our own', () => {
       });
       onRequest(socket, () => socket.write(OK));
     });
-    let isExhausted = false;
+    let hasNoSocketLeft = false;
     const post = sender({
       dial: ([host = ''], port) =>
-        isExhausted ? failingDial({ code: 'EMFILE' })([host], port) : connect({ host, port }),
+        hasNoSocketLeft ? failingDial({ code: 'EMFILE' })([host], port) : connect({ host, port }),
     });
     await post(receiver.url);
-    isExhausted = true;
-    await expect(post('http://127.0.0.1:9999/')).rejects.toThrow(OwnExhaustion);
+    hasNoSocketLeft = true;
+    await expect(post('http://127.0.0.1:9999/')).rejects.toThrow(NoSocketLeft);
     while (closed === 0) await new Promise(setImmediate);
     expect(closed).toBe(1);
   });

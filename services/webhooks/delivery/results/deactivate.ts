@@ -1,10 +1,10 @@
-/** A subscription is disabled after failing for this long without a success, and at least this many times. */
+/** A subscription becomes inactive after only failures for this long, and at least this many. */
 export const FAILING_DAYS = 5;
 export const FAILING_MIN = 10;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** Parts of that time after which the owner is warned, once each. Percent. */
+/** After these parts of that time the owner is warned, once each. Percent. */
 const WARNINGS: readonly number[] = [90, 70, 50];
 
 /** The failures of a subscription. Times by the retry clock. */
@@ -17,13 +17,13 @@ export interface Failing {
 }
 
 export type FailureAction =
-  | { readonly kind: 'disable'; readonly reason: string }
+  | { readonly kind: 'deactivate'; readonly reason: string }
   | { readonly kind: 'warn'; readonly percent: number }
   | { readonly kind: 'none' };
 
-/** An endpoint that answers 410 Gone wants no more deliveries: its subscription is disabled at once. */
+/** A receiver that returns 410 Gone wants no more deliveries: its subscription becomes inactive immediately. */
 export const ON_GONE: FailureAction = {
-  kind: 'disable',
+  kind: 'deactivate',
   reason: 'the endpoint answered 410 Gone',
 };
 
@@ -31,7 +31,7 @@ export const ON_GONE: FailureAction = {
 export function actionOnFailing(failing: Failing, nowMs: number): FailureAction {
   if (failing.failures < FAILING_MIN) return { kind: 'none' };
   const share = (nowMs - failing.failingSinceMs) / (FAILING_DAYS * DAY_MS);
-  if (share >= 1) return { kind: 'disable', reason: `only failures for ${FAILING_DAYS} days` };
+  if (share >= 1) return { kind: 'deactivate', reason: `only failures for ${FAILING_DAYS} days` };
   const percent = WARNINGS.find((at) => share * 100 >= at);
   return percent === undefined || percent <= failing.warnedPercent
     ? { kind: 'none' }

@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { until } from '../../../test/kit/until.ts';
-import { Dispatcher } from './dispatcher.ts';
 import type { ReceivedRecord } from './event-bus.ts';
+import { RecordBatches } from './record-batches.ts';
 
-function delivery(key: string) {
+function pending(key: string) {
   const record: ReceivedRecord = {
     topic: 'events',
     key,
@@ -14,10 +14,10 @@ function delivery(key: string) {
   return { record, done: () => {} };
 }
 
-/** A dispatcher whose calls last until the test ends them, and the keys of each call. */
-function dispatcherOf(besideAfterMs: number, gatherMs = 0) {
+/** A `RecordBatches` whose calls last until the test ends them, and the keys of each call. */
+function batchesOf(besideAfterMs: number, gatherMs = 0) {
   const calls: { keys: string[]; end: () => void }[] = [];
-  const dispatcher = new Dispatcher({
+  const batches = new RecordBatches({
     ...{ besideAfterMs, gatherMs },
     handle: (records) =>
       new Promise((end) => {
@@ -25,18 +25,18 @@ function dispatcherOf(besideAfterMs: number, gatherMs = 0) {
       }),
   });
   const keys = () => calls.map((call) => call.keys);
-  return { dispatcher, calls, keys };
+  return { batches, calls, keys };
 }
 
 afterEach(() => void jest.restoreAllMocks());
 
 describe('calls of the handler', () => {
   test('wait a moment for records that arrive in parts, and start at once after another call', async () => {
-    const { dispatcher, calls, keys } = dispatcherOf(60_000, 5);
-    for (const key of ['a', 'b']) dispatcher.push([delivery(key)]);
+    const { batches, calls, keys } = batchesOf(60_000, 5);
+    for (const key of ['a', 'b']) batches.push([pending(key)]);
     expect(keys()).toEqual([]);
     await until(() => calls.length === 1);
-    dispatcher.push([delivery('c')]);
+    batches.push([pending('c')]);
     expect(keys()).toEqual([['a', 'b']]);
     calls[0]?.end();
     await until(() => calls.length === 2);
@@ -44,30 +44,30 @@ describe('calls of the handler', () => {
   });
 
   test('are one while it is new: later records are collected for the next call', async () => {
-    const { dispatcher, calls, keys } = dispatcherOf(60_000);
-    for (const key of ['a', 'b', 'c']) dispatcher.push([delivery(key)]);
+    const { batches, calls, keys } = batchesOf(60_000);
+    for (const key of ['a', 'b', 'c']) batches.push([pending(key)]);
     expect(keys()).toEqual([['a']]);
     calls[0]?.end();
     await until(() => calls.length === 2);
     expect(keys()).toEqual([['a'], ['b', 'c']]);
     calls[1]?.end();
-    expect(await dispatcher.stop()).toEqual([]);
+    expect(await batches.stop()).toEqual([]);
   });
 
   test('are several when one takes long, and the others do not wait for it again', async () => {
-    const { dispatcher, calls, keys } = dispatcherOf(50);
+    const { batches, calls, keys } = batchesOf(50);
     // The first call counts as new, however long this takes.
     const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
-    for (const key of ['a', 'b']) dispatcher.push([delivery(key)]);
+    for (const key of ['a', 'b']) batches.push([pending(key)]);
     expect(keys()).toEqual([['a']]);
     clock.mockRestore();
     await until(() => calls.length === 2);
     calls[1]?.end();
-    await until(() => dispatcher.bytes() === 1);
-    dispatcher.push([delivery('c')]);
+    await until(() => batches.bytes() === 1);
+    batches.push([pending('c')]);
     expect(keys()).toEqual([['a'], ['b'], ['c']]);
     calls[0]?.end();
     calls[2]?.end();
-    await dispatcher.stop();
+    await batches.stop();
   });
 });
