@@ -7,9 +7,9 @@ export class NoPermit extends Error {
 export type Release = () => void;
 
 export interface PermitOptions {
-  /** Most permits in use at the same time. */
+  /** Maximum number of permits in use at the same time. */
   readonly size: number;
-  /** Most callers that may wait. */
+  /** Maximum number of callers that may wait. */
   readonly maxWaiting: number;
   /** How long a caller waits. Milliseconds. */
   readonly waitMs: number;

@@ -16,7 +16,7 @@ const IDLE_MS = 5 * 60_000;
 const ANSWER_GRACE_MS = 2_000;
 
 export interface PoolOptions {
-  /** Most connections; the 10 of pg by default. */
+  /** Maximum number of connections; the 10 of pg by default. */
   readonly max?: number;
   readonly applicationName?: string;
   readonly statementTimeoutMs?: number;

@@ -26,7 +26,7 @@ export interface ServiceServerOptions {
   readonly isReady: () => Promise<boolean>;
   /** Whether calls are accepted. Until then they are UNAVAILABLE. */
   readonly isOpen: () => boolean;
-  /** Most calls in flight, for reads and for other calls each. */
+  /** Maximum number of calls in flight, for reads and for other calls each. */
   readonly maxCallsInFlight: number;
 }
 

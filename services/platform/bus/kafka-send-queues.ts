@@ -1,6 +1,6 @@
 import type { BusRecord } from './event-bus.ts';
 
-/** Most bytes in one send, so that it stays under the broker's limit with its framing. */
+/** Maximum number of bytes in one send, so that it stays under the broker's limit with its framing. */
 const MAX_SEND_BYTES = 1_000_000;
 const MAX_SEND_RECORDS = 500;
 const RECORD_OVERHEAD_BYTES = 200;

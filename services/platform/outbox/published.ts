@@ -21,7 +21,7 @@ export interface PublishedPage {
   readonly isMore: boolean;
 }
 
-/** Most events of one shard in a page; 1,000 for all 8 shards. */
+/** Maximum number of events of one shard in a page; 1,000 for all 8 shards. */
 const SHARD_PAGE = 125;
 
 /**

@@ -7,9 +7,9 @@ import type {
 } from './store.ts';
 
 export interface ShardLimits {
-  /** Most events that are in flight or wait. */
+  /** Maximum number of events that are in flight or wait. */
   readonly events: number;
-  /** Most bytes of bodies in flight. */
+  /** Maximum size of bodies in flight. */
   readonly bytes: number;
 }
 

@@ -28,9 +28,9 @@ export interface ShardRequest extends Progress {
   readonly isChanged: boolean;
   /** Waiting positions to read. */
   readonly retry: readonly bigint[];
-  /** Most events to read. */
+  /** Maximum number of events to read. */
   readonly limit: number;
-  /** Most bytes of their bodies. The first event is read whatever its size. */
+  /** Maximum size of their bodies. The first event is read whatever its size. */
   readonly maxBytes: number;
 }
 

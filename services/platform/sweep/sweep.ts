@@ -29,9 +29,9 @@ export interface SweepOptions extends SweepName {
   readonly keptDays: number;
 }
 
-/** Most pages of 1,000 events in one sweep: 100,000 events. */
+/** Maximum number of pages of 1,000 events in one sweep: 100,000 events. */
 const MAX_PAGES = 100;
-/** Most calls that publish again in one sweep: 20,000 events. */
+/** Maximum number of calls that publish again in one sweep: 20,000 events. */
 const MAX_CALLS = 100;
 /** The sweep does not search for more while this many missing events are not handled. */
 const MAX_MISSING = 100_000;

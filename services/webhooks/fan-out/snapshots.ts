@@ -14,11 +14,11 @@ export type ReadSnapshot = (o: {
   revision: bigint;
 }) => Promise<Return | undefined>;
 
-/** Most bytes of snapshots in memory at once, without the last one. */
+/** Soft limit of snapshot bytes in memory. The last snapshot may exceed it. */
 const MAX_HELD_BYTES = 8 * 1024 * 1024;
 /** The same limit for a batch, before its transaction. */
 const MAX_READ_AHEAD_BYTES = 16 * 1024 * 1024;
-const AT_ONCE = 4;
+const CONCURRENT_READS = 4;
 
 /**
  * Adds the snapshots that were too large for their events, before the transaction, so that no transaction waits for
@@ -40,7 +40,7 @@ export async function readAhead(
   let bytes = 0;
   while (left.length > 0 && bytes < MAX_READ_AHEAD_BYTES) {
     const snapshots = await Promise.all(
-      left.splice(0, AT_ONCE).map((event) => readBack(event, read)),
+      left.splice(0, CONCURRENT_READS).map((event) => readBack(event, read)),
     );
     for (const event of snapshots) {
       if (!event?.snapshot) continue;

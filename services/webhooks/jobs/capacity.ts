@@ -15,7 +15,7 @@ const INACTIVE_REST_MS = 15_000;
 
 /** How many deliveries a job may add to a subscription now. */
 export interface JobCapacity {
-  /** Most deliveries of the next batch; 0 when it must wait. */
+  /** Maximum number of deliveries of the next batch; 0 when it must wait. */
   readonly batch: number;
   /** Time until the next batch, or until the job checks for capacity again. Milliseconds. */
   readonly restMs: number;

@@ -3,7 +3,7 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { DeliveryFilter } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { DomainError } from '../../platform/errors.ts';
 
-/** Most deliveries or events of one replay or backfill. */
+/** Maximum number of deliveries or events of one replay or backfill. */
 export const MAX_JOB = 100_000;
 
 export type JobKind = 'replay' | 'backfill';

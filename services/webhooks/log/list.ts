@@ -20,7 +20,7 @@ export interface PageWish {
   readonly withBodies: boolean;
 }
 
-/** Most deliveries that one page scans, so that the search for a rare state ends. */
+/** Maximum number of deliveries that one page scans, so that the search for a rare state ends. */
 const SCANNED = 5_000;
 /** The same limit for waiting deliveries, per subscription. */
 const SCANNED_QUEUED = 500;

@@ -44,7 +44,7 @@ export interface LoggedDelivery {
   readonly attempts: readonly AttemptRow[];
 }
 
-/** Most bytes of payloads in one answer. Later payloads are left out. */
+/** Maximum size of payloads in one answer. Later payloads are left out. */
 const BODIES_BYTES = 16 * 1024 * 1024;
 
 /** Columns of `deliveries` that {@link hydrated} needs. */

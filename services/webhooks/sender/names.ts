@@ -10,7 +10,7 @@ const TRIES = 2;
 const LIMIT_MS = 5_000;
 /** How long to wait for the second address family after the first. Milliseconds. */
 const OTHER_FAMILY_MS = 250;
-/** Most names that are resolved in parallel. */
+/** Maximum number of names that are resolved in parallel. */
 const MAX_AT_ONCE = 384;
 /** How long a failure is cached, so that an endpoint with a backlog does not flood the name server. Milliseconds. */
 const FAILED_MS = 2_000;

@@ -24,7 +24,7 @@ export interface OpenOptions {
   readonly secureContext: SecureContext;
 }
 
-/** Most addresses of one name to try. All are checked. */
+/** Maximum number of addresses of one name to try. All are checked. */
 const MAX_ADDRESSES = 6;
 /** Time for an address while there is another one to try. Milliseconds. */
 const NEXT_ADDRESS_MS = 1_000;

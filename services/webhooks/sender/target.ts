@@ -10,7 +10,7 @@ export interface Target {
   readonly isAllowedOrigin: boolean;
 }
 
-/** Most cached URLs. */
+/** Maximum number of cached URLs. */
 const MAX_TARGETS = 2_000;
 
 /**

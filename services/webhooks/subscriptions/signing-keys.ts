@@ -3,7 +3,7 @@ import type { Keyring } from '../../platform/keyring.ts';
 import { signingKeyOf } from '../sender/signature.ts';
 import { contextOf, type Owner } from './secrets.ts';
 
-/** Most decrypted secrets in memory. The oldest is removed first. */
+/** Maximum number of decrypted secrets in memory. The oldest is removed first. */
 const MAX_KEPT = 10_000;
 
 /**

@@ -17,7 +17,7 @@ const MAX_BATCH = 256;
 /** Results are collected for this time, or until there are ENOUGH of them. Milliseconds. */
 const GATHER_MS = 20;
 const ENOUGH = 64;
-/** Most queues with failures in memory. */
+/** Maximum number of queues with failures in memory. */
 const MAX_FAILING = 10_000;
 
 /** A result to be written later. */

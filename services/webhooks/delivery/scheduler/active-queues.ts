@@ -5,7 +5,7 @@ import { type ActiveQueue, isDue, markDue, takesFresh, toActive } from './active
 import type { HealthClass } from './capacity.ts';
 import { LoadedEndpoints } from './loaded-endpoints.ts';
 
-/** Most queues of a process. Above half of it, idle queues are unloaded at once. */
+/** Maximum number of queues of a process. Above half of it, idle queues are unloaded at once. */
 export const MAX_ACTIVE_QUEUES = 2_000;
 
 /**
@@ -15,9 +15,9 @@ export const MAX_ACTIVE_QUEUES = 2_000;
 const MAX_FRESH_MS = 250;
 /** For all queues together. */
 const MAX_FRESH_BYTES = 8 * 1024 * 1024;
-/** Most removed queues of which the last read is in memory. */
+/** Maximum number of removed queues of which the last read is in memory. */
 const MAX_READS_OF_REMOVED = 20_000;
-/** Most pairs of shop and health class whose last grant is in memory. */
+/** Maximum number of pairs of shop and health class whose last grant is in memory. */
 const MAX_GRANTS = 20_000;
 
 /** The queues from which this process sends, and the health of their endpoints. */

@@ -7,7 +7,7 @@ import { type ShareOptions, shareFairly } from './fair-share.ts';
 import type { InFlightAttempts } from './in-flight.ts';
 import type { ShopBytes } from './shop-bytes.ts';
 
-/** Most bytes of bodies in memory; up to twice as many when endpoints hang. */
+/** Maximum size of bodies in memory; up to twice as many when endpoints hang. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 export interface PickOptions {
