@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { askedInTime } from '../platform/asked-in-time.ts';
+import { cachedWithTimeout } from '../platform/cached-with-timeout.ts';
 import type { Logger } from '../platform/log.ts';
 import { startDayKeeper } from '../platform/partitions.ts';
 import type { Queryable } from '../platform/postgres.ts';
@@ -110,7 +110,7 @@ function observeCircuits(o: MaintenanceOptions): () => void {
   const gauge = o.telemetry.meter.createObservableGauge('webhooks.circuits_open', {
     description: 'Endpoints with an open circuit, which get only probes',
   });
-  const ask = askedInTime(() =>
+  const ask = cachedWithTimeout(() =>
     o.pool.query<{ count: number }>(
       'select count(*)::int as count from endpoints where circuit_opened_at is not null',
     ),

@@ -1,8 +1,8 @@
 import { randomUUID } from 'node:crypto';
 import type { BatchObservableCallback } from '@opentelemetry/api';
 import type pg from 'pg';
-import { askedInTime } from '../asked-in-time.ts';
 import type { EventBus } from '../bus/event-bus.ts';
+import { cachedWithTimeout } from '../cached-with-timeout.ts';
 import { listen } from '../listen.ts';
 import type { Logger } from '../log.ts';
 import { startPartitionKeeper } from '../partitions.ts';
@@ -195,7 +195,7 @@ function observeBacklog(o: RelayOptions): () => void {
     description: 'Age of the oldest event not yet given to the event bus.',
     unit: 's',
   });
-  const ask = askedInTime(() => backlogOf(o.pool));
+  const ask = cachedWithTimeout(() => backlogOf(o.pool));
   const observe: BatchObservableCallback = async (result) => {
     const backlog = await ask();
     if (!backlog) return;

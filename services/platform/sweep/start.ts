@@ -1,5 +1,5 @@
 import { EventsService } from '../../../proto/gen/rms/events/v1/events_service_pb.ts';
-import { askedInTime } from '../asked-in-time.ts';
+import { cachedWithTimeout } from '../cached-with-timeout.ts';
 import { rememberDays } from '../consumer.ts';
 import { isUnavailable } from '../errors.ts';
 import { createServiceClient } from '../grpc/client.ts';
@@ -39,7 +39,7 @@ export function startSweep(
     description: 'For how long the oldest event has been missing that the bus has lost.',
     unit: 's',
   });
-  const ask = askedInTime(() => oldestMissing(pool, o));
+  const ask = cachedWithTimeout(() => oldestMissing(pool, o));
   age.addCallback(async (result) => {
     const seconds = await ask();
     if (seconds !== undefined) result.observe(seconds, attributes);

@@ -1,5 +1,5 @@
 import type { Meter, ObservableCallback } from '@opentelemetry/api';
-import { askedInTime } from '../../platform/asked-in-time.ts';
+import { cachedWithTimeout } from '../../platform/cached-with-timeout.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { Worker } from '../../platform/worker.ts';
 
@@ -12,7 +12,7 @@ export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Me
     description: 'Time since the oldest return that is not processed yet was queued.',
     unit: 's',
   });
-  const readAge = askedInTime(() => oldestAgeSeconds(o.pool));
+  const readAge = cachedWithTimeout(() => oldestAgeSeconds(o.pool));
   const observe: ObservableCallback = async (result) => {
     const seconds = await readAge();
     if (seconds !== undefined) result.observe(seconds);

@@ -1,13 +1,13 @@
 import { within } from './within.ts';
 
 /** Well below the time limit of a scrape of the metrics. Milliseconds. */
-const PATIENCE_MS = 2_000;
+const TIMEOUT_MS = 2_000;
 
 /**
- * Wraps a query whose answer is a metric. Parallel calls share one query. A query that takes too long resolves to
+ * Wraps a query whose result is a metric. Parallel calls share one query. A query that takes too long resolves to
  * undefined, so that a hanging database does not delay the other metrics.
  */
-export function askedInTime<T>(ask: () => Promise<T>): () => Promise<T | undefined> {
+export function cachedWithTimeout<T>(ask: () => Promise<T>): () => Promise<T | undefined> {
   let asking: Promise<T> | undefined;
   return async () => {
     asking ??= ask().finally(() => {
@@ -15,7 +15,7 @@ export function askedInTime<T>(ask: () => Promise<T>): () => Promise<T | undefin
     });
     let answer: T | undefined;
     const isInTime = await within(
-      PATIENCE_MS,
+      TIMEOUT_MS,
       asking.then((given) => {
         answer = given;
       }),
