@@ -127,6 +127,8 @@ async function restartEach(): Promise<void> {
 }
 
 async function evictAll(): Promise<void> {
+  // Pods of the former step may still be ending.
+  await untilReady();
   const names = (await pods()).map(({ metadata }) => metadata.name);
   for (const name of names.filter((one) => PROCESSES.some((process) => one.startsWith(process)))) {
     await evict(name);
@@ -143,13 +145,18 @@ async function clusterIp(): Promise<string> {
   return kubectl('get', 'service/gateway', '-o', 'jsonpath={.spec.clusterIP}');
 }
 
-const hasOnly = (outcomes: Outcomes, allowed: readonly string[]): boolean =>
-  Object.keys(outcomes).every((outcome) => allowed.includes(outcome));
-const isEmpty = (record: object): boolean => Object.keys(record).length === 0;
-const show = (record: object): string =>
-  Object.entries(record)
-    .map(([name, count]) => `${name} × ${count}`)
-    .join(', ');
+function hasOnly(outcomes: Outcomes, allowed: readonly string[]): boolean {
+  return Object.keys(outcomes).every((outcome) => allowed.includes(outcome));
+}
+
+function isEmpty(record: object): boolean {
+  return Object.keys(record).length === 0;
+}
+
+function show(record: object): string {
+  const parts = Object.entries(record).map(([name, count]) => `${name} × ${count}`);
+  return parts.join(', ');
+}
 
 function say(text: string): void {
   process.stdout.write(`[${Math.round(performance.now() / 1_000)} s] ${text}\n`);
