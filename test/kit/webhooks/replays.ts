@@ -62,19 +62,24 @@ export async function createReplays() {
 
 export type Replays = Awaited<ReturnType<typeof createReplays>>;
 
-/** A pool whose transactions break at their last statement, like those of a process that is killed there. */
+/**
+ * A pool whose transactions break at their last statement, like those of a process that is killed there. A connection
+ * that comes back without a commit works again for the next who takes it.
+ */
 export function dying(pool: pg.Pool): pg.Pool {
   return Object.assign(Object.create(pool), {
     connect: async () => {
       const client = await pool.connect();
       const query = client.query.bind(client);
+      const release = client.release.bind(client);
       Object.assign(client, {
-        query: (first: unknown, ...rest: unknown[]) => {
-          if (first === 'commit') {
-            Object.assign(client, { query });
-            return Promise.reject(new Error('killed'));
-          }
-          return Reflect.apply(query, client, [first, ...rest]);
+        query: (first: unknown, ...rest: unknown[]) =>
+          first === 'commit'
+            ? Promise.reject(new Error('killed'))
+            : Reflect.apply(query, client, [first, ...rest]),
+        release: (error?: Error | boolean) => {
+          Object.assign(client, { query });
+          release(error);
         },
       });
       return client;
