@@ -125,7 +125,7 @@ describe('a refused connection is closed, also when the client keeps its side op
 
 describe('a full server', () => {
   test('replaces a connection that waits for its client', async () => {
-    const { client, ended, open } = await serve(ok, { maxConnections: 2 });
+    const { client, ended, open } = await serve(ok, { maxConnections: 2, refusedMs: 60_000 });
     const oldest = await client(HALF_A_HEAD);
     await until(() => open() === 1);
     const slowBody = await client(`POST /slow HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`);
