@@ -3,6 +3,7 @@ import { addCapacityCommand } from './capacity-command.ts';
 import { compareCommits } from './compare-commits.ts';
 import { hasFailed, mayBePublished } from './report.ts';
 import { ROWS } from './rows/all.ts';
+import { soak } from './rows/soak.ts';
 import { runRows } from './run-rows.ts';
 
 interface Options {
@@ -18,6 +19,8 @@ interface Options {
 
 // What was started ends with this process, by its exit; a signal alone would leave it running.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
+
+const ONLY_PRINT = { quick: false, profile: false, peer: false, writeDocs: false };
 
 const program = new Command('npm run bench --')
   .description('Measures what docs/performance.md promises. Needs Linux, Java 17 and Maven.')
@@ -37,6 +40,15 @@ const program = new Command('npm run bench --')
 // Both commands have --quick: an option after the command belongs to the command.
 program.enablePositionalOptions();
 addCapacityCommand(program);
+program
+  .command('soak')
+  .description('Constant load for an hour: does memory grow, is a webhook lost or repeated?')
+  .option('--minutes <count>', 'how long', wholeNumber, 60)
+  .action(async ({ minutes }: { minutes: number }) => {
+    const results = await runRows({ ...ONLY_PRINT, rows: [soak(minutes)] });
+    const isMet = results.every(({ figures }) => figures.every(({ met }) => met !== false));
+    process.exit(isMet ? 0 : 1);
+  });
 await program.parseAsync();
 
 async function run(o: Options): Promise<void> {

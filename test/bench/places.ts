@@ -5,7 +5,8 @@ import { newKeyringText } from '../../services/platform/keyring.ts';
 /** A process of the product, by the name of its schema. */
 export type ProcessName = keyof Services | 'gateway';
 
-const NAMES: readonly ProcessName[] = [
+/** All processes of the product. */
+export const PROCESS_NAMES: readonly ProcessName[] = [
   'returns',
   'dispositions',
   'destinations',
@@ -24,9 +25,9 @@ export interface Places {
 
 /** Free ports for all. */
 export async function placesOf(): Promise<Places> {
-  const free = await freePorts(2 * NAMES.length);
+  const free = await freePorts(2 * PROCESS_NAMES.length);
   const ports = (name: ProcessName): [number, number] => {
-    const at = 2 * NAMES.indexOf(name);
+    const at = 2 * PROCESS_NAMES.indexOf(name);
     return [free[at] ?? 0, free[at + 1] ?? 0];
   };
   const target = (name: ProcessName) => `127.0.0.1:${ports(name)[0]}`;

@@ -35,6 +35,14 @@ function cutOf(count: number): number {
   return 0;
 }
 
+/** The slope of the line of least squares through points (x, y). Needs two different x. */
+export function slopeOf(points: readonly (readonly [number, number])[]): number {
+  const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
+  const [meanX, meanY] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
+  const products = points.reduce((sum, [x, y]) => sum + (x - meanX) * (y - meanY), 0);
+  return products / points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
+}
+
 /** Machine-wide monotonic time, the same in every process. Milliseconds. */
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
