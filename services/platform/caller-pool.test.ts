@@ -77,7 +77,7 @@ describe('a pool that serves callers', () => {
     open(1);
     for (let round = 0; round < 10; round += 1) {
       const leaving = new AbortController();
-      const left = forCaller(leaving.signal, () => pool.query('select pg_sleep(0.1)'));
+      const left = forCaller(leaving.signal, () => pool.query('select pg_sleep(30)'));
       left.catch(() => {});
       await until(() => pool.totalCount - pool.idleCount === 1);
       leaving.abort();

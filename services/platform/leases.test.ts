@@ -88,7 +88,7 @@ describe('leases', () => {
       return until(async () => ((await endOf(name)) ?? 0) > before);
     };
     const of = { pool: database.pool, logger: silentLogger() };
-    expect(await withLease({ ...of, name, owner: 'a', ttlMs: 900, work })).toBe(true);
+    expect(await withLease({ ...of, name, owner: 'a', ttlMs: 6_000, work })).toBe(true);
     expect(await endOf(name)).toBeUndefined();
   });
 

@@ -29,6 +29,6 @@ test('the clock follows each reading', () => {
   const clock = createDatabaseClock();
   for (const skewMs of [5_000_000, 5_000_000 - HOUR_MS, 5_000_000]) {
     clock.read(readingOf(skewMs));
-    expect(Math.abs(clock.nowMs() - performance.now() - skewMs)).toBeLessThan(10);
+    expect(Math.abs(clock.nowMs() - performance.now() - skewMs)).toBeLessThan(1_000);
   }
 });
