@@ -5,6 +5,7 @@ import {
   TEST_AUTHOR,
   type TestGateway,
 } from '../../test/kit/gateway/test-gateway.ts';
+import { revokeGrant } from '../tenancy/grants.ts';
 import { addMember } from '../tenancy/members.ts';
 import { type GrantFor, storeGrant } from './issue.ts';
 
@@ -53,5 +54,16 @@ describe('a grant', () => {
     await storeGrant(pool, id, grant);
     await pool.query('update oauth_grants set revoked_at = now() where id = $1', [id]);
     await expect(storeGrant(pool, id, grant)).rejects.toThrow('another grant has this id');
+  });
+
+  test('and another of the same user and app can be revoked concurrently, without a deadlock', async () => {
+    const { pool } = under.database;
+    for (let round = 0; round < 30; round += 1) {
+      const ids = [randomUUID(), randomUUID()];
+      for (const id of ids) await storeGrant(pool, id, { ...grant, app: 'one', isConsented: true });
+      await Promise.all(ids.map((id) => revokeGrant(pool, { id, by: TEST_AUTHOR })));
+    }
+    const active = `select from oauth_grants where app = 'one' and (revoked_at is null or consented_at is not null)`;
+    expect((await pool.query(active)).rowCount).toBe(0);
   });
 });

@@ -85,8 +85,7 @@ export function revokeGrant(
   return inTransaction(pool, async (tx) => {
     const { rows } = await tx.query<{ isRevoked: boolean }>(
       `select revoked_at is not null as "isRevoked" from oauth_grants
-        where id = $1 and ($2::bigint is null or shop_id = $2) and ($3::bigint is null or user_id = $3)
-          for update`,
+        where id = $1 and ($2::bigint is null or shop_id = $2) and ($3::bigint is null or user_id = $3)`,
       [o.id, o.shopId ?? null, o.userId ?? null],
     );
     const [found] = rows;
@@ -121,6 +120,13 @@ export async function endGrants(
     'id' in which
       ? ['id = $1', [which.id]]
       : ['shop_id = $1 and user_id = $2', [which.shopId, which.userId]];
+  // The loop below also writes the member's other grants: two transactions that end different ones could deadlock.
+  await tx.query(
+    `select from oauth_grants
+      where (shop_id, user_id) in (select shop_id, user_id from oauth_grants where ${condition})
+      order by shop_id, user_id, id for update`,
+    values,
+  );
   const { rows } = await tx.query<{
     id: string;
     shopId: bigint;
