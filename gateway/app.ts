@@ -8,7 +8,7 @@ import express, {
 import type { Logger } from '../services/platform/log.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
-import { HttpRefusal, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
+import { HttpError, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { boundSignIn } from './http/bound-sign-in.ts';
 import { docsRouter } from './http/docs.ts';
 import { apiTarget, type Exchange, hostsOf, newExchange } from './http/exchange.ts';
@@ -59,7 +59,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     exchanges.set(res, exchange);
     res.setHeaders(SECURITY_HEADERS).setHeader('X-Request-Id', exchange.requestId);
     req.url = apiTarget(req.url);
-    observe(exchange, req, res, () => next(hostFault(req)));
+    observe(exchange, req, res, () => next(hostError(req)));
   });
   app.use('/api', restRouter(deps, { exchangeOf, calendar }));
   app.get('/livez', livez);
@@ -80,8 +80,8 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   return app;
 }
 
-/** RFC 9112, 3.2: exactly one Host header, which HTTP/1.0 may leave out. */
-function hostFault(req: Request): HttpRefusal | undefined {
+/** RFC 9112, 3.2: a request has exactly one Host header; a request of HTTP/1.0 may have none. */
+function hostError(req: Request): HttpError | undefined {
   const hosts = hostsOf(req);
   if (hosts > 1) return manyHosts();
   return req.httpVersion === '1.1' && hosts === 0 ? noHost() : undefined;
@@ -97,23 +97,23 @@ function errorHandler(
       return;
     }
     const { requestId } = exchangeOf(res);
-    const refusal = refusalOf(error, requestId);
-    if (refusal.error.status >= 500) {
-      logger.error({ err: refusal.cause, requestId }, 'request failed');
+    const httpError = httpErrorOf(error, requestId);
+    if (httpError.error.status >= 500) {
+      logger.error({ err: httpError.cause, requestId }, 'request failed');
     }
-    for (const [name, value] of Object.entries(refusal.headers)) res.setHeader(name, value);
+    for (const [name, value] of Object.entries(httpError.headers)) res.setHeader(name, value);
     res
-      .status(refusal.error.status)
+      .status(httpError.error.status)
       .setHeader('Cache-Control', 'no-store')
-      .json(refusal.error.body);
+      .json(httpError.error.body);
     req.resume();
   };
 }
 
-/** Errors of Express itself concern the path, for example malformed percent signs; they become 404. */
-function refusalOf(error: unknown, requestId: string): HttpRefusal {
-  if (error instanceof HttpRefusal) return error;
+/** Express throws 4xx errors only for malformed paths, such as `/%`; they become 404. */
+function httpErrorOf(error: unknown, requestId: string): HttpError {
+  if (error instanceof HttpError) return error;
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
-  const isClients = typeof status === 'number' && status >= 400 && status < 500;
-  return isClients ? unknownPath() : internalError(requestId, error);
+  const isClientError = typeof status === 'number' && status >= 400 && status < 500;
+  return isClientError ? unknownPath() : internalError(requestId, error);
 }

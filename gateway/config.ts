@@ -13,7 +13,7 @@ import {
   type Settings,
   wholeNumber,
 } from '../services/platform/config.ts';
-import { proxiesFault } from './auth/client-ip.ts';
+import { proxiesError } from './auth/client-ip.ts';
 import { hourlyShape } from './auth/hourly-limits.ts';
 import { mcpShape } from './auth/mcp-limits.ts';
 import type { PartnerOAuth } from './auth/partner-tokens.ts';
@@ -25,11 +25,11 @@ import { targetsShape } from './services.ts';
 
 const MIB = 1024 * 1024;
 
-/** Undefined when not set. Behind a load balancer, all callers would then share its address. */
+/** Undefined when not set. Then all callers behind a load balancer share its address. */
 const trustedProxies = list
   .transform((proxies) => (proxies.join() === 'none' ? [] : proxies))
   .superRefine((proxies, context) => {
-    const message = proxiesFault(proxies);
+    const message = proxiesError(proxies);
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   })
   .optional();
@@ -53,7 +53,7 @@ export const gatewayShape = {
   MAX_REQUESTS_IN_FLIGHT: wholeNumber(8, 10_000)
     .default(MAX_REQUESTS_IN_FLIGHT)
     .describe(
-      'Maximum in-flight requests of each operation; a quarter of it for dispositions, four times as many for one second. Further requests are refused',
+      'Maximum in-flight requests of each operation; a quarter of it for dispositions, four times as many for one second. Further requests are shed with 503',
     ),
   FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(60)
@@ -76,7 +76,7 @@ export const gatewayShape = {
   SHUTDOWN_IDLE_MS: milliseconds(0, 15_000)
     .default(HTTP_LIMITS.idleAtStopMs)
     .describe(
-      'Milliseconds from the begin of a stop for which idle connections stay open; each response already ends its connection',
+      'Milliseconds for which idle connections stay open after a stop begins; each response already ends its connection',
     ),
   TRUSTED_PROXIES: trustedProxies.describe(
     'Addresses or CIDR ranges of our own proxies, whose X-Forwarded-For is read, or `none`; required in production',
@@ -117,29 +117,30 @@ export type GatewayConfig = Settings<typeof gatewayShape>;
  */
 export function loadGatewayConfig(env: NodeJS.ProcessEnv = process.env): GatewayConfig {
   const config = loadConfig(gatewayShape, env);
-  const faults = faultsBetween(config);
-  if (faults.length > 0) throw new ConfigError(faults);
+  const errors = combinationErrors(config);
+  if (errors.length > 0) throw new ConfigError(errors);
   return config;
 }
 
-function faultsBetween(config: GatewayConfig): string[] {
-  const faults: string[] = [];
+/** The errors of settings that are valid alone, but not together. */
+function combinationErrors(config: GatewayConfig): string[] {
+  const errors: string[] = [];
   if (config.NODE_ENV === 'production' && config.API_CALENDAR !== undefined) {
-    faults.push('API_CALENDAR: not allowed in production, which uses the real date');
+    errors.push('API_CALENDAR: not allowed in production, which uses the real date');
   }
   if (config.NODE_ENV === 'production' && config.TRUSTED_PROXIES === undefined) {
-    faults.push(
+    errors.push(
       'TRUSTED_PROXIES is missing: production needs the addresses of its load balancers, or none if clients connect directly; otherwise all callers behind a load balancer share the limits of one address',
     );
   }
   if ((config.PARTNER_ISSUER === undefined) !== (config.PARTNER_JWKS_URL === undefined)) {
-    faults.push('PARTNER_ISSUER and PARTNER_JWKS_URL are set together or not at all');
+    errors.push('PARTNER_ISSUER and PARTNER_JWKS_URL must be set together or not at all');
   }
-  return [...faults, ...partnerFaults(config), ...oauthFaults(config)];
+  return [...errors, ...partnerErrors(config), ...oauthFaults(config)];
 }
 
-/** Partners' keys need https: an attacker who replaces them could issue tokens for any shop that installed an app. */
-function partnerFaults(config: GatewayConfig): string[] {
+/** The partners' keys need https: an attacker who replaces them could issue tokens for any shop that installed an app. */
+function partnerErrors(config: GatewayConfig): string[] {
   if (config.NODE_ENV !== 'production') return [];
   return (['PARTNER_ISSUER', 'PARTNER_JWKS_URL'] as const)
     .filter((name) => !(config[name] ?? 'https://').startsWith('https://'))

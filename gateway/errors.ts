@@ -13,8 +13,8 @@ import { isOutage } from '../services/platform/outage.ts';
 import { KeySetUnavailable } from './auth/partner-tokens.ts';
 
 /** An error response, decided by the gateway or translated from a service's error. */
-export class HttpRefusal extends Error {
-  override readonly name = 'HttpRefusal';
+export class HttpError extends Error {
+  override readonly name = 'HttpError';
   readonly error: PublicError;
   readonly headers: Readonly<Record<string, string>>;
 
@@ -46,25 +46,25 @@ export function messageError(
   };
 }
 
-export function unknownVersion(detail: string): HttpRefusal {
-  return new HttpRefusal(messageError(404, CODE.unknownVersion, { title: 'Not Found', detail }));
+export function unknownVersion(detail: string): HttpError {
+  return new HttpError(messageError(404, CODE.unknownVersion, { title: 'Not Found', detail }));
 }
 
-export function unknownPath(): HttpRefusal {
+export function unknownPath(): HttpError {
   const detail = 'There is nothing at this path.';
-  return new HttpRefusal(messageError(404, CODE.notFound, { title: 'Not Found', detail }));
+  return new HttpError(messageError(404, CODE.notFound, { title: 'Not Found', detail }));
 }
 
-export function methodNotAllowed(allow: string): HttpRefusal {
+export function methodNotAllowed(allow: string): HttpError {
   const detail = `This path allows ${allow}.`;
   const error = messageError(405, CODE.methodNotAllowed, { title: 'Method Not Allowed', detail });
-  return new HttpRefusal(error, { headers: { Allow: allow } });
+  return new HttpError(error, { headers: { Allow: allow } });
 }
 
 /** Interface: Errors, every REST endpoint. */
-export function unauthorized(challenge: string): HttpRefusal {
+export function unauthorized(challenge: string): HttpError {
   const detail = 'Unauthorized.';
-  return new HttpRefusal(
+  return new HttpError(
     {
       status: 401,
       body: { errors: detail },
@@ -75,91 +75,91 @@ export function unauthorized(challenge: string): HttpRefusal {
 }
 
 /** Interface: Errors, dispositioning. */
-export function forbidden(): HttpRefusal {
+export function forbidden(): HttpError {
   const detail = 'This action is unauthorized.';
-  return new HttpRefusal({
+  return new HttpError({
     status: 403,
     body: { message: detail },
     problem: { code: CODE.forbidden, title: 'Forbidden', detail },
   });
 }
 
-export function rateLimited(retryAfterS: number): HttpRefusal {
+export function rateLimited(retryAfterS: number): HttpError {
   const detail = `Too many requests. Try again in ${retryAfterS} s.`;
   const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
-  return new HttpRefusal(error, { headers: { 'Retry-After': String(retryAfterS) } });
+  return new HttpError(error, { headers: { 'Retry-After': String(retryAfterS) } });
 }
 
 /** `Retry-After` when a caller has too many bytes in memory. Seconds. */
 const BODIES_RETRY_S = 1;
 
 /** The caller has used up its memory budget for request bodies or responses. */
-export function tooManyBytes(of: 'bodies' | 'answers'): HttpRefusal {
+export function tooManyBytes(of: 'bodies' | 'answers'): HttpError {
   const detail =
     of === 'bodies'
       ? 'Too many bytes are being sent at once with this credential. Send fewer at a time.'
-      : 'Too many bytes of answers are waiting to be read. Read them, and ask for fewer at a time.';
+      : 'Too many bytes of responses are waiting for you to read them. Read them, and send fewer requests at a time.';
   const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
-  return new HttpRefusal(error, { headers: { 'Retry-After': String(BODIES_RETRY_S) } });
+  return new HttpError(error, { headers: { 'Retry-After': String(BODIES_RETRY_S) } });
 }
 
-export function unsupportedMediaType(detail: string): HttpRefusal {
+export function unsupportedMediaType(detail: string): HttpError {
   const title = 'Unsupported Media Type';
-  return new HttpRefusal(messageError(415, CODE.unsupportedMediaType, { title, detail }));
+  return new HttpError(messageError(415, CODE.unsupportedMediaType, { title, detail }));
 }
 
-export function tooLarge(maxBytes: number): HttpRefusal {
+export function tooLarge(maxBytes: number): HttpError {
   const detail = `The request body must be at most ${maxBytes / 1024 / 1024} MiB.`;
-  return new HttpRefusal(messageError(413, CODE.tooLarge, { title: 'Content Too Large', detail }));
+  return new HttpError(messageError(413, CODE.tooLarge, { title: 'Content Too Large', detail }));
 }
 
 /** The body arrives more slowly than the minimum rate. */
-export function tooSlow(): HttpRefusal {
+export function tooSlow(): HttpError {
   const detail = 'The request took too long to arrive.';
   const title = 'Request Timeout';
-  return new HttpRefusal(messageError(408, CODE.badRequest, { title, detail }));
+  return new HttpError(messageError(408, CODE.badRequest, { title, detail }));
 }
 
-export function badBody(detail: string): HttpRefusal {
-  return new HttpRefusal(messageError(400, CODE.badRequest, { title: 'Bad Request', detail }));
+export function badBody(detail: string): HttpError {
+  return new HttpError(messageError(400, CODE.badRequest, { title: 'Bad Request', detail }));
 }
 
 /** RFC 9112, 3.2: an HTTP/1.1 request must have a Host header. */
-export function noHost(): HttpRefusal {
+export function noHost(): HttpError {
   return badBody('The request names no host.');
 }
 
 /** RFC 9112, 3.2: a request must not have two Host headers; a proxy may have checked the other one. */
-export function manyHosts(): HttpRefusal {
+export function manyHosts(): HttpError {
   return badBody('The request names its host more than once.');
 }
 
-export function invalid(detail: string, errors: NonNullable<Problem['errors']>): HttpRefusal {
-  return new HttpRefusal(
+export function invalid(detail: string, errors: NonNullable<Problem['errors']>): HttpError {
+  return new HttpError(
     messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors }),
   );
 }
 
 /** The 404 that the interface defines for the operation. */
-export function notFound(operation: Operation): HttpRefusal {
-  return operation.notFound ? new HttpRefusal(operation.notFound) : unknownPath();
+export function notFound(operation: Operation): HttpError {
+  return operation.notFound ? new HttpError(operation.notFound) : unknownPath();
 }
 
-export function unavailable(cause: unknown): HttpRefusal {
+export function unavailable(cause: unknown): HttpError {
   const detail = 'The service is not available at the moment. Try again shortly.';
   const error = messageError(503, CODE.unavailable, { title: 'Service Unavailable', detail });
-  return new HttpRefusal(error, { headers: { 'Retry-After': String(RETRY_AFTER_S) }, cause });
+  return new HttpError(error, { headers: { 'Retry-After': String(RETRY_AFTER_S) }, cause });
 }
 
-/** Largest `Retry-After` when a request is refused for overload. Seconds. */
+/** Largest `Retry-After` when a request is shed because of overload. Seconds. */
 const MAX_LOAD_RETRY_S = 3;
 
-/** Too many requests are in flight, so nothing was begun. `Retry-After` is random, to spread the retries. */
-export function overloaded(cause?: unknown): HttpRefusal {
+/** Too many requests are in flight, so the request was not begun. `Retry-After` is random, to spread the retries. */
+export function overloaded(cause?: unknown): HttpError {
   const detail = 'There are too many requests at the moment. Try again shortly.';
   const error = messageError(503, CODE.unavailable, { title: 'Service Unavailable', detail });
   const headers = { 'Retry-After': String(loadRetryAfterS()) };
-  return new HttpRefusal(error, { headers, cause });
+  return new HttpError(error, { headers, cause });
 }
 
 /** A random `Retry-After`. Whole seconds. */
@@ -167,30 +167,30 @@ export function loadRetryAfterS(): number {
   return 1 + Math.floor(Math.random() * MAX_LOAD_RETRY_S);
 }
 
-/** An unexpected error. The response contains only the request id, with which the cause is found in the logs. */
-export function internalError(requestId: string, cause: unknown): HttpRefusal {
+/** An unexpected error. The response contains only the request id, with which operators find the cause in the logs. */
+export function internalError(requestId: string, cause: unknown): HttpError {
   const detail = `Something went wrong on our side. Quote the request id ${requestId} to support.`;
   const title = 'Internal Server Error';
-  return new HttpRefusal(messageError(500, CODE.internal, { title, detail }), { cause });
+  return new HttpError(messageError(500, CODE.internal, { title, detail }), { cause });
 }
 
 /**
  * Converts any error to a REST response.
  *
- * A refusal of the gateway is returned unchanged. A service's reason is translated for the operation; its text is
- * shown only for reasons that are meant for callers. An unavailable service is a 503, and any other error a 500.
+ * An error of the gateway is returned unchanged. The reason of a service's error is translated for the operation; callers
+ * see its text only for some reasons. An unavailable service becomes a 503, and any other error a 500.
  */
-export function toRefusal(error: unknown, operation: Operation, requestId: string): HttpRefusal {
-  if (error instanceof HttpRefusal) return error;
+export function toHttpError(error: unknown, operation: Operation, requestId: string): HttpError {
+  if (error instanceof HttpError) return error;
   if (isOverloaded(error)) return overloaded(error);
   const reason = reasonOf(error);
   const translated = reason === undefined ? undefined : translate(reason, error, operation);
-  if (translated) return new HttpRefusal(translated, { cause: error });
-  const isPassing = isUnavailable(error) || isOutage(error) || isExhausted(error);
-  if (isPassing || error instanceof KeySetUnavailable) {
+  if (translated) return new HttpError(translated, { cause: error });
+  const isTransient = isUnavailable(error) || isOutage(error) || isExhausted(error);
+  if (isTransient || error instanceof KeySetUnavailable) {
     return unavailable(error);
   }
-  // The shop was created only in part. Running `shop create` again completes it, and then the request succeeds.
+  // The shop was created only in part. When an operator runs `shop create` again, the request succeeds.
   if (reason === Reason.SHOP_NOT_CONFIGURED) return unavailable(error);
   return internalError(requestId, error);
 }
@@ -213,17 +213,17 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
     case Reason.FRAUD_REPORT_EXISTS:
       return reportExists();
     case Reason.WEBHOOK_URL_REFUSED:
-      return webhookRefused(messageOf(error));
+      return webhookRejected(messageOf(error));
     case Reason.STATE_FORBIDS:
       return operation.id === 'replayDelivery' ? notReplayable(messageOf(error)) : undefined;
     case Reason.QUOTA_EXCEEDED:
-      return WEBHOOK_WRITES.has(operation.id) ? webhookRefused(messageOf(error)) : undefined;
+      return WEBHOOK_WRITES.has(operation.id) ? webhookRejected(messageOf(error)) : undefined;
     default:
       return undefined;
   }
 }
 
-/** The request fields with ids from the path. If a service rejects one as invalid, the object does not exist. */
+/** The request fields that contain ids from the path. If a service rejects such an id, the object does not exist. */
 const PATH_ID_FIELDS: ReadonlySet<string> = new Set([
   'subscription_id',
   'destination_id',
@@ -252,7 +252,7 @@ function reportExists(): PublicError {
   };
 }
 
-function webhookRefused(text: string): PublicError {
+function webhookRejected(text: string): PublicError {
   const detail = sentence(text);
   return {
     status: 422,
@@ -270,7 +270,7 @@ function notReplayable(text: string): PublicError {
   };
 }
 
-/** The message of an error, without the code that Connect adds in front. */
+/** The message of an error, without the code that Connect puts before it. */
 function messageOf(error: unknown): string {
   if (error instanceof ConnectError) return error.rawMessage;
   return error instanceof Error ? error.message : '';

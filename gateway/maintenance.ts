@@ -6,10 +6,10 @@ import { purgeOAuthKeys } from './oauth/keys.ts';
 import { purgeOneTimeRecords } from './oauth/one-time-records.ts';
 
 const EVERY_MS = 10 * 60_000;
-/** Counters are kept for this time after their window, because the clocks of replicas may lag. Milliseconds. */
+/** Counters are kept this long after their window, because the clocks of replicas may differ. Milliseconds. */
 const KEEP_COUNTERS_MS = 60 * 60_000;
 
-/** Deletes a batch of old rows; true when there may be more. Safe to run twice. */
+/** Deletes a batch of old rows. Returns true when there may be more. Safe to run twice. */
 type Purge = (db: Queryable) => Promise<unknown>;
 
 /** Maximum number of rows per statement, so that locks and write-ahead log stay small. */

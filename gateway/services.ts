@@ -46,7 +46,7 @@ export function targetsOf(o: Settings<typeof targetsShape>): ServiceTargets {
   };
 }
 
-/** Creates the clients of all services. They connect on first use, so services may start later than the gateway. */
+/** Creates the clients of all services. A client connects on first use, so services may start after the gateway. */
 export function connectServices(
   targets: ServiceTargets,
   common: { readonly identity: ClientIdentity; readonly telemetry?: Telemetry },

@@ -34,15 +34,15 @@ import { createOAuth } from './oauth/router.ts';
 import { connectServices, targetsOf } from './services.ts';
 import { startWorkers } from './workers.ts';
 
-/** The settings of a gateway; in tests also what no deployment sets. */
+/** The settings of a gateway. The fields below are set only by tests. */
 export interface GatewayOptions extends GatewayConfig {
   /** Destination of log lines; standard output when absent. */
   readonly logDestination?: DestinationStream;
   /** Maximum time that a request waits for a shared counter; see `createLeasedLimit`. Milliseconds. */
   readonly limitTimeoutMs?: number;
-  /** Changes of the budgets of request bodies, and of responses that clients have not read yet. Bytes. */
+  /** Other sizes for the budgets of request bodies, and of responses that clients have not read yet. Bytes. */
   readonly bodyBudget?: Partial<BodyBudgetSizes>;
-  readonly answerBudget?: Partial<BodyBudgetSizes>;
+  readonly responseBudget?: Partial<BodyBudgetSizes>;
   readonly httpLimits?: Partial<HttpLimits>;
 }
 
@@ -56,8 +56,8 @@ export interface RunningGateway {
   /** Starts another HTTP listener, with a fixed date for the version calendar. Port 0 takes a free one. */
   listenAt(day: Date, port?: number): Promise<{ readonly url: string; stop(): Promise<void> }>;
   /**
-   * Becomes unready and ends each connection after its response; waits, finishes in-flight requests (20 s) and closes.
-   * May be called twice.
+   * Becomes unready, and ends each connection after its response. After `SHUTDOWN_DELAY_MS` it accepts no connections,
+   * finishes the in-flight requests within 20 s, and closes everything. May be called twice.
    */
   stop(): Promise<void>;
 }
@@ -67,8 +67,8 @@ const MIB = 1024 * 1024;
 /**
  * Starts the gateway.
  *
- * With a schema that does not fit the code, the gateway runs but stays unready. While the database or a service is
- * unavailable, the operations that need it answer 503.
+ * If the schema does not fit the code, the gateway runs but stays unready. While the database or a service is
+ * unavailable, the operations that need it return 503.
  *
  * @throws when a port is taken, or a setting is malformed.
  */
@@ -137,7 +137,7 @@ function urlOf(host: string, port: number): string {
   return `http://${host === '0.0.0.0' ? '127.0.0.1' : host}:${port}`;
 }
 
-/** The parts that must be closed at a stop. All settings are read before anything runs or listens. */
+/** Creates the parts that must be closed at a stop. Settings are parsed first, so that a wrong one starts nothing. */
 async function openParts(o: GatewayOptions) {
   const clientIp = createClientIp(o.TRUSTED_PROXIES ?? []);
   const identity = identityFromConfig(o).as('gateway');
@@ -168,7 +168,7 @@ async function openParts(o: GatewayOptions) {
   return { clientIp, logger, pool, partnerTokens, telemetry, backend, workers };
 }
 
-/** What the HTTP application is made of. */
+/** Creates the parts of the HTTP application. */
 function assemble(
   o: GatewayOptions,
   parts: Awaited<ReturnType<typeof openParts>>,
@@ -227,9 +227,9 @@ function assemble(
   return { deps, limits };
 }
 
-function budgetsOf({ bodyBudget, answerBudget, ...o }: GatewayOptions) {
+function budgetsOf({ bodyBudget, responseBudget, ...o }: GatewayOptions) {
   const bodies = { process: o.BODY_MIB * MIB, caller: o.BODY_MIB_PER_CALLER * MIB };
-  return { bodies: { ...bodies, ...bodyBudget }, answers: answerBudget };
+  return { bodies: { ...bodies, ...bodyBudget }, responses: responseBudget };
 }
 
 /** Connects the services; stops the telemetry when a gRPC name is malformed. */
@@ -248,5 +248,5 @@ async function connectOrStop(
 /** Timeout of a statement, the same as for calls to services. Milliseconds. */
 const STATEMENT_TIMEOUT_MS = 5_000;
 
-/** Maximum wait for the pool, which closes only when its connections are not in use. Milliseconds. */
+/** Maximum wait for the pool, which closes only when no connection is in use. Milliseconds. */
 const CLOSE_MS = 5_000;

@@ -9,11 +9,11 @@ export interface GatewayWorkers {
   readonly keyUsage: Usage;
   readonly grantUsage: Usage;
   readonly audit: AuditWriter;
-  /** Writes what is buffered and stops. */
+  /** Writes the buffered rows and stops. */
   stop(): Promise<void>;
 }
 
-/** Starts the background work. To be stopped after the last request has been answered. */
+/** Starts the background work. Stop it after the last request. */
 export function startWorkers(
   pool: pg.Pool,
   { logger, meter }: { readonly logger: Logger; readonly meter: Meter },

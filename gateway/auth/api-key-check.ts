@@ -5,11 +5,11 @@ import { createBoundedCache } from './bounded-cache.ts';
 import type { Caller } from './caller.ts';
 import { hashSecret, keyIdIn, parseKey } from './key-format.ts';
 import { createKnownKeyIds } from './known-key-ids.ts';
-import type { OnRefused, RefusalReason } from './refusal.ts';
+import type { OnRejected, RejectionReason } from './rejection.ts';
 
 /** Less than the 5 seconds after which a revocation must be effective in every replica. Milliseconds. */
-const KNOWN_MS = 3_000;
-const MAX_REMEMBERED = 20_000;
+const CACHE_MS = 3_000;
+const MAX_CACHED = 20_000;
 
 interface StoredKey {
   readonly shopId: bigint;
@@ -24,55 +24,54 @@ interface StoredKey {
 
 export interface KeyCheckOptions {
   readonly isBlocked?: boolean;
-  readonly onRefused?: OnRefused;
+  readonly onRejected?: OnRejected;
 }
 
 export interface ApiKeyCheck {
   /**
    * Returns the caller of a key; undefined when the key is malformed, unknown, revoked or expired.
-   * Rejects when the database does not answer.
    *
-   * @param o.isBlocked whether the IP address currently gets 429 for failed credentials. Then no statement is
+   * @param o.isBlocked whether the IP address currently gets 429 for failed credentials. If so, no statement is
    *   executed for an id that does not exist, and a key created within the last two seconds may be rejected.
+   * @throws when the database is unavailable.
    */
   check(text: string, o?: KeyCheckOptions): Promise<Caller | undefined>;
   clear(): void;
 }
 
-/** Checks API keys. @param used is called with the id of each valid key; it must return at once. */
+/** Checks API keys. @param used called with the id of each valid key; must not block. */
 export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void): ApiKeyCheck {
-  const remembered = createBoundedCache<Promise<StoredKey | undefined>>(MAX_REMEMBERED);
+  const cache = createBoundedCache<Promise<StoredKey | undefined>>(MAX_CACHED);
   const ids = createKnownKeyIds(db);
 
   const lookUp = (keyId: string): Promise<StoredKey | undefined> => {
-    const known = remembered.get(keyId);
-    if (known !== undefined) return known;
-    const asked = readKey(db, keyId);
+    const cached = cache.get(keyId);
+    if (cached !== undefined) return cached;
+    const read = readKey(db, keyId);
     // Unknown ids are cached as well, so that guessing keys does not load the database. A failed query is not
     // cached, so the next request repeats it.
-    remembered.set(keyId, asked, KNOWN_MS);
-    asked.catch(() => remembered.set(keyId, asked, 0));
-    return asked;
+    cache.set(keyId, read, CACHE_MS);
+    read.catch(() => cache.set(keyId, read, 0));
+    return read;
   };
 
   return {
-    async check(text, { isBlocked = false, onRefused } = {}) {
+    async check(text, { isBlocked = false, onRejected } = {}) {
       const keyId = keyIdIn(text);
-      const refuse = (reason: RefusalReason): undefined => {
-        onRefused?.({ reason, keyId });
+      const reject = (reason: RejectionReason): undefined => {
+        onRejected?.({ reason, keyId });
       };
       const parsed = parseKey(text);
-      if (!parsed) return refuse('malformed');
-      const isMadeUp =
-        isBlocked && !remembered.get(parsed.keyId) && !(await ids.mayExist(parsed.keyId));
-      if (isMadeUp) return refuse('unknown key');
+      if (!parsed) return reject('malformed');
+      const isMadeUp = isBlocked && !cache.get(parsed.keyId) && !(await ids.mayExist(parsed.keyId));
+      if (isMadeUp) return reject('unknown key');
       const stored = await lookUp(parsed.keyId);
       const expected = stored?.secretHash ?? NO_HASH;
       const matches = timingSafeEqual(hashSecret(parsed.secret), expected);
-      if (!stored) return refuse('unknown key');
-      if (!matches) return refuse('wrong secret');
-      if (stored.isRevoked) return refuse('revoked');
-      if (stored.hasExpired) return refuse('expired');
+      if (!stored) return reject('unknown key');
+      if (!matches) return reject('wrong secret');
+      if (stored.isRevoked) return reject('revoked');
+      if (stored.hasExpired) return reject('expired');
       used(parsed.keyId);
       return {
         shopId: stored.shopId,
@@ -83,7 +82,7 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
         scheme: 'api-key',
       };
     },
-    clear: () => remembered.clear(),
+    clear: () => cache.clear(),
   };
 }
 

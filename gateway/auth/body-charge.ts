@@ -5,25 +5,25 @@ import { ADMITTED, type Admission } from './rate-limits.ts';
 export const BYTES_PER_POINT = 64 * 1024;
 
 /** Larger responses cost additional points. Bytes. */
-const LARGE_ANSWER = 1024 * 1024;
+const LARGE_RESPONSE = 1024 * 1024;
 /** One point pays for this much of a large response: about one and a half times the CPU of a small read. Bytes. */
-const ANSWER_BYTES_PER_POINT = 256 * 1024;
+const RESPONSE_BYTES_PER_POINT = 256 * 1024;
 
-/** The points that a response costs in addition to the one of its request. */
-export function pointsOfAnswer(bytes: number): number {
-  return bytes > LARGE_ANSWER ? Math.ceil(bytes / ANSWER_BYTES_PER_POINT) : 0;
+/** The points that a response costs in addition to the point of its request. */
+export function pointsOfResponse(bytes: number): number {
+  return bytes > LARGE_RESPONSE ? Math.ceil(bytes / RESPONSE_BYTES_PER_POINT) : 0;
 }
 
 export interface BodyCharge {
   /** Checks, before the body is read, whether the shop has used up its bytes of the day. Counts nothing. */
   check(): Admission;
-  /** Counts a body that was read, even if it is invalid. @param bytes after decompression. Never rejects. */
+  /** Counts a body that was read, even if it is invalid. Never throws. @param bytes after decompression. */
   take(bytes: number): Promise<Admission>;
 }
 
 /**
- * Charges for a body: one point for each 64 KiB, and its bytes from the shop's daily quota. The first point was
- * taken before the body was read.
+ * Charges for a body: one point for each 64 KiB, and its bytes from the shop's daily quota. The first point is not
+ * charged here, because it was taken before the body was read.
  *
  * @param o.takePoints counts additional points in the caller's rate limit.
  */

@@ -1,11 +1,11 @@
-/** A map whose entries expire. When it is full, the oldest entry is dropped. */
+/** A map whose entries expire. When it is full, it drops the entry that was written first. */
 export interface BoundedCache<V> {
   get(key: string): V | undefined;
   set(key: string, value: V, ttlMs: number): void;
   clear(): void;
 }
 
-/** @param maxEntries above it, the entry written longest ago is dropped, so that hostile keys cannot use up memory. */
+/** @param maxEntries maximum number of entries, so that invented keys cannot use up the memory. */
 export function createBoundedCache<V>(maxEntries: number): BoundedCache<V> {
   const entries = new Map<string, { value: V; until: number }>();
   return {

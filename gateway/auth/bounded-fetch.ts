@@ -1,9 +1,9 @@
-/** Maximum size of a response. Documents, tokens and key sets have a few kilobytes. Bytes. */
+/** Maximum size of a response; documents, tokens and key sets have a few kilobytes. Bytes. */
 const MAX_BYTES = 1024 * 1024;
 
 /** A response was larger than the maximum. */
-export class AnswerTooLarge extends Error {
-  override readonly name = 'AnswerTooLarge';
+export class ResponseTooLarge extends Error {
+  override readonly name = 'ResponseTooLarge';
 
   constructor() {
     super(`the response has more than ${MAX_BYTES} bytes`);
@@ -11,16 +11,16 @@ export class AnswerTooLarge extends Error {
 }
 
 /**
- * As `fetch`, but reads at most 1 MiB of the decompressed body and then closes the connection. A time limit alone
- * would let a fast server fill the memory.
+ * Does the same as `fetch`, but reads at most 1 MiB of the decompressed body and then closes the connection. With only a
+ * time limit, a fast server could fill the memory.
  *
- * @throws as `fetch`; reading the body throws {@link AnswerTooLarge}.
+ * @throws as `fetch`; reading the body throws {@link ResponseTooLarge}.
  */
 export async function boundedFetch(url: string, init: RequestInit): Promise<Response> {
-  const answer = await fetch(url, init);
-  if (!answer.body) return answer;
-  const { status, statusText, headers } = answer;
-  return new Response(answer.body.pipeThrough(bound()), { status, statusText, headers });
+  const response = await fetch(url, init);
+  if (!response.body) return response;
+  const { status, statusText, headers } = response;
+  return new Response(response.body.pipeThrough(bound()), { status, statusText, headers });
 }
 
 function bound(): TransformStream<Uint8Array, Uint8Array> {
@@ -28,7 +28,7 @@ function bound(): TransformStream<Uint8Array, Uint8Array> {
   return new TransformStream({
     transform(chunk, controller) {
       bytes += chunk.byteLength;
-      if (bytes > MAX_BYTES) throw new AnswerTooLarge();
+      if (bytes > MAX_BYTES) throw new ResponseTooLarge();
       controller.enqueue(chunk);
     },
   });

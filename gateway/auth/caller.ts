@@ -1,15 +1,15 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 
-/** The caller of a request with a valid credential; it acts for one shop. */
+/** The caller of a request with a valid credential. It acts for one shop. */
 export interface Caller {
   readonly shopId: bigint;
   readonly actor: MessageInitShape<typeof ActorSchema>;
   readonly scopes: readonly string[];
-  /** The key of its rate limit: an API key or an installation. */
+  /** Identifies the API key or the installation in its rate limit. */
   readonly limitKey: string;
   /** REST requests per minute; null for the default. */
   readonly restPerMinute: number | null;
-  /** Decides the challenge in the header of a 401 or 403. */
+  /** Decides the challenge in `WWW-Authenticate`. */
   readonly scheme: 'api-key' | 'bearer';
 }

@@ -4,18 +4,18 @@ import ipaddr from 'ipaddr.js';
 /** Returns the IP address of the client, behind our own proxies. */
 export type ClientIp = (peer: string | undefined, forwardedFor: string | undefined) => string;
 
-/** Maximum number of cached results, and the maximum length of a cache key in characters. */
-const MAX_KNOWN = 1_000;
-const MAX_KNOWN_LENGTH = 200;
+/** Maximum number of cached results, and maximum length of a cache key in characters. */
+const MAX_CACHED = 1_000;
+const MAX_KEY_LENGTH = 200;
 
 /**
- * Finds the right-most address of `X-Forwarded-For` that is not one of our proxies. The addresses left of it can be
- * invented by the client. If the peer is not a trusted proxy, the header is ignored.
+ * Finds the right-most address of `X-Forwarded-For` that is not one of our proxies. The client can invent the addresses
+ * left of it. If the peer is not a trusted proxy, the header is ignored.
  *
  * @param trusted addresses or CIDR ranges of our proxies.
- * @returns the address in one normal form: v4-mapped addresses as IPv4, and IPv6 as its /64 (the smallest network
- *   that a site gets), so that one client counts as one.
- * @throws Error for a range that {@link proxiesFault} rejects.
+ * @returns the address in one normal form: v4-mapped addresses as IPv4, and IPv6 as its /64, the smallest network that a
+ *   site gets. So one client has one address.
+ * @throws Error for a range that {@link proxiesError} rejects.
  */
 export function createClientIp(trusted: readonly string[]): ClientIp {
   const ranges = trusted.map(parseRange);
@@ -35,13 +35,13 @@ export function createClientIp(trusted: readonly string[]): ClientIp {
     return limitUnit(client);
   };
 
-  // Without this cache, parsing the same few addresses took a tenth of the CPU time of a read.
-  const known = new Map<string, string>();
+  // Without this cache, a read spends a tenth of its CPU time on parsing the same few addresses.
+  const cache = new Map<string, string>();
   return (peer = '', forwardedFor = '') => {
     const key = `${peer} ${forwardedFor}`;
-    const address = known.get(key) ?? find(peer, forwardedFor);
-    if (known.size >= MAX_KNOWN) known.clear();
-    if (key.length <= MAX_KNOWN_LENGTH) known.set(key, address);
+    const address = cache.get(key) ?? find(peer, forwardedFor);
+    if (cache.size >= MAX_CACHED) cache.clear();
+    if (key.length <= MAX_KEY_LENGTH) cache.set(key, address);
     return address;
   };
 }
@@ -62,30 +62,30 @@ function parse(text: string): Address | undefined {
   return isFull ? ipaddr.process(bare) : undefined;
 }
 
-/** Prefix lengths of the widest private networks: 10.0.0.0/8 and fc00::/7. Bits. */
-const LEAST_BITS = { ipv4: 8, ipv6: 7 } as const;
+/** Minimum prefix lengths: those of the widest private networks, 10.0.0.0/8 and fc00::/7. Bits. */
+const MIN_BITS = { ipv4: 8, ipv6: 7 } as const;
 
 /**
- * The fault in the ranges of our proxies; undefined when they are valid. A range such as `0.0.0.0/0` would let every
+ * Checks the ranges of our proxies. Returns what is wrong, or undefined when they are valid. A range such as `0.0.0.0/0` would let every
  * client choose its own address.
  */
-export function proxiesFault(trusted: readonly string[]): string | undefined {
+export function proxiesError(trusted: readonly string[]): string | undefined {
   for (const text of trusted) {
     const range = rangeOf(text);
     if (!range) return 'must be addresses or CIDR ranges separated by commas, or the word none';
     const [address, bits] = range;
-    const least = LEAST_BITS[address.kind()];
-    if (bits < least) {
-      return `has a range wider than /${least}: clients in it could choose the address they count under`;
+    const min = MIN_BITS[address.kind()];
+    if (bits < min) {
+      return `has a range wider than /${min}: clients in it could choose the address they count under`;
     }
   }
   return undefined;
 }
 
 function parseRange(text: string): [Address, number] {
-  const fault = proxiesFault([text]);
+  const error = proxiesError([text]);
   const range = rangeOf(text);
-  if (fault !== undefined || !range) throw new Error(`trusted proxies: ${fault}`);
+  if (error !== undefined || !range) throw new Error(`trusted proxies: ${error}`);
   return range;
 }
 

@@ -70,7 +70,7 @@ afterAll(async () => {
 });
 beforeEach(async () => {
   await database.pool.query('delete from rate_limits');
-  for (const { limits } of replicas) limits.forget();
+  for (const { limits } of replicas) limits.reset();
 });
 
 const from = (address: string, method = 'GET') => ({

@@ -9,10 +9,10 @@ const perHour = (points: number, meaning: string) =>
   wholeNumber(1, 1_000_000).default(points).describe(meaning);
 
 /**
- * Requests per hour: by IP address, and by user for tool calls. The first five limits are those of the interface
- * (Limits). The others are additional, each counted separately. They are larger than the limit of
- * `/oauth/authorize`, because one sign-in opens `/oauth/callback` once and a few pages; so people who share an
- * address reach the limit of `/oauth/authorize` first.
+ * Requests per hour by IP address, and tool calls per hour by user. The first five limits are those of the interface
+ * (Limits). The others are additional, and each is counted separately. Most of them are larger than the limit of
+ * `/oauth/authorize`, because one sign-in makes several requests to them. So users who share an address reach the limit
+ * of `/oauth/authorize` first.
  */
 export const hourlyShape = {
   WELL_KNOWN_PER_HOUR: perHour(
@@ -37,8 +37,8 @@ export type HourlySizes = Settings<typeof hourlyShape>;
 
 export interface HourlyLimits {
   /**
-   * Each handler counts the request for the caller's IP address and passes it on, or answers 429. While the database
-   * is unavailable it answers 503. Preflights are not counted, because the browser sends them on its own.
+   * Each handler counts the request for the caller's IP address. It calls the next handler or returns 429; while the
+   * database is unavailable, it returns 503. Preflights are not counted, because users do not send them.
    */
   readonly wellKnown: RequestHandler;
   readonly register: RequestHandler;
@@ -57,12 +57,12 @@ export interface HourlyLimits {
   /** Tool calls, by user id, over all shops of the user. */
   readonly mcpCalls: RateLimit;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
-  forget(): void;
+  reset(): void;
 }
 
 const HOUR_S = 3_600;
 
-/** The limits of the sign-in and of the MCP server. They are exact over all replicas. */
+/** Creates the limits of the sign-in and of the MCP server. They are exact over all replicas. */
 export function createHourlyLimits(o: {
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
@@ -74,7 +74,7 @@ export function createHourlyLimits(o: {
     const limit = createRateLimit({
       ...{ pool, name, points },
       windowS: HOUR_S,
-      whenUnavailable: 'refuse',
+      whenUnavailable: 'reject',
     });
     limits.push(limit);
     return limit;
@@ -91,8 +91,8 @@ export function createHourlyLimits(o: {
     signInPages: byAddress('oauth-sign-in', sizes.SIGN_IN_PAGES_PER_HOUR),
     jwks: byAddress('oauth-jwks', sizes.JWKS_PER_HOUR),
     mcpCalls: limitOf('mcp-calls', sizes.MCP_CALLS_PER_HOUR),
-    forget() {
-      for (const limit of limits) limit.forget();
+    reset() {
+      for (const limit of limits) limit.reset();
     },
   };
 }
@@ -106,14 +106,14 @@ function perAddress(limit: RateLimit, clientIp: ClientIp): RequestHandler {
     await send(req, res, {
       status: unavailable ? 503 : 429,
       headers: { 'Retry-After': String(retryAfterS), 'Cache-Control': 'no-store' },
-      body: { contentType: 'application/json', json: refusal(retryAfterS, unavailable) },
+      body: { contentType: 'application/json', json: errorBody(retryAfterS, unavailable) },
     });
   };
 }
 
 /** One object with the fields of OAuth errors (RFC 6749, 5.2) and of this API's errors, for both kinds of clients. */
-function refusal(retryAfterS: number, unavailable: true | undefined) {
-  const why = unavailable ? 'Sign-in is not available at the moment.' : 'Too many requests.';
-  const message = `${why} Try again in ${retryAfterS} s.`;
+function errorBody(retryAfterS: number, unavailable: true | undefined) {
+  const reason = unavailable ? 'Sign-in is not available at the moment.' : 'Too many requests.';
+  const message = `${reason} Try again in ${retryAfterS} s.`;
   return { error: 'temporarily_unavailable', error_description: message, message, errors: {} };
 }

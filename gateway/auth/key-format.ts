@@ -22,16 +22,16 @@ export function newKey(): ParsedKey & { readonly text: string } {
   return keyOf(randomText(BASE36, KEY_ID_LENGTH), randomText(BASE62, RANDOM_LENGTH));
 }
 
-/** The key of these 12 and 40 characters. Only keys that are no secret are made of given ones. */
+/** Creates a key from an id of 12 and a secret of 40 characters. Called directly only for keys that are not secret. */
 export function keyOf(keyId: string, random: string): ParsedKey & { readonly text: string } {
   const secret = `${random}${checksumOf(keyId, random)}`;
   return { keyId, secret, text: `rms_${keyId}_${secret}` };
 }
 
 /**
- * Parses a key; undefined when its form or its checksum is wrong.
+ * Parses a key. Returns undefined when its form or its checksum is wrong.
  *
- * The checksum detects typing errors and helps secret scanners, without a database. It is not a security feature.
+ * The checksum detects typing errors and helps secret scanners, both without a database. It is not a security feature.
  */
 export function parseKey(text: string): ParsedKey | undefined {
   const [, keyId, random, checksum] = FORM.exec(text) ?? [];
@@ -42,7 +42,7 @@ export function parseKey(text: string): ParsedKey | undefined {
 
 const BEGINNING = /^rms_([a-z0-9]{12})_/;
 
-/** The key id in a text that begins like a key, even if the rest is invalid; undefined for other texts. */
+/** Returns the key id of a text that begins like a key, even if the rest is invalid; undefined for other texts. */
 export function keyIdIn(text: string): string | undefined {
   return BEGINNING.exec(text)?.[1];
 }
@@ -55,7 +55,7 @@ export function hashSecret(secret: string): Buffer {
 function checksumOf(keyId: string, random: string): string {
   let rest = crc32(`rms_${keyId}_${random}`);
   let text = '';
-  for (let place = 0; place < CHECKSUM_LENGTH; place += 1) {
+  for (let digit = 0; digit < CHECKSUM_LENGTH; digit += 1) {
     text = BASE62.charAt(rest % BASE62.length) + text;
     rest = Math.floor(rest / BASE62.length);
   }

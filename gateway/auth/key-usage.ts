@@ -6,7 +6,7 @@ import { startLoop, type Worker } from '../../services/platform/worker.ts';
 const EVERY_MS = 60_000;
 
 export interface Usage extends Worker {
-  /** Records that the key or grant was used; it is written later, in one statement with others. */
+  /** Records that the key or grant was used. The loop writes it later, together with others. */
   used(id: string): void;
 }
 
@@ -19,7 +19,7 @@ export function startKeyUsage(db: Queryable, logger: Logger): Usage {
   });
 }
 
-/** As {@link startKeyUsage}, for the grants of assistants. */
+/** Does the same as {@link startKeyUsage}, for the grants of assistants. */
 export function startGrantUsage(db: Queryable, logger: Logger): Usage {
   return startUsage(db, logger, {
     name: 'grant-usage',

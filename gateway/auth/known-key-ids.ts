@@ -5,7 +5,7 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 export interface KnownKeyIds {
   /**
    * False when no key with this id existed two seconds ago. True for existing keys, and for a few ids that do not
-   * exist (about 0.3 % when there are a million keys). Rejects when the database does not answer.
+   * exist (about 0.3 % when there are a million keys). Throws when the database is unavailable.
    */
   mayExist(keyId: string): Promise<boolean>;
 }
@@ -14,14 +14,14 @@ export interface KnownKeyIds {
 const FILTER_BITS = 2 ** 24;
 /** Bits per id in the filter. With a million keys, 0.3 % of invented ids pass. */
 const BITS_PER_ID = 4;
-/** Update interval of the filter, less than the 5 seconds after which changes must be effective. Milliseconds. */
+/** Update interval of the filter; less than the 5 seconds after which changes must be effective. Milliseconds. */
 const FRESH_MS = 2_000;
 const PAGE = 10_000;
 /** A key may be committed this long after its `created_at`. */
 const COMMIT_LAG = '1 minute';
 
 /**
- * A Bloom filter with the ids of all API keys. It is read on first use; later reads add only new keys. So any number
+ * A Bloom filter with the ids of all API keys. The first use reads all keys; later reads add only new keys. So any number
  * of invented ids costs one small statement every two seconds.
  */
 export function createKnownKeyIds(db: Queryable): KnownKeyIds {

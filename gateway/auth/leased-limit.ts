@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import type { Logger } from '../../services/platform/log.ts';
 import { within } from '../../services/platform/within.ts';
-import { ADMITTED, type Admission, refusedFor } from './rate-limits.ts';
+import { ADMITTED, type Admission, rejectedFor } from './rate-limits.ts';
 
 const MINUTE_S = 60;
 /** A replica leases a tenth of a window's points at a time. */
@@ -11,14 +11,14 @@ const LEASE_DIVISOR = 10;
 const TIMEOUT_MS = 1_500;
 /** Maximum number of windows in memory; above it, the oldest one is dropped. */
 const MAX_WINDOWS = 50_000;
-/** Larger than any window, so that the library only counts and never refuses. */
+/** Larger than any limit, so that the library only counts and never rejects. */
 const UNLIMITED = 2_000_000_000;
 
 interface Window {
   /** Points leased and not yet used. */
   left: number;
-  /** No more points can be leased before the window ends. */
-  spent: boolean;
+  /** Whether no more points can be leased before the window ends. */
+  isSpent: boolean;
   /** End of the window, milliseconds since 1970. */
   endsAt: number;
   /** The pending lease; all waiting requests share it. */
@@ -27,8 +27,8 @@ interface Window {
 
 export interface LeasedLimit {
   /**
-   * Counts one request. Never rejects. A request that costs more than the remaining points is refused and uses them
-   * up, because the work that it pays for has been done already.
+   * Counts one request. Never throws. A request that costs more than the remaining points is rejected and uses them
+   * up, because the gateway has already done the work that the points pay for.
    *
    * @param limit points per window for this key.
    * @param points cost of the request, 1 when absent. A cost above `limit` counts as `limit`, so that a new window
@@ -37,7 +37,8 @@ export interface LeasedLimit {
   take(key: string, limit: number, points?: number): Promise<Admission>;
   /** Whether this process knows that the key has used up its window. Counts nothing. */
   isUsedUp(key: string): boolean;
-  forget(): void;
+  /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
+  reset(): void;
 }
 
 export interface LeasedLimitOptions {
@@ -55,8 +56,8 @@ export interface LeasedLimitOptions {
  * A rate limit for frequent callers, counted in memory.
  *
  * Each replica leases a tenth of a key's window at a time from PostgreSQL. So a busy key costs ten statements per
- * window and replica, and all replicas together never admit more than the limit. While the database does not
- * answer, each replica counts alone: a limit must not become an outage.
+ * window and replica, and all replicas together never admit more than the limit. While the database is
+ * unavailable, each replica counts alone, because a limit must not cause an outage.
  */
 export function createLeasedLimit(
   pool: pg.Pool,
@@ -76,17 +77,20 @@ export function createLeasedLimit(
     limit: number,
     { window, missing }: { window: Window; missing: number },
   ): Promise<void> => {
-    const wanted = Math.max(1, Math.floor(limit / leaseDivisor), missing);
+    const requested = Math.max(1, Math.floor(limit / leaseDivisor), missing);
     try {
-      const counted = await withTimeout(counter.consume(key, wanted), timeoutMs);
-      const granted = Math.min(wanted, Math.max(0, wanted - (counted.consumedPoints - limit)));
+      const counted = await withTimeout(counter.consume(key, requested), timeoutMs);
+      const granted = Math.min(
+        requested,
+        Math.max(0, requested - (counted.consumedPoints - limit)),
+      );
       window.left = granted;
-      window.spent = granted === 0;
+      window.isSpent = granted === 0;
       window.endsAt = Date.now() + counted.msBeforeNext;
     } catch (error) {
       logger.warn({ err: error }, 'rate limit counted by this replica alone');
       window.left = limit;
-      window.spent = true;
+      window.isSpent = true;
       window.endsAt = Date.now() + MINUTE_S * 1_000;
     }
   };
@@ -100,7 +104,7 @@ export function createLeasedLimit(
         window.left -= used;
         missing -= used;
         if (missing === 0) return ADMITTED;
-        if (window.spent) return refusedFor(window.endsAt - Date.now());
+        if (window.isSpent) return rejectedFor(window.endsAt - Date.now());
         window.leasing ??= lease(key, limit, { window, missing }).finally(() => {
           window.leasing = undefined;
         });
@@ -109,9 +113,9 @@ export function createLeasedLimit(
     },
     isUsedUp(key) {
       const window = windows.get(key);
-      return window ? window.spent && window.left === 0 && window.endsAt > Date.now() : false;
+      return window ? window.isSpent && window.left === 0 && window.endsAt > Date.now() : false;
     },
-    forget: () => windows.clear(),
+    reset: () => windows.clear(),
   };
 }
 
@@ -130,24 +134,24 @@ function sharedCounter(pool: pg.Pool, o: { name: string; windowS: number }): Rat
 }
 
 function currentWindow(windows: Map<string, Window>, key: string): Window {
-  const known = windows.get(key);
-  if (known && (known.leasing || known.endsAt > Date.now())) return known;
-  const fresh: Window = {
+  const current = windows.get(key);
+  if (current && (current.leasing || current.endsAt > Date.now())) return current;
+  const next: Window = {
     left: 0,
-    spent: false,
+    isSpent: false,
     endsAt: Number.POSITIVE_INFINITY,
     leasing: undefined,
   };
   windows.delete(key);
-  windows.set(key, fresh);
+  windows.set(key, next);
   const [oldest] = windows.keys();
   if (windows.size > MAX_WINDOWS && oldest !== undefined) windows.delete(oldest);
-  return fresh;
+  return next;
 }
 
-/** @throws when the counter fails or does not answer in time. */
+/** @throws when the counter fails or takes too long. */
 async function withTimeout<T>(counting: Promise<T>, timeoutMs: number): Promise<T> {
   if (!(await within(timeoutMs, counting)))
-    throw new Error('the rate limit counter did not answer in time');
+    throw new Error('the rate limit counter did not respond in time');
   return counting;
 }

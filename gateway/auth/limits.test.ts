@@ -3,7 +3,7 @@ import { createLogger } from '../../services/platform/log.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { createLeasedLimit, type LeasedLimit } from './leased-limit.ts';
-import { createRateLimit, refusedFor } from './rate-limits.ts';
+import { createRateLimit, rejectedFor } from './rate-limits.ts';
 
 const logger = createLogger({ service: 'test', level: 'silent' });
 /** Long enough that a pause of the machine does not make a replica count alone. Milliseconds. */
@@ -78,7 +78,7 @@ describe('the limit of REST callers', () => {
     [0, 1],
     [-5, 1],
   ])('with %d ms left, Retry-After is %d whole seconds, at least 1', (ms, retryAfterS) => {
-    expect(refusedFor(ms)).toEqual({ admitted: false, retryAfterS });
+    expect(rejectedFor(ms)).toEqual({ admitted: false, retryAfterS });
   });
 
   test('keys do not share a window', async () => {

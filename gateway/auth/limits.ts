@@ -41,11 +41,11 @@ export function createLimits(
     byteQuota,
     async reset(): Promise<void> {
       await pool.query('delete from rate_limits');
-      restLimit.forget();
-      failedCredentials.forget();
-      hourlyLimits.forget();
-      mcpLimits.forget();
-      byteQuota.forget();
+      restLimit.reset();
+      failedCredentials.reset();
+      hourlyLimits.reset();
+      mcpLimits.reset();
+      byteQuota.reset();
     },
   };
 }

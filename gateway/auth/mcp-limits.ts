@@ -9,24 +9,24 @@ export const mcpShape = {
   MCP_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(600)
     .describe('Requests to /mcp per minute and signed-in user, over all shops and methods'),
-  // Requests refused for their token, `Host` or `Origin`.
+  // Requests that are rejected because of their token, `Host` or `Origin`.
   MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(1_200)
     .describe('Rejected requests to /mcp per minute and address; above it 429 instead of 401'),
 };
 
-/** The limits of `/mcp` in addition to the interface's limit of tool calls. None of the methods rejects. */
+/** The limits of `/mcp`, in addition to the interface's limit of tool calls. No method throws. */
 export interface McpLimits {
   /** Counts one request of a signed-in user, before its body is read. */
   request(userId: bigint): Promise<Admission>;
   /** Counts the additional points of a body, in the same limit as the request. */
   body(userId: bigint, points: number): Promise<Admission>;
-  /** Counts one refused request of an IP address. */
-  refused(address: string): Promise<Admission>;
-  /** Whether this process knows that the address had too many refused requests. Counts nothing. */
+  /** Counts one rejected request of an IP address. */
+  rejected(address: string): Promise<Admission>;
+  /** Whether this process knows that the address had too many rejected requests. Counts nothing. */
   isBlocked(address: string): boolean;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
-  forget(): void;
+  reset(): void;
 }
 
 export function createMcpLimits(o: {
@@ -39,16 +39,16 @@ export function createMcpLimits(o: {
   const { pool, logger, timeoutMs } = o;
   const { MCP_REQUESTS_PER_MINUTE: perUser, MCP_REFUSED_PER_MINUTE: perAddress } = o.sizes;
   const requests = createLeasedLimit(pool, logger, { name: 'mcp-requests', timeoutMs });
-  const refused = createLeasedLimit(pool, logger, { name: 'mcp-refused', timeoutMs });
+  const rejected = createLeasedLimit(pool, logger, { name: 'mcp-refused', timeoutMs });
   return {
     request: (userId) => requests.take(String(userId), perUser),
     // At most `perUser - 1` points, because the request took one: a new window admits any allowed request.
     body: (userId, points) => requests.take(String(userId), perUser, Math.min(points, perUser - 1)),
-    refused: (address) => refused.take(address, perAddress),
-    isBlocked: (address) => refused.isUsedUp(address),
-    forget() {
-      requests.forget();
-      refused.forget();
+    rejected: (address) => rejected.take(address, perAddress),
+    isBlocked: (address) => rejected.isUsedUp(address),
+    reset() {
+      requests.reset();
+      rejected.reset();
     },
   };
 }

@@ -14,7 +14,7 @@ import { isInstalled } from '../tenancy/installations.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import type { Caller } from './caller.ts';
-import type { OnRefused, RefusalReason } from './refusal.ts';
+import type { OnRejected, RejectionReason } from './rejection.ts';
 
 export interface PartnerOAuth {
   /** `iss` of the tokens: the authorization server where partners sign in. */
@@ -29,21 +29,22 @@ export interface PartnerOAuth {
 export interface PartnerTokenCheck {
   /**
    * Returns the caller of a token; undefined when the token is not valid, or when its shop has not installed the app.
-   * Rejects when the key set or the database does not answer.
+   *
+   * @throws when the key set or the database is unavailable.
    */
-  check(token: string, onRefused?: OnRefused): Promise<Caller | undefined>;
+  check(token: string, onRejected?: OnRejected): Promise<Caller | undefined>;
   clear(): void;
 }
 
-/** Maximum lifetime of a token; a token cannot be revoked. Seconds. */
+/** Maximum lifetime of a token, because a token cannot be revoked. Seconds. */
 const MAX_LIFETIME_S = 3_600;
-/** Largest clock difference between two servers that is tolerated. Seconds. */
+/** Tolerated difference between the clocks of two servers. Seconds. */
 const CLOCK_SKEW_S = 5;
 /** Less than the 5 seconds after which a removed installation must be effective in every replica. Milliseconds. */
 const INSTALLED_MS = 3_000;
 const JWKS_TIMEOUT_MS = 3_000;
-const MAX_REMEMBERED = 10_000;
-/** A signed token has a few hundred bytes. Longer ones are rejected without checking the signature. */
+const MAX_CACHED = 10_000;
+/** Longer tokens are rejected before the signature is checked. Usual tokens have a few hundred characters. */
 const MAX_TOKEN_LENGTH = 8_192;
 
 interface Grant {
@@ -57,8 +58,8 @@ interface Grant {
 /**
  * Checks access tokens of partners' apps (RFC 9068, and JWTs without its type).
  *
- * A signature is checked once per token and the result is cached by the hash of the token. The installation is read
- * again every few seconds, because the token alone grants nothing.
+ * Each signature is checked once, and the result is cached by the hash of the token. The installation is read again every
+ * few seconds, because a token is valid only while its app is installed.
  */
 export function createPartnerTokenCheck(
   db: Queryable,
@@ -68,38 +69,38 @@ export function createPartnerTokenCheck(
     [customFetch]: boundedFetch,
   }),
 ): PartnerTokenCheck {
-  const grants = createBoundedCache<Grant>(MAX_REMEMBERED);
-  const installed = createBoundedCache<boolean>(MAX_REMEMBERED);
+  const grants = createBoundedCache<Grant>(MAX_CACHED);
+  const installed = createBoundedCache<boolean>(MAX_CACHED);
 
-  const grantOf = async (token: string): Promise<Grant | RefusalReason> => {
+  const grantOf = async (token: string): Promise<Grant | RejectionReason> => {
     const hash = createHash('sha256').update(token).digest('base64');
-    const known = grants.get(hash);
-    if (known) return known;
+    const cached = grants.get(hash);
+    if (cached) return cached;
     const grant = await verify(token, oauth, keys);
     if (typeof grant !== 'string')
       grants.set(hash, grant, (grant.expiresAt + CLOCK_SKEW_S) * 1_000 - Date.now());
     return grant;
   };
 
-  const isKnown = async (grant: Grant): Promise<boolean> => {
+  const isAppInstalled = async (grant: Grant): Promise<boolean> => {
     const key = `${grant.shopId} ${grant.clientId}`;
-    const known = installed.get(key);
-    if (known !== undefined) return known;
+    const cached = installed.get(key);
+    if (cached !== undefined) return cached;
     const { shopId, clientId } = grant;
-    const answer = await isInstalled(db, { shopId, clientId, issuer: oauth.issuer });
-    installed.set(key, answer, INSTALLED_MS);
-    return answer;
+    const result = await isInstalled(db, { shopId, clientId, issuer: oauth.issuer });
+    installed.set(key, result, INSTALLED_MS);
+    return result;
   };
 
   return {
-    async check(token, onRefused) {
-      const refuse = (reason: RefusalReason, clientId?: string): undefined => {
-        onRefused?.({ reason, clientId });
+    async check(token, onRejected) {
+      const reject = (reason: RejectionReason, clientId?: string): undefined => {
+        onRejected?.({ reason, clientId });
       };
-      if (token.length > MAX_TOKEN_LENGTH) return refuse('malformed');
+      if (token.length > MAX_TOKEN_LENGTH) return reject('malformed');
       const grant = await grantOf(token);
-      if (typeof grant === 'string') return refuse(grant);
-      if (!(await isKnown(grant))) return refuse('app not installed', grant.clientId);
+      if (typeof grant === 'string') return reject(grant);
+      if (!(await isAppInstalled(grant))) return reject('app not installed', grant.clientId);
       return {
         shopId: grant.shopId,
         actor: { kind: Actor_Kind.PARTNER_APP, id: grant.clientId, name: grant.clientId },
@@ -120,7 +121,7 @@ async function verify(
   token: string,
   oauth: PartnerOAuth,
   keys: JWTVerifyGetKey,
-): Promise<Grant | RefusalReason> {
+): Promise<Grant | RejectionReason> {
   try {
     const { payload, protectedHeader } = await jwtVerify(token, keys, {
       issuer: oauth.issuer,
@@ -133,7 +134,7 @@ async function verify(
     if (type !== undefined && type !== 'jwt' && type !== 'at+jwt') return 'claims not accepted';
     return grantIn(payload, oauth.shopClaim) ?? 'claims not accepted';
   } catch (error) {
-    const reason = error instanceof errors.JOSEError && REFUSALS.get(error.code);
+    const reason = error instanceof errors.JOSEError && REASONS.get(error.code);
     if (reason) return reason;
     throw new KeySetUnavailable('the key set of the authorization server cannot be read', {
       cause: error,
@@ -146,8 +147,8 @@ export class KeySetUnavailable extends Error {
   override readonly name = 'KeySetUnavailable';
 }
 
-/** The error codes of jose for invalid tokens. Other errors concern the key set: unavailable, too slow, malformed. */
-const REFUSALS: ReadonlyMap<string, RefusalReason> = new Map([
+/** The reasons by error code of jose, for invalid tokens. All other errors concern the key set. */
+const REASONS: ReadonlyMap<string, RejectionReason> = new Map([
   [errors.JWTExpired.code, 'expired'],
   [errors.JWTClaimValidationFailed.code, 'claims not accepted'],
   [errors.JWTInvalid.code, 'malformed'],
@@ -168,13 +169,13 @@ const shopId = z.union([
     .transform(BigInt),
 ]);
 
-/** Reads the claims; undefined when they have no shop or no client, or a lifetime that is too long. */
+/** Reads the claims. Returns undefined when the shop or the client is missing, or when the lifetime is too long. */
 function grantIn(payload: JWTPayload, shopClaim: string): Grant | undefined {
   const shop = shopId.safeParse(payload[shopClaim]);
   const client = text.safeParse(payload.client_id ?? payload.azp);
   const scope = z.string().default('').safeParse(payload.scope);
   const expiresAt = payload.exp ?? 0;
-  // Without `iat`, or with one in the future, the lifetime is counted from now.
+  // Without `iat`, or with an `iat` in the future, the lifetime is counted from now.
   const begins = Math.min(payload.iat ?? Number.POSITIVE_INFINITY, Date.now() / 1_000);
   const tooLong = expiresAt - begins > MAX_LIFETIME_S + CLOCK_SKEW_S;
   if (!shop.success || !client.success || !scope.success || tooLong) return undefined;

@@ -9,22 +9,23 @@ export type Admission =
       readonly admitted: false;
       /** Whole seconds, at least 1. */
       readonly retryAfterS: number;
-      /** The request could not be counted, because the database did not answer. */
+      /** The request could not be counted, because the database is unavailable. */
       readonly unavailable?: true;
     };
 
 export interface RateLimit {
-  /** Counts one request of `key`, and returns whether it is admitted. Never rejects. */
+  /** Counts one request of `key`, and returns whether it is admitted. Never throws. */
   take(key: string): Promise<Admission>;
   /** Whether this process knows that the key has used up its window. Counts nothing. */
   isUsedUp(key: string): boolean;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
-  forget(): void;
+  reset(): void;
 }
 
 export const ADMITTED: Admission = { admitted: true };
 
-export function refusedFor(ms: number): Admission {
+/** Rejects for this time. Milliseconds. */
+export function rejectedFor(ms: number): Admission {
   return { admitted: false, retryAfterS: Math.max(1, Math.ceil(ms / 1_000)) };
 }
 
@@ -37,10 +38,10 @@ export interface RateLimitOptions {
   /** Length of a window, in seconds. */
   readonly windowS: number;
   /**
-   * What happens while the database is unavailable: each replica counts alone (the default), or every request is
-   * refused. The latter is for limits that protect secrets against guessing.
+   * What happens while the database is unavailable: each replica counts alone (the default), or it rejects every
+   * request. Rejecting is for limits that protect secrets against guessing.
    */
-  readonly whenUnavailable?: 'count-alone' | 'refuse';
+  readonly whenUnavailable?: 'count-alone' | 'reject';
 }
 
 /** `Retry-After` while the database is unavailable. Seconds. */
@@ -56,57 +57,57 @@ const UNAVAILABLE: Admission = {
 };
 
 /**
- * A limit that is exact over all replicas. It costs one statement per request, or per group of concurrent requests of
- * a key. It is for rare requests, such as failed credentials and sign-ins, and for tool calls. When a key has used up
- * its window, refusing needs no database.
+ * Creates a limit that is exact over all replicas. It costs one statement per request, or per group of concurrent
+ * requests of a key. It is for rare requests, such as failed credentials and sign-ins, and for tool calls. When a key
+ * has used up its window, its requests are rejected without the database.
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
-  const shared = { keyPrefix: o.name, points: o.points, duration: o.windowS };
+  const settings = { keyPrefix: o.name, points: o.points, duration: o.windowS };
   const usedUp = createBoundedCache<true>(MAX_USED_UP);
-  const isStrict = o.whenUnavailable === 'refuse';
-  const alone = new RateLimiterMemory(shared);
-  const limiter = new RateLimiterPostgres({
-    ...shared,
+  const isStrict = o.whenUnavailable === 'reject';
+  const ownLimiter = new RateLimiterMemory(settings);
+  const sharedLimiter = new RateLimiterPostgres({
+    ...settings,
     storeClient: o.pool,
     storeType: 'pool',
     tableName: 'rate_limits',
     tableCreated: true,
     clearExpiredByTimeout: false,
     inMemoryBlockOnConsumed: o.points,
-    ...(!isStrict && { insuranceLimiter: alone }),
+    ...(!isStrict && { insuranceLimiter: ownLimiter }),
   });
-  const countBy = async (
-    by: Pick<RateLimiterMemory, 'consume'>,
+  const countWith = async (
+    limiter: Pick<RateLimiterMemory, 'consume'>,
     key: string,
     count: number,
   ): Promise<readonly Admission[]> => {
     try {
-      await by.consume(key, count);
+      await limiter.consume(key, count);
       return new Array(count).fill(ADMITTED);
-    } catch (refusal) {
-      // Other errors come from the pool or the database. They occur only without an insurance limiter.
-      if (!(refusal instanceof RateLimiterRes)) return new Array(count).fill(UNAVAILABLE);
-      usedUp.set(key, true, refusal.msBeforeNext);
-      const refused = refusedFor(refusal.msBeforeNext);
-      // The points that were left admit the first requests of the group. For a key that this process knows to be
-      // used up, the library returns no count.
-      const left = Math.max(0, o.points - (refusal.consumedPoints - count));
-      const admitted = refusal.consumedPoints > o.points ? left : 0;
-      return Array.from({ length: count }, (_, at) => (at < admitted ? ADMITTED : refused));
+    } catch (error) {
+      // Errors of the pool and the database occur here only without an insurance limiter.
+      if (!(error instanceof RateLimiterRes)) return new Array(count).fill(UNAVAILABLE);
+      usedUp.set(key, true, error.msBeforeNext);
+      const rejected = rejectedFor(error.msBeforeNext);
+      // The remaining points admit the first requests of the group. For a key that is used up in this process, the
+      // library returns no count.
+      const left = Math.max(0, o.points - (error.consumedPoints - count));
+      const admitted = error.consumedPoints > o.points ? left : 0;
+      return Array.from({ length: count }, (_, at) => (at < admitted ? ADMITTED : rejected));
     }
   };
-  const coalesced = createCoalescer((key, count) => countBy(limiter, key, count));
+  const coalesced = createCoalescer((key, count) => countWith(sharedLimiter, key, count));
   /** The fallback when the database takes too long. */
   const withoutDatabase = async (key: string): Promise<Admission> => {
-    const [admission] = isStrict ? [] : await countBy(alone, key, 1);
+    const [admission] = isStrict ? [] : await countWith(ownLimiter, key, 1);
     return admission ?? UNAVAILABLE;
   };
   return {
     take: (key) => coalesced(key).catch(() => withoutDatabase(key)),
     isUsedUp: (key) => usedUp.get(key) ?? false,
-    forget() {
+    reset() {
       usedUp.clear();
-      limiter.deleteInMemoryBlockedAll();
+      sharedLimiter.deleteInMemoryBlockedAll();
     },
   };
 }

@@ -1,7 +1,7 @@
 import { ServerResponse } from 'node:http';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { HttpRefusal } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 import { createBodyBudget } from './body-budget.ts';
 
 const MIB = 1024 * 1024;
@@ -12,7 +12,7 @@ function statusOf(work: () => void): number {
     work();
     return 200;
   } catch (error) {
-    if (error instanceof HttpRefusal) return error.error.status;
+    if (error instanceof HttpError) return error.error.status;
     throw error;
   }
 }
@@ -64,13 +64,13 @@ describe('the budget of bodies', () => {
 
   test('bytes that were read are released at once', () => {
     const budget = createBodyBudget(sizes, { of: 'answers' });
-    const held = budget.open({ caller: 'a' });
-    held.growTo(32 * MIB);
-    held.shrinkTo(12 * MIB);
-    expect(budget.heldBytes()).toBe(12 * MIB);
+    const reserved = budget.open({ caller: 'a' });
+    reserved.growTo(32 * MIB);
+    reserved.shrinkTo(12 * MIB);
+    expect(budget.reservedBytes()).toBe(12 * MIB);
     expect(statusOf(() => budget.open({ caller: 'a' }).growTo(20 * MIB))).toBe(200);
-    held.release();
-    expect(budget.heldBytes()).toBe(20 * MIB);
+    reserved.release();
+    expect(budget.reservedBytes()).toBe(20 * MIB);
   });
 
   test('when the budget is used up, slowly read responses are aborted, the slowest first', () => {
@@ -78,9 +78,9 @@ describe('the budget of bodies', () => {
     const budget = createBodyBudget(sizes, { of: 'answers', now: () => clock.ms });
     const ended: string[] = [];
     const open = (caller: string, bytes: number) => {
-      const held = budget.open({ caller, end: () => ended.push(caller) });
-      held.growTo(bytes);
-      return held;
+      const reserved = budget.open({ caller, abort: () => ended.push(caller) });
+      reserved.growTo(bytes);
+      return reserved;
     };
     const [slow, fast] = [open('slow', 20 * MIB), open('fast', 12 * MIB)];
     open('silent', 16 * MIB);
@@ -95,18 +95,18 @@ describe('the budget of bodies', () => {
     expect(ended).toEqual(['silent', 'slow']);
     // A response that is read fast and one that has just begun are not aborted.
     expect(statusOf(() => open('last', 20 * MIB))).toBe(503);
-    expect(budget.heldBytes()).toBe(45 * MIB);
+    expect(budget.reservedBytes()).toBe(45 * MIB);
   });
 
   test('counts nothing for a request whose client has disconnected already', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     const res = Object.assign(Object.create(ServerResponse.prototype), { _closed: true });
-    const held = budget.open({ caller: 'a', res });
-    held.growTo(MIB);
-    expect(budget.heldBytes()).toBe(0);
+    const reserved = budget.open({ caller: 'a', res });
+    reserved.growTo(MIB);
+    expect(budget.reservedBytes()).toBe(0);
   });
 
-  test('counts the held bytes after any sequence of changes', () => {
+  test('counts the reserved bytes after any sequence of changes', () => {
     const step = fc.record({
       caller: fc.constantFrom('a', 'b', 'c'),
       shop: fc.constantFrom('1', '2'),
@@ -118,15 +118,15 @@ describe('the budget of bodies', () => {
         const budget = createBodyBudget(sizes, { of: 'bodies' });
         let expected = 0;
         const open = steps.map(({ caller, shop, total, isOver }) => {
-          const held = budget.open({ caller, shop });
-          if (statusOf(() => held.growTo(total)) === 200 && !isOver) expected += total;
-          if (isOver) held.release();
-          return held;
+          const reserved = budget.open({ caller, shop });
+          if (statusOf(() => reserved.growTo(total)) === 200 && !isOver) expected += total;
+          if (isOver) reserved.release();
+          return reserved;
         });
-        expect(budget.heldBytes()).toBe(expected);
+        expect(budget.reservedBytes()).toBe(expected);
         expect(expected).toBeLessThanOrEqual(sizes.process);
-        for (const held of open) held.release();
-        expect(budget.heldBytes()).toBe(0);
+        for (const reserved of open) reserved.release();
+        expect(budget.reservedBytes()).toBe(0);
       }),
     );
   });

@@ -24,65 +24,67 @@ export const BODY_BUDGET: BodyBudgetSizes = {
   caller: 32 * MIB,
 };
 
-/** Responses count until the client has read them. A shop may have two of the largest ones. */
-export const ANSWER_BUDGET: BodyBudgetSizes = {
+/** Responses count until the client has read them. A shop may have two of the largest responses. */
+export const RESPONSE_BUDGET: BodyBudgetSizes = {
   process: 96 * MIB,
   shop: 56 * MIB,
   caller: 56 * MIB,
 };
 
-/** The last quarter of the budget is for callers with at most this, so large bodies cannot block small ones. Bytes. */
+/** Only callers with at most this many bytes may use the last quarter: large bodies must not block small ones. Bytes. */
 export const SMALL_BYTES = MIB;
 const LARGE_PART = 0.75;
 
-/** When memory is short, a large response that the client reads more slowly than this may be aborted. */
+/** When memory is short, the gateway may abort a large response whose client reads more slowly than this. */
 const SLOW_BYTES_PER_S = MIB;
 const SLOW_AFTER_MS = 5_000;
 
-/** The counted bytes of one request. */
-export interface HeldBytes {
+/** The bytes that one request has reserved in the budget. */
+export interface ReservedBytes {
   /**
-   * Raises the count of this request to `total` bytes, if it is lower.
+   * Reserves `total` bytes for this request. Does nothing when it already has as many.
    *
-   * @throws HttpRefusal 429 beyond the budget of the caller or the shop, 503 beyond that of the process.
+   * @throws HttpError 429 beyond the budget of the caller or the shop, 503 beyond that of the process.
    */
   growTo(total: number): void;
-  /** Checks whether the budget has capacity for `total` now. Counts nothing. @throws HttpRefusal as `growTo`. */
+  /** Checks whether the budget has capacity for `total` now. Reserves nothing. @throws HttpError as `growTo`. */
   requireCapacity(total: number): void;
-  /** Lowers the count to `left` bytes. */
+  /** Releases all but `left` bytes. */
   shrinkTo(left: number): void;
-  /** Ends the counting for this request. May be called twice. */
+  /** Releases all bytes of this request. May be called twice. */
   release(): void;
 }
 
-/** The owner of the counted bytes. */
-export interface Holder {
-  /** A key, an installation, a user or an IP address. */
+/** The request that reserves bytes. */
+export interface Owner {
+  /** An API key, an installation, a user or an IP address. */
   readonly caller: string;
   /** Absent when the shop is not known. */
   readonly shop?: string;
   /** The bytes are released when this response closes. Without it, `release` must be called. */
   readonly res?: ServerResponse;
-  /** Aborts the request, when other requests need the memory and its client reads slowly. */
-  readonly end?: () => void;
+  /** Called when other requests need the memory and the client of this request reads slowly. */
+  readonly abort?: () => void;
 }
 
 export interface BodyBudget {
-  open(holder: Holder): HeldBytes;
+  open(owner: Owner): ReservedBytes;
 }
 
 /** The state of one request. */
-interface Hold {
-  readonly holder: Holder;
+interface Reservation {
+  readonly owner: Owner;
   readonly since: number;
-  most: number;
+  /** The largest number of bytes so far. */
+  largest: number;
   bytes: number;
-  isOver: boolean;
+  isReleased: boolean;
 }
 
 interface BodyBudgetOptions {
+  /** What is counted: request bodies or responses. A label of the metrics. */
   readonly of: 'bodies' | 'answers';
-  readonly refused?: (whose: 'process' | 'shop' | 'caller') => void;
+  readonly onRejected?: (budget: 'process' | 'shop' | 'caller') => void;
   /** Milliseconds, monotonic. */
   readonly now?: () => number;
 }
@@ -90,101 +92,104 @@ interface BodyBudgetOptions {
 /** Creates a budget that counts the bytes in memory. */
 export function createBodyBudget(
   sizes: BodyBudgetSizes,
-  { of, refused, now = () => performance.now() }: BodyBudgetOptions,
-): BodyBudget & { readonly heldBytes: () => number } {
-  const sums = createSums();
+  { of, onRejected, now = () => performance.now() }: BodyBudgetOptions,
+): BodyBudget & { readonly reservedBytes: () => number } {
+  const totals = createTotals();
   /** Requests that may be aborted in favour of others. */
-  const endable = new Set<Hold>();
+  const abortable = new Set<Reservation>();
 
-  const release = (hold: Hold): void => {
-    sums.set(hold, 0);
-    endable.delete(hold);
-    hold.isOver = true;
+  const release = (reservation: Reservation): void => {
+    totals.set(reservation, 0);
+    abortable.delete(reservation);
+    reservation.isReleased = true;
   };
-  const refuse = (whose: 'shop' | 'caller'): never => {
-    refused?.(whose);
+  const reject = (budget: 'shop' | 'caller'): never => {
+    onRejected?.(budget);
     throw tooManyBytes(of);
   };
-  const requireCapacity = (hold: Hold, total: number): void => {
-    if (hold.isOver || total <= hold.bytes) return;
-    const more = total - hold.bytes;
-    const own = sums.ofCaller(hold) + more;
-    if (own > sizes.caller) refuse('caller');
-    if (hold.holder.shop !== undefined && sums.ofShop(hold) + more > sizes.shop) refuse('shop');
-    const most = own > SMALL_BYTES ? sizes.process * LARGE_PART : sizes.process;
-    while (sums.all() + more > most) {
-      const slowest = slowestOf(endable, now());
+  const requireCapacity = (reservation: Reservation, total: number): void => {
+    if (reservation.isReleased || total <= reservation.bytes) return;
+    const { caller, shop } = reservation.owner;
+    const more = total - reservation.bytes;
+    const ofCaller = totals.ofCaller(caller) + more;
+    if (ofCaller > sizes.caller) reject('caller');
+    if (shop !== undefined && totals.ofShop(shop) + more > sizes.shop) reject('shop');
+    const max = ofCaller > SMALL_BYTES ? sizes.process * LARGE_PART : sizes.process;
+    while (totals.all() + more > max) {
+      const slowest = slowestOf(abortable, now());
       if (!slowest) {
-        refused?.('process');
+        onRejected?.('process');
         throw unavailable(new Error(`the ${of} in memory have used up their budget`));
       }
       release(slowest);
-      slowest.holder.end?.();
+      slowest.owner.abort?.();
     }
   };
 
   return {
-    heldBytes: sums.all,
-    open(holder) {
-      const hold: Hold = { holder, since: now(), most: 0, bytes: 0, isOver: false };
-      if (holder.end) endable.add(hold);
+    reservedBytes: totals.all,
+    open(owner) {
+      const reservation = { owner, since: now(), largest: 0, bytes: 0, isReleased: false };
+      if (owner.abort) abortable.add(reservation);
       // If the client has disconnected already, there is no further `close` event.
-      if (holder.res?.closed) release(hold);
-      holder.res?.once('close', () => release(hold));
+      if (owner.res?.closed) release(reservation);
+      owner.res?.once('close', () => release(reservation));
       return {
-        requireCapacity: (total) => requireCapacity(hold, total),
+        requireCapacity: (total) => requireCapacity(reservation, total),
         growTo(total) {
-          requireCapacity(hold, total);
-          if (hold.isOver || total <= hold.bytes) return;
-          sums.set(hold, total);
-          hold.most = total;
+          requireCapacity(reservation, total);
+          if (reservation.isReleased || total <= reservation.bytes) return;
+          totals.set(reservation, total);
+          reservation.largest = total;
         },
         shrinkTo(left) {
-          if (!hold.isOver && left < hold.bytes) sums.set(hold, left);
+          if (!reservation.isReleased && left < reservation.bytes) totals.set(reservation, left);
         },
-        release: () => release(hold),
+        release: () => release(reservation),
       };
     },
   };
 }
 
 /** The bytes of all requests together, and of each caller and shop. */
-function createSums() {
+function createTotals() {
   const callers = createCounts();
   const shops = createCounts();
   let all = 0;
   return {
     all: () => all,
-    ofCaller: ({ holder: { caller } }: Hold) => callers.of(caller),
-    ofShop: ({ holder: { shop = '' } }: Hold) => shops.of(shop),
-    set(hold: Hold, bytes: number): void {
-      const more = bytes - hold.bytes;
-      hold.bytes = bytes;
+    ofCaller: callers.of,
+    ofShop: shops.of,
+    set(reservation: Reservation, bytes: number): void {
+      const { caller, shop } = reservation.owner;
+      const more = bytes - reservation.bytes;
+      reservation.bytes = bytes;
       all += more;
-      callers.add(hold.holder.caller, more);
-      if (hold.holder.shop !== undefined) shops.add(hold.holder.shop, more);
+      callers.add(caller, more);
+      if (shop !== undefined) shops.add(shop, more);
     },
   };
 }
 
-/** The slowest of the large responses that are read too slowly. */
-function slowestOf(holds: ReadonlySet<Hold>, now: number): Hold | undefined {
-  const rateOf = ({ most, bytes, since }: Hold): number => ((most - bytes) * 1_000) / (now - since);
-  return [...holds]
-    .filter((hold) => hold.most > SMALL_BYTES && now - hold.since >= SLOW_AFTER_MS)
-    .filter((hold) => rateOf(hold) < SLOW_BYTES_PER_S)
+/** The slowest of the large responses whose clients read too slowly; undefined when there are none. */
+function slowestOf(reservations: ReadonlySet<Reservation>, now: number): Reservation | undefined {
+  const rateOf = ({ largest, bytes, since }: Reservation): number =>
+    ((largest - bytes) * 1_000) / (now - since);
+  return [...reservations]
+    .filter(({ largest, since }) => largest > SMALL_BYTES && now - since >= SLOW_AFTER_MS)
+    .filter((reservation) => rateOf(reservation) < SLOW_BYTES_PER_S)
     .toSorted((a, b) => rateOf(a) - rateOf(b))[0];
 }
 
-/** Sums by name. Names with a sum of 0 are deleted. */
+/** Counts bytes by name. A name with 0 bytes is deleted. */
 function createCounts() {
   const counts = new Map<string, number>();
   const of = (name: string): number => counts.get(name) ?? 0;
   return {
     of,
     add(name: string, more: number): void {
-      const sum = of(name) + more;
-      if (sum > 0) counts.set(name, sum);
+      const total = of(name) + more;
+      if (total > 0) counts.set(name, total);
       else counts.delete(name);
     },
   };
@@ -195,32 +200,35 @@ export function measuredBudgets(
   meter: Meter,
   sizes: {
     readonly bodies?: Partial<BodyBudgetSizes> | undefined;
-    readonly answers?: Partial<BodyBudgetSizes> | undefined;
+    readonly responses?: Partial<BodyBudgetSizes> | undefined;
   } = {},
-): { readonly bodies: BodyBudget; readonly answers: BodyBudget } {
-  const refusals = meter.createCounter('http.server.bodies.refused', {
-    description: 'Requests refused because a budget of bytes in memory was used up',
+): { readonly bodies: BodyBudget; readonly responses: BodyBudget } {
+  const rejections = meter.createCounter('http.server.bodies.refused', {
+    description: 'Requests rejected because a budget of bytes in memory was used up',
   });
-  const held = meter.createObservableGauge('http.server.body.bytes', {
+  const bytes = meter.createObservableGauge('http.server.body.bytes', {
     description: 'Bytes in memory: request bodies, and responses that clients have not read yet',
   });
-  const measured = (of: 'bodies' | 'answers', most: BodyBudgetSizes): BodyBudget => {
-    const budget = createBodyBudget(most, {
+  const measured = (of: 'bodies' | 'answers', max: BodyBudgetSizes): BodyBudget => {
+    const budget = createBodyBudget(max, {
       of,
-      refused: (whose) => refusals.add(1, { of, budget: whose }),
+      onRejected: (name) => rejections.add(1, { of, budget: name }),
     });
-    held.addCallback((result) => result.observe(budget.heldBytes(), { of }));
+    bytes.addCallback((result) => result.observe(budget.reservedBytes(), { of }));
     return budget;
   };
   return {
     bodies: measured('bodies', sizesOf(BODY_BUDGET, sizes.bodies)),
-    answers: measured('answers', sizesOf(ANSWER_BUDGET, sizes.answers)),
+    responses: measured('answers', sizesOf(RESPONSE_BUDGET, sizes.responses)),
   };
 }
 
 /** A shop gets the same share of the process as by default, and at least as much as one caller. */
-function sizesOf(usual: BodyBudgetSizes, given: Partial<BodyBudgetSizes> = {}): BodyBudgetSizes {
-  const { process, caller } = { ...usual, ...given };
-  const shop = Math.max((process * usual.shop) / usual.process, caller);
-  return { process, caller, shop, ...given };
+function sizesOf(
+  defaults: BodyBudgetSizes,
+  overrides: Partial<BodyBudgetSizes> = {},
+): BodyBudgetSizes {
+  const { process, caller } = { ...defaults, ...overrides };
+  const shop = Math.max((process * defaults.shop) / defaults.process, caller);
+  return { process, caller, shop, ...overrides };
 }

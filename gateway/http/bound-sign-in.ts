@@ -10,24 +10,24 @@ import { send } from './respond.ts';
 const ADDRESS_PART = 1 / 4;
 
 /**
- * Bounds the in-flight requests of the sign-in, in total and for each IP address. Refusals have the form of OAuth
- * errors (RFC 6749, 4.1.2.1).
+ * Bounds the in-flight requests of the sign-in, in total and for each IP address. Further requests get an OAuth error
+ * (RFC 6749, 4.1.2.1).
  *
- * @param bodyMs time limit for a body, which is small and occupies a slot until it has arrived. After it the
- *   connection is closed.
+ * @param bodyMs time limit for a body; after it the connection is closed. A body is small, and its request occupies a
+ *   slot until the body has arrived.
  */
 export function boundSignIn(
   inFlight: InFlight,
   exchangeOf: (res: ServerResponse) => Exchange | undefined,
   bodyMs: number,
 ): RequestHandler {
-  const most = Math.max(1, Math.floor(inFlight.sizeOf('signIn') * ADDRESS_PART));
+  const maxOfAddress = Math.max(1, Math.floor(inFlight.sizeOf('signIn') * ADDRESS_PART));
   const byAddress = new Map<string, number>();
-  /** Counts a request of an address until its response closes; false when the address has too many. */
+  /** Counts a request of an address until its response closes. Returns false when the address has too many. */
   const count = (address: string, res: ServerResponse): boolean => {
-    const now = byAddress.get(address) ?? 0;
-    if (now >= most) return false;
-    byAddress.set(address, now + 1);
+    const used = byAddress.get(address) ?? 0;
+    if (used >= maxOfAddress) return false;
+    byAddress.set(address, used + 1);
     res.once('close', () => {
       const left = (byAddress.get(address) ?? 0) - 1;
       if (left > 0) byAddress.set(address, left);
@@ -41,19 +41,20 @@ export function boundSignIn(
     if (!exchange?.operation) return next();
     // If the client has disconnected already, there is no further `close` event.
     if (res.closed) return;
-    if (!count(exchange.address, res)) return refuse(req, res, 429);
+    if (!count(exchange.address, res)) return reject(req, res, 429);
     const slot = await inFlight.enter('signIn', exchange).catch(() => undefined);
-    if (!slot) return refuse(req, res, 503);
+    if (!slot) return reject(req, res, 503);
     if (res.closed) return slot.release();
     res.once('close', () => slot.release());
-    if (announcesBody(req)) endUnlessSent(req, res, bodyMs);
+    if (announcesBody(req)) closeUnlessReceived(req, res, bodyMs);
     next();
   };
 }
 
-function endUnlessSent(req: IncomingMessage, res: ServerResponse, ms: number): void {
+/** Closes the connection if the body does not arrive in time. */
+function closeUnlessReceived(req: IncomingMessage, res: ServerResponse, ms: number): void {
   const timer = setTimeout(() => {
-    // A response that has begun will end, and close the connection.
+    // If the response has begun, the end of the response closes the connection.
     if (!req.complete && !res.headersSent) req.socket.destroy();
   }, ms);
   res.once('close', () => clearTimeout(timer));
@@ -64,7 +65,7 @@ const MESSAGES = {
   503: 'There are too many requests at the moment. Try again shortly.',
 } as const;
 
-function refuse(
+function reject(
   req: IncomingMessage,
   res: ServerResponse,
   status: keyof typeof MESSAGES,

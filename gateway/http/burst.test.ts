@@ -14,10 +14,10 @@ test('a burst is served for a short time; a longer one is refused at the bound',
   const slots = await Promise.all(Array.from({ length: SIZE + 2 }, enter));
   expect(inFlight.isCrowded()).toBe(false);
   clock.ms += 1_001;
-  expect([inFlight.isCrowded(), inFlight.refuses('createCart')]).toEqual([true, true]);
+  expect([inFlight.isCrowded(), inFlight.sheds('createCart')]).toEqual([true, true]);
   await expect(enter()).rejects.toMatchObject({ error: { status: 503 } });
   // Other operations have their own slots. A slot is free again when fewer requests than the bound are in flight.
-  expect(inFlight.refuses('updateDestination')).toBe(false);
+  expect(inFlight.sheds('updateDestination')).toBe(false);
   for (const slot of slots.slice(0, 3)) slot.release();
   expect(inFlight.isCrowded()).toBe(false);
   // Soon after a refusal there is no burst, because batches of responses free all slots for a moment.

@@ -7,17 +7,18 @@ export class ClientGone extends Error {
 
 const GONE = new ClientGone('the connection is closed');
 
-/** Signals the end of the work for a request: the response is ready, or the client has disconnected. */
+/** Signals that the work for a request ends, because the response is ready or the client has disconnected. */
 export interface WorkEnd {
   readonly signal: AbortSignal;
-  /** Reports that the response is ready. */
-  made(): void;
+  /** To be called when the response is ready. */
+  responseReady(): void;
 }
 
+/** Creates the signal for one request. */
 export function endOf(res: ServerResponse): WorkEnd {
   const end = new AbortController();
   // All signals share one error, because creating an error costs more than the signal.
-  const made = (): void => end.abort(GONE);
-  res.once('close', made);
-  return { signal: end.signal, made };
+  const abort = (): void => end.abort(GONE);
+  res.once('close', abort);
+  return { signal: end.signal, responseReady: abort };
 }

@@ -41,7 +41,7 @@ async function serve(listener: RequestListener, limits: Partial<HttpLimits> = {}
     },
     ended: (reason: EndReason) => void ended.push(reason),
   };
-  const quick = { checkMs: 20, refusedMs: 50, ...limits };
+  const quick = { checkMs: 20, rejectedMs: 50, ...limits };
   const server: RunningHttpServer = await startHttpServer(listener, {
     host: '127.0.0.1',
     port: 0,
@@ -106,7 +106,7 @@ describe('a refused connection is closed, also when the client keeps its side op
   });
 
   test('a body that arrives after the response keeps the connection open', async () => {
-    const { client } = await serve(ok, { refusedMs: 60_000 });
+    const { client } = await serve(ok, { rejectedMs: 60_000 });
     const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
     await until(() => one.received().includes('ok'));
     one.socket.write(`12345GET / HTTP/1.1\r\n${HEAD}\r\n`);
@@ -115,7 +115,7 @@ describe('a refused connection is closed, also when the client keeps its side op
 
   test('a response that the client does not read', async () => {
     const { client, open, ended } = await serve((_req, res) => res.end(Buffer.alloc(2 ** 26)), {
-      answerMs: 100,
+      responseMs: 100,
     });
     await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`, false);
     await until(() => ended.length === 1 && open() === 0);
@@ -125,7 +125,7 @@ describe('a refused connection is closed, also when the client keeps its side op
 
 describe('a full server', () => {
   test('replaces a connection that waits for its client', async () => {
-    const { client, ended, open } = await serve(ok, { maxConnections: 2, refusedMs: 60_000 });
+    const { client, ended, open } = await serve(ok, { maxConnections: 2, rejectedMs: 60_000 });
     const oldest = await client(HALF_A_HEAD);
     await until(() => open() === 1);
     const slowBody = await client(`POST /slow HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`);

@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Meter } from '@opentelemetry/api';
-import { AnswerNotRead } from './large-answer.ts';
+import { ResponseNotRead } from './large-response.ts';
 import { announcesBody } from './receive-body.ts';
 
-/** Why the server closed a connection. */
+/** Why the server closed a connection; a label of the metrics. */
 export type EndReason =
   | 'too many connections'
   | 'request too slow'
@@ -40,7 +40,7 @@ export interface ConnectionLimits {
   /** Time limit for the rest of a request body after the response was sent. Milliseconds. */
   readonly unreadBodyMs: number;
   /** Time limit for a client to read a response. Milliseconds. */
-  readonly answerMs: number;
+  readonly responseMs: number;
 }
 
 /** The open connections of a server, with the state of each. */
@@ -49,9 +49,9 @@ export interface Connections {
   admit(socket: Socket): void;
   /** Registers a request whose headers have arrived. */
   serve(req: IncomingMessage, res: ServerResponse): void;
-  /** Whether a response has begun; then nothing else may be written to the socket. */
-  isAnswering(socket: Socket): boolean;
-  /** From now on each connection ends after its response, which says so (`Connection: close`). */
+  /** Whether a response has begun. If so, nothing else may be written to the socket. */
+  hasBegunResponse(socket: Socket): boolean;
+  /** From now on each response has `Connection: close`, and then its connection ends. */
   endAfterResponses(): void;
   /** Closes the connections whose client has not read its response in time. */
   endSlowReaders(now: number): void;
@@ -64,7 +64,7 @@ export interface Connections {
 interface Connection {
   /** Responses that are not complete; with pipelining there may be several. */
   readonly inFlight: Set<ServerResponse>;
-  /** The time since which unread bytes are in the socket buffer; undefined when there are none. */
+  /** Since when the socket buffer has bytes that the client has not read; undefined when it has none. */
   unreadSince: number | undefined;
 }
 
@@ -75,9 +75,9 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
   return {
     admit(socket) {
       const isFull = open.all.size >= limits.max;
-      const former = isFull ? replaceable(open) : undefined;
-      if (former) open.end(former, 'too many connections');
-      if (!isFull || former) return open.add(socket);
+      const replaced = isFull ? replaceable(open) : undefined;
+      if (replaced) open.end(replaced, 'too many connections');
+      if (!isFull || replaced) return open.add(socket);
       counts.ended('too many connections');
       socket.destroy();
     },
@@ -86,12 +86,12 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
       const connection = open.all.get(req.socket);
       if (!connection) return;
       if (announcesBody(req)) receive(open, { req, res, unreadBodyMs: limits.unreadBodyMs });
-      answer(open, connection, { req, res });
+      track(open, connection, { req, res });
       res.once('close', () => {
-        if (res.errored instanceof AnswerNotRead) counts.ended('answer not read');
+        if (res.errored instanceof ResponseNotRead) counts.ended('answer not read');
       });
     },
-    isAnswering(socket) {
+    hasBegunResponse(socket) {
       return [...(open.all.get(socket)?.inFlight ?? [])].some((res) => res.headersSent);
     },
     endAfterResponses() {
@@ -104,7 +104,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
         if (socket.writableLength === 0) connection.unreadSince = undefined;
         else connection.unreadSince ??= now;
         const { unreadSince = now } = connection;
-        if (now - unreadSince > limits.answerMs) open.end(socket, 'answer not read');
+        if (now - unreadSince > limits.responseMs) open.end(socket, 'answer not read');
       }
     },
     endSilent(time) {
@@ -118,7 +118,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
 
 interface OpenConnections {
   readonly all: Map<Socket, Connection>;
-  /** Connections without a request, with the time since when; the oldest first. */
+  /** Connections without a request, and since when they wait for one; the oldest first. */
   readonly silent: Map<Socket, number>;
   /** Connections whose request has a body; the oldest first. */
   readonly receiving: Map<Socket, IncomingMessage>;
@@ -130,7 +130,7 @@ function openConnections(counts: ConnectionCounts): OpenConnections {
   const all = new Map<Socket, Connection>();
   const silent = new Map<Socket, number>();
   const receiving = new Map<Socket, IncomingMessage>();
-  const forget = (socket: Socket): void => {
+  const remove = (socket: Socket): void => {
     if (!all.delete(socket)) return;
     silent.delete(socket);
     receiving.delete(socket);
@@ -144,18 +144,18 @@ function openConnections(counts: ConnectionCounts): OpenConnections {
       all.set(socket, { inFlight: new Set(), unreadSince: undefined });
       silent.set(socket, performance.now());
       counts.opened();
-      socket.once('close', () => forget(socket));
+      socket.once('close', () => remove(socket));
     },
     end(socket, reason) {
       if (socket.destroyed) return;
-      forget(socket);
+      remove(socket);
       counts.ended(reason);
       socket.destroy();
     },
   };
 }
 
-/** A connection that waits for its client and may be closed. Connections that are being answered are kept. */
+/** A connection that waits for its client and may be closed. A connection with a complete request is kept. */
 function replaceable({ silent, receiving }: OpenConnections): Socket | undefined {
   for (const socket of silent.keys()) return socket;
   for (const [socket, req] of receiving) if (!req.complete) return socket;
@@ -163,7 +163,7 @@ function replaceable({ silent, receiving }: OpenConnections): Socket | undefined
 }
 
 /** Registers the response of a request until it is complete. */
-function answer(
+function track(
   { all, silent }: OpenConnections,
   connection: Connection,
   { req: { socket }, res }: { readonly req: IncomingMessage; readonly res: ServerResponse },
@@ -178,8 +178,8 @@ function answer(
 }
 
 /**
- * Registers the body of a request. After the response, the rest of the body is discarded for a limited time, so that
- * the connection can be reused.
+ * Registers the body of a request. After the response, the server discards the rest of the body for a limited time, so
+ * that the connection can be reused.
  */
 function receive(
   open: OpenConnections,

@@ -30,11 +30,11 @@ const DOCUMENTS = new URL('../../docs/openapi/', import.meta.url);
 const CHANGELOG = new URL('../../docs/changelog.md', import.meta.url);
 
 /**
- * Serves `/openapi/<version>.json` for every version that is served today, the changelog that responses of deprecated
- * versions link to, and the page that shows the documents.
+ * Serves the OpenAPI documents of all supported versions (`/openapi/<version>.json`), the page that shows them, and the
+ * changelog, to which responses of deprecated versions link.
  *
  * @param o.page whether to serve the page.
- * @param o.authUrl the partners' authorization server, inserted into the documents; an example when undefined.
+ * @param o.authUrl the partners' authorization server in the documents; an example when undefined.
  */
 export function docsRouter(
   calendar: () => Date,
@@ -59,7 +59,7 @@ export function docsRouter(
   return router;
 }
 
-/** Reads the document that `npm run docs` generated, and inserts the operator's authorization server. */
+/** Reads a document that `npm run docs` generated, and replaces the example by the real authorization server. */
 async function readDocument(version: string, authUrl = EXAMPLE_AUTH_URL): Promise<string> {
   const text = await readFile(new URL(`${version}.json`, DOCUMENTS), 'utf8');
   return text.replaceAll(EXAMPLE_AUTH_URL, authUrl.replace(/\/+$/, ''));
@@ -67,7 +67,7 @@ async function readDocument(version: string, authUrl = EXAMPLE_AUTH_URL): Promis
 
 function addPage(router: Router, calendar: () => Date): void {
   const folder = dirname(createRequire(import.meta.url).resolve('swagger-ui-dist/package.json'));
-  /** The files are kept in memory, so that slow clients do not keep file descriptors open. */
+  /** Files in memory, so that slow clients do not keep file descriptors open. */
   const files = new Map<string, Buffer>();
 
   router.get('/docs', (_req, res) => {

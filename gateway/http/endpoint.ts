@@ -13,8 +13,8 @@ export type Endpoint = { readonly [M in Method]?: readonly RequestHandler[] } & 
 };
 
 /**
- * Registers one path. Express serves HEAD as GET. OPTIONS lists the methods; other methods get 405 with `Allow`, for
- * which Express has no answer of its own.
+ * Registers one path. Express serves HEAD as GET. OPTIONS returns the methods; other methods get 405 with `Allow`, which
+ * Express does not do.
  */
 export function endpoint(router: Router, path: string, o: Endpoint): void {
   const methods = METHODS.filter((method) => o[method]);

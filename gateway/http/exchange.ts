@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { Served } from '../../services/contract/versions.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
-import type { Refusal } from '../auth/refusal.ts';
+import type { Rejection } from '../auth/rejection.ts';
 
 /** The facts about one request and its response, for logs, metrics and the trace. */
 export interface Exchange {
@@ -18,21 +18,21 @@ export interface Exchange {
   /** Key id, client id or user id of the caller. */
   actorId?: string;
   /** Why the credential was rejected. */
-  refusal?: Refusal;
+  rejection?: Rejection;
   /** Bytes of the body that were read, after decompression. */
   bodyBytes: number;
   /** Charges a large response to the caller's rate limit; set when the caller is known. */
-  chargeAnswer?: (bytes: number) => void;
-  /** Refused because too many requests were in flight. Such requests are counted, and not logged one by one. */
+  chargeResponse?: (bytes: number) => void;
+  /** True for a request that was shed because too many were in flight. Shed requests have no log line of their own. */
   isShed?: boolean;
 }
 
-const SANE_ID = /^[A-Za-z0-9._-]{1,128}$/;
+const SAFE_ID = /^[A-Za-z0-9._-]{1,128}$/;
 
-/** The caller's `X-Request-Id` if it is safe for logs and headers, else a new id. */
+/** Returns the caller's `X-Request-Id` if it is safe for logs and headers, else a new id. */
 export function requestIdOf(req: IncomingMessage): string {
-  const given = req.headers['x-request-id'];
-  return typeof given === 'string' && SANE_ID.test(given) ? given : randomUUID();
+  const id = req.headers['x-request-id'];
+  return typeof id === 'string' && SAFE_ID.test(id) ? id : randomUUID();
 }
 
 export function newExchange(req: IncomingMessage, clientIp: ClientIp): Exchange {
@@ -50,12 +50,12 @@ export function hostsOf({ rawHeaders }: IncomingMessage): number {
   return hosts;
 }
 
-/** Characters that every spelling of a path shares, percent-encoded or not. */
+/** A path with only characters that never need percent-encoding. */
 const PLAIN = /^[\w\-.~/]*$/;
 
 /**
- * The target of a request under `/api`, with each part of its path percent-decoded once and encoded in one way, because
- * Express compares the fixed parts of a path byte by byte: `/%61pi/v1` is `/api/v1`. Other targets are not changed.
+ * Normalizes the target of a request under `/api`: decodes each part of its path once and encodes it again. Express
+ * compares paths byte by byte, so `/%61pi/v1` must become `/api/v1`. Other targets are returned unchanged.
  */
 export function apiTarget(target: string): string {
   // Proxies send absolute targets (RFC 9112, 3.2.2).
@@ -66,7 +66,7 @@ export function apiTarget(target: string): string {
   return [parts.map(encodeURIComponent).join('/'), ...query].join('?');
 }
 
-/** A part with malformed percent signs is not decoded; as an id it does not exist. */
+/** Returns a part with malformed percent signs unchanged; no object has such an id. */
 function decodeOnce(part: string): string {
   try {
     return decodeURIComponent(part);

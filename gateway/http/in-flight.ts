@@ -4,45 +4,43 @@ import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { overloaded } from '../errors.ts';
 import type { Exchange } from './exchange.ts';
 
-/** Each of these is bounded separately, so that a slow or overloaded operation does not block the others. */
+/** Each of these has its own slots, so that a slow or overloaded operation does not block the others. */
 export type LoadName = OperationId | 'mcp' | 'signIn';
 
 export interface Slot {
-  /** Releases the slot during `wait`, in which the client must act, and then takes one again. @throws HttpRefusal 503. */
+  /** Releases the slot while `wait` waits for the client, and then takes one again. @throws HttpError 503. */
   during<T>(wait: () => Promise<T>): Promise<T>;
   release(): void;
 }
 
 export interface InFlight {
-  /** Takes a slot. @throws HttpRefusal 503. */
+  /** Takes a slot. @throws HttpError 503. */
   enter(name: LoadName, exchange: Exchange | undefined): Promise<Slot>;
   /** Whether any operation has no free slot. */
   isCrowded(): boolean;
-  /** Whether the operation has no free slot. If so, the refusal is counted. */
-  refuses(name: LoadName): boolean;
+  /** Whether the operation has no free slot. If so, the caller must shed the request, which is counted here. */
+  sheds(name: LoadName): boolean;
   /** The number of slots, without those for a burst. */
   sizeOf(name: LoadName): number;
 }
 
-/** Default number of slots. It keeps a process busy; with more, all requests only wait longer. */
+/** Default number of slots. As many keep a process busy; with more, all requests only wait longer. */
 export const MAX_REQUESTS_IN_FLIGHT = 96;
 
-/** Operations that cost several times as much as a read get fewer slots, so that response times stay similar. */
+/** An operation that costs several times as much as a read gets fewer slots, so that response times stay similar. */
 const SHARES: Partial<Record<LoadName, number>> = { assessDispositions: 1 / 4 };
 
-/**
- * A short burst, such as a hundred concurrent writes, may use this many times the number of slots.
- */
+/** A short burst, such as a hundred concurrent writes, may use this many times the number of slots. */
 const BURST = 4;
 /** Maximum duration of a burst; a longer one is overload. Milliseconds. */
 const BURST_MS = 1_000;
 /**
- * For this time after a refusal, bursts are not allowed. Responses complete in batches that free all slots for a
+ * After a shed request, bursts are not allowed for this time. Responses complete in batches that free all slots for a
  * moment, so a continuing overload would otherwise look like a new burst. Milliseconds.
  */
 const STRICT_MS = 1_000;
 
-/** Interval of the log line with the number of refusals; one line for each would add load. Milliseconds. */
+/** Interval of the log line with the number of shed requests; one line for each would add load. Milliseconds. */
 const LOG_EVERY_MS = 1_000;
 
 /**
@@ -59,10 +57,10 @@ export function createInFlight(o: {
 }): InFlight {
   const { now = () => performance.now() } = o;
   const loads = new Map<LoadName, Load>();
-  const shed = o.telemetry.meter.createCounter('http.server.shed', {
-    description: 'Requests refused because too many were in flight',
+  const shedRequests = o.telemetry.meter.createCounter('http.server.shed', {
+    description: 'Requests shed because too many were in flight',
   });
-  const log = summary(o.logger);
+  const log = createShedLog(o.logger);
 
   const sizeOf = (name: LoadName): number => Math.max(1, Math.round(o.size * (SHARES[name] ?? 1)));
   const loadOf = (name: LoadName): Load => {
@@ -70,15 +68,15 @@ export function createInFlight(o: {
     loads.set(name, load);
     return load;
   };
-  const refuse = (name: LoadName): void => {
-    loadOf(name).refusedAt = now();
-    shed.add(1, { operation: name });
+  const countShed = (name: LoadName): void => {
+    loadOf(name).shedAt = now();
+    shedRequests.add(1, { operation: name });
     log();
   };
   const take = (name: LoadName, exchange: Exchange | undefined): (() => void) => {
     const load = loadOf(name);
     if (!isFull(load, now())) return enterLoad(load, now());
-    refuse(name);
+    countShed(name);
     if (exchange) exchange.isShed = true;
     throw overloaded();
   };
@@ -86,10 +84,10 @@ export function createInFlight(o: {
   return {
     sizeOf,
     isCrowded: () => [...loads.values()].some((load) => isFull(load, now())),
-    refuses(name) {
+    sheds(name) {
       const load = loads.get(name);
       if (!load || !isFull(load, now())) return false;
-      refuse(name);
+      countShed(name);
       return true;
     },
     async enter(name, exchange) {
@@ -109,46 +107,46 @@ export function createInFlight(o: {
 }
 
 interface Load {
-  readonly bound: number;
+  readonly slots: number;
   used: number;
-  /** The time since when all slots are in use; undefined while some are free. Milliseconds, monotonic. */
+  /** Since when all slots are in use; undefined while some are free. Milliseconds, monotonic. */
   crowdedSince: number | undefined;
-  /** The time of the last refusal. Milliseconds, monotonic. */
-  refusedAt: number;
+  /** The time of the last shed request. Milliseconds, monotonic. */
+  shedAt: number;
 }
 
-function newLoad(bound: number): Load {
-  return { bound, used: 0, crowdedSince: undefined, refusedAt: Number.NEGATIVE_INFINITY };
+function newLoad(slots: number): Load {
+  return { slots, used: 0, crowdedSince: undefined, shedAt: Number.NEGATIVE_INFINITY };
 }
 
-function isFull({ bound, used, crowdedSince, refusedAt }: Load, now: number): boolean {
+function isFull({ slots, used, crowdedSince, shedAt }: Load, now: number): boolean {
   if (crowdedSince === undefined) return false;
-  const isBurst = now - crowdedSince <= BURST_MS && now - refusedAt > STRICT_MS;
-  return !isBurst || used >= BURST * bound;
+  const isBurst = now - crowdedSince <= BURST_MS && now - shedAt > STRICT_MS;
+  return !isBurst || used >= BURST * slots;
 }
 
 /** Takes a slot and returns the function that releases it; a second call does nothing. */
 function enterLoad(load: Load, now: number): () => void {
   load.used += 1;
-  if (load.used >= load.bound) load.crowdedSince ??= now;
-  let isHeld = true;
+  if (load.used >= load.slots) load.crowdedSince ??= now;
+  let isReleased = false;
   return () => {
-    if (!isHeld) return;
-    isHeld = false;
+    if (isReleased) return;
+    isReleased = true;
     load.used -= 1;
-    if (load.used < load.bound) load.crowdedSince = undefined;
+    if (load.used < load.slots) load.crowdedSince = undefined;
   };
 }
 
-/** Counts refusals, and logs their number at intervals. */
-function summary(logger: Logger): () => void {
-  let refused = 0;
+/** Counts shed requests, and logs their number at intervals. */
+function createShedLog(logger: Logger): () => void {
+  let shed = 0;
   return () => {
-    refused += 1;
-    if (refused > 1) return;
+    shed += 1;
+    if (shed > 1) return;
     setTimeout(() => {
-      logger.warn({ refused }, 'requests refused: too many in flight');
-      refused = 0;
+      logger.warn({ shed }, 'requests shed: too many in flight');
+      shed = 0;
     }, LOG_EVERY_MS).unref();
   };
 }

@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts';
 /** Upper bounds of the duration histogram, in seconds. */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Probes are not logged, because they are so frequent. */
+/** Requests of probes are too frequent for the log. */
 const UNLOGGED: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
 /** The facts about a complete request. */
@@ -18,8 +18,8 @@ interface Outcome {
 }
 
 /**
- * Observes requests: span with the caller's `traceparent` as parent, one access log line, and metrics by operation,
- * version and status.
+ * Observes requests. Each one gets a span, whose parent is the caller's `traceparent`, one line in the access log, and
+ * metrics by operation, version and status.
  */
 export function createInstrumentation(o: {
   readonly telemetry: Telemetry;
@@ -82,8 +82,8 @@ function requestMetrics(meter: Meter): (exchange: Exchange, outcome: Outcome) =>
 function logAccess(logger: Logger, exchange: Exchange, { method, status, seconds }: Outcome): void {
   const { operation = 'other', served, requestId } = exchange;
   const version = served?.served ?? 'none';
-  const { address, shopId, actorId, refusal } = exchange;
-  const { reason: refused, keyId, clientId } = refusal ?? {};
+  const { address, shopId, actorId, rejection } = exchange;
+  const { reason: refused, keyId, clientId } = rejection ?? {};
   const who = { address, shopId, actorId, refused, keyId, clientId };
   const ms = Math.round(seconds * 1_000);
   logger.info(

@@ -5,12 +5,12 @@ import { badBody } from '../errors.ts';
 const utf8 = new TextDecoder('utf-8', { fatal: true });
 
 /**
- * Parses JSON from UTF-8 bytes. The nesting depth is checked before parsing, without recursion, so that deep nesting
- * cannot exhaust the stack.
+ * Parses JSON from UTF-8 bytes. Checks the nesting depth first, without recursion, so that deep nesting cannot exhaust
+ * the stack.
  *
- * @param o.exactNumbers whether numbers are kept digit by digit.
+ * @param o.exactNumbers whether numbers keep all their digits.
  * @param o.maxEntries maximum number of lists, objects and their entries together; unbounded when absent.
- * @throws HttpRefusal 400 when it is not UTF-8, not JSON, nests too deep, or has too many entries.
+ * @throws HttpError 400 for bytes that are not UTF-8 or not JSON, and for JSON with too deep nesting or too many entries.
  */
 export function parseJson(
   bytes: Uint8Array,
@@ -32,7 +32,7 @@ export function parseJson(
 /**
  * As {@link parseJson}, for a JSON object.
  *
- * @throws HttpRefusal 400 also when the value is not an object.
+ * @throws HttpError 400 also when the value is not an object.
  */
 export function parseJsonObject(bytes: Uint8Array, o: Parameters<typeof parseJson>[1]): unknown {
   const value = parseJson(bytes, o);
@@ -69,8 +69,8 @@ const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
 /**
- * The nesting depth of brackets and the number of opening brackets and commas, outside of strings. Exact for valid
- * JSON; the result for other texts does not matter, because parsing rejects them.
+ * Counts, outside of strings, the nesting depth of brackets, and the opening brackets and commas together. Exact for
+ * valid JSON. For other texts the result does not matter, because parsing rejects them.
  */
 function extentOf(text: string): { depth: number; entries: number } {
   let depth = 0;

@@ -1,11 +1,11 @@
 /** The minimum rate at which a client must send a large body or read a large response. */
 export interface MinimumRate {
   readonly bytesPerS: number;
-  /** The rate is measured over this time. Milliseconds. */
+  /** The time over which the rate is measured. Milliseconds. */
   readonly windowMs: number;
 }
 
-/** A tenth of the rate that the largest body or response needs to finish in time. Stalled clients fall below it. */
+/** A tenth of the rate at which the largest body or response arrives in time. Only stalled clients are slower. */
 export const MINIMUM_RATE: MinimumRate = { bytesPerS: 32 * 1024, windowMs: 10_000 };
 
 /** Measures the rate of one client. */
@@ -14,10 +14,10 @@ export interface RateWatch {
   stop(): void;
 }
 
-/** The window moves in this many steps. A pause of the process counts as one step, and not as a slow client. */
+/** Number of steps of a window. A pause of the process counts as one step, so it does not look like a slow client. */
 const STEPS = 10;
 
-/** Calls `onSlow` once when the rate over a whole window is below the minimum. */
+/** Calls `onSlow` once, when the rate over a whole window is below the minimum. */
 export function watchRate(
   onSlow: () => void,
   { bytesPerS, windowMs }: MinimumRate = MINIMUM_RATE,
@@ -28,7 +28,7 @@ export function watchRate(
     steps.push(bytes);
     bytes = 0;
     if (steps.length < STEPS) return;
-    const moved = steps.reduce((sum, step) => sum + step, 0);
+    const moved = steps.reduce((total, step) => total + step, 0);
     steps.shift();
     if (moved * 1_000 >= bytesPerS * windowMs) return;
     clearInterval(timer);

@@ -10,28 +10,28 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, string>>;
 }
 
-/** The state of a schema that was not read yet. */
+/** The state of the schema before it was read. */
 const UNKNOWN = 'unknown';
 /** The kubelet waits one second for a probe. Milliseconds. */
 const TIMEOUT_MS = 400;
 
 /**
- * Whether the gateway is ready: it is not stopping, and its schema fits the code as far as it could be read. An
- * unavailable database or service causes 503 with `Retry-After` for the requests that need it. Without a ready gateway
- * callers would get no answer at all.
+ * Returns whether the gateway is ready: it is not stopping, and its schema fits the code. If the schema was never read,
+ * the gateway is ready as long as the database is unavailable: then requests get 503 with `Retry-After`, but without a
+ * ready gateway callers would get no response at all.
  */
 export function createReadiness(
   db: Queryable,
   isStopping: () => boolean,
 ): () => Promise<Readiness> {
   const probe = databaseProbe(db);
-  const answers = async (): Promise<boolean> => {
-    let isAnswering = false;
-    const asked = probe().then((answer) => {
-      isAnswering = answer;
+  const isDatabaseAvailable = async (): Promise<boolean> => {
+    let isAvailable = false;
+    const probed = probe().then((result) => {
+      isAvailable = result;
     });
-    await within(TIMEOUT_MS, asked);
-    return isAnswering;
+    await within(TIMEOUT_MS, probed);
+    return isAvailable;
   };
   let schema = UNKNOWN;
   const checkSchema = async (): Promise<void> => {
@@ -40,15 +40,15 @@ export function createReadiness(
   };
   return async () => {
     if (isStopping()) return { ready: false, parts: { gateway: 'stopping' } };
-    const database = await answers();
-    // A schema that fits once fits while this process runs, because each migration says what it fits.
+    const database = await isDatabaseAvailable();
+    // A schema that fits is not read again: each migration also works with the code that runs while it is applied.
     if (database && schema !== 'fits') await within(TIMEOUT_MS, checkSchema()).catch(() => false);
     const ready = schema === 'fits' || (schema === UNKNOWN && !database);
     return { ready, parts: { database: database ? 'ok' : 'does not answer', schema } };
   };
 }
 
-/** `GET /livez`: the process runs. Its dependencies are not checked. */
+/** `GET /livez`: 200 while the process runs. Does not check dependencies. */
 export const livez: RequestHandler = (_req, res) => {
   res.setHeader('Cache-Control', 'no-store').json({ status: 'ok' });
 };

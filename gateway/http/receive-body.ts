@@ -4,7 +4,7 @@ import { createGunzip } from 'node:zlib';
 import type { BodyCharge } from '../auth/body-charge.ts';
 import type { Admission } from '../auth/rate-limits.ts';
 import { badBody, rateLimited, tooLarge, tooSlow, unsupportedMediaType } from '../errors.ts';
-import { type HeldBytes, SMALL_BYTES } from './body-budget.ts';
+import { type ReservedBytes, SMALL_BYTES } from './body-budget.ts';
 import { ClientGone } from './client-gone.ts';
 import { type MinimumRate, type RateWatch, watchRate } from './minimum-rate.ts';
 
@@ -17,20 +17,20 @@ export interface BodyMeter {
 export interface BodyBounds {
   /** Maximum size, both as sent and after decompression. */
   readonly maxBytes: number;
-  /** Also counts the bytes of a refused body that were read. */
+  /** Also counts the bytes of a rejected body that were read. */
   readonly meter: BodyMeter;
-  /** The request's part of the memory budget. The caller releases it. */
-  readonly held: Pick<HeldBytes, 'growTo' | 'requireCapacity'>;
+  /** Memory of this request in the budget. The caller releases it. */
+  readonly reserved: Pick<ReservedBytes, 'growTo' | 'requireCapacity'>;
   /** Minimum rate at which a large body must arrive; `MINIMUM_RATE` when absent. */
   readonly rate?: MinimumRate;
 }
 
 /**
- * Receives the body of a request to REST or `/mcp`, and charges for it. A refused body is charged too, because its bytes
- * were read and decompressed. ADR 21 says why no library does this.
+ * Receives the body of a request to REST or `/mcp`, and charges for it. A rejected body is charged too, because its bytes
+ * were read and decompressed. ADR 21 says why the gateway uses no library for this.
  *
  * @returns the decompressed bytes; undefined when there is no body.
- * @throws HttpRefusal 429 (rate limit, byte quota), and whatever {@link readBody} throws.
+ * @throws HttpError 429 (rate limit, byte quota), and the errors of {@link readBody}.
  */
 export async function receiveBody(
   req: IncomingMessage,
@@ -55,7 +55,7 @@ function requireAdmitted(admission: Admission): void {
  * Reads the body of a request. Checks media type, encoding and size.
  *
  * @returns the decompressed bytes; undefined when there is no body.
- * @throws HttpRefusal 415 (media type, encoding), 413 (size), 400 (broken gzip), 408 (too slow), 429 or
+ * @throws HttpError 415 (media type, encoding), 413 (size), 400 (broken gzip), 408 (too slow), 429 or
  *   503 (budget); ClientGone.
  */
 export async function readBody(
@@ -74,9 +74,9 @@ export async function readBody(
   const inflate = mustInflate(req.headers['content-encoding']);
   const announced = Number(req.headers['content-length'] ?? 0);
   if (announced > bounds.maxBytes) throw tooLarge(bounds.maxBytes);
-  // The announced length is checked before the client sends the body. Bytes are counted only as they arrive, so an
+  // The announced length is checked before the client sends the body. Memory is reserved only as bytes arrive, so an
   // announcement alone uses no budget.
-  bounds.held.requireCapacity(announced);
+  bounds.reserved.requireCapacity(announced);
   sendContinue(req, res);
   const bytes = inflate ? await inflated(req, bounds) : await collect(req, req, bounds);
   return bytes.length === 0 && isChunked(req) ? undefined : bytes;
@@ -116,7 +116,7 @@ function mustInflate(encoding: string | undefined): boolean {
 const NOTHING: BodyBounds = {
   maxBytes: 0,
   meter: { bodyBytes: 0 },
-  held: { growTo: () => {}, requireCapacity: () => {} },
+  reserved: { growTo: () => {}, requireCapacity: () => {} },
 };
 
 async function isEmpty(req: IncomingMessage, res: ServerResponse): Promise<boolean> {
@@ -140,13 +140,13 @@ async function inflated(req: IncomingMessage, bounds: BodyBounds): Promise<Buffe
 }
 
 /**
- * Reads a stream up to a limit. At the limit it stops reading and does not destroy the request, which would close the
- * connection before the response.
+ * Reads a stream up to a limit. At the limit it stops reading. It does not destroy the request, because that would close
+ * the connection before the response.
  */
 async function collect(
   source: Readable,
   req: IncomingMessage,
-  { maxBytes, meter, held, rate }: BodyBounds,
+  { maxBytes, meter, reserved, rate }: BodyBounds,
 ): Promise<Buffer> {
   // If the client has disconnected already, there is no further `close` event.
   if (req.destroyed) throw new ClientGone();
@@ -165,7 +165,7 @@ async function collect(
         meter.bodyBytes += chunk.length;
         if (size > maxBytes) return reject(tooLarge(maxBytes));
         try {
-          held.growTo(size);
+          reserved.growTo(size);
         } catch (error) {
           return reject(error);
         }

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { HeldBytes } from '../http/body-budget.ts';
-import { LARGE, sendLarge } from './large-answer.ts';
+import type { ReservedBytes } from './body-budget.ts';
+import { LARGE, sendLarge } from './large-response.ts';
 import { announcesBody, awaitsContinue } from './receive-body.ts';
 
 export interface HttpResponse {
@@ -13,47 +13,46 @@ export interface HttpResponse {
   );
 }
 
-/** An unread request body up to this size is discarded, so that the connection can be reused. Bytes. */
-const KEEP_BYTES = 64 * 1024;
-/** Limits for what a client may send after its response; in bytes and milliseconds. */
+/** A request body up to this size is discarded, and the connection stays open. Bytes. */
+const KEEP_ALIVE_BYTES = 64 * 1024;
+/** Limits for the rest of a larger body, which is discarded before the connection is closed. Bytes, milliseconds. */
 const DRAIN_BYTES = 64 * 1024 * 1024;
 const DRAIN_MS = 3_000;
 
 /** See {@link send}. */
-export type HoldAnswer = (bytes: number) => Pick<HeldBytes, 'shrinkTo'> | undefined;
+export type ReserveResponse = (bytes: number) => Pick<ReservedBytes, 'shrinkTo'> | undefined;
 
 /**
- * Sends a response, also while the client is still sending its body.
+ * Sends a response, even while the client is still sending its body.
  *
- * Closing the connection at once would reset it, and the client would lose the response. Reading without a limit would
- * let a client send for ever. So the rest of a large body is discarded for a limited time, and then the connection is
- * closed.
+ * If the server closed the connection immediately, it would be reset and the client would lose the response. If the
+ * server read without a limit, a client could send for ever. So it discards the rest of a large body for a limited time,
+ * and then closes the connection.
  *
- * @param hold counts the bytes in the memory budget until the client has read them. Called before anything is sent; may
- *   throw.
+ * @param reserve reserves memory for the bytes until the client has read them. Called before anything is sent; may throw.
  */
 export async function send(
   req: IncomingMessage,
   res: ServerResponse,
-  answer: HttpResponse,
-  hold: HoldAnswer = () => undefined,
+  response: HttpResponse,
+  reserve: ReserveResponse = () => undefined,
 ): Promise<void> {
   if (res.destroyed || res.headersSent) return;
   // Node writes a string body together with the headers in one write; a Buffer would need a second one.
-  const body = answer.body && textOf(answer.body);
+  const body = response.body && textOf(response.body);
   const bytes = Buffer.byteLength(body ?? '');
-  const held = hold(bytes);
-  res.statusCode = answer.status;
-  for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value);
-  if (answer.body && body !== undefined) {
-    res.setHeader('Content-Type', answer.body.contentType);
+  const reserved = reserve(bytes);
+  res.statusCode = response.status;
+  for (const [name, value] of Object.entries(response.headers)) res.setHeader(name, value);
+  if (response.body && body !== undefined) {
+    res.setHeader('Content-Type', response.body.contentType);
     res.setHeader('Content-Length', bytes);
   }
   const unread = !req.complete && announcesBody(req);
   if (!unread || isSmall(req)) {
-    // Not awaited, so that the objects that the response was made from can be freed.
+    // Not awaited, so that the objects behind the response can be freed.
     if (body !== undefined && body.length > LARGE && req.method !== 'HEAD')
-      void sendLarge(res, body, { held });
+      void sendLarge(res, body, { reserved });
     else res.end(body);
     req.resume();
     return;
@@ -73,7 +72,7 @@ function textOf(body: NonNullable<HttpResponse['body']>): string {
 
 function isSmall(req: IncomingMessage): boolean {
   const length = req.headers['content-length'];
-  return length !== undefined && Number(length) <= KEEP_BYTES && !awaitsContinue(req);
+  return length !== undefined && Number(length) <= KEEP_ALIVE_BYTES && !awaitsContinue(req);
 }
 
 async function drain(req: IncomingMessage): Promise<void> {

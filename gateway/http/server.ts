@@ -4,34 +4,34 @@ import { Server as NetServer, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { within } from '../../services/platform/within.ts';
 import { type ConnectionCounts, type Connections, createConnections } from './connections.ts';
-import { type ClientError, clientErrorOf, refuseConnection, TUNNEL } from './refuse-connection.ts';
+import { type ClientError, clientErrorOf, rejectConnection, TUNNEL } from './reject-connection.ts';
 
 export interface RunningHttpServer {
   readonly port: number;
   /** From now on the server ends each connection after its response. It still accepts requests. */
   endConnections(): void;
   /**
-   * Ends connections as `endConnections`, accepts no new ones, and lets the in-flight requests finish within 20 s. May be
-   * called twice.
+   * Ends connections as `endConnections` does, accepts no new ones, and lets in-flight requests finish within 20 s. May
+   * be called twice.
    */
   stop(): Promise<void>;
 }
 
 /** Limits of the server. Times in milliseconds. */
 export interface HttpLimits {
-  /** Open connections; each has a file descriptor and up to 16 KiB of incomplete headers. */
+  /** Maximum open connections; each has a file descriptor and up to 16 KiB of incomplete headers. */
   readonly maxConnections: number;
   /** Time limit for the headers of a request. */
   readonly headersMs: number;
-  /** Time limit for a whole request: the largest body over a slow line. */
+  /** Time limit for a whole request; enough for the largest body over a slow network. */
   readonly requestMs: number;
-  /** Time limit for the client to read a response: the largest one over a slow line. */
-  readonly answerMs: number;
-  /** Time limit for a refused client to read its response and close the connection. */
-  readonly refusedMs: number;
+  /** Time limit for the client to read a response; enough for the largest response over a slow network. */
+  readonly responseMs: number;
+  /** Time limit for a client to read an error response and close the connection. */
+  readonly rejectedMs: number;
   /**
-   * Time for clients of a stopping server to send one more request on an idle connection, whose response tells them
-   * that the connection ends. A client that sends while we close gets no response.
+   * How long the idle connections of a stopping server stay open. A client can send one more request on each; the
+   * response has `Connection: close`. A client that sends while the server closes the connection gets no response.
    */
   readonly idleAtStopMs: number;
   /** Interval at which these limits are checked. */
@@ -42,8 +42,8 @@ export const HTTP_LIMITS: HttpLimits = {
   maxConnections: 4_000,
   headersMs: 15_000,
   requestMs: 120_000,
-  answerMs: 120_000,
-  refusedMs: 3_000,
+  responseMs: 120_000,
+  rejectedMs: 3_000,
   idleAtStopMs: 5_000,
   checkMs: 1_000,
 };
@@ -56,7 +56,7 @@ const DRAIN_MS = 20_000;
 /** Time limits of a stopping server for incomplete headers and incomplete bodies. Milliseconds. */
 const DRAIN_HEADERS_MS = 1_000;
 const DRAIN_BODIES_MS = 5_000;
-const SWEEP_MS = 50;
+const CLOSE_CHECK_MS = 50;
 
 export interface HttpServerOptions {
   readonly host: string;
@@ -69,15 +69,15 @@ export interface HttpServerOptions {
 
 const UNCOUNTED: ConnectionCounts = { opened: () => {}, closed: () => {}, ended: () => {} };
 
-/** Serves HTTP/1.1. Every wait for a client has a time limit. */
+/** Starts an HTTP/1.1 server. Every wait for a client has a time limit. */
 export async function startHttpServer(
   listener: RequestListener,
   o: HttpServerOptions,
 ): Promise<RunningHttpServer> {
   const limits = { ...HTTP_LIMITS, ...o.limits };
-  const { maxConnections: max, refusedMs, answerMs } = limits;
+  const { maxConnections: max, rejectedMs, responseMs } = limits;
   const counts = o.counts ?? UNCOUNTED;
-  const connections = createConnections({ max, answerMs, unreadBodyMs: refusedMs }, counts);
+  const connections = createConnections({ max, responseMs, unreadBodyMs: rejectedMs }, counts);
   const serve: RequestListener = (req, res) => {
     connections.serve(req, res);
     listener(req, res);
@@ -95,12 +95,12 @@ export async function startHttpServer(
     serve,
   );
   server.on('connection', (socket) => connections.admit(socket));
-  // Node would send `100 Continue` at once. Here the handler that reads the body sends it, after its checks.
+  // Without this, Node sends `100 Continue` immediately. Here the handler that reads the body sends it, after its checks.
   server.on('checkContinue', serve);
   server.on('checkExpectation', serve);
-  answerClientErrors(server, connections, (socket, error) => {
+  handleClientErrors(server, connections, (socket, error) => {
     counts.ended(error.reason);
-    refuseConnection(socket, { ...error, lingerMs: refusedMs });
+    rejectConnection(socket, { ...error, lingerMs: rejectedMs });
   });
   server.listen(o.port, o.host);
   await once(server, 'listening');
@@ -124,39 +124,39 @@ export async function startHttpServer(
   };
 }
 
-/** Answers what is not an HTTP request, or one that only a proxy serves. */
-function answerClientErrors(
+/** Calls `reject` for bytes that are not an HTTP request, and for a CONNECT request, which only proxies serve. */
+function handleClientErrors(
   server: Server,
   connections: Connections,
-  refuse: (socket: Duplex, error: ClientError) => void,
+  reject: (socket: Duplex, error: ClientError) => void,
 ): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    // After its first error, the parser reports further errors for the following bytes. They are ignored.
+    // After its first error, the parser reports more errors for the following bytes. They are ignored.
     if (socket.writableEnded && !socket.destroyed) return;
-    const mayAnswer = socket.writable && !connections.isAnswering(socket);
-    if (!mayAnswer || error.code === 'ECONNRESET') return void socket.destroy(error);
-    refuse(socket, clientErrorOf(error.code));
+    const mayRespond = socket.writable && !connections.hasBegunResponse(socket);
+    if (!mayRespond || error.code === 'ECONNRESET') return void socket.destroy(error);
+    reject(socket, clientErrorOf(error.code));
   });
-  server.on('connect', (_req, socket) => refuse(socket, TUNNEL));
+  server.on('connect', (_req, socket) => reject(socket, TUNNEL));
 }
 
-/** @param idleUntil how long idle connections stay open, as a time of `performance.now()`. */
+/** @param idleUntil until when idle connections stay open, as a time of `performance.now()`. */
 async function close(server: Server, connections: Connections, idleUntil: number): Promise<void> {
   const closed = once(server, 'close');
-  // The `close` of HTTP servers closes idle connections at once.
+  // The `close` of HTTP servers would close idle connections immediately.
   NetServer.prototype.close.call(server);
   const began = performance.now();
-  const sweep = setInterval(() => {
+  const check = setInterval(() => {
     const now = performance.now();
     if (now >= idleUntil) {
       server.closeIdleConnections();
       connections.endSilent(now - DRAIN_HEADERS_MS);
     }
     if (now - began > DRAIN_BODIES_MS) connections.endIncomplete();
-  }, SWEEP_MS);
+  }, CLOSE_CHECK_MS);
   if (!(await within(DRAIN_MS, closed))) server.closeAllConnections();
   await closed;
-  clearInterval(sweep);
+  clearInterval(check);
   // Also ends the timer that checks the time limits of requests.
   server.close();
 }

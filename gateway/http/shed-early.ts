@@ -10,11 +10,11 @@ import { send } from './respond.ts';
 import { SECURITY_HEADERS } from './security-headers.ts';
 
 /**
- * Refuses REST requests without a free slot before any other work.
+ * Sheds REST requests for which there is no free slot, before any other work.
  *
- * A process with three times the load that it can serve refuses two thirds of its requests. A refusal here costs a
- * small part of a read, because it has neither routing by Express nor span, histogram and access log line. `inFlight`
- * counts the refusals and logs their number. A request with an unusual spelling of its path is refused later.
+ * Under three times the load that it can serve, a process sheds two thirds of its requests. Here a shed request costs
+ * much less than a read, because it needs no routing by Express, span, histogram or access log line. `inFlight` counts
+ * the shed requests and logs their number. A request with an unusual spelling of its path is shed later.
  *
  * @param calendar returns the date that the version calendar of this HTTP listener uses.
  */
@@ -26,19 +26,19 @@ export function shedEarly(
   return (req, res) => {
     if (!inFlight.isCrowded()) return next(req, res);
     const { method, url = '' } = req;
-    const wanted = method === 'HEAD' ? 'GET' : method;
+    const served = method === 'HEAD' ? 'GET' : method;
     for (const { operation, form } of FORMS) {
-      const [, version, rest] = (operation.method === wanted && form.exec(url)) || [];
+      const [, version, rest] = (operation.method === served && form.exec(url)) || [];
       if (rest === undefined || (version !== undefined && !isVersion(version))) continue;
-      const served = serve(version, calendar(), rest);
-      if ('unknown' in served || !inFlight.refuses(operation.id)) break;
-      return void refuse(req, res, served);
+      const found = serve(version, calendar(), rest);
+      if ('unknown' in found || !inFlight.sheds(operation.id)) break;
+      return void shed(req, res, found);
     }
     return next(req, res);
   };
 }
 
-/** The targets of operations in their usual spelling, with version and path. */
+/** Matches the targets of operations in their usual spelling; the groups are version and path. */
 const FORMS = OPERATIONS.map((operation) => {
   const path = operation.path.replaceAll(/\{\w+\}/g, '[^/?]+');
   return { operation, form: new RegExp(`^/api(?:/([^/]+))?(${path})(?:\\?|$)`) };
@@ -46,19 +46,19 @@ const FORMS = OPERATIONS.map((operation) => {
 
 const FIXED = { ...Object.fromEntries(SECURITY_HEADERS), 'Cache-Control': 'no-store' };
 
-/** The body of the refusal, by API version. */
+/** The error bodies by API version. */
 const bodies = new Map<string, { readonly contentType: string; readonly text: string }>();
 
 function bodyFor(version: string) {
-  const known = bodies.get(version);
-  if (known) return known;
+  const cached = bodies.get(version);
+  if (cached) return cached;
   const { contentType, body } = shapeError(version, overloaded().error);
-  const made = { contentType, text: JSON.stringify(body) };
-  bodies.set(version, made);
-  return made;
+  const created = { contentType, text: JSON.stringify(body) };
+  bodies.set(version, created);
+  return created;
 }
 
-function refuse(req: IncomingMessage, res: ServerResponse, served: Served): void {
+function shed(req: IncomingMessage, res: ServerResponse, served: Served): void {
   const body = bodyFor(served.served);
   const headers = {
     ...FIXED,
@@ -67,7 +67,7 @@ function refuse(req: IncomingMessage, res: ServerResponse, served: Served): void
     'X-Request-Id': requestIdOf(req),
   };
   if (announcesBody(req)) return void send(req, res, { status: 503, headers, body });
-  // The request has no body, so the response can be written at once.
+  // The request has no body, so one write sends the whole response.
   res.writeHead(503, {
     ...headers,
     'Content-Type': body.contentType,

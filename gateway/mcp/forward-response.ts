@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Readable } from 'node:stream';
 import type { ReadableStream } from 'node:stream/web';
-import { drained } from '../http/large-answer.ts';
-import { type HoldAnswer, send } from '../http/respond.ts';
+import { drained } from '../http/large-response.ts';
+import { type ReserveResponse, send } from '../http/respond.ts';
 
 /** Headers of the library's responses that are passed on to the client. */
 const KEPT = ['allow', 'x-accel-buffering'];
@@ -10,7 +10,7 @@ const KEPT = ['allow', 'x-accel-buffering'];
 /**
  * Sends a response of the MCP library to the client: JSON as a whole, a stream piece by piece.
  *
- * @throws HttpRefusal from `hold`, which counts the bytes of JSON.
+ * @throws HttpError from `hold`, which counts the bytes of JSON.
  */
 export async function forwardResponse(
   response: Response,
@@ -18,7 +18,7 @@ export async function forwardResponse(
     req: IncomingMessage;
     res: ServerResponse;
     headers: Readonly<Record<string, string>>;
-    hold: HoldAnswer;
+    hold: ReserveResponse;
   },
 ): Promise<void> {
   const { req, res } = o;

@@ -22,7 +22,7 @@ const CALL = { jsonrpc: '2.0', id: 9, method: 'tools/call' };
 function gateWith(o: {
   check?: (token: string) => Promise<SignedIn | undefined>;
   take?: () => Promise<Admission>;
-  refused?: (address: string) => Promise<Admission>;
+  rejected?: (address: string) => Promise<Admission>;
   request?: (userId: bigint) => Promise<Admission>;
   isBlocked?: boolean;
 }) {
@@ -31,10 +31,10 @@ function gateWith(o: {
     toolCalls: {
       take: o.take ?? (async () => ({ admitted: true })),
       isUsedUp: () => false,
-      forget: () => {},
+      reset: () => {},
     },
     limits: {
-      refused: o.refused ?? (async () => ({ admitted: true })),
+      rejected: o.rejected ?? (async () => ({ admitted: true })),
       request: o.request ?? (async () => ({ admitted: true })),
       isBlocked: () => o.isBlocked ?? false,
     },
@@ -118,9 +118,9 @@ describe('the gate of /mcp', () => {
     ['a foreign origin', { origin: 'https://evil.example' }],
     ['a foreign host', { host: 'evil.example' }],
   ])('an address with too many rejected requests gets 429: %s', async (_why, headers) => {
-    const refused = async (address: string): Promise<Admission> =>
+    const rejected = async (address: string): Promise<Admission> =>
       address === '203.0.113.7' ? { admitted: false, retryAfterS: 9 } : { admitted: true };
-    const gate = gateWith({ refused, check: async () => undefined });
+    const gate = gateWith({ rejected, check: async () => undefined });
     expect(await gate.admit(requestWith(headers))).toMatchObject({
       answer: { status: 429, headers: { 'Retry-After': '9' } },
     });
@@ -142,8 +142,8 @@ describe('the gate of /mcp', () => {
   });
 
   test('a valid token is admitted from an address with too many rejected requests', async () => {
-    const refused = async (): Promise<Admission> => ({ admitted: false, retryAfterS: 9 });
-    expect(await gateWith({ refused }).admit(requestWith())).toMatchObject({ user: USER });
+    const rejected = async (): Promise<Admission> => ({ admitted: false, retryAfterS: 9 });
+    expect(await gateWith({ rejected }).admit(requestWith())).toMatchObject({ user: USER });
   });
 
   test.each([

@@ -8,7 +8,7 @@ import { createBoundedCache } from '../auth/bounded-cache.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { Admission, RateLimit } from '../auth/rate-limits.ts';
-import type { Refusal, RefusalReason } from '../auth/refusal.ts';
+import type { Rejection, RejectionReason } from '../auth/rejection.ts';
 import type { HttpResponse } from '../http/respond.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import { methodOf } from './message.ts';
@@ -25,7 +25,7 @@ export interface Admitted {
 export interface Refused {
   readonly answer: HttpResponse;
   /** For the access log; absent for a wrong method, a preflight, an outage or a rate limit. */
-  readonly refusal?: Refusal;
+  readonly rejection?: Rejection;
 }
 
 export interface Gate {
@@ -50,7 +50,7 @@ const PREFLIGHT_HEADERS =
 interface GateOptions {
   readonly tokens: AccessTokenCheck;
   readonly toolCalls: RateLimit;
-  readonly limits: Pick<McpLimits, 'request' | 'refused' | 'isBlocked'>;
+  readonly limits: Pick<McpLimits, 'request' | 'rejected' | 'isBlocked'>;
   readonly clientIp: ClientIp;
   readonly publicUrl: string;
   readonly origins: OriginRules;
@@ -129,11 +129,11 @@ function createCredentialCheck(o: GateOptions) {
 async function refuse(
   { limits, clientIp }: GateOptions,
   req: IncomingMessage,
-  [answer, reason]: readonly [HttpResponse, RefusalReason],
+  [answer, reason]: readonly [HttpResponse, RejectionReason],
 ): Promise<Refused> {
-  const admission = await limits.refused(addressOf(clientIp, req));
+  const admission = await limits.rejected(addressOf(clientIp, req));
   const given = admission.admitted ? answer : tooMany(admission, 'requests');
-  return { answer: given, refusal: { reason } };
+  return { answer: given, rejection: { reason } };
 }
 
 /** @param id of the JSON-RPC request; null when its body was not read. */

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { JSON_DEPTH_MAX } from '../../services/contract/limits.ts';
 import type { BodyCharge } from '../auth/body-charge.ts';
-import { HttpRefusal } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 import { parseJson } from '../http/json.ts';
 import type { BodyBounds } from '../http/receive-body.ts';
 import { receiveBody } from '../http/receive-body.ts';
@@ -50,7 +50,7 @@ export async function readMessage(
     }
     return { ok: true, message: withExactDetails(message, bytes), operation: operationOf(message) };
   } catch (error) {
-    if (!(error instanceof HttpRefusal)) throw error;
+    if (!(error instanceof HttpError)) throw error;
     const { status, problem } = error.error;
     if (status === 429) {
       const refused = { code: RPC.rateLimited, message: problem.detail };

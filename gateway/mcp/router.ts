@@ -14,14 +14,14 @@ import type { ClientIp } from '../auth/client-ip.ts';
 import { createCoalescer } from '../auth/coalesce.ts';
 import type { McpLimits } from '../auth/mcp-limits.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
-import { HttpRefusal } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 import { type BodyBudget, SMALL_BYTES } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Slot } from '../http/in-flight.ts';
-import { holdAnswer } from '../http/large-answer.ts';
-import { type HoldAnswer, type HttpResponse, send } from '../http/respond.ts';
+import { reserveResponse } from '../http/large-response.ts';
+import { type HttpResponse, type ReserveResponse, send } from '../http/respond.ts';
 import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
@@ -47,7 +47,7 @@ export interface McpDependencies {
   readonly byteQuota: ByteQuota;
   readonly bodies: BodyBudget;
   /** Memory budget for responses that clients have not read yet, by shop. */
-  readonly answers: BodyBudget;
+  readonly responses: BodyBudget;
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
   readonly inFlight: InFlight;
@@ -118,11 +118,11 @@ async function serve(parts: McpParts, request: McpRequest): Promise<void> {
   const headers = parts.gate.headers(req);
   const work = createToolWork();
   const end = endOf(res);
-  const hold: HoldAnswer = (bytes) => {
-    end.made();
+  const hold: ReserveResponse = (bytes) => {
+    end.responseReady();
     // A small answer is never rejected: it may be the answer of a write that is done already.
     if (bytes <= SMALL_BYTES) return undefined;
-    return holdAnswer(parts.answers, { shopId: exchange?.shopId, res, bytes });
+    return reserveResponse(parts.responses, { shopId: exchange?.shopId, res, bytes });
   };
   let slot: Slot | undefined;
   // A tool call continues after its client disconnects, so its slot is kept until the work ends. Otherwise a
@@ -141,7 +141,7 @@ async function serve(parts: McpParts, request: McpRequest): Promise<void> {
   } catch (error) {
     releaseSlot();
     if (error instanceof ClientGone) return;
-    if (error instanceof HttpRefusal) return send(req, res, refused(error, headers));
+    if (error instanceof HttpError) return send(req, res, refused(error, headers));
     parts.logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
     const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
     await send(req, res, rpcError(500, failed, headers));
@@ -159,7 +159,7 @@ async function answer(
   const { gate, services, readReturn, destinationNames } = parts;
   const admitted = await gate.admit(req);
   if ('answer' in admitted) {
-    if (exchange && admitted.refusal) exchange.refusal = admitted.refusal;
+    if (exchange && admitted.rejection) exchange.rejection = admitted.rejection;
     return admitted.answer;
   }
   const { user, actor, source } = admitted;
@@ -201,12 +201,12 @@ function budgetsOf({ byteQuota, limits, bodies }: McpParts, user: SignedIn, res:
     shopId: user.shopId,
     takePoints: (points) => limits.body(user.userId, points),
   });
-  const held = bodies.open({ caller: `user:${user.userId}`, shop: String(user.shopId), res });
-  return { charge, held };
+  const reserved = bodies.open({ caller: `user:${user.userId}`, shop: String(user.shopId), res });
+  return { charge, reserved };
 }
 
 /** A refusal of the gateway as a JSON-RPC error. */
-function refused({ error, headers }: HttpRefusal, common: Record<string, string>): HttpResponse {
+function refused({ error, headers }: HttpError, common: Record<string, string>): HttpResponse {
   const { detail: message } = error.problem;
   return rpcError(error.status, { code: RPC.internal, message }, { ...common, ...headers });
 }

@@ -2,7 +2,7 @@ import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { permissionsFor } from '../actions/permissions.ts';
-import type { RefusalReason } from '../auth/refusal.ts';
+import type { RejectionReason } from '../auth/rejection.ts';
 import { beginAudited } from './audited.ts';
 import { mayUse } from './catalogue.ts';
 import { type Failure, failureOf } from './failures.ts';
@@ -69,7 +69,7 @@ export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallT
 function reportRefusal(logger: Logger, { tool, context, requestId, source }: ToolCall): void {
   const { userId, role } = context.user;
   const who = { address: source, shopId: context.shopId, actorId: String(userId), role };
-  const refused: RefusalReason = 'permission missing';
+  const refused: RejectionReason = 'permission missing';
   logger.warn({ tool: tool.name, requestId, ...who, refused }, 'tool call refused');
 }
 

@@ -1,6 +1,6 @@
 import type { RequestHandler } from 'express';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
-import { HttpRefusal } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 import type { BodyBudget } from '../http/body-budget.ts';
 import { announcesBody, sendContinue } from '../http/receive-body.ts';
 import { send } from '../http/respond.ts';
@@ -15,13 +15,15 @@ export const SIGN_IN_BODY_BYTES_MAX = 64 * 1024;
 export function reserveBody(bodies: BodyBudget, clientIp: ClientIp): RequestHandler {
   return async (req, res, next) => {
     if (!announcesBody(req)) return next();
-    const held = bodies.open({ caller: `address:${addressOf(clientIp, req)}`, res });
+    const reserved = bodies.open({ caller: `address:${addressOf(clientIp, req)}`, res });
     const length = Number(req.headers['content-length'] ?? SIGN_IN_BODY_BYTES_MAX);
     const isInflated = req.headers['content-encoding'] !== undefined;
     try {
-      held.growTo(isInflated ? SIGN_IN_BODY_BYTES_MAX : Math.min(length, SIGN_IN_BODY_BYTES_MAX));
+      reserved.growTo(
+        isInflated ? SIGN_IN_BODY_BYTES_MAX : Math.min(length, SIGN_IN_BODY_BYTES_MAX),
+      );
     } catch (error) {
-      if (!(error instanceof HttpRefusal)) throw error;
+      if (!(error instanceof HttpError)) throw error;
       const { status, problem } = error.error;
       const message = problem.detail;
       const json = { error: 'temporarily_unavailable', error_description: message };

@@ -1,4 +1,4 @@
-import { HttpRefusal, messageError } from '../errors.ts';
+import { HttpError, messageError } from '../errors.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 
@@ -28,7 +28,7 @@ export function clientMetadata(clients: SupportedClients, request: object) {
 /**
  * Parses a registration request (RFC 7591, 3.1). An empty body counts as an empty object.
  *
- * @throws HttpRefusal 400 `invalid_client_metadata` for a body that is not a JSON object.
+ * @throws HttpError 400 `invalid_client_metadata` for a body that is not a JSON object.
  */
 export function parseRequest(body: string): object {
   if (body === '') return {};
@@ -37,7 +37,7 @@ export function parseRequest(body: string): object {
   const detail = 'The client metadata must be a JSON object.';
   const common = messageError(400, 'BAD_REQUEST', { title: 'Bad Request', detail });
   const oauth = { error: 'invalid_client_metadata', error_description: detail };
-  throw new HttpRefusal({ ...common, body: { ...oauth, message: detail, errors: {} } });
+  throw new HttpError({ ...common, body: { ...oauth, message: detail, errors: {} } });
 }
 
 function parseJson(text: string): unknown {

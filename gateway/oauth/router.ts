@@ -1,5 +1,5 @@
 import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
-import { HttpRefusal, messageError } from '../errors.ts';
+import { HttpError, messageError } from '../errors.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { continueBody, reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
 import { forDataClients } from './data-clients.ts';
@@ -59,14 +59,14 @@ const refuseBodies: ErrorRequestHandler = (error, _req, _res, next) => {
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
   const isTooLarge = status === 413;
   if (
-    error instanceof HttpRefusal ||
+    error instanceof HttpError ||
     error instanceof URIError ||
     (status !== 400 && !isTooLarge && status !== 415)
   ) {
     return next(error);
   }
   const detail = isTooLarge ? 'The request body is too large.' : 'The request body cannot be read.';
-  next(new HttpRefusal(messageError(status, 'BAD_REQUEST', { title: 'Bad Request', detail })));
+  next(new HttpError(messageError(status, 'BAD_REQUEST', { title: 'Bad Request', detail })));
 };
 
 function sendJson(status: number, make: (body: unknown) => object): RequestHandler {

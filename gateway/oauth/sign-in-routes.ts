@@ -179,7 +179,7 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
     name: 'oauth-forms',
     points: FORMS_PER_SIGN_IN,
     windowS: SIGN_IN_TTL_S,
-    whenUnavailable: 'refuse',
+    whenUnavailable: 'reject',
   });
   /** Sends the page that `work` returns, or an error page. */
   const pageBy =

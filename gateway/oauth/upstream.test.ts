@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type ServerResponse } from 'node:http';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { AnswerTooLarge } from '../auth/bounded-fetch.ts';
+import { ResponseTooLarge } from '../auth/bounded-fetch.ts';
 import { createUpstream, IdentityProviderUnavailable, type Upstream } from './upstream.ts';
 
 /** Maximum number of bytes sent to a reader that stops at 1 MiB, including socket buffers. */
@@ -60,7 +60,7 @@ describe('an identity provider with endless responses counts as unavailable, and
   const expectUnavailable = async (work: Promise<unknown>): Promise<void> => {
     const causes = causesOf(await work.catch((error: unknown) => error));
     expect(causes[0]).toBeInstanceOf(IdentityProviderUnavailable);
-    expect(causes).toContainEqual(expect.any(AnswerTooLarge));
+    expect(causes).toContainEqual(expect.any(ResponseTooLarge));
     expect(sent).toBeLessThan(SENT_MAX);
   };
 

@@ -258,7 +258,7 @@ function isUnavailable(error: unknown): boolean {
 }
 
 /** Names of errors for responses that came too late or were too large. */
-const UNUSABLE: ReadonlySet<string> = new Set(['TimeoutError', 'AnswerTooLarge']);
+const UNUSABLE: ReadonlySet<string> = new Set(['TimeoutError', 'ResponseTooLarge']);
 
 /** Checks properties instead of classes, because the error may come from another realm. */
 function indicatesOutage(error: object): boolean {

@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { Operation, OperationId } from '../../services/contract/operations.ts';
 import type { BodyOf } from '../../services/contract/validate.ts';
 import type { Caller } from '../auth/caller.ts';
-import { toRefusal } from '../errors.ts';
+import { toHttpError } from '../errors.ts';
 import type { AuditEntry } from '../tenancy/audit.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 
-/** A REST request that has passed every check of the gateway. */
+/** A REST request that has passed all checks of the gateway. */
 export interface AuditedRequest {
   readonly operation: Operation;
   readonly caller: Caller;
@@ -20,13 +20,13 @@ export interface AuditedRequest {
 }
 
 /** Reads the ids of objects from bodies, for operations without an id in the path. */
-const IN_BODY: { readonly [K in OperationId]?: (body: BodyOf<K>) => string } = {
+const IDS_IN_BODY: { readonly [K in OperationId]?: (body: BodyOf<K>) => string } = {
   assessDispositions: ({ items }) => items.map((item) => item.line_item_id).join(' '),
 };
 
-/** The ids of the objects in a request body; undefined when the operation has none there. */
-export function namedInBody<K extends OperationId>(id: K, body: BodyOf<K>): string | undefined {
-  return IN_BODY[id]?.(body);
+/** Returns the ids of the objects in a request body; undefined when the operation has none there. */
+export function idsInBody<K extends OperationId>(id: K, body: BodyOf<K>): string | undefined {
+  return IDS_IN_BODY[id]?.(body);
 }
 
 /** Whether an operation may change something. */
@@ -37,10 +37,11 @@ export function isWrite(operation: Operation): boolean {
 /**
  * Runs a write between two audit entries with the same `call`: the request and its outcome.
  *
- * The first entry is committed before the service is called, so every change has an entry, even if a process dies.
- * A first entry without a second means that the outcome is unknown. A single entry afterwards would be lost if the
- * gateway died in between. While the audit log cannot be written, nothing is changed. The second entry is written
- * within a second, together with others; the response does not wait for it.
+ * The first entry is committed before the service is called. So every change has an entry, even if the process dies.
+ * A first entry without a second one means that the outcome is unknown. While the audit log cannot be written, nothing
+ * is changed. The second entry is written within a second, together with others; the response does not wait for it.
+ *
+ * The stored phases are `asked` (the request), then `done`, `refused` (rejected) or `unknown`.
  */
 export async function audited<T>(
   audit: AuditWriter,
@@ -52,15 +53,15 @@ export async function audited<T>(
   const call = randomUUID();
   await audit.write(entryOf(request, { call, phase: 'asked' }));
   try {
-    const answer = await work();
-    const phase = isRefusal(answer) ? 'refused' : 'done';
-    const subject = createdId(operation, answer) ?? request.subject;
+    const result = await work();
+    const phase = isRejection(result) ? 'refused' : 'done';
+    const subject = createdId(operation, result) ?? request.subject;
     audit.writeSoon(
       entryOf({ ...request, subject }, { call, phase, status: operation.success.status }),
     );
-    return answer;
+    return result;
   } catch (error) {
-    const { status } = toRefusal(error, operation, request.requestId).error;
+    const { status } = toHttpError(error, operation, request.requestId).error;
     const phase = status < 500 ? 'refused' : 'unknown';
     audit.writeSoon(entryOf(request, { call, phase, status }));
     throw error;
@@ -78,15 +79,15 @@ function entryOf(request: AuditedRequest, detail: NonNullable<AuditEntry['detail
   };
 }
 
-/** A refusal inside a 200 (interface: Process return). */
-function isRefusal(answer: unknown): boolean {
-  return typeof answer === 'object' && answer !== null && 'errors' in answer;
+/** Whether a 200 contains an error (interface: Process return). */
+function isRejection(result: unknown): boolean {
+  return typeof result === 'object' && result !== null && 'errors' in result;
 }
 
-/** The id of the created object, for operations without an id in the path. A cart's token is secret and left out. */
-function createdId(operation: Operation, answer: unknown): string | undefined {
-  if (operation.path.includes('{') || typeof answer !== 'object' || answer === null) {
+/** The id of the created object, for operations without an id in the path. Undefined for a cart: its token is secret. */
+function createdId(operation: Operation, result: unknown): string | undefined {
+  if (operation.path.includes('{') || typeof result !== 'object' || result === null) {
     return undefined;
   }
-  return 'id' in answer ? String(answer.id) : undefined;
+  return 'id' in result ? String(result.id) : undefined;
 }

@@ -21,7 +21,7 @@ let send: (sent: Sent) => Promise<Received>;
 beforeAll(async () => {
   under = await startTestGateway({
     bodyBudget: { process: 8 * MIB, shop: 8 * MIB, caller: 2 * MIB },
-    answerBudget: { process: 64 * MIB, shop: ANSWER_BYTES + UNREAD_BYTES },
+    responseBudget: { process: 64 * MIB, shop: ANSWER_BYTES + UNREAD_BYTES },
   });
   send = restClient(under);
 });
@@ -60,7 +60,7 @@ function reader(path: string, key = under.key): Socket {
   return socket;
 }
 
-async function heldBytes(of = 'bodies'): Promise<number> {
+async function reservedBytes(of = 'bodies'): Promise<number> {
   const metrics = await (await fetch(under.gateway.metricsUrl)).text();
   return Number(new RegExp(`^http_server_body_bytes{of="${of}"} (\\d+)`, 'm').exec(metrics)?.[1]);
 }
@@ -81,23 +81,23 @@ describe('bytes of bodies in memory', () => {
   test('beyond that of the process: 503 with Retry-After, while small bodies pass', async () => {
     const keys = await Promise.all(Array.from({ length: 4 }, () => under.newKey()));
     const held = keys.slice(1).map((key) => holding(key, 2 * MIB));
-    await until(async () => (await heldBytes()) === 6 * MIB - 3);
+    await until(async () => (await reservedBytes()) === 6 * MIB - 3);
     const answer = await assess(1.5 * MIB, keys[0]);
     expect(answer).toMatchObject({ status: 503, ...BUSY });
     expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect((await assess(1_000, keys[0])).status).toBe(200);
     for (const one of held) one.leave();
-    await until(async () => (await heldBytes()) === 0);
+    await until(async () => (await reservedBytes()) === 0);
     expect((await assess(1.5 * MIB, keys[0])).status).toBe(200);
   });
 
   test('are counted as they arrive: an announced length alone is not counted', async () => {
     const keys = await Promise.all(Array.from({ length: 5 }, () => under.newKey()));
     const held = keys.slice(1).map((key) => holding(key, 2 * MIB, 1_000));
-    await until(async () => (await heldBytes()) === 4_000);
+    await until(async () => (await reservedBytes()) === 4_000);
     expect((await assess(2 * MIB, keys[0])).status).toBe(200);
     for (const one of held) one.leave();
-    await until(async () => (await heldBytes()) === 0);
+    await until(async () => (await reservedBytes()) === 0);
   });
 
   test('are released after every kind of end of a request', async () => {
@@ -106,7 +106,7 @@ describe('bytes of bodies in memory', () => {
     expect((await send({ path: ASSESS, raw: 'x', headers: json })).status).toBe(400);
     expect((await send({ path: ASSESS, raw: '{}', headers: json })).status).toBe(422);
     expect((await assess(1_000)).status).toBe(200);
-    await until(async () => (await heldBytes()) === 0);
+    await until(async () => (await reservedBytes()) === 0);
   });
 });
 
@@ -117,14 +117,14 @@ describe('bytes of responses in memory', () => {
     const customer = create(CustomerSchema, { firstName: 'x'.repeat(ANSWER_BYTES) });
     under.services.returns.findReturn = () => ({ return: { ...sampleReturn(), customer } });
     const one = reader(DETAILS);
-    await until(async () => (await heldBytes('answers')) > UNREAD_BYTES);
+    await until(async () => (await reservedBytes('answers')) > UNREAD_BYTES);
     const refused = await send({ path: DETAILS });
     expect(refused.status).toBe(429);
     expect(refused).toMatchObject(BUSY);
     expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect((await send({ path: '/api/v1/webhooks' })).status).toBe(200);
     one.destroy();
-    await until(async () => (await heldBytes('answers')) === 0);
+    await until(async () => (await reservedBytes('answers')) === 0);
     expect((await send({ path: DETAILS })).status).toBe(200);
     under.resetServices();
   });
@@ -146,12 +146,12 @@ describe('bytes of responses in memory', () => {
     const readers = [];
     for (const key of keys.slice(1)) {
       readers.push(reader(DETAILS, key));
-      await until(async () => large === readers.length && (await heldBytes('answers')) > 0);
+      await until(async () => large === readers.length && (await reservedBytes('answers')) > 0);
     }
     const answer = await send({ path: DETAILS, ...(keys[0] && { key: keys[0] }) });
     expect(answer.status).toBe(200);
     for (const one of readers) one.destroy();
-    await until(async () => (await heldBytes('answers')) === 0);
+    await until(async () => (await reservedBytes('answers')) === 0);
     under.resetServices();
   });
 });

@@ -5,23 +5,23 @@ import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import type { Caller } from '../auth/caller.ts';
 import type { PartnerTokenCheck } from '../auth/partner-tokens.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
-import type { OnRefused, RefusalReason } from '../auth/refusal.ts';
-import { forbidden, type HttpRefusal, rateLimited, unauthorized } from '../errors.ts';
+import type { OnRejected, RejectionReason } from '../auth/rejection.ts';
+import { forbidden, type HttpError, rateLimited, unauthorized } from '../errors.ts';
 
 export interface Authentication {
   readonly apiKeys: ApiKeyCheck;
-  /** Absent when no partner authorization server is configured; then every token is rejected. */
+  /** Undefined when no authorization server of partners is configured. Then every token is rejected. */
   readonly partnerTokens: PartnerTokenCheck | undefined;
   /** Limit of rejected credentials per IP address. */
   readonly failedCredentials: RateLimit;
 }
 
 /** The parts of a request that authentication needs. */
-export interface Presented {
+export interface CredentialRequest {
   readonly headers: IncomingHttpHeaders;
   /** The caller's IP address; rejected credentials are counted for it. */
   readonly ip: string;
-  readonly onRefused: OnRefused;
+  readonly onRejected: OnRejected;
 }
 
 const KEY_CHALLENGE = 'ApiKey realm="rms"';
@@ -29,44 +29,44 @@ const KEY_CHALLENGE = 'ApiKey realm="rms"';
 /**
  * Step 3 of every request: authenticates the caller.
  *
- * Webhook operations read `Authorization` if its scheme is `Bearer`, else `X-Authorization`. All other operations read
- * only `X-Authorization`. Another scheme, such as the `Basic` of a proxy, is ignored.
+ * Webhook operations read `Authorization` if its scheme is `Bearer`, else `X-Authorization`. Other schemes, such as the
+ * `Basic` of a proxy, are ignored. All other operations read only `X-Authorization`.
  *
- * @throws HttpRefusal 401, or 429 when the address had too many rejected credentials. Rejects with another error when
- *   the database or the partners' key set is unavailable.
+ * @throws HttpError 401, or 429 when the address had too many rejected credentials; another error when the database or
+ *   the partners' key set is unavailable.
  */
 export async function authenticate(
   auth: Authentication,
   operation: Operation,
-  request: Presented,
+  request: CredentialRequest,
 ): Promise<Caller> {
   const both = operation.credentials === 'bearer-or-api-key';
   const bearer = both ? bearerOf(request.headers.authorization) : undefined;
   const key = single(request.headers['x-authorization'])?.trim();
   if (bearer !== undefined) {
-    const caller = await checkBearer(auth, bearer, request.onRefused);
+    const caller = await checkBearer(auth, bearer, request.onRejected);
     return (
-      caller ?? refuse(auth, request.ip, unauthorized(bearerChallenge(operation, 'invalid_token')))
+      caller ?? reject(auth, request.ip, unauthorized(bearerChallenge(operation, 'invalid_token')))
     );
   }
   if (key) {
     const isBlocked = auth.failedCredentials.isUsedUp(request.ip);
-    const { onRefused } = request;
-    const caller = await auth.apiKeys.check(key, { isBlocked, onRefused });
-    return caller ?? refuse(auth, request.ip, unauthorized(KEY_CHALLENGE));
+    const { onRejected } = request;
+    const caller = await auth.apiKeys.check(key, { isBlocked, onRejected });
+    return caller ?? reject(auth, request.ip, unauthorized(KEY_CHALLENGE));
   }
-  request.onRefused({ reason: 'credential missing' });
+  request.onRejected({ reason: 'credential missing' });
   throw unauthorized(both ? `${bearerChallenge(operation)}, ${KEY_CHALLENGE}` : KEY_CHALLENGE);
 }
 
 /**
  * Step 4: checks that the credential has the scope of the operation.
  *
- * @throws HttpRefusal 403 on dispositioning, 401 elsewhere.
+ * @throws HttpError 403 on dispositioning, 401 elsewhere.
  */
-export function requireScope(operation: Operation, caller: Caller, onRefused: OnRefused): void {
+export function requireScope(operation: Operation, caller: Caller, onRejected: OnRejected): void {
   if (caller.scopes.includes(operation.scope)) return;
-  onRefused({ reason: 'scope missing' });
+  onRejected({ reason: 'scope missing' });
   if (operation.forbidden === 'message-403') throw forbidden();
   const isBearer = caller.scheme === 'bearer';
   throw unauthorized(isBearer ? bearerChallenge(operation, 'insufficient_scope') : KEY_CHALLENGE);
@@ -75,20 +75,21 @@ export function requireScope(operation: Operation, caller: Caller, onRefused: On
 async function checkBearer(
   auth: Authentication,
   credential: string,
-  onRefused: OnRefused,
+  onRejected: OnRejected,
 ): Promise<Caller | undefined> {
   const token = bearerToken(credential);
-  const refuse = (reason: RefusalReason): undefined => {
-    onRefused({ reason });
+  const reject = (reason: RejectionReason): undefined => {
+    onRejected({ reason });
   };
-  if (token === undefined) return refuse('malformed');
-  if (!auth.partnerTokens) return refuse('partner tokens not configured');
-  return auth.partnerTokens.check(token, onRefused);
+  if (token === undefined) return reject('malformed');
+  if (!auth.partnerTokens) return reject('partner tokens not configured');
+  return auth.partnerTokens.check(token, onRejected);
 }
 
-async function refuse(auth: Authentication, ip: string, refusal: HttpRefusal): Promise<never> {
+/** Counts the rejected credential. Throws the given error, or 429 when the address had too many. */
+async function reject(auth: Authentication, ip: string, error: HttpError): Promise<never> {
   const admission = await auth.failedCredentials.take(ip);
-  throw admission.admitted ? refusal : rateLimited(admission.retryAfterS);
+  throw admission.admitted ? error : rateLimited(admission.retryAfterS);
 }
 
 /** The challenge of RFC 6750, section 3; without an error code when no token was sent. */

@@ -32,7 +32,7 @@ export interface RestRequest<K extends OperationId> {
 /** Returns the response body in the newest version; undefined when the operation has no response body. */
 export type RestHandler<K extends OperationId> = (request: RestRequest<K>) => Promise<unknown>;
 
-/** One handler for each operation: it calls the RPC and converts the result. */
+/** The handler of each operation: it calls the RPC and converts the result. */
 export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
   listWebhooks: async ({ context }) => (await listWebhooks(context)).map(webhookView),
   createWebhook: async ({ context, body }) => {
@@ -57,22 +57,22 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
     processBodyOf(
       await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),
     ),
-  // The REST interface has no idempotency key. A new key covers the retries of the call to the service.
+  // REST has no idempotency key. The new key is for retries of the call to the service.
   createCart: async ({ context, body }) => cartView(await createCart(context, body, randomUUID())),
 };
 
-const REFUSED: ReadonlyMap<number, string> = new Map([
+const PUBLIC_CODES: ReadonlyMap<number, string> = new Map([
   [RefusedCode.UNPROCESSABLE_FLAGGED_RETURN, 'UNPROCESSABLE_FLAGGED_RETURN'],
   [RefusedCode.UNPROCESSABLE_RETURN, 'UNPROCESSABLE_RETURN'],
   [RefusedCode.NO_COMMERCE_PROVIDER, 'UNPROCESSABLE_RETURN'],
 ]);
 
-/** Interface, Process return: `true` acknowledges. A refusal is a success response with an error body. */
+/** Interface, Process return: the body is `true` when the return is queued, else an error, also with status 200. */
 function processBodyOf(result: ProcessResult): unknown {
-  if (result.case === undefined) throw new Error('the service answered without a result');
+  if (result.case === undefined) throw new Error('the response of the service has no result');
   if (result.case !== 'refused') return true;
   const { code, message } = result.value;
-  const name = REFUSED.get(code);
-  if (name === undefined) throw new Error('the service refused without a code');
+  const name = PUBLIC_CODES.get(code);
+  if (name === undefined) throw new Error('the service rejected the return without a code');
   return { errors: { message, code: name } };
 }

@@ -14,27 +14,27 @@ import { isUnavailable } from '../../services/platform/errors.ts';
 import { MAX_ID } from '../../services/platform/ids.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { ReadReturn } from '../actions/context.ts';
-import { type BodyCharge, bodyCharge, pointsOfAnswer } from '../auth/body-charge.ts';
+import { type BodyCharge, bodyCharge, pointsOfResponse } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
 import type { Caller } from '../auth/caller.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
-import type { Refusal } from '../auth/refusal.ts';
-import { invalid, notFound, rateLimited, toRefusal } from '../errors.ts';
-import type { BodyBudget, HeldBytes } from '../http/body-budget.ts';
+import type { Rejection } from '../auth/rejection.ts';
+import { invalid, notFound, rateLimited, toHttpError } from '../errors.ts';
+import type { BodyBudget, ReservedBytes } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Slot } from '../http/in-flight.ts';
 import { parseJsonObject } from '../http/json.ts';
-import { holdAnswer } from '../http/large-answer.ts';
+import { reserveResponse } from '../http/large-response.ts';
 import { receiveBody } from '../http/receive-body.ts';
 import { type HttpResponse, send } from '../http/respond.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
-import { audited, namedInBody } from './audited.ts';
+import { audited, idsInBody } from './audited.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
 import { HANDLERS, type RestRequest } from './handlers.ts';
-import { sendRefusal } from './refusal.ts';
+import { sendError } from './send-error.ts';
 
 export interface RestDependencies {
   readonly services: Services;
@@ -42,7 +42,7 @@ export interface RestDependencies {
   readonly auth: Authentication;
   readonly bodies: BodyBudget;
   /** Memory budget for responses that clients have not read yet, by shop. */
-  readonly answers: BodyBudget;
+  readonly responses: BodyBudget;
   readonly restLimit: LeasedLimit;
   /** Requests per minute for keys without their own limit. */
   readonly restPerMinute: number;
@@ -64,7 +64,7 @@ interface Incoming {
   readonly exchange: Exchange;
 }
 
-/** A request with a slot for in-flight requests. */
+/** A request that has taken a slot. */
 interface WithSlot extends Incoming {
   readonly slot: Slot;
 }
@@ -87,63 +87,63 @@ async function respond(deps: RestDependencies, incoming: Incoming): Promise<void
   const { operation, req, res, exchange } = incoming;
   const end = endOf(res);
   try {
-    const answer = await forCaller(end.signal, () => answerOperation(deps, incoming));
-    await send(req, res, answer, (bytes) => {
-      end.made();
-      exchange.chargeAnswer?.(bytes);
-      // The response of a write is never refused, because the write is done. It is no larger than its body.
+    const response = await forCaller(end.signal, () => serveOperation(deps, incoming));
+    await send(req, res, response, (bytes) => {
+      end.responseReady();
+      exchange.chargeResponse?.(bytes);
+      // The response of a write is always sent, because the write is done. It is no larger than the request body.
       if (operation.method !== 'GET') return undefined;
-      return holdAnswer(deps.answers, { shopId: exchange.shopId, res, bytes });
+      return reserveResponse(deps.responses, { shopId: exchange.shopId, res, bytes });
     });
   } catch (error) {
     if (error instanceof ClientGone || (res.destroyed && isUnavailable(error))) return;
-    await sendRefusal(deps.logger, toRefusal(error, operation, exchange.requestId), incoming);
+    await sendError(deps.logger, toHttpError(error, operation, exchange.requestId), incoming);
   }
 }
 
-async function answerOperation(deps: RestDependencies, incoming: Incoming): Promise<HttpResponse> {
+async function serveOperation(deps: RestDependencies, incoming: Incoming): Promise<HttpResponse> {
   const slot = await deps.inFlight.enter(incoming.operation.id, incoming.exchange);
   try {
-    return await answerInSlot(deps, { ...incoming, slot });
+    return await serveInSlot(deps, { ...incoming, slot });
   } finally {
     slot.release();
   }
 }
 
-/** Checks credential, scope, rate limit, body and schema in this order; the first fault decides. Then calls the service. */
-async function answerInSlot(deps: RestDependencies, incoming: WithSlot): Promise<HttpResponse> {
+/** Checks credential, scope, rate limit, body and schema in this order, and then calls the service. */
+async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<HttpResponse> {
   const { operation, req, exchange } = incoming;
   const ip = addressOf(deps.clientIp, req);
-  const onRefused = (refusal: Refusal): void => {
-    exchange.refusal = refusal;
+  const onRejected = (rejection: Rejection): void => {
+    exchange.rejection = rejection;
   };
   const { headers } = req;
-  const caller = await authenticate(deps.auth, operation, { headers, ip, onRefused });
+  const caller = await authenticate(deps.auth, operation, { headers, ip, onRejected });
   exchange.shopId = caller.shopId;
   exchange.actorId = caller.actor.id ?? '';
-  requireScope(operation, caller, onRefused);
+  requireScope(operation, caller, onRejected);
   const limit = caller.restPerMinute ?? deps.restPerMinute;
   const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);
   const admission = await take(1);
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
-  exchange.chargeAnswer = (bytes) => {
-    const points = Math.min(pointsOfAnswer(bytes), limit - 1);
-    // The response is sent in any case. The points that it costs are missing for later requests.
+  exchange.chargeResponse = (bytes) => {
+    const points = Math.min(pointsOfResponse(bytes), limit - 1);
+    // The response is sent even if these points are not left. Later requests then have fewer points.
     if (points > 0) void take(points).catch(() => {});
   };
 
   const charge = bodyCharge({
     quota: deps.byteQuota,
     shopId: caller.shopId,
-    // At most `limit - 1` points, because one was taken above: a new window admits any allowed request.
+    // At most `limit - 1` points, because one was taken above. So a new window admits any request.
     takePoints: (points) => take(Math.min(points, limit - 1)),
   });
-  const held = deps.bodies.open({ caller: caller.limitKey, shop: String(caller.shopId) });
+  const reserved = deps.bodies.open({ caller: caller.limitKey, shop: String(caller.shopId) });
   try {
-    const body = await readInput(incoming, { charge, held });
+    const body = await readInput(incoming, { charge, reserved });
     return await perform(deps, incoming, { caller, body, ip });
   } finally {
-    held.release();
+    reserved.release();
   }
 }
 
@@ -156,9 +156,9 @@ async function perform(
   const { services, readReturn } = deps;
   const context = { services, readReturn, shopId: caller.shopId, actor: caller.actor };
   const query = readQuery(operation, version, req.url);
-  // Percent-decoded once, by Express.
+  // Express has percent-decoded the parameters once.
   const { id: idText, delivery_id: deliveryId } = req.params;
-  const ids = [idText, deliveryId, namedInBody(operation.id, body)];
+  const ids = [idText, deliveryId, idsInBody(operation.id, body)];
   const subject = ids.filter((id) => id !== undefined).join(' ');
   const id = readPathId(operation, idText);
   const request = { context, id, deliveryId: String(deliveryId ?? ''), body, query };
@@ -178,7 +178,7 @@ const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
 
 async function readInput(
   { operation, version, req, res, exchange, slot }: WithSlot,
-  o: { readonly charge: BodyCharge; readonly held: HeldBytes },
+  o: { readonly charge: BodyCharge; readonly reserved: ReservedBytes },
 ): Promise<BodyOf<OperationId>> {
   const { maxBytes } = operation.body ?? {};
   const bytes =
@@ -201,8 +201,8 @@ function readQuery(operation: Operation, version: string, target: string): Query
 }
 
 /**
- * Parses the id in the path. A malformed id is answered 404 only after every other check. For a webhook update, these
- * checks include its URL, which the service checks: so the service gets an id that does not exist.
+ * Parses the id in the path. A malformed id is answered 404, but only after all other checks. One of these is made by the
+ * webhooks service: the URL of a webhook update. So for updates, a malformed id becomes an id that does not exist.
  */
 function readPathId(operation: Operation, text: string | string[] | undefined): bigint {
   const id = text === undefined ? 0n : parsePathId(String(text));

@@ -3,12 +3,12 @@ import type { Duplex } from 'node:stream';
 import type { EndReason } from './connections.ts';
 
 /**
- * Answers a request that is not valid HTTP or not served here with a JSON error, and closes the connection.
+ * Sends a JSON error to a client whose request is not valid HTTP or not served here, and closes the connection.
  *
- * The receiving side stays open for `lingerMs`. Closing it at once, with unread bytes of the client, would reset the
- * connection and the response would be lost.
+ * The receiving side stays open for `lingerMs`. If it closed while bytes of the client are unread, the connection would
+ * be reset and the client would lose the response.
  */
-export function refuseConnection(
+export function rejectConnection(
   socket: Duplex,
   o: { readonly status: string; readonly message: string; readonly lingerMs: number },
 ): void {
@@ -39,7 +39,7 @@ export interface ClientError {
 /** The response to a CONNECT request. */
 export const TUNNEL: ClientError = {
   status: '400 Bad Request',
-  message: 'This is no proxy: it opens no tunnels.',
+  message: 'This server is not a proxy and opens no tunnels.',
   reason: 'not a request',
 };
 

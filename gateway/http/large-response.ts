@@ -1,29 +1,32 @@
 import type { ServerResponse } from 'node:http';
-import type { BodyBudget, HeldBytes } from '../http/body-budget.ts';
+import type { BodyBudget, ReservedBytes } from '../http/body-budget.ts';
 import { type MinimumRate, watchRate } from '../http/minimum-rate.ts';
 
 /** The client did not read the response in time, and its connection was closed. */
-export class AnswerNotRead extends Error {
-  override readonly name = 'AnswerNotRead';
+export class ResponseNotRead extends Error {
+  override readonly name = 'ResponseNotRead';
 }
 
-const NOT_READ = new AnswerNotRead('the client did not read the response in time');
+const NOT_READ = new ResponseNotRead('the client did not read the response in time');
 
 /**
- * Counts a response in the memory budget until the client has read it. A large response of a slow client may be aborted
- * in favour of other requests.
+ * Reserves memory for a response until the client has read it. When other requests need the memory, the large response
+ * of a slow client may be aborted.
  *
- * @throws HttpRefusal 429 beyond the budget of the shop, 503 beyond that of the process.
+ * @throws HttpError 429 beyond the budget of the shop, 503 beyond that of the process.
  */
-export function holdAnswer(
-  answers: BodyBudget,
+export function reserveResponse(
+  responses: BodyBudget,
   o: { readonly shopId: bigint | undefined; readonly res: ServerResponse; readonly bytes: number },
-): HeldBytes {
+): ReservedBytes {
   const { res } = o;
   const shop = String(o.shopId);
-  const held = answers.open({ caller: shop, shop, res, end: () => res.destroy(NOT_READ) });
-  held.growTo(o.bytes);
-  return held;
+  const reserved = responses.open({
+    ...{ caller: shop, shop, res },
+    abort: () => res.destroy(NOT_READ),
+  });
+  reserved.growTo(o.bytes);
+  return reserved;
 }
 
 /** A response with more characters than this is sent in pieces of {@link PIECE} characters. */
@@ -34,21 +37,20 @@ const PIECE = 64 * 1024;
  * Sends a large text piece by piece, and releases the memory of each piece that the client has read. Closes the
  * connection of a client that reads more slowly than the minimum rate.
  *
- * @param held counts what the client has not read.
+ * @param o.reserved the memory of the response; shrinks as the client reads.
  */
 export async function sendLarge(
   res: ServerResponse,
   text: string,
-  o: { readonly held?: Pick<HeldBytes, 'shrinkTo'> | undefined; readonly rate?: MinimumRate } = {},
+  {
+    reserved,
+    rate,
+  }: {
+    readonly reserved?: Pick<ReservedBytes, 'shrinkTo'> | undefined;
+    readonly rate?: MinimumRate;
+  } = {},
 ): Promise<void> {
-  return sendPieces(res, piecesOf(text), o);
-}
-
-async function sendPieces(
-  res: ServerResponse,
-  pieces: Buffer[],
-  { held, rate }: Parameters<typeof sendLarge>[2] & object,
-): Promise<void> {
+  const pieces = piecesOf(text);
   let left = pieces.reduce((sum, piece) => sum + piece.length, 0);
   const watch = watchRate(() => res.destroy(NOT_READ), rate);
   res.once('close', watch.stop);
@@ -56,12 +58,12 @@ async function sendPieces(
     if (!res.write(piece)) await drained(res);
     left -= piece.length;
     watch.moved(piece.length);
-    held?.shrinkTo(left);
+    reserved?.shrinkTo(left);
   }
   if (!res.destroyed) res.end();
 }
 
-/** Encodes the text in pieces, cut between characters. */
+/** Encodes the text in pieces. Never cuts inside a character. */
 function piecesOf(text: string): Buffer[] {
   const pieces: Buffer[] = [];
   for (let at = 0; at < text.length; ) {

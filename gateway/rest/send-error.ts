@@ -1,14 +1,14 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { shapeError } from '../../services/contract/shape.ts';
 import type { Logger } from '../../services/platform/log.ts';
-import type { HttpRefusal } from '../errors.ts';
+import type { HttpError } from '../errors.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { send } from '../http/respond.ts';
 
-/** Sends a refusal in the form of the version that serves the request, and logs those that are our fault. */
-export function sendRefusal(
+/** Sends an error in the form of the version that serves the request. Logs errors that the caller did not cause. */
+export function sendError(
   logger: Logger,
-  { error, headers, cause }: HttpRefusal,
+  { error, headers, cause }: HttpError,
   o: {
     readonly req: IncomingMessage;
     readonly res: ServerResponse;

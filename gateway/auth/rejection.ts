@@ -1,5 +1,5 @@
 /** Why a request was rejected: for the access log, never for the caller. */
-export type RefusalReason =
+export type RejectionReason =
   | 'credential missing'
   | 'malformed'
   | 'unknown key'
@@ -16,8 +16,8 @@ export type RefusalReason =
   | 'host'
   | 'origin';
 
-export interface Refusal {
-  readonly reason: RefusalReason;
+export interface Rejection {
+  readonly reason: RejectionReason;
   /** The id of a rejected API key, if it has one; the id is not secret. */
   readonly keyId?: string | undefined;
   /** The client of a rejected token, if its signature is valid. */
@@ -25,4 +25,4 @@ export interface Refusal {
 }
 
 /** Called once with the reason for a rejection. */
-export type OnRefused = (refusal: Refusal) => void;
+export type OnRejected = (refusal: Rejection) => void;

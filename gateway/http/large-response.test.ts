@@ -4,10 +4,10 @@ import { type AddressInfo, connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { until } from '../../test/kit/until.ts';
-import { HttpRefusal } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 import type { EndReason } from '../http/connections.ts';
 import { startHttpServer } from '../http/server.ts';
-import { sendLarge } from './large-answer.ts';
+import { sendLarge } from './large-response.ts';
 import { readBody } from './receive-body.ts';
 
 const MIB = 1024 * 1024;
@@ -36,7 +36,7 @@ describe('a large response', () => {
     const left: number[] = [];
     const { port } = await serve((_req, res) => {
       res.setHeader('Content-Length', Buffer.byteLength(answer));
-      void sendLarge(res, answer, { held: { shrinkTo: (bytes) => left.push(bytes) } });
+      void sendLarge(res, answer, { reserved: { shrinkTo: (bytes) => left.push(bytes) } });
     });
     const [res]: IncomingMessage[] = await once(get({ port }), 'response');
     expect(res && (await text(res)) === answer).toBe(true);
@@ -63,8 +63,8 @@ describe('a large body', () => {
   /** The outcome of reading the body. */
   async function reading(send: (socket: ReturnType<typeof connect>) => void): Promise<unknown> {
     const outcome = Promise.withResolvers<unknown>();
-    const held = { growTo: () => {}, requireCapacity: () => {} };
-    const bounds = { maxBytes: 4 * MIB, meter: { bodyBytes: 0 }, held, rate: RATE };
+    const reserved = { growTo: () => {}, requireCapacity: () => {} };
+    const bounds = { maxBytes: 4 * MIB, meter: { bodyBytes: 0 }, reserved, rate: RATE };
     const server = createServer((req, res) => {
       readBody(req, res, bounds).then((bytes) => outcome.resolve(bytes?.length), outcome.resolve);
     });
@@ -83,7 +83,7 @@ describe('a large body', () => {
 
   test('that stops arriving is refused', async () => {
     const outcome = await reading((socket) => void socket.write(Buffer.alloc(1.5 * MIB, ' ')));
-    expect(outcome).toBeInstanceOf(HttpRefusal);
+    expect(outcome).toBeInstanceOf(HttpError);
     expect(outcome).toMatchObject({ error: { status: 408 } });
   });
 
