@@ -35,6 +35,7 @@ const databaseShape = {
 };
 const servicesShape = {
   RETURNS_TARGET: grpcTarget,
+  DESTINATIONS_TARGET: grpcTarget,
   WEBHOOKS_TARGET: grpcTarget,
   ...identityShape,
 };
@@ -72,6 +73,7 @@ function fromEnvironment(env: NodeJS.ProcessEnv): AdminContext {
   return open(databaseUrl, () => {
     const config = loadConfig(servicesShape, env);
     const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
+    const { DESTINATIONS_TARGET: destinations } = config;
     // No command calls the other services, and clients connect only when they are called.
     const unused = returns;
     return {
@@ -79,8 +81,8 @@ function fromEnvironment(env: NodeJS.ProcessEnv): AdminContext {
       targets: {
         returns,
         webhooks,
+        destinations,
         dispositions: unused,
-        destinations: unused,
         fraud: unused,
         carts: unused,
       },

@@ -5,17 +5,13 @@ import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts
 import { createLogger } from '../../services/platform/log.ts';
 import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
-import {
-  startTestGateway,
-  TEST_AUTHOR,
-  type TestGateway,
-} from '../../test/kit/gateway/test-gateway.ts';
+import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { startGrantUsage } from '../auth/key-usage.ts';
 import { storeGrant } from '../oauth/issue.ts';
 import { createOAuthKeys } from '../oauth/keys.ts';
 import { connectServices } from '../services.ts';
 import { openAdminContext } from './admin-context.ts';
-import { adminProgram } from './commands.ts';
 
 let under: TestGateway;
 let backend: Awaited<ReturnType<typeof startFakeBackend>>;
@@ -34,22 +30,8 @@ afterAll(async () => {
   await under.stop();
 });
 
-/** Runs one command and returns the lines that it printed. */
-async function admin(...words: string[]): Promise<string[]> {
-  const lines: string[] = [];
-  const close = async (): Promise<void> => {};
-  const program = adminProgram(
-    (work) =>
-      work({ pool: under.database.pool, services: clients.services, by: TEST_AUTHOR, close }),
-    (line) => lines.push(line),
-  );
-  const commands = [program, ...program.commands.flatMap((one) => [one, ...one.commands])];
-  for (const command of commands) {
-    command.exitOverride().configureOutput({ writeErr: () => {} });
-  }
-  await program.parseAsync(words, { from: 'user' });
-  return lines;
-}
+const admin = (...words: string[]) =>
+  runAdmin({ pool: under.database.pool, services: clients.services }, words);
 
 const NEW_SHOP = ['--name', 'Hats', '--currency', 'EUR', '--owner-email', 'hats@example.com'];
 
@@ -238,7 +220,7 @@ describe('the admin context', () => {
     await expect(openAdminContext({ DATABASE_URL: 'x' })).rejects.toThrow(/DATABASE_URL/);
     const env = { DATABASE_URL: 'postgres://a@b/c', RETURNS_TARGET: '' };
     const found = await openAdminContext(env);
-    expect(() => found.services).toThrow(/RETURNS_TARGET.*WEBHOOKS_TARGET/s);
+    expect(() => found.services).toThrow(/DESTINATIONS_TARGET.*RETURNS_TARGET.*WEBHOOKS_TARGET/s);
     await found.close();
   });
 });

@@ -2,6 +2,7 @@ import { InvalidArgumentError } from 'commander';
 import { parseTime } from '../../services/contract/time.ts';
 import { parsePathId } from '../../services/contract/validate.ts';
 import { RELEASED } from '../../services/contract/versions.ts';
+import { DESTINATION_TYPES } from '../../services/contract/vocabulary.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
@@ -11,6 +12,14 @@ export function shopId(text: string): bigint {
   const id = parsePathId(text);
   if (id === undefined) throw new InvalidArgumentError('must be a shop id such as 1');
   return id;
+}
+
+export type DestinationTypeName = (typeof DESTINATION_TYPES)[number];
+
+export function destinationType(text: string): DestinationTypeName {
+  const type = DESTINATION_TYPES.find((name) => name === text);
+  if (type) return type;
+  throw new InvalidArgumentError(`must be one of ${DESTINATION_TYPES.join(', ')}`);
 }
 
 export function role(text: string): Role {

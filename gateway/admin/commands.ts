@@ -7,6 +7,7 @@ import type { Open, Print, Run } from './admin-context.ts';
 import { appCommands } from './app-commands.ts';
 import { perMinute, scopes, shopId, time } from './arguments.ts';
 import { auditCommands } from './audit-commands.ts';
+import { destinationCommands } from './destination-commands.ts';
 import { grantCommands } from './grant-commands.ts';
 import { memberCommands } from './member-commands.ts';
 import { oauthKeyCommands } from './oauth-key-commands.ts';
@@ -21,13 +22,14 @@ interface ShopOption {
 export function adminProgram(open: Open, print: Print): Command {
   const program = new Command('admin')
     .description(
-      'Shops, their members, API keys, payload versions, installed apps, connected assistants and audit log',
+      'Shops, their destinations, members, API keys, payload versions, installed apps, connected assistants and audit log',
     )
     .option('--stack <file>', 'the stack file of the local stack to work on');
   const run: Run = (work) => open(work, program.opts<{ stack?: string }>().stack);
   return program
     .addCommand(shopCommands(run, print))
     .addCommand(payloadVersionCommands(run, print))
+    .addCommand(destinationCommands(run, print))
     .addCommand(keyCommands(run, print))
     .addCommand(memberCommands(run, print))
     .addCommand(appCommands(run, print))

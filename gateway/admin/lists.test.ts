@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { staticIdentity } from '../../services/platform/identity.ts';
 import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
+import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
 import {
   startTestGateway,
   TEST_AUTHOR,
@@ -12,7 +13,6 @@ import { until } from '../../test/kit/until.ts';
 import { parseKey } from '../auth/key-format.ts';
 import { connectServices } from '../services.ts';
 import { recordAudit } from '../tenancy/audit.ts';
-import { adminProgram } from './commands.ts';
 
 let under: TestGateway;
 let backend: Awaited<ReturnType<typeof startFakeBackend>>;
@@ -30,26 +30,8 @@ afterAll(async () => {
   await under.stop();
 });
 
-/** Runs one command and returns the lines that it printed. */
-async function admin(...words: string[]): Promise<string[]> {
-  const lines: string[] = [];
-  const context = {
-    pool: under.database.pool,
-    services: clients.services,
-    by: TEST_AUTHOR,
-    close: async () => {},
-  };
-  const program = adminProgram(
-    (work) => work(context),
-    (line) => lines.push(line),
-  );
-  const commands = [program, ...program.commands.flatMap((one) => [one, ...one.commands])];
-  for (const command of commands) {
-    command.exitOverride().configureOutput({ writeErr: () => {} });
-  }
-  await program.parseAsync(words, { from: 'user' });
-  return lines;
-}
+const admin = (...words: string[]) =>
+  runAdmin({ pool: under.database.pool, services: clients.services }, words);
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
 

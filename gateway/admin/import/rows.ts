@@ -1,4 +1,5 @@
 import { createReadStream } from 'node:fs';
+import type { FileHandle } from 'node:fs/promises';
 import { parse } from 'csv-parse';
 
 /** The columns that the importer reads; others are ignored. */
@@ -34,14 +35,20 @@ export interface Invoice {
 /** Maximum rows of one return; the service accepts no more. */
 export const MAX_ROWS = 250;
 
+/** A path, or an open file. It is read from its beginning each time. */
+export type Source = string | FileHandle;
+
 /**
  * Reads a CSV file invoice by invoice, with only one in memory. Of an invoice that is too long for a return, only the
  * rows that show this are kept, and the invoice is refused as a whole.
  *
  * @throws Error with the line when a column is missing or the file is not CSV.
  */
-export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
-  const file = createReadStream(path);
+export async function* readInvoices(source: Source): AsyncGenerator<Invoice> {
+  const file =
+    typeof source === 'string'
+      ? createReadStream(source)
+      : source.createReadStream({ start: 0, autoClose: false });
   let hasHeader = false;
   const parser = file.pipe(
     parse({
@@ -81,10 +88,10 @@ export async function* readInvoices(path: string): AsyncGenerator<Invoice> {
  *
  * @throws Error as readInvoices does.
  */
-export async function findScattered(path: string): Promise<ReadonlySet<string>> {
+export async function findScattered(source: Source): Promise<ReadonlySet<string>> {
   const seen = new Set<string>();
   const scattered = new Set<string>();
-  for await (const { number } of readInvoices(path)) {
+  for await (const { number } of readInvoices(source)) {
     if (seen.has(number)) scattered.add(number);
     seen.add(number);
   }

@@ -1,6 +1,6 @@
 import { type Client, Code, ConnectError } from '@connectrpc/connect';
 import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { findScattered, type Invoice, readInvoices } from './rows.ts';
+import { findScattered, type Invoice, readInvoices, type Source } from './rows.ts';
 import { mapInvoice, type RowFault, type Submission } from './submission.ts';
 import { type ImportTarget, otherMethod } from './target.ts';
 
@@ -33,7 +33,7 @@ export interface ImportSummary {
  * @throws ConnectError when the service cannot be reached; Error when the file cannot be read.
  */
 export async function importReturns(
-  path: string,
+  source: Source,
   target: ImportTarget,
   o: {
     readonly returns: Client<typeof ReturnsService>;
@@ -47,11 +47,11 @@ export async function importReturns(
     faults: [],
     faultCount: 0,
   };
-  const scattered = await findScattered(path);
+  const scattered = await findScattered(source);
   const running = new Set<Promise<void>>();
   const refused = new Set<string>();
   let failure: unknown;
-  for await (const invoice of readInvoices(path)) {
+  for await (const invoice of readInvoices(source)) {
     if (failure) break;
     const work = importOne(invoice, target, { ...o, scattered })
       .then((outcome) => {

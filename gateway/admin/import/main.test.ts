@@ -1,0 +1,74 @@
+import { spawn } from 'node:child_process';
+import { createHash } from 'node:crypto';
+import { text } from 'node:stream/consumers';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { startFakeBackend } from '../../../test/kit/gateway/fake-backend.ts';
+import { startTestGateway, type TestGateway } from '../../../test/kit/gateway/test-gateway.ts';
+import { ROOT } from '../../../test/kit/process.ts';
+import { SERVICE_TOKEN } from '../../../test/kit/settings.ts';
+
+let under: TestGateway;
+let backend: Awaited<ReturnType<typeof startFakeBackend>>;
+let submitted: string[];
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  backend = await startFakeBackend();
+  submitted = [];
+  Object.assign(backend.services.returns, {
+    getSettings: () => ({ settings: { currency: 'GBP' } }),
+    submitReturn: ({ order }: { order?: { name: string } }) => {
+      submitted.push(order?.name ?? '');
+      return {};
+    },
+  });
+});
+afterAll(async () => {
+  await backend.stop();
+  await under.stop();
+});
+
+const HEADER = 'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
+const CSV = `${HEADER}\nA,22631,HAT,-1,2010-12-01T14:33:00,1.95,12472,France\n`;
+
+/** Runs the command with its standard input, in an environment like that of a gateway's pod. */
+async function importing(input: string, ...words: string[]) {
+  const targets = Object.entries(backend.targets).map(([name, at]) => [
+    `${name.toUpperCase()}_TARGET`,
+    at,
+  ]);
+  const child = spawn(process.execPath, ['gateway/admin/import/main.ts', '--shop', '1', ...words], {
+    cwd: ROOT,
+    env: { ...Object.fromEntries(targets), DATABASE_URL: under.database.url, SERVICE_TOKEN },
+  });
+  const ended = new Promise<number | null>((done) => {
+    child.once('close', done);
+  });
+  // A command that does not read its input closes it.
+  child.stdin.on('error', () => {});
+  child.stdin.end(input);
+  const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
+  return { code: await ended, stdout, stderr };
+}
+
+describe('import -', () => {
+  test('imports standard input', async () => {
+    const sha256 = createHash('sha256').update(CSV).digest('hex');
+    const { code, stdout } = await importing(CSV, '-', '--sha256', sha256.toUpperCase());
+    expect([code, stdout]).toEqual([0, expect.stringContaining('imported  1 return, 1 row')]);
+    expect(submitted).toEqual(['A']);
+  });
+
+  test.each([
+    ['without any input', '', ['-'], 'import: standard input is empty: end the command with'],
+    ['with half a file', CSV, ['-', '--sha256', '0'.repeat(64)], 'or the connection broke'],
+    ['with a short hash', CSV, ['-', '--sha256', 'abc'], 'must be 64 hexadecimal digits'],
+    ['with a hash for a path', '', ['a.csv', '--sha256', '0'.repeat(64)], '--sha256 is only for'],
+    ['of a file that is missing', '', ['a.csv'], 'import: there is no file a.csv'],
+  ])('%s submits nothing and says why', async (_, input, words, reason) => {
+    const before = submitted.length;
+    const { code, stderr } = await importing(input, ...words);
+    expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);
+    expect(submitted).toHaveLength(before);
+  });
+});

@@ -1,0 +1,21 @@
+import type { AdminContext } from '../../../gateway/admin/admin-context.ts';
+import { adminProgram } from '../../../gateway/admin/commands.ts';
+import { TEST_AUTHOR } from './test-gateway.ts';
+
+/** Runs one admin command and returns the lines that it printed. A usage error is thrown and not printed. */
+export async function runAdmin(
+  context: Pick<AdminContext, 'pool' | 'services'>,
+  words: readonly string[],
+): Promise<string[]> {
+  const lines: string[] = [];
+  const program = adminProgram(
+    (work) => work({ ...context, by: TEST_AUTHOR, close: async () => {} }),
+    (line) => lines.push(line),
+  );
+  const commands = [program, ...program.commands.flatMap((one) => [one, ...one.commands])];
+  for (const command of commands) {
+    command.exitOverride().configureOutput({ writeErr: () => {} });
+  }
+  await program.parseAsync([...words], { from: 'user' });
+  return lines;
+}
