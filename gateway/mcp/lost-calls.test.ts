@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import type { FakeServices } from '../../test/kit/gateway/fake-backend.ts';
+import type { FakeServices } from '../../test/kit/gateway/fake-services.ts';
 import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { GOOD_CALLS } from '../../test/kit/gateway/tool-calls.ts';
 import type { ActionName } from '../actions/permissions.ts';

@@ -53,7 +53,7 @@ describe.each(ROLES)('%s', (role) => {
   });
 });
 
-const LONG = { line_item_id: 21, note: FAKE.noteWithoutRoom };
+const LONG = { line_item_id: 21, note: FAKE.oversizedNote };
 /** The fault of a call, and the text that its result must contain. */
 const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   [

@@ -5,7 +5,7 @@ import {
   CLIENT_ID,
   type SignInStack,
   startSignInStack,
-  type TokenAnswer,
+  type TokenResponse,
 } from '../../test/kit/oauth/sign-in-stack.ts';
 import { addMember, removeMember } from '../tenancy/members.ts';
 
@@ -16,7 +16,7 @@ beforeAll(async () => {
 afterAll(() => stack?.stop());
 
 const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } };
-const refresh = (token: unknown): Promise<TokenAnswer> =>
+const refresh = (token: unknown): Promise<TokenResponse> =>
   stack.token({ grant_type: 'refresh_token', refresh_token: String(token) });
 /** Moves the first use of every code and refresh token into the past. */
 const age = (seconds: number): Promise<unknown> =>

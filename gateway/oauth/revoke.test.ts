@@ -90,10 +90,10 @@ describe('/oauth/revoke', () => {
 
   test('makes the next sign-in ask for consent again', async () => {
     const { person, access } = await connected();
-    const page = await stack.signIn(person, { isConsentLeft: true });
+    const page = await stack.signIn(person, { stopsAtConsent: true });
     expect(page.text).not.toContain('name="consent"');
     await revoke({ token: access, client_id });
-    const asked = await stack.signIn(person, { isConsentLeft: true });
+    const asked = await stack.signIn(person, { stopsAtConsent: true });
     expect(asked.text).toContain('name="consent"');
   });
 

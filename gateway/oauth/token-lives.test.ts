@@ -3,7 +3,7 @@ import {
   REDIRECT,
   type SignInStack,
   startSignInStack,
-  type TokenAnswer,
+  type TokenResponse,
 } from '../../test/kit/oauth/sign-in-stack.ts';
 
 const DAY_S = 24 * 3_600;
@@ -22,7 +22,7 @@ const shorten = (seconds: number): Promise<unknown> =>
     [seconds],
   );
 
-const refresh = (token: unknown): Promise<TokenAnswer> =>
+const refresh = (token: unknown): Promise<TokenResponse> =>
   stack.token({ grant_type: 'refresh_token', refresh_token: String(token) });
 
 test('a code is valid for a minute', async () => {

@@ -7,7 +7,7 @@ import {
   REDIRECT,
   type SignInStack,
   startSignInStack,
-  type TokenAnswer,
+  type TokenResponse,
 } from '../../test/kit/oauth/sign-in-stack.ts';
 import { until } from '../../test/kit/until.ts';
 import { type AccessTokenCheck, createAccessTokenCheck } from './access-token.ts';
@@ -35,7 +35,7 @@ afterAll(() => stack.stop());
 const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } };
 const works = async (token: unknown): Promise<boolean> =>
   (await check.check(String(token))) !== undefined;
-const refresh = (token: unknown, replica = 0): Promise<TokenAnswer> =>
+const refresh = (token: unknown, replica = 0): Promise<TokenResponse> =>
   stack.token({ grant_type: 'refresh_token', refresh_token: String(token) }, replica);
 /** Moves the first use of every code and refresh token into the past. */
 const age = (seconds: number): Promise<unknown> =>
@@ -55,7 +55,7 @@ const redeeming = (code: string | null, code_verifier: string) => ({
 /** Stores a code as oidc-provider does, without the pages before it. */
 async function newCode(): Promise<{
   code: string;
-  exchange(replica?: number): Promise<TokenAnswer>;
+  exchange(replica?: number): Promise<TokenResponse>;
 }> {
   const { userId, shopIds } = await person;
   const shopId = shopIds[0] ?? 0n;

@@ -15,8 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 beforeEach(() => {
-  bench.returns.refuseWith = undefined;
-  bench.returns.refuseLine = undefined;
+  bench.returns.failWith = undefined;
+  bench.returns.failingLine = undefined;
 });
 
 const TEXT = 'the details of return 1 would be larger than 24 MiB (25165824 bytes)';
@@ -30,8 +30,8 @@ describe('an inspection that does not fit into its return', () => {
   test('is rejected with the reason of returns, and no finding of the call stays', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     const items = lines.map((lineItemId) => ({ lineItemId, note: 'long' }));
-    bench.returns.refuseWith = tooLarge;
-    bench.returns.refuseLine = lines[1];
+    bench.returns.failWith = tooLarge;
+    bench.returns.failingLine = lines[1];
     expect(await refusal(bench.assess(shopId, items))).toMatchObject(refused);
     await expect(bench.assess(shopId, items)).rejects.toThrow(TEXT);
     expect(await bench.currentOf(shopId, lines)).toEqual([]);
@@ -45,11 +45,11 @@ describe('an inspection that does not fit into its return', () => {
   test('does not change the previous assessment of a line', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     await bench.assess(shopId, [{ lineItemId: line, note: 'first' }]);
-    bench.returns.refuseWith = tooLarge;
+    bench.returns.failWith = tooLarge;
     await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'too long' }]));
     expect(await notesOf(shopId, [line])).toEqual(['first']);
 
-    bench.returns.refuseWith = undefined;
+    bench.returns.failWith = undefined;
     await bench.assess(shopId, [{ lineItemId: line, note: 'second' }]);
     expect(await notesOf(shopId, [line])).toEqual(['second']);
     expect(bench.handedTo(shopId).map(({ disposition }) => disposition?.note)).toEqual([
@@ -60,7 +60,7 @@ describe('an inspection that does not fit into its return', () => {
 
   test('is rejected for gradings, too', async () => {
     const { shopId, line } = bench.shopWithLines(1);
-    bench.returns.refuseWith = tooLarge;
+    bench.returns.failWith = tooLarge;
     const items = [{ lineItemId: line, category: 'grade_a', description: 'long' }];
     expect(await refusal(bench.client.gradeItems({ shopId, actor, items }))).toMatchObject(refused);
     expect(await bench.pendingOf(shopId)).toBe(0);
@@ -70,12 +70,12 @@ describe('an inspection that does not fit into its return', () => {
     const { shopId, lines } = bench.shopWithLines(3);
     const [former, large] = [lines[0] ?? 0n, lines[1] ?? 0n];
     await bench.assess(shopId, [{ lineItemId: large, note: 'before' }]);
-    bench.returns.refuseWith = Code.Unavailable;
+    bench.returns.failWith = Code.Unavailable;
     const items = lines.map((lineItemId) => ({ lineItemId, note: 'pending' }));
     await refusal(bench.assess(shopId, items));
 
-    bench.returns.refuseLine = large;
-    bench.returns.refuseWith = tooLarge;
+    bench.returns.failingLine = large;
+    bench.returns.failWith = tooLarge;
     await bench.makeDue(shopId);
     await until(async () => (await bench.pendingOf(shopId)) === 0);
     expect(await notesOf(shopId, lines)).toEqual(['pending', 'before', 'pending']);
@@ -84,9 +84,9 @@ describe('an inspection that does not fit into its return', () => {
 
   test('does not change later findings about the line', async () => {
     const { shopId, line } = bench.shopWithLines(1);
-    bench.returns.refuseWith = Code.Unavailable;
+    bench.returns.failWith = Code.Unavailable;
     await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'large' }]));
-    bench.returns.refuseWith = tooLarge;
+    bench.returns.failWith = tooLarge;
     await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'larger' }]));
     expect(await notesOf(shopId, [line])).toEqual(['large']);
     await bench.makeDue(shopId);

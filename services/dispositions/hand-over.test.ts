@@ -15,19 +15,19 @@ beforeAll(async () => {
 });
 afterAll(() => bench.stop());
 beforeEach(() => {
-  bench.returns.refuseWith = undefined;
-  bench.returns.refuseLine = undefined;
+  bench.returns.failWith = undefined;
+  bench.returns.failingLine = undefined;
 });
 
 describe('when returns does not take over an inspection', () => {
   test('the call is unavailable, and a repeat hands over the same assessment', async () => {
     const { shopId, line } = bench.shopWithLines(1);
-    bench.returns.refuseWith = Code.Unavailable;
+    bench.returns.failWith = Code.Unavailable;
     const call = () => bench.assess(shopId, [{ lineItemId: line, note: 'worn' }]);
     expect(await refusal(call())).toMatchObject({ code: Code.Unavailable });
     expect(await bench.pendingOf(shopId)).toBe(1);
 
-    bench.returns.refuseWith = undefined;
+    bench.returns.failWith = undefined;
     await call();
     expect(bench.handedTo(shopId)).toHaveLength(1);
     expect(await bench.events(shopId)).toHaveLength(1);
@@ -36,9 +36,9 @@ describe('when returns does not take over an inspection', () => {
 
   test('the job hands over what a call or a crash left pending', async () => {
     const { shopId, line } = bench.shopWithLines(1);
-    bench.returns.refuseWith = Code.Unavailable;
+    bench.returns.failWith = Code.Unavailable;
     await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'worn' }]));
-    bench.returns.refuseWith = undefined;
+    bench.returns.failWith = undefined;
     await bench.makeDue(shopId);
     await until(() => bench.handedTo(shopId).length > 0);
     await until(async () => (await bench.pendingOf(shopId)) === 0);
@@ -65,9 +65,9 @@ describe('when returns does not take over an inspection', () => {
 
   test('several assessments of a line arrive oldest first, one in each call', async () => {
     const { shopId, line } = bench.shopWithLines(1);
-    bench.returns.refuseWith = Code.Unavailable;
+    bench.returns.failWith = Code.Unavailable;
     await refusal(bench.assess(shopId, [{ lineItemId: line, note: 'first' }]));
-    bench.returns.refuseWith = undefined;
+    bench.returns.failWith = undefined;
     await bench.assess(shopId, [{ lineItemId: line, note: 'second' }]);
     const calls = bench.returns.assessments.filter((handed) => handed.shopId === shopId);
     expect(
@@ -77,7 +77,7 @@ describe('when returns does not take over an inspection', () => {
 
   test('after an outage all is handed over within seconds', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
-    bench.returns.refuseWith = Code.Unavailable;
+    bench.returns.failWith = Code.Unavailable;
     await refusal(
       bench.assess(
         shopId,
@@ -86,21 +86,21 @@ describe('when returns does not take over an inspection', () => {
     );
     // Longer than the attempts after which a line counts as refused, and is claimed alone.
     for (let tries = 0; tries < 4; tries++) {
-      const before = bench.returns.refused;
+      const before = bench.returns.failed;
       // The attempt before may set its next one only after this.
       await until(async () => {
         await bench.makeDue(shopId);
-        return bench.returns.refused > before;
+        return bench.returns.failed > before;
       });
     }
-    bench.returns.refuseWith = undefined;
+    bench.returns.failWith = undefined;
     await until(async () => (await bench.pendingOf(shopId)) === 0);
     expect(bench.handedTo(shopId)).toHaveLength(3);
   });
 
   test('a timeout counts as an attempt, and in the end the line is claimed alone', async () => {
     const { shopId, lines } = bench.shopWithLines(2);
-    bench.returns.refuseWith = Code.DeadlineExceeded;
+    bench.returns.failWith = Code.DeadlineExceeded;
     await refusal(
       bench.assess(
         shopId,
@@ -108,14 +108,14 @@ describe('when returns does not take over an inspection', () => {
       ),
     );
     for (let tries = 0; tries < 3; tries++) {
-      const before = bench.returns.refused;
+      const before = bench.returns.failed;
       // The attempt before may set its next one only after this.
       await until(async () => {
         await bench.makeDue(shopId);
-        return bench.returns.refused > before;
+        return bench.returns.failed > before;
       });
     }
-    bench.returns.refuseWith = undefined;
+    bench.returns.failWith = undefined;
     await until(async () => {
       await bench.makeDue(shopId);
       return (await bench.pendingOf(shopId)) === 0;
@@ -126,15 +126,15 @@ describe('when returns does not take over an inspection', () => {
 
   test('a line item that is always rejected does not delay the others', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
-    bench.returns.refuseWith = Code.Unavailable;
+    bench.returns.failWith = Code.Unavailable;
     await refusal(
       bench.assess(
         shopId,
         lines.map((lineItemId) => ({ lineItemId })),
       ),
     );
-    bench.returns.refuseWith = Code.InvalidArgument;
-    bench.returns.refuseLine = lines[1];
+    bench.returns.failWith = Code.InvalidArgument;
+    bench.returns.failingLine = lines[1];
     await until(async () => {
       await bench.makeDue(shopId);
       return bench.handedTo(shopId).length >= 2;

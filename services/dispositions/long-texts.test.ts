@@ -68,10 +68,10 @@ describe('a long note', () => {
   test('is stored here until returns has taken it over', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const note = longText('pending');
-    bench.returns.refuseWith = Code.Unavailable;
+    bench.returns.failWith = Code.Unavailable;
     await refusal(bench.assess(shopId, [{ lineItemId: line, note }]));
     expect(await bench.currentOf(shopId, [line])).toMatchObject([{ disposition: { note } }]);
-    bench.returns.refuseWith = undefined;
+    bench.returns.failWith = undefined;
     await bench.makeDue(shopId);
     await until(async () => (await bench.pendingOf(shopId)) === 0);
     expect(bench.handedTo(shopId)).toMatchObject([{ disposition: { note } }]);

@@ -157,9 +157,9 @@ describe('create fraud report', () => {
 
   test('fails with UNAVAILABLE while the returns service is unavailable, and records nothing', async () => {
     const of = shopWithReturn();
-    returns.refuseWith = Code.Unavailable;
+    returns.failWith = Code.Unavailable;
     const call = refusal(report(of));
-    expect(await call.finally(() => (returns.refuseWith = undefined))).toMatchObject({
+    expect(await call.finally(() => (returns.failWith = undefined))).toMatchObject({
       code: Code.Unavailable,
     });
     expect(await refusal(service.client.getReport({ ...of, actor }))).toEqual(NO_REPORT);

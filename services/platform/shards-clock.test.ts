@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { withClockAhead } from '../../test/kit/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { later } from '../../test/kit/later.ts';
 import { createShardHolder } from './shards.ts';
 
 const SHARDS = 8;
@@ -29,7 +29,7 @@ describe('shards, when the clock of the database is set', () => {
     await setClock('-1 hour');
     await heir.rebalance();
     expect(heir.held()).toHaveLength(0);
-    await later(LEASE_MS / 2, () => heir.rebalance());
+    await withClockAhead(LEASE_MS / 2, () => heir.rebalance());
     expect(heir.held()).toHaveLength(SHARDS);
     await heir.release();
   });

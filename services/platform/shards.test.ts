@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
+import { withClockAhead } from '../../test/kit/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { later } from '../../test/kit/later.ts';
 import { until } from '../../test/kit/until.ts';
 import { createShardHolder, REBALANCE_EVERY_MS } from './shards.ts';
 
@@ -172,7 +172,7 @@ describe('shards', () => {
     // If the machine was frozen in between, the process has already seen the end of the lease.
     expect(restMs < REBALANCE_EVERY_MS || heir.held().length === SHARDS).toBe(true);
     await database.pool.query('select pg_sleep($1)', [restMs / 1000]);
-    await later(LEASE_MS / 2, () => heir.rebalance());
+    await withClockAhead(LEASE_MS / 2, () => heir.rebalance());
     expect(heir.held()).toHaveLength(SHARDS);
     await Promise.all([dead.release(), heir.release()]);
   });

@@ -5,9 +5,9 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
+  present,
   type ReturnsBench,
   startReturnsBench,
-  there,
 } from '../../test/kit/services/returns-bench.ts';
 import { actor } from '../../test/kit/services/running-service.ts';
 import { until } from '../../test/kit/until.ts';
@@ -46,7 +46,7 @@ describe('a new fraud report', () => {
     await until(async () => (await kinds(submitted)).includes('fraud_report.created'));
     const entries = await bench.timeline(submitted);
     expect(entries).toHaveLength(2);
-    expect(there(entries[1]).facts).toEqual({ report_id: '7', category: 'item-is-worn' });
+    expect(present(entries[1]).facts).toEqual({ report_id: '7', category: 'item-is-worn' });
     expect(await bench.triggers(submitted)).toEqual([]);
   });
 

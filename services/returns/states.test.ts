@@ -5,10 +5,10 @@ import { LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
   invalid,
   notFound,
+  present,
   type ReturnsBench,
   startReturnsBench,
   stateForbids,
-  there,
 } from '../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../test/kit/services/running-service.ts';
 
@@ -28,13 +28,13 @@ const cancel = (of: Return) => bench.client.cancelReturn({ ...about(of), reason:
 describe('flag and unflag', () => {
   test('starts and ends the review of a return, and publishes both', async () => {
     const submitted = await bench.submit(await bench.shop());
-    const flagged = there((await flag(submitted)).return);
+    const flagged = present((await flag(submitted)).return);
     expect(flagged).toMatchObject({
       state: ReturnState.REVIEW,
       flagReasons: ['looks odd'],
       revision: 2n,
     });
-    const unflagged = there((await unflag(submitted)).return);
+    const unflagged = present((await unflag(submitted)).return);
     expect(unflagged).toMatchObject({ state: ReturnState.OPEN, flagReasons: [], revision: 3n });
     expect(await bench.triggers(submitted)).toEqual(['return.updated', 'return.updated']);
     expect((await bench.timeline(submitted)).map((entry) => entry.kind)).toEqual([
@@ -50,8 +50,8 @@ describe('flag and unflag', () => {
       `update returns set updated_at = updated_at - interval '1 day' where shop_id = $1`,
       [submitted.shopId],
     );
-    const flagged = there((await flag(submitted)).return);
-    const age = Date.now() - timestampDate(there(flagged.updatedAt)).getTime();
+    const flagged = present((await flag(submitted)).return);
+    const age = Date.now() - timestampDate(present(flagged.updatedAt)).getTime();
     expect(Math.abs(age)).toBeLessThan(60_000);
     expect([flagged.createdAt, flagged.editedAt]).toEqual([submitted.createdAt, undefined]);
   });
@@ -87,7 +87,7 @@ describe('a call with an idempotency key', () => {
   test('changes a return once: a repeated call returns the return as it is now', async () => {
     const submitted = await bench.submit(await bench.shop());
     await flagOnce(submitted);
-    const unflagged = there((await unflag(submitted)).return);
+    const unflagged = present((await unflag(submitted)).return);
     expect((await flagOnce(submitted)).return).toEqual(unflagged);
     expect(await bench.triggers(submitted)).toEqual(['return.updated', 'return.updated']);
     const once = () => bench.client.unflagReturn({ ...about(submitted), ...keyed });
@@ -131,7 +131,7 @@ describe('cancel', () => {
     const [open, flagged] = [await bench.submit(shopId), await bench.submit(shopId)];
     await flag(flagged);
     for (const one of [open, flagged]) {
-      const cancelled = there((await cancel(one)).return);
+      const cancelled = present((await cancel(one)).return);
       expect(cancelled).toMatchObject({ state: ReturnState.CANCELLED, flagReasons: [] });
     }
     expect(await bench.triggers(open)).toEqual(['return.updated']);

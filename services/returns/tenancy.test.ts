@@ -16,9 +16,9 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
   firstLine,
+  present,
   type ReturnsBench,
   startReturnsBench,
-  there,
 } from '../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../test/kit/services/running-service.ts';
 
@@ -52,9 +52,9 @@ beforeAll(async () => {
   theirs = {
     of,
     lineItemId: firstLine(of),
-    labelId: there(label).id,
-    requestId: there(labelRequest).id,
-    creditId: there(credit).id,
+    labelId: present(label).id,
+    requestId: present(labelRequest).id,
+    creditId: present(credit).id,
   };
 });
 afterAll(() => bench.stop());
@@ -144,7 +144,7 @@ const answersNothing: Record<string, () => Promise<unknown>> = {
     (await bench.client.getReturns({ ...asker, returnIds: [theirs.of.id] })).returns,
   findReturns: async () => {
     const { id, order } = theirs.of;
-    const { id: orderId, name } = there(order);
+    const { id: orderId, name } = present(order);
     const selectors = [
       { selector: { case: 'returnId', value: id } },
       { selector: { case: 'orderId', value: orderId } },
@@ -174,12 +174,12 @@ describe('another shop’s objects', () => {
   });
 
   test.each(Object.keys(there404))('do not exist for %s', async (call) => {
-    const ask = there(there404[call]);
+    const ask = present(there404[call]);
     expect(await refusal(ask())).toMatchObject({ code: Code.NotFound });
   });
 
   test.each(Object.keys(answersNothing))('are not in the response of %s', async (call) => {
-    expect(await there(answersNothing[call])()).toEqual([]);
+    expect(await present(answersNothing[call])()).toEqual([]);
   });
 
   test('are unchanged after all of these calls', async () => {

@@ -26,7 +26,7 @@ test(
     const report = await killDelivery({ pool: db.pool, telemetry, points: POINTS, seed: SEED });
     expect(report.allPoints).toBeGreaterThan(100);
     // Steps vary a little, so the kill may come after the end.
-    expect(report.struck).toBeGreaterThan(Math.min(POINTS, report.allPoints) * 0.8);
+    expect(report.killed).toBeGreaterThan(Math.min(POINTS, report.allPoints) * 0.8);
   },
   60_000 + POINTS * TRIAL_MS,
 );

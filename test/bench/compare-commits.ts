@@ -72,7 +72,7 @@ async function turn(folder: string, { rows, quick }: CompareOptions): Promise<Fi
     cwd: folder,
     env: process.env,
     timeoutMs: PATIENCE_MS,
-    endWithUs: 'SIGTERM',
+    onParentExit: 'SIGTERM',
   });
   const figures = parseOutput(stdout, rows);
   const missing = rows.filter(

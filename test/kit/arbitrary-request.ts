@@ -29,19 +29,23 @@ const odd: fc.Arbitrary<unknown> = fc.oneof(
   fc.string({ unit: 'binary', maxLength: 40 }),
 );
 
-/** Mostly valid by the schema, with some faults. */
+/** Values that are mostly valid by the schema. */
 export function valuesFor(
   schema: Schema,
   document: Schema,
   ids: readonly number[],
 ): fc.Arbitrary<unknown> {
   return fc.oneof(
-    { weight: 8, arbitrary: fitting(schema, document, ids) },
+    { weight: 8, arbitrary: validValues(schema, document, ids) },
     { weight: 1, arbitrary: odd },
   );
 }
 
-function fitting(schema: Schema, document: Schema, ids: readonly number[]): fc.Arbitrary<unknown> {
+function validValues(
+  schema: Schema,
+  document: Schema,
+  ids: readonly number[],
+): fc.Arbitrary<unknown> {
   const resolved = dereference(schema, document);
   const choices = (resolved.anyOf ?? resolved.oneOf) as readonly Schema[] | undefined;
   if (choices) return fc.oneof(...choices.map((choice) => valuesFor(choice, document, ids)));
@@ -107,7 +111,7 @@ function dereference(schema: Schema, document: Schema): Schema {
   return target as Schema;
 }
 
-/** Bytes that are no JSON, or JSON of the wrong kind. */
+/** Bytes that are not JSON, or JSON of the wrong type. */
 export const rawBodies: fc.Arbitrary<string> = fc.oneof(
   fc.string({ maxLength: 60 }),
   fc.json({ maxDepth: 4 }),

@@ -7,7 +7,7 @@ import {
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { actor } from './services/running-service.ts';
 
-// Valid messages, of which a test changes what it is about.
+// Valid messages. A test overrides the fields that matter to it.
 
 type Fields<T> = Omit<Exclude<T, { $unknown?: unknown }>, '$typeName'>;
 export type SubmissionPart = Partial<
@@ -18,7 +18,7 @@ export function newId(): bigint {
   return BigInt(randomInt(1, 2 ** 47));
 }
 
-/** A line of 20.00. */
+/** A line item of 20.00. */
 export function plainLine() {
   return {
     providerLineItemId: newId(),
@@ -28,14 +28,14 @@ export function plainLine() {
   };
 }
 
-/** A line of 20.00, unless `more` overrides it. */
+/** A line item of 20.00, unless `more` overrides it. */
 export function line(
   more: Partial<Fields<MessageInitShape<typeof LineInputSchema>>> = {},
 ): MessageInitShape<typeof LineInputSchema> {
   return { ...plainLine(), ...more };
 }
 
-/** A request for a return of one line of 20.00 in pounds, refunded, unless `more` overrides it. */
+/** A request for a return of one line item of 20.00 pounds that is refunded, unless `more` overrides it. */
 export function returnRequest(shopId: bigint, more: SubmissionPart = {}) {
   return {
     shopId,

@@ -1,6 +1,6 @@
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 
-/** A certificate and its key, in PEM as `node:tls` takes them. */
+/** A certificate and its key in PEM. */
 export interface Certificate {
   readonly cert: string;
   readonly key: string;
@@ -8,13 +8,13 @@ export interface Certificate {
 
 export interface Authority {
   readonly cert: string;
-  /** A certificate for an IPv4 address or a name, by default valid from an hour ago for a day. */
+  /** A certificate for an IPv4 address or a name. By default it is valid from an hour ago for a day. */
   issue(o: { address?: string; name?: string; from?: Date; to?: Date }): Certificate;
 }
 
 const HOUR_MS = 3_600_000;
 
-/** A certificate authority that only explicitly configured clients trust. */
+/** A certificate authority that clients trust only when they are configured to. */
 export function createAuthority(name: string): Authority {
   const keys = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const isAuthority = extension('2.5.29.19', sequence(boolean(true)), true);
@@ -90,7 +90,7 @@ function commonName(text: string): Buffer {
   return sequence(tagged(0x31, sequence(objectId('2.5.4.3'), tagged(0x0c, Buffer.from(text)))));
 }
 
-/** GeneralizedTime, `YYYYMMDDhhmmssZ`; before 2050 RFC 5280 wants two digits of the year. */
+/** GeneralizedTime, `YYYYMMDDhhmmssZ`. RFC 5280 requires two digits for years before 2050. */
 function time(date: Date): Buffer {
   const digits = date.toISOString().replace(/[-:T]|\.\d+/g, '');
   return tagged(0x17, Buffer.from(digits.slice(2)));

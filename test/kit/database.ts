@@ -5,7 +5,7 @@ import { roleOf } from '../../services/platform/schemas.ts';
 import type { Template } from './postgres/template-server.ts';
 
 export interface TestDatabase {
-  /** Logged in as the service's own role, with its rights and its search path. */
+  /** Connects as the service's own role, with its rights and its search path. */
   readonly pool: pg.Pool;
   readonly url: string;
   /** Connects as the migrator, for statements that the service may not run. */
@@ -14,11 +14,11 @@ export interface TestDatabase {
   drop(): Promise<void>;
 }
 
-/** A new database with every migration applied and no rows, as seen by the service `schema`. */
+/** A new database with every migration applied and no rows, for the role of `schema`. */
 export async function createTestDatabase(schema: string): Promise<TestDatabase> {
-  const { url: template, faults } = await theTemplate();
-  const fault = faults[schema];
-  if (fault) throw new Error(fault);
+  const { url: template, failures } = await sharedTemplate();
+  const failure = failures[schema];
+  if (failure) throw new Error(failure);
   const name = newName();
   const source = new URL(template).pathname.slice(1);
   await onServer(`create database ${name} template ${source} strategy file_copy`);
@@ -31,8 +31,8 @@ export async function createTestDatabase(schema: string): Promise<TestDatabase> 
     migratorUrl,
     async drop() {
       await pool.end();
-      // Without force the server waits up to 5 s for connections that are ending. With force it would terminate them,
-      // which the migrator may not do to another role's connections.
+      // Without force the server waits up to 5 s for connections that are closing. With force it would terminate them,
+      // and the migrator may not terminate another role's connections.
       await onServer(`drop database if exists ${name}`);
     },
   };
@@ -40,7 +40,7 @@ export async function createTestDatabase(schema: string): Promise<TestDatabase> 
 
 /** A database without any schema, for tests of the migrations themselves. */
 export async function createEmptyDatabase(): Promise<{ url: string; drop(): Promise<void> }> {
-  const { url } = await theTemplate();
+  const { url } = await sharedTemplate();
   const name = newName();
   await onServer(`create database ${name} template template0`);
   return {
@@ -62,13 +62,13 @@ function urlOf(template: string, database: string, user?: string): string {
 
 let template: Promise<Template> | undefined;
 
-/** The template of this run. The first test file that asks for it waits until PostgreSQL has started. */
-function theTemplate(): Promise<Template> {
-  template ??= askForTemplate();
+/** The template of this run. The first call starts PostgreSQL. */
+function sharedTemplate(): Promise<Template> {
+  template ??= fetchTemplate();
   return template;
 }
 
-async function askForTemplate(): Promise<Template> {
+async function fetchTemplate(): Promise<Template> {
   const server = process.env.TEST_DATABASE_SERVER;
   if (!server) throw new Error('TEST_DATABASE_SERVER is set by test/kit/jest/global-setup.ts');
   const response = await fetch(server);
@@ -77,7 +77,7 @@ async function askForTemplate(): Promise<Template> {
 }
 
 async function onServer(statement: string): Promise<void> {
-  const { url } = await theTemplate();
+  const { url } = await sharedTemplate();
   const admin = new pg.Client({ connectionString: urlOf(url, 'postgres') });
   await admin.connect();
   try {

@@ -6,18 +6,18 @@ type Json = Readonly<Record<string, unknown>>;
 /** One operation of an OpenAPI document. */
 export interface DocumentedOperation {
   readonly method: string;
-  /** With `{id}` in it. */
+  /** With placeholders such as `{id}`. */
   readonly path: string;
-  /** The schema of the request body; undefined without one. */
+  /** The schema of the request body, if there is one. */
   readonly body: unknown;
   /**
-   * Returns how an answer breaks the document: an undocumented status, or a body that does not match its schema.
-   * Undefined for a valid one.
+   * Describes how a response violates the document: an undocumented status, or a body that does not match its schema.
+   * Undefined when the response is valid.
    */
   faultOf(answer: { status: number; contentType: string; body: unknown }): string | undefined;
 }
 
-/** Reads an OpenAPI 3.1 document to compare answers with. */
+/** Reads an OpenAPI 3.1 document, to compare responses with it. */
 export function documentedOperations(document: Json): DocumentedOperation[] {
   const ajv = new Ajv2020.default({ strict: false, allErrors: false });
   addFormats.default(ajv);
@@ -48,9 +48,9 @@ function describeOperation(o: {
 }): DocumentedOperation {
   const { method, path, operation, ajv, compiled } = o;
   const validatorOf = (pointer: string) => {
-    const known = compiled.get(pointer) ?? ajv.compile({ $ref: `openapi#${pointer}` });
-    compiled.set(pointer, known);
-    return known;
+    const validator = compiled.get(pointer) ?? ajv.compile({ $ref: `openapi#${pointer}` });
+    compiled.set(pointer, validator);
+    return validator;
   };
   return {
     method: method.toUpperCase(),

@@ -6,34 +6,34 @@ import { until } from './until.ts';
 /** The root of the repository. */
 export const ROOT = fileURLToPath(new URL('../../', import.meta.url));
 
-/** Longest graceful stop, unless another is given. Milliseconds. */
+/** Maximum time of a graceful stop, unless the caller sets another. Milliseconds. */
 const STOP_MS = 40_000;
-/** Of the output of a process, only the end is kept. Characters. */
-const MOST_OUTPUT = 8_000_000;
+/** Only the end of a process's output is kept. Characters. */
+const MAX_OUTPUT = 8_000_000;
 
 export interface NodeOptions {
-  /** What node runs, with its arguments, from the root of the repository. */
+  /** The arguments of node. It runs in the root of the repository. */
   readonly args: readonly string[];
-  /** For messages; the first argument by default. */
+  /** The name in messages. By default the first argument. */
   readonly name?: string;
-  /** All of its environment. */
+  /** The whole environment. */
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
-  /** A file that its output is appended to. `output()` reads it. */
+  /** A file to which the output is appended. */
   readonly logFile?: string;
-  /** Whether it gets a channel for messages. */
+  /** Whether the process gets a channel for messages. */
   readonly hasChannel?: boolean;
-  /** Longest graceful stop. Milliseconds. */
+  /** Maximum time of a graceful stop. Milliseconds. */
   readonly stopMs?: number;
   /**
-   * What it gets when this process exits before it; SIGKILL by default. With `nothing` it notices that its channel has
-   * closed, and first stops what it started itself.
+   * The signal for the process when its parent exits first. SIGKILL by default. `nothing` sends none: the process notices
+   * that its channel has closed, and first stops what it started itself.
    */
-  readonly endWithUs?: NodeJS.Signals | 'nothing';
+  readonly onParentExit?: NodeJS.Signals | 'nothing';
 }
 
 export interface Exit {
-  /** Null when a signal ended it. */
+  /** Null when a signal ended the process. */
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
 }
@@ -41,21 +41,21 @@ export interface Exit {
 export interface NodeProcess {
   readonly name: string;
   readonly pid: number;
-  /** Its channel, if it has one. */
+  /** The channel, if there is one. */
   readonly child: ChildProcess;
-  /** Resolves after the last of its output. */
+  /** Resolves after the last output. */
   readonly exited: Promise<Exit>;
   hasExited(): boolean;
-  /** What it wrote so far, by default to both streams. */
+  /** The output so far, by default of both streams. */
   output(stream?: 'stdout' | 'stderr'): string;
   signal(signal: NodeJS.Signals): void;
-  /** SIGKILL, frozen or not. Resolves when it is gone. */
+  /** Sends SIGKILL, also to a frozen process. Resolves when the process has exited. */
   kill(): Promise<void>;
-  /** Asks it to end, by closing its channel or with SIGTERM, and kills it when that takes too long. */
+  /** Stops the process by closing its channel or with SIGTERM. Kills it when that takes too long. */
   stop(): Promise<Exit>;
 }
 
-/** Starts a node process, of the version that runs the tests. */
+/** Starts a node process with the node version that runs the tests. */
 export function startNode(o: NodeOptions): NodeProcess {
   const name = o.name ?? o.args[0] ?? 'node';
   const child = launch(o);
@@ -69,10 +69,10 @@ export function startNode(o: NodeOptions): NodeProcess {
     child.once('close', (code, signal) => done({ code, signal }));
   });
   const hasExited = () => child.exitCode !== null || child.signalCode !== null;
-  const { endWithUs = 'SIGKILL' } = o;
-  const endIt = () => void (endWithUs === 'nothing' || child.kill(endWithUs));
-  process.once('exit', endIt);
-  child.once('exit', () => process.removeListener('exit', endIt));
+  const { onParentExit = 'SIGKILL' } = o;
+  const killIt = () => void (onParentExit === 'nothing' || child.kill(onParentExit));
+  process.once('exit', killIt);
+  child.once('exit', () => process.removeListener('exit', killIt));
   return {
     name,
     pid: child.pid ?? 0,
@@ -87,7 +87,7 @@ export function startNode(o: NodeOptions): NodeProcess {
     },
     async stop() {
       if (hasExited()) return gone;
-      // A frozen process does not get other signals.
+      // A frozen process receives no other signal.
       child.kill('SIGCONT');
       if (child.connected) child.disconnect();
       else child.kill('SIGTERM');
@@ -119,7 +119,7 @@ function collect(child: ChildProcess): NodeProcess['output'] {
     child[stream]?.setEncoding('utf8').on('data', (text: string) => {
       pieces.push({ stream, text });
       size += text.length;
-      while (size > MOST_OUTPUT) size -= pieces.shift()?.text.length ?? size;
+      while (size > MAX_OUTPUT) size -= pieces.shift()?.text.length ?? size;
     });
   }
   return (wanted) =>
@@ -130,9 +130,9 @@ function collect(child: ChildProcess): NodeProcess['output'] {
 }
 
 /**
- * Waits for what a process does, such as a line of its output, and returns it.
+ * Waits for a condition of a process, such as a line of its output, and returns its value.
  *
- * @throws Error with the output when the process ends before, or does not do it in time.
+ * @throws Error with the output when the process exits first or the time is over.
  */
 export async function untilProcess<T>(
   running: NodeProcess,
@@ -151,7 +151,7 @@ export async function untilProcess<T>(
   }
 }
 
-/** Runs node to its end, whatever its exit code. It is killed after `timeoutMs`. */
+/** Runs node until it exits, with any exit code. Kills it after `timeoutMs`. */
 export async function runNode(
   o: NodeOptions & { readonly timeoutMs?: number },
 ): Promise<Exit & { readonly stdout: string; readonly stderr: string }> {
@@ -162,7 +162,7 @@ export async function runNode(
   return { ...exit, stdout: running.output('stdout'), stderr: running.output('stderr') };
 }
 
-/** Runs node to its end, and returns its output. @throws Error with the output when it fails. */
+/** Runs node until it exits, and returns its output. @throws Error with the output when it fails. */
 export async function runToSuccess(o: NodeOptions): Promise<string> {
   const { code, stdout, stderr } = await runNode(o);
   if (code !== 0) throw new Error(`${o.args.join(' ')} ended with ${code}:\n${stdout}${stderr}`);

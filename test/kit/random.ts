@@ -1,25 +1,25 @@
-/** Source of all random choices of a test, so that a seed repeats it. */
+/** Source of all random choices of a test. The same seed repeats them. */
 export interface Random {
   /** From 0 to below 1. */
   next(): number;
-  /** A whole number, both ends included. */
+  /** A whole number from `low` to `high`, both included. */
   between(low: number, high: number): number;
   /**
-   * One of them.
+   * One of the items.
    *
-   * @throws RangeError when there is none.
+   * @throws RangeError when the list is empty.
    */
   pick<T>(from: readonly T[]): T;
-  /** All of them, in an order that is drawn. */
+  /** All items in a random order. */
   shuffled<T>(items: readonly T[]): T[];
-  /** An independent generator, so that the numbers of one part do not affect another. */
+  /** An independent generator, so that the numbers of one part of a test do not affect another part. */
   fork(name: string): Random;
 }
 
 /** A generator whose numbers depend only on the seed. Not for secrets. */
 export function randomOf(seed: number): Random {
   let state = seed >>> 0;
-  // A Weyl sequence through a 32-bit finaliser: small, and good enough to choose moments with.
+  // A Weyl sequence through a 32-bit finaliser: small, and random enough for tests.
   const next = (): number => {
     state = (state + 0x9e3779b9) >>> 0;
     let mixed = state;

@@ -6,7 +6,7 @@ import { newKeyringText } from '../../services/platform/keyring.ts';
 export const EVENT_KEYRING = newKeyringText();
 export const SERVICE_TOKEN = 't'.repeat(32);
 
-/** The settings of a process under test: read by its own schema, on free ports, quiet, and without a broker. */
+/** Settings of a process under test, parsed by its own schema: free ports, few logs, no broker. */
 export function testSettings<Shape extends z.ZodRawShape>(
   shape: Shape,
   env: Readonly<Record<string, string>>,

@@ -6,7 +6,7 @@ import { startNode, untilProcess } from './process.ts';
 
 const MAIN = 'deploy/local/start.ts';
 
-/** Longest start of a stack on a busy machine. Milliseconds. */
+/** Maximum time of a stack's start on a busy machine. Milliseconds. */
 const START_MS = 90_000;
 
 export interface Ref {
@@ -67,23 +67,23 @@ export interface StackFile {
 
 export interface TestStack {
   readonly file: StackFile;
-  /** Where the stack file lies. */
+  /** The path of the stack file. */
   readonly path: string;
   readonly shop: StackShop;
   readonly otherShop: StackShop;
-  /** Calls the control server; rejects unless it answers with a success. */
+  /** Calls the control server. Rejects when the response is not a success. */
   control<T = unknown>(method: string, path: string, body?: object): Promise<T>;
-  /** A fresh return of that kind in the first shop. */
+  /** Creates a return of this kind in the first shop. */
   fixture(name: string): Promise<Ref>;
   stop(): Promise<void>;
-  /** Ends the process without a word, as a crash does; the data of `--data` stays. */
+  /** Kills the process, as a crash does. The data of `--data` stays. */
   kill(): Promise<void>;
 }
 
 export interface StartedStackOptions {
-  /** Beside this process's own. */
+  /** Added to this process's own environment. */
   readonly env?: Readonly<Record<string, string>>;
-  /** A file for everything that the stack prints. */
+  /** A file for the output of the stack. */
   readonly logTo?: string;
 }
 
@@ -99,8 +99,8 @@ export async function startTestStack(
     name: 'the stack',
     args: ['--max-semi-space-size=8', MAIN, '--stack', path, '--data', data, ...args],
     env: { ...process.env, ...o.env, NODE_OPTIONS: '' },
-    // It stops what it started.
-    endWithUs: 'SIGTERM',
+    // The stack stops the processes that it started.
+    onParentExit: 'SIGTERM',
     ...(o.logTo !== undefined && { logFile: o.logTo }),
   });
   await untilProcess(stack, () => existsSync(path), START_MS).catch(async (error: unknown) => {
@@ -117,14 +117,14 @@ export async function startTestStack(
   };
 }
 
-/** A stack that another part of the tests starts and stops. */
+/** A running stack that the caller does not stop. */
 export type OpenStack = Omit<TestStack, 'stop' | 'kill'>;
 
-/** Finds a running stack by its stack file. */
+/** Opens a running stack by its stack file. */
 export async function openTestStack(path: string): Promise<OpenStack> {
   const file = JSON.parse(await readFile(path, 'utf8')) as StackFile;
   const [shop, otherShop] = file.shops;
-  if (!shop || !otherShop) throw new Error('the stack came up without its shops');
+  if (!shop || !otherShop) throw new Error('the stack file has no shops');
   const control = async <T>(method: string, route: string, body?: object): Promise<T> => {
     const response = await fetch(`${file.control_url}${route}`, {
       method,

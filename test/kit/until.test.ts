@@ -1,12 +1,12 @@
 import { expect, test } from '@jest/globals';
-import { HopelessError, until } from './until.ts';
+import { StopWaitingError, until } from './until.ts';
 
 test('returns the first value that is neither false nor undefined', async () => {
   const values = [false, undefined, 0];
   expect(await until(() => values.shift())).toBe(0);
 });
 
-test('fails with the last value seen', async () => {
+test('fails with the last seen value', async () => {
   let length = 0;
   const wait = until(
     (see) => {
@@ -18,18 +18,18 @@ test('fails with the last value seen', async () => {
   await expect(wait).rejects.toThrow(/^not within 5 ms: a long list; last seen: \d+$/);
 });
 
-test('an error of the fact ends the wait, unless it means "not yet"', async () => {
+test('an error ends the wait, unless the caller allows errors', async () => {
   const fails = () => {
     throw new Error('no connection');
   };
   await expect(until(fails)).rejects.toThrow('no connection');
-  const patient = until(fails, { withinMs: 5, despiteErrors: true });
-  await expect(patient).rejects.toMatchObject({ cause: { message: 'no connection' } });
-  const hopeless = until(
+  const retried = until(fails, { withinMs: 5, despiteErrors: true });
+  await expect(retried).rejects.toMatchObject({ cause: { message: 'no connection' } });
+  const stopped = until(
     () => {
-      throw new HopelessError('it has ended');
+      throw new StopWaitingError('it has ended');
     },
     { despiteErrors: true },
   );
-  await expect(hopeless).rejects.toThrow('it has ended');
+  await expect(stopped).rejects.toThrow('it has ended');
 });

@@ -1,54 +1,59 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { inspect } from 'node:util';
 
-const PATIENCE_MS = 20_000;
+/** Default time limit. Milliseconds. */
+const TIMEOUT_MS = 20_000;
 
-/** One check counts as at most this long, because a frozen machine has not been waiting. Milliseconds. */
-const LOOK_MS = 200;
+/** One check counts as at most this long, because a frozen process has not really waited. Milliseconds. */
+const MAX_CHECK_MS = 200;
 
-/** Times that a replica may have counted alone before a limit counts as broken. */
-const MOST_TRIES = 3;
+/** Number of tries before a limit counts as broken. */
+const MAX_TRIES = 3;
 
-/** A fact did not become true in time. Its cause is the last error of the fact, if that failed. */
+/** The condition did not become true in time. `cause` is the last error of the condition, if it threw. */
 export class OverdueError extends Error {
   override readonly name = 'OverdueError';
 }
 
-/** Waiting longer makes no sense, because the fact cannot become true any more. */
-export class HopelessError extends Error {
-  override readonly name = 'HopelessError';
+/** A condition throws it when it can never become true. It ends the wait. */
+export class StopWaitingError extends Error {
+  override readonly name = 'StopWaitingError';
 }
 
 type Maybe<T> = T | false | undefined;
 
-/** Notes what a fact looks at, for the message, and returns it. */
+/** Records a value for the error message, and returns it. */
 export type See = <V>(value: V) => V;
 
 /** `until((see) => see(list.length) === 3)` fails with the last length. */
-export type Fact<T> = (see: See) => Maybe<T> | Promise<Maybe<T>>;
+export type Condition<T> = (see: See) => Maybe<T> | Promise<Maybe<T>>;
 
 export interface Wait {
-  /** What is waited for, for the message; the text of the fact by default. */
+  /** What the caller waits for, for the error message. By default the text of the condition. */
   readonly what?: string;
   /** Milliseconds. */
   readonly withinMs?: number;
   /** Pause between two checks. Milliseconds. */
   readonly everyMs?: number;
-  /** Counts all time. By default only time in which this process ran counts, because other tests measure speed. */
+  /** Counts real time. By default only the time in which this process ran counts, because most tests do not measure speed. */
   readonly byTheClock?: boolean;
-  /** An error of the fact means "not yet", except a HopelessError. By default it ends the wait. */
+  /** Whether errors mean "not yet". By default an error ends the wait. A StopWaitingError always ends it. */
   readonly despiteErrors?: boolean;
 }
 
 /**
- * Waits for a fact and returns its value.
+ * Waits for a condition and returns its value.
  *
- * @param wait how, or for how many milliseconds.
- * @throws OverdueError with the last value seen when it does not become true in time.
+ * @param wait options, or the time limit in milliseconds.
+ * @throws OverdueError with the last seen value when the time is over.
  */
-export async function until<T>(fact: Fact<T>, wait: number | Wait = {}, pauseMs = 10): Promise<T> {
+export async function until<T>(
+  condition: Condition<T>,
+  wait: number | Wait = {},
+  pauseMs = 10,
+): Promise<T> {
   const o: Wait = typeof wait === 'number' ? { withinMs: wait } : wait;
-  const { withinMs = PATIENCE_MS, everyMs = pauseMs } = o;
+  const { withinMs = TIMEOUT_MS, everyMs = pauseMs } = o;
   let seen: unknown;
   let failure: unknown;
   const see: See = (value) => {
@@ -59,18 +64,18 @@ export async function until<T>(fact: Fact<T>, wait: number | Wait = {}, pauseMs 
   for (let last = performance.now(); ; ) {
     try {
       failure = undefined;
-      const value = await fact(see);
+      const value = await condition(see);
       if (value !== false && value !== undefined) return value;
     } catch (error) {
-      if (!o.despiteErrors || error instanceof HopelessError) throw error;
+      if (!o.despiteErrors || error instanceof StopWaitingError) throw error;
       failure = error;
     }
     const now = performance.now();
-    waitedMs += o.byTheClock ? now - last : Math.min(now - last, LOOK_MS);
+    waitedMs += o.byTheClock ? now - last : Math.min(now - last, MAX_CHECK_MS);
     last = now;
     if (waitedMs >= withinMs) {
       const lastSeen = seen === undefined ? '' : `; last seen: ${inspect(seen, { depth: 3 })}`;
-      const message = `not within ${withinMs} ms: ${o.what ?? fact}${lastSeen}`;
+      const message = `not within ${withinMs} ms: ${o.what ?? condition}${lastSeen}`;
       throw new OverdueError(message, failure === undefined ? {} : { cause: failure });
     }
     await sleep(everyMs);
@@ -78,14 +83,14 @@ export async function until<T>(fact: Fact<T>, wait: number | Wait = {}, pauseMs 
 }
 
 /**
- * Replicas share the count of a limit. A replica that waits for the database counts alone, as intended. So this tries a
- * few times until the answer is 429, and returns the last answer.
+ * Replicas share the count of a limit, but a replica that waits for the database counts alone, as intended. So this tries
+ * a few times until the status is 429, and returns the last response.
  */
 export async function untilLimited<T extends { readonly status: number }>(
   reachLimit: () => Promise<T>,
 ): Promise<T> {
   for (let nth = 1; ; nth += 1) {
-    const answer = await reachLimit();
-    if (answer.status === 429 || nth === MOST_TRIES) return answer;
+    const response = await reachLimit();
+    if (response.status === 429 || nth === MAX_TRIES) return response;
   }
 }

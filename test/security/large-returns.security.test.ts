@@ -7,7 +7,7 @@ import { isOverloaded } from '../../services/platform/errors.ts';
 import { createServiceClient } from '../../services/platform/grpc/client.ts';
 import { line, newId } from '../kit/builders.ts';
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
-import { firstLine, there } from '../kit/services/returns-bench.ts';
+import { firstLine, present } from '../kit/services/returns-bench.ts';
 import { actor, identity, newShop } from '../kit/services/running-service.ts';
 import { type ProcessInCgroup, startInCgroup } from './process-in-cgroup.ts';
 
@@ -55,7 +55,7 @@ async function newLargeReturn(): Promise<Return> {
     outcome: Outcome.REFUND,
     order: { providerOrderId: newId(), name: '#1001' },
   });
-  const made = there(submitted.return);
+  const made = present(submitted.return);
   const url = `https://x.example/${'x'.repeat(2_000)}`;
   await database.pool.query(
     `insert into uploads (shop_id, return_id, line_item_id, kind, url)

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, test } from '@jest/globals';
-import { later, onTime } from '../../../test/kit/events/outbox.ts';
+import { advanceClock, restoreClock } from '../../../test/kit/clock.ts';
 import { hasCaughtUp } from './kafka-progress.ts';
 import type { PartitionProgress } from './kafka-topics.ts';
 
@@ -21,7 +21,7 @@ function ask(...answers: readonly (readonly Offsets[])[]) {
   return hasCaughtUp({ progressOf }, { group: 'g', topic: 't', signal: stopping.signal });
 }
 
-afterEach(onTime);
+afterEach(restoreClock);
 
 describe('a group has caught up', () => {
   test('when each partition is committed to its end, or is empty', async () => {
@@ -57,7 +57,7 @@ describe('a group has caught up', () => {
     let asked = 0;
     const progressOf = async (): Promise<PartitionProgress[]> => {
       asked += 1;
-      later(6_000);
+      advanceClock(6_000);
       return [{ partition: 0, start: 0n, end: 5n, committed: 2n }];
     };
     const { signal } = new AbortController();

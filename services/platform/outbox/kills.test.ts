@@ -2,15 +2,15 @@ import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import { type Actor, Actor_Kind, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
-import {
-  type Death,
-  type Life,
-  mortal,
-  poolOf,
-  WHENS,
-} from '../../../test/kit/processing-kills/mortal.ts';
 import { randomOf } from '../../../test/kit/random.ts';
 import { silentLogger, testTelemetry } from '../../../test/kit/services/telemetry.ts';
+import {
+  type Kill,
+  poolOf,
+  type SimulatedProcess,
+  simulateProcess,
+  WHENS,
+} from '../../../test/kit/simulated-process.ts';
 import { until } from '../../../test/kit/until.ts';
 import type { EventBus } from '../bus/event-bus.ts';
 import { inTransaction } from '../postgres.ts';
@@ -61,10 +61,10 @@ async function append(keys: readonly string[], ...revisions: readonly bigint[]):
 }
 
 /** A relay that the test can kill, over a bus that keeps its records. */
-function relayOf(life: Life, arrived: Arrived[]): Relay {
+function relayOf(simulated: SimulatedProcess, arrived: Arrived[]): Relay {
   const bus: EventBus = {
     publish: (_topic, records) =>
-      life.step(async () => {
+      simulated.step(async () => {
         arrived.push(
           ...records.map(({ key, value }) => ({ key, revision: parseEvent(value).revision })),
         );
@@ -75,7 +75,7 @@ function relayOf(life: Life, arrived: Arrived[]): Relay {
     close: async () => {},
   };
   const about = { topic: 'events', logger: silentLogger(), telemetry, retentionDays: 7 };
-  const pool = poolOf(life, database.pool);
+  const pool = poolOf(simulated, database.pool);
   return startRelay({ ...about, bus, pool, pollMs: 50, leaseMs: LEASE_MS });
 }
 
@@ -84,16 +84,20 @@ function endLeases() {
   return database.pool.query(`update leases set expires_at = now() - interval '1 second'`);
 }
 
-async function liveUntil(life: Life, arrived: Arrived[], isOver: () => boolean): Promise<void> {
-  const relay = relayOf(life, arrived);
-  await until(() => life.isDead || isOver());
-  // Errors of a dead process are ignored.
+async function runUntil(
+  simulated: SimulatedProcess,
+  arrived: Arrived[],
+  isOver: () => boolean,
+): Promise<void> {
+  const relay = relayOf(simulated, arrived);
+  await until(() => simulated.isKilled || isOver());
+  // A killed process fails with any error.
   await relay.stop().catch(() => {});
-  await life.finished();
+  await simulated.finished();
   await endLeases();
 }
 
-async function trial(death: Death): Promise<boolean> {
+async function trial(kill: Kill): Promise<boolean> {
   serial += 1;
   const keys = Array.from({ length: KEYS }, (_, nth) => `${serial}:${nth}`);
   const arrived: Arrived[] = [];
@@ -101,45 +105,45 @@ async function trial(death: Death): Promise<boolean> {
     arrived.filter((one) => one.key === key && one.revision === revision).length;
   const isThere = (revision: bigint) => () => keys.every((key) => timesOf(key, revision) > 0);
   await append(keys, ...REVISIONS);
-  const first = mortal(death);
-  await liveUntil(first, arrived, isThere(3n));
+  const first = simulateProcess(kill);
+  await runUntil(first, arrived, isThere(3n));
   // Published but unrecorded events are published again, before later events of their key.
   await append(keys, LAST);
-  await liveUntil(mortal(undefined), arrived, isThere(LAST));
+  await runUntil(simulateProcess(undefined), arrived, isThere(LAST));
   const before = arrived.length;
   // Events that were recorded as published are not published again by the next relay.
   const marker = `${serial}:marker`;
   await append([marker], 1n);
-  await liveUntil(mortal(undefined), arrived, () => timesOf(marker, 1n) > 0);
+  await runUntil(simulateProcess(undefined), arrived, () => timesOf(marker, 1n) > 0);
   expect(arrived.slice(before)).toEqual([{ key: marker, revision: 1n }]);
   for (const key of keys) {
     const own = arrived.filter((one) => one.key === key).map(({ revision }) => revision);
     // In order, apart from repetitions.
     expect([...new Set(own)]).toEqual([...REVISIONS, LAST]);
     for (const revision of new Set(own)) {
-      expect(timesOf(key, revision)).toBeLessThanOrEqual(first.isDead ? 2 : 1);
+      expect(timesOf(key, revision)).toBeLessThanOrEqual(first.isKilled ? 2 : 1);
     }
   }
-  return first.isDead;
+  return first.isKilled;
 }
 
 test(
   `a relay that is killed at any await loses no event, keeps the order of a key, and repeats only what was not recorded (seed ${SEED})`,
   async () => {
     const all = Array.from({ length: STEPS }, (_, nth) =>
-      WHENS.map((when): Death => ({ at: nth + 1, when })),
+      WHENS.map((when): Kill => ({ at: nth + 1, when })),
     ).flat();
     // Some steps run only after everything was published. Then nothing is killed, and another point is tried.
     const enough = Math.min(POINTS, all.length) / 3;
-    let struck = 0;
-    for (const [tried, death] of randomOf(SEED).shuffled(all).entries()) {
-      if (tried >= POINTS && struck >= enough) break;
-      const wasStruck = await trial(death).catch((cause: Error) => {
-        throw new Error(`killed ${death.when} step ${death.at}: ${cause.message}`, { cause });
+    let killed = 0;
+    for (const [tried, kill] of randomOf(SEED).shuffled(all).entries()) {
+      if (tried >= POINTS && killed >= enough) break;
+      const wasKilled = await trial(kill).catch((cause: Error) => {
+        throw new Error(`killed ${kill.when} step ${kill.at}: ${cause.message}`, { cause });
       });
-      if (wasStruck) struck += 1;
+      if (wasKilled) killed += 1;
     }
-    expect(struck).toBeGreaterThanOrEqual(enough);
+    expect(killed).toBeGreaterThanOrEqual(enough);
   },
   60_000 + POINTS * TRIAL_MS,
 );

@@ -1,12 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   ALL_PUBLISHED,
   appendTo,
   drain,
-  onTime,
   publisherOn,
   rememberingBus,
   testEvent,
@@ -35,7 +34,6 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 beforeEach(() => database.pool.query(ALL_PUBLISHED));
-afterEach(onTime);
 
 const append = (...keys: string[]) => appendTo(database.pool, ...keys.map((key) => testEvent(key)));
 const depth = async () => (await backlogOf(database.pool)).depth;

@@ -1,11 +1,10 @@
 import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
 import type pg from 'pg';
+import { advanceClock, restoreClock } from '../../../test/kit/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   ALL_PUBLISHED,
   drain,
-  later,
-  onTime,
   publisherOn,
   rememberingBus,
   testEvent,
@@ -130,7 +129,7 @@ class Run {
     else if (choice < 0.45) await this.#end(this.#chance() < 0.8);
     else if (choice < 0.8) await this.#step();
     else if (choice < 0.9) this.bus.answer();
-    else if (choice < 0.95) later(3_000);
+    else if (choice < 0.95) advanceClock(3_000);
     else this.#relays[this.#below(2)] = this.#relay();
   }
 
@@ -139,7 +138,7 @@ class Run {
     while (this.#open.length > 0) await this.#end(true);
     this.bus.calm();
     await Promise.all(this.#relays.map((relay) => relay.finished()));
-    later(3_000);
+    advanceClock(3_000);
     await drain(this.#relay());
   }
 }
@@ -149,7 +148,7 @@ beforeAll(async () => {
   database = await createTestDatabase('fraud');
 });
 afterAll(() => database.drop());
-afterEach(onTime);
+afterEach(restoreClock);
 
 test('with late commits, crashes and rejections every committed event is published, each key in order', async () => {
   for (let nth = 1; nth <= RUNS; nth += 1) {
@@ -165,6 +164,6 @@ test('with late commits, crashes and rejections every committed event is publish
     const all = [...run.committed.values()].flat();
     expect({ seed: nth, published: first.length }).toEqual({ seed: nth, published: all.length });
     expect((await backlogOf(database.pool)).depth).toBe(0);
-    onTime();
+    restoreClock();
   }
 }, 120_000);

@@ -1,11 +1,10 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   ALL_PUBLISHED,
   appendTo,
   drain,
-  onTime,
   publisherOn,
   rememberingBus,
   testEvent,
@@ -25,7 +24,6 @@ beforeEach(async () => {
   await database.pool.query(ALL_PUBLISHED);
   cursor = (await all(FIRST_CURSOR)).next;
 });
-afterEach(onTime);
 
 /** All events after the cursor, over all pages. */
 async function all(from: ListCursor): Promise<{ ids: string[]; next: ListCursor }> {

@@ -1,16 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import type pg from 'pg';
+import { advanceClock, restoreClock, stopClock } from '../../../test/kit/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   ALL_PUBLISHED,
   appendTo,
   drain,
-  later,
-  onTime,
   publisherOn,
   rememberingBus,
-  stopClock,
   testEvent,
 } from '../../../test/kit/events/outbox.ts';
 import { murmur2 } from '../bus/murmur2.ts';
@@ -36,7 +34,7 @@ beforeAll(async () => {
 });
 afterAll(() => database.drop());
 beforeEach(() => database.pool.query(ALL_PUBLISHED));
-afterEach(onTime);
+afterEach(restoreClock);
 
 const append = (...keys: string[]) => appendTo(database.pool, ...keys.map((key) => testEvent(key)));
 const depth = async () => (await backlogOf(database.pool)).depth;
@@ -52,7 +50,7 @@ describe('a key whose send hangs or fails', () => {
     };
     const step = async () => {
       publisher.notify([SHARD]);
-      later(1_000);
+      advanceClock(1_000);
       await publisher.step(true);
       await new Promise(setImmediate);
     };
@@ -112,7 +110,7 @@ test('later events of a key wait for a rejected one', async () => {
   await publisher.step(true);
   await publisher.finished();
   expect(memory.revisions(key)).toEqual([]);
-  later(1_000);
+  advanceClock(1_000);
   await publisher.step(true);
   await publisher.finished();
   expect(memory.revisions(key)).toEqual([1n, 2n]);
@@ -127,9 +125,9 @@ test('a waiting event that an older release publishes is not requested any more'
   await publisher.step(true);
   await publisher.finished();
   await database.pool.query('delete from outbox');
-  later(1_000);
+  advanceClock(1_000);
   expect(await publisher.step(true)).toBe(Number.POSITIVE_INFINITY);
-  later(1_000);
+  advanceClock(1_000);
   expect(await publisher.step(true)).toBe(Number.POSITIVE_INFINITY);
   expect(publisher.isEmpty()).toBe(true);
 });
@@ -165,7 +163,7 @@ test('bodies in flight are limited, for each shard by itself', async () => {
   await publisher.step(true);
   await publisher.step(true);
   expect(asked).toEqual(keys.slice(0, 2));
-  later(1_000);
+  advanceClock(1_000);
   for (let nth = 0; nth < 4; nth += 1) await publisher.step(true);
   // 2 MiB, and one event more that started below the limit.
   expect(asked).toEqual(keys.slice(0, 3));
@@ -183,7 +181,7 @@ test('events that come close together are read together, the first one at once',
   const publisher = publisherOn(pool, memory.bus);
   await drain(publisher);
   stopClock();
-  later(1_000);
+  advanceClock(1_000);
   const before = statements;
   const step = async () => {
     publisher.notify([SHARD]);
@@ -200,7 +198,7 @@ test('events that come close together are read together, the first one at once',
     expect(await step()).toBeGreaterThan(0);
   }
   expect(statements - before).toBe(1);
-  later(100);
+  advanceClock(100);
   await step();
   expect(memory.keys()).toEqual(keys);
   expect(statements - before).toBe(2);
@@ -265,7 +263,7 @@ describe('a shard that moves to another relay', () => {
     publisher.notify([SHARD]);
     expect(await publisher.step(true)).toBe(Number.POSITIVE_INFINITY);
     expect(publisher.isBusy(SHARD)).toBe(true);
-    later(6_000);
+    advanceClock(6_000);
     expect(publisher.isBusy(SHARD)).toBe(false);
     expect(await depth()).toBe(2);
   });

@@ -6,10 +6,10 @@ import {
   firstLine,
   invalid,
   notFound,
+  present,
   type ReturnsBench,
   startReturnsBench,
   stateForbids,
-  there,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 
@@ -26,7 +26,7 @@ function request(of: Return, more: Omit<Edit, '$typeName'>) {
 }
 
 async function edit(of: Return, more: Omit<Edit, '$typeName'>): Promise<Return> {
-  return there((await bench.client.editReturn(request(of, more))).return);
+  return present((await bench.client.editReturn(request(of, more))).return);
 }
 
 const refused = (of: Return, more: Omit<Edit, '$typeName'>) =>
@@ -84,7 +84,7 @@ describe('edit return', () => {
   test('removes a line, frees it, and refunds the rest', async () => {
     const [kept, dropped] = [line(), line()];
     const submitted = await bench.submit(await bench.shop(), { lines: [kept, dropped] });
-    const lineItemId = there(submitted.lineItems[1]).lineItemId;
+    const lineItemId = present(submitted.lineItems[1]).lineItemId;
     const edited = await edit(submitted, { changes: [{ lineItemId, remove: true }] });
     expect(edited.lineItems).toHaveLength(1);
     expect(edited.totals).toMatchObject({ returnTotal: '20.00', refund: '20.00' });

@@ -14,9 +14,9 @@ import {
   firstLine,
   invalid,
   notFound,
+  present,
   type ReturnsBench,
   startReturnsBench,
-  there,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 import { createPool } from '../../platform/postgres.ts';
@@ -76,7 +76,7 @@ describe('apply assessments', () => {
       ids.map((id) => assessment(1n, id)),
     );
     expect(returns).toHaveLength(1);
-    for (const one of there(returns[0]).lineItems) {
+    for (const one of present(returns[0]).lineItems) {
       expect(one.disposition).toMatchObject({
         outcome: DispositionOutcome.DONATE,
         note: 'note 1',

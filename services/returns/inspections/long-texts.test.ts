@@ -4,9 +4,9 @@ import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/
 import { ApplyAssessmentsRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { line } from '../../../test/kit/builders.ts';
 import {
+  present,
   type ReturnsBench,
   startReturnsBench,
-  there,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 import { DETAILS_BYTES_MAX, NOTE_MAX } from '../../contract/limits.ts';
@@ -27,7 +27,7 @@ let lastId = 0n;
 /** Hands over as the dispositions service does: without the returns in the answer. */
 function assess({ shopId, lineItems }: Return, notes: readonly (string | undefined)[]) {
   const assessments = notes.flatMap((note, at) => {
-    const { lineItemId } = there(lineItems[at]);
+    const { lineItemId } = present(lineItems[at]);
     const disposition = { outcome: DispositionOutcome.DONATE, ...(note !== undefined && { note }) };
     return [{ lineItemId, assessmentId: ++lastId, disposition }];
   });
@@ -35,7 +35,7 @@ function assess({ shopId, lineItems }: Return, notes: readonly (string | undefin
 }
 
 async function grade({ shopId, lineItems }: Return, description: string): Promise<void> {
-  const { lineItemId } = there(lineItems[0]);
+  const { lineItemId } = present(lineItems[0]);
   const condition = { subject: 'item', title: 'Grade A', grade: 'a', description, note: 'short' };
   const gradings = [{ lineItemId, gradingId: ++lastId, condition }];
   await bench.client.applyGradings({ shopId, actor, gradings, withoutReturns: true });
@@ -81,7 +81,7 @@ describe('an inspection without the returns in the response', () => {
     });
     const { shopId, lineItems } = of;
     const disposition = { outcome: DispositionOutcome.DONATE, note: 'a short one' };
-    const lineItemId = there(lineItems[1]).lineItemId;
+    const lineItemId = present(lineItems[1]).lineItemId;
     const assessments = [{ lineItemId, assessmentId: ++lastId, disposition }];
     const request = { shopId, actor, assessments, withoutReturns: true };
     await applyAssessments(pool, create(ApplyAssessmentsRequestSchema, request));

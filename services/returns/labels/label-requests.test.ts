@@ -8,13 +8,13 @@ import {
   ReturnMethod,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { WAREHOUSE } from '../../../test/kit/services/fake-destinations.ts';
 import {
   notFound,
+  present,
   type ReturnsBench,
   startReturnsBench,
   stateForbids,
-  there,
-  WAREHOUSE,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 
@@ -77,7 +77,7 @@ describe('request label', () => {
 describe('cancel label request', () => {
   test('cancels an open request once; then another one is possible', async () => {
     const submitted = await dropOff();
-    const request = there((await requestLabel(submitted)).labelRequest);
+    const request = present((await requestLabel(submitted)).labelRequest);
     const { labelRequest } = await withdraw(request);
     expect(labelRequest).toEqual({ ...request, state: LabelRequest_State.CANCELLED });
     expect(await refusal(withdraw(request))).toEqual(stateForbids);
@@ -90,7 +90,7 @@ describe('cancel label request', () => {
   });
 
   test('rejects a request that does not exist', async () => {
-    const request = there((await requestLabel(await dropOff())).labelRequest);
+    const request = present((await requestLabel(await dropOff())).labelRequest);
     expect(await refusal(withdraw({ ...request, id: 1n << 40n }))).toEqual(
       notFound('LABEL_REQUEST'),
     );
@@ -98,7 +98,7 @@ describe('cancel label request', () => {
 
   test('rejects a request that a label has fulfilled', async () => {
     const submitted = await dropOff();
-    const request = there((await requestLabel(submitted)).labelRequest);
+    const request = present((await requestLabel(submitted)).labelRequest);
     await bench.client.recordLabel({
       shopId: submitted.shopId,
       actor,

@@ -13,10 +13,10 @@ import {
   firstLine,
   invalid,
   notFound,
+  present,
   type ReturnsBench,
   startReturnsBench,
   stateForbids,
-  there,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 
@@ -43,7 +43,7 @@ function request(of: Return, more: Request = {}) {
 }
 
 async function record(of: Return, more: Request = {}): Promise<Label> {
-  return there((await bench.client.recordLabel(request(of, more))).label);
+  return present((await bench.client.recordLabel(request(of, more))).label);
 }
 
 const refused = (of: Return, more: Request) => refusal(bench.client.recordLabel(request(of, more)));
@@ -146,7 +146,7 @@ describe('update label', () => {
     });
     expect(ignored).toBe(false);
     expect(label).toMatchObject({ status: LabelStatus.PRE_TRANSIT, trackingNumber: 'RM2' });
-    expect(there(label).updatedAt).toEqual(ago(4));
+    expect(present(label).updatedAt).toEqual(ago(4));
     expect((await bench.triggers(submitted)).slice(2)).toEqual([
       'return.updated',
       'label.updated',
@@ -190,7 +190,7 @@ describe('update label', () => {
     await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(5) });
     const same = await update({ status: LabelStatus.IN_TRANSIT, occurredAt: ago(3) });
     expect(same.ignored).toBe(false);
-    expect(there(same.label?.updatedAt)).toEqual(ago(5));
+    expect(present(same.label?.updatedAt)).toEqual(ago(5));
     expect(await bench.triggers(submitted)).toHaveLength(4);
     const between = await update({ status: LabelStatus.ERROR, occurredAt: ago(4) });
     expect(between.ignored).toBe(true);
@@ -205,7 +205,7 @@ describe('update label', () => {
       'return.updated',
       'label.updated',
     ]);
-    expect(timestampDate(there(label?.updatedAt)).getTime()).toBeLessThanOrEqual(Date.now());
+    expect(timestampDate(present(label?.updatedAt)).getTime()).toBeLessThanOrEqual(Date.now());
   });
 
   test('rejects an update from the future and a label that does not exist', async () => {

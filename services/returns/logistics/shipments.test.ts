@@ -8,15 +8,15 @@ import {
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { line } from '../../../test/kit/builders.ts';
+import { WAREHOUSE } from '../../../test/kit/services/fake-destinations.ts';
 import {
   firstLine,
   invalid,
   notFound,
+  present,
   type ReturnsBench,
   startReturnsBench,
   stateForbids,
-  there,
-  WAREHOUSE,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 import { makeLarge, readAtOnce, statementsDuring } from '../store/testing/large-returns.ts';
@@ -54,12 +54,12 @@ describe('record arrival', () => {
     const submitted = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const [first, second] = submitted.lineItems.map((one) => one.lineItemId);
     const arrive = async (lineItemIds: (bigint | undefined)[], returnedAt?: Timestamp) =>
-      there(
+      present(
         (
           await bench.client.recordArrival({
             shopId: submitted.shopId,
             actor,
-            lineItemIds: lineItemIds.map(there),
+            lineItemIds: lineItemIds.map(present),
             ...(returnedAt && { returnedAt }),
           })
         ).return,
@@ -67,7 +67,7 @@ describe('record arrival', () => {
     const arrived = await arrive([first]);
     expect(arrived.lineItems[0]?.returnedAt).toBeDefined();
     expect(await arrive([first])).toEqual(arrived);
-    expect(await arrive([first], there(arrived.lineItems[0]).returnedAt)).toEqual(arrived);
+    expect(await arrive([first], present(arrived.lineItems[0]).returnedAt)).toEqual(arrived);
 
     const both = await arrive([first, second]);
     expect(both.lineItems[0]).toEqual(arrived.lineItems[0]);
@@ -108,11 +108,11 @@ describe('record arrival', () => {
       await bench.end(submitted, end);
       const { shopId } = submitted;
       const lineItemIds = [firstLine(submitted)];
-      const arrived = there(
+      const arrived = present(
         (await bench.client.recordArrival({ shopId, actor, lineItemIds })).return,
       );
       expect(arrived.state).toBe(state);
-      expect(there(arrived.lineItems[0]).returnedAt).toBeDefined();
+      expect(present(arrived.lineItems[0]).returnedAt).toBeDefined();
       expect(await bench.triggers(submitted)).toEqual(['return.updated']);
     },
   );
@@ -145,14 +145,14 @@ describe('record partner shipment', () => {
 
   test('publishes itself under its own key, and each return', async () => {
     const { shopId, returns, request } = await twoReturns();
-    const shipment = there((await bench.client.recordPartnerShipment(request)).shipment);
+    const shipment = present((await bench.client.recordPartnerShipment(request)).shipment);
     expect(shipment).toMatchObject({
       partnerShipmentId: request.partnerShipmentId,
       returnIds: returns.map((one) => one.id),
       processedAt: yesterday,
     });
     for (const one of returns) expect(await bench.triggers(one)).toEqual(['return.updated']);
-    expect((await bench.read(there(returns[0]))).lineItems[0]).toMatchObject({
+    expect((await bench.read(present(returns[0]))).lineItems[0]).toMatchObject({
       consolidationTracking: 'T-1',
       consolidationDestinationId: WAREHOUSE,
     });

@@ -35,7 +35,7 @@ describe(`processing that is killed (seed ${SEED})`, () => {
     async () => {
       const report = await killProcessing({ pool: db.pool, points: POINTS, seed: SEED });
       expect(report).toMatchObject({ trials: POINTS, points: Math.min(POINTS, report.allPoints) });
-      expect(report.deaths).toBeGreaterThanOrEqual(POINTS);
+      expect(report.kills).toBeGreaterThanOrEqual(POINTS);
       // A short run covers only some of them.
       expect(report.allPoints).toBeGreaterThan(1_000);
     },
@@ -43,10 +43,10 @@ describe(`processing that is killed (seed ${SEED})`, () => {
   );
 
   test('several times does not change the result', async () => {
-    const deaths = [3, 9, 10, 13, 15, 9, 10, 12, 20].map((at) => ({ at, when: 'after' as const }));
+    const kills = [3, 9, 10, 13, 15, 9, 10, 12, 20].map((at) => ({ at, when: 'after' as const }));
     const scenario = SCENARIOS.find(({ name }) => name === 'exchange and refund');
     if (!scenario) throw new Error('there is no such scenario');
-    expect(await runTrial(db.pool, scenario, deaths)).toMatchObject({ struck: deaths.length });
+    expect(await runTrial(db.pool, scenario, kills)).toMatchObject({ kills: kills.length });
   });
 
   test('with SIGKILL, as separate replicas, leaves its jobs to the live ones', async () => {

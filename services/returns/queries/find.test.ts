@@ -8,9 +8,9 @@ import {
   firstLine,
   invalid,
   notFound,
+  present,
   type ReturnsBench,
   startReturnsBench,
-  there,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 import { loadFitting } from '../store/load.ts';
@@ -45,7 +45,7 @@ describe('find return', () => {
 
   test('finds by id, either order id, and order name', async () => {
     const one = await bench.submit(await bench.shop());
-    const order = there(one.order);
+    const order = present(one.order);
     expect(await find(one.shopId, { case: 'returnId', value: one.id })).toEqual(one);
     const value = order.providerOrderId;
     expect(await find(one.shopId, { case: 'orderId', value })).toEqual(one);
@@ -57,11 +57,11 @@ describe('find return', () => {
   test('finds by the order id of its response, also when another order has this id at the provider', async () => {
     const shopId = await bench.shop();
     const first = await bench.submit(shopId);
-    const ours = there(first.order).id;
+    const ours = present(first.order).id;
     const second = await bench.submit(shopId, { order: { providerOrderId: ours, name: '#2' } });
     expect(await find(shopId, { case: 'orderId', value: ours })).toEqual(first);
     expect(await find(shopId, { case: 'providerOrderId', value: ours })).toEqual(second);
-    const unknown = { case: 'providerOrderId', value: there(second.order).id } as const;
+    const unknown = { case: 'providerOrderId', value: present(second.order).id } as const;
     expect(await refusal(find(shopId, unknown))).toEqual(notFound('RETURN'));
   });
 
@@ -161,7 +161,7 @@ describe('check line items', () => {
     const one = await bench.submit(await bench.shop(), { lines: [line(), line()] });
     const foreign = await bench.submit(await bench.shop());
     const ids = one.lineItems.map((item) => item.lineItemId);
-    const lineItemIds = [...ids, 1n << 40n, there(foreign.lineItems[0]).lineItemId];
+    const lineItemIds = [...ids, 1n << 40n, present(foreign.lineItems[0]).lineItemId];
     const { owners } = await bench.client.checkLineItems({
       shopId: one.shopId,
       actor,
@@ -177,7 +177,7 @@ describe('find returns', () => {
   const find = async (shopId: bigint, ...selectors: Selector[]) => {
     const asked = selectors.map((selector) => ({ selector }));
     const { found } = await bench.client.findReturns({ shopId, actor, selectors: asked });
-    return found.sort((a, b) => Number(there(a.return).id - there(b.return).id));
+    return found.sort((a, b) => Number(present(a.return).id - present(b.return).id));
   };
   const byId = (of: Return): Selector => ({ case: 'returnId', value: of.id });
 
@@ -185,7 +185,7 @@ describe('find returns', () => {
     const shopId = await bench.shop();
     const one = await bench.submit(shopId, { order: { providerOrderId: newId(), name: '#one' } });
     const two = await bench.submit(shopId);
-    const order = there(one.order);
+    const order = present(one.order);
     const found = await find(
       shopId,
       { case: 'orderName', value: '#one' },

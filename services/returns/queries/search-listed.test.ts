@@ -9,9 +9,9 @@ import {
 import { line } from '../../../test/kit/builders.ts';
 import {
   firstLine,
+  present,
   type ReturnsBench,
   startReturnsBench,
-  there,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor } from '../../../test/kit/services/running-service.ts';
 
@@ -52,7 +52,7 @@ async function inspect({ shopId, lineItems }: Return): Promise<void> {
 
 /** A line without what a list does not have. */
 function listed({ condition, disposition, ...rest }: LineItem): object {
-  const { note: _, ...decided } = there(disposition);
+  const { note: _, ...decided } = present(disposition);
   const { note: __, ...graded } = condition ?? {};
   const isGraded = condition !== undefined && condition.title !== '';
   return {
@@ -69,7 +69,7 @@ describe('search returns without long texts', () => {
     const submitted = await bench.submit(shopId, { lines: [line(), line()] });
     await inspect(submitted);
     const whole = await bench.read(submitted);
-    expect(there(whole.lineItems[0])).toMatchObject({
+    expect(present(whole.lineItems[0])).toMatchObject({
       lineItemId: firstLine(submitted),
       condition: { note: 'a note', description: 'new', images: [...images, ...images] },
       disposition: { note: 'a note' },

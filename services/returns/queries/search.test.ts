@@ -4,12 +4,12 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { line, newId } from '../../../test/kit/builders.ts';
+import { WAREHOUSE } from '../../../test/kit/services/fake-destinations.ts';
 import {
   invalid,
+  present,
   type ReturnsBench,
   startReturnsBench,
-  there,
-  WAREHOUSE,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 
@@ -193,7 +193,7 @@ describe('timeline and notes', () => {
 
     const first = await bench.client.getTimeline({ ...about, pageSize: 2 });
     expect(first.entries.map((one) => one.author)).toEqual(['Bob', actor.name]);
-    expect(first.entries[1]).toEqual(there(entry));
+    expect(first.entries[1]).toEqual(present(entry));
     const next = await bench.client.getTimeline({ ...about, cursor: first.nextCursor });
     expect(next).toMatchObject({ entries: [{ kind: 'return.submitted' }], nextCursor: '' });
     expect(await bench.triggers(submitted)).toEqual([]);

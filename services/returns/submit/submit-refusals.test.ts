@@ -2,8 +2,8 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { line } from '../../../test/kit/builders.ts';
+import { CLOSED_WAREHOUSE } from '../../../test/kit/services/fake-destinations.ts';
 import {
-  CLOSED_WAREHOUSE,
   invalid,
   notFound,
   type ReturnsBench,
@@ -20,7 +20,7 @@ afterAll(() => bench.stop());
 
 describe('a submission is rejected', () => {
   test('for a shop without settings', async () => {
-    expect(await bench.refused(newShop(), {})).toMatchObject({
+    expect(await bench.submitError(newShop(), {})).toMatchObject({
       code: Code.FailedPrecondition,
       reason: 'SHOP_NOT_CONFIGURED',
     });
@@ -28,21 +28,25 @@ describe('a submission is rejected', () => {
 
   test('with another currency than the shop has, or one that does not exist', async () => {
     const shopId = await bench.shop();
-    expect(await bench.refused(shopId, { currency: 'EUR' })).toEqual(invalid('currency'));
-    expect(await bench.refused(shopId, { presentmentCurrency: 'GBX' })).toEqual(
+    expect(await bench.submitError(shopId, { currency: 'EUR' })).toEqual(invalid('currency'));
+    expect(await bench.submitError(shopId, { presentmentCurrency: 'GBX' })).toEqual(
       invalid('presentment_currency'),
     );
   });
 
   test('with an unknown or a disabled destination', async () => {
     const shopId = await bench.shop();
-    expect(await bench.refused(shopId, { destinationId: 99n })).toEqual(notFound('DESTINATION'));
-    expect(await bench.refused(shopId, { destinationId: CLOSED_WAREHOUSE })).toEqual(stateForbids);
+    expect(await bench.submitError(shopId, { destinationId: 99n })).toEqual(
+      notFound('DESTINATION'),
+    );
+    expect(await bench.submitError(shopId, { destinationId: CLOSED_WAREHOUSE })).toEqual(
+      stateForbids,
+    );
   });
 
   const most = { shop: '600000000000' };
   const exchange = { title: 'Hat', price: most };
-  const tooMuch: [string, Parameters<ReturnsBench['refused']>[1], string][] = [
+  const tooMuch: [string, Parameters<ReturnsBench['submitError']>[1], string][] = [
     ['lines', { lines: [line({ price: most }), line({ price: most })] }, 'lines'],
     ['refunds of a line', { lines: [line({ refundItem: most, refundTax: most })] }, 'lines'],
     [
@@ -59,10 +63,10 @@ describe('a submission is rejected', () => {
   ];
 
   test.each(tooMuch)('whose %s add up to more than 10^12', async (_, more, field) => {
-    expect(await bench.refused(await bench.shop(), more)).toEqual(invalid(field));
+    expect(await bench.submitError(await bench.shop(), more)).toEqual(invalid(field));
   });
 
-  const faults: [string, Parameters<ReturnsBench['refused']>[1], string][] = [
+  const faults: [string, Parameters<ReturnsBench['submitError']>[1], string][] = [
     ['no key', { idempotencyKey: ' ' }, 'idempotency_key'],
     ['no order', { order: undefined }, 'order'],
     ['a nameless order', { order: { providerOrderId: 1n } }, 'order.name'],
@@ -150,12 +154,12 @@ describe('a submission is rejected', () => {
   ];
 
   test.each(faults)('with %s', async (_, more, field) => {
-    expect(await bench.refused(await bench.shop(), more)).toEqual(invalid(field));
+    expect(await bench.submitError(await bench.shop(), more)).toEqual(invalid(field));
   });
 
   test('with one line twice', async () => {
     const twice = line();
-    expect(await bench.refused(await bench.shop(), { lines: [twice, twice] })).toEqual(
+    expect(await bench.submitError(await bench.shop(), { lines: [twice, twice] })).toEqual(
       invalid('lines[1].provider_line_item_id'),
     );
   });

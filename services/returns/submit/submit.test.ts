@@ -10,12 +10,12 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { line, newId } from '../../../test/kit/builders.ts';
+import { WAREHOUSE } from '../../../test/kit/services/fake-destinations.ts';
 import {
   invalid,
+  present,
   type ReturnsBench,
   startReturnsBench,
-  there,
-  WAREHOUSE,
 } from '../../../test/kit/services/returns-bench.ts';
 import { actor, refusal } from '../../../test/kit/services/running-service.ts';
 
@@ -142,9 +142,11 @@ describe('submit return', () => {
     const shopId = await bench.shop();
     const submittedAt = timestampFromDate(new Date('2011-01-04T10:00:00Z'));
     const old = await bench.submit(shopId, { submittedAt });
-    expect(timestampDate(there(old.createdAt))).toEqual(new Date('2011-01-04T10:00:00Z'));
+    expect(timestampDate(present(old.createdAt))).toEqual(new Date('2011-01-04T10:00:00Z'));
     const ahead = timestampFromDate(new Date(Date.now() + 120_000));
-    expect(await bench.refused(shopId, { submittedAt: ahead })).toEqual(invalid('submitted_at'));
+    expect(await bench.submitError(shopId, { submittedAt: ahead })).toEqual(
+      invalid('submitted_at'),
+    );
   });
 
   test('gives two returns of one order the same order id', async () => {
@@ -204,7 +206,7 @@ describe('a line in a live return', () => {
       [lines, [...lines].reverse()].map((both) => bench.submit(shopId, { lines: both })),
     );
     expect(calls.map((call) => call.status).sort()).toEqual(['fulfilled', 'rejected']);
-    expect(await bench.refused(shopId, { lines: [lines[0] ?? line()] })).toEqual(lineTaken);
+    expect(await bench.submitError(shopId, { lines: [lines[0] ?? line()] })).toEqual(lineTaken);
   });
 
   test('is free again once that return is cancelled', async () => {

@@ -34,7 +34,7 @@ beforeAll(async () => {
   receiver = await startReceiver();
 }, 60_000);
 afterEach(() => {
-  returns.refuseReadsWith = undefined;
+  returns.failReadsWith = undefined;
   returns.countMore = false;
 });
 afterAll(async () => {
@@ -193,12 +193,12 @@ describe('a backfill', () => {
     const shopId = newShop();
     const { id } = await webhooks.subscribe({ shopId, url: `${receiver.url}/${shopId}` });
     retain(shopId, 1);
-    returns.refuseReadsWith = Code.Unavailable;
+    returns.failReadsWith = Code.Unavailable;
     // All retained events: the request names no start.
     const wish = { shopId, actor, subscriptionId: id, idempotencyKey: 'x' };
     const started = there((await webhooks.client.startBackfill(wish)).replay);
-    await until(() => returns.refused > 0);
-    returns.refuseReadsWith = undefined;
+    await until(() => returns.failed > 0);
+    returns.failReadsWith = undefined;
     expect(await ended(shopId, started.id)).toMatchObject({ state: ReplayState.DONE, done: 1 });
   }, 20_000);
 

@@ -64,7 +64,7 @@ async function runPeer(
     args,
     env: process.env,
     timeoutMs: TIMEOUT_MS,
-    endWithUs: 'SIGTERM',
+    onParentExit: 'SIGTERM',
   });
   if (code === UNAVAILABLE) return { reason: stderr.trim() };
   if (code !== 0) throw new Error(`the peer's script failed: ${stderr.trim()}`);

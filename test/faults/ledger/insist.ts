@@ -1,5 +1,5 @@
 import { isUnavailable } from '../../../services/platform/errors.ts';
-import { HopelessError } from '../../kit/until.ts';
+import { StopWaitingError } from '../../kit/until.ts';
 import type { System } from '../system/system.ts';
 import { waitFor } from '../wait.ts';
 
@@ -14,7 +14,7 @@ const PAUSE_MS = 200;
  * product's promises to callers. Each repeat is logged.
  *
  * @param what names the call, for the message.
- * @throws HopelessError when it is rejected, OverdueError when it is never answered, each with the cause.
+ * @throws StopWaitingError when it is rejected, OverdueError when it is never answered, each with the cause.
  */
 export async function insist<T>(
   { say }: Pick<System, 'say'>,
@@ -29,7 +29,7 @@ export async function insist<T>(
         say(`  ${what}: not answered, once more: ${String(error)}`);
         throw error;
       }
-      throw new HopelessError(`${what}: refused`, { cause: error });
+      throw new StopWaitingError(`${what}: refused`, { cause: error });
     }
   };
   const wait = { what, withinMs: PATIENCE_MS, everyMs: PAUSE_MS };

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
-import { HopelessError } from '../../kit/until.ts';
+import { StopWaitingError } from '../../kit/until.ts';
 import { inBatches } from '../in-batches.ts';
 import type { Outcome, Row, RowContext } from '../row.ts';
 import { type ServiceProcess, serviceProcess } from '../system/service-process.ts';
@@ -115,7 +115,7 @@ async function startGateway(
   running.start();
   const url = `http://127.0.0.1:${port}`;
   const isReady = async () => {
-    if (!running.isRunning()) throw new HopelessError('the gateway ended');
+    if (!running.isRunning()) throw new StopWaitingError('the gateway ended');
     return (await fetch(`${url}/readyz`)).status === 200;
   };
   await waitFor(isReady, { what: 'a gateway serves', withinMs: START_MS });

@@ -22,13 +22,13 @@ export const processingRow: Row = {
     const report = await killedApart({ points, seed }, (done) => {
       if (done % REPORT_EVERY === 0) say(`processing: ${done}/${points}`);
     });
-    const doubts = report.deaths < points ? [`only ${report.deaths} deaths struck`] : [];
+    const doubts = report.kills < points ? [`only ${report.kills} deaths struck`] : [];
     const figures = [
-      `${report.deaths} deaths at ${report.points} of ${report.allPoints} points`,
+      `${report.kills} deaths at ${report.points} of ${report.allPoints} points`,
       `${report.scenarios} kinds of outcome`,
     ];
     const none = { lost: 0, duplicates: 0, unexplained: 0, problems: [] };
-    return { ...none, trials: report.trials, inFlight: report.deaths, figures, doubts };
+    return { ...none, trials: report.trials, inFlight: report.kills, figures, doubts };
   },
 };
 
@@ -44,7 +44,7 @@ async function killedApart(
     args,
     env: process.env,
     hasChannel: true,
-    endWithUs: 'nothing',
+    onParentExit: 'nothing',
   });
   const { child } = killer;
   try {

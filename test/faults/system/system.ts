@@ -14,7 +14,7 @@ import { createServiceClient } from '../../../services/platform/grpc/client.ts';
 import { staticIdentity } from '../../../services/platform/identity.ts';
 import { migrate } from '../../../services/platform/migrate.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
-import { HopelessError } from '../../kit/until.ts';
+import { StopWaitingError } from '../../kit/until.ts';
 import { type Sink, startSink } from '../sink/sink.ts';
 import { waitFor } from '../wait.ts';
 import {
@@ -194,7 +194,7 @@ async function untilReady(place: Place, running: ServiceProcess): Promise<void> 
   });
   try {
     const serves = async (): Promise<boolean> => {
-      if (!running.isRunning()) throw new HopelessError(await lastWordsOf(running));
+      if (!running.isRunning()) throw new StopWaitingError(await lastWordsOf(running));
       return (await client.check({})).status === Status.SERVING;
     };
     await waitFor(serves, { what, withinMs: READY_MS });

@@ -3,13 +3,13 @@ import type pg from 'pg';
 import { sampleEvent } from '../../../services/contract/sample-event.ts';
 import type { Telemetry } from '../../../services/platform/telemetry.ts';
 import { createRetryClock } from '../../../services/webhooks/delivery/attempt/retry-clock.ts';
-import { type Death, mortal, WHENS } from '../processing-kills/mortal.ts';
+import { untilIdle } from '../postgres/until-idle.ts';
 import { randomOf } from '../random.ts';
 import { newShop } from '../services/running-service.ts';
-import { until } from '../until.ts';
+import { type Kill, simulateProcess, WHENS } from '../simulated-process.ts';
 import { newSubscription } from '../webhooks/subscription.ts';
-import { live, type World } from './life.ts';
 import { createSink, type Request } from './sink.ts';
+import { runOnce, type Trial } from './webhooks-process.ts';
 
 export interface DeliveryKills {
   /** A separate database of webhooks. */
@@ -21,10 +21,10 @@ export interface DeliveryKills {
 }
 
 export interface DeliveryKillReport {
-  /** One before, one during and one after each step. */
+  /** Number of points: before, during and after each step. */
   readonly allPoints: number;
-  /** Number of trials whose kill took effect. */
-  readonly struck: number;
+  /** Number of trials whose kill came before the process had finished. */
+  readonly killed: number;
 }
 
 const URLS = {
@@ -33,82 +33,70 @@ const URLS = {
   replayed: 'https://a.example/replayed',
 };
 const EVENTS = 2;
-const DIES_AGAIN = 0.25;
+const SECOND_KILL_PROBABILITY = 0.25;
 
 /**
- * Kills a process of webhooks at its awaits: each connection, statement and request while it matches events,
- * sends, records results, retries and replays. After each trial every delivery has arrived, once more for
- * each death at most, with one id and the same bytes; every result is recorded.
+ * Kills a process of webhooks at its awaits: each connection, statement and request while it fans out events, sends,
+ * records results, retries and replays. Asserts after each trial that every delivery arrived with one id and the same
+ * bytes, at most once more for each kill, and that every result is recorded.
  *
- * @throws Error naming seed and point of the first trial after which that is not so.
+ * @throws Error with seed and point of the first trial that fails.
  */
 export async function killDelivery(o: DeliveryKills): Promise<DeliveryKillReport> {
   const random = randomOf(o.seed);
   const { steps } = await runTrial(o, []);
-  const all = Array.from({ length: steps }, (_, nth) =>
-    WHENS.map((when): Death => ({ at: nth + 1, when })),
+  const points = Array.from({ length: steps }, (_, nth) =>
+    WHENS.map((when): Kill => ({ at: nth + 1, when })),
   ).flat();
-  let struck = 0;
-  for (const death of random.shuffled(all).slice(0, o.points)) {
-    const again = random.next() < DIES_AGAIN ? [death] : [];
-    const result = await runTrial(o, [death, ...again]).catch((cause: Error) => {
-      const where = `killed ${death.when} step ${death.at}, ${again.length} more`;
+  let killed = 0;
+  for (const kill of random.shuffled(points).slice(0, o.points)) {
+    const again = random.next() < SECOND_KILL_PROBABILITY ? [kill] : [];
+    const result = await runTrial(o, [kill, ...again]).catch((cause: Error) => {
+      const where = `killed ${kill.when} step ${kill.at}, ${again.length} more`;
       throw new Error(`seed ${o.seed}, ${where}: ${cause.message}`, { cause });
     });
-    if (result.deaths > 0) struck += 1;
+    if (result.kills > 0) killed += 1;
   }
-  return { allPoints: all.length, struck };
+  return { allPoints: points.length, killed };
 }
 
 async function runTrial(
   { pool, telemetry }: DeliveryKills,
-  deaths: readonly Death[],
-): Promise<{ readonly steps: number; readonly deaths: number }> {
+  kills: readonly Kill[],
+): Promise<{ readonly steps: number; readonly kills: number }> {
   const shopId = newShop();
   for (const url of Object.values(URLS)) await newSubscription(pool, shopId, { url });
   const sink = createSink(URLS.failing);
   const events = Array.from({ length: EVENTS }, () => sampleEvent('return.closed', shopId));
   const replayed = () => sink.requests.find(({ url }) => url === URLS.replayed)?.webhookId;
-  const world: World = {
+  const trial: Trial = {
     ...{ pool, telemetry, sink, shopId, events, replayed },
     clock: createRetryClock(),
   };
-  const lives = [];
-  for (const death of [...deaths, undefined]) {
-    const life = mortal(death);
-    lives.push(life);
-    const lived = live(life, world);
-    // Errors of a dead process are ignored.
-    await (death ? lived.catch(() => {}) : lived);
-    await life.finished();
-    await untilQuiet(pool);
+  const processes = [];
+  for (const kill of [...kills, undefined]) {
+    const simulated = simulateProcess(kill);
+    processes.push(simulated);
+    const work = runOnce(simulated, trial);
+    // A killed process fails with any error.
+    await (kill ? work.catch(() => {}) : work);
+    await simulated.finished();
+    await untilIdle(pool);
     await pool.query(`update leases set expires_at = now() - interval '1 second'`);
   }
-  const died = lives.filter(({ isDead }) => isDead).length;
-  await judge(world, died);
+  const died = processes.filter(({ isKilled }) => isKilled).length;
+  await judge(trial, died);
   // Hides the queues from the next trial.
   await pool.query('update subscription_queues set is_open = false, ready_at = null');
-  return { steps: lives[0]?.steps ?? 0, deaths: died };
+  return { steps: processes[0]?.steps ?? 0, kills: died };
 }
 
-/** Connections of the dead are closed by the server once their last statement is over. */
-async function untilQuiet(pool: pg.Pool): Promise<void> {
-  await until(async () => {
-    const { rowCount } = await pool.query(
-      `select from pg_stat_activity
-        where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'
-          and backend_type = 'client backend'`,
-    );
-    return rowCount === 0;
-  });
-}
-
-async function judge({ pool, shopId, sink, events }: World, deaths: number): Promise<void> {
+async function judge({ pool, shopId, sink, events }: Trial, kills: number): Promise<void> {
   for (const [name, url] of Object.entries(URLS)) {
     for (const event of events) {
       const own = sink.requests.filter((one) => one.url === url && one.eventId === event.eventId);
-      const isReplayed = name === 'replayed' && own[0]?.webhookId === firstOf(sink.requests);
-      judgeRequests(`${name} ${event.eventId}`, own, { least: isReplayed ? 2 : 1, deaths });
+      const isReplayed = name === 'replayed' && own[0]?.webhookId === replayedId(sink.requests);
+      judgeRequests(`${name} ${event.eventId}`, own, { least: isReplayed ? 2 : 1, kills });
     }
   }
   const { rows } = await pool.query(STATE, [shopId]);
@@ -118,20 +106,20 @@ async function judge({ pool, shopId, sink, events }: World, deaths: number): Pro
   });
 }
 
-/** Of the delivery that is replayed. */
-function firstOf(requests: readonly Request[]): string | undefined {
+/** The id of the delivery that is replayed. */
+function replayedId(requests: readonly Request[]): string | undefined {
   return requests.find(({ url }) => url === URLS.replayed)?.webhookId;
 }
 
 function judgeRequests(
   name: string,
   own: readonly Request[],
-  { least, deaths }: { readonly least: number; readonly deaths: number },
+  { least, kills }: { readonly least: number; readonly kills: number },
 ): void {
   const accepted = own.filter((one) => one.accepted).length;
   if (accepted < least) throw new Error(`${name}: arrived ${accepted} times of ${least}`);
-  if (accepted > least + deaths) {
-    throw new Error(`${name}: arrived ${accepted} times, with ${deaths} deaths`);
+  if (accepted > least + kills) {
+    throw new Error(`${name}: arrived ${accepted} times after ${kills} kills`);
   }
   for (const field of ['webhookId', 'sha256'] as const) {
     const values = new Set(own.map((one) => one[field]));

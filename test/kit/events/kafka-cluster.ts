@@ -9,21 +9,21 @@ import { until } from '../until.ts';
 
 export interface TestCluster {
   readonly brokers: readonly string[];
-  /** SIGKILL of the broker that leads the topic's first partition; answers which it was. */
+  /** Kills the broker that leads the topic's first partition with SIGKILL, and returns its index. */
   killLeader(topic: string): Promise<number>;
-  /** SIGKILL of the broker that coordinates the group. */
+  /** Kills the broker that coordinates the group with SIGKILL. */
   killCoordinator(group: string): Promise<number>;
-  /** The broker that leads the topic's first partition hangs; answers which it is. */
+  /** Freezes the broker that leads the topic's first partition, and returns its index. */
   freezeLeader(topic: string): Promise<number>;
   thaw(index: number): void;
   killAll(): Promise<void>;
   restart(...indexes: readonly number[]): Promise<void>;
-  /** Starts empty brokers at the same addresses: no topics, no records, no offsets. */
+  /** Starts empty brokers at the same addresses, without topics, records and offsets. */
   restartEmpty(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Real brokers in a folder of their own. */
+/** Starts real brokers with a separate folder. */
 export async function startCluster(count: number): Promise<TestCluster> {
   const folder = mkdtempSync(join(tmpdir(), 'rms-kafka-'));
   let kafka: LocalKafka = await startKafka({ folder, count });
@@ -36,9 +36,9 @@ export async function startCluster(count: number): Promise<TestCluster> {
     try {
       const { topics } = await admin.fetchTopicMetadata({ topics: [topic] });
       const partitions = topics[0]?.partitions ?? [];
-      const wanted = partition(partitions.length);
-      const found = partitions.find(({ partitionId }) => partitionId === wanted);
-      if (!found) throw new Error(`${topic}/${wanted} has no leader`);
+      const selected = partition(partitions.length);
+      const found = partitions.find(({ partitionId }) => partitionId === selected);
+      if (!found) throw new Error(`${topic}/${selected} has no leader`);
       // Brokers are numbered from 1.
       return found.leader - 1;
     } finally {
@@ -66,8 +66,8 @@ export async function startCluster(count: number): Promise<TestCluster> {
       await Promise.all(all.map((index) => kafka.kill(index)));
     },
     async restart(...indexes) {
-      const wanted = indexes.length > 0 ? indexes : all;
-      await Promise.all(wanted.map((index) => kafka.restart(index)));
+      const selected = indexes.length > 0 ? indexes : all;
+      await Promise.all(selected.map((index) => kafka.restart(index)));
     },
     async restartEmpty() {
       await kafka.stop();
@@ -81,20 +81,20 @@ export async function startCluster(count: number): Promise<TestCluster> {
   };
 }
 
-/** Java's hash of a string, by which a group finds its partition of the offsets. */
+/** Java's hash of a string. Kafka uses it to choose the group's partition of `__consumer_offsets`. */
 function hashOf(text: string): number {
   let hash = 0;
   for (const char of text) hash = (Math.imul(31, hash) + (char.codePointAt(0) ?? 0)) | 0;
   return hash & 0x7fffffff;
 }
 
-/** What was written and acknowledged of each key: the numbers 1, 2, 3 … */
+/** The numbers 1, 2, 3 … that were published and acknowledged, by key. */
 export interface Writers {
   readonly acknowledged: ReadonlyMap<string, number>;
   stop(): Promise<void>;
 }
 
-/** Publishes each key's numbers in order, again and again until they are acknowledged. */
+/** Publishes each key's numbers in order. Repeats each number until it is acknowledged. */
 export function startWriters(bus: EventBus, topic: string, keys = 40): Writers {
   const acknowledged = new Map<string, number>();
   const stopping = new AbortController();
@@ -120,7 +120,7 @@ export function startWriters(bus: EventBus, topic: string, keys = 40): Writers {
   };
 }
 
-/** The records that members of a group received, and the longest time without a new one. */
+/** Collects the records that members of a group received, and the longest time without a new record. */
 export function trackRecords() {
   const first = new Map<string, number>();
   let total = 0;
@@ -140,17 +140,17 @@ export function trackRecords() {
         last = Date.now();
       }
     },
-    /** First hearings; repeats are allowed and not counted. */
+    /** Number of different records. Repeated records are allowed and not counted. */
     total: () => total,
-    /** Keys whose numbers first arrived out of order, not as 1, 2, 3 … */
+    /** Keys whose numbers did not first arrive as 1, 2, 3 … */
     gaps: () => gaps,
-    /** Forgets the longest silence so far. */
+    /** Resets the longest time without a new record. */
     mark(): void {
       [longest, last] = [0, Date.now()];
     },
-    /** The longest time without a new record since the mark. Milliseconds. */
+    /** The longest time without a new record since the reset. Milliseconds. */
     silenceMs: () => longest,
-    /** Waits until every record that is acknowledged at the call has been received. */
+    /** Waits until every record has been received that was acknowledged before this call. */
     async catchUp(writers: Writers, timeoutMs: number): Promise<void> {
       const goal = new Map(writers.acknowledged);
       const isThere = () => [...goal].every(([key, n]) => (first.get(key) ?? 0) >= n);

@@ -18,13 +18,13 @@ export const testEvent = (key: string, revision = 1n): NewEvent => ({
 export const appendTo = (pool: pg.Pool, ...events: NewEvent[]): Promise<string[]> =>
   inTransaction(pool, (tx) => appendEvents(tx, events));
 
-/** As if everything that is there had been published. */
+/** SQL that marks all events as published. */
 export const ALL_PUBLISHED = `
   update outbox_progress
      set version = version + 1, waiting = '{}', open = '{}', open_after = '{}',
          position = greatest(position, (select max(position) from events))`;
 
-/** A bus that stores records, and can be made to reject them or to answer late. */
+/** A bus that stores its records, and can reject them or respond late. */
 export function rememberingBus() {
   const published: BusRecord[] = [];
   const control = { before: async (_: readonly BusRecord[]) => {}, after: async () => {} };
@@ -48,7 +48,7 @@ export function rememberingBus() {
 
 export const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard);
 
-/** A publisher that holds all shards and runs no step by itself. */
+/** A publisher that owns all shards. It runs a step only when the test calls it. */
 export function publisherOn(
   pool: Pick<pg.Pool, 'query'>,
   bus: Pick<EventBus, 'publish'>,
@@ -70,23 +70,4 @@ export async function drain(publisher: Publisher): Promise<void> {
     await publisher.step(true);
     await publisher.finished();
   } while (!publisher.isEmpty());
-}
-
-const realNow = performance.now;
-
-/** Makes the clock of this process show a later time from now on. */
-export function later(ms: number): void {
-  const now = performance.now;
-  performance.now = () => now.call(performance) + ms;
-}
-
-/** Stops the clock of this process; {@link later} still moves it. */
-export function stopClock(): void {
-  const at = performance.now();
-  performance.now = () => at;
-}
-
-/** Takes back all of that. */
-export function onTime(): void {
-  performance.now = realNow;
 }

@@ -9,7 +9,7 @@ import { silentLogger, testTelemetry } from '../services/telemetry.ts';
 
 const identity = staticIdentity('t'.repeat(32));
 
-/** The events service of an outbox, as webhooks calls it, over a bus that only publishes. */
+/** The events service over an outbox, called as webhooks calls it. Its bus can only publish. */
 export async function startPublisher(pool: pg.Pool, topic: string, publish: EventBus['publish']) {
   const [logger, telemetry] = [silentLogger(), await testTelemetry()];
   const server = await startServiceServer({

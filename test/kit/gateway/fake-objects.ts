@@ -20,10 +20,10 @@ export const FAKE = {
   shopId: 1n,
   returns: { open: 11n, flagged: 12n, closed: 13n, reported: 14n },
   lineItem: 21n,
-  /** All line items from this id on belong to the shop. */
+  /** Every line item with this id or a higher one belongs to the shop. */
   manyLinesFrom: 1_000n,
-  /** A note that exceeds the size limit of its return. */
-  noteWithoutRoom: 'as long as a book',
+  /** A note that makes its return too large. */
+  oversizedNote: 'as long as a book',
   destination: 31n,
   webhook: 41n,
   delivery: 'msg_0199e1a4-7b20-8abc-8def-000000000041',

@@ -13,7 +13,7 @@ import { GOOD_CALLS, SPARE_GRANT } from './tool-calls.ts';
 /** The public address of the gateway under test. */
 export const PUBLIC_URL = 'https://returns.example.com';
 
-export interface Posted {
+export interface McpResponse {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
@@ -40,7 +40,7 @@ export interface ToolResult {
 export interface McpBench extends TestGateway {
   readonly keys: OAuthKeys;
   readonly mcpUrl: string;
-  /** A signed-in user with this role in a shop (the first one when absent). */
+  /** Adds a user with this role in a shop (by default the first shop) and signs in. */
   member(role: Role, shopId?: bigint): Promise<SignedInMember>;
   tokenFor(o: { userId: bigint; shopId: bigint; ttlS?: number }): Promise<string>;
   post(o: {
@@ -49,11 +49,11 @@ export interface McpBench extends TestGateway {
     headers?: Record<string, string>;
     body?: unknown;
     raw?: string | Buffer;
-  }): Promise<Posted>;
-  /** Sends one request as a plain POST with the two headers of the interface. */
-  rpc(token: string, method: string, params?: object): Promise<Posted>;
+  }): Promise<McpResponse>;
+  /** Sends one POST request with the two headers of the interface. */
+  rpc(token: string, method: string, params?: object): Promise<McpResponse>;
   call(token: string, name: string, args?: object): Promise<ToolResult>;
-  /** As `GOOD_CALLS`; a user without `team.manage` disconnects an assistant of their own. */
+  /** The arguments of `GOOD_CALLS`. For `disconnect_assistant` a user without `team.manage` gets their own grant. */
   goodCall(member: SignedInMember, name: ActionName): Promise<object>;
 }
 
@@ -71,11 +71,11 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
   const { pool } = bench.database;
   const keys = createOAuthKeys(pool, keyring);
   const by = TEST_AUTHOR;
-  /** This owner is never changed, because a shop must have an owner. */
-  const addKeeper = (shopId: bigint) =>
+  /** An owner that no test changes, because a shop must have an owner. */
+  const addOwner = (shopId: bigint) =>
     addMember(pool, { shopId, email: `owner-${shopId}@example.com`, role: 'owner', by });
   if (options.DATABASE_URL === undefined) {
-    await storeGrant(pool, SPARE_GRANT, { ...(await addKeeper(1n)), clientId: 'rms-mcp' });
+    await storeGrant(pool, SPARE_GRANT, { ...(await addOwner(1n)), clientId: 'rms-mcp' });
   }
   const mcpUrl = `http://127.0.0.1:${bench.gateway.port}/mcp`;
   const tokenFor: McpBench['tokenFor'] = (o) =>
@@ -84,7 +84,7 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
   const post: McpBench['post'] = async ({ token, method = 'POST', headers = {}, body, raw }) => {
     const hasBody = body !== undefined || raw !== undefined;
     const response = await request(mcpUrl, {
-      // undici's types list only known methods, but it sends any method.
+      // undici's types list only known methods, but undici sends any.
       method: method as 'POST',
       headers: {
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
@@ -107,7 +107,7 @@ export async function startMcpBench(options: Partial<GatewayOptions> = {}): Prom
     post,
     rpc,
     async member(role, shopId = 1n) {
-      await addKeeper(shopId);
+      await addOwner(shopId);
       const email = `${randomUUID()}@example.com`;
       const { userId } = await addMember(pool, { shopId, email, role, name: 'Ada', by });
       return { userId, shopId, email, token: await tokenFor({ userId, shopId }) };

@@ -3,7 +3,7 @@ import { request } from 'undici';
 export interface Sent {
   readonly method?: string;
   readonly path: string;
-  /** The API key; null for none. The key of the test gateway when absent. */
+  /** The API key. Null sends none. By default the key of the test gateway. */
   readonly key?: string | null;
   readonly headers?: Record<string, string>;
   /** Sent as JSON. */
@@ -33,7 +33,7 @@ export function restClient(under: RestTarget) {
     const hasJson = json !== undefined;
     const method = sent.method ?? (hasJson || raw !== undefined ? 'POST' : 'GET');
     const response = await request(`${sent.baseUrl ?? under.gateway.baseUrl}${path}`, {
-      // undici's types list only known methods, but it sends any method.
+      // undici's types list only known methods, but undici sends any.
       method: method as 'GET',
       headers: {
         ...(key !== null && { 'x-authorization': key }),

@@ -5,7 +5,8 @@ import { createApiKey, type NewApiKey } from '../../../gateway/tenancy/api-keys.
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
 import { testSettings } from '../settings.ts';
-import { type FakeServices, startFakeBackend } from './fake-backend.ts';
+import { startFakeBackend } from './fake-backend.ts';
+import type { FakeServices } from './fake-services.ts';
 
 export const TEST_AUTHOR = {
   actor: { kind: Actor_Kind.SYSTEM, id: 'test', name: 'test' },
@@ -16,10 +17,10 @@ export interface TestGateway {
   readonly gateway: RunningGateway;
   readonly services: FakeServices;
   readonly database: TestDatabase;
-  /** A key of shop 1 with all scopes, and a limit that tests do not reach. */
+  /** A key of shop 1 with all scopes. Tests do not reach its limit. */
   readonly key: string;
   newKey(key?: Partial<NewApiKey>): Promise<string>;
-  /** Adds a shop without calling any service. */
+  /** Adds a shop to the database of the gateway only. */
   newShop(): Promise<bigint>;
   resetServices(): void;
   stop(): Promise<void>;
@@ -38,14 +39,14 @@ export async function startTestGateway(
       DATABASE_URL: database.url,
       API_CALENDAR: '2026-11-20',
       TRUSTED_PROXIES: '127.0.0.1',
-      // So high that tests do not reach them.
+      // Tests do not reach these limits.
       REST_PER_MINUTE: '100000',
       MAX_REQUESTS_IN_FLIGHT: '10000',
     }),
     // Tests need exact counts, also on a slow machine.
     limitTimeoutMs: 30_000,
     ...options,
-    // Clients of tests keep idle connections, which would delay each stop.
+    // Clients keep idle connections, which would delay each stop.
     httpLimits: { idleAtStopMs: 0, ...options.httpLimits },
   });
   const newShop = async (): Promise<bigint> => {

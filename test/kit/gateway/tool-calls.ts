@@ -4,10 +4,10 @@ import { FAKE } from './fake-objects.ts';
 const returnId = Number(FAKE.returns.open);
 const webhookId = Number(FAKE.webhook);
 
-/** An unused grant in the first shop of the bench. Users with `team.manage` may end it repeatedly. */
+/** An unused grant in the first shop. Users with `team.manage` may revoke it any number of times. */
 export const SPARE_GRANT = 'spare-grant-of-the-bench';
 
-/** For each tool, arguments of a call that succeeds with the fake services. */
+/** Arguments of a successful call with the fake services, by tool. */
 export const GOOD_CALLS: Readonly<Record<ActionName, Readonly<Record<string, unknown>>>> = {
   get_shop_context: {},
   search_returns: { query: '#1001', states: ['open', 'review'], detail: 'full' },

@@ -1,6 +1,6 @@
 import { fileURLToPath } from 'node:url';
 
-/** Cache of compiled modules, so that the many processes of the tests need not strip and compile all modules again. */
+/** A cache of compiled modules. Without it each process of the tests compiles all modules again. */
 export const COMPILE_CACHE = fileURLToPath(
   new URL('../../../node_modules/.cache/node-compile', import.meta.url),
 );

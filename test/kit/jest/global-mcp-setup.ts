@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { startTestStack } from '../stack.ts';
 import { COMPILE_CACHE } from './compile-cache.ts';
 
-/** Starts one stack for the run, unless TEST_STACK_FILE names one that runs (its output in TEST_STACK_LOG). */
+/** Starts one stack for the run, unless TEST_STACK_FILE names a running stack and TEST_STACK_LOG its output. */
 export default async function globalSetup(): Promise<void> {
   if (process.env.TEST_STACK_FILE) return;
   process.env.NODE_COMPILE_CACHE ??= COMPILE_CACHE;

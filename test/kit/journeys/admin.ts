@@ -2,10 +2,10 @@ import { runToSuccess } from '../process.ts';
 import type { TestStack } from '../stack.ts';
 
 /**
- * Runs `npm run admin -- …` against a stack, like an operator.
+ * Runs `npm run admin -- …` for a stack, like an operator.
  *
- * @returns its output.
- * @throws when it fails.
+ * @returns the output.
+ * @throws Error when the command fails.
  */
 export function admin(stack: Pick<TestStack, 'path'>, ...args: readonly string[]): Promise<string> {
   return runToSuccess({

@@ -2,12 +2,12 @@ import { randomInt, randomUUID } from 'node:crypto';
 import fc from 'fast-check';
 import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 
-/** Currencies a shopper of the first shop may pay in, and their decimals. */
+/** Currencies in which a shopper of the first shop may pay, with their number of decimals. */
 const DECIMALS = { GBP: 2, JPY: 0, KWD: 3 } as const;
 
 const upTo = (max: number) => fc.integer({ min: 0, max });
 
-/** Sums in minor units. Credit and fee stay below the price, so that something is left to refund. */
+/** Amounts in minor units. Credit and fee are less than the price, so that a part is refunded. */
 const sums = fc.record({
   price: fc.integer({ min: 2_000, max: 1_000_000_000 }),
   discount: upTo(1_000),
@@ -18,7 +18,7 @@ const sums = fc.record({
   returnCredit: upTo(500),
 });
 
-/** What a return in pounds may be worth, in the shop's currency and in the one it was paid in. */
+/** Amounts of a return in a shop with pounds, in the shop's currency and in the shopper's currency. */
 export const anyAmounts = fc.record({
   shop: sums,
   paid: sums,
@@ -26,7 +26,7 @@ export const anyAmounts = fc.record({
 });
 type AnyAmounts = typeof anyAmounts extends fc.Arbitrary<infer T> ? T : never;
 
-/** A return of one line: its credit is spent on an exchange, and the rest is refunded. */
+/** A return of one line item. Its credit pays an exchange, and the rest is refunded. */
 export function submissionOf({ shop, paid, currency }: AnyAmounts) {
   const presentment = currency === 'GBP' ? shop : paid;
   const amount = (name: keyof typeof shop) => ({

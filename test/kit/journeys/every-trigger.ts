@@ -6,17 +6,17 @@ import { type Hook, type HookPartner, verified } from './hooks.ts';
 /** Subscriptions of one shop to every trigger. */
 export interface EveryTrigger {
   readonly hooks: ReadonlyMap<string, Hook>;
-  /** How many webhooks of each trigger {@link EveryTrigger.next} has returned. */
+  /** Number of webhooks of each trigger that {@link EveryTrigger.next} has returned. */
   readonly seen: ReadonlyMap<string, number>;
   /** Waits for the next webhook of the trigger, checks its headers and signature, and returns its payload. */
   next(trigger: string): Promise<Record<string, unknown>>;
 }
 
-/** The trigger's own topic, or `return`, which has nearly all. */
+/** The trigger's own topic, or `return`, which delivers nearly all triggers. */
 const topicOf = (trigger: string) =>
   TOPICS.find((topic) => topic !== 'return' && delivers(topic, trigger)) ?? 'return';
 
-/** Subscribes to each trigger with its own topic; `version` is that of the shop's payloads. */
+/** Subscribes to each trigger. `version` is the payload version of the shop. */
 export async function subscribeToAll(partner: HookPartner, version: string): Promise<EveryTrigger> {
   const hooks = new Map<string, Hook>();
   const seen = new Map<string, number>();

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type DescField, type DescMessage, type DescMethod, ScalarType } from '@bufbuild/protobuf';
 import { submission } from '../../../deploy/local/demo/submission.ts';
 
-/** Everything in a shop that a request can name. */
+/** One id of each kind of object in a shop. */
 export interface Ids {
   readonly returnId: bigint;
   readonly lineItemId: bigint;
@@ -36,7 +36,7 @@ export const MISSING_IDS: Ids = {
   email: 'nobody@example.com',
 };
 
-/** Which of the ids a field of that name takes. */
+/** Which of the ids a field with that name gets. */
 const ID_FIELDS: Readonly<Record<string, keyof Ids>> = {
   returnId: 'returnId',
   returnIds: 'returnId',
@@ -57,7 +57,7 @@ const ID_FIELDS: Readonly<Record<string, keyof Ids>> = {
   email: 'email',
 };
 
-/** Texts that a field takes and `x` would not be. */
+/** Valid texts for fields that reject `x`. */
 const TEXTS: Readonly<Record<string, string>> = {
   amount: '1.00',
   rate: '1.00',
@@ -71,7 +71,7 @@ const TEXTS: Readonly<Record<string, string>> = {
   grade: 'a',
 };
 
-/** Left out: the caller, fields that keep their value when absent, and fields with their own rules. */
+/** Fields that are left out: the caller, fields that keep their value when absent, and fields with their own rules. */
 const OMITTED = new Set([
   ...['shopId', 'actor', 'settings', 'cursor', 'states', 'presentment', 'remove', 'changes'],
   ...['amounts', 'exchanges', 'pageSize', 'categoryName'],
@@ -80,8 +80,8 @@ const OMITTED = new Set([
 type Json = Record<string, unknown>;
 
 /**
- * One request of an RPC for each way to name objects: fields for ids get one of `ids`, other fields get valid made-up
- * values. Built from the descriptor, so that it covers future RPCs.
+ * All requests of an RPC that name objects, one for each way to name them. Fields for ids get one of `ids`, other fields
+ * get valid values. Requests are built from the descriptor, so that future RPCs are covered too.
  */
 export function requestsNaming(method: DescMethod, ids: Ids): Json[] {
   if (method.name === 'SubmitReturn') return [submissionTo(ids)];
@@ -91,7 +91,7 @@ export function requestsNaming(method: DescMethod, ids: Ids): Json[] {
   return waysOf(method.input, ids).map((way) => ({ ...way, ...category, ...changes }));
 }
 
-/** The message once for each field of its choice, if it has one. */
+/** One message for each alternative of its `oneof`, if it has one. */
 function waysOf(message: DescMessage, ids: Ids): Json[] {
   const common = messageOf(message, ids);
   const choice = message.oneofs.find(({ fields }) => fields.length > 1);
@@ -102,7 +102,7 @@ function waysOf(message: DescMessage, ids: Ids): Json[] {
   }));
 }
 
-/** Whether the RPC can name anything at all. */
+/** Whether a request of the RPC can name an object. */
 export function namesThings(method: DescMethod): boolean {
   return method.name === 'SubmitReturn' || mentionsId(method.input);
 }
@@ -140,7 +140,7 @@ function valueFor(field: DescField, ids: Ids): unknown {
 function singleOf(field: DescField, ids: Ids): unknown {
   const name = ID_FIELDS[field.localName];
   if (name) return ids[name];
-  // Times may be left out everywhere.
+  // Times are optional in every request.
   if (field.message) return isTime(field.message) ? undefined : waysOf(field.message, ids)[0];
   if (field.enum) return field.enum.values.at(-1)?.number;
   switch (field.scalar) {

@@ -15,11 +15,11 @@ export interface Hook {
 /** A partner with an endpoint on loopback, who subscribes over REST. */
 export interface HookPartner {
   readonly receiver: Receiver;
-  /** Subscribes a new path to that pair. */
+  /** Subscribes a new path to this topic and trigger. */
   subscribe(topic: string, trigger: string): Promise<Hook>;
-  /** Everything that came to a subscription so far, oldest first. */
+  /** All requests to a subscription so far, oldest first. */
   received(hook: Hook): readonly Received[];
-  /** Waits until `count` requests have arrived, and returns the last. */
+  /** Waits until `count` requests have arrived, and returns the last one. */
   nth(hook: Hook, count: number): Promise<Received>;
   stop(): Promise<void>;
 }
@@ -37,9 +37,9 @@ export async function startPartner(journey: Journey, shop: StackShop): Promise<H
       const url = new URL(`/hooks/${last}`, receiver.url).href;
       const key = shop.api_keys.developer_tools ?? '';
       const json = { topic, trigger, url };
-      const answer = await journey.send({ path: '/api/2026-10/webhooks', json, key });
-      expect(answer.status).toBe(201);
-      const { id, secret } = answer.body as { id: number; secret: string };
+      const response = await journey.send({ path: '/api/2026-10/webhooks', json, key });
+      expect(response.status).toBe(201);
+      const { id, secret } = response.body as { id: number; secret: string };
       return { id, path: `/hooks/${last}`, url, secret };
     },
     async nth(hook, count) {
@@ -52,7 +52,7 @@ export async function startPartner(journey: Journey, shop: StackShop): Promise<H
   };
 }
 
-/** Verifies the signature as a partner would (Standard Webhooks), and answers the payload. */
+/** Verifies the signature like a partner (Standard Webhooks), and returns the payload. */
 export function verified(hook: Hook, received: Received): Record<string, unknown> {
   return verifiedBy(hook.secret, received);
 }

@@ -4,10 +4,10 @@ import { type Received, restClient, type Sent } from '../gateway/rest-client.ts'
 import { type StackShop, startTestStack, type TestStack } from '../stack.ts';
 import { until } from '../until.ts';
 
-/** A running system, seen as its users see it: over REST, and over gRPC as internal services do. */
+/** A running system as its callers use it: partners over REST, internal services over gRPC. */
 export interface Journey {
   readonly stack: TestStack;
-  /** Sends a request to the gateway; with the key `all` of the first shop unless it names one. */
+  /** Sends a request to the gateway. The default key is `all` of the first shop. */
   send(sent: Sent): Promise<Received>;
   readonly services: Services;
   stop(): Promise<void>;
@@ -30,7 +30,7 @@ export async function startJourney(args: readonly string[] = []): Promise<Journe
   };
 }
 
-/** gRPC clients of a stack's services, with its service token or another one. */
+/** gRPC clients of a stack's services, with this service token. */
 export function connectStack(stack: TestStack, token = stack.file.grpc.token ?? '') {
   const { returns, dispositions, destinations, fraud, carts, webhooks } = stack.file.grpc;
   return connectServices(
@@ -46,7 +46,7 @@ export function connectStack(stack: TestStack, token = stack.file.grpc.token ?? 
   );
 }
 
-/** The shop and the actor of every RPC of a test. */
+/** The shop and the actor of a test's RPCs. */
 export function callIn(shop: StackShop) {
   return {
     shopId: BigInt(shop.id),
@@ -54,14 +54,14 @@ export function callIn(shop: StackShop) {
   };
 }
 
-/** The first fixture of a pool in the stack file. */
+/** The first fixture with this name in the stack file. */
 export function firstOf(shop: StackShop, name: string) {
   const [ref] = shop.fixtures.returns[name] ?? [];
   if (!ref) throw new Error(`shop ${shop.id} has no fixture ${name}`);
   return ref;
 }
 
-/** Waits until the return has the state, over REST; answers its details. */
+/** Waits until the return is in this state, over REST, and returns its details. */
 export async function untilState(
   journey: Journey,
   id: number,

@@ -3,7 +3,7 @@ import type { StackShop } from '../stack.ts';
 import type { Ids } from './foreign-requests.ts';
 import { callIn, firstOf, type Journey } from './journey.ts';
 
-/** One object of every kind in a shop. Creates those that the fixtures lack. */
+/** One object of every kind in a shop. Creates the objects that the fixtures lack. */
 export async function idsIn({ services }: Journey, shop: StackShop): Promise<Ids> {
   const call = callIn(shop);
   const open = firstOf(shop, 'open');
@@ -25,7 +25,7 @@ export async function idsIn({ services }: Journey, shop: StackShop): Promise<Ids
     returnId: BigInt(firstOf(shop, 'no_label').id),
   });
   const { deliveries } = await services.webhooks.listDeliveries(call);
-  // Of no delivery: the log stays as it is.
+  // This id belongs to no delivery, so the call does not change the log.
   const { replay } = await services.webhooks.startReplay({
     ...call,
     idempotencyKey: 'whole-shop',
@@ -48,7 +48,7 @@ export async function idsIn({ services }: Journey, shop: StackShop): Promise<Ids
   };
 }
 
-/** Everything that can be read of a shop, as one text to compare. */
+/** Everything that a caller can read of a shop, as one text to compare. */
 export async function wholeShop({ services }: Journey, shop: StackShop): Promise<string> {
   const call = callIn(shop);
   const refs = Object.values(shop.fixtures.returns).flat();
@@ -74,7 +74,7 @@ export async function wholeShop({ services }: Journey, shop: StackShop): Promise
   return textOf(parts);
 }
 
-/** A message as text, with its large integers. */
+/** A message as text, large integers included. */
 export function textOf(value: unknown): string {
   return JSON.stringify(value, (_, inner) => (typeof inner === 'bigint' ? `${inner}n` : inner));
 }

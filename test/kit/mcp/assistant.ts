@@ -12,11 +12,11 @@ import type { OpenStack, StackUser } from '../stack.ts';
 import { walkThrough } from './browser.ts';
 import { startCallback } from './callback.ts';
 
-/** Protocol revisions, one of each era. */
+/** One protocol revision of each generation. */
 export const REVISIONS = ['2026-07-28', '2025-11-25'] as const;
 export type Revision = (typeof REVISIONS)[number];
 
-/** The state of an assistant's sign-in, in the form that the official client requires. */
+/** The state of an assistant's sign-in, as the official client requires it. */
 export class SignInMemory implements OAuthClientProvider {
   readonly redirectUrl: string;
   readonly #hint: string | undefined;
@@ -68,13 +68,13 @@ export class SignInMemory implements OAuthClientProvider {
   discoveryState() {
     return this.#discovery;
   }
-  /** Called when the server rejects the credentials; the assistant then starts again. */
+  /** The client calls it when the server rejects the credentials. The assistant then starts again. */
   invalidateCredentials(): void {
     this.stored = undefined;
   }
 }
 
-/** The official client with the given credentials. */
+/** The official client with these credentials. */
 export function newClient(
   url: string,
   revision: Revision,
@@ -99,7 +99,7 @@ export interface SignInTry {
   readonly person: StackUser;
   readonly revision: Revision;
   readonly shopId?: number;
-  /** Whether the assistant sends a login_hint. */
+  /** Whether the assistant sends a `login_hint`. */
   readonly hinted?: boolean;
   readonly seen?: (page: Page) => Promise<void>;
 }
@@ -109,13 +109,13 @@ export interface SignInResult {
   readonly pages: readonly string[];
   /** Text of the last page. */
   readonly text: string;
-  /** Connected; undefined when the browser did not return. */
+  /** The connected client. Undefined when the browser did not return. */
   readonly client: Client | undefined;
   readonly memory: SignInMemory;
 }
 
 /**
- * Signs an assistant in like a person: the official client discovers the authorization server, a browser completes the
+ * Signs an assistant in like a user: the official client discovers the authorization server, a browser completes the
  * forms, and the client redeems the code.
  */
 export async function signIn(o: SignInTry): Promise<SignInResult> {

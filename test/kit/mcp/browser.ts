@@ -3,30 +3,30 @@ import { type Browser, chromium, type Page } from 'playwright-core';
 /** Time limit for a step of a page on a busy machine. Milliseconds. */
 const STEP_MS = 60_000;
 
-/** A person at a browser: the values for the forms. */
+/** A user's values for the forms. */
 export interface SignInAnswers {
   readonly email: string;
   readonly password: string;
-  /** The shop to choose if there are several. */
+  /** The shop to choose if the user has several. */
   readonly shopId?: number;
 }
 
-/** Debian's chromium, or the one in CHROMIUM. */
+/** Starts Debian's chromium, or the one in CHROMIUM. */
 export function startBrowser(): Promise<Browser> {
   return chromium.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-    // In containers everything runs as root, where chromium's sandbox does not work.
+    // In containers everything runs as root, and chromium's sandbox does not work for root.
     args: ['--no-sandbox', '--disable-dev-shm-usage'],
     timeout: STEP_MS,
   });
 }
 
 /**
- * Opens an authorization URL and fills in each form, until the browser is redirected to the app or reaches a page
+ * Opens an authorization URL and completes each form. Stops when the browser is redirected to the app or reaches a page
  * without a form.
  *
  * @param seen called with each shown page.
- * @returns the headings of the shown pages, in order; the app's own page is `Back`.
+ * @returns the headings of the shown pages, in order. The app's own page has the heading `Back`.
  */
 export async function walkThrough(
   page: Page,
@@ -40,7 +40,7 @@ export async function walkThrough(
     if (page.url().startsWith(o.backAt)) return [...headings, BACK];
     headings.push(await page.getByRole('heading', { level: 1 }).innerText());
     await o.seen?.(page);
-    if (!(await answered(page, o))) return headings;
+    if (!(await submitForm(page, o))) return headings;
   }
   throw new Error(`no end after ${STEPS_MAX} pages: ${headings.join(', ')}`);
 }
@@ -49,7 +49,7 @@ const STEPS_MAX = 8;
 const BACK = 'Back';
 
 /** Whether the page had a form. */
-async function answered(page: Page, o: SignInAnswers): Promise<boolean> {
+async function submitForm(page: Page, o: SignInAnswers): Promise<boolean> {
   const password = page.getByLabel('Password');
   const email = page.locator('input[name=email]');
   const shop = page.locator(`input[name=shop_id][value="${o.shopId}"]`);

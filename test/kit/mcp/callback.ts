@@ -3,9 +3,9 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 /** Time limit for a sign-in on a busy machine. Milliseconds. */
-const PATIENCE_MS = 90_000;
+const TIMEOUT_MS = 90_000;
 
-/** The redirect URI of an app on the user's own machine. */
+/** The redirect URI of an app on the user's machine. */
 export interface Callback {
   readonly redirectUri: string;
   /** The next redirect of the browser. Rejects when none arrives in time. */
@@ -30,7 +30,7 @@ export async function startCallback(): Promise<Callback> {
   return {
     redirectUri: `http://127.0.0.1:${port}/callback`,
     async next() {
-      const signal = AbortSignal.timeout(PATIENCE_MS);
+      const signal = AbortSignal.timeout(TIMEOUT_MS);
       while (arrived.length === 0) await once(server, 'arrival', { signal });
       const first = arrived.shift();
       if (!first) throw new Error('no redirect arrived');

@@ -31,7 +31,7 @@ export class Browser {
     return { url: target, status: response.status, headers: response.headers, text };
   }
 
-  /** Follows redirects; stops before a URL that begins with `until`. */
+  /** Follows redirects. Stops before a URL that begins with `until`. */
   async open(url: URL | string, until: string, init: RequestInit = {}): Promise<Shown> {
     let shown = await this.send(url, init);
     for (let step = 0; step < STEPS_MAX; step += 1) {
@@ -44,7 +44,7 @@ export class Browser {
     throw new Error(`no end after ${STEPS_MAX} redirects, at ${shown.url}`);
   }
 
-  /** Sends the first form of a page, with its hidden fields and its button. */
+  /** Submits the first form of a page, with its hidden fields and its button. */
   submit(shown: Shown, fields: Record<string, string>, until: string): Promise<Shown> {
     const { action, fields: own } = formOf(shown);
     const body = new URLSearchParams({ ...own, ...fields });

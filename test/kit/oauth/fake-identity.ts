@@ -3,16 +3,16 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
 import { exportJWK, generateKeyPair, SignJWT } from 'jose';
 
-/** Our client at the fake identity provider. */
+/** The gateway's client at the fake identity provider. */
 export const SIGN_IN_CLIENT = { clientId: 'gateway', clientSecret: 'x' };
 
-/** A fake identity provider that signs in every address, unless it is set to be unavailable. */
+/** A fake identity provider. It signs in every address, unless the test makes it unavailable. */
 export interface FakeIdentity {
   readonly issuer: string;
   isUnavailable: boolean;
-  /** Claims of the next ID tokens; they override the defaults, and undefined removes a claim. */
+  /** Claims of the next ID tokens. They override the defaults, and undefined removes a claim. */
   claims: Record<string, unknown>;
-  /** Whether ID tokens are signed by a key that is not published. */
+  /** Whether ID tokens are signed with an unpublished key. */
   isForging: boolean;
   /** Returns the callback URL for an authorization URL. */
   callbackOf(sentTo: URL): string;
@@ -23,21 +23,21 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
   const { privateKey, publicKey } = await generateKeyPair('RS256');
   const { privateKey: unpublished } = await generateKeyPair('RS256');
   const keys = [{ ...(await exportJWK(publicKey)), kid: 'k', alg: 'RS256' }];
-  /** The sign-ins of unused codes. */
+  /** The parameters of the sign-ins whose codes are unused. */
   const codes = new Map<string, URLSearchParams>();
   const issuer = `http://127.0.0.1:${port}`;
 
   const redeem = async (req: IncomingMessage): Promise<object> => {
     const code = new URLSearchParams(Buffer.concat(await req.toArray()).toString()).get('code');
-    const asked = codes.get(code ?? '');
-    if (code === null || !asked) return { error: 'invalid_grant' };
+    const signIn = codes.get(code ?? '');
+    if (code === null || !signIn) return { error: 'invalid_grant' };
     codes.delete(code);
     const claims = {
       iss: issuer,
       aud: SIGN_IN_CLIENT.clientId,
       sub: 'somebody',
-      nonce: asked.get('nonce'),
-      email: asked.get('login_hint'),
+      nonce: signIn.get('nonce'),
+      email: signIn.get('login_hint'),
       email_verified: true,
       exp: Math.floor(Date.now() / 1_000) + 300,
       ...identity.claims,
@@ -48,7 +48,7 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
       .sign(identity.isForging ? unpublished : privateKey);
     return { access_token: 'x', token_type: 'Bearer', id_token };
   };
-  const answer = async (req: IncomingMessage): Promise<object> => {
+  const respond = async (req: IncomingMessage): Promise<object> => {
     if (req.url === '/token') return redeem(req);
     if (req.url === '/jwks') return { keys };
     return {
@@ -59,7 +59,7 @@ export async function startFakeIdentity(port: number): Promise<FakeIdentity> {
     };
   };
   const server = createServer(async (req, res) => {
-    const body = identity.isUnavailable ? {} : await answer(req);
+    const body = identity.isUnavailable ? {} : await respond(req);
     const status = identity.isUnavailable ? 503 : 'error' in body ? 400 : 200;
     res.writeHead(status, { 'Content-Type': 'application/json' }).end(JSON.stringify(body));
   });

@@ -12,6 +12,8 @@ import { startTestGateway, TEST_AUTHOR, type TestGateway } from '../gateway/test
 import { Browser, type Shown } from './browser.ts';
 
 export const CLIENT_ID = 'rms-mcp';
+/** The gateway's client at the identity provider. */
+const CLIENT = { clientId: 'gateway', clientSecret: 'secret of the gateway' };
 /** A redirect URI of a well-known hosted client. */
 export const REDIRECT = 'https://claude.ai/api/mcp/auth_callback';
 
@@ -23,11 +25,24 @@ export interface Person {
   readonly shopIds: readonly bigint[];
 }
 
-/** The values with which an app starts a sign-in, and which it needs at the end. */
+/** A started sign-in: the URL to open, and the values that the app needs to redeem its code. */
 export interface Begun {
   readonly url: URL;
   readonly verifier: string;
   readonly state: string;
+}
+
+interface NewPerson {
+  readonly shops?: number;
+  readonly role?: 'owner' | 'analyst';
+  readonly verified?: boolean;
+}
+
+interface PageOptions {
+  readonly shop?: bigint;
+  readonly browser?: Browser;
+  /** Whether to stop at the consent page instead of giving consent. */
+  readonly stopsAtConsent?: boolean;
 }
 
 /** Gateways (by default two replicas) with one database and a real identity provider. */
@@ -37,34 +52,22 @@ export interface SignInStack {
   readonly issuer: string;
   /** Addresses of the replicas. */
   readonly replicas: readonly string[];
+  /** The first replica. */
   readonly under: TestGateway;
-  /** Adds a member of the given number of shops, with the role in each. */
-  newPerson(o?: {
-    shops?: number;
-    role?: 'owner' | 'analyst';
-    verified?: boolean;
-  }): Promise<Person>;
+  /** Adds a member with this role of that many new shops. */
+  newPerson(o?: NewPerson): Promise<Person>;
   begin(changes?: Record<string, string | undefined>): Begun;
-  /** Goes through all pages as a person does; ends at the app's redirect URI or at a page without a form. */
-  signIn(
-    person: Person,
-    o?: {
-      begun?: Begun;
-      shop?: bigint;
-      browser?: Browser;
-      /** Stops at the consent page, if there is one. */
-      isConsentLeft?: boolean;
-    },
-  ): Promise<Shown>;
-  /** @param replica the gateway to send the request to. */
-  token(fields: Record<string, string>, replica?: number): Promise<TokenAnswer>;
+  /** Completes all pages like a person. Stops at the app's redirect URI or at a page without a form. */
+  signIn(person: Person, o?: PageOptions & { readonly begun?: Begun }): Promise<Shown>;
+  /** @param replica the number of the gateway that gets the request. */
+  token(fields: Record<string, string>, replica?: number): Promise<TokenResponse>;
   /** Signs in and exchanges the code. */
-  tokens(person: Person): Promise<TokenAnswer & { readonly code: string; readonly begun: Begun }>;
+  tokens(person: Person): Promise<TokenResponse & { code: string; begun: Begun }>;
   stopIdentity(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export interface TokenAnswer {
+export interface TokenResponse {
   readonly status: number;
   readonly headers: Headers;
   readonly body: Record<string, unknown>;
@@ -94,132 +97,143 @@ export async function startSignInStack(
   const { replicas = 2, ...gatewayOptions } = options;
   const [port = 0, identityPort = 0] = await freePorts(2);
   const baseUrl = gatewayOptions.PUBLIC_BASE_URL ?? `http://127.0.0.1:${port}`;
-  const issuer = `http://127.0.0.1:${identityPort}`;
   const accounts: Account[] = [];
-  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
-  const client = { clientId: 'gateway', clientSecret: 'secret of the gateway' };
-  const identity = await startIdentity({
-    port: identityPort,
-    issuer,
-    resource: baseUrl,
-    partner: { clientId: 'app', clientSecret: 'secret', redirectUri: 'http://127.0.0.1:7777/cb' },
-    signIn: { ...client, redirectUri: `${baseUrl}/oauth/callback` },
-    accounts,
-    signingKey: { ...(await exportJWK(privateKey)), kty: 'RSA', kid: 'k1', alg: 'RS256' },
-    cookieSecret: 'secret of the cookies',
-  });
+  const identity = await startLocalIdentity({ port: identityPort, baseUrl, accounts });
   const shared: Partial<GatewayOptions> = {
     PUBLIC_BASE_URL: baseUrl,
-    ...signInSettings(issuer, client),
+    ...signInSettings(identity.issuer, CLIENT),
     OAUTH_KEYRING: parseKeyring(newKeyringText()),
     ...HIGH_HOURLY_LIMITS,
     ...gatewayOptions,
   };
-  const under = await startTestGateway({ PORT: port, ...shared });
+  const first = await startTestGateway({ PORT: port, ...shared });
   const others =
-    replicas === 1 ? [] : [await startTestGateway({ ...shared, DATABASE_URL: under.database.url })];
-  const addresses = [under, ...others].map(({ gateway }) => `http://127.0.0.1:${gateway.port}`);
+    replicas === 1 ? [] : [await startTestGateway({ ...shared, DATABASE_URL: first.database.url })];
+  const addresses = [first, ...others].map(({ gateway }) => `http://127.0.0.1:${gateway.port}`);
 
-  const begin = (changes: Record<string, string | undefined> = {}): Begun => {
-    const verifier = randomBytes(32).toString('base64url');
-    const state = randomUUID();
-    const url = new URL(`${addresses[0]}/oauth/authorize`);
-    const parameters = {
-      response_type: 'code',
-      client_id: CLIENT_ID,
-      redirect_uri: REDIRECT,
-      state,
-      code_challenge: createHash('sha256').update(verifier).digest('base64url'),
-      code_challenge_method: 'S256',
-      ...changes,
-    };
-    for (const [name, value] of Object.entries(parameters)) {
-      if (value !== undefined) url.searchParams.set(name, value);
-    }
-    return { url, verifier, state };
-  };
-
-  const signIn: SignInStack['signIn'] = async (person, o = {}) => {
-    const { url } = o.begun ?? begin();
-    const until = url.searchParams.get('redirect_uri') ?? REDIRECT;
-    const browser = o.browser ?? new Browser();
-    const { email, password } = person;
-    let shown = await browser.open(url, until);
-    for (const [field, value] of [
-      ['email', { email }],
-      ['shop_id', { shop_id: String(o.shop ?? person.shopIds[0]) }],
-      ['password', { email, password }],
-    ] as const) {
-      if (shown.text.includes(`name="${field}"`)) shown = await browser.submit(shown, value, until);
-    }
-    const isAsked = shown.text.includes('name="consent"') && !o.isConsentLeft;
-    return isAsked ? browser.submit(shown, {}, until) : shown;
-  };
-
-  const token: SignInStack['token'] = async (fields, replica = 0) => {
-    const response = await fetch(`${addresses[replica]}/oauth/token`, {
-      method: 'POST',
-      body: new URLSearchParams({ client_id: CLIENT_ID, ...fields }),
-    });
-    const body = (await response.json()) as Record<string, unknown>;
-    return { status: response.status, headers: response.headers, body };
-  };
-
-  let identityIsUp = true;
-  const stopIdentity = async () => {
-    if (identityIsUp) await identity.stop();
-    identityIsUp = false;
-  };
+  const begin: SignInStack['begin'] = (changes) => beginSignIn(addresses[0] ?? '', changes);
+  const signIn: SignInStack['signIn'] = (person, o = {}) =>
+    completePages(person, { ...o, url: (o.begun ?? begin()).url });
+  const token: SignInStack['token'] = (fields, replica = 0) =>
+    requestToken(`${addresses[replica]}/oauth/token`, fields);
   return {
     baseUrl,
-    issuer,
+    issuer: identity.issuer,
     replicas: addresses,
-    under,
+    under: first,
     begin,
     signIn,
     token,
-    async newPerson({ shops = 1, role = 'owner', verified = true } = {}) {
-      const email = `${randomUUID()}@example.com`;
-      const password = randomUUID();
-      const shopIds: bigint[] = [];
-      let userId = 0n;
-      for (let count = 0; count < shops; count += 1) {
-        const shopId = await under.newShop();
-        ({ userId } = await addMember(under.database.pool, {
-          shopId,
-          email,
-          role,
-          name: 'Ada',
-          by: TEST_AUTHOR,
-        }));
-        shopIds.push(shopId);
-      }
-      accounts.push({
-        id: randomUUID(),
-        email,
-        password,
-        name: 'Ada',
-        emailVerified: verified,
-        shopIds: [],
-      });
-      return { email, password, userId, shopIds };
-    },
+    newPerson: (o) => addPerson(first, accounts, o),
     async tokens(person) {
       const begun = begin();
       const code = (await signIn(person, { begun })).url.searchParams.get('code') ?? '';
-      const answer = await token({
+      const response = await token({
         grant_type: 'authorization_code',
         code,
         redirect_uri: REDIRECT,
         code_verifier: begun.verifier,
       });
-      return { ...answer, code, begun };
+      return { ...response, code, begun };
     },
-    stopIdentity,
+    stopIdentity: identity.stop,
     async stop() {
       for (const other of others) await other.stop();
-      await under.stop();
-      await stopIdentity();
+      await first.stop();
+      await identity.stop();
     },
   };
+}
+
+async function startLocalIdentity(o: {
+  readonly port: number;
+  readonly baseUrl: string;
+  readonly accounts: Account[];
+}) {
+  const issuer = `http://127.0.0.1:${o.port}`;
+  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
+  const identity = await startIdentity({
+    port: o.port,
+    issuer,
+    resource: o.baseUrl,
+    partner: { clientId: 'app', clientSecret: 'secret', redirectUri: 'http://127.0.0.1:7777/cb' },
+    signIn: { ...CLIENT, redirectUri: `${o.baseUrl}/oauth/callback` },
+    accounts: o.accounts,
+    signingKey: { ...(await exportJWK(privateKey)), kty: 'RSA', kid: 'k1', alg: 'RS256' },
+    cookieSecret: 'secret of the cookies',
+  });
+  let isRunning = true;
+  return {
+    issuer,
+    async stop() {
+      if (isRunning) await identity.stop();
+      isRunning = false;
+    },
+  };
+}
+
+function beginSignIn(gatewayUrl: string, changes: Record<string, string | undefined> = {}): Begun {
+  const verifier = randomBytes(32).toString('base64url');
+  const state = randomUUID();
+  const url = new URL(`${gatewayUrl}/oauth/authorize`);
+  const parameters = {
+    response_type: 'code',
+    client_id: CLIENT_ID,
+    redirect_uri: REDIRECT,
+    state,
+    code_challenge: createHash('sha256').update(verifier).digest('base64url'),
+    code_challenge_method: 'S256',
+    ...changes,
+  };
+  for (const [name, value] of Object.entries(parameters)) {
+    if (value !== undefined) url.searchParams.set(name, value);
+  }
+  return { url, verifier, state };
+}
+
+async function completePages(
+  { email, password, shopIds }: Person,
+  o: PageOptions & { readonly url: URL },
+): Promise<Shown> {
+  const until = o.url.searchParams.get('redirect_uri') ?? REDIRECT;
+  const browser = o.browser ?? new Browser();
+  let shown = await browser.open(o.url, until);
+  for (const [field, value] of [
+    ['email', { email }],
+    ['shop_id', { shop_id: String(o.shop ?? shopIds[0]) }],
+    ['password', { email, password }],
+  ] as const) {
+    if (shown.text.includes(`name="${field}"`)) shown = await browser.submit(shown, value, until);
+  }
+  const isConsent = shown.text.includes('name="consent"');
+  return isConsent && !o.stopsAtConsent ? browser.submit(shown, {}, until) : shown;
+}
+
+async function requestToken(url: string, fields: Record<string, string>): Promise<TokenResponse> {
+  const response = await fetch(url, {
+    method: 'POST',
+    body: new URLSearchParams({ client_id: CLIENT_ID, ...fields }),
+  });
+  const body = (await response.json()) as Record<string, unknown>;
+  return { status: response.status, headers: response.headers, body };
+}
+
+async function addPerson(
+  { database, newShop }: TestGateway,
+  accounts: Account[],
+  { shops = 1, role = 'owner', verified = true }: NewPerson = {},
+): Promise<Person> {
+  const email = `${randomUUID()}@example.com`;
+  const password = randomUUID();
+  const name = 'Ada';
+  const shopIds: bigint[] = [];
+  let userId = 0n;
+  for (let count = 0; count < shops; count += 1) {
+    const shopId = await newShop();
+    const member = { shopId, email, role, name, by: TEST_AUTHOR };
+    ({ userId } = await addMember(database.pool, member));
+    shopIds.push(shopId);
+  }
+  accounts.push({ id: randomUUID(), email, password, name, emailVerified: verified, shopIds: [] });
+  return { email, password, userId, shopIds };
 }

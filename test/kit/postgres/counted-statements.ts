@@ -3,15 +3,15 @@ import { StatementGroup } from '../../../services/platform/statement-group.ts';
 
 /** What was sent to PostgreSQL. */
 export interface Sent {
-  /** Texts, in order. Statements of a group are separate; a begin or commit that is sent with others is left out. */
+  /** Texts of the statements, in order. Includes each statement of a group, except its begin and commit. */
   readonly statements: string[];
-  /** How often something was sent and an answer waited for. */
+  /** Number of round trips. */
   roundTrips: number;
 }
 
 /**
- * Counts the statements of a pool's connections, except notifications of commits, whose time varies. To be called
- * before the pool connects.
+ * Counts the statements of a pool's connections. Notifications after a commit are not counted, because their time
+ * varies. Must be called before the pool connects.
  */
 export function countStatements(
   pool: pg.Pool,
@@ -19,13 +19,13 @@ export function countStatements(
 ): Sent {
   pool.on('connect', (client) => {
     const query = client.query;
-    const counted = (...given: unknown[]) => {
-      const texts = textsOf(given[0]);
+    const counted = (...args: unknown[]) => {
+      const texts = textsOf(args[0]);
       if (!texts.some((text) => text.includes('pg_notify($1'))) {
         sent.roundTrips += 1;
         sent.statements.push(...texts);
       }
-      return Reflect.apply(query, client, given);
+      return Reflect.apply(query, client, args);
     };
     Object.assign(client, { query: counted });
   });
@@ -35,8 +35,8 @@ export function countStatements(
 function textsOf(query: unknown): string[] {
   if (query instanceof StatementGroup) {
     const texts = query.members.map((one) => one.query.text);
-    const others = texts.filter((text) => text !== 'begin' && text !== 'commit');
-    return others.length > 0 ? others : texts;
+    const statements = texts.filter((text) => text !== 'begin' && text !== 'commit');
+    return statements.length > 0 ? statements : texts;
   }
   if (typeof query === 'string') return [query];
   return [query instanceof Object && 'text' in query ? String(query.text) : ''];

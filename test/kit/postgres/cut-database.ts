@@ -4,13 +4,13 @@ import { connect, createServer, type Socket } from 'node:net';
 export interface CutDatabase {
   /** The same database, through connections that can be cut. */
   readonly url: string;
-  /** Ends all connections, and each new one, until `mend`. */
+  /** Closes all connections, and each new connection, until `mend` is called. */
   cut(): void;
   mend(): void;
   close(): Promise<void>;
 }
 
-/** A door to a database that can be shut, as a network or a failover does. */
+/** A proxy for a database whose connections a test can cut, as a network failure or a failover does. */
 export async function cutDatabase(databaseUrl: string): Promise<CutDatabase> {
   const target = new URL(databaseUrl);
   const sockets = new Set<Socket>();
@@ -33,7 +33,7 @@ export async function cutDatabase(databaseUrl: string): Promise<CutDatabase> {
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the door has no port');
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   const url = new URL(databaseUrl);
   url.port = String(address.port);
   const end = () => {

@@ -2,19 +2,19 @@ import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
 
 export interface LossyDatabase {
-  /** The same database, through a connection that may lose an answer. */
+  /** The same database, through a connection that can lose a response. */
   readonly url: string;
-  /** The next commit succeeds, but its connection dies before the answer arrives. */
+  /** The next commit succeeds, but its connection breaks before the response arrives. */
   loseNextCommit(): void;
-  /** Commits that were lost so far. */
+  /** Number of commits whose response was lost. */
   lost(): number;
   close(): Promise<void>;
 }
 
-/** The text of the statement in PostgreSQL's messages, by itself or behind others. */
+/** A commit in PostgreSQL's protocol, also at the end of a group of statements. */
 const COMMIT = Buffer.from('commit\0');
 
-/** A door to a database, behind which the answer to a commit can be lost: whether it took place is then unknown. */
+/** A proxy for a database that can lose the response to a commit. The client then cannot know whether it took place. */
 export async function lossyDatabase(databaseUrl: string): Promise<LossyDatabase> {
   const target = new URL(databaseUrl);
   let isArmed = false;
@@ -43,7 +43,7 @@ export async function lossyDatabase(databaseUrl: string): Promise<LossyDatabase>
   await once(server.listen(0, '127.0.0.1'), 'listening');
   const url = new URL(databaseUrl);
   const address = server.address();
-  if (address === null || typeof address === 'string') throw new Error('the door has no port');
+  if (address === null || typeof address === 'string') throw new Error('the proxy has no port');
   url.port = String(address.port);
   return {
     url: url.href,

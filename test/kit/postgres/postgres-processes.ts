@@ -9,7 +9,7 @@ interface Row {
   readonly isPostgres: boolean;
 }
 
-/** The PostgreSQL that a process started: the server first, then its backends and helpers. */
+/** The processes of the PostgreSQL that `parentPid` started: the server first, then its backends and helpers. */
 export async function postgresOf(parentPid: number): Promise<number[]> {
   const { stdout } = await run('ps', ['-A', '-o', 'pid=,ppid=,comm=']);
   const rows = stdout.split('\n').map((line): Row => {
@@ -28,7 +28,7 @@ export function signalAll(pids: readonly number[], signal: NodeJS.Signals): void
     try {
       process.kill(pid, signal);
     } catch {
-      // It ended in the meantime, as backends do.
+      // The process has exited, as backends do.
     }
   }
 }

@@ -6,16 +6,16 @@ import { type NodeProcess, startNode } from '../process.ts';
 const MAIN = 'test/kit/postgres/template-server.ts';
 
 /**
- * Answers every request with the template of this run. The first one starts PostgreSQL, so that a run without database
+ * An HTTP server that returns the template of this run. Its first request starts PostgreSQL, so a run without database
  * tests starts none.
  */
-export async function offerDatabase(): Promise<{ readonly url: string; stop(): Promise<void> }> {
+export async function serveTemplate(): Promise<{ readonly url: string; stop(): Promise<void> }> {
   let postgres: NodeProcess | undefined;
   let template: Promise<string> | undefined;
   const server = createServer((_req, res) => {
     const env = { ...process.env, NODE_OPTIONS: '' };
-    postgres ??= startNode({ args: [MAIN], env, hasChannel: true, endWithUs: 'nothing' });
-    template ??= firstMessageOf(postgres);
+    postgres ??= startNode({ args: [MAIN], env, hasChannel: true, onParentExit: 'nothing' });
+    template ??= templateOf(postgres);
     res.setHeader('connection', 'close');
     template.then(
       (text) => res.end(text),
@@ -33,7 +33,7 @@ export async function offerDatabase(): Promise<{ readonly url: string; stop(): P
   };
 }
 
-async function firstMessageOf(postgres: NodeProcess): Promise<string> {
+async function templateOf(postgres: NodeProcess): Promise<string> {
   const ended = postgres.exited.then(() => {
     throw new Error(`PostgreSQL for the tests did not start:\n${postgres.output()}`);
   });

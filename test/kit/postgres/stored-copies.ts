@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** The tables of a schema that contain a text, one entry for each row: as text, in JSON or in bytes. */
+/** Finds a text in every table of a schema: in text, JSON and bytes. Returns the table's name for each row found. */
 export async function copiesOf(pool: pg.Pool, text: string): Promise<string[]> {
   const { rows } = await pool.query<{ name: string }>(
     `select c.relname as name from pg_class c

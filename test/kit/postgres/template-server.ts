@@ -5,22 +5,24 @@ import { migrate } from '../../../services/platform/migrate.ts';
 import { SCHEMAS } from '../../../services/platform/schemas.ts';
 import { temporaryFolder } from './temporary-folder.ts';
 
-/** Copied for every test file, so that each starts with all migrations applied and no rows. */
+/** Each test file gets a copy, with all migrations applied and no rows. */
 const TEMPLATE = 'rms_template';
 
-/** What a test file needs to make its own database. */
+/** What a test file needs to create its database. */
 export interface Template {
-  /** URL of a database with every migration applied and no rows, as the migrator. */
+  /** The template's URL, as the migrator. */
   readonly url: string;
-  /** Why a schema cannot be migrated, by its name. Only the tests that ask for it fail. */
-  readonly faults: Readonly<Record<string, string>>;
+  /** Migration errors by schema. Only the tests of that schema fail. */
+  readonly failures: Readonly<Record<string, string>>;
 }
 
-/** Makes the template in a temporary PostgreSQL, or in that of TEST_POSTGRES_URL (as a user that may create databases). */
+/** Makes the template in a temporary PostgreSQL, or in that of TEST_POSTGRES_URL, whose user may create databases. */
 async function serveTemplate(): Promise<void> {
-  const given = process.env.TEST_POSTGRES_URL;
-  const { url, stop } = given ? { url: given, stop: async () => {} } : await startThrowAway();
-  // The process that forked this one has ended, in whatever way.
+  const existingUrl = process.env.TEST_POSTGRES_URL;
+  const { url, stop } = existingUrl
+    ? { url: existingUrl, stop: async () => {} }
+    : await startThrowAway();
+  // The process that forked this one has exited.
   const end = () => stop().finally(() => process.exit());
   process.once('disconnect', end);
   if (!process.connected) return end();
@@ -31,21 +33,21 @@ async function serveTemplate(): Promise<void> {
   await admin.end();
   const address = new URL(url);
   address.pathname = `/${TEMPLATE}`;
-  const faults = await migrateEach(address.href);
-  process.send?.(JSON.stringify({ url: address.href, faults } satisfies Template));
+  const failures = await migrateEach(address.href);
+  process.send?.(JSON.stringify({ url: address.href, failures } satisfies Template));
 }
 
-/** A schema that cannot be migrated fails the tests that ask for it, not those of the others. */
+/** Migrates each schema separately, so that a failed migration fails only the tests of its schema. */
 async function migrateEach(databaseUrl: string): Promise<Record<string, string>> {
-  const faults: Record<string, string> = {};
+  const failures: Record<string, string> = {};
   for (const schema of SCHEMAS) {
     try {
       await migrate({ databaseUrl, schemas: [schema] });
     } catch (error) {
-      faults[schema.name] = error instanceof Error ? error.message : String(error);
+      failures[schema.name] = error instanceof Error ? error.message : String(error);
     }
   }
-  return faults;
+  return failures;
 }
 
 async function startThrowAway(): Promise<{ readonly url: string; stop(): Promise<void> }> {
@@ -60,6 +62,6 @@ async function startThrowAway(): Promise<{ readonly url: string; stop(): Promise
   };
 }
 
-// Ctrl-C reaches this process too. It ends when jest has stopped what uses the database.
+// Ctrl-C reaches this process too. It exits when jest has stopped the tests that use the database.
 process.on('SIGINT', () => {});
 await serveTemplate();

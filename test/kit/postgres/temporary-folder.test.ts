@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { expect, test } from '@jest/globals';
 import { removeLeftovers, temporaryFolder } from './temporary-folder.ts';
 
-test('two folders are two, and exist', () => {
+test('creates a new folder at each call', () => {
   const folders = [temporaryFolder(), temporaryFolder()];
   expect(new Set(folders).size).toBe(2);
   for (const folder of folders) {

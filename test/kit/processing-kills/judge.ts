@@ -8,32 +8,32 @@ import type { Scenario } from './scenarios.ts';
 
 export interface Evidence {
   readonly commerce: EmbeddedCommerce;
-  /** Every request that was sent to the provider, including repetitions, where that is known. */
-  readonly asked?: readonly CommerceRequest[];
+  /** Every request to the provider, repetitions included. Undefined when the test did not record them. */
+  readonly requests?: readonly CommerceRequest[];
   readonly scenario: Scenario;
   readonly of: Return;
 }
 
 /**
- * Asserts that a return that was processed through any number of kills is closed, with each effect at the provider
- * exactly once under the same key, each event once, and matching details.
+ * Asserts that a return is closed, that each effect at the provider exists once under its key, that each event was sent
+ * once, and that the details match.
  *
  * @throws AssertionError with actual and expected values.
  */
 export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
   const { scenario, of } = evidence;
-  const wanted = wantedOf(scenario, of.id);
+  const expected = expectedEffects(scenario, of.id);
   const ledger = await evidence.commerce.ordersOf(of.id);
   const effects = [...ledger.orders, ...ledger.giftCards, ...ledger.refunds];
-  deepStrictEqual(effects.map(effectOf), wanted, 'effects at the provider');
-  if (evidence.asked) {
-    const requests = new Set(evidence.asked.map(requestOf));
-    deepStrictEqual([...requests].toSorted(), wanted.toSorted(), 'keys and sums asked for');
+  deepStrictEqual(effects.map(effectOf), expected, 'effects at the provider');
+  if (evidence.requests) {
+    const sent = new Set(evidence.requests.map(effectOf));
+    deepStrictEqual([...sent].toSorted(), expected.toSorted(), 'keys and amounts of the requests');
   }
 
   const closed = await reload(pool, of);
   deepStrictEqual(closed.state, ReturnState.CLOSED, 'the state');
-  deepStrictEqual(closed.processing, false, 'nothing is queued any more');
+  deepStrictEqual(closed.processing, false, 'processing');
   deepStrictEqual(
     {
       orders: closed.exchangeOrders.map((order) => order.id),
@@ -45,7 +45,7 @@ export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
       giftCard: ledger.giftCards[0]?.id,
       refunds: ledger.refunds.length,
     },
-    'what the details show',
+    'details',
   );
   await judgeEvents(pool, evidence);
   await judgeTimeline(pool, evidence);
@@ -53,17 +53,17 @@ export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
     "select from processing_jobs where shop_id = $1 and return_id = $2 and state in ('queued', 'running')",
     [of.shopId, of.id],
   );
-  deepStrictEqual(rowCount, 0, 'jobs left');
+  deepStrictEqual(rowCount, 0, 'unfinished jobs');
 }
 
 async function judgeEvents(pool: pg.Pool, { scenario, of }: Evidence): Promise<void> {
   const triggers = await triggersOf(pool, of);
   const failed = triggers.filter((trigger) => trigger === 'return.processing.failed').length;
   const notified = triggers.filter((trigger) => trigger !== 'return.processing.failed');
-  // A run that failed half done shows its half. The failure itself may be lost with its process.
-  const others = notified.filter((trigger) => trigger !== 'return.updated');
+  // `return.updated` shows the results of a run that failed later. A killed process may not have sent its failure.
+  const listed = notified.filter((trigger) => trigger !== 'return.updated');
   deepStrictEqual(
-    others.toSorted(),
+    listed.toSorted(),
     ['return.closed', ...(scenario.requests ?? [])].toSorted(),
     'events',
   );
@@ -81,7 +81,7 @@ async function judgeTimeline(pool: pg.Pool, { scenario, of }: Evidence): Promise
     closed: count('return.closed'),
   };
   const { order, giftCard, refund } = scenario;
-  const once = (sum: string | undefined) => (sum === undefined ? 0 : 1);
+  const once = (amount: string | undefined) => (amount === undefined ? 0 : 1);
   deepStrictEqual(
     seen,
     { order: once(order), giftCard: once(giftCard), refund: once(refund), closed: 1 },
@@ -89,21 +89,17 @@ async function judgeTimeline(pool: pg.Pool, { scenario, of }: Evidence): Promise
   );
 }
 
-function wantedOf(scenario: Scenario, returnId: bigint): string[] {
-  const sums = {
+function expectedEffects(scenario: Scenario, returnId: bigint): string[] {
+  const amounts = {
     exchange_order: scenario.order,
     gift_card: scenario.giftCard,
     refund: scenario.refund,
   };
-  return Object.entries(sums).flatMap(([kind, sum]) =>
-    sum === undefined ? [] : [`rms:return:${returnId}:${kind} ${sum}`],
+  return Object.entries(amounts).flatMap(([kind, amount]) =>
+    amount === undefined ? [] : [`rms:return:${returnId}:${kind} ${amount}`],
   );
 }
 
-function effectOf({ idempotencyKey, amount, currency }: LedgerEntry): string {
-  return `${idempotencyKey} ${amount} ${currency}`;
-}
-
-function requestOf({ idempotencyKey, amount, currency }: CommerceRequest): string {
+function effectOf({ idempotencyKey, amount, currency }: LedgerEntry | CommerceRequest): string {
   return `${idempotencyKey} ${amount} ${currency}`;
 }

@@ -10,7 +10,7 @@ import { judge } from './judge.ts';
 import { SCENARIOS } from './scenarios.ts';
 
 const WORKER = fileURLToPath(new URL('worker-process.ts', import.meta.url));
-/** The longest call at the provider: kills meet calls on their way. Milliseconds. */
+/** Maximum time of a call of the provider, so that kills interrupt calls. Milliseconds. */
 const CALL_MS = 400;
 const PAUSE_MS = 600;
 const DONE_MS = 60_000;
@@ -24,10 +24,10 @@ export interface ReplicaReport {
 }
 
 /**
- * Processes returns in two replicas, processes of their own, of which one after the other is ended
- * with SIGKILL while they work and replaced by a new one.
+ * Processes returns in two replicas, which are separate processes. Kills one after the other with SIGKILL while jobs run,
+ * and replaces it.
  *
- * @throws AssertionError where anything was lost or doubled.
+ * @throws AssertionError when an effect was lost or duplicated.
  */
 export async function killReplicas(o: {
   readonly db: TestDatabase;
@@ -37,16 +37,16 @@ export async function killReplicas(o: {
 }): Promise<ReplicaReport> {
   const { pool } = o.db;
   const random = randomOf(o.seed);
-  const works = SCENARIOS.filter(({ failure }) => failure?.kind !== 'final');
+  const scenarios = SCENARIOS.filter(({ failure }) => failure?.kind !== 'final');
   const submit = async (at: number) => {
-    const scenario = works[at % works.length];
+    const scenario = scenarios[at % scenarios.length];
     if (!scenario) throw new Error('there is no scenario');
     const shopId = await newShop(pool, scenario.settings);
     return { scenario, of: await newReturn(pool, shopId, scenario.submission()) };
   };
   const planned = await Promise.all(Array.from({ length: o.returns }, (_, at) => submit(at)));
   const trials = [...planned];
-  /** The jobs that are running now. On a frozen machine all may be done; then a spare one is requested. */
+  /** Waits until jobs run, and returns their number. Requests one more job when all are done, as on a slow machine. */
   const untilRunning = () =>
     until(async () => {
       const found = await running(o.db);
@@ -77,31 +77,30 @@ export async function killReplicas(o: {
   }
   const recoveryMs = performance.now() - killedAt;
   const commerce = createEmbeddedCommerce(pool);
-  // The processes that called the provider are dead, so only the ledger knows the calls.
+  // The killed processes took the list of their requests with them, so only the ledger is compared.
   for (const { scenario, of } of trials) await judge(pool, { commerce, scenario, of });
   return { kills: o.kills, jobsInFlight, recoveryMs };
 }
 
-/** How a replica differs from the others. */
 export interface ReplicaOptions {
   readonly callMs?: number;
-  /** Before a retry. */
+  /** Pause before a retry. Seconds. */
   readonly retryS?: number;
-  /** How far its own clock is ahead of the real time. */
+  /** How far its clock is ahead of real time. Milliseconds. */
   readonly aheadMs?: number;
 }
 
-/** Sets the clock of a process before anything of ours is loaded; monotonic time and timers stay. */
+/** A module that sets the `Date` clock of a process ahead. Monotonic time and timers stay as they are. */
 function clockAhead(ms: number): string {
   const code = `const real = Date.now; const now = () => real() + ${ms};
 globalThis.Date = class extends Date {
-  constructor(...given) { if (given.length === 0) super(now()); else super(...given); }
+  constructor(...args) { if (args.length === 0) super(now()); else super(...args); }
   static now() { return now(); }
 };`;
   return `data:text/javascript,${encodeURIComponent(code)}`;
 }
 
-/** Starts processing in a separate process, and waits until it works. */
+/** Starts processing in a separate process, and waits until it is ready. */
 export async function startReplica(
   databaseUrl: string,
   o: ReplicaOptions = {},

@@ -9,18 +9,18 @@ import type { FailureKind } from '../../../services/returns/commerce/provider.ts
 import type { SubmissionPart } from '../builders.ts';
 import { exchangeWith, newLine } from '../services/processing.ts';
 
-/** One way that a return is processed, and everything that it must have caused in the end. */
+/** A kind of return, and the effects and events that its processing must have. */
 export interface Scenario {
   readonly name: string;
   readonly settings: MessageInitShape<typeof SettingsSchema>;
   readonly submission: () => SubmissionPart;
-  /** How the provider fails before it works. */
+  /** How the first calls of the provider fail. */
   readonly failure?: { readonly kind: FailureKind; readonly times: number };
   /** Effects at the provider, as `amount currency`. */
   readonly order?: string;
   readonly giftCard?: string;
   readonly refund?: string;
-  /** Events beside `return.closed`, each exactly once. */
+  /** Events in addition to `return.closed`, each exactly once. */
   readonly requests?: readonly string[];
 }
 
@@ -80,11 +80,11 @@ const WORK: Readonly<Record<string, Work>> = {
 
 const FAILURES: Readonly<Record<string, Pick<Scenario, 'failure'>>> = {
   '': {},
-  ', the provider passing over two calls': { failure: { kind: 'passing', times: 2 } },
-  ', the provider refusing once for good': { failure: { kind: 'final', times: 1 } },
+  ', after two transient failures of the provider': { failure: { kind: 'passing', times: 2 } },
+  ', after one permanent failure of the provider': { failure: { kind: 'final', times: 1 } },
 };
 
-/** Every kind of outcome, alone and together, in one currency and two, with and without failures of the provider. */
+/** Every kind of effect, alone and combined, in one and in two currencies, with and without failures of the provider. */
 export const SCENARIOS: readonly Scenario[] = [
   ...Object.entries(WORK).flatMap(([name, work]) =>
     Object.entries(FAILURES).map(([how, failure]) => ({

@@ -7,6 +7,7 @@ import type {
 } from '../../../services/returns/commerce/provider.ts';
 import { claimJobs, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
+import { untilIdle } from '../postgres/until-idle.ts';
 import {
   destinations,
   endLeases,
@@ -15,75 +16,84 @@ import {
   requestProcessing,
   silent,
 } from '../services/processing.ts';
-import { until } from '../until.ts';
+import {
+  commerceOf,
+  destinationsOf,
+  type Kill,
+  poolOf,
+  type SimulatedProcess,
+  simulateProcess,
+} from '../simulated-process.ts';
 import { judge } from './judge.ts';
-import { commerceOf, type Death, destinationsOf, type Life, mortal, poolOf } from './mortal.ts';
 import type { Scenario } from './scenarios.ts';
 
 const never = new AbortController().signal;
-/** More lives than any trial needs. */
-const MAX_LIVES = 20;
+/** No trial needs as many. */
+const MAX_PROCESSES = 20;
 
 export interface TrialResult {
-  /** How many kills took effect. A trial whose kills come after the end proves nothing. */
-  readonly struck: number;
-  /** Steps of the first life. */
+  /** Number of kills that came before the process had finished. */
+  readonly kills: number;
+  /** Number of steps of the first process. */
   readonly steps: number;
 }
 
 /**
- * Lets a return be processed by processes that die as planned, one after the other, then by one that lives. Each gets a
- * new request to process, as from a caller who got no answer.
+ * Processes a return in one simulated process after the other. Each of `kills` kills one, and the last is not killed.
+ * Each process gets a new `process` request, like that of a caller who got no response.
  *
- * @throws Error with what was lost or duplicated.
+ * @throws Error that says what was lost or duplicated.
  */
 export async function runTrial(
   pool: pg.Pool,
   scenario: Scenario,
-  deaths: readonly Death[],
+  kills: readonly Kill[],
 ): Promise<TrialResult> {
   const commerce = createEmbeddedCommerce(pool);
-  const asked: CommerceRequest[] = [];
-  const provider = recording(commerce, asked);
+  const requests: CommerceRequest[] = [];
+  const provider = recording(commerce, requests);
   const of = await newReturn(pool, await newShop(pool, scenario.settings), scenario.submission());
   const { failure } = scenario;
   if (failure) await commerce.failNext({ returnId: of.id, ...failure });
 
-  const lives: Life[] = [];
-  for (const death of [...deaths, undefined]) {
-    const life = mortal(death);
-    lives.push(life);
-    // Errors of a dead process are ignored.
-    const lived = live(life, { pool, provider, of });
-    await (death ? lived.catch(() => {}) : lived);
+  const processes: SimulatedProcess[] = [];
+  for (const kill of [...kills, undefined]) {
+    const simulated = simulateProcess(kill);
+    processes.push(simulated);
+    // A killed process fails with any error.
+    const work = runOnce(simulated, { pool, provider, of });
+    await (kill ? work.catch(() => {}) : work);
     await endLeases(pool);
   }
-  await Promise.all(lives.map((life) => life.finished()));
-  await untilQuiet(pool);
+  await Promise.all(processes.map((simulated) => simulated.finished()));
+  await untilIdle(pool);
   await finish(pool, provider, of);
-  await judge(pool, { commerce, asked, scenario, of });
-  const [first] = lives;
-  return { struck: lives.filter((life) => life.isDead).length, steps: first?.steps ?? 0 };
+  await judge(pool, { commerce, requests, scenario, of });
+  const [first] = processes;
+  return {
+    kills: processes.filter((simulated) => simulated.isKilled).length,
+    steps: first?.steps ?? 0,
+  };
 }
 
-interface World {
+interface Trial {
   readonly pool: pg.Pool;
   readonly provider: CommerceProvider;
   readonly of: Return;
 }
 
-/** One process: requests processing, and works until no job is due; twice, for jobs that failed the first time. */
-async function live(life: Life, world: World): Promise<void> {
-  const pool = poolOf(life, world.pool);
+/** Requests processing and runs jobs until none is due. The second round retries the jobs that failed in the first. */
+async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void> {
+  const pool = poolOf(simulated, trial.pool);
   const deps = {
     pool,
-    commerce: commerceOf(life, world.provider),
-    destinations: destinationsOf(life, destinations),
+    commerce: commerceOf(simulated, trial.provider),
+    destinations: destinationsOf(simulated, destinations),
     logger: silent,
     retryBackoff: () => 0,
   };
   for (let round = 0; round < 2; round += 1) {
-    await requestProcessing(pool, world.of);
+    await requestProcessing(pool, trial.of);
     for (let jobs = await claimJobs(pool, 1); jobs.length > 0; jobs = await claimJobs(pool, 1)) {
       await PROCESSING.renew(pool, jobs);
       for (const job of jobs) await runJob(deps, job, never);
@@ -91,35 +101,23 @@ async function live(life: Life, world: World): Promise<void> {
   }
 }
 
-/** A statement of a dead process may have won a race against the next: then its lease runs out first. */
+/** Closes the return when a late statement of a killed process has claimed its job again. */
 async function finish(pool: pg.Pool, provider: CommerceProvider, of: Return): Promise<void> {
-  for (let lives = 0; lives < MAX_LIVES; lives += 1) {
+  for (let processes = 0; processes < MAX_PROCESSES; processes += 1) {
     const { rowCount } = await pool.query(
       "select from returns where shop_id = $1 and id = $2 and state = 'closed'",
       [of.shopId, of.id],
     );
     if (rowCount === 1) return;
     await endLeases(pool);
-    await live(mortal(undefined), { pool, provider, of });
+    await runOnce(simulateProcess(undefined), { pool, provider, of });
   }
 }
 
-/** Connections of the dead are closed by the server once their last statement is over. */
-async function untilQuiet(pool: pg.Pool): Promise<void> {
-  await until(async () => {
-    const { rowCount } = await pool.query(
-      `select from pg_stat_activity
-       where datname = current_database() and pid <> pg_backend_pid() and state <> 'idle'
-         and backend_type = 'client backend'`,
-    );
-    return rowCount === 0;
-  });
-}
-
-function recording(provider: CommerceProvider, asked: CommerceRequest[]): CommerceProvider {
+function recording(provider: CommerceProvider, requests: CommerceRequest[]): CommerceProvider {
   const noting = <R extends CommerceRequest, T>(call: (request: R, signal: AbortSignal) => T) => {
     return (request: R, signal: AbortSignal): T => {
-      asked.push(request);
+      requests.push(request);
       return call(request, signal);
     };
   };

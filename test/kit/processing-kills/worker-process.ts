@@ -6,24 +6,24 @@ import { runJob } from '../../../services/returns/processing/run.ts';
 import { startProcessingWorker } from '../../../services/returns/processing/worker.ts';
 import { destinations, silent } from '../services/processing.ts';
 
-// One replica of processing, for tests that kill it:
-// `node worker-process.ts <database url> <longest ms of a call> <s before a retry>`.
+// A replica of processing, for tests that kill it:
+// `node worker-process.ts <database url> <maximum ms of a call> <s before a retry>`.
 
 const [, , databaseUrl = '', callMs = '0', retryS = '0'] = process.argv;
 const pool = createPool(databaseUrl, { max: 8 });
 const embedded = createEmbeddedCommerce(pool);
 
-/** A provider takes its time, so that a kill meets calls on their way. */
-async function after<T>(call: () => Promise<T>): Promise<T> {
+/** Delays each call of the provider, so that kills interrupt calls. */
+async function delayed<T>(call: () => Promise<T>): Promise<T> {
   await sleep(Math.random() * Number(callMs));
   return call();
 }
 
 const commerce: CommerceProvider = {
   createExchangeOrder: (request, signal) =>
-    after(() => embedded.createExchangeOrder(request, signal)),
-  issueGiftCard: (request, signal) => after(() => embedded.issueGiftCard(request, signal)),
-  createRefund: (request, signal) => after(() => embedded.createRefund(request, signal)),
+    delayed(() => embedded.createExchangeOrder(request, signal)),
+  issueGiftCard: (request, signal) => delayed(() => embedded.issueGiftCard(request, signal)),
+  createRefund: (request, signal) => delayed(() => embedded.createRefund(request, signal)),
 };
 
 const retryBackoff = () => Number(retryS) * 1_000;

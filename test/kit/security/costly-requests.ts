@@ -7,10 +7,10 @@ import type { StackShop } from '../stack.ts';
 const NOTE_MAX = 65_535;
 const ENTRIES_MAX = 100_000;
 const BODY_MAX = 1024 * 1024;
-/** Numbers that are kept as they were sent. */
+/** Maximum count of numbers whose text the gateway keeps. */
 const KEPT_NUMBERS = 10_000;
 
-/** Values of an unknown field, which is ignored, that make a body as dear to read as it may be. */
+/** Values of an unknown field, which the gateway ignores. Each makes a body as expensive to parse as the limits allow. */
 export const FILLINGS: Readonly<Record<string, string>> = {
   'nothing else': 'null',
   'a text of 1 MiB': `"${'x'.repeat(BODY_MAX - 4_096)}"`,
@@ -21,19 +21,19 @@ export const FILLINGS: Readonly<Record<string, string>> = {
 
 let notesMade = 0;
 
-/** A full note that differs from all before, because a note that was sent a minute ago would not be recorded again. */
+/** A note of maximum length that differs from all before. The service does not record a repeated note within a minute. */
 export function newNote(filling: string): string {
   notesMade += 1;
   const mark = String(notesMade).padStart(9, '0');
   return mark + filling.repeat(NOTE_MAX - mark.length);
 }
 
-/** Dispositions of as many lines as a request may have, each with a full note. */
+/** Dispositions of the maximum number of line items, each with a note of maximum length. */
 function notedLines(lineItems: readonly number[]) {
   return lineItems.slice(0, 30).map((line_item_id) => ({ line_item_id, note: newNote('x') }));
 }
 
-/** The costliest legal request of each operation, without filling. */
+/** The most expensive valid request of each operation, without filling. */
 export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent> {
   const { returns, destinations, webhooks, line_items } = shop.fixtures;
   const open = returns.open?.[0]?.id ?? 0;
@@ -88,7 +88,7 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
   };
 }
 
-/** Arguments of each tool that make it do the most. */
+/** The most expensive arguments of each tool. */
 export function costlyArguments(shop: StackShop): Record<ActionName, object> {
   const { returns, destinations, webhooks, line_items } = shop.fixtures;
   const return_id = returns.open?.[0]?.id;
@@ -126,7 +126,7 @@ export function costlyArguments(shop: StackShop): Record<ActionName, object> {
   };
 }
 
-/** Parameters that make a method do the most. */
+/** The most expensive parameters of each method. */
 export const COSTLY_PARAMETERS: Readonly<Record<string, object>> = {
   initialize: {
     protocolVersion: '2025-11-25',
@@ -137,7 +137,7 @@ export const COSTLY_PARAMETERS: Readonly<Record<string, object>> = {
   'resources/read': { uri: 'rms://vocabulary' },
 };
 
-/** Values beside the parameters that make a message as dear to read as it may be. */
+/** Additional values that make a message as expensive to parse as the limits allow. */
 export const MESSAGE_FILLINGS: Readonly<Record<string, object>> = {
   'nothing else': {},
   'a text of 8 MB': { x: 'x'.repeat(8_000_000) },

@@ -21,7 +21,7 @@ export const invalid = (field: string) => ({
   field,
 });
 
-/** An assessment with only an outcome. */
+/** An assessment that has only an outcome. */
 export const FINDING: Finding = {
   ...NO_FIELDS,
   outcome: 'donate',
@@ -32,7 +32,7 @@ export const FINDING: Finding = {
   images: [],
 };
 
-/** The dispositions service beside a small returns service. */
+/** The dispositions service with a fake returns service. */
 export async function startDispositionsBench() {
   const returns = await startFakeReturns();
   const { client, db, events, stop } = await runService({
@@ -48,7 +48,7 @@ export async function startDispositionsBench() {
     db,
     events,
 
-    /** A shop with a return of some lines. */
+    /** A new shop with one return of `count` line items. */
     shopWithLines(count: number) {
       const shopId = newShop();
       const lines = Array.from({ length: count }, () => ++lastLine);
@@ -64,7 +64,7 @@ export async function startDispositionsBench() {
       return (await client.getDispositions({ shopId, actor, lineItemIds })).items;
     },
 
-    /** What returns took over, in order. */
+    /** The assessments that returns received, in order. */
     handedTo(shopId: bigint) {
       const calls = returns.assessments.filter((call) => call.shopId === shopId);
       return calls.flatMap((call) => call.assessments);
@@ -75,7 +75,7 @@ export async function startDispositionsBench() {
       return (await db.pool.query(sql, [shopId])).rows.length;
     },
 
-    /** Makes the job due now instead of after some seconds. */
+    /** Makes the handover job due now. */
     async makeDue(shopId: bigint): Promise<void> {
       await db.pool.query('update handovers set due_at = now() where shop_id = $1', [shopId]);
     },

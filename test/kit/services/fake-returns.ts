@@ -13,22 +13,22 @@ import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
 import { returnNotFound } from '../../../services/returns/errors.ts';
 import { returnLargerThanAccepted } from '../../../services/returns/store/large.ts';
 
-/** A small returns service that knows which lines and returns exist, and stores the handovers. */
+/** A small returns service. It knows which line items and returns exist, and stores the handovers. */
 export interface FakeReturns {
   readonly target: string;
   readonly assessments: ApplyAssessmentsRequest[];
   readonly gradings: ApplyGradingsRequest[];
-  /** How often it was asked for the owner of lines. */
+  /** Number of calls for the owner of line items. */
   checks: number;
-  /** Refuses handovers with this code, or for this reason, while it is set. */
-  refuseWith: Code | DomainError | undefined;
-  /** Number of rejected handovers. */
-  refused: number;
-  /** While set, it rejects handovers with this line. */
-  refuseLine: bigint | undefined;
-  /** Whether its returns are larger than callers that name a limit take. */
+  /** While set, every handover fails with this code or error. */
+  failWith: Code | DomainError | undefined;
+  /** Number of failed handovers. */
+  failed: number;
+  /** While set, only handovers with this line item fail. */
+  failingLine: bigint | undefined;
+  /** Whether its returns are larger than the `max_bytes` of a caller. */
   areLarge: boolean;
-  /** How many large returns were read. */
+  /** Number of large returns that were read. */
   readWhole: number;
   addReturn(shopId: bigint, returnId: bigint, lineItemIds?: readonly bigint[]): void;
   stop(): Promise<void>;
@@ -37,11 +37,11 @@ export interface FakeReturns {
 export async function startFakeReturns(): Promise<FakeReturns> {
   const lines = new Map<string, bigint>();
   const returns = new Set<string>();
-  const take = (lineItemIds: readonly bigint[]): void => {
-    const isRefused = fake.refuseLine === undefined || lineItemIds.includes(fake.refuseLine);
-    if (fake.refuseWith === undefined || !isRefused) return;
-    fake.refused += 1;
-    throw refusal(fake.refuseWith);
+  const receive = (lineItemIds: readonly bigint[]): void => {
+    const fails = fake.failingLine === undefined || lineItemIds.includes(fake.failingLine);
+    if (fake.failWith === undefined || !fails) return;
+    fake.failed += 1;
+    throw toError(fake.failWith);
   };
 
   const noteOf = (lineItemId: bigint) => {
@@ -65,7 +65,7 @@ export async function startFakeReturns(): Promise<FakeReturns> {
           return { owners };
         },
         findReturn({ shopId, selector, maxBytes }) {
-          if (fake.refuseWith !== undefined) throw refusal(fake.refuseWith);
+          if (fake.failWith !== undefined) throw toError(fake.failWith);
           const id = selector.case === 'returnId' ? selector.value : 0n;
           if (!returns.has(`${shopId}:${id}`)) throw returnNotFound();
           if (fake.areLarge && maxBytes > 0) throw returnLargerThanAccepted();
@@ -73,12 +73,12 @@ export async function startFakeReturns(): Promise<FakeReturns> {
           return { return: create(ReturnSchema, { id }) };
         },
         applyAssessments(request) {
-          take(request.assessments.map(({ lineItemId }) => lineItemId));
+          receive(request.assessments.map(({ lineItemId }) => lineItemId));
           fake.assessments.push(request);
           return {};
         },
         applyGradings(request) {
-          take(request.gradings.map(({ lineItemId }) => lineItemId));
+          receive(request.gradings.map(({ lineItemId }) => lineItemId));
           fake.gradings.push(request);
           return {};
         },
@@ -90,9 +90,9 @@ export async function startFakeReturns(): Promise<FakeReturns> {
     assessments: [],
     gradings: [],
     checks: 0,
-    refuseWith: undefined,
-    refused: 0,
-    refuseLine: undefined,
+    failWith: undefined,
+    failed: 0,
+    failingLine: undefined,
     areLarge: false,
     readWhole: 0,
     addReturn(shopId, returnId, lineItemIds = []) {
@@ -104,6 +104,6 @@ export async function startFakeReturns(): Promise<FakeReturns> {
   return fake;
 }
 
-function refusal(of: Code | DomainError): Error {
+function toError(of: Code | DomainError): Error {
   return of instanceof DomainError ? of : new ConnectError('no', of);
 }

@@ -25,13 +25,13 @@ import { loadReturn } from '../../../services/returns/store/load.ts';
 import { submitReturn } from '../../../services/returns/submit/submit.ts';
 import { plainLine, returnRequest, type SubmissionPart, submission } from '../builders.ts';
 
-// What the tests of processing share. Returns are made by the same calls as in production, and jobs run to their end.
+// Shared by the tests of processing. Returns are made with the production code, and jobs run to their end.
 
 export const actor = create(ActorSchema, { kind: Actor_Kind.USER, id: 'u1', name: 'Ann' });
 export const silent = pino({ level: 'silent' });
 const never = new AbortController().signal;
 
-/** Every destination exists, and has this location at the commerce provider. */
+/** Every destination exists and has this location at the commerce provider. */
 export const LOCATION = 70_001n;
 export const destinations: Destinations = {
   getDestination: async ({ destinationId }) =>
@@ -45,7 +45,7 @@ export const destinations: Destinations = {
     }),
 };
 
-/** A new shop in pounds, with these settings. */
+/** A new shop with pounds and these settings. */
 export async function newShop(
   pool: pg.Pool,
   settings: MessageInitShape<typeof SettingsSchema> = {},
@@ -63,7 +63,7 @@ export function changeSettings(
   return updateSettings(pool, create(UpdateSettingsRequestSchema, { shopId, actor, settings }));
 }
 
-/** A line of 20.00 whose return is refunded unless `more` says otherwise. */
+/** A return of one line item of 20.00 that is refunded, unless `more` overrides it. */
 export async function newReturn(
   pool: pg.Pool,
   shopId: bigint,
@@ -78,7 +78,7 @@ export function newLine() {
   return { ...plainLine(), variantId: 5n };
 }
 
-/** A return worth 20.00: 12.00 spent on an exchange, the rest of 8.00 as a gift card or a refund. */
+/** A return worth 20.00. An exchange uses 12.00, and the other 8.00 become a gift card or a refund. */
 export function exchangeWith(rest: 'gift card' | 'refund') {
   const price = { shop: '12.00' };
   const credit = rest === 'refund' ? '12.00' : '20.00';
@@ -101,12 +101,12 @@ export function requestProcessing(
   );
 }
 
-/** How the tests run jobs: retries are due at once. */
+/** Dependencies of jobs. Retries are due immediately. */
 export function runDeps(pool: pg.Pool, commerce: CommerceProvider): RunDeps {
   return { pool, commerce, destinations, logger: silent, retryBackoff: () => 0 };
 }
 
-/** Runs due jobs, one after the other, until none is due. */
+/** Runs one job after the other until none is due. */
 export async function runDue(deps: RunDeps): Promise<void> {
   for (;;) {
     const [job] = await claimJobs(deps.pool, 1);
@@ -121,7 +121,7 @@ export async function claimOne(pool: pg.Pool): Promise<Job> {
   return job;
 }
 
-/** Makes the leases of all running jobs expire, as if their workers had been killed. */
+/** Expires the leases of all running jobs, as if their workers had been killed. */
 export async function endLeases(pool: pg.Pool): Promise<void> {
   await pool.query(
     "update processing_jobs set due_at = now() where state in ('queued', 'running')",

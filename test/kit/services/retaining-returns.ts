@@ -6,16 +6,16 @@ import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/ret
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { startGrpcServer } from '../../../services/platform/grpc/server.ts';
 
-/** A small returns service that returns the published events of a test. */
+/** A small returns service that returns the events of a test. */
 export interface RetainingReturns {
   readonly target: string;
   readonly events: Event[];
-  /** Snapshots that were left out of their events, by return. */
+  /** Snapshots that are not in their events, by return. */
   readonly snapshots: Map<bigint, Return>;
-  /** Refuses to be read with this code while it is set, and counts how often it did. */
-  refuseReadsWith: Code | undefined;
-  refused: number;
-  /** Answers to this many counts more than there are. */
+  /** While set, reads fail with this code. `failed` counts them. */
+  failReadsWith: Code | undefined;
+  failed: number;
+  /** Added to every count, as if more events existed. */
   countMore: boolean;
   stop(): Promise<void>;
 }
@@ -34,9 +34,9 @@ export async function startRetainingReturns(): Promise<RetainingReturns> {
           return { count, more: fake.countMore, ...(count > 0 && { oldestAt: timestampNow() }) };
         },
         readEvents(request) {
-          if (fake.refuseReadsWith !== undefined) {
-            fake.refused += 1;
-            throw new ConnectError('no', fake.refuseReadsWith);
+          if (fake.failReadsWith !== undefined) {
+            fake.failed += 1;
+            throw new ConnectError('no', fake.failReadsWith);
           }
           const all = matching(request);
           const from = Number(request.cursor || 0);
@@ -57,8 +57,8 @@ export async function startRetainingReturns(): Promise<RetainingReturns> {
     target: `127.0.0.1:${server.port}`,
     events: [],
     snapshots: new Map(),
-    refuseReadsWith: undefined,
-    refused: 0,
+    failReadsWith: undefined,
+    failed: 0,
     countMore: false,
     stop: () => server.stop(),
   };

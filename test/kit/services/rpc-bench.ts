@@ -12,16 +12,16 @@ import { SERVICE_TOKEN } from '../settings.ts';
 /** The service identity that servers of the bench accept. */
 export const identity = staticIdentity(SERVICE_TOKEN);
 export const actor = systemActor('test');
-/** A request that passes every check before the handler. */
+/** A request that is valid, so that it reaches the handler. */
 export const cart = { shopId: 1n, actor, token: 'x' };
 
 /** Servers and clients for tests of the RPC layer, with any small service. */
 export interface RpcBench {
   readonly telemetry: Telemetry;
   readonly spans: InMemorySpanExporter;
-  /** What servers logged. */
+  /** The log lines of the servers. */
   readonly logged: readonly string[];
-  /** Run in reverse order at the end. */
+  /** Functions that `stop` runs in reverse order. */
   readonly cleanups: (() => unknown)[];
   serve(
     impl: Partial<ServiceImpl<typeof CartsService>>,
@@ -93,5 +93,5 @@ export async function failure(call: Promise<unknown>): Promise<ConnectError> {
     (reason: unknown) => reason,
   );
   if (error instanceof ConnectError) return error;
-  throw new Error('the call did not fail as a call');
+  throw new Error('the call did not fail with a ConnectError');
 }

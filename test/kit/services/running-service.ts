@@ -15,7 +15,7 @@ import { EVENT_KEYRING, SERVICE_TOKEN, testSettings } from '../settings.ts';
 
 export const identity = staticIdentity(SERVICE_TOKEN);
 
-/** By which services under test, and tests in the name of a service, sign events. */
+/** The signatures of the events that services and tests publish. */
 export const eventSignatures = newEventSignatures(EVENT_KEYRING);
 
 /** The actor of calls in tests. */
@@ -27,15 +27,15 @@ export const actor: Actor = create(ActorSchema, {
 
 export interface RunningTestService<S extends DescService> {
   readonly client: Client<S>;
-  /** gRPC name of the service. */
+  /** The gRPC name of the service. */
   readonly target: string;
   readonly db: TestDatabase;
-  /** The events that a shop's changes left in the outbox's archive, oldest first. */
+  /** A shop's events in the outbox, oldest first. */
   events(shopId: bigint): Promise<Event[]>;
   stop(): Promise<void>;
 }
 
-/** Runs a service like its process, with a new database and a client of its RPCs. */
+/** Runs a service with a new database, and a client of its RPCs. */
 export async function runService<S extends DescService>(o: {
   readonly schema: string;
   readonly service: S;
@@ -68,19 +68,19 @@ export async function runService<S extends DescService>(o: {
 
 let lastShop = 0n;
 
-/** A shop that no other test of the file uses. */
+/** The id of a shop that no other test of the file uses. */
 export function newShop(): bigint {
   lastShop += 1n;
   return lastShop;
 }
 
-/** The error of a rejected call: its code, the name of its reason, and its field. */
+/** The error of a rejected call: code, name of the reason, and field. */
 export async function refusal(call: Promise<unknown>) {
   const error = await call.then(
     () => undefined,
     (caught: unknown) => ConnectError.from(caught),
   );
-  if (!error) throw new Error('the call was not refused');
+  if (!error) throw new Error('the call did not fail');
   const reason = Object.entries(ErrorReason).find(([, value]) => value === reasonOf(error))?.[0];
   return { code: error.code, reason, field: fieldOf(error) };
 }

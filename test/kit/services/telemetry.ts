@@ -6,7 +6,7 @@ export function silentLogger(): Logger {
   return createLogger({ service: 'test', level: 'silent' });
 }
 
-/** Telemetry on a free port; stop it at the end. */
+/** Telemetry on a free port. The caller stops it. */
 export function testTelemetry(): Promise<Telemetry> {
   return startTelemetry({ service: 'test', metricsPort: 0 });
 }

@@ -11,16 +11,16 @@ import {
   updateSubscription,
 } from '../../../services/webhooks/subscriptions/subscription-store.ts';
 import { createTestDatabase } from '../database.ts';
-import { newSubscription, type SubscriptionWish, subscriptionFields } from './subscription.ts';
+import { newSubscription, type SubscriptionInput, subscriptionFields } from './subscription.ts';
 
 export type Ended = 'delivered' | 'exhausted' | 'expired' | 'dropped' | null;
 
-/** One delivery as a test wants it. */
-export interface Wanted {
+/** A delivery for {@link createLog} to insert. */
+export interface NewDelivery {
   readonly subscriptionId: bigint;
   readonly trigger?: Trigger;
   readonly topic?: Topic;
-  /** Null or absent: it waits. */
+  /** Null or absent: the delivery waits. */
   readonly ended?: Ended;
   readonly at?: Date;
   readonly returnId?: bigint;
@@ -29,7 +29,7 @@ export interface Wanted {
   readonly event?: Event;
 }
 
-/** The tables of webhooks without a dispatcher, so they contain only the rows of the test. */
+/** The database of webhooks without a dispatcher, so that only the test changes it. */
 export async function createLog() {
   const db = await createTestDatabase('webhooks');
   const { pool } = db;
@@ -42,8 +42,8 @@ export async function createLog() {
       lastShop += 1n;
       return lastShop;
     },
-    subscribe: (shopId: bigint, wish?: SubscriptionWish) => newSubscription(pool, shopId, wish),
-    async change(shopId: bigint, id: bigint, o: SubscriptionWish): Promise<void> {
+    subscribe: (shopId: bigint, wish?: SubscriptionInput) => newSubscription(pool, shopId, wish),
+    async change(shopId: bigint, id: bigint, o: SubscriptionInput): Promise<void> {
       const limitedHost = () => undefined;
       await updateSubscription(
         pool,
@@ -53,8 +53,8 @@ export async function createLog() {
     },
     unsubscribe: (shopId: bigint, id: bigint) => deleteSubscription(pool, shopId, id),
     eventOf,
-    /** Inserts deliveries. Returns their ids in the given order. */
-    async add(shopId: bigint, all: readonly Wanted[]): Promise<string[]> {
+    /** Inserts deliveries. Returns their ids in the same order. */
+    async add(shopId: bigint, all: readonly NewDelivery[]): Promise<string[]> {
       const events = all.map((one) => one.event ?? eventOf(shopId, one));
       const ids = all.map(({ subscriptionId }, at) =>
         deliveryIdOf(eventKeyOf(events[at] ?? eventOf(shopId, {})), subscriptionId),
@@ -84,7 +84,7 @@ export async function createLog() {
       });
       return ids;
     },
-    /** The ids that wait for a subscription, oldest first. */
+    /** The ids of a subscription's waiting deliveries, oldest first. */
     async queued(shopId: bigint, subscriptionId: bigint): Promise<string[]> {
       const { rows } = await pool.query<{ id: string }>(
         'select id from queue where shop_id = $1 and subscription_id = $2 order by id',
@@ -92,7 +92,7 @@ export async function createLog() {
       );
       return rows.map(({ id }) => id);
     },
-    /** Everything that waits for a subscription was delivered. */
+    /** Marks all waiting deliveries of a subscription as delivered. */
     async deliver(shopId: bigint, subscriptionId: bigint): Promise<number> {
       const { rowCount } = await pool.query(
         `with gone as (delete from queue where shop_id = $1 and subscription_id = $2 returning id)
@@ -108,7 +108,7 @@ export async function createLog() {
 
 export type Log = Awaited<ReturnType<typeof createLog>>;
 
-function eventOf(shopId: bigint, o: Partial<Wanted>): Event {
+function eventOf(shopId: bigint, o: Partial<NewDelivery>): Event {
   const sample = sampleEvent(o.trigger ?? 'return.closed', shopId);
   return {
     ...sample,

@@ -13,7 +13,7 @@ export interface Received {
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
-  /** The body as it was sent. */
+  /** The unchanged body. */
   readonly bytes: Buffer;
 }
 
@@ -24,9 +24,9 @@ export interface Receiver {
   readonly port: number;
   readonly server: Server;
   readonly received: Received[];
-  /** Most requests that were open at once. */
+  /** Maximum number of concurrent requests. */
   readonly mostOpen: () => number;
-  /** How it answers from now on; 200 at first. */
+  /** Sets how it responds from now on. By default with 200. */
   answer: Answer;
   stop(): Promise<void>;
 }
@@ -34,7 +34,7 @@ export interface Receiver {
 /**
  * A partner's endpoint on loopback. {@link verified} verifies what it received.
  *
- * @param o.forgets for a receiver of very many requests: `received` stays empty.
+ * @param o.forgets whether `received` stays empty, for very many requests.
  */
 export async function startReceiver(o: { readonly forgets?: boolean } = {}): Promise<Receiver> {
   let open = 0;
@@ -59,7 +59,7 @@ export async function startReceiver(o: { readonly forgets?: boolean } = {}): Pro
     count += 1;
     await receiver.answer(response, received, count);
   });
-  // One that a failed test left behind must not keep the run alive.
+  // A connection that a failed test left open must not keep the run alive.
   server.unref();
   const { port, stop } = await listenOnLoopback(server, 0);
   const receiver: Receiver = {
@@ -76,7 +76,7 @@ export async function startReceiver(o: { readonly forgets?: boolean } = {}): Pro
   return receiver;
 }
 
-/** Undefined when the sender gave up. */
+/** Undefined when the sender closed the connection early. */
 async function bytesOf(request: IncomingMessage): Promise<Buffer | undefined> {
   try {
     return Buffer.concat(await request.toArray());

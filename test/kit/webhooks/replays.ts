@@ -7,17 +7,17 @@ import { replayBatch } from '../../../services/webhooks/jobs/replay-batch.ts';
 import { previewFilter, startReplay } from '../../../services/webhooks/jobs/start-replay.ts';
 import { createLog } from './log.ts';
 
-type Asked = MessageInitShape<typeof DeliveryFilterSchema>;
+type FilterInput = MessageInitShape<typeof DeliveryFilterSchema>;
 
-/** Replays over a log. Only the test works on them. */
+/** Replays of a log. Only the test runs their jobs. */
 export async function createReplays() {
   const log = await createLog();
 
-  /** Claims the next batch of a shop's jobs, whatever jobs other tests run. */
+  /** Claims the next batch of a shop's jobs, also while other tests have jobs. */
   async function claim(shopId: bigint): Promise<Claim | undefined> {
     await log.pool.query(
-      // Locked in one order: several may claim at the same time. Further away than a minute is taken for a step of
-      // the clock.
+      // Rows are locked in id order, because several tests may claim concurrently. A due time more than a minute ahead would
+      // look like a step of the clock.
       `with found as (
          select shop_id, job_id, subscription_id from replay_parts
           where state = 'running'
@@ -42,11 +42,11 @@ export async function createReplays() {
     log,
     claim,
     batch,
-    preview: (shopId: bigint, asked: Asked) =>
-      previewFilter(log.pool, shopId, create(DeliveryFilterSchema, asked)),
-    start: (shopId: bigint, asked: Asked, key: string = randomUUID()) =>
-      startReplay(log.pool, { shopId, key, asked: create(DeliveryFilterSchema, asked) }),
-    /** Works on the shop's jobs to their end; everything they set on its way is delivered at once. */
+    preview: (shopId: bigint, filter: FilterInput) =>
+      previewFilter(log.pool, shopId, create(DeliveryFilterSchema, filter)),
+    start: (shopId: bigint, filter: FilterInput, key: string = randomUUID()) =>
+      startReplay(log.pool, { shopId, key, asked: create(DeliveryFilterSchema, filter) }),
+    /** Runs the shop's jobs to their end. Each delivery that they start is delivered immediately. */
     async runAll(shopId: bigint, subscriptions: readonly bigint[]): Promise<number> {
       let total = 0;
       for (;;) {
@@ -64,7 +64,7 @@ export type Replays = Awaited<ReturnType<typeof createReplays>>;
 
 /**
  * A pool whose transactions break at their last statement, like those of a process that is killed there. A connection
- * that comes back without a commit works again for the next who takes it.
+ * without a commit works again for its next user.
  */
 export function dying(pool: pg.Pool): pg.Pool {
   return Object.assign(Object.create(pool), {

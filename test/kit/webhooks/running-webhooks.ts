@@ -18,14 +18,14 @@ import { testSettings } from '../settings.ts';
 export interface WebhooksUnderTest {
   readonly client: Client<typeof WebhooksService>;
   readonly db: TestDatabase;
-  /** As the returns service publishes them. Resolves when the events were fanned out. */
+  /** Publishes events like the returns service. Resolves when the fan-out is done. */
   publish(...events: readonly Event[]): Promise<void>;
-  /** The bus without signatures, as available to any writer of a topic. */
+  /** The bus without signatures, which any writer of a topic can use. */
   readonly bus: EventBus;
   advance(seconds: number): void;
-  /** What Prometheus reads. */
+  /** The metrics that Prometheus reads. */
   metrics(): Promise<string>;
-  /** A new subscription's id and secret. */
+  /** Creates a subscription, and returns its id and secret. */
   subscribe(o: {
     shopId: bigint;
     url: string;
@@ -39,11 +39,11 @@ export interface WebhooksUnderTest {
   stop(): Promise<void>;
 }
 
-/** One keyring for all, so that a second process can decrypt what the first encrypted. */
+/** One keyring for all processes, so that a second process can decrypt the data of the first. */
 const WEBHOOK_KEYRING = newKeyringText();
 export const keyring = parseKeyring(WEBHOOK_KEYRING);
 
-/** Settings of the webhooks service, which may deliver to this machine. */
+/** Settings of the webhooks service that allow deliveries to this machine. */
 export function webhooksSettings(DATABASE_URL: string) {
   return testSettings(webhooksShape, {
     DATABASE_URL,
@@ -53,7 +53,7 @@ export function webhooksSettings(DATABASE_URL: string) {
   });
 }
 
-/** Runs the webhooks service with a new database, or with the database of an earlier one. */
+/** Runs the webhooks service with a new database, or with the database of an earlier service. */
 export async function runWebhooks(
   o: Partial<WebhooksOptions> & { db?: TestDatabase } = {},
 ): Promise<WebhooksUnderTest> {
@@ -82,8 +82,8 @@ export async function runWebhooks(
     advance: (seconds) => running.advanceClock(seconds),
     metrics: async () => (await fetch(running.metricsUrl)).text(),
     async subscribe({ shopId, url, topic = 'return', trigger = 'return.closed' }) {
-      const answer = await client.createSubscription({ shopId, actor, url, topic, trigger });
-      return { id: answer.subscription?.id ?? 0n, secret: answer.secret };
+      const response = await client.createSubscription({ shopId, actor, url, topic, trigger });
+      return { id: response.subscription?.id ?? 0n, secret: response.secret };
     },
     async deliveries(shopId) {
       const request = { shopId, actor, includeBodies: true, pageSize: 200 };
@@ -101,7 +101,7 @@ export async function runWebhooks(
 const occurrences = new Map<string, Date>();
 let lastOccurrence = 0;
 
-/** All sample events have the same time. Here they get the time of their first publication. */
+/** All sample events have the same time. This function returns the time of their first publication. */
 function occurrenceOf({ eventId, occurredAt }: Event) {
   if (occurredAt && timestampDate(occurredAt).getTime() !== SAMPLE_TIME.getTime()) return {};
   lastOccurrence = Math.max(lastOccurrence + 1, Date.now());

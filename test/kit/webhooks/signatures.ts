@@ -1,28 +1,28 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { Webhook } from 'standardwebhooks';
 
-/** A request of which the signature is of interest. */
+/** A request with a signature. */
 export interface Signed {
   readonly headers: IncomingHttpHeaders;
   readonly body: string;
 }
 
 /**
- * Verifies the signature with the public library alone, like a merchant's receiver, and returns the payload.
+ * Verifies the signature with only the public library, like a merchant's receiver, and returns the payload.
  *
- * @throws Error of the library when the signature or the time does not fit.
+ * @throws Error of the library when the signature or the time is invalid.
  */
 export function verified(secret: string, signed: Signed): Record<string, unknown> {
   const payload = new Webhook(secret).verify(signed.body, signatureOf(signed));
   return payload as Record<string, unknown>;
 }
 
-/** Verifies the requests to many paths, each with a secret of its own. */
+/** Verifies requests to many paths, each with its own secret. */
 export interface Verifier {
   learn(path: string, secret: string): void;
-  /** For senders whose clock is wrong on purpose: the signature must match the time that they state. */
+  /** For senders with a wrong clock: the signature must match the time in the header. */
   ignoreTime(ignore: boolean): void;
-  /** Why the request is not ours; empty when it is. */
+  /** Why the signature is invalid. Empty when it is valid. */
   faultOf(path: string, signed: Signed): string;
 }
 
@@ -36,7 +36,7 @@ export function createVerifier(): Verifier {
     },
     faultOf(path, signed) {
       const webhook = byPath.get(path);
-      if (!webhook) return 'no secret is known';
+      if (!webhook) return 'there is no secret for this path';
       try {
         if (timeIsIgnored) return signedAsStated(webhook, signed);
         webhook.verify(signed.body, signatureOf(signed), { jsonParse: false });
@@ -49,10 +49,12 @@ export function createVerifier(): Verifier {
 }
 
 function signedAsStated(webhook: Webhook, signed: Signed): string {
-  const given = signatureOf(signed);
-  const stated = new Date(Number(given['webhook-timestamp']) * 1_000);
-  const wanted = webhook.sign(given['webhook-id'], stated, signed.body);
-  return given['webhook-signature'].split(' ').includes(wanted) ? '' : 'the signature does not fit';
+  const sent = signatureOf(signed);
+  const stated = new Date(Number(sent['webhook-timestamp']) * 1_000);
+  const expected = webhook.sign(sent['webhook-id'], stated, signed.body);
+  return sent['webhook-signature'].split(' ').includes(expected)
+    ? ''
+    : 'the signature does not match';
 }
 
 function signatureOf({ headers }: Signed) {

@@ -3,21 +3,21 @@ import { addSecret } from '../../../services/webhooks/subscriptions/secrets.ts';
 import { createSubscription } from '../../../services/webhooks/subscriptions/subscription-store.ts';
 import { keyring } from './running-webhooks.ts';
 
-export interface SubscriptionWish {
+export interface SubscriptionInput {
   readonly topic?: string;
   readonly trigger?: string;
   readonly url?: string;
   readonly status?: 'active' | 'inactive';
 }
 
-/** A valid subscription to `return.closed`, unless `wish` overrides it. */
-export function subscriptionFields(wish: SubscriptionWish = {}) {
+/** A valid subscription to `return.closed`, unless `input` overrides it. */
+export function subscriptionFields(input: SubscriptionInput = {}) {
   return {
     topic: 'return',
     trigger: 'return.closed',
     url: 'https://hooks.example.com/',
     status: 'active' as const,
-    ...wish,
+    ...input,
   };
 }
 
@@ -25,10 +25,10 @@ export function subscriptionFields(wish: SubscriptionWish = {}) {
 export async function newSubscription(
   pool: pg.Pool,
   shopId: bigint,
-  wish: SubscriptionWish = {},
+  input: SubscriptionInput = {},
 ): Promise<bigint> {
   const { subscription } = await createSubscription(pool, shopId, {
-    fields: subscriptionFields(wish),
+    fields: subscriptionFields(input),
     offsetMs: 0,
     limitedHost: () => undefined,
     withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),

@@ -22,40 +22,40 @@ import { Scheduler } from '../../../services/webhooks/delivery/scheduler/schedul
 import { startConsuming } from '../../../services/webhooks/fan-out/consume.ts';
 import { replayDelivery } from '../../../services/webhooks/log/replay.ts';
 import { createSigningKeys } from '../../../services/webhooks/subscriptions/signing-keys.ts';
-import { type Life, poolOf } from '../processing-kills/mortal.ts';
 import { identity } from '../services/running-service.ts';
 import { silentLogger } from '../services/telemetry.ts';
+import { poolOf, type SimulatedProcess } from '../simulated-process.ts';
 import { until } from '../until.ts';
 import { keyring } from '../webhooks/running-webhooks.ts';
 import type { Sink } from './sink.ts';
 
-/** What outlives each process of a trial. */
-export interface World {
+/** What the processes of a trial share. */
+export interface Trial {
   readonly pool: pg.Pool;
   readonly telemetry: Telemetry;
   readonly clock: RetryClock;
   readonly sink: Sink;
   readonly shopId: bigint;
   readonly events: readonly Event[];
-  /** Of the delivery that is replayed once it has ended. */
+  /** The id of the delivery that a process replays after it has ended. */
   readonly replayed: () => string | undefined;
 }
 
 const logger = silentLogger();
 const today = () => new Date('2026-11-21T00:00:00Z');
-/** Longer than any trial: where a lease ends, the trial ends it. Milliseconds. */
+/** Longer than any trial, so that only the trial itself expires leases. Milliseconds. */
 const LEASE_MS = 600_000;
-/** Longer than any pause of the schedule that a trial reaches. Seconds. */
-const LATER_S = 3_600;
-const MOST_ROUNDS = 10;
+/** Longer than any pause between the attempts of a trial. Seconds. */
+const ADVANCE_S = 3_600;
+const MAX_ROUNDS = 10;
 
-/** One process of webhooks: matches, sends and records until no delivery waits; then replays, and sends those. */
-export async function live(life: Life, world: World): Promise<void> {
-  const pool = poolOf(life, world.pool);
+/** One process of webhooks: fans out, sends and records until no delivery waits, then replays one and sends it. */
+export async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void> {
+  const pool = poolOf(simulated, trial.pool);
   const fresh: FreshDeliveries[] = [];
-  const handle = await matcherOver(pool, world, fresh);
+  const handle = await fanOutHandler(pool, trial, fresh);
   await handle(
-    world.events.map((event, nth) => ({
+    trial.events.map((event, nth) => ({
       topic: 'rms.returns.events.v1',
       position: `0:${nth}`,
       key: `${event.shopId}:${event.returnId}`,
@@ -63,24 +63,24 @@ export async function live(life: Life, world: World): Promise<void> {
       headers: {},
     })),
   );
-  await sendAll(life, { pool, world, fresh });
-  const webhookId = world.replayed();
-  if (webhookId === undefined) throw new Error('nothing was sent to be replayed');
-  // A caller asks again, under the same key, until it is answered.
-  const { shopId, clock } = world;
+  await sendAll(simulated, { pool, trial, fresh });
+  const webhookId = trial.replayed();
+  if (webhookId === undefined) throw new Error('there is no delivery to replay');
+  // Each process repeats the same request under the same key.
+  const { shopId, clock } = trial;
   const offsetMs = clock.offsetMs();
   await replayDelivery(pool, { shopId, webhookId, subscriptionId: 0n, key: 'once', offsetMs });
-  await sendAll(life, { pool, world, fresh: [] });
+  await sendAll(simulated, { pool, trial, fresh: [] });
 }
 
-/** The handler of the consumer, on the mortal pool. The consumer's own work is left out. */
-async function matcherOver(
+/** The handler of the consumer, on the pool of the simulated process. Only the handler can be killed. */
+async function fanOutHandler(
   pool: pg.Pool,
-  world: World,
+  trial: Trial,
   fresh: FreshDeliveries[],
 ): Promise<Subscription['handle']> {
   let handle: Subscription['handle'] = async () => {};
-  let used = world.pool;
+  let used = trial.pool;
   const bus: EventBus = {
     publish: async () => {},
     hasCaughtUp: async () => true,
@@ -91,9 +91,9 @@ async function matcherOver(
       return { stop: async () => {} };
     },
   };
-  const either = new Proxy(world.pool, { get: (_target, name) => Reflect.get(used, name) });
+  const either = new Proxy(trial.pool, { get: (_target, name) => Reflect.get(used, name) });
   const consumer = await startConsuming({
-    ...{ name: 'webhooks', bus, logger, telemetry: world.telemetry, clock: world.clock, today },
+    ...{ name: 'webhooks', bus, logger, telemetry: trial.telemetry, clock: trial.clock, today },
     ...{ pool: either, backgroundPool: either, streamPool: either, identity },
     readSnapshot: async () => undefined,
     heldShards: () => Array.from({ length: DELIVERY_SHARDS }, (_, shard) => shard),
@@ -112,10 +112,10 @@ async function matcherOver(
  * @param fresh deliveries that this process has just committed; sent from memory first.
  */
 async function sendAll(
-  life: Life,
-  { pool, world, fresh }: { pool: pg.Pool; world: World; fresh: readonly FreshDeliveries[] },
+  simulated: SimulatedProcess,
+  { pool, trial, fresh }: { pool: pg.Pool; trial: Trial; fresh: readonly FreshDeliveries[] },
 ): Promise<void> {
-  const { telemetry, clock } = world;
+  const { telemetry, clock } = trial;
   const active = new ActiveQueues();
   const inFlight = new InFlightAttempts();
   const healthChanges = createHealthChanges();
@@ -148,7 +148,7 @@ async function sendAll(
   const attempts = new AttemptRunner({
     ...{ ...common, telemetry, today, loader, metrics: { rescheduled: () => {} } },
     signingKeys: createSigningKeys(keyring),
-    send: (sending) => life.step(() => world.sink.receive(sending)),
+    send: (sending) => simulated.step(() => trial.sink.receive(sending)),
   });
   const scheduler = new Scheduler({
     ...{ ...common, loader, attempts, concurrency: 64 },
@@ -159,26 +159,26 @@ async function sendAll(
     await shards.rebalance();
     loader.addFresh(fresh);
     await scheduler.sendDue();
-    for (let round = 0; (await waiting(world)) > 0; round += 1) {
-      if (round === MOST_ROUNDS) throw new Error('something waits for ever');
+    for (let round = 0; (await waiting(trial)) > 0; round += 1) {
+      if (round === MAX_ROUNDS) throw new Error('a delivery is still waiting');
       loader.notify({ keys: [], isChange: false });
       await loader.load();
       await scheduler.sendDue();
-      await until(() => inFlight.size() === 0 || life.isDead);
-      if (life.isDead) break;
-      clock.advance(LATER_S);
+      await until(() => inFlight.size() === 0 || simulated.isKilled);
+      if (simulated.isKilled) break;
+      clock.advance(ADVANCE_S);
     }
     await shards.release();
   } finally {
-    // Also ends endless retries of a dead process.
+    // Also stops the retries of a killed process, which would never end.
     await attempts.drain(0);
     await results.drain(0);
   }
-  // Callers of the dead process got no error, so the test throws one.
-  if (life.isDead) throw new Error('this process is dead');
+  // The calls of a killed process do not fail, so this function throws.
+  if (simulated.isKilled) throw new Error('this process was killed');
 }
 
-async function waiting({ pool, shopId }: World): Promise<number> {
+async function waiting({ pool, shopId }: Trial): Promise<number> {
   const { rows } = await pool.query<{ count: number }>(
     'select count(*)::int as count from queue where shop_id = $1',
     [shopId],

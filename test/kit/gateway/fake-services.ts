@@ -1,0 +1,228 @@
+import { create } from '@bufbuild/protobuf';
+import { Code, type ServiceImpl } from '@connectrpc/connect';
+import { CartSchema, type CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import {
+  type DestinationsService,
+  DestinationType,
+} from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import type { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import type { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { DispositionOutcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  ProcessReturnResponseSchema,
+  ProcessReturnResponse_Refused_Code as RefusedCode,
+  type ReturnsService,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  DeliveryState,
+  type WebhooksService,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { DomainError, invalidField } from '../../../services/platform/errors.ts';
+import {
+  FAKE,
+  NOW,
+  sampleDelivery,
+  sampleDestinations,
+  sampleReport,
+  sampleReturn,
+  sampleSubscription,
+} from './fake-objects.ts';
+import { fakeReturnTools } from './fake-return-tools.ts';
+
+/** The RPCs whose behaviour a test may replace. */
+export interface FakeServices {
+  readonly returns: Partial<ServiceImpl<typeof ReturnsService>>;
+  readonly dispositions: Partial<ServiceImpl<typeof DispositionsService>>;
+  readonly destinations: Partial<ServiceImpl<typeof DestinationsService>>;
+  readonly fraud: Partial<ServiceImpl<typeof FraudService>>;
+  readonly carts: Partial<ServiceImpl<typeof CartsService>>;
+  readonly webhooks: Partial<ServiceImpl<typeof WebhooksService>>;
+}
+
+function notFound(reason: ErrorReason, text: string): DomainError {
+  return new DomainError(Code.NotFound, reason, text);
+}
+
+const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
+  findReturn: ({ shopId, selector }) => {
+    const exists =
+      selector.case === 'orderName'
+        ? selector.value === '#1001'
+        : selector.value === FAKE.returns.open;
+    if (shopId !== FAKE.shopId || !exists)
+      throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
+    return { return: sampleReturn() };
+  },
+  processReturn: ({ returnId }) => {
+    const { open, flagged, closed } = FAKE.returns;
+    if (returnId === open) {
+      return create(ProcessReturnResponseSchema, { result: { case: 'queued', value: {} } });
+    }
+    const code =
+      returnId === flagged
+        ? RefusedCode.UNPROCESSABLE_FLAGGED_RETURN
+        : RefusedCode.UNPROCESSABLE_RETURN;
+    if (returnId !== flagged && returnId !== closed)
+      throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
+    const value = { code, message: 'It cannot be processed.' };
+    return create(ProcessReturnResponseSchema, { result: { case: 'refused', value } });
+  },
+  updateSettings: ({ settings }) => (settings ? { settings } : {}),
+  ...fakeReturnTools(),
+};
+
+const dispositions: Partial<ServiceImpl<typeof DispositionsService>> = {
+  getDispositions: () => ({ items: [] }),
+  getSettings: () => ({ settings: { defaultOutcome: DispositionOutcome.BACK_TO_STOCK } }),
+  assess: ({ items, withoutNotes }) => ({
+    items: items.map((item, index) => {
+      if (item.lineItemId !== FAKE.lineItem && item.lineItemId < FAKE.manyLinesFrom) {
+        throw new DomainError(
+          Code.InvalidArgument,
+          ErrorReason.LINE_ITEM_NOT_FOUND,
+          `items[${index}].line_item_id must be the id of an existing line item`,
+          { field: `items[${index}].line_item_id` },
+        );
+      }
+      if (item.note === FAKE.oversizedNote) {
+        throw new DomainError(
+          Code.InvalidArgument,
+          ErrorReason.RETURN_TOO_LARGE,
+          'the details of return 11 would be larger than 24 MiB (25165824 bytes)',
+        );
+      }
+      const outcome = item.outcome || DispositionOutcome.BACK_TO_STOCK;
+      const { returnProcessor, note } = item;
+      return {
+        lineItemId: item.lineItemId,
+        disposition: {
+          outcome,
+          inspectedAt: item.inspectedAt ?? NOW,
+          ...(returnProcessor !== undefined && { returnProcessor }),
+          ...(note !== undefined && !withoutNotes && { note }),
+        },
+      };
+    }),
+  }),
+};
+
+const destinations: Partial<ServiceImpl<typeof DestinationsService>> = {
+  listDestinations: () => ({ destinations: sampleDestinations() }),
+  updateDestination: ({ destinationId, name, type, enabled, address }) => {
+    if (destinationId !== FAKE.destination) {
+      throw notFound(ErrorReason.DESTINATION_NOT_FOUND, 'no destination');
+    }
+    return {
+      destination: {
+        id: destinationId,
+        name,
+        type: type || DestinationType.WAREHOUSE,
+        enabled: enabled ?? true,
+        ...(address && { address }),
+      },
+    };
+  },
+};
+
+const fraud: Partial<ServiceImpl<typeof FraudService>> = {
+  getReport: ({ returnId }) => {
+    if (returnId === FAKE.returns.reported) return { report: sampleReport() };
+    throw notFound(ErrorReason.FRAUD_REPORT_NOT_FOUND, 'no report');
+  },
+  listCategories: () => ({
+    categories: [{ id: 'other', title: 'Other', commentRequired: true }],
+  }),
+  createReport: ({ returnId, category, comment }) => {
+    if (returnId === FAKE.returns.reported) {
+      throw new DomainError(Code.AlreadyExists, ErrorReason.FRAUD_REPORT_EXISTS, 'reported');
+    }
+    if (returnId !== FAKE.returns.open) throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
+    return {
+      report: {
+        id: 1n,
+        returnId,
+        createdAt: NOW,
+        ...(category !== undefined && { category }),
+        ...(comment !== undefined && { comment }),
+      },
+    };
+  },
+};
+
+const carts: Partial<ServiceImpl<typeof CartsService>> = {
+  createCart: ({ entries, shopify, shopifyNull }) => ({
+    cart: create(CartSchema, {
+      token: 't'.repeat(43),
+      entries,
+      shopifyNull,
+      ...(shopify !== undefined && { shopify }),
+    }),
+  }),
+};
+
+const webhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
+  listSubscriptions: () => ({ subscriptions: [sampleSubscription()] }),
+  createSubscription: ({ url, topic, trigger }) => {
+    requireHttps(url);
+    return {
+      subscription: { ...sampleSubscription(), topic, trigger, url },
+      secret: `whsec_${'A'.repeat(43)}=`,
+    };
+  },
+  updateSubscription: ({ url, subscriptionId }) => {
+    if (url !== '') requireHttps(url);
+    if (subscriptionId !== FAKE.webhook) {
+      throw notFound(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+    }
+    return { subscription: sampleSubscription() };
+  },
+  deleteSubscription: ({ subscriptionId }) => {
+    if (subscriptionId === FAKE.webhook) return {};
+    throw notFound(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+  },
+  listDeliveries: ({ subscriptionId, pageSize, cursor }) => {
+    if (cursor !== '' && cursor !== 'next') {
+      throw invalidField('cursor', 'must be the cursor of a previous page');
+    }
+    if (subscriptionId !== FAKE.webhook && subscriptionId !== 0n) {
+      throw notFound(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+    }
+    return { deliveries: [sampleDelivery()], nextCursor: pageSize === 1 ? 'next' : '' };
+  },
+  replayDelivery: ({ subscriptionId, deliveryId }) => {
+    const isOther = subscriptionId !== FAKE.webhook && subscriptionId !== 0n;
+    if (isOther || deliveryId !== FAKE.delivery) {
+      throw notFound(ErrorReason.DELIVERY_NOT_FOUND, 'no delivery');
+    }
+    return { delivery: { ...sampleDelivery(), state: DeliveryState.WAITING } };
+  },
+  getDelivery: ({ deliveryId }) => {
+    if (deliveryId === FAKE.delivery) return { delivery: sampleDelivery() };
+    throw notFound(ErrorReason.DELIVERY_NOT_FOUND, 'no delivery');
+  },
+  getPayloadVersion: () => ({ version: '2026-07' }),
+  setPayloadVersion: ({ version }) => ({ version }),
+};
+
+/** New objects at each call, whose behaviour a test may replace. */
+export function fakeServices(): FakeServices {
+  return {
+    returns: { ...returns },
+    dispositions: { ...dispositions },
+    destinations: { ...destinations },
+    fraud: { ...fraud },
+    carts: { ...carts },
+    webhooks: { ...webhooks },
+  };
+}
+
+function requireHttps(url: string): void {
+  if (url.startsWith('https://')) return;
+  throw new DomainError(
+    Code.InvalidArgument,
+    ErrorReason.WEBHOOK_URL_REFUSED,
+    'The url must be an absolute https address',
+    { field: 'url' },
+  );
+}
