@@ -1,0 +1,83 @@
+import { refusalsOf } from '../../../deploy/check/refusals.ts';
+import { renderOverlay } from '../../../deploy/check/render.ts';
+import { PRODUCTION } from '../kubectl.ts';
+import { withOverlay } from '../overlay.ts';
+import { READY_MS, untilReady } from '../pods.ts';
+import { callEveryService, metricByPod, untilEachServed } from '../rpcs.ts';
+import { KAFKA_USER, makeSecrets } from '../secrets.ts';
+import { checkNoRestarts, gatewayUrl, secondsSince, show, type Trial } from '../trial.ts';
+
+/**
+ * Installs the production overlay in its namespace, with PostgreSQL (verify-full) and Kafka (TLS, SCRAM-SHA-512) beside
+ * it and two replicas of each process, and calls every service through the gateway.
+ */
+export async function production(trial: Trial): Promise<void> {
+  const { check, images } = trial;
+  const startedMs = performance.now();
+  await PRODUCTION.kubectl('apply', '-f', 'deploy/overlays/production/namespace.yaml');
+  const { kafkaPassword } = await makeSecrets(PRODUCTION);
+  const overlay = {
+    path: 'test/cluster/production',
+    images: { 'registry.example.com/rms': images.release },
+  };
+  await withOverlay(overlay, async (folder) => {
+    const refusals = await refusalsOf(renderOverlay(folder));
+    check(`deploy/check.ts refuses nothing ${refusals.join('; ')}`, refusals.length === 0);
+    await PRODUCTION.kubectl('apply', '-k', folder);
+  });
+  await makeKafkaUser(kafkaPassword);
+  await untilReady(PRODUCTION);
+  check(`the production overlay is ready after ${secondsSince(startedMs)} s`, true);
+  await checkNoRestarts(trial, PRODUCTION);
+
+  const url = await gatewayUrl(trial, PRODUCTION);
+  const key = await makeKey();
+  let answers: readonly number[] = [];
+  const counts = await untilEachServed(PRODUCTION, async () => {
+    answers = await callEveryService(url, key);
+  });
+  check(
+    `no call was answered with 5xx: ${answers.join(', ')}`,
+    answers.every((one) => one < 500),
+  );
+  check(
+    `RPCs of each pod: ${show(counts)}`,
+    Object.values(counts).every((count) => count > 0),
+  );
+  const reached = Object.values(await metricByPod(PRODUCTION, () => 'event_bus_up'));
+  check(
+    `${reached.length} pods reach Kafka`,
+    reached.length > 0 && reached.every((up) => up === 1),
+  );
+}
+
+/** Makes the user of the services, on the listener that only the pod reaches. */
+async function makeKafkaUser(password: string): Promise<void> {
+  const timeout = `--timeout=${READY_MS / 1_000}s`;
+  await PRODUCTION.kubectl('rollout', 'status', 'statefulset/kafka', timeout);
+  const java = ['java', '-Xmx128m', '-cp', '/opt/kafka/libs/*', 'kafka.admin.ConfigCommand'];
+  await PRODUCTION.kubectl(
+    ...['exec', 'kafka-0', '--', ...java, '--bootstrap-server', 'localhost:9094', '--alter'],
+    ...['--entity-type', 'users', '--entity-name', KAFKA_USER],
+    ...['--add-config', `SCRAM-SHA-512=[password=${password}]`],
+  );
+}
+
+/** Makes a shop, as an operator does, and returns a key of it. */
+async function makeKey(): Promise<string> {
+  await admin(
+    'shop',
+    'create',
+    ...['--name', 'Trial'],
+    ...['--currency', 'EUR'],
+    '--sandbox',
+    ...['--owner-email', 'trial@example.com'],
+  );
+  const scopes = 'returns,carts,developer_tools,destinations:read,destinations:write';
+  return (await admin('key', 'create', '--shop', '1', '--scopes', scopes)).trim();
+}
+
+function admin(...args: readonly string[]): Promise<string> {
+  const command = ['node', 'gateway/admin/main.ts', ...args];
+  return PRODUCTION.kubectl('exec', 'deployment/gateway', '-c', 'server', '--', ...command);
+}
