@@ -1,6 +1,6 @@
 import { pathToFileURL } from 'node:url';
-import pg from 'pg';
 import { loadConfig, postgresUrl, processShape } from './config.ts';
+import { DatabaseClient } from './database-client.ts';
 import { migrationsOf } from './migration-files.ts';
 import type { Queryable } from './postgres.ts';
 import { isOlder, RELEASE } from './release.ts';
@@ -56,7 +56,10 @@ async function main(env: NodeJS.ProcessEnv): Promise<string> {
     { DATABASE_URL: postgresUrl, NODE_ENV: processShape.NODE_ENV, ...transportShape },
     env,
   );
-  const client = new pg.Client({ connectionString: config.DATABASE_URL, application_name: 'fits' });
+  const client = new DatabaseClient({
+    connectionString: config.DATABASE_URL,
+    application_name: 'fits',
+  });
   await client.connect();
   try {
     const { isPossible, detail } = await checkUpdate(client);

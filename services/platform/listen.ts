@@ -1,4 +1,5 @@
 import pg from 'pg';
+import { DatabaseClient } from './database-client.ts';
 import type { Logger } from './log.ts';
 import { within } from './within.ts';
 import { startLoop, type Worker } from './worker.ts';
@@ -28,7 +29,7 @@ export function listen(o: ListenOptions): Worker {
     idleMs: 0,
     logger: o.logger,
     step: async (signal) => {
-      const client = new pg.Client(o.pool.options);
+      const client = new DatabaseClient(o.pool.options);
       const done = new AbortController();
       const ended = new Promise<void>((resolve, reject) => {
         client.once('end', resolve);

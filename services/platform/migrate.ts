@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import pg from 'pg';
 import { loadConfig, postgresUrl, processShape } from './config.ts';
+import { DatabaseClient } from './database-client.ts';
 import { migrationsOf } from './migration-files.ts';
 import { applyMigrations, prepareMigrations, recordRelease } from './migrations.ts';
 import { runCommand } from './run-command.ts';
@@ -77,7 +78,10 @@ const isObject = (value: unknown): value is object => typeof value === 'object' 
 async function connect(o: MigrateOptions): Promise<pg.Client> {
   const end = performance.now() + (o.databaseWaitMs ?? 0);
   for (let isFirst = true; ; isFirst = false) {
-    const client = new pg.Client({ connectionString: o.databaseUrl, application_name: 'migrate' });
+    const client = new DatabaseClient({
+      connectionString: o.databaseUrl,
+      application_name: 'migrate',
+    });
     try {
       await client.connect();
       return client;

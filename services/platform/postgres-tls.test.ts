@@ -93,6 +93,14 @@ describe('a database with sslmode=verify-full', () => {
     );
   });
 
+  test('an error names the setting of the authority', async () => {
+    const pool = createPool(urlOf({ ca: file('others.crt') }), { max: 1 });
+    await expect(pool.query('select 1')).rejects.toMatchObject({
+      message: expect.stringContaining('sslrootcert in DATABASE_URL'),
+    });
+    await pool.end();
+  });
+
   test('a wrong password is rejected by the server, after TLS', async () => {
     expect(await connection(urlOf({ password: 'wrong' }))).toBe('28P01');
   });

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { withoutCaller } from './caller.ts';
 import { takeTransaction } from './caller-pool.ts';
+import { DatabaseClient } from './database-client.ts';
 import { needsNewConnection } from './outage.ts';
 import { type Member, memberOf, refuse, StatementGroup } from './statement-group.ts';
 
@@ -49,14 +50,14 @@ export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
     keepAlive: true,
     idleTimeoutMillis: IDLE_MS,
     types: TYPES,
-    ...(o.onServerError && { Client: clientReporting(o.onServerError) }),
+    Client: o.onServerError ? clientReporting(o.onServerError) : DatabaseClient,
   });
   return withListeners(pool);
 }
 
 /** A client class that reports errors of the server, including errors of the login. */
 function clientReporting(onServerError: (error: pg.DatabaseError) => void): new () => pg.Client {
-  return class extends pg.Client {
+  return class extends DatabaseClient {
     constructor(config?: string | pg.ClientConfig) {
       super(config);
       this.connection.on('errorMessage', onServerError);
