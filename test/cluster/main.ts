@@ -1,14 +1,19 @@
 import { Command, Option } from 'commander';
 import { install } from './steps/install.ts';
 import { production } from './steps/production.ts';
+import { refusals } from './steps/refusals.ts';
 import { upgrade } from './steps/upgrade.ts';
+import { wrongAuthority } from './steps/wrong-authority.ts';
 import type { Trial } from './trial.ts';
 
-/** In the order in which they run. Those of the dev overlay need `install` once. */
-const STEPS = { install, upgrade, production } satisfies Record<
-  string,
-  (trial: Trial) => Promise<void>
->;
+/** In the order in which they run. `upgrade` needs `install`, the steps after `production` need that. */
+const STEPS = {
+  install,
+  upgrade,
+  production,
+  refusals,
+  'wrong-authority': wrongAuthority,
+} satisfies Record<string, (trial: Trial) => Promise<void>>;
 
 interface Options {
   readonly image: string;
