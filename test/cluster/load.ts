@@ -9,6 +9,8 @@ export interface LoadOptions {
   readonly url: string;
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** As many callers, which send as fast as they can, each request on a connection of its own. */
+  readonly hurried?: number;
 }
 
 /** Between two requests of one caller: all together stay below the rate limit of a key. Milliseconds. */
@@ -17,7 +19,7 @@ const PAUSE_MS = 800;
 const IDLE_PAUSE_MS = 3_000;
 const DEADLINE_MS = 30_000;
 
-/** Callers that read without a pause: with kept connections, with one that is mostly idle, and with new ones. */
+/** Callers that read all the time: with kept connections, with one that is mostly idle, and with new ones. */
 export function startLoad(o: LoadOptions): { stop(): Promise<Outcomes> } {
   const stopping = new AbortController();
   const outcomes: Record<string, number> = {};
@@ -30,7 +32,9 @@ export function startLoad(o: LoadOptions): { stop(): Promise<Outcomes> } {
   };
   const kept = new Agent({ keepAlive: true });
   const fresh = new Agent({ keepAlive: false });
+  const hurried = Array.from({ length: o.hurried ?? 0 }, () => caller(fresh, 0));
   const callers = [
+    ...hurried,
     caller(kept, PAUSE_MS),
     caller(kept, PAUSE_MS),
     caller(fresh, PAUSE_MS),

@@ -1,4 +1,5 @@
 import { Command, Option } from 'commander';
+import { autoscale } from './steps/autoscale.ts';
 import { install } from './steps/install.ts';
 import { production } from './steps/production.ts';
 import { refusals } from './steps/refusals.ts';
@@ -13,6 +14,7 @@ const STEPS = {
   production,
   refusals,
   'wrong-authority': wrongAuthority,
+  autoscale,
 } satisfies Record<string, (trial: Trial) => Promise<void>>;
 
 interface Options {

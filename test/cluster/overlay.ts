@@ -7,6 +7,8 @@ export interface Overlay {
   readonly path: string;
   /** Names in the manifests, and the images that take their place. */
   readonly images: Readonly<Record<string, string>>;
+  /** Folders of components. */
+  readonly components?: readonly string[];
   readonly patches?: readonly object[];
 }
 
@@ -20,6 +22,7 @@ export async function withOverlay<T>(o: Overlay, work: (folder: string) => Promi
   const folder = await mkdtemp(join(resolve('deploy/overlays'), '.cluster-'));
   const kustomization = {
     resources: [relative(folder, resolve(o.path))],
+    components: (o.components ?? []).map((path) => relative(folder, resolve(path))),
     images: Object.entries(o.images).map(([name, image]) => imageOf(name, image)),
     patches: o.patches ?? [],
   };

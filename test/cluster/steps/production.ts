@@ -5,6 +5,7 @@ import { withOverlay } from '../overlay.ts';
 import { READY_MS, untilReady } from '../pods.ts';
 import { callEveryService, metricByPod, untilEachServed } from '../rpcs.ts';
 import { KAFKA_USER, makeSecrets } from '../secrets.ts';
+import { makeKey } from '../shop.ts';
 import { checkNoRestarts, gatewayUrl, secondsSince, show, type Trial } from '../trial.ts';
 
 /**
@@ -61,23 +62,4 @@ async function makeKafkaUser(password: string): Promise<void> {
     ...['--entity-type', 'users', '--entity-name', KAFKA_USER],
     ...['--add-config', `SCRAM-SHA-512=[password=${password}]`],
   );
-}
-
-/** Makes a shop, as an operator does, and returns a key of it. */
-async function makeKey(): Promise<string> {
-  await admin(
-    'shop',
-    'create',
-    ...['--name', 'Trial'],
-    ...['--currency', 'EUR'],
-    '--sandbox',
-    ...['--owner-email', 'trial@example.com'],
-  );
-  const scopes = 'returns,carts,developer_tools,destinations:read,destinations:write';
-  return (await admin('key', 'create', '--shop', '1', '--scopes', scopes)).trim();
-}
-
-function admin(...args: readonly string[]): Promise<string> {
-  const command = ['node', 'gateway/admin/main.ts', ...args];
-  return PRODUCTION.kubectl('exec', 'deployment/gateway', '-c', 'server', '--', ...command);
 }
