@@ -3,6 +3,7 @@ import { autoscale } from './steps/autoscale.ts';
 import { install } from './steps/install.ts';
 import { production } from './steps/production.ts';
 import { refusals } from './steps/refusals.ts';
+import { signals } from './steps/signals.ts';
 import { upgrade } from './steps/upgrade.ts';
 import { wrongAuthority } from './steps/wrong-authority.ts';
 import type { Trial } from './trial.ts';
@@ -15,6 +16,7 @@ const STEPS = {
   refusals,
   'wrong-authority': wrongAuthority,
   autoscale,
+  signals,
 } satisfies Record<string, (trial: Trial) => Promise<void>>;
 
 interface Options {

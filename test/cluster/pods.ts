@@ -7,6 +7,7 @@ const podList = z.object({
     z.object({
       metadata: z.object({
         name: z.string(),
+        uid: z.string(),
         deletionTimestamp: z.string().optional(),
         labels: z.record(z.string(), z.string()).default({}),
       }),

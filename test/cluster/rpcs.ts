@@ -47,12 +47,25 @@ export async function untilEachServed(
   return counts;
 }
 
-/** One REST call to each service, and their statuses. Whether the objects exist does not matter. */
-export async function callEveryService(url: string, key: string): Promise<readonly number[]> {
+/** A caller gives up after this time. Milliseconds. */
+const DEADLINE_MS = 10_000;
+
+/**
+ * One REST call to each service, and how each ended: its status, or the name of an error. Whether the objects exist does
+ * not matter.
+ */
+export async function callEveryService(url: string, key: string): Promise<readonly string[]> {
   const headers = { 'X-Authorization': key, 'Content-Type': 'application/json' };
   const call = async (method: string, path: string, body?: object) => {
-    const init = { method, headers, ...(body && { body: JSON.stringify(body) }) };
-    return (await fetch(`${url}/api/v1/${path}`, init)).status;
+    const signal = AbortSignal.timeout(DEADLINE_MS);
+    const init = { method, headers, signal, ...(body && { body: JSON.stringify(body) }) };
+    try {
+      const response = await fetch(`${url}/api/v1/${path}`, init);
+      await response.arrayBuffer();
+      return String(response.status);
+    } catch (error) {
+      return error instanceof Error ? error.name : String(error);
+    }
   };
   return Promise.all([
     call('GET', 'webhooks'),
