@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { DestinationStream } from 'pino';
-import { watchRefusals } from '../services/platform/database-refusals.ts';
+import { watchRejections } from '../services/platform/database-rejections.ts';
 import { identityFromConfig, type ServiceIdentity } from '../services/platform/identity.ts';
 import { createLogger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
@@ -147,7 +147,7 @@ async function openParts(o: GatewayOptions) {
     pretty: o.LOG_PRETTY,
     ...(o.logDestination && { destination: o.logDestination }),
   });
-  const refusals = watchRefusals(logger, o.DATABASE_URL);
+  const refusals = watchRejections(logger, o.DATABASE_URL);
   const pool = createPool(o.DATABASE_URL, {
     applicationName: 'gateway',
     onServerError: refusals.note,

@@ -115,7 +115,7 @@ describe('the check before production', () => {
   test('refuses values that the process would refuse, and repeats none', async () => {
     const [line = '', ...more] = await refusalsOf([gateway({}), map({ PORT: 'ninety' })]);
     expect(more).toEqual([]);
-    expect(line).toMatch(/^ConfigMap gateway: PORT: wants /);
+    expect(line).toMatch(/^ConfigMap gateway: PORT: must be /);
     expect(line).not.toContain('ninety');
   });
 

@@ -3,7 +3,7 @@ import DataLoader from 'dataloader';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
-import { presentCaller, withoutCaller } from '../../services/platform/caller.ts';
+import { currentCaller, withoutCaller } from '../../services/platform/caller.ts';
 import { isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { createShopPermits } from '../../services/platform/shop-permits.ts';
 import type { Services } from '../services.ts';
@@ -81,7 +81,7 @@ export function createReturnReader(returns: Returns): ReadReturn {
     } catch (error) {
       if (reasonOf(error) !== ErrorReason.ANSWER_TOO_LARGE) throw error;
     }
-    await large.takeUntil(reader.shopId, presentCaller());
+    await large.takeUntil(reader.shopId, currentCaller());
     const answer = await returns.findReturn(request, { timeoutMs: LARGE_DEADLINE_MS });
     return sent(answer.return, 'return');
   };

@@ -16,7 +16,7 @@ export const actorKindText = enumText(Actor_KindSchema);
  * Returns the rule that an actor of a request breaks, as text that follows the name of the field. Returns undefined for
  * a valid actor: a known kind, an id of 1 to 200 characters and a name of at most 200, both storable.
  */
-export function actorFault(actor: unknown): string | undefined {
+export function brokenActorRule(actor: unknown): string | undefined {
   if (!isObject(actor)) return 'is required';
   const kind: unknown = Reflect.get(actor, 'kind');
   if (typeof kind !== 'number' || !KINDS.has(kind)) return 'must have a kind';

@@ -24,11 +24,11 @@ export interface BackgroundOptions {
   readonly workers: readonly Worker[] | (() => Promise<readonly Worker[]>);
 }
 
-/** The work of a service besides answering calls. */
+/** The work of a service besides serving calls. */
 export interface Background {
   /** Whether the schema fits the code, so that the work has started. */
   isRunning(): boolean;
-  /** Starts no new work and waits up to 20 s for the work in flight. */
+  /** Stops the workers: starts no new work and waits up to 20 s for the work in flight. */
   stopWorkers(): Promise<void>;
   /** Publishes the rest of the outbox for up to 5 s, then releases the leases. */
   stopRelay(): Promise<void>;
@@ -47,7 +47,7 @@ const FLUSH_MS = 5_000;
  * The check ends with the first success. A release migrates before its pods are replaced, and running pods continue,
  * because migrations work with the code before them.
  *
- * Resolves after the first check. @throws what starting the work throws in that first check.
+ * Resolves after the first check. @throws the error of the start of the work, if the schema fits at the first check.
  */
 export async function startBackground(o: BackgroundOptions): Promise<Background> {
   let relay: Relay | undefined;

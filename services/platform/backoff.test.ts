@@ -72,13 +72,13 @@ describe('retry', () => {
       seen.push(failures);
       return 0;
     };
-    expect(await retry(failing(3), { backoff, isPassing: () => true })).toBe(4);
+    expect(await retry(failing(3), { backoff, isTransient: () => true })).toBe(4);
     expect(seen).toEqual([1, 2, 3]);
   });
 
   test('ends with the first error that is not passing', async () => {
-    const isPassing = (_: unknown, failures: number) => failures < 2;
-    await expect(retry(failing(9), { backoff: () => 0, isPassing })).rejects.toThrow('failure 2');
+    const isTransient = (_: unknown, failures: number) => failures < 2;
+    await expect(retry(failing(9), { backoff: () => 0, isTransient })).rejects.toThrow('failure 2');
   });
 
   test('is ended by its signal, also during a pause', async () => {
@@ -87,7 +87,7 @@ describe('retry', () => {
       setImmediate(() => ending.abort());
       return 3_600_000;
     };
-    const retrying = retry(failing(9), { backoff, isPassing: () => true, signal: ending.signal });
+    const retrying = retry(failing(9), { backoff, isTransient: () => true, signal: ending.signal });
     await expect(retrying).rejects.toThrow('failure 2');
   });
 });

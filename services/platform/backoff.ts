@@ -9,16 +9,16 @@ export type Random = () => number;
  */
 export type Jitter = (pauseMs: number, random?: Random) => number;
 
-/** The pause as it is, for those who are to end it together. */
+/** Returns the pause unchanged, for callers that must end it at the same moment. */
 export const noJitter: Jitter = (pauseMs) => pauseMs;
 
-/** From half of the pause to all of it. */
+/** Returns a time between half of the pause and the whole pause. */
 export const equalJitter: Jitter = (pauseMs, random = Math.random) =>
   pauseMs / 2 + (pauseMs / 2) * random();
 
 const ADDED = 0.2;
 
-/** The pause and up to a fifth more, for pauses that must never be shortened. */
+/** Adds up to a fifth to the pause, for pauses that must never be shortened. */
 export const addedJitter: Jitter = (pauseMs, random = Math.random) =>
   pauseMs + Math.floor(pauseMs * ADDED * random());
 
@@ -38,18 +38,18 @@ export function createBackoff(o: {
 export interface RetryOptions {
   readonly backoff: Backoff;
   /** Whether the work may succeed later. Called after each failure. */
-  readonly isPassing: (error: unknown, failures: number) => boolean;
+  readonly isTransient: (error: unknown, failures: number) => boolean;
   /** Ends the pause and the retries. */
   readonly signal?: AbortSignal;
 }
 
-/** Repeats the work until it succeeds. @throws the first error that is not passing; the last one after an abort. */
+/** Repeats the work until it succeeds. @throws the first error that is not transient; after an abort the last error. */
 export async function retry<T>(work: () => Promise<T>, o: RetryOptions): Promise<T> {
   for (let failures = 1; ; failures += 1) {
     try {
       return await work();
     } catch (error) {
-      if (o.signal?.aborted || !o.isPassing(error, failures)) throw error;
+      if (o.signal?.aborted || !o.isTransient(error, failures)) throw error;
     }
     await sleep(o.backoff(failures), undefined, { signal: o.signal }).catch(() => {});
   }

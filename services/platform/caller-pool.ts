@@ -1,31 +1,31 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import type pg from 'pg';
-import { presentCaller } from './caller.ts';
+import { currentCaller } from './caller.ts';
 import { overloaded } from './errors.ts';
 import { NoPermit, Permits, type Release } from './permits.ts';
 
-/** Lower bound for the number of callers that may wait for a connection: 128 calls of each kind in flight. */
+/** At least this many callers may wait for a connection: 128 reads and 128 other calls. */
 const MAX_WAITING = 256;
-/** As long as `createPool` waits for a connection. Milliseconds. */
+/** The same time as `createPool` waits for a connection. Milliseconds. */
 const WAIT_MS = 5_000;
-/** The part of the pool that transactions may use. Reads have the rest while transactions wait for locks. */
+/** Transactions may use this part of the pool. The rest stays free for reads while transactions wait for locks. */
 const TRANSACTIONS = 0.75;
 
-/** Most statements end soon after their caller left. Milliseconds. */
+/** A statement gets this time to end after its caller disconnected, because most statements end soon. Milliseconds. */
 const GRACE_MS = 100;
 /** A cancellation between two statements has no effect, so it is repeated after this time. Milliseconds. */
-const AGAIN_MS = 500;
+const CANCEL_AGAIN_MS = 500;
 
 /** The permits of pools that serve callers. */
 const bounded = new WeakMap<pg.Pool, { connections: Permits; transactions: Permits }>();
 
 /**
- * Makes a pool serve callers. A caller that has left gets no connection and stops waiting for one, and the statement on
- * its connection is cancelled. The number of waiting callers is limited, and so is the number of connections for
- * transactions.
+ * Makes a pool serve callers. A caller that has disconnected gets no connection and stops waiting for one. The
+ * statement on its connection is cancelled. The number of waiting callers is limited, and so is the number of
+ * connections for transactions.
  *
  * @param background sends the cancellations. Callers cannot use up its connections.
- * @param calls most calls in flight at once. All of them may wait.
+ * @param calls maximum number of concurrent calls. All of them may wait.
  */
 export function serveCallers(pool: pg.Pool, background: pg.Pool, calls = MAX_WAITING): pg.Pool {
   const size = pool.options.max;
@@ -33,20 +33,20 @@ export function serveCallers(pool: pg.Pool, background: pg.Pool, calls = MAX_WAI
   const connections = new Permits({ size, ...bounds });
   const transactions = new Permits({ size: Math.ceil(size * TRANSACTIONS), ...bounds });
   bounded.set(pool, { connections, transactions });
-  const plain: () => Promise<pg.PoolClient> = pool.connect.bind(pool);
+  const connectNow: () => Promise<pg.PoolClient> = pool.connect.bind(pool);
 
   const connect = async (): Promise<pg.PoolClient> => {
-    const caller = presentCaller();
+    const caller = currentCaller();
     const permit = await takeFor(caller, connections);
     try {
-      return lend(await plain(), { caller, permit, background });
+      return lend(await connectNow(), { caller, permit, background });
     } catch (error) {
       permit();
       throw error;
     }
   };
-  // `pool.query` calls it with a callback.
-  const either = (callback?: Callback) => {
+  // `pool.query` calls `connect` with a callback.
+  const connectOrCall = (callback?: Callback) => {
     const connected = connect();
     if (!callback) return connected;
     connected.then(
@@ -55,7 +55,7 @@ export function serveCallers(pool: pg.Pool, background: pg.Pool, calls = MAX_WAI
     );
     return undefined;
   };
-  return Object.assign(pool, { connect: either });
+  return Object.assign(pool, { connect: connectOrCall });
 }
 
 type Callback = (
@@ -67,10 +67,10 @@ type Callback = (
 /** Takes a permit for one transaction. Pools that do not serve callers need none. */
 export async function takeTransaction(pool: pg.Pool): Promise<Release> {
   const bounds = bounded.get(pool);
-  return bounds ? takeFor(presentCaller(), bounds.transactions) : () => {};
+  return bounds ? takeFor(currentCaller(), bounds.transactions) : () => {};
 }
 
-/** How many callers wait for a connection of the pool, or for a transaction. */
+/** Returns how many callers wait for a connection of the pool, or for a transaction. */
 export function waitingFor(pool: pg.Pool): number {
   const bounds = bounded.get(pool);
   const waiting = bounds ? bounds.connections.waiting() + bounds.transactions.waiting() : 0;
@@ -78,21 +78,21 @@ export function waitingFor(pool: pg.Pool): number {
 }
 
 async function takeFor(caller: AbortSignal | undefined, permits: Permits): Promise<Release> {
-  if (caller?.aborted) throw callerLeft();
+  if (caller?.aborted) throw callerDisconnected();
   try {
     return permits.tryTake() ?? (await permits.take({ signal: caller }));
   } catch (error) {
-    if (caller?.aborted) throw callerLeft();
+    if (caller?.aborted) throw callerDisconnected();
     throw error instanceof NoPermit ? overloaded() : error;
   }
 }
 
-/** The caller has left, so this error is not sent to it. */
-function callerLeft(): ConnectError {
-  return new ConnectError('the caller left', Code.Canceled);
+/** Ends the work of a caller. The caller does not receive this error. */
+function callerDisconnected(): ConnectError {
+  return new ConnectError('the caller disconnected', Code.Canceled);
 }
 
-/** Lends a connection to a caller until its release. Cancels the statement if the caller leaves first. */
+/** Lends a connection to a caller until its release. Cancels the statement if the caller disconnects first. */
 function lend(
   client: pg.PoolClient,
   o: { caller: AbortSignal | undefined; permit: Release; background: pg.Pool },
@@ -101,7 +101,7 @@ function lend(
   const release = client.release.bind(client);
   if (caller?.aborted) {
     release();
-    throw callerLeft();
+    throw callerDisconnected();
   }
   const processId: unknown = Reflect.get(client, 'processID');
   const sendCancel = () => background.query('select pg_cancel_backend($1)', [processId]);
@@ -112,25 +112,25 @@ function lend(
     cancelling = sendCancel()
       .catch(() => {})
       .then(() => {
-        if (!isReleased) timer = setTimeout(cancel, AGAIN_MS);
+        if (!isReleased) timer = setTimeout(cancel, CANCEL_AGAIN_MS);
       });
   };
-  const onLeave = (): void => {
+  const onDisconnect = (): void => {
     timer = setTimeout(cancel, GRACE_MS);
   };
-  caller?.addEventListener('abort', onLeave, { once: true });
+  caller?.addEventListener('abort', onDisconnect, { once: true });
 
   client.release = (destroy) => {
     isReleased = true;
-    caller?.removeEventListener('abort', onLeave);
+    caller?.removeEventListener('abort', onDisconnect);
     clearTimeout(timer);
-    const giveBack = (): void => {
+    const returnToPool = (): void => {
       release(destroy);
       permit();
     };
     // A pending cancellation must not reach the next user of the connection.
-    if (cancelling !== undefined) void cancelling.then(giveBack);
-    else giveBack();
+    if (cancelling !== undefined) void cancelling.then(returnToPool);
+    else returnToPool();
   };
   return client;
 }

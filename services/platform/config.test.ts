@@ -9,7 +9,7 @@ const complete = {
   SERVICE_TOKEN: 'x'.repeat(32),
 };
 
-function faultsOf(env: Record<string, string>): string {
+function problemsOf(env: Record<string, string>): string {
   try {
     loadConfig(serviceShape, env);
   } catch (error) {
@@ -34,26 +34,28 @@ describe('configuration', () => {
   });
 
   test('one message lists all faults with each variable and its expected form', () => {
-    const message = faultsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://x' });
-    expect(message).toContain('PORT: wants a whole number from 0 to 65535');
-    expect(message).toContain('LOG_LEVEL: wants one of fatal, error');
-    expect(message).toContain('DATABASE_URL: wants postgres://');
+    const message = problemsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://x' });
+    expect(message).toContain('PORT: must be a whole number from 0 to 65535');
+    expect(message).toContain('LOG_LEVEL: must be one of fatal, error');
+    expect(message).toContain('DATABASE_URL: must be postgres://');
     expect(message).toContain('KAFKA_BROKERS is missing');
     expect(message).toContain('SERVICE_TOKEN is missing');
   });
 
   test('values are not repeated in the message, because they may be secrets', () => {
-    expect(faultsOf({ ...complete, SERVICE_TOKEN: 'short-secret' })).toContain('at least 32');
-    expect(faultsOf({ ...complete, SERVICE_TOKEN: 'short-secret' })).not.toContain('short-secret');
+    expect(problemsOf({ ...complete, SERVICE_TOKEN: 'short-secret' })).toContain('at least 32');
+    expect(problemsOf({ ...complete, SERVICE_TOKEN: 'short-secret' })).not.toContain(
+      'short-secret',
+    );
   });
 
   test('an empty variable counts as unset', () => {
     expect(loadConfig(serviceShape, { ...complete, PORT: '' }).PORT).toBe(8080);
-    expect(faultsOf({ ...complete, DATABASE_URL: '' })).toContain('DATABASE_URL is missing');
+    expect(problemsOf({ ...complete, DATABASE_URL: '' })).toContain('DATABASE_URL is missing');
   });
 
   test.each(['1.5', '-1', '1e3', ' 1', '0x10', 'abc'])('%j is not a whole number', (text) => {
-    expect(() => loadConfig({ N: wholeNumber(0, 9_999) }, { N: text })).toThrow('N: wants');
+    expect(() => loadConfig({ N: wholeNumber(0, 9_999) }, { N: text })).toThrow('N: must be');
   });
 
   test('flags and lists', () => {
@@ -61,15 +63,15 @@ describe('configuration', () => {
       F: true,
       L: ['a', 'b'],
     });
-    expect(() => loadConfig({ F: flag }, { F: 'yes' })).toThrow('F: wants true or false');
+    expect(() => loadConfig({ F: flag }, { F: 'yes' })).toThrow('F: must be true or false');
   });
 
   describe('service identity', () => {
     test('production rejects the static token, also by default', () => {
-      const wanted = 'SERVICE_AUTH: production takes kubernetes only';
-      expect(faultsOf({ ...complete, NODE_ENV: 'production' })).toContain(wanted);
-      expect(faultsOf({ ...complete, NODE_ENV: 'production', SERVICE_AUTH: 'static' })).toContain(
-        wanted,
+      const expected = 'SERVICE_AUTH: production allows kubernetes only';
+      expect(problemsOf({ ...complete, NODE_ENV: 'production' })).toContain(expected);
+      expect(problemsOf({ ...complete, NODE_ENV: 'production', SERVICE_AUTH: 'static' })).toContain(
+        expected,
       );
     });
 
@@ -84,21 +86,21 @@ describe('configuration', () => {
         'system:serviceaccount:*',
         'system:serviceaccount:rms*:gateway',
       ]) {
-        expect(() => load({ SERVICE_SUBJECTS: subject })).toThrow('SERVICE_SUBJECTS: wants');
+        expect(() => load({ SERVICE_SUBJECTS: subject })).toThrow('SERVICE_SUBJECTS: must be');
       }
       // No configuration turns an internal service into the gateway.
       for (const role of ['gateway', 'nobody', '']) {
         const value = `system:serviceaccount:logistics:post=${role}`;
-        expect(() => load({ SERVICE_CALLERS: value })).toThrow('SERVICE_CALLERS: wants');
+        expect(() => load({ SERVICE_CALLERS: value })).toThrow('SERVICE_CALLERS: must be');
       }
     });
 
     test('kubernetes lists every missing file, and needs no static token', () => {
       const env = { ...complete, SERVICE_TOKEN: '', SERVICE_AUTH: 'kubernetes' };
-      expect(faultsOf(env)).toContain('SERVICE_TOKEN_FILE is missing');
-      expect(faultsOf(env)).toContain('SERVICE_JWKS_FILE is missing');
-      expect(faultsOf(env)).toContain('SERVICE_ISSUER is missing');
-      expect(faultsOf(env)).toContain('SERVICE_SUBJECTS is missing');
+      expect(problemsOf(env)).toContain('SERVICE_TOKEN_FILE is missing');
+      expect(problemsOf(env)).toContain('SERVICE_JWKS_FILE is missing');
+      expect(problemsOf(env)).toContain('SERVICE_ISSUER is missing');
+      expect(problemsOf(env)).toContain('SERVICE_SUBJECTS is missing');
       const full = {
         SERVICE_TOKEN_FILE: '/t',
         SERVICE_JWKS_FILE: '/j',
@@ -107,7 +109,7 @@ describe('configuration', () => {
         NODE_ENV: 'production',
         TRANSPORT_SECURITY: 'mesh',
       };
-      expect(faultsOf({ ...env, ...full })).toBe('');
+      expect(problemsOf({ ...env, ...full })).toBe('');
     });
   });
 });

@@ -1,20 +1,20 @@
 import { z } from 'zod';
-import { kafkaFaults, kafkaSecurityShape } from './bus/kafka-config.ts';
+import { kafkaProblems, kafkaSecurityShape } from './bus/kafka-config.ts';
 import { INTERNAL_CALLERS } from './grpc/callers.ts';
 import { keyringText, parseKeys } from './keyring.ts';
-import { transportFaults, transportShape } from './transport-security.ts';
+import { transportProblems, transportShape } from './transport-security.ts';
 
-/** What `loadConfig` makes of these variables. The options of a process are its settings, under the same names. */
+/** The parsed variables of a shape. The options of a process are its settings, under the same names. */
 export type Settings<Shape extends z.ZodRawShape> = z.output<z.ZodObject<Shape>>;
 
-/** Faults in the environment that prevent the start: all of them, one per line. */
+/** The environment is invalid, so the process cannot start. The message lists every problem, one per line. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError';
-  readonly faults: readonly string[];
+  readonly problems: readonly string[];
 
-  constructor(faults: readonly string[]) {
-    super(`invalid configuration\n${faults.map((fault) => `  ${fault}`).join('\n')}`);
-    this.faults = faults;
+  constructor(problems: readonly string[]) {
+    super(`invalid configuration\n${problems.map((problem) => `  ${problem}`).join('\n')}`);
+    this.problems = problems;
   }
 }
 
@@ -22,7 +22,7 @@ export class ConfigError extends Error {
  * Parses environment variables once, at start-up.
  *
  * An empty variable counts as unset. One error lists every missing or malformed variable with the expected form, never
- * with its value, so that all faults of a deployment can be corrected together.
+ * with its value, so that an operator can correct all problems together.
  *
  * @throws ConfigError
  */
@@ -30,77 +30,77 @@ export function loadConfig<Shape extends z.ZodRawShape>(
   shape: Shape,
   env: NodeJS.ProcessEnv = process.env,
 ): Settings<Shape> {
-  const given = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
-  const result = z.object(shape).safeParse(given);
-  const faults = [
-    ...(result.success ? [] : result.error.issues.map((issue) => faultOf(issue, shape, given))),
-    ...('SERVICE_AUTH' in shape ? identityFaults(given) : []),
-    ...('KAFKA_TLS' in shape ? kafkaFaults(given) : []),
-    ...transportFaults(shape, given),
+  const set = Object.fromEntries(Object.entries(env).filter(([, value]) => value !== ''));
+  const result = z.object(shape).safeParse(set);
+  const problems = [
+    ...(result.success ? [] : result.error.issues.map((issue) => problemOf(issue, shape, set))),
+    ...('SERVICE_AUTH' in shape ? identityProblems(set) : []),
+    ...('KAFKA_TLS' in shape ? kafkaProblems(set) : []),
+    ...transportProblems(shape, set),
   ];
-  if (result.success && faults.length === 0) return result.data;
-  throw new ConfigError([...new Set(faults)].sort());
+  if (result.success && problems.length === 0) return result.data;
+  throw new ConfigError([...new Set(problems)].sort());
 }
 
-function faultOf(
+function problemOf(
   issue: z.core.$ZodIssue,
   shape: z.ZodRawShape,
-  given: Record<string, unknown>,
+  set: Record<string, unknown>,
 ): string {
   const name = String(issue.path[0]);
   const field = shape[name];
   const about =
     field && 'description' in field && field.description ? ` (${field.description})` : '';
-  return given[name] === undefined
+  return set[name] === undefined
     ? `${name} is missing${about}`
     : `${name}: ${issue.message}${about}`;
 }
 
-/** Faults in the combination of the variables of the service identity; see {@link identityShape}. */
-function identityFaults(env: Record<string, unknown>): string[] {
+/** Problems in the combination of the variables of the service identity; see {@link identityShape}. */
+function identityProblems(env: Record<string, unknown>): string[] {
   const production = env.NODE_ENV === 'production';
   const kind = env.SERVICE_AUTH ?? 'static';
   if (kind === 'static') {
-    if (production) return ['SERVICE_AUTH: production takes kubernetes only'];
+    if (production) return ['SERVICE_AUTH: production allows kubernetes only'];
     return env.SERVICE_TOKEN === undefined
-      ? ['SERVICE_TOKEN is missing (needed where SERVICE_AUTH is static)']
+      ? ['SERVICE_TOKEN is missing (needed if SERVICE_AUTH is static)']
       : [];
   }
   return ['SERVICE_TOKEN_FILE', 'SERVICE_JWKS_FILE', 'SERVICE_ISSUER', 'SERVICE_SUBJECTS']
     .filter((name) => env[name] === undefined)
-    .map((name) => `${name} is missing (needed where SERVICE_AUTH is kubernetes)`);
+    .map((name) => `${name} is missing (needed if SERVICE_AUTH is kubernetes)`);
 }
 
-/** A TCP port; 0 asks the kernel for a free one. */
+/** A TCP port; with 0 the kernel chooses a free one. */
 export const port = wholeNumber(0, 65_535);
 
 /** Address of the process's own database. */
 export const postgresUrl = z.url({
   protocol: /^postgres(ql)?$/,
-  error: 'wants postgres://user:password@host:port/database',
+  error: 'must be postgres://user:password@host:port/database',
 });
 
 /** An absolute http or https address. */
-export const httpUrl = z.url({ protocol: /^https?$/, error: 'wants an http or https address' });
+export const httpUrl = z.url({ protocol: /^https?$/, error: 'must be an http or https address' });
 
 /** A gRPC name such as `dns:///returns:8080` or `127.0.0.1:9001`. */
-export const grpcTarget = z.string().regex(/^\S+$/, 'wants a gRPC name without spaces');
+export const grpcTarget = z.string().regex(/^\S+$/, 'must be a gRPC name without spaces');
 
 /** The day of the version calendar. */
 export const calendarDay = z.iso
-  .date({ error: 'wants a date such as 2027-08-01' })
+  .date({ error: 'must be a date such as 2027-08-01' })
   .transform((day) => new Date(day))
   .optional()
-  .describe('Day at which the version calendar stands, for trials; not in production');
+  .describe('Current day of the version calendar, for trials; not in production');
 
 /** `true` or `false`. */
 export const flag = z
-  .enum(['true', 'false'], { error: 'wants true or false' })
+  .enum(['true', 'false'], { error: 'must be true or false' })
   .transform((text) => text === 'true');
 
 /** A whole number within bounds, both included. */
 export function wholeNumber(min: number, max: number) {
-  const error = `wants a whole number from ${min} to ${max}`;
+  const error = `must be a whole number from ${min} to ${max}`;
   return z
     .string()
     .regex(/^\d{1,15}$/, error)
@@ -128,12 +128,12 @@ export const processShape = {
   ...transportShape,
   NODE_ENV: z
     .enum(['development', 'test', 'production'], {
-      error: 'wants development, test or production',
+      error: 'must be development, test or production',
     })
     .default('development')
     .describe('Kind of environment; production switches conveniences off'),
   LOG_LEVEL: z
-    .enum(levels, { error: `wants one of ${levels.join(', ')}` })
+    .enum(levels, { error: `must be one of ${levels.join(', ')}` })
     .default('info')
     .describe('Least severe level that is logged'),
   LOG_PRETTY: flag.default(false).describe('Logs for people instead of JSON lines'),
@@ -146,7 +146,7 @@ export const processShape = {
   SHUTDOWN_DELAY_MS: milliseconds(0, 60_000)
     .default(0)
     .describe(
-      'Milliseconds between turning unready and refusing work, for load balancers to notice',
+      'Milliseconds between turning unready and rejecting calls, so that load balancers notice',
     ),
 };
 
@@ -155,26 +155,28 @@ export const databaseShape = {
   DATABASE_URL: postgresUrl.describe('The own schema, logged in as its role'),
   DATABASE_POOL_MAX: wholeNumber(1, 200)
     .default(10)
-    .describe('Most connections this process opens to the database'),
+    .describe('Maximum number of connections that this process opens to the database'),
 };
 
 /** The variables of a process that publishes or listens. */
 export const busShape = {
   ...kafkaSecurityShape,
   KAFKA_BROKERS: list
-    .refine((brokers) => brokers.length > 0, 'wants host:port, several separated by commas')
+    .refine((brokers) => brokers.length > 0, 'must be host:port, several separated by commas')
     .describe('Kafka brokers, as host:port separated by commas'),
   KAFKA_TOPICS: z
-    .enum(['create', 'check'], { error: 'wants create or check' })
+    .enum(['create', 'check'], { error: 'must be create or check' })
     .default('create')
     .describe(
-      'Whether this process creates missing topics; check where clients may not, see services/platform/bus/topics.ts',
+      'Whether this process creates missing topics; check if clients may not create topics, see services/platform/bus/topics.ts',
     ),
   EVENT_KEYRING: keyringText
     .transform(parseKeys)
-    .describe('Keys that sign events, the same in every service; the first signs, all verify'),
+    .describe(
+      'Keys that sign events, the same in every service; the first key signs, all keys verify',
+    ),
   EVENT_SIGNATURES: z
-    .enum(['required', 'accept-unsigned'], { error: 'wants required or accept-unsigned' })
+    .enum(['required', 'accept-unsigned'], { error: 'must be required or accept-unsigned' })
     .default('required')
     .describe(
       'Whether events without a signature are skipped; accept-unsigned only while signatures are rolled out',
@@ -188,50 +190,48 @@ export const busShape = {
 const SUBJECT = /^system:serviceaccount:[a-z0-9-]+:([a-z0-9.-]+|\*)$/;
 const ACCOUNT = /^(system:serviceaccount:[a-z0-9-]+:[a-z0-9.-]+)=([a-z-]+)$/;
 
-/** `system:serviceaccount:logistics:labels=labels`, several separated by commas. */
+/** Parses `system:serviceaccount:logistics:labels=labels`, several separated by commas. */
 const serviceCallers = list.transform((entries, context) => {
   const callers = entries.map((entry) => ACCOUNT.exec(entry)?.slice(1) ?? []);
-  const isKnown = (name = '') => INTERNAL_CALLERS.some((known) => known === name);
+  const isKnown = (name = '') => INTERNAL_CALLERS.some((caller) => caller === name);
   if (!callers.every(([, name]) => isKnown(name))) {
-    const message = `wants <service account>=<caller>; callers: ${INTERNAL_CALLERS.join(', ')}`;
+    const message = `must be <service account>=<caller>; callers: ${INTERNAL_CALLERS.join(', ')}`;
     context.addIssue({ code: 'custom', message });
     return z.NEVER;
   }
   return new Map(callers.map(([account = '', name = '']) => [account, name]));
 });
 
-/** How a process proves to others that it is one of ours. */
+/** The variables by which a process proves to other processes that it is one of ours. */
 export const identityShape = {
   SERVICE_AUTH: z
-    .enum(['static', 'kubernetes'], { error: 'wants static or kubernetes' })
+    .enum(['static', 'kubernetes'], { error: 'must be static or kubernetes' })
     .default('static')
-    .describe('How services prove themselves to one another; production takes kubernetes only'),
+    .describe('How services authenticate to each other; production allows kubernetes only'),
   SERVICE_TOKEN: z
     .string()
-    .min(32, 'wants at least 32 characters')
+    .min(32, 'must have at least 32 characters')
     .optional()
-    .describe('Shared token where SERVICE_AUTH is static, at least 32 characters'),
+    .describe('Shared token if SERVICE_AUTH is static, at least 32 characters'),
   SERVICE_TOKEN_FILE: z
     .string()
     .optional()
-    .describe('File with the own service-account token where SERVICE_AUTH is kubernetes'),
+    .describe('File with the own service-account token if SERVICE_AUTH is kubernetes'),
   SERVICE_JWKS_FILE: z
     .string()
     .optional()
-    .describe(
-      'File with the public keys of the cluster, as a JWKS, where SERVICE_AUTH is kubernetes',
-    ),
+    .describe('File with the public keys of the cluster, as a JWKS, if SERVICE_AUTH is kubernetes'),
   SERVICE_ISSUER: z
     .string()
     .optional()
-    .describe('Issuer of service-account tokens where SERVICE_AUTH is kubernetes'),
+    .describe('Issuer of service-account tokens if SERVICE_AUTH is kubernetes'),
   SERVICE_SUBJECTS: list
     .refine((subjects) => subjects.every((one) => SUBJECT.test(one)), {
-      error: 'wants system:serviceaccount:<namespace>:<name or *>, several separated by commas',
+      error: 'must be system:serviceaccount:<namespace>:<name or *>, several separated by commas',
     })
     .optional()
     .describe(
-      'Service accounts that are ours where SERVICE_AUTH is kubernetes, such as system:serviceaccount:rms:*; the name of the account is that of the caller',
+      'Our service accounts if SERVICE_AUTH is kubernetes, such as system:serviceaccount:rms:*; the name of the account is the name of the caller',
     ),
   SERVICE_CALLERS: serviceCallers
     .default(new Map())
@@ -242,7 +242,7 @@ export const identityShape = {
     .string()
     .optional()
     .describe(
-      'File with the authorities of gRPC certificates; where it is set gRPC goes over TLS. The three files may change while the process runs',
+      'File with the authorities of gRPC certificates; if it is set, gRPC uses TLS. The three files may change while the process runs',
     ),
   GRPC_TLS_CERT_FILE: z
     .string()
@@ -251,26 +251,26 @@ export const identityShape = {
   GRPC_TLS_KEY_FILE: z.string().optional().describe('File with the key of that certificate'),
 };
 
-/** Limits of the load on a process that answers gRPC calls. */
+/** Limits of the load on a process that serves gRPC calls. */
 const loadShape = {
   MAX_CALLS_IN_FLIGHT: wholeNumber(1, 10_000)
     // More than a gateway admits in a burst, because gateways reject requests first, and more cheaply.
     .default(512)
     .describe(
-      'Most calls in flight, of those that only read and of the others; beyond it calls are refused',
+      'Maximum number of reads in flight, and of other calls in flight; further calls are rejected',
     ),
 };
 
 /** The variables of every gRPC service. */
 export const serviceShape = {
   GRPC_TLS_CLIENT_CERTIFICATES: z
-    .enum(['none', 'required'], { error: 'wants none or required' })
+    .enum(['none', 'required'], { error: 'must be none or required' })
     .default('none')
     .describe('Whether gRPC clients must show a certificate of GRPC_TLS_CA_FILE'),
   HEALTH_PORT: port
     .optional()
     .describe(
-      'TCP port of the liveness probe: gRPC health in plain text, service rms.liveness; without it there is none',
+      'TCP port of the liveness probe: gRPC health in plain text, service rms.liveness; without it the process has no such port',
     ),
   ...loadShape,
   ...processShape,

@@ -16,11 +16,11 @@ import { named, rowsOf, sql } from './sql.ts';
 import { type Telemetry, withTraceparent } from './telemetry.ts';
 import type { Worker } from './worker.ts';
 
-/** Handled events are remembered longer than their publisher and Kafka keep them for a replay. */
+/** Listeners remember handled events for longer than the publisher and Kafka keep them for a replay. */
 const MIN_REMEMBER_DAYS = 14;
 const REMEMBER_LONGER_DAYS = 7;
 
-/** How long handled events are remembered. Days. */
+/** Returns how long listeners remember handled events. Days. */
 export function rememberDays(retentionDays: number): number {
   return Math.max(MIN_REMEMBER_DAYS, retentionDays + REMEMBER_LONGER_DAYS);
 }
@@ -45,7 +45,7 @@ export interface ConsumeOptions<Locked = unknown> {
    */
   readonly lock?: (tx: pg.PoolClient, events: readonly Event[]) => Promise<Locked>;
   /**
-   * Handles new events, in order within each key, in the transaction that remembers their ids. Skips unknown triggers.
+   * Handles new events, in order within each key, in the transaction that stores their ids. Skips unknown triggers.
    * May be called again for the same events after it threw.
    */
   handle(tx: pg.PoolClient, events: readonly Event[], locked: Locked): Promise<void>;
@@ -63,10 +63,10 @@ export async function consumeEvents<Locked = unknown>(o: ConsumeOptions<Locked>)
   const counters: Counters = {
     handled: meter.createCounter('events_consumed_total', { description: 'Events handled.' }),
     repeated: meter.createCounter('events_duplicate_total', {
-      description: 'Events that had been handled before.',
+      description: 'Events that this listener had handled before.',
     }),
     poison: meter.createCounter('events_poison_total', {
-      description: 'Records that were stored as poison because they could not be handled.',
+      description: 'Records that this listener could not handle and stored as poison.',
     }),
     failed: meter.createCounter('events_failed_total', {
       description: 'Failed tries of single records, by assumed cause (outage or record).',
@@ -109,8 +109,8 @@ interface Consumer extends ConsumeOptions {
 }
 
 /**
- * Handles all records together. When that fails, the bus passes each key alone, so that no key waits for another. The
- * records of one key are then handled one by one, in order.
+ * Handles all records together. After a failure the bus passes the records of each key alone, so that no key waits for
+ * another. The records of one key are then handled one by one, in order.
  */
 async function handleRecords(o: Consumer, records: readonly ReceivedRecord[]): Promise<void> {
   const keys = new Set(records.map(({ topic, key }) => `${topic}\n${key}`));
@@ -121,14 +121,14 @@ async function handleRecords(o: Consumer, records: readonly ReceivedRecord[]): P
         records.map((record) => parseEvent(record.value)),
       );
     } catch (error) {
-      if (isPassing(error) || keys.size > 1) throw error;
+      if (isTransient(error) || keys.size > 1) throw error;
     }
   }
   for (const record of records) await handleOne(o, record);
 }
 
 /** Whether the error does not depend on the records, so that they can be handled later. */
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   return isOutage(error) || isUnavailable(error);
 }
 
@@ -161,7 +161,7 @@ async function handleOne(o: Consumer, record: ReceivedRecord): Promise<void> {
   try {
     await handleEvents(o, [parseEvent(record.value)]);
   } catch (error) {
-    if (isPassing(error)) throw error;
+    if (isTransient(error)) throw error;
     const next = o.failures.note(record);
     o.counters.failed.add(1, { group: o.group, as: next === 'outage' ? 'outage' : 'record' });
     if (next === 'outage') throw error;
@@ -174,7 +174,7 @@ async function handleOne(o: Consumer, record: ReceivedRecord): Promise<void> {
 async function storeAsPoison(o: Consumer, record: ReceivedRecord, error: unknown): Promise<void> {
   await inTransaction(o.pool, async (tx) => {
     await storePoison(tx, { consumer: o.group, record, error, attempts: o.failures.attempts });
-    // A repetition of the event is then skipped. Only a replay tries the record again.
+    // The listener then skips duplicates of the event. Only a replay tries the record again.
     const event = readEvent(record.value);
     if (event) await remember(tx, o.group, [event]);
   });
@@ -189,7 +189,7 @@ const eventRows = rowsOf<Event>({
   day: ['date', dayOfEvent],
 });
 
-/** Returns the new events. A second transaction with the same event waits for the first. */
+/** Stores the ids of the events, and returns the new events. A second transaction with the same event waits. */
 async function remember(
   tx: Queryable,
   consumer: string,

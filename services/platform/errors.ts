@@ -4,7 +4,7 @@ import { ErrorInfoSchema, ErrorReason } from '../../proto/gen/rms/common/v1/erro
 /**
  * An error on which the caller can act. Code, reason, text and field reach the caller of the RPC unchanged.
  *
- * Every other thrown error is a fault or an outage, and its text never leaves the process.
+ * Every other thrown error is a bug or an outage, and its text never leaves the process.
  */
 export class DomainError extends Error {
   override readonly name = 'DomainError';
@@ -26,40 +26,40 @@ export class DomainError extends Error {
   }
 }
 
-/** INVALID_ARGUMENT for one field, reading "`field` `rule`": `invalidField('name', 'is required')`. */
+/** Returns INVALID_ARGUMENT with the text "`field` `rule`": `invalidField('name', 'is required')`. */
 export function invalidField(field: string, rule: string): DomainError {
   return new DomainError(Code.InvalidArgument, ErrorReason.INVALID_FIELD, `${field} ${rule}`, {
     field,
   });
 }
 
-/** On the calling side: the reason of a {@link DomainError}; undefined for other failures. */
+/** For callers: returns the reason of a {@link DomainError}; undefined for other failures. */
 export function reasonOf(error: unknown): ErrorReason | undefined {
   if (error instanceof DomainError) return error.reason;
   return infoOf(error)?.reason;
 }
 
-/** On the calling side: the field of a {@link DomainError}; undefined without one. */
+/** For callers: returns the field of a {@link DomainError}; undefined if the error has none. */
 export function fieldOf(error: unknown): string | undefined {
   const field = error instanceof DomainError ? error.field : infoOf(error)?.field;
   return field === '' ? undefined : field;
 }
 
-/** UNAVAILABLE for a call that was not started because too many are in flight. */
+/** Returns UNAVAILABLE for a call that was not started because too many are in flight. */
 export function overloaded(): ConnectError {
   const value = { reason: ErrorReason.OVERLOADED };
   const details = [{ desc: ErrorInfoSchema, value }];
   return new ConnectError('too many calls in flight', Code.Unavailable, undefined, details);
 }
 
-/** On the calling side: whether the service did not start the call because too many were in flight. */
+/** For callers: whether the service did not start the call because too many were in flight. */
 export function isOverloaded(error: unknown): boolean {
   return reasonOf(error) === ErrorReason.OVERLOADED;
 }
 
 /**
- * On the calling side: whether some part of the path had no memory or capacity for the call. Our quotas have the same
- * code, and also a reason.
+ * For callers: whether the connection or a server had no memory or capacity for the call. Our own quotas use the same
+ * code with a reason, so this function returns false for them.
  */
 export function isExhausted(error: unknown): boolean {
   return (
@@ -69,12 +69,12 @@ export function isExhausted(error: unknown): boolean {
   );
 }
 
-/** On the calling side: whether the service did not answer (unavailable, too slow, or the call was cancelled). */
+/** For callers: whether the service did not answer (unavailable, too slow, or the call was cancelled). */
 export function isUnavailable(error: unknown): boolean {
-  return error instanceof ConnectError && UNANSWERED.has(error.code);
+  return error instanceof ConnectError && NO_RESPONSE.has(error.code);
 }
 
-const UNANSWERED: ReadonlySet<Code> = new Set([
+const NO_RESPONSE: ReadonlySet<Code> = new Set([
   Code.Unavailable,
   Code.DeadlineExceeded,
   Code.Canceled,

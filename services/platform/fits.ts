@@ -9,7 +9,7 @@ import { appliedIn, compare, releaseIn } from './schema-state.ts';
 import { SCHEMAS } from './schemas.ts';
 import { transportShape } from './transport-security.ts';
 
-/** Whether a rolling update from the release that runs to this one, and back, is possible. */
+/** Whether a rolling update from the running release to this release, and back, is possible. */
 export interface UpdateCheck {
   readonly isPossible: boolean;
   /** One line for an operator. */
@@ -17,8 +17,8 @@ export interface UpdateCheck {
 }
 
 /**
- * Checks every schema. An update is possible when each missing migration fits the release that runs: then processes of
- * both releases can work with the migrated schema, before the update, during it, and after it was taken back.
+ * Checks every schema. An update is possible when each missing migration fits the running release. Then processes of
+ * both releases can work with the migrated schema: before the update, during it, and after a rollback.
  *
  * @param db reads `schema_migrations` and `schema_release` of all schemas, as the migrator can.
  */
@@ -28,14 +28,14 @@ export async function checkUpdate(db: Queryable, schemas = SCHEMAS): Promise<Upd
     const running = await releaseIn(db, schema.name);
     const applied = await appliedIn(db, schema.name);
     const state = compare(schema.name, await migrationsOf(schema), applied);
-    if (state.fault) return refused(`from ${running} to ${RELEASE}`, state.fault);
-    // Nothing runs on a schema that was never migrated.
+    if (state.conflict) return notPossible(`from ${running} to ${RELEASE}`, state.conflict);
+    // No process uses a schema that was never migrated.
     const unfit =
       applied.length === 0 ? [] : state.missing.filter(({ fits }) => isOlder(running, fits));
     const [first] = unfit;
     if (first) {
       const why = `${schema.name}: ${first.name} needs release ${first.fits} or later`;
-      return refused(
+      return notPossible(
         `from ${running} to ${RELEASE}`,
         `${why}; stop all processes of ${running} first`,
       );
@@ -46,11 +46,11 @@ export async function checkUpdate(db: Queryable, schemas = SCHEMAS): Promise<Upd
   return { isPossible: true, detail };
 }
 
-function refused(update: string, why: string): UpdateCheck {
+function notPossible(update: string, why: string): UpdateCheck {
   return { isPossible: false, detail: `rolling update ${update}: not possible: ${why}` };
 }
 
-/** The command. Prints one line; status 1 when a rolling update is not possible. */
+/** Runs the command. Prints one line. Exits with status 1 when a rolling update is not possible. */
 async function main(env: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig(
     { DATABASE_URL: postgresUrl, NODE_ENV: processShape.NODE_ENV, ...transportShape },

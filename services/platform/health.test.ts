@@ -1,5 +1,5 @@
 import { expect, jest, test } from '@jest/globals';
-import { forCaller, presentCaller } from './caller.ts';
+import { currentCaller, forCaller } from './caller.ts';
 import { databaseProbe } from './health.ts';
 import type { Queryable } from './postgres.ts';
 
@@ -29,7 +29,7 @@ test('one pool that answers is enough', async () => {
 
 test("a probe's caller who leaves does not cancel the answer for others", async () => {
   const seen: (AbortSignal | undefined)[] = [];
-  const { pool } = database(async () => seen.push(presentCaller()));
+  const { pool } = database(async () => seen.push(currentCaller()));
   const probe = databaseProbe(pool);
   expect(await forCaller(new AbortController().signal, probe)).toBe(true);
   expect(seen).toEqual([undefined]);

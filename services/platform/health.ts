@@ -7,7 +7,7 @@ import { withoutCaller } from './caller.ts';
 import type { Queryable } from './postgres.ts';
 import { within } from './within.ts';
 
-/** A probe must answer before its caller's timeout. Milliseconds. */
+/** A probe must respond before the timeout of its caller. Milliseconds. */
 const PROBE_TIMEOUT_MS = 2_000;
 
 /** Probes of many clients within this time share one query. Milliseconds. */
@@ -34,10 +34,10 @@ export function healthRoutes(services: readonly string[], isReady: () => Promise
 
 /**
  * Whether the database answers. Runs one query at a time, at most four times a second. Uses monotonic time: when the
- * system clock is set back, an old answer must not stay valid.
+ * system clock is set back, an old result must not stay valid.
  *
- * @param pools one that answers is enough. All connections of another may wait for a lock, and calls without that lock
- *   must still be served.
+ * @param pools it is enough that one of them answers. All connections of the other may wait for a lock, and the service
+ *   must still serve calls that do not need the lock.
  */
 export function databaseProbe(...pools: readonly Queryable[]): () => Promise<boolean> {
   let last: Promise<boolean> | undefined;
@@ -45,15 +45,15 @@ export function databaseProbe(...pools: readonly Queryable[]): () => Promise<boo
   return () => {
     if (last && performance.now() < until) return last;
     until = performance.now() + PROBE_TIMEOUT_MS;
-    // The caller of one probe may leave while others wait for the same answer.
-    last = withoutCaller(() => ask(pools)).finally(() => {
+    // The caller of one probe may disconnect while other callers wait for the same result.
+    last = withoutCaller(() => isAnyUp(pools)).finally(() => {
       until = performance.now() + PROBE_CACHE_MS;
     });
     return last;
   };
 }
 
-function ask(pools: readonly Queryable[]): Promise<boolean> {
-  const answer = Promise.any(pools.map((pool) => pool.query('select 1')));
-  return within(PROBE_TIMEOUT_MS, answer).catch(() => false);
+function isAnyUp(pools: readonly Queryable[]): Promise<boolean> {
+  const result = Promise.any(pools.map((pool) => pool.query('select 1')));
+  return within(PROBE_TIMEOUT_MS, result).catch(() => false);
 }

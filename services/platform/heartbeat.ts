@@ -3,11 +3,11 @@ import type { Logger } from './log.ts';
 import { startLoop, type Worker } from './worker.ts';
 
 export interface HeartbeatOptions<L> {
-  /** Its name in logs. */
+  /** Name of the heartbeat in logs. */
   readonly name: string;
   readonly logger: Logger;
   readonly leaseMs: number;
-  /** Renews leases. Returns those that are lost. */
+  /** Renews leases. Returns the lost ones. */
   readonly renew: (leases: readonly L[]) => Promise<readonly L[]>;
 }
 
@@ -22,37 +22,38 @@ export interface Heartbeat<L> {
   ): Promise<T>;
 }
 
-/** Renewals in the time of one lease, so that a failed one does not lose it. */
-const BEATS = 4;
+/** A lease is renewed this often during its length, so that one failed renewal does not lose it. */
+const RENEWALS_PER_LEASE = 4;
 
-/** Renews all leases of a process that are in use with one statement. Rests while none is. */
+/** Renews all leases that are in use with one statement. Does nothing while no lease is in use. */
 export function createHeartbeat<L>({
   name,
   logger,
   leaseMs,
   renew,
 }: HeartbeatOptions<L>): Heartbeat<L> {
-  const held = new Map<L, AbortController>();
-  let beating: Worker | undefined;
+  const owned = new Map<L, AbortController>();
+  let loop: Worker | undefined;
 
-  async function beat(): Promise<'idle'> {
-    for (const lease of await renew([...held.keys()])) held.get(lease)?.abort(new LeaseLost(name));
+  async function renewAll(): Promise<'idle'> {
+    const lost = await renew([...owned.keys()]);
+    for (const lease of lost) owned.get(lease)?.abort(new LeaseLost(name));
     return 'idle';
   }
 
   return {
     async during(leases, { signal, work }) {
       const lost = new AbortController();
-      for (const lease of leases) held.set(lease, lost);
-      const everyMs = leaseMs / BEATS;
-      beating ??= startLoop({ name, logger, idleMs: everyMs, delayMs: everyMs, step: beat });
+      for (const lease of leases) owned.set(lease, lost);
+      const everyMs = leaseMs / RENEWALS_PER_LEASE;
+      loop ??= startLoop({ name, logger, idleMs: everyMs, delayMs: everyMs, step: renewAll });
       try {
         return await work(signal ? AbortSignal.any([signal, lost.signal]) : lost.signal);
       } finally {
-        for (const lease of leases) held.delete(lease);
-        if (held.size === 0) {
-          const last = beating;
-          beating = undefined;
+        for (const lease of leases) owned.delete(lease);
+        if (owned.size === 0) {
+          const last = loop;
+          loop = undefined;
           await last?.stop();
         }
       }

@@ -14,13 +14,13 @@ export interface KeyUse {
   /** Keys of different operations are independent of one another. */
   readonly operation: string;
   readonly key: string;
-  /** Of the request, by {@link requestHash}. */
+  /** Hash of the request, by {@link requestHash}. */
   readonly hash: Uint8Array;
   /** The field that holds the key; `idempotency_key` when absent. */
   readonly field?: string;
 }
 
-/** The key was used before, with other content. */
+/** Returns the error for a key that was used before with other content. */
 export function idempotencyConflict(field = 'idempotency_key'): DomainError {
   return new DomainError(
     Code.AlreadyExists,
@@ -31,15 +31,15 @@ export function idempotencyConflict(field = 'idempotency_key'): DomainError {
 }
 
 /**
- * A hash of what a request asks for. The actor is no part of it: a repeat may come from another replica or person.
+ * Returns a hash of the request without its actor, because another replica or user may repeat the request.
  */
 export function requestHash<D extends DescMessage>(
   schema: D,
   request: MessageShape<D>,
 ): Uint8Array {
-  const asked = create(schema);
-  Object.assign(asked, request, { actor: undefined });
-  return createHash('sha256').update(toBinary(schema, asked)).digest();
+  const content = create(schema);
+  Object.assign(content, request, { actor: undefined });
+  return createHash('sha256').update(toBinary(schema, content)).digest();
 }
 
 /** A message with a key that may be empty. */
@@ -56,9 +56,9 @@ export function keyUseOf<D extends DescMessage>(
 }
 
 /**
- * The result of an earlier use of the key; undefined when it was never used.
+ * Returns the result of an earlier use of the key; undefined when the key was never used.
  *
- * @throws DomainError IDEMPOTENCY_CONFLICT when it was used with other content.
+ * @throws DomainError IDEMPOTENCY_CONFLICT when the key was used with other content.
  */
 export async function findUse(db: Queryable, use: KeyUse): Promise<bigint | undefined> {
   const { rows } = await db.query<{ result_id: bigint; request_hash: Buffer }>(
@@ -99,7 +99,7 @@ values ($1, $2, $3, $4, $5)`;
 
 /**
  * Claims a key for a change of the object with the id `resultId`, in the transaction of the change: a rollback
- * releases it. Of two calls at once the second waits for the first. Without a key every call is the first.
+ * releases it. The second of two concurrent calls waits for the first. Without a key the result is always true.
  *
  * @returns false when an earlier call with the key made the change.
  * @throws DomainError IDEMPOTENCY_CONFLICT when the key was used with other content.
@@ -122,7 +122,7 @@ export async function claimKey(
   return false;
 }
 
-/** Frees a key whose change was taken back. */
+/** Frees the key of a change that was undone. */
 export async function releaseKey(tx: Queryable, use: KeyUse): Promise<void> {
   await tx.query(
     'delete from idempotency_keys where shop_id = $1 and operation = $2 and key = $3',
@@ -130,13 +130,13 @@ export async function releaseKey(tx: Queryable, use: KeyUse): Promise<void> {
   );
 }
 
-/** Keys are kept longer than any caller repeats a call. */
+/** Keys are kept for longer than callers repeat a call. */
 const KEY_DAYS = 90;
 const EVERY_MS = 60 * 60 * 1_000;
-/** Rows removed by one statement: a long delete would block other transactions. */
+/** Maximum number of rows that one statement removes. A long delete would block other transactions. */
 const ROWS = 5_000;
 
-/** Removes keys after 90 days. Safe to run in several replicas. */
+/** Removes keys that are older than 90 days. Several replicas may run it. */
 export function startKeyPurge(o: { readonly pool: pg.Pool; readonly logger: Logger }): Worker {
   return startLoop({
     name: 'purge of idempotency keys',
@@ -147,10 +147,10 @@ export function startKeyPurge(o: { readonly pool: pg.Pool; readonly logger: Logg
 }
 
 /**
- * One step of the purge.
+ * Removes up to 5,000 old keys.
  *
- * @param keep operations whose keys stay.
- * @returns how many rows were removed.
+ * @param keep operations whose keys are kept.
+ * @returns the number of removed rows.
  */
 export async function purgeKeys(db: Queryable, keep: readonly string[] = []): Promise<number> {
   const { rowCount } = await db.query(

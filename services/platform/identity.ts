@@ -11,16 +11,16 @@ import { openTlsFiles } from './tls-files.ts';
 
 /** How a process proves who it is, and how it verifies its callers. */
 export interface ServiceIdentity {
-  /** The token to send. Rejects when it cannot be read. */
+  /** Returns the token to send. Rejects when it cannot be read. */
   token(): Promise<string>;
   /**
-   * The name in `callers.ts` of the caller that a token belongs to; undefined for an invalid token. Rejects only when
-   * the token cannot be checked.
+   * Returns the caller of a token, by its name in `callers.ts`; undefined for an invalid token. Rejects only when the
+   * token cannot be checked.
    */
   callerOf(token: string): Promise<string | undefined>;
   /**
-   * The identity of one of several parts in one process. Only a static token carries the name. In a cluster the token
-   * of the pod does.
+   * Returns the identity of one of several parts in one process. A static token carries this name. In a cluster the
+   * token of the pod names the caller.
    */
   as(name: string): ServiceIdentity;
   /** Certificates for calls in both directions; plain text without. */
@@ -44,7 +44,7 @@ export const systemActor = (name: string): MessageInitShape<typeof ActorSchema> 
   name,
 });
 
-/** The identity that the variables configure. `loadConfig` has checked that they fit together. */
+/** Returns the identity that the variables configure. `loadConfig` has checked their combination. */
 export function identityFromConfig(config: IdentityConfig): ServiceIdentity {
   const tls = tlsFromConfig(config);
   const identity = tokensFromConfig(config);
@@ -61,7 +61,7 @@ function tlsFromConfig(config: IdentityConfig): GrpcTls | undefined {
   return { files, requiresClientCertificate: config.GRPC_TLS_CLIENT_CERTIFICATES === 'required' };
 }
 
-/** The identity with certificates. */
+/** Returns the identity with certificates. */
 export function withTls(identity: ServiceIdentity, tls: GrpcTls): ServiceIdentity {
   return { ...identity, tls, as: (name) => withTls(identity.as(name), tls) };
 }
@@ -86,22 +86,22 @@ function required<T>(value: T | undefined): T {
 }
 
 /**
- * One token shared by all processes, outside of production only, because it proves no name. Our own processes send
- * `<name>:<token>`, so that the table of callers applies in development too. A token without a name may call every RPC.
- * Compared in constant time, by hash.
+ * An identity by one token that all processes share. Not for production, because the token proves no name. Our own
+ * processes send `<name>:<token>`, so that the table of callers applies in development too. A token without a name may
+ * call every RPC. Tokens are compared in constant time, by hash.
  *
  * @param name the caller, for `token`.
  */
 export function staticIdentity(token: string, name?: string): ServiceIdentity {
   const expected = sha256(token);
-  const isToken = (given: string) => timingSafeEqual(sha256(given), expected);
+  const isToken = (text: string) => timingSafeEqual(sha256(text), expected);
   return {
     token: () => Promise.resolve(name === undefined ? token : `${name}:${token}`),
-    callerOf(given) {
-      const at = given.indexOf(':');
-      const isNamed = at > 0 && isToken(given.slice(at + 1));
-      const caller = isNamed ? given.slice(0, at) : ANY_CALLER;
-      return Promise.resolve(isNamed || isToken(given) ? caller : undefined);
+    callerOf(text) {
+      const at = text.indexOf(':');
+      const isNamed = at > 0 && isToken(text.slice(at + 1));
+      const caller = isNamed ? text.slice(0, at) : ANY_CALLER;
+      return Promise.resolve(isNamed || isToken(text) ? caller : undefined);
     },
     as: (other) => staticIdentity(token, other),
   };
@@ -122,20 +122,20 @@ export interface KubernetesIdentityOptions {
    * get a token signed for any audience. The name of the account is the name of the caller.
    */
   readonly subjects: readonly string[];
-  /** Service accounts of internal services, with the caller of the table that each stands for. */
+  /** Service accounts of internal services. Each maps to a caller of the table. */
   readonly callers?: ReadonlyMap<string, string>;
   readonly audience?: string;
 }
 
-/** Both files change while the process runs. Milliseconds. */
+/** Both files may change while the process runs, so they are read again after this time. Milliseconds. */
 const FILE_CACHE_MS = 10_000;
 
 /** Number of verified tokens cached by hash, because checking a signature costs more than most calls. */
-const MAX_REMEMBERED = 1_000;
+const MAX_CACHED = 1_000;
 
 const jwks = z.looseObject({ keys: z.array(z.looseObject({ kty: z.string() })) });
 
-/** Service-account tokens of the cluster: signed, for one audience, short-lived. */
+/** An identity by service-account tokens of the cluster. They are signed, for one audience, and expire soon. */
 export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentity {
   const token = cachedFile(o.tokenFile, (text) => text.trim());
   const keys = cachedFile(o.jwksFile, (text) => {
@@ -147,12 +147,12 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
   const identity: ServiceIdentity = {
     token,
     as: () => identity,
-    async callerOf(given) {
-      const hash = sha256(given).toString('base64');
-      const known = verified.get(hash);
-      if (known && known.until > Date.now()) return known.caller;
+    async callerOf(text) {
+      const hash = sha256(text).toString('base64');
+      const cached = verified.get(hash);
+      if (cached && cached.until > Date.now()) return cached.caller;
       try {
-        const { payload } = await jwtVerify(given, await keys(), {
+        const { payload } = await jwtVerify(text, await keys(), {
           issuer: o.issuer,
           audience: o.audience ?? 'rms',
           algorithms: ['RS256', 'ES256', 'EdDSA'],
@@ -160,8 +160,8 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
         });
         const caller = callerNamed(o, payload.sub ?? '');
         if (caller === undefined) return undefined;
-        if (verified.size >= MAX_REMEMBERED) verified.clear();
-        // Not beyond the token's expiry, and not long after a change of the cluster's keys.
+        if (verified.size >= MAX_CACHED) verified.clear();
+        // The cache must not outlive the token, and it must notice a change of the cluster's keys soon.
         const until = Math.min((payload.exp ?? 0) * 1_000, Date.now() + FILE_CACHE_MS);
         verified.set(hash, { caller, until });
         return caller;
@@ -174,7 +174,7 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
   return identity;
 }
 
-/** The caller of a service account: as SERVICE_CALLERS says, otherwise one of our own by the same name. */
+/** Returns the caller of a service account: by SERVICE_CALLERS, otherwise our own process of the same name. */
 function callerNamed(
   { subjects, callers }: KubernetesIdentityOptions,
   subject: string,

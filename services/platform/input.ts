@@ -6,9 +6,9 @@ import { MAX_ID } from './ids.ts';
 import { blank, cleanText, fits, snakeCase } from './text.ts';
 
 /**
- * Validates a request message against a schema, once, at the edge of a service.
+ * Validates a request message against a schema, once, in the handler of the RPC.
  *
- * Every message in a schema is a rule that follows the field's name: "is required".
+ * Each error text in a schema is a rule that follows the name of the field: "is required".
  *
  * @throws DomainError INVALID_ARGUMENT for the first invalid field, by its path in the proto: `items[0].line_item_id`.
  */
@@ -46,7 +46,7 @@ export function text(max: number) {
     .refine((value) => fits(value, max), `must be at most ${max} characters`);
 }
 
-/** {@link text} that must hold something other than white space. */
+/** {@link text} that must contain something other than white space. */
 export function requiredText(max: number) {
   return text(max).refine((value) => !blank(value), 'is required');
 }
@@ -54,7 +54,7 @@ export function requiredText(max: number) {
 /** A key that the caller gives a call, so that a repeat has no second effect. */
 export const idempotencyKey = requiredText(200);
 
-/** {@link idempotencyKey} for RPCs that are older than it; undefined when the caller gives none. */
+/** {@link idempotencyKey} for RPCs that existed before it. Undefined for a request without a key. */
 export const optionalIdempotencyKey = text(200).transform((key) => key || undefined);
 
 /** 0001-01-01 to 9999-12-31, in seconds since 1970. */

@@ -14,7 +14,7 @@ const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const CIPHER = 'aes-256-gcm';
 
-/** One `id:base64` of 32 bytes. */
+/** Matches one `id:base64` of 32 bytes. */
 const ENTRY = /^([A-Za-z0-9_-]{1,50}):([A-Za-z0-9+/]{43}=)$/;
 
 /**
@@ -50,7 +50,7 @@ export const keyringText = z
   .string()
   .refine(
     isKeyring,
-    'wants id:base64 of 32 bytes, several separated by commas; new data takes the first',
+    'must be id:base64 of 32 bytes, several separated by commas; the first key encrypts',
   );
 
 function isKeyring(text: string): boolean {

@@ -1,4 +1,4 @@
-/** Another process has taken what this one had leased, so this one must not write for it any more. */
+/** Another process has taken the lease of this process, so this process must not write under it any more. */
 export class LeaseLost extends Error {
   override readonly name = 'LeaseLost';
 

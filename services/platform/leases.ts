@@ -3,32 +3,31 @@ import { createHeartbeat } from './heartbeat.ts';
 import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 
-/** The right to do a named piece of work until the lease expires by the database's clock. */
+/** The right of a process to do a named piece of work until the lease expires by the database's clock. */
 export interface Lease {
   readonly name: string;
   readonly owner: string;
-  /** Grows with every acquisition of any lease, so that work of an older holder can be recognised. */
+  /** Grows with every acquisition of any lease, so that the work of an earlier owner can be recognised. */
   readonly token: bigint;
 }
 
 /**
- * Takes the lease if it is free or expired, whichever process held it. Returns undefined while it is held, also for the
- * same owner.
+ * Takes the lease if it is free or expired. Returns undefined while any process owns it, including the caller.
  *
- * A lease that ends later than any lease may dates from before the database's clock was set back. It then ends after
- * `ttlMs`, unless its holder is alive and renews it.
+ * After the database's clock was set back, the expiry of a lease may be too far in the future. Such a lease then expires
+ * after `ttlMs`, unless its owner is alive and renews it.
  */
 export async function acquireLease(
   db: Queryable,
   o: { name: string; owner: string; ttlMs: number },
 ): Promise<Lease | undefined> {
   const { rows } = await db.query<{ token: bigint }>(
-    `insert into leases as held (name, owner, token, expires_at)
+    `insert into leases as current (name, owner, token, expires_at)
      values ($1, $2, nextval('lease_tokens'), clock_timestamp() + $3 * interval '1 millisecond')
      on conflict (name) do update
        set owner = excluded.owner, token = nextval('lease_tokens'),
            expires_at = clock_timestamp() + $3 * interval '1 millisecond'
-       where held.expires_at <= clock_timestamp()
+       where current.expires_at <= clock_timestamp()
      returning token`,
     [o.name, o.owner, o.ttlMs],
   );
@@ -42,8 +41,8 @@ update leases set expires_at = clock_timestamp() + $2 * interval '1 millisecond'
  where name = $1 and expires_at > clock_timestamp() + 2 * $2 * interval '1 millisecond'`;
 
 /**
- * Renews the lease, even after its expiry, as long as no other process took it: only the token decides. Returns false
- * when the lease is lost. A lost lease cannot be renewed.
+ * Renews the lease, even after its expiry, unless another process took it. Returns false when the lease is lost. A lost
+ * lease cannot be renewed.
  */
 export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Promise<boolean> {
   const { rowCount } = await db.query(
@@ -54,7 +53,7 @@ export async function renewLease(db: Queryable, lease: Lease, ttlMs: number): Pr
   return rowCount === 1;
 }
 
-/** Releases the lease. Has no effect when another process holds it now. */
+/** Releases the lease. Has no effect when another process owns it now. */
 export async function releaseLease(db: Queryable, lease: Lease): Promise<void> {
   await db.query('delete from leases where name = $1 and token = $2', [lease.name, lease.token]);
 }
@@ -66,12 +65,12 @@ export interface LeasedWork<T> {
   readonly owner: string;
   /** Length of the lease, which is renewed during the work. Milliseconds. */
   readonly ttlMs: number;
-  /** Its signal aborts when the caller's signal aborts or the lease is lost. */
+  /** The signal aborts when the caller's signal aborts or the lease is lost. */
   readonly work: (signal: AbortSignal) => Promise<T>;
   readonly signal?: AbortSignal;
 }
 
-/** Runs `work` under the lease and renews it during that time. Undefined when another process holds it. */
+/** Runs `work` under the lease and renews it during that time. Returns undefined when another process owns the lease. */
 export async function withLease<T>(o: LeasedWork<T>): Promise<T | undefined> {
   const lease = await acquireLease(o.pool, o);
   if (!lease) return undefined;

@@ -4,8 +4,8 @@ import type { Logger } from './log.ts';
 import { within } from './within.ts';
 import { startLoop, type Worker } from './worker.ts';
 
-/** How long a close waits for a server that may hang. Milliseconds. */
-const FAREWELL_MS = 1_000;
+/** Maximum time for closing a connection to a server that may hang. Milliseconds. */
+const CLOSE_TIMEOUT_MS = 1_000;
 
 export interface ListenOptions {
   readonly pool: pg.Pool;
@@ -20,8 +20,8 @@ export interface ListenOptions {
 }
 
 /**
- * Listens to a channel of the service's own schema over its own connection, which it reopens as needed. A notification
- * only saves time: every listener also polls, in case a connection died unnoticed.
+ * Listens to a channel of the service's own schema over its own connection, and reopens a lost connection. A
+ * notification only saves time: every listener also polls, because a connection may die unnoticed.
  */
 export function listen(o: ListenOptions): Worker {
   return startLoop({
@@ -36,7 +36,7 @@ export function listen(o: ListenOptions): Worker {
         client.on('error', reject);
         signal.addEventListener('abort', () => resolve(), { signal: done.signal });
       });
-      // It may reject before the code below awaits it.
+      // The promise may reject before the code below awaits it.
       ended.catch(() => {});
       try {
         await client.connect();
@@ -47,7 +47,7 @@ export function listen(o: ListenOptions): Worker {
       } finally {
         // The loop's signal outlives many connections, so listeners of ended connections must be removed.
         done.abort();
-        await within(FAREWELL_MS, client.end()).catch(() => {});
+        await within(CLOSE_TIMEOUT_MS, client.end()).catch(() => {});
       }
       return 'again';
     },

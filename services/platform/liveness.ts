@@ -1,13 +1,13 @@
 import { type RunningServer, startGrpcServer } from './grpc/server.ts';
 import { healthRoutes } from './health.ts';
 
-/** The name that the liveness probe asks for. */
+/** The service name in the request of the liveness probe. */
 export const LIVENESS_SERVICE = 'rms.liveness';
 
 /**
  * Serves `grpc.health.v1` on a port of its own, in plain text, for the liveness probe: the kubelet's gRPC probes support
- * neither TLS nor tokens. It is always SERVING and never asks the database, because a restart does not repair a database.
- * A process whose event loop does not run gives no response, so the kubelet restarts it.
+ * neither TLS nor tokens. The status is always SERVING and does not depend on the database, because a restart does not
+ * repair a database. A process whose event loop does not run sends no response, so the kubelet restarts it.
  *
  * @throws when the port is taken.
  */

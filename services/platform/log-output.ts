@@ -18,8 +18,8 @@ const RETRY_MS = 100;
 const DRAIN_EVERY_MS = 10;
 
 /**
- * Writes lines to a file descriptor at once, so that the last lines of a process are not lost. Lines that cannot be
- * written (ENOSPC, EAGAIN, EPIPE …) wait, up to 1 MiB. Further lines are dropped; when writing works again, a line
+ * Writes each line to a file descriptor immediately, so that the last lines of a process are not lost. Lines that cannot
+ * be written (ENOSPC, EAGAIN, EPIPE …) wait, up to 1 MiB. Further lines are dropped. When writing works again, a line
  * reports their number.
  *
  * @param fd must not block: see {@link standardOutput}.
@@ -31,7 +31,7 @@ export function createLogOutput(fd: number): LogOutput {
   let reported = 0;
   let retry: NodeJS.Timeout | undefined;
 
-  function keep(rest: Buffer): void {
+  function enqueue(rest: Buffer): void {
     waiting.push(rest);
     waitingBytes += rest.length;
     retry ??= setInterval(writeWaiting, RETRY_MS).unref();
@@ -51,10 +51,10 @@ export function createLogOutput(fd: number): LogOutput {
     retry = undefined;
   }
 
-  /** The line that has waited longest, and after all lines the number of dropped ones. */
+  /** Returns the oldest waiting line. After the last line, returns a line with the number of dropped lines. */
   function next(): Buffer | undefined {
     if (waiting.length === 0 && dropped > reported) {
-      keep(Buffer.from(lineAbout(dropped - reported)));
+      enqueue(Buffer.from(droppedLine(dropped - reported)));
       reported = dropped;
     }
     return waiting[0];
@@ -65,8 +65,8 @@ export function createLogOutput(fd: number): LogOutput {
       const whole = Buffer.from(line);
       if (waiting.length === 0) {
         const rest = writeSome(fd, whole);
-        if (rest.length > 0) keep(rest);
-      } else if (waitingBytes + whole.length <= MAX_WAITING_BYTES) keep(whole);
+        if (rest.length > 0) enqueue(rest);
+      } else if (waitingBytes + whole.length <= MAX_WAITING_BYTES) enqueue(whole);
       else dropped += 1;
     },
     dropped: () => dropped,
@@ -87,12 +87,12 @@ function writeSome(fd: number, bytes: Buffer): Buffer {
   try {
     while (rest.length > 0) rest = rest.subarray(writeSync(fd, rest));
   } catch {
-    // Whatever the reason, the next try may succeed, and there is no other place to log it.
+    // The next try may succeed, and there is no other place to log the error.
   }
   return rest;
 }
 
-function lineAbout(lines: number): string {
+function droppedLine(lines: number): string {
   const time = new Date().toISOString();
   const msg = 'log lines were dropped: they could not be written';
   return `${JSON.stringify({ level: 'warn', time, lines, msg })}\n`;
@@ -101,7 +101,7 @@ function lineAbout(lines: number): string {
 const STDOUT = 1;
 let standard: LogOutput | undefined;
 
-/** The single log output of the process. All its parts share the file descriptor. */
+/** Returns the single log output of the process. All parts of the process share the file descriptor. */
 export function standardOutput(): LogOutput {
   standard ??= openStandardOutput();
   return standard;
@@ -109,7 +109,7 @@ export function standardOutput(): LogOutput {
 
 function openStandardOutput(): LogOutput {
   const kind = fstatSync(STDOUT);
-  // Opening the stream makes a pipe non-blocking. A blocking one would stop the process together with its reader.
+  // Opening the stream makes a pipe non-blocking. A blocking pipe would stop the process when its reader stops.
   if (kind.isFIFO() || kind.isSocket()) process.stdout.on('error', ignore);
   return createLogOutput(STDOUT);
 }

@@ -4,11 +4,11 @@ import { type DestinationStream, type LoggerOptions, pino, stdTimeFunctions } fr
 import { standardOutput } from './log-output.ts';
 import { redactFields, scrubText } from './redaction.ts';
 
-/** Logs events with fields, never bodies, credentials, names or addresses of shoppers. */
+/** Logs events with fields. Never log bodies, credentials, or names and addresses of shoppers. */
 export type Logger = pino.Logger;
 
 /**
- * A logger that writes one JSON object per line, with the current trace.
+ * Creates a logger that writes one JSON object per line, with the current trace.
  *
  * @param o.service the part of the process that logs; a field of every line.
  * @param o.level least severe level to write.

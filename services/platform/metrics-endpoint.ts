@@ -9,7 +9,7 @@ export interface MetricsEndpointOptions {
   readonly host: string;
   /** 0 takes a free port. */
   readonly port: number;
-  /** The answer of `/readyz`; without it the path does not exist. */
+  /** Decides the response of `/readyz`. Without it the path does not exist. */
   readonly isReady?: () => Promise<boolean>;
 }
 

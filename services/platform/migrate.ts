@@ -11,7 +11,7 @@ import { transportShape } from './transport-security.ts';
 
 /** Any number that no other lock of the database uses. */
 const MIGRATION_LOCK = 7_240_311_905n;
-/** How long a second migrator waits for the first. */
+/** Maximum time that a second migrator waits for the first. */
 const LOCK_WAIT_MS = 120_000;
 
 export interface MigrateOptions {
@@ -22,7 +22,7 @@ export interface MigrateOptions {
   readonly schemas?: readonly SchemaDefinition[];
   readonly onApplied?: (schema: string, name: string) => void;
   /** How long to wait for a table in use; five minutes by default. Milliseconds. */
-  readonly patienceMs?: number;
+  readonly tableTimeoutMs?: number;
   /** How long to wait for a database that does not accept connections yet; 0 by default. Milliseconds. */
   readonly databaseWaitMs?: number;
   /** Called once when the wait for the database begins, with the reason. */
@@ -31,7 +31,7 @@ export interface MigrateOptions {
 
 /**
  * Brings every schema to the state of this code: creates the schema and its role with rights and search path, then
- * applies the migrations. May run again, and several at once: they run one after the other.
+ * applies the migrations. May be repeated. Concurrent runs wait for each other.
  *
  * @throws MigrationError when the database is newer than the code and does not fit it, or an applied file was changed.
  */
@@ -49,7 +49,7 @@ export async function migrate(o: MigrateOptions): Promise<number> {
       const names = await applyMigrations(client, schema.name, {
         migrations,
         onApplied,
-        patienceMs: o.patienceMs,
+        tableTimeoutMs: o.tableTimeoutMs,
       });
       await recordRelease(client, schema.name);
       applied += names.length;
@@ -60,10 +60,10 @@ export async function migrate(o: MigrateOptions): Promise<number> {
   }
 }
 
-/** Between two attempts to connect. Milliseconds. */
+/** Pause between two attempts to connect. Milliseconds. */
 const CONNECT_PAUSE_MS = 1_000;
-/** Errors of a database that is starting, or whose name is not in DNS yet. Wrong passwords and certificates are not. */
-const NOT_YET = new Set([
+/** Errors of a database that is starting, or whose name is not in DNS yet. A wrong password fails immediately. */
+const STARTING_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
   'ENOTFOUND',
@@ -88,14 +88,14 @@ async function connect(o: MigrateOptions): Promise<pg.Client> {
     } catch (error) {
       await client.end().catch(() => {});
       const code = isObject(error) && 'code' in error ? String(error.code) : '';
-      if (!NOT_YET.has(code) || performance.now() >= end) throw error;
+      if (!STARTING_CODES.has(code) || performance.now() >= end) throw error;
       if (isFirst) o.onWait?.(code);
       await sleep(CONNECT_PAUSE_MS);
     }
   }
 }
 
-/** Only the roles below may connect or create. Skipped when the migrator does not own the database. */
+/** Lets only the roles below connect or create. Does nothing when the migrator does not own the database. */
 async function closeToPublic(client: pg.Client): Promise<void> {
   const { rows } = await client.query<{ database: string; owns: boolean }>(
     `select current_database() as database, pg_has_role(datdba, 'usage') as owns
@@ -127,7 +127,7 @@ async function prepareSchema(client: pg.Client, name: string, password?: string)
   await prepareMigrations(client, name);
 }
 
-/** Roles belong to the whole server, so another database may have created this one, even a moment ago. */
+/** Creates the role if it is missing. Roles belong to the whole server, so another database may have created it. */
 async function prepareRole(client: pg.Client, schema: string): Promise<void> {
   const name = roleOf(schema);
   const { rows } = await client.query<{ rolconfig: string[] | null }>(
@@ -156,7 +156,7 @@ function passwordsIn(env: NodeJS.ProcessEnv): Record<string, string> {
 /** A database that is installed together with the Job may take minutes. Milliseconds. */
 const DATABASE_WAIT_MS = 300_000;
 
-/** The command. `DATABASE_URL` names the database and the migrator. */
+/** Runs the command. `DATABASE_URL` names the database and the migrator. */
 async function main(env: NodeJS.ProcessEnv): Promise<string> {
   const config = loadConfig(
     { DATABASE_URL: postgresUrl, NODE_ENV: processShape.NODE_ENV, ...transportShape },

@@ -14,7 +14,7 @@ export interface Migration {
   readonly fits: string;
 }
 
-/** The migrations of a schema: the platform's, by capability, then its own; each in the order of their numbers. */
+/** Returns the migrations of a schema in the order of their numbers: first the platform's by capability, then its own. */
 export async function migrationsOf(schema: SchemaDefinition): Promise<Migration[]> {
   const migrations: Migration[] = [];
   for (const capability of schema.capabilities) {
@@ -48,23 +48,23 @@ async function readMigrations(folder: URL, prefix: string): Promise<Migration[]>
 const FITS = /^-- fits: (\d+\.\d+\.\d+)$/m;
 const TAKES_AWAY = /^-- takes away: \S/m;
 
-/** Files that had been applied before a file could say what it fits, and that do not fit the first release. */
-const EARLIER: ReadonlyMap<string, string> = new Map([['0010_readings.sql', '0.2.0']]);
+/** Files from before the line `-- fits` existed that do not fit the first release. */
+const WITHOUT_FITS_LINE: ReadonlyMap<string, string> = new Map([['0010_readings.sql', '0.2.0']]);
 
 /**
- * What a file says in its line `-- fits: <release>`. A file fits the release before its own, so that processes of both
- * can run side by side; one that does not must name what it takes away.
+ * Returns the release in the line `-- fits: <release>` of a file. A file fits the previous release, so that processes of
+ * both releases can run side by side. Otherwise the file must name what it takes away.
  */
 function fitOf(name: string, text: string): string {
-  const said = FITS.exec(text)?.[1];
-  if (said === undefined) return EARLIER.get(name) ?? FIRST_RELEASE;
-  if (isOlder(RELEASE, said)) {
-    throw new Error(`${name}: fits ${said}, but the release of this code is ${RELEASE}`);
+  const fits = FITS.exec(text)?.[1];
+  if (fits === undefined) return WITHOUT_FITS_LINE.get(name) ?? FIRST_RELEASE;
+  if (isOlder(RELEASE, fits)) {
+    throw new Error(`${name}: fits ${fits}, but the release of this code is ${RELEASE}`);
   }
-  if (said === RELEASE && !TAKES_AWAY.test(text)) {
+  if (fits === RELEASE && !TAKES_AWAY.test(text)) {
     throw new Error(
       `${name}: does not fit the release before ${RELEASE}: say why in a line "-- takes away: <what>"`,
     );
   }
-  return said;
+  return fits;
 }

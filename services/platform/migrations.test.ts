@@ -87,7 +87,9 @@ describe('migrate', () => {
     await reader.connect();
     await reader.query('begin');
     await reader.query('select from carts.things');
-    await expect(run({ patienceMs: 0 })).rejects.toThrow(/0002_more.sql failed: .*lock timeout/);
+    await expect(run({ tableTimeoutMs: 0 })).rejects.toThrow(
+      /0002_more.sql failed: .*lock timeout/,
+    );
     await reader.end();
   });
 

@@ -5,17 +5,17 @@ import { RELEASE } from './release.ts';
 import { appliedIn, compare } from './schema-state.ts';
 import { roleOf } from './schemas.ts';
 
-/** This code cannot work with the schema, or a file failed. */
+/** This code cannot work with the schema, or a migration failed. */
 export class MigrationError extends Error {}
 
 /**
  * Applies missing migrations, each file in its own transaction with the schema as search path, and reports each name.
  * The caller holds the advisory lock.
  *
- * A newer schema that fits this release is left as it is, so that the Job of a release also runs when it is rolled back.
+ * Does not change a newer schema that fits this release, so that the migration Job also works during a rollback.
  *
- * @throws MigrationError when an applied file was edited since (migrations are forward only), or when a newer release has
- *   migrated the database to something that this one cannot work with.
+ * @throws MigrationError when an applied file was edited later (migrations are forward only), or when this release cannot
+ *   work with the schema of a newer release.
  */
 export async function applyMigrations(
   client: pg.ClientBase,
@@ -24,34 +24,38 @@ export async function applyMigrations(
     migrations: readonly Migration[];
     onApplied?: (name: string) => void;
     /** How long to wait for a table in use; five minutes by default. Milliseconds. */
-    patienceMs?: number | undefined;
+    tableTimeoutMs?: number | undefined;
   },
 ): Promise<string[]> {
   const state = compare(schema, o.migrations, await appliedIn(client, schema));
-  if (state.fault) throw new MigrationError(state.fault);
+  if (state.conflict) throw new MigrationError(state.conflict);
   for (const migration of state.missing) {
-    await applyOne(client, schema, { migration, patienceMs: o.patienceMs ?? TABLE_PATIENCE_MS });
+    await applyOne(client, schema, {
+      migration,
+      tableTimeoutMs: o.tableTimeoutMs ?? TABLE_TIMEOUT_MS,
+    });
     o.onApplied?.(migration.name);
   }
   return state.missing.map((migration) => migration.name);
 }
 
 /**
- * All other work waits behind a migration that waits for a table, so it gives up soon and tries again. Milliseconds.
+ * Maximum wait for a table. All other work waits behind a waiting migration, so the migration stops soon and tries
+ * again. Milliseconds.
  */
 const TABLE_WAIT_MS = 500;
 const TABLE_PAUSE_MS = 500;
-/** Longer than a backup of a small table or a long read. Milliseconds. */
-const TABLE_PATIENCE_MS = 300_000;
+/** Maximum time of all tries. It is longer than a backup of a small table or a long read. Milliseconds. */
+const TABLE_TIMEOUT_MS = 300_000;
 const LOCK_NOT_AVAILABLE = '55P03';
 
-/** @param patienceMs how long to wait for tables in use. */
+/** @param tableTimeoutMs how long to wait for tables in use. */
 async function applyOne(
   client: pg.ClientBase,
   schema: string,
-  { migration, patienceMs }: { migration: Migration; patienceMs: number },
+  { migration, tableTimeoutMs }: { migration: Migration; tableTimeoutMs: number },
 ): Promise<void> {
-  for (const end = performance.now() + patienceMs; ; await sleep(TABLE_PAUSE_MS)) {
+  for (const end = performance.now() + tableTimeoutMs; ; await sleep(TABLE_PAUSE_MS)) {
     try {
       return await tryOne(client, schema, migration);
     } catch (error) {
@@ -82,8 +86,8 @@ async function tryOne(client: pg.ClientBase, schema: string, migration: Migratio
 }
 
 /**
- * Creates the schema's tables of applied migrations and of the release that migrated it. The process of the schema may
- * only read them.
+ * Creates the schema's table of applied migrations and its table of the release that last migrated it. The process of
+ * the schema may only read them.
  */
 export async function prepareMigrations(client: pg.ClientBase, schema: string): Promise<void> {
   const name = pg.escapeIdentifier(schema);

@@ -1,7 +1,7 @@
 import pg from 'pg';
 
 /**
- * SQLSTATE classes caused by the server, its configuration or our rights. The data of a statement cannot cause them, so
+ * SQLSTATE classes that the server, its configuration or our rights cause. The data of a statement cannot cause them, so
  * the same statement succeeds after the outage.
  */
 const OUTAGE_CLASSES: ReadonlySet<string> = new Set([
@@ -12,7 +12,7 @@ const OUTAGE_CLASSES: ReadonlySet<string> = new Set([
   '58', // input or output failed
   'F0', // configuration file
 ]);
-/** Reported by the old primary after a failover. */
+/** The old primary reports this after a failover. */
 const READ_ONLY = '25006';
 /**
  * The database does not fit this code: not yet migrated, restored from a backup, or found by a wrong search path.
@@ -116,8 +116,8 @@ export function needsNewConnection(error: unknown): boolean {
   return !(error instanceof pg.DatabaseError) || SESSION_CODES.has(error.code ?? '');
 }
 
-/** Outages that end without an operator, or that the pool handles. */
-const PASSING_CODES: ReadonlySet<string> = new Set([
+/** Outages that end without an operator, or that a new connection ends. */
+const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   ...PREPARED_STATEMENTS,
   READ_ONLY,
   '0A000',
@@ -128,7 +128,7 @@ const PASSING_CODES: ReadonlySet<string> = new Set([
   '55006',
   '55P03',
 ]);
-const PASSING_CLASSES: ReadonlySet<string> = new Set(['08', '57']);
+const TRANSIENT_CLASSES: ReadonlySet<string> = new Set(['08', '57']);
 /** The database was dropped. */
 const DATABASE_DROPPED = '57P04';
 
@@ -136,9 +136,9 @@ const DATABASE_DROPPED = '57P04';
  * Whether the server rejects this process until an operator changes something: the password, a grant, the schema, the
  * disk.
  */
-export function isRefusedByServer(error: pg.DatabaseError): boolean {
+export function isRejectedByServer(error: pg.DatabaseError): boolean {
   const code = error.code ?? '';
   if (!isServerOutage(error)) return false;
   if (code === DATABASE_DROPPED) return true;
-  return !PASSING_CODES.has(code) && !PASSING_CLASSES.has(code.slice(0, 2));
+  return !TRANSIENT_CODES.has(code) && !TRANSIENT_CLASSES.has(code.slice(0, 2));
 }

@@ -1,9 +1,9 @@
 /**
- * Long texts of a statement, in one bytes value beside its JSON. In JSON each text would be escaped here and parsed
- * there, which costs more than the rest of the statement.
+ * Long texts of a statement, in one bytea parameter beside its JSON parameter. In JSON the client would escape each text
+ * and the server would parse it, which costs more than the rest of the statement.
  */
 export interface PackedTexts {
-  /** Adds a text. Returns its place for the JSON; null for an absent text. */
+  /** Adds a text. Returns its place, for the JSON parameter; null for an absent text. */
   add(text: string | undefined): Place | null;
   /** All texts in UTF-8, one after the other: the value for {@link packedText}. */
   bytes(): Buffer;
@@ -29,7 +29,7 @@ export function packTexts(): PackedTexts {
 }
 
 /**
- * SQL for a text that was packed.
+ * Returns SQL for a packed text.
  *
  * @param place SQL for its {@link Place}, an integer[].
  * @param bytes SQL for all texts, such as `$3::bytea`.

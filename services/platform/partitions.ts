@@ -4,7 +4,7 @@ import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 import { startLoop, type Worker } from './worker.ts';
 
-/** Partitions are created this long before they are needed, so that a stopped job is noticed in time. */
+/** Partitions are created this many days before they are needed, so that operators notice a stopped job in time. */
 const DAYS_AHEAD = 3;
 const EVERY_MS = 60 * 60 * 1_000;
 const LEASE_MS = 60_000;
@@ -31,7 +31,7 @@ export interface PartitionOptions {
   readonly retentionDays: number;
 }
 
-/** Creates the partitions of the coming days and drops those past the retention. */
+/** Creates the partitions of the coming days and drops partitions older than the retention. */
 export async function maintainPartitions(
   db: Queryable,
   o: PartitionOptions,
@@ -60,11 +60,11 @@ export interface DayKeeperOptions {
   readonly name: string;
   /** A name of this process that no other process ever has. */
   readonly owner: string;
-  /** Creates and drops days. Returns how many. */
+  /** Creates and drops partitions. Returns how many. */
   readonly maintain: () => Promise<{ made: number; dropped: number }>;
 }
 
-/** Creates and drops the days of tables every hour, in one of several replicas. */
+/** Creates and drops the day partitions of tables every hour, in one of several replicas. */
 export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
   return startLoop({
     name,
@@ -83,7 +83,7 @@ export function startDayKeeper({ name, ...o }: DayKeeperOptions): Worker {
   });
 }
 
-/** A long lock on the tables, for example by a backup. Each try blocks other users for a moment. */
+/** Returns `busy` when another session has locked the tables for long, for example a backup. */
 function unlessBusy(error: unknown): 'busy' {
   if (error instanceof pg.DatabaseError && error.code === LOCK_NOT_AVAILABLE) return 'busy';
   throw error;

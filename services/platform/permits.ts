@@ -36,13 +36,13 @@ export class Permits {
   /**
    * Waits for a permit, behind earlier callers.
    *
-   * @throws NoPermit when too many wait or the time is over; the signal's reason when it aborts.
+   * @throws NoPermit when too many callers wait or the time is over; the signal's reason when it aborts.
    */
   async take({ signal }: { readonly signal?: AbortSignal | undefined } = {}): Promise<Release> {
     signal?.throwIfAborted();
     const release = this.tryTake();
     if (release) return release;
-    if (this.#waiters.size >= this.#o.maxWaiting) throw new NoPermit('too many wait already');
+    if (this.#waiters.size >= this.#o.maxWaiting) throw new NoPermit('too many callers wait');
     return this.#wait(signal);
   }
 
@@ -57,10 +57,10 @@ export class Permits {
   }
 
   #newRelease(): Release {
-    let isHeld = true;
+    let isReleased = false;
     return () => {
-      if (!isHeld) return;
-      isHeld = false;
+      if (isReleased) return;
+      isReleased = true;
       const [next] = this.#waiters;
       if (next) next(this.#newRelease());
       else this.#used -= 1;
@@ -80,7 +80,7 @@ export class Permits {
       };
       const timer = setTimeout(() => {
         end();
-        reject(new NoPermit('none came in time'));
+        reject(new NoPermit('no permit became free in time'));
       }, this.#o.waitMs);
       const grant = (release: Release): void => {
         end();

@@ -28,7 +28,7 @@ export async function storePoison(
   );
 }
 
-/** Any writer may add texts to a topic, and PostgreSQL stores no NUL, neither as a character nor as a JSON escape. */
+/** Replaces NUL, which PostgreSQL cannot store, neither as a character nor as a JSON escape. */
 function storable(text: string): string {
   return text.replaceAll('\0', '\uFFFD').replaceAll('\\u0000', '\\ufffd');
 }
@@ -43,14 +43,14 @@ export interface PoisonReplay {
   readonly consumer: string;
 }
 
-/** Records in one read. Each may be as large as the bus allows. */
+/** Maximum number of records in one read. Each record may be as large as the bus allows. */
 const BATCH = 20;
 
 /**
- * Publishes poison records again, oldest first, so that their listener tries them again. Other groups skip them as
- * already handled. A record that fails again is stored as poison again. The replay may be interrupted at any point and
- * run again, or run twice at once: no record is lost, and no event has its effect twice. Returns the number of
- * published records.
+ * Publishes poison records again, oldest first, so that their listener tries them again. Other listeners skip them
+ * because they have handled them. A record that fails again is stored as poison again. The replay may be interrupted and
+ * repeated, and two replays may run at the same time: no record is lost, and no event has its effect twice. Returns the
+ * number of published records.
  */
 export async function replayPoison(o: PoisonReplay): Promise<number> {
   const upTo = await newestPoison(o);
@@ -78,7 +78,7 @@ interface PoisonRow {
   headers: Record<string, string>;
 }
 
-/** Records that become poison during the replay wait for the next replay. */
+/** Returns the id of the newest poison record. The next replay handles records that become poison later. */
 async function newestPoison(o: PoisonReplay): Promise<bigint> {
   const { rows } = await o.pool.query<{ id: bigint | null }>(
     'select max(id) as id from poison_records where consumer = $1',
@@ -100,8 +100,8 @@ async function poisonRecords(
 }
 
 /**
- * Storing a poison record also marked its event as handled. This removes the mark, once for each poison record, so that
- * the event is tried again. A later mark means that the event was handled or became poison again, and stays.
+ * Removes the mark that the event of a poison record is handled, so that the listener tries the event again. Does so
+ * once per poison record: a later mark means that the event was handled or became poison again.
  */
 async function release(o: PoisonReplay, { id, value }: PoisonRow): Promise<void> {
   const event = readEvent(value);
@@ -117,7 +117,7 @@ async function release(o: PoisonReplay, { id, value }: PoisonRow): Promise<void>
   );
 }
 
-/** The event of a record; undefined when the record has none. */
+/** Returns the event of a record; undefined when the record is no valid event. */
 export function readEvent(value: Uint8Array): Event | undefined {
   try {
     return parseEvent(value);
@@ -127,8 +127,8 @@ export function readEvent(value: Uint8Array): Event | undefined {
 }
 
 /**
- * The UTC day under which a handled event is remembered, YYYY-MM-DD. It is the day of the event's own time, so it is
- * the same for every repetition. For an event without a valid time it is the first day of 1970.
+ * Returns the UTC day under which a listener stores a handled event, YYYY-MM-DD. It is the day on which the event
+ * occurred, so it is the same for every duplicate. For an event without a valid time it is the first day of 1970.
  */
 export function dayOfEvent({ occurredAt }: Event): string {
   const time = occurredAt ? timestampDate(occurredAt) : new Date(0);

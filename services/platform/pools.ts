@@ -6,7 +6,7 @@ import type { Telemetry } from './telemetry.ts';
 
 /** The connections of a service. */
 export interface Pools {
-  /** For calls. Statements whose callers have left are cancelled. See `serveCallers`. */
+  /** For calls. Statements whose callers have disconnected are cancelled. See `serveCallers`. */
   readonly pool: pg.Pool;
   /** For all other work. Calls cannot use up its connections. */
   readonly backgroundPool: pg.Pool;
@@ -32,9 +32,9 @@ export const STREAM_SETTINGS = {
   jit: 'off',
 };
 
-/** The longest deadline of a call. When a caller leaves earlier, its statements are cancelled. Milliseconds. */
+/** The longest deadline of a call. When a caller disconnects earlier, its statements are cancelled. Milliseconds. */
 const STATEMENT_TIMEOUT_MS = 20_000;
-/** Below the deadline of most calls, so that a call which waits for a lock gets an answer. Milliseconds. */
+/** Below the deadline of most calls, so that a call which waits for a lock gets an error in time. Milliseconds. */
 const LOCK_TIMEOUT_MS = 4_000;
 
 /** Opens the pools of a service. Connections are opened when they are needed. */
@@ -63,7 +63,7 @@ export function openPools(
   };
 }
 
-/** Closes all pools after the present users of their connections. */
+/** Closes all pools. Waits for the current users of their connections. */
 export async function closePools({ pool, backgroundPool, streamPool }: Pools): Promise<void> {
   await Promise.all([pool.end(), backgroundPool.end(), streamPool.end()]);
 }

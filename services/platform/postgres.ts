@@ -3,7 +3,7 @@ import { withoutCaller } from './caller.ts';
 import { takeTransaction } from './caller-pool.ts';
 import { DatabaseClient } from './database-client.ts';
 import { needsNewConnection } from './outage.ts';
-import { type Member, memberOf, refuse, StatementGroup } from './statement-group.ts';
+import { type Member, memberOf, rejectMembers, StatementGroup } from './statement-group.ts';
 
 /** The part of the database that stores need: a pool, or a connection inside a transaction. */
 export type Queryable = Pick<pg.ClientBase, 'query'>;
@@ -13,8 +13,8 @@ const STATEMENT_TIMEOUT_MS = 30_000;
 const IDLE_IN_TRANSACTION_TIMEOUT_MS = 30_000;
 /** A new connection has to log in and plan its statements again. Milliseconds. */
 const IDLE_MS = 5 * 60_000;
-/** How much longer than the server the client waits, in case the server hangs. Milliseconds. */
-const ANSWER_GRACE_MS = 2_000;
+/** The client waits longer than the server by this time, in case the server hangs. Milliseconds. */
+const CLIENT_GRACE_MS = 2_000;
 
 export interface PoolOptions {
   /** Maximum number of connections; the 10 of pg by default. */
@@ -30,8 +30,8 @@ export interface PoolOptions {
 }
 
 /**
- * A pool whose int8 columns arrive as bigint, numeric and date as text, timestamptz as Date. The parsers belong to the
- * pool; no parser is registered globally.
+ * Creates a pool whose int8 columns arrive as bigint, numeric and date as text, timestamptz as Date. The parsers belong
+ * to the pool; no parser is registered globally.
  *
  * Every wait is limited: 5 s for a connection, the statement timeout for a statement (30 s by default), and 2 s more in
  * the client in case the server hangs. Lost connections leave the pool.
@@ -46,7 +46,7 @@ export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
     statement_timeout: statementTimeoutMs,
     ...(o.lockTimeoutMs !== undefined && { lock_timeout: o.lockTimeoutMs }),
     idle_in_transaction_session_timeout: o.idleInTransactionMs ?? IDLE_IN_TRANSACTION_TIMEOUT_MS,
-    query_timeout: statementTimeoutMs + ANSWER_GRACE_MS,
+    query_timeout: statementTimeoutMs + CLIENT_GRACE_MS,
     keepAlive: true,
     idleTimeoutMillis: IDLE_MS,
     types: TYPES,
@@ -104,8 +104,8 @@ function bigints(text: string): (bigint | null)[] {
 
 /** A transaction in progress on a connection. */
 interface Transaction {
-  /** Callbacks for after its commit. */
-  readonly works: ((pool: pg.Pool) => void)[];
+  /** Called after the commit. */
+  readonly callbacks: ((pool: pg.Pool) => void)[];
   /** Sends statements in one message; `isLast` when the commit is among them. */
   readonly send: (members: readonly Member[], isLast?: boolean) => void;
   /** Statements that {@link together} is about to send. */
@@ -122,15 +122,14 @@ const transactions = new WeakMap<Queryable, Transaction>();
  * when the transaction is not one of `inTransaction`; `work` is then never called.
  */
 export function afterCommit(tx: Queryable, work: (pool: pg.Pool) => void): boolean {
-  const works = transactions.get(tx)?.works;
-  works?.push(work);
-  return works !== undefined;
+  const callbacks = transactions.get(tx)?.callbacks;
+  callbacks?.push(work);
+  return callbacks !== undefined;
 }
 
 /**
- * Sends the statements that `work` starts synchronously to the server together, in one round trip. Each sees the
- * effects of those before it. After one fails, the rest are not executed. Outside of a transaction each is sent by
- * itself.
+ * Sends all statements that `work` starts synchronously in one round trip. Each statement sees the effects of earlier
+ * ones. After a failure the server does not run the rest. Outside of a transaction each statement is sent alone.
  */
 export function together<T>(tx: Queryable, work: () => Promise<T>): Promise<T> {
   const transaction = transactions.get(tx);
@@ -169,8 +168,8 @@ function collect<T>(transaction: Transaction, work: () => Promise<T>) {
  * Runs `work` in one transaction: commits when it resolves, rolls back when it rejects. The transaction begins with the
  * first statement, in the same round trip.
  *
- * After an outage during the commit its result is unknown. The caller gets the outage, and needs a key to recognise a
- * repeat of the request.
+ * After an outage during the commit its result is unknown. The error is then the outage, and the caller needs an
+ * idempotency key to recognise a repeat of the request.
  */
 export async function inTransaction<T>(
   pool: pg.Pool,
@@ -193,9 +192,9 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
     transactions.delete(tx);
     if (isOpen) await client.query('commit');
     client.release();
-    // The notification covers other commits too, so it continues when this caller leaves.
+    // The notification covers other commits too, so it continues when this caller disconnects.
     withoutCaller(() => {
-      for (const one of transaction.works) one(pool);
+      for (const callback of transaction.callbacks) callback(pool);
     });
     return result;
   } catch (error) {
@@ -217,9 +216,9 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
   }
 }
 
-/** The connection for `work`: the first statement, or the first group, is sent behind a `begin`. */
+/** Creates the connection for `work`. The first statement, or the first group, is sent after a `begin`. */
 function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction: Transaction } {
-  // Later statements wait for the answer to `begin`. If `begin` failed, they would be committed by themselves.
+  // Later statements wait for the result of `begin`. If `begin` failed, each would commit alone.
   let begun: Promise<unknown> = Promise.resolve();
   const send = (members: readonly Member[], isLast = false): void => {
     if (transaction.state === 'new') {
@@ -233,14 +232,14 @@ function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction:
     if (isLast && transaction.state === 'open') transaction.state = 'committing';
     sending.then(
       () => client.query(new StatementGroup(members)),
-      (error) => refuse(members, error),
+      (error) => rejectMembers(members, error),
     );
   };
-  /** Rejects statements after the end of the transaction, because they would be committed by themselves. */
+  /** Rejects statements after the end of the transaction, because each would commit alone. */
   const ready = async (): Promise<void> => {
-    if (transaction.state !== 'open') throw new Error(OVER);
+    if (transaction.state !== 'open') throw new Error(TRANSACTION_ENDED);
     await begun;
-    if (transactions.get(tx) !== transaction) throw new Error(OVER);
+    if (transactions.get(tx) !== transaction) throw new Error(TRANSACTION_ENDED);
   };
   const query = (...args: unknown[]): Promise<unknown> => {
     if (transaction.state !== 'new' && !transaction.collected) {
@@ -252,16 +251,16 @@ function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction:
     return member.result;
   };
   const tx: pg.PoolClient = Object.assign(Object.create(client), { query });
-  const transaction: Transaction = { works: [], send, collected: undefined, state: 'new' };
+  const transaction: Transaction = { callbacks: [], send, collected: undefined, state: 'new' };
   transactions.set(tx, transaction);
   return { tx, transaction };
 }
 
-const OVER = 'the transaction is over';
+const TRANSACTION_ENDED = 'the transaction has ended';
 
 const INTEGRITY_CLASS = '23';
 
-/** The name of the unique, check, foreign-key or exclusion constraint that `error` reports; else undefined. */
+/** Returns the name of the unique, check, foreign-key or exclusion constraint that `error` reports; else undefined. */
 export function violatedConstraint(error: unknown): string | undefined {
   if (!(error instanceof pg.DatabaseError)) return undefined;
   return error.code?.startsWith(INTEGRITY_CLASS) ? error.constraint : undefined;

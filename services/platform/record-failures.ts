@@ -2,9 +2,9 @@ import type { ReceivedRecord } from './bus/event-bus.ts';
 
 /** Pauses before the second and the third try of a record. Milliseconds. */
 const PAUSES_MS: readonly number[] = [2_000, 8_000];
-/** When this many keys fail in a row without a success in between, they share one cause. */
+/** When this many keys fail without a success in between, the cause is an outage. */
 const OUTAGE_KEYS = 5;
-/** Most records and keys in memory. A record that is dropped from memory starts at its first try again. */
+/** Maximum number of records and keys in memory. A record that is dropped from memory starts with its first try again. */
 const MAX_REMEMBERED = 10_000;
 
 /**
@@ -13,7 +13,7 @@ const MAX_REMEMBERED = 10_000;
  */
 export type Consequence = { readonly pauseMs: number } | 'poison' | 'outage';
 
-/** Counts the failures of each record and how many keys have failed in a row. Kept in memory only. */
+/** Counts the failures of each record, and the keys that failed since the last success. Kept in memory only. */
 export interface RecordFailures {
   /** Tries before a record becomes poison. */
   readonly attempts: number;
@@ -33,22 +33,22 @@ export function createRecordFailures(pausesMs = PAUSES_MS): RecordFailures {
 
   return {
     attempts: pausesMs.length + 1,
-    hasFailed: (record) => failures.has(placeOf(record)),
+    hasFailed: (record) => failures.has(idOf(record)),
     note(record) {
       if (failingKeys.size < MAX_REMEMBERED) failingKeys.add(`${record.topic}\n${record.key}`);
       if (failingKeys.size >= OUTAGE_KEYS) return 'outage';
-      const place = placeOf(record);
-      const failed = (failures.get(place) ?? 0) + 1;
+      const id = idOf(record);
+      const failed = (failures.get(id) ?? 0) + 1;
       if (failures.size >= MAX_REMEMBERED) failures.clear();
-      failures.set(place, failed);
+      failures.set(id, failed);
       const pauseMs = pausesMs[failed - 1];
       return pauseMs === undefined ? 'poison' : { pauseMs };
     },
     noteSuccess: () => failingKeys.clear(),
-    clear: (record) => failures.delete(placeOf(record)),
+    clear: (record) => failures.delete(idOf(record)),
   };
 }
 
-function placeOf({ topic, position }: ReceivedRecord): string {
+function idOf({ topic, position }: ReceivedRecord): string {
   return `${topic}\n${position}`;
 }

@@ -1,17 +1,17 @@
-/** Field names, without case and separators, whose values are never logged. */
+/** Names of fields whose values are never logged. Case and separators do not matter. */
 const WITHHELD =
   /(authorization|cookie|password|passwd|secret|token|apikey|privatekey|signingkey|keyring|email|emailaddress|body)s?$/;
 
 const REPLACEMENT = '[redacted]';
 
-/** Deeper than any field that we log on purpose. Deeper values are left out. */
+/** Values nested deeper than this are left out. We log no such field on purpose. */
 const MAX_DEPTH = 6;
 
 /**
  * Credentials and addresses recognised by their form, anywhere in a line.
  *
- * Field names cannot help when a driver or a peer puts a value into its message. A form starts only where the character
- * before it cannot belong to the form. Trying every letter of a long word would take time quadratic in its length.
+ * A driver or another system may put a value into its message, where no field name marks it. A form starts only after a
+ * character that cannot belong to it. To try every letter of a long word would take time quadratic in its length.
  */
 const FORMS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${REPLACEMENT}`],
@@ -27,7 +27,7 @@ export function scrubText(line: string): string {
   return FORMS.reduce((text, [form, replacement]) => text.replace(form, replacement), line);
 }
 
-/** The fields of a log event, without the values that must not be logged. */
+/** Returns the fields of a log event without the values that must not be logged. */
 export function redactFields(fields: object): Record<string, unknown> {
   return redactObject(fields, 0, new Set());
 }
@@ -60,11 +60,11 @@ function redactValue(value: unknown, depth: number, above: ReadonlySet<object>):
   return redactObject(value, depth, above);
 }
 
-/** The loggable parts of an error. Leaves out `detail`, where a database driver puts values of rows. */
+/** Returns the loggable parts of an error. Leaves out `detail`, where a database driver puts values of rows. */
 function describeError(error: Error, depth: number, above: ReadonlySet<object>): unknown {
   if (depth > MAX_DEPTH || above.has(error)) return '[…]';
   const seen = new Set(above).add(error);
-  const known = Object.fromEntries(
+  const fields = Object.fromEntries(
     ['code', 'constraint', 'table', 'reason', 'field']
       .map((name) => [name, Reflect.get(error, name)])
       .filter(([, value]) => typeof value === 'string' || typeof value === 'number'),
@@ -73,7 +73,7 @@ function describeError(error: Error, depth: number, above: ReadonlySet<object>):
     type: error.name,
     message: error.message,
     stack: error.stack,
-    ...known,
+    ...fields,
     ...(error.cause !== undefined && { cause: redactValue(error.cause, depth + 1, seen) }),
   };
 }

@@ -25,14 +25,14 @@ import {
 
 import { ErrorInfoSchema } from '../../proto/gen/rms/common/v1/error_pb.ts';
 
-type Question = ServerReflectionRequest['messageRequest'];
-type Answer = NonNullable<
+type Lookup = ServerReflectionRequest['messageRequest'];
+type Result = NonNullable<
   MessageInitShape<typeof ServerReflectionResponseSchema>['messageResponse']
 >;
 
 /**
- * The standard reflection service, in its present and its older version. With it grpcurl lists, describes and calls
- * RPCs without proto files. Not for production.
+ * The standard reflection service, in its current and its older version. With it grpcurl lists, describes and calls RPCs
+ * without proto files. Not for production.
  *
  * @param services the services to describe.
  * @see https://github.com/grpc/grpc/blob/master/doc/server-reflection.md
@@ -65,7 +65,7 @@ function respond(catalogue: Catalogue, request: ServerReflectionRequest): Server
   return create(ServerReflectionResponseSchema, {
     validHost: request.host,
     originalRequest: request,
-    messageResponse: answer(catalogue, request.messageRequest),
+    messageResponse: lookUp(catalogue, request.messageRequest),
   });
 }
 
@@ -79,7 +79,7 @@ interface Catalogue {
 function catalogueOf(services: readonly DescService[]): Catalogue {
   const files = new Map<string, DescFile>();
   for (const service of services) collect(service.file, files);
-  // Not used in requests or responses, but every error carries one.
+  // No request or response has this message, but every error carries one.
   collect(ErrorInfoSchema.file, files);
   const symbols = new Map<string, DescFile>();
   for (const file of files.values()) {
@@ -98,31 +98,31 @@ function collect(file: DescFile, into: Map<string, DescFile>): void {
   for (const dependency of file.dependencies) collect(dependency, into);
 }
 
-function answer(catalogue: Catalogue, question: Question): Answer {
-  switch (question.case) {
+function lookUp(catalogue: Catalogue, lookup: Lookup): Result {
+  switch (lookup.case) {
     case 'listServices':
       return {
         case: 'listServicesResponse',
         value: { service: catalogue.services.map((name) => ({ name })) },
       };
     case 'fileByFilename':
-      return fileAnswer(catalogue.files.get(question.value));
+      return fileResult(catalogue.files.get(lookup.value));
     case 'fileContainingSymbol':
-      return fileAnswer(catalogue.symbols.get(question.value));
+      return fileResult(catalogue.symbols.get(lookup.value));
     case 'allExtensionNumbersOfType':
       return {
         case: 'allExtensionNumbersResponse',
-        value: { baseTypeName: question.value, extensionNumber: [] },
+        value: { baseTypeName: lookup.value, extensionNumber: [] },
       };
     case 'fileContainingExtension':
     case undefined:
-      return fileAnswer(undefined);
+      return fileResult(undefined);
     default:
-      return question satisfies never;
+      return lookup satisfies never;
   }
 }
 
-function fileAnswer(file: DescFile | undefined): Answer {
+function fileResult(file: DescFile | undefined): Result {
   if (!file) {
     return {
       case: 'errorResponse',

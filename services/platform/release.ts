@@ -13,7 +13,7 @@ export function isOlder(a: string, b: string): boolean {
   return a.localeCompare(b, 'en', { numeric: true }) < 0;
 }
 
-/** The newest of some releases. */
+/** Returns the newest of the releases. */
 export function newestOf(releases: readonly string[]): string {
   return releases.reduce((newest, one) => (isOlder(newest, one) ? one : newest), FIRST_RELEASE);
 }

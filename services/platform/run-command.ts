@@ -1,6 +1,5 @@
 /**
- * Runs a command that ends by itself and prints its result. When it fails, prints one line with the reason and sets
- * exit status 1.
+ * Runs a command and prints its result. When the command fails, prints one line with the reason and sets exit status 1.
  */
 export async function runCommand(name: string, work: () => Promise<string>): Promise<void> {
   try {

@@ -1,16 +1,17 @@
 import { endEarlyExit } from './early-exit.ts';
 import { standardOutput } from './log-output.ts';
 
-/** Ctrl-C reaches every process of a terminal, and npm forwards it too, so two signals may mean one. Milliseconds. */
-const ECHO_MS = 500;
-/** How long a stop waits for a slow reader of the last log lines. Milliseconds. */
+/** Ctrl-C reaches every process of a terminal, and npm forwards it again, so a second signal within this time is a
+ *  duplicate. Milliseconds. */
+const DUPLICATE_SIGNAL_MS = 500;
+/** Maximum time that a stop waits for a slow reader of the last log lines. Milliseconds. */
 const LAST_LINES_MS = 1_000;
 
 /**
  * Runs a process: starts it, and stops it gracefully on SIGTERM or SIGINT.
  *
- * A signal during the start ends the process at once: it has accepted no work, and what it leased expires. A second
- * signal ends it at once, too. An error ends it with status 1 and a message without a stack.
+ * A signal during the start ends the process immediately: it has accepted no work, and its leases expire. A second
+ * signal also ends it immediately. An error ends it with status 1 and a message without a stack.
  *
  * @param o.finishStart a signal during the start takes effect after the start. For a process that starts others, which
  *   it must stop.
@@ -36,13 +37,13 @@ export async function runMain(
   process.once('unhandledRejection', fail);
 
   let isStarting = true;
-  const asked = new Promise<void>((resolve) => {
+  const stopRequested = new Promise<void>((resolve) => {
     let firstAt: number | undefined;
     const onSignal = (signal: string): void => {
       if (isStarting && !o.finishStart) process.exit(0);
       const now = performance.now();
-      const isEcho = signal === 'SIGINT' && now - (firstAt ?? now) < ECHO_MS;
-      if (firstAt !== undefined && !isEcho) process.exit(1);
+      const isDuplicate = signal === 'SIGINT' && now - (firstAt ?? now) < DUPLICATE_SIGNAL_MS;
+      if (firstAt !== undefined && !isDuplicate) process.exit(1);
       firstAt ??= now;
       resolve();
     };
@@ -54,7 +55,7 @@ export async function runMain(
   try {
     const running = await start();
     isStarting = false;
-    await asked;
+    await stopRequested;
     await running.stop();
     await standardOutput().drain(LAST_LINES_MS);
   } catch (error) {

@@ -12,13 +12,13 @@ export interface SchemaState {
 }
 
 /**
- * Compares the schema in the database with the migrations in this code. The role of the schema's own process is enough.
- * `newer` also covers an applied file with other contents.
+ * Compares the schema in the database with the migrations in this code. The role of the schema's own process may call
+ * this. `newer` also covers an applied file whose content was changed later.
  */
 export async function schemaState(db: Queryable, schema: string): Promise<SchemaState> {
   const expected = await migrationsOf(schemaNamed(schema));
-  const { missing, fault, ahead } = compare(schema, expected, await appliedIn(db, schema));
-  if (fault) return { state: 'newer', detail: fault };
+  const { missing, conflict, ahead } = compare(schema, expected, await appliedIn(db, schema));
+  if (conflict) return { state: 'newer', detail: conflict };
   const [first] = missing;
   if (first) {
     const detail = `schema ${schema} lacks ${missing.length} migration(s), first ${first.name}; run the migrate command`;
@@ -41,31 +41,31 @@ export interface Applied {
 
 export interface Comparison {
   readonly missing: readonly Migration[];
-  /** Applied by a newer release, and unknown to this code. */
+  /** Migrations that a newer release has applied and this code does not have. */
   readonly ahead: readonly Applied[];
   /** Why this code cannot work with the schema. */
-  readonly fault?: string;
+  readonly conflict?: string;
 }
 
-/** Compares what is applied with the files of this code. */
+/** Compares the applied migrations with the files of this code. */
 export function compare(
   schema: string,
   expected: readonly Migration[],
   applied: readonly Applied[],
 ): Comparison {
-  const known = new Map(expected.map((migration) => [migration.name, migration]));
+  const own = new Map(expected.map((migration) => [migration.name, migration]));
   const names = new Set(applied.map(({ name }) => name));
   const missing = expected.filter(({ name }) => !names.has(name));
-  const ahead = applied.filter(({ name }) => !known.has(name));
+  const ahead = applied.filter(({ name }) => !own.has(name));
   const changed = applied.filter(({ name, sha256 }) => {
-    const own = known.get(name);
-    return own !== undefined && own.sha256 !== sha256;
+    const migration = own.get(name);
+    return migration !== undefined && migration.sha256 !== sha256;
   });
-  const fault = faultOf(schema, { missing, ahead, changed });
-  return fault === undefined ? { missing, ahead } : { missing, ahead, fault };
+  const conflict = conflictOf(schema, { missing, ahead, changed });
+  return conflict === undefined ? { missing, ahead } : { missing, ahead, conflict };
 }
 
-function faultOf(
+function conflictOf(
   schema: string,
   { missing, ahead, changed }: Comparison & { readonly changed: readonly Applied[] },
 ): string | undefined {
@@ -78,7 +78,7 @@ function faultOf(
     const need = needed === UNKNOWN_FIT ? '' : `: it needs release ${needed}, this is ${RELEASE}`;
     return `schema ${schema} is newer than this code, which lacks ${list(ahead)}${need}`;
   }
-  // Two releases that each have a migration which the other lacks cannot follow one another.
+  // If each of two releases lacks a migration of the other, neither can follow the other.
   if (ahead.length > 0 && missing.length > 0) {
     return `schema ${schema} has ${list(ahead)} of another release, and lacks ${list(missing)}`;
   }
@@ -91,7 +91,7 @@ const UNKNOWN_FIT = '999999.0.0';
 /** No schema, no table or no right to read: the same as no applied migration. */
 const NOT_MIGRATED = new Set(['3F000', '42P01', '42501']);
 
-/** The applied migrations of a schema. */
+/** Returns the applied migrations of a schema. */
 export async function appliedIn(db: Queryable, schema: string): Promise<Applied[]> {
   try {
     // As JSON, because a database that only the first release has migrated has no column `fits`.
@@ -105,7 +105,7 @@ export async function appliedIn(db: Queryable, schema: string): Promise<Applied[
   }
 }
 
-/** The release that has last migrated a schema: what runs, as far as the database knows. */
+/** Returns the release that last migrated a schema. Its processes run now, as far as the database knows. */
 export async function releaseIn(db: Queryable, schema: string): Promise<string> {
   const { rows } = await db.query<{ exists: boolean }>(
     'select to_regclass($1) is not null as exists',

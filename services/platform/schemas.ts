@@ -29,7 +29,7 @@ export const SCHEMAS: readonly SchemaDefinition[] = [
   service('webhooks', 'consumer', 'idempotency'),
 ];
 
-/** Throws for an unknown schema, which is a programming error. */
+/** @throws Error for an unknown schema, which is a programming error. */
 export function schemaNamed(name: string): SchemaDefinition {
   const found = SCHEMAS.find((schema) => schema.name === name);
   if (!found) throw new Error(`there is no schema named ${name}`);

@@ -2,8 +2,8 @@ import type { DescService } from '@bufbuild/protobuf';
 import { Code, ConnectError, type ConnectRouter } from '@connectrpc/connect';
 import { Health } from '../../proto/gen/grpc/health/v1/health_pb.ts';
 import { callerScope } from './caller.ts';
+import { callerInterceptor, createAuthorizer } from './grpc/authorization.ts';
 import { errorInterceptor } from './grpc/errors.ts';
-import { callerInterceptor, identityGate } from './grpc/gate.ts';
 import { createInFlight } from './grpc/in-flight.ts';
 import { callRecorder, serverInstrumentation } from './grpc/instrumentation.ts';
 import { type RunningServer, startGrpcServer } from './grpc/server.ts';
@@ -22,22 +22,22 @@ export interface ServiceServerOptions {
   readonly telemetry: Telemetry;
   /** Whether to serve reflection, for grpcurl and similar tools. */
   readonly reflection: boolean;
-  /** The answer of health. */
+  /** Decides the response of the health service. */
   readonly isReady: () => Promise<boolean>;
-  /** Whether calls are accepted. Until then they are UNAVAILABLE. */
+  /** Whether the server accepts calls. Until then it rejects them with UNAVAILABLE. */
   readonly isOpen: () => boolean;
   /** Maximum number of calls in flight, for reads and for other calls each. */
   readonly maxCallsInFlight: number;
 }
 
-/** A gRPC server with the parts that all services share, around the service's own routes. */
+/** Starts a gRPC server with the service's own routes and the parts that all services share. */
 export function startServiceServer(o: ServiceServerOptions): Promise<RunningServer> {
   const record = callRecorder(o.telemetry.meter, 'server');
   const { identity, logger } = o;
-  const identified = identityGate({
+  const authorize = createAuthorizer({
     identity,
     logger,
-    refused: (rpc, code) => record(rpc, Code[code], 0),
+    onRejected: (rpc, code) => record(rpc, Code[code], 0),
   });
   const inFlight = createInFlight(o.maxCallsInFlight);
   const shed = o.telemetry.meter.createCounter('rpc.server.shed', {
@@ -57,8 +57,8 @@ export function startServiceServer(o: ServiceServerOptions): Promise<RunningServ
       inFlight.interceptor,
       callerScope(),
     ],
-    async gate(context) {
-      await identified(context);
+    async admit(context) {
+      await authorize(context);
       if (context.service.typeName === Health.typeName) return;
       if (!o.isOpen()) throw new ConnectError('unavailable', Code.Unavailable);
       try {

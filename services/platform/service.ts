@@ -9,7 +9,7 @@ import { securityFromConfig } from './bus/kafka-security.ts';
 import { signedBus } from './bus/signed-bus.ts';
 import type { ServiceConfig } from './config.ts';
 import { rememberDays } from './consumer.ts';
-import { watchRefusals } from './database-refusals.ts';
+import { watchRejections } from './database-rejections.ts';
 import type { RunningServer } from './grpc/server.ts';
 import { databaseProbe } from './health.ts';
 import { identityFromConfig, type ServiceIdentity } from './identity.ts';
@@ -26,7 +26,7 @@ import type { Worker } from './worker.ts';
 /** The parts that a service is built from. */
 export interface ServiceRuntime extends Pools {
   readonly name: string;
-  /** Signs published events, and passes on only events that one of our processes has signed. */
+  /** Signs published events, and delivers only events that one of our processes has signed. */
   readonly bus: EventBus;
   readonly logger: Logger;
   readonly telemetry: Telemetry;
@@ -37,14 +37,14 @@ export interface ServiceRuntime extends Pools {
 
 /** The settings of a service. Each service adds its own. */
 export interface ServiceOptions extends ServiceConfig {
-  /** By default Kafka. A stop closes it at its end. */
+  /** Kafka by default. The stop of the service closes it. */
   readonly bus?: EventBus;
 }
 
 /** The service's own parts. */
 export interface ServiceParts {
   readonly routes: (router: ConnectRouter) => void;
-  /** A function is called once the schema fits the code. */
+  /** If this is a function, it is called once the schema fits the code. */
   readonly workers?: readonly Worker[] | (() => Promise<readonly Worker[]>);
   /** Closes what `build` opened, such as clients of other services. */
   readonly close?: () => Promise<void>;
@@ -74,9 +74,9 @@ export interface ServiceDefinition {
  * Starts a gRPC service: pool, telemetry, server (health, reflection, identity, errors, tracing), then its background
  * work.
  *
- * While the schema does not fit the code, the process runs without serving, logs why, and checks again. `stop` first
- * reports not serving and waits for the configured time. Then it starts no new work and waits up to 20 s for calls and
- * steps in flight. Then it flushes the outbox, releases the leases, and closes pool and telemetry.
+ * While the schema does not fit the code, the process serves no calls, logs why, and checks again. `stop` first reports
+ * not serving and waits for the configured time. Then it starts no new work and waits up to 20 s for calls and steps in
+ * flight. Then it publishes the rest of the outbox, releases the leases, and closes pool and telemetry.
  *
  * @throws when a port is taken or the service's own `build` fails. Everything opened before is closed again.
  */
@@ -136,11 +136,11 @@ async function openRuntime(
     isReady,
     otlpEndpoint: o.OTEL_EXPORTER_OTLP_ENDPOINT,
   });
-  const refusals = watchRefusals(logger, o.DATABASE_URL);
-  refusals.measure(telemetry.meter);
+  const rejections = watchRejections(logger, o.DATABASE_URL);
+  rejections.measure(telemetry.meter);
   const pools = openPools(o, {
     applicationName: name,
-    onServerError: refusals.note,
+    onServerError: rejections.note,
     ...(idleInTransactionMs !== undefined && { idleInTransactionMs }),
   });
   measurePools(telemetry, pools);
@@ -188,7 +188,7 @@ async function startParts(
   }
   const parts = await definition.build(runtime);
   opened.parts = parts;
-  // The port first: health answers from the start, and a taken port is detected at once.
+  // The server starts before the background work: health responds from the start, and a port in use fails immediately.
   opened.server = await startServiceServer({
     ...runtime,
     host: o.HOST,

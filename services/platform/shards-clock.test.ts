@@ -28,16 +28,16 @@ describe('shards, when the clock of the database is set', () => {
     await dead.rebalance();
     await setClock('-1 hour');
     await heir.rebalance();
-    expect(heir.held()).toHaveLength(0);
+    expect(heir.owned()).toHaveLength(0);
     await withClockAhead(LEASE_MS / 2, () => heir.rebalance());
-    expect(heir.held()).toHaveLength(SHARDS);
+    expect(heir.owned()).toHaveLength(SHARDS);
     await heir.release();
   });
 
   test.each(['1 hour', '-1 hour'])('by %s: do not move', async (step) => {
     const both = [holder(`first, ${step}`), holder(`second, ${step}`)] as const;
     for (const one of [...both, ...both]) await one.rebalance();
-    const tokens = () => both.map((one) => one.held().map((shard) => one.tokenOf(shard)));
+    const tokens = () => both.map((one) => one.owned().map((shard) => one.tokenOf(shard)));
     const before = tokens();
     expect(before.map(({ length }) => length)).toEqual([SHARDS / 2, SHARDS / 2]);
     await setClock(step);
@@ -52,7 +52,7 @@ describe('shards, when the clock of the database is set', () => {
     await setClock('1 hour');
     const third = holder('third');
     for (const one of [...both, third, ...both, third]) await one.rebalance();
-    expect(third.held().length).toBeGreaterThanOrEqual(Math.floor(SHARDS / 3));
+    expect(third.owned().length).toBeGreaterThanOrEqual(Math.floor(SHARDS / 3));
     for (const one of [...both, third]) await one.release();
   });
 });

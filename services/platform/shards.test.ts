@@ -52,14 +52,14 @@ describe('shards', () => {
     const [first, second] = [randomUUID(), randomUUID()].map((owner) => holder(owner));
     if (!first || !second) throw new Error('there are two');
     await first.rebalance();
-    expect(first.held()).toHaveLength(SHARDS);
+    expect(first.owned()).toHaveLength(SHARDS);
     await second.rebalance();
     await first.rebalance();
     await second.rebalance();
-    expect([first.held().length, second.held().length]).toEqual([SHARDS / 2, SHARDS / 2]);
+    expect([first.owned().length, second.owned().length]).toEqual([SHARDS / 2, SHARDS / 2]);
     await second.release();
     await first.rebalance();
-    expect(first.held()).toHaveLength(SHARDS);
+    expect(first.owned()).toHaveLength(SHARDS);
     await first.release();
     expect(await members()).toEqual([]);
   });
@@ -80,14 +80,14 @@ describe('shards', () => {
     await first.rebalance();
     await second.rebalance();
     await first.rebalance();
-    expect(first.held()).toHaveLength(SHARDS / 2);
-    expect(second.held()).toEqual([]);
+    expect(first.owned()).toHaveLength(SHARDS / 2);
+    expect(second.owned()).toEqual([]);
     await second.rebalance();
-    expect(second.held()).toEqual([]);
+    expect(second.owned()).toEqual([]);
     isBusy = false;
     await first.rebalance();
     await second.rebalance();
-    expect(second.held()).toHaveLength(SHARDS / 2);
+    expect(second.owned()).toHaveLength(SHARDS / 2);
     await Promise.all([first.release(), second.release()]);
   });
 
@@ -95,16 +95,16 @@ describe('shards', () => {
     const busy = new Set<number>();
     const [first, second] = [holder('old', (shard) => busy.has(shard)), holder('young')];
     await first.rebalance();
-    for (const shard of first.held().slice(SHARDS / 2)) busy.add(shard);
+    for (const shard of first.owned().slice(SHARDS / 2)) busy.add(shard);
     await second.rebalance();
     await first.rebalance();
     await second.rebalance();
-    expect(new Set(first.held())).toEqual(busy);
-    expect(second.held()).toHaveLength(SHARDS / 2);
-    const before = [first.held(), second.held()];
-    for (const shard of second.held()) busy.add(shard);
+    expect(new Set(first.owned())).toEqual(busy);
+    expect(second.owned()).toHaveLength(SHARDS / 2);
+    const before = [first.owned(), second.owned()];
+    for (const shard of second.owned()) busy.add(shard);
     for (const one of [first, second, first, second]) await one.rebalance();
-    expect([first.held(), second.held()]).toEqual(before);
+    expect([first.owned(), second.owned()]).toEqual(before);
     await Promise.all([first.release(), second.release()]);
   });
 
@@ -114,12 +114,12 @@ describe('shards', () => {
     await first.rebalance();
     await second.rebalance();
     await first.rebalance();
-    const [kept = -1] = first.held();
+    const [kept = -1] = first.owned();
     busy.delete(kept);
     await first.rebalance();
     await second.rebalance();
-    expect(second.held()).toEqual([kept]);
-    expect(first.held()).toHaveLength(SHARDS / 2);
+    expect(second.owned()).toEqual([kept]);
+    expect(first.owned()).toHaveLength(SHARDS / 2);
     await Promise.all([first.release(), second.release()]);
   });
 
@@ -130,18 +130,18 @@ describe('shards', () => {
     await second.rebalance();
     await first.rebalance();
     await second.rebalance();
-    const [last = -1] = first.held();
+    const [last = -1] = first.owned();
     const token = first.tokenOf(last);
     busy.add(last);
     // The same moment as the leaving, however long this takes.
     const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());
     first.drain();
-    expect([first.held(), first.tokenOf(last)]).toEqual([[], undefined]);
+    expect([first.owned(), first.tokenOf(last)]).toEqual([[], undefined]);
     const restMs = await first.rebalance().finally(() => clock.mockRestore());
     expect(restMs).toBeLessThan(100);
     expect(await members()).toEqual(['staying']);
     await second.rebalance();
-    expect(second.held()).toHaveLength(SHARDS - 1);
+    expect(second.owned()).toHaveLength(SHARDS - 1);
     // Work in flight may still be recorded with its token.
     await first.rebalance();
     const { rows } = await database.pool.query(
@@ -152,7 +152,7 @@ describe('shards', () => {
     busy.delete(last);
     await first.rebalance();
     await second.rebalance();
-    expect(second.held()).toHaveLength(SHARDS);
+    expect(second.owned()).toHaveLength(SHARDS);
     expect(await members()).toEqual(['staying']);
     await Promise.all([first.release(), second.release()]);
   });
@@ -170,10 +170,10 @@ describe('shards', () => {
     );
     const restMs = await heir.rebalance();
     // If the machine was frozen in between, the process has already seen the end of the lease.
-    expect(restMs < REBALANCE_EVERY_MS || heir.held().length === SHARDS).toBe(true);
+    expect(restMs < REBALANCE_EVERY_MS || heir.owned().length === SHARDS).toBe(true);
     await database.pool.query('select pg_sleep($1)', [restMs / 1000]);
     await withClockAhead(LEASE_MS / 2, () => heir.rebalance());
-    expect(heir.held()).toHaveLength(SHARDS);
+    expect(heir.owned()).toHaveLength(SHARDS);
     await Promise.all([dead.release(), heir.release()]);
   });
 
@@ -186,7 +186,7 @@ describe('shards', () => {
     isBusy = false;
     expect(await first.rebalance()).toBe(REBALANCE_EVERY_MS);
     expect(await second.rebalance()).toBe(REBALANCE_EVERY_MS);
-    expect(second.held()).toHaveLength(SHARDS / 2);
+    expect(second.owned()).toHaveLength(SHARDS / 2);
     await Promise.all([first.release(), second.release()]);
   });
 
@@ -212,9 +212,9 @@ describe('shards', () => {
     await one.rebalance();
     const now = performance.now();
     const clock = jest.spyOn(performance, 'now').mockReturnValue(now + LEASE_MS / 2);
-    expect(one.held()).toHaveLength(SHARDS);
+    expect(one.owned()).toHaveLength(SHARDS);
     clock.mockReturnValue(now + LEASE_MS + 1);
-    const late = [one.held(), one.tokenOf(0)];
+    const late = [one.owned(), one.tokenOf(0)];
     clock.mockRestore();
     expect(late).toEqual([[], undefined]);
     await one.release();
@@ -262,11 +262,11 @@ describe('shards', () => {
     await back.rebalance();
     await endProcess('back');
     await heir.rebalance();
-    expect(heir.held()).toHaveLength(SHARDS);
+    expect(heir.owned()).toHaveLength(SHARDS);
     await back.rebalance();
-    expect(back.held()).toEqual([]);
+    expect(back.owned()).toEqual([]);
     for (const one of [back, heir, back]) await one.rebalance();
-    expect([back.held().length, heir.held().length]).toEqual([SHARDS / 2, SHARDS / 2]);
+    expect([back.owned().length, heir.owned().length]).toEqual([SHARDS / 2, SHARDS / 2]);
     await Promise.all([back.release(), heir.release()]);
   });
 });

@@ -1,10 +1,10 @@
 import type pg from 'pg';
-import { HeldShards } from './held-shards.ts';
 import { createLeaseWatch, type LeaseWatch, type ProcessLease } from './lease-watch.ts';
+import { OwnedShards } from './owned-shards.ts';
 import {
   acquireLeases,
-  type HeldLeases,
   type LeaseNames,
+  type LeaseTokens,
   type Renewal,
   releaseLeases,
   removeDeadProcesses,
@@ -14,24 +14,24 @@ import {
 } from './shard-leases.ts';
 
 /**
- * After a crash another replica takes over after this time. A live holder may fail to renew for four fifths of it. At
- * 2.5 s, one lost its shards on a machine where 15 processes competed for each core. Milliseconds.
+ * After a crash of a process another replica takes over after this time. A live process may fail to renew for four
+ * fifths of it. With 2.5 s a live process lost its shards on a machine with 15 busy processes per core. Milliseconds.
  */
 export const SHARD_LEASE_MS = 3_000;
 
-/** How often {@link ShardHolder.rebalance} is to be called when no member joins or leaves. Milliseconds. */
+/** {@link ShardHolder.rebalance} must be called this often when no member joins or leaves. Milliseconds. */
 export const REBALANCE_EVERY_MS = 600;
 
 /** After a member joined or left, processes that gain or lose shards rebalance often for this long. Milliseconds. */
 const REBALANCING_MS = 2_000;
 const REBALANCE_OFTEN_MS = 50;
 
-/** Delay after the end of a lease before it is checked. The leases of one process end almost together. Milliseconds. */
-const AFTER_END_MS = 20;
+/** An expired lease is checked after this delay, because the leases of one process expire together. Milliseconds. */
+const AFTER_EXPIRY_MS = 20;
 
 /**
- * The rows of shards are valid only while their process is alive, so they are seldom renewed. They still expire, for
- * older releases that do not know the rows of processes. Milliseconds.
+ * The rows of shards are valid only while their process is alive, so they are seldom renewed. They expire all the same,
+ * because older releases do not know the rows of processes. Milliseconds.
  */
 const ROW_MS = 60_000;
 const PROLONG_EVERY_MS = 20_000;
@@ -40,31 +40,31 @@ export interface ShardOptions {
   readonly pool: pg.Pool;
   /** A name of this process that no other process ever has. */
   readonly owner: string;
-  /** What is divided: the first part of the leases' names. */
+  /** Name of the divided work, and prefix of the names of the leases. */
   readonly name: string;
   /** Shards are numbered from 0 to one less than this. */
   readonly count: number;
   /**
-   * Whether the shard has work in flight. A shard that moves to another replica is handed over only when it has none,
-   * and gets no new work until then. By default no shard is busy.
+   * Whether the shard has work in flight. A process hands a shard over only when it has none, and starts no new work for
+   * it until then. By default no shard is busy.
    */
   readonly isBusy?: (shard: number) => boolean;
-  /** Longer in tests, so that a frozen machine does not lose its shards. {@link SHARD_LEASE_MS} by default. */
+  /** {@link SHARD_LEASE_MS} by default. Tests use longer leases, so that a slow machine does not lose its shards. */
   readonly leaseMs?: number;
 }
 
 export interface ShardHolder {
   /** Shards for which new work may start at this moment. */
-  held(): number[];
+  owned(): number[];
   /**
-   * The token of a shard for which new work may start at this moment; undefined for other shards. It distinguishes the
-   * work of this holder from that of older holders.
+   * The token of a shard for which new work may start at this moment; undefined for other shards. The token
+   * distinguishes the work of this process from the work of earlier owners.
    */
   tokenOf(shard: number): bigint | undefined;
   /**
    * Renews the lease of this process, keeps its share of the shards, takes free shards and hands over extra ones.
-   * Resolves to the time until the next call. It is short when a lease of another process is about to end, which does
-   * not happen while that process is alive, and while shards move. Milliseconds.
+   * Resolves to the time until the next call. That time is short while shards move, and when the lease of another
+   * process is about to expire because that process is dead. Milliseconds.
    */
   rebalance(): Promise<number>;
   /**
@@ -72,11 +72,11 @@ export interface ShardHolder {
    * in flight. Work in flight may still be recorded with its token. A hanging endpoint delays only its own shard.
    */
   drain(): void;
-  /** Releases all leases at once. */
+  /** Releases all leases immediately. */
   release(): Promise<void>;
 }
 
-/** Divides the shards evenly among the replicas that are alive. */
+/** Creates the part of a process that owns its share of the shards. All live replicas have equal shares. */
 export function createShardHolder(o: ShardOptions): ShardHolder {
   return new LeasedShards(o);
 }
@@ -88,7 +88,7 @@ class LeasedShards implements ShardHolder {
   readonly #memberName: string;
   readonly #leaseMs: number;
   readonly #watch: LeaseWatch;
-  readonly #shards: HeldShards;
+  readonly #shards: OwnedShards;
   /** Token of the row of this process; undefined while it has none. */
   #processToken: bigint | undefined;
   #membership: bigint | undefined;
@@ -110,11 +110,11 @@ class LeasedShards implements ShardHolder {
     this.#memberName = this.#names.memberPrefix + o.owner;
     this.#leaseMs = o.leaseMs ?? SHARD_LEASE_MS;
     this.#watch = createLeaseWatch(this.#leaseMs);
-    this.#shards = new HeldShards(o.name, o.isBusy ?? (() => false));
+    this.#shards = new OwnedShards(o.name, o.isBusy ?? (() => false));
   }
 
-  held(): number[] {
-    return this.#isSafe() ? this.#shards.staying() : [];
+  owned(): number[] {
+    return this.#isSafe() ? this.#shards.kept() : [];
   }
 
   tokenOf(shard: number): bigint | undefined {
@@ -128,7 +128,7 @@ class LeasedShards implements ShardHolder {
   async rebalance(): Promise<number> {
     const token = this.#processToken ?? (this.#isDraining ? undefined : await this.#begin());
     if (token === undefined) return REBALANCE_EVERY_MS;
-    const { members: owners, dead, othersEndMs, isAlive } = await this.#renew(token);
+    const { members: owners, dead, nextExpiryMs, isAlive } = await this.#renew(token);
     if (!isAlive) return this.#isDraining ? REBALANCE_EVERY_MS : REBALANCE_OFTEN_MS;
     if (this.#isDraining) return this.#drainStep();
     await removeDeadProcesses(this.#o.pool, { dead, names: this.#names });
@@ -139,7 +139,7 @@ class LeasedShards implements ShardHolder {
     const share = Math.ceil(this.#o.count / members);
     await releaseLeases(this.#o.pool, this.#shards.takeExtra(share));
     await this.#takeFree(share - this.#shards.size);
-    return this.#restAfter(members, othersEndMs);
+    return this.#pauseAfter(members, nextExpiryMs);
   }
 
   drain(): void {
@@ -156,36 +156,36 @@ class LeasedShards implements ShardHolder {
     await releaseLeases(this.#o.pool, own);
   }
 
-  /** The name of a process is unique, so the row of a killed process is never taken over. */
+  /** Creates the row of this process. Each process has a unique name, so the row cannot belong to another process. */
   async #begin(): Promise<bigint | undefined> {
     this.#shards.clear();
     this.#membership = undefined;
     await removeOwner(this.#o.pool, { owner: this.#o.owner, prefix: this.#names.prefix });
-    const asked = performance.now();
+    const startedAt = performance.now();
     const taken = await this.#acquire([this.#processName], { ttlMs: this.#leaseMs, limit: 1 });
     this.#processToken = taken.get(this.#processName);
-    this.#safeUntil = asked + this.#leaseMs;
+    this.#safeUntil = startedAt + this.#leaseMs;
     return this.#processToken;
   }
 
   async #renew(token: bigint): Promise<Renewal & { dead: readonly ProcessLease[] }> {
-    const asked = performance.now();
-    const isProlonging = asked >= this.#prolongedAt + PROLONG_EVERY_MS;
+    const startedAt = performance.now();
+    const isProlonging = startedAt >= this.#prolongedAt + PROLONG_EVERY_MS;
     const renewal = await renewLeases(
       this.#o.pool,
       { name: this.#processName, token, ttlMs: this.#leaseMs },
       {
-        held: this.#ownLeases(),
+        owned: this.#ownLeases(),
         names: this.#names,
         ...(isProlonging && { prolongMs: rowMs(this.#leaseMs) }),
       },
     );
-    if (isProlonging) this.#prolongedAt = asked;
-    if (renewal.isAlive) this.#safeUntil = asked + this.#leaseMs;
+    if (isProlonging) this.#prolongedAt = startedAt;
+    if (renewal.isAlive) this.#safeUntil = startedAt + this.#leaseMs;
     else this.#processToken = undefined;
-    if (!renewal.held.has(this.#memberName)) this.#membership = undefined;
-    this.#shards.keepOnly(renewal.held);
-    return { ...renewal, dead: this.#watch.dead(renewal.others, asked) };
+    if (!renewal.owned.has(this.#memberName)) this.#membership = undefined;
+    this.#shards.keepOnly(renewal.owned);
+    return { ...renewal, dead: this.#watch.dead(renewal.otherProcesses, startedAt) };
   }
 
   async #join(): Promise<void> {
@@ -196,27 +196,27 @@ class LeasedShards implements ShardHolder {
   async #takeFree(capacity: number): Promise<void> {
     const { count, name } = this.#o;
     const all = Array.from({ length: count }, (_, shard) => shard);
-    const others = all.filter((shard) => !this.#shards.has(shard));
-    if (capacity <= 0 || others.length === 0) return;
-    const leases = others.map((shard) => shardLease(name, shard));
+    const notOwned = all.filter((shard) => !this.#shards.has(shard));
+    if (capacity <= 0 || notOwned.length === 0) return;
+    const leases = notOwned.map((shard) => shardLease(name, shard));
     const taken = await this.#acquire(leases, { ttlMs: rowMs(this.#leaseMs), limit: capacity });
-    for (const shard of others) {
+    for (const shard of notOwned) {
       const token = taken.get(shardLease(name, shard));
       if (token !== undefined) this.#shards.add(shard, token);
     }
   }
 
   /** Notes whether members joined or left. Returns the milliseconds until the next rebalance. */
-  #restAfter(members: number, othersEndMs: number | null): number {
+  #pauseAfter(members: number, nextExpiryMs: number | null): number {
     const now = performance.now();
     if (members !== this.#membersBefore) {
       this.#membersBefore = members;
       this.#rebalancingUntil = now + REBALANCING_MS;
     }
     const isShort = this.#shards.size < Math.floor(this.#o.count / members);
-    const isLeaving = this.#shards.staying().length < this.#shards.size;
-    if (now < this.#rebalancingUntil && (isShort || isLeaving)) return REBALANCE_OFTEN_MS;
-    return Math.min(REBALANCE_EVERY_MS, (othersEndMs ?? REBALANCE_EVERY_MS) + AFTER_END_MS);
+    const isReleasing = this.#shards.kept().length < this.#shards.size;
+    if (now < this.#rebalancingUntil && (isShort || isReleasing)) return REBALANCE_OFTEN_MS;
+    return Math.min(REBALANCE_EVERY_MS, (nextExpiryMs ?? REBALANCE_EVERY_MS) + AFTER_EXPIRY_MS);
   }
 
   /** Hands over shards without work in flight. Returns the milliseconds until the next call. */
@@ -227,7 +227,7 @@ class LeasedShards implements ShardHolder {
     return isRebalancing ? REBALANCE_OFTEN_MS : REBALANCE_EVERY_MS;
   }
 
-  /** As soon as this process is no member, the others divide the shards without it. */
+  /** Ends the membership. The other processes then divide the shards without this one. */
   async #leaveMembers(): Promise<void> {
     if (this.#membership === undefined) return;
     const own = new Map([[this.#memberName, this.#membership]]);
@@ -235,7 +235,7 @@ class LeasedShards implements ShardHolder {
     await releaseLeases(this.#o.pool, own);
   }
 
-  #acquire(leases: readonly string[], o: { ttlMs: number; limit: number }): Promise<HeldLeases> {
+  #acquire(leases: readonly string[], o: { ttlMs: number; limit: number }): Promise<LeaseTokens> {
     return acquireLeases(this.#o.pool, leases, { ...o, owner: this.#o.owner, names: this.#names });
   }
 

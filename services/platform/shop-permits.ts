@@ -1,20 +1,20 @@
 import { overloaded } from './errors.ts';
 import { NoPermit, type PermitOptions, Permits } from './permits.ts';
 
-/** Permits shared by shops. One shop has few of them; shops wait in one queue with one place per shop. */
+/** Permits that all shops share. One shop may use only a few of them. A shop has at most one call in the shared queue. */
 export interface ShopPermits {
   /**
-   * Takes a permit and keeps it until `end` aborts. Without `end` no permit is kept.
+   * Takes a permit and releases it when `end` aborts; without `end` immediately.
    *
-   * @throws ConnectError OVERLOADED when too many wait or the time is over; the reason of `end`.
+   * @throws ConnectError OVERLOADED when too many calls wait or the time is over; the reason of `end` when it aborts.
    */
   takeUntil(shopId: bigint, end: AbortSignal | undefined): Promise<void>;
 }
 
 /**
- * @param o.size and `maxWaiting` for all shops together; `waitMs` for each of the two waits, for the shop's own permit
- *   and for the shared one.
- * @param o.perShop most permits of one shop in use, and how many of its calls wait for one.
+ * @param o.size, `maxWaiting` limits of all shops together.
+ * @param o.waitMs maximum time of each of the two waits: for a permit of the shop, then for a shared permit.
+ * @param o.perShop limits of one shop: permits in use, and waiting calls.
  */
 export function createShopPermits(
   o: PermitOptions & { readonly perShop: Pick<PermitOptions, 'size' | 'maxWaiting'> },
@@ -29,7 +29,7 @@ export function createShopPermits(
       if (own.used() + own.waiting() === 0 && shops.get(shopId) === own) shops.delete(shopId);
     };
     try {
-      // A shop that waits for its own permit has no place in the shared queue.
+      // A call that waits for a permit of its shop is not in the shared queue.
       const releaseOwn = await own.take({ signal });
       const releaseAll = await all.take({ signal }).catch((error: unknown) => {
         releaseOwn();

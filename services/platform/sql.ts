@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** A value of a statement. Where the same one stands several times, it is one parameter. */
+/** A value of a statement. If a statement uses the same `Param` several times, it is one parameter. */
 export class Param {
   readonly value: unknown;
 
@@ -9,7 +9,7 @@ export class Param {
   }
 }
 
-/** A piece of SQL with the values that stand in it. */
+/** A piece of SQL with its values. */
 export class Sql {
   readonly parts: readonly (string | Param)[];
 
@@ -19,8 +19,8 @@ export class Sql {
 }
 
 /**
- * SQL with values: sql`select … where id = ${id}`. What is inserted becomes a parameter of the statement, never a part
- * of its text, except pieces made by `sql`, {@link raw} and {@link rowsOf}.
+ * SQL with values: sql`select … where id = ${id}`. Each inserted value becomes a parameter of the statement, never a
+ * part of its text. Pieces made by `sql`, {@link raw} and {@link rowsOf} become a part of the text.
  */
 export function sql(texts: readonly string[], ...inserted: readonly unknown[]): Sql {
   const parts: (string | Param)[] = [texts[0] ?? ''];
@@ -32,36 +32,36 @@ export function sql(texts: readonly string[], ...inserted: readonly unknown[]): 
   return new Sql(parts);
 }
 
-/** A value for several places of a statement, as one parameter. */
+/** Creates a parameter that a statement may use several times. */
 export function param(value: unknown): Param {
   return new Param(value);
 }
 
-/** Text that becomes a part of the statement as it is. Only for constants of this program. */
+/** Creates SQL from a text without a check or escape. Only for constants of this program. */
 export function raw(text: string | number): Sql {
   return new Sql([`${text}`]);
 }
 
 /**
- * The statement for `query`, which the server prepares once for each connection. Its text must be the same in each
- * call: only values may differ, and numbers of rows. So the text is made once.
+ * Returns the statement for `query`. The server prepares it once per connection, so its text must be the same in each
+ * call; only values and numbers of rows may differ. This function builds the text once.
  */
 export function named(name: string, { parts }: Sql): pg.QueryConfig {
-  const known = layouts.get(name);
-  const values = known && valuesIn(parts, known);
-  if (known && values) return { name, text: known.text, values };
+  const cached = layouts.get(name);
+  const values = cached && valuesIn(parts, cached);
+  if (cached && values) return { name, text: cached.text, values };
   const layout = layoutOf(parts);
   layouts.set(name, layout);
   return { name, text: layout.text, values: valuesIn(parts, layout) ?? [] };
 }
 
-/** The statement for `query`, which the server plans in each call. */
+/** Returns the statement for `query`. The server plans it in each call. */
 export function unnamed({ parts }: Sql): { readonly text: string; readonly values: unknown[] } {
   const layout = layoutOf(parts);
   return { text: layout.text, values: valuesIn(parts, layout) ?? [] };
 }
 
-/** The text of a statement, and where its values stand. */
+/** The text of a statement and the places of its values. */
 interface Layout {
   readonly text: string;
   /** Each part of the text, and the index of the parameter between two. */
@@ -75,8 +75,8 @@ function layoutOf(parts: Sql['parts']): Layout {
   const params: Param[] = [];
   const places = parts.map((part) => {
     if (typeof part === 'string') return part;
-    const known = params.indexOf(part);
-    return known >= 0 ? known : params.push(part) - 1;
+    const index = params.indexOf(part);
+    return index >= 0 ? index : params.push(part) - 1;
   });
   const text = places
     .map((place) => (typeof place === 'string' ? place : `$${place + 1}`))
@@ -84,7 +84,7 @@ function layoutOf(parts: Sql['parts']): Layout {
   return { text, places };
 }
 
-/** The values in the order of the parameters; undefined when the parts have another layout. */
+/** Returns the values in the order of the parameters; undefined when the parts have another layout. */
 function valuesIn(parts: Sql['parts'], { places }: Layout): unknown[] | undefined {
   if (parts.length !== places.length) return undefined;
   const values: unknown[] = [];
@@ -98,7 +98,7 @@ function valuesIn(parts: Sql['parts'], { places }: Layout): unknown[] | undefine
   return values;
 }
 
-/** The column types that row sets have, with what the driver accepts for them. */
+/** The column types of row sets, with the types that the driver accepts for them. */
 interface ValueTypes {
   readonly bigint: bigint;
   readonly boolean: boolean;
@@ -118,9 +118,9 @@ type Column<T> = {
 }[keyof ValueTypes];
 
 /**
- * Declares the columns of a set of rows. The function that it returns makes a table of given rows, for `from` or
- * `join`: `unnest(…) as alias (column, …)`. Each column is one parameter, so that the number of rows does not change
- * the text. `ordinal` names a further column, which counts the rows from 1.
+ * Declares the columns of a set of rows. The returned function makes a table of rows, for `from` or `join`:
+ * `unnest(…) as alias (column, …)`. Each column is one parameter, so that the number of rows does not change the text.
+ * `ordinal` names a further column, which counts the rows from 1.
  */
 export function rowsOf<T>(columns: Readonly<Record<string, Column<T>>>) {
   const names = Object.keys(columns).join(', ');

@@ -27,31 +27,37 @@ export interface Member {
   readonly result: Promise<pg.QueryResult>;
 }
 
-/** Rejects statements that were not sent. */
-export function refuse(members: readonly Member[], error: Error): void {
+/** Rejects the promises of statements that were not sent. */
+export function rejectMembers(members: readonly Member[], error: Error): void {
   for (const { query } of members) query.callback?.(error);
 }
 
-/** @param args those of `client.query`, without a callback. @param types how columns are read. */
+/**
+ * Creates a statement of a group.
+ *
+ * @param args the arguments of `client.query`, without a callback.
+ * @param types the parsers of columns.
+ */
 export function memberOf(args: readonly unknown[], types: pg.CustomTypesConfig): Member {
-  const [given, values] = args;
-  const config = typeof given === 'string' ? { text: given } : (given as pg.QueryConfig);
+  const [statement, values] = args;
+  const config =
+    typeof statement === 'string' ? { text: statement } : (statement as pg.QueryConfig);
   const more = values === undefined ? {} : { values: values as unknown[] };
   // A statement without values would use the simple protocol, which ends a group.
   const extended: pg.QueryConfig = { ...config, ...more, types, ...{ queryMode: 'extended' } };
   const query = new pg.Query(extended) as unknown as Running;
   const result = new Promise<pg.QueryResult>((resolve, reject) => {
-    query.callback = (error, answer) => (error ? reject(error) : resolve(answer as pg.QueryResult));
+    query.callback = (error, rows) => (error ? reject(error) : resolve(rows as pg.QueryResult));
   });
-  // The sender of the statement gets its error. An error without a sender must not end the process.
+  // The caller awaits `result` and gets the error. If no caller awaits it, the error must not end the process.
   result.catch(() => {});
   return { query, result };
 }
 
 /**
  * Statements that go to the server in one write and end with one `Sync`. After one fails, or cannot be sent, the server
- * does not run the rest. `pg`'s pipeline mode sends a `Sync` for each statement, so statements after a failed `begin`
- * would be committed by themselves.
+ * does not run the rest. `pg`'s pipeline mode sends a `Sync` for each statement, so each statement after a failed
+ * `begin` would commit alone.
  *
  * `client.query` takes the group as one statement.
  *
@@ -80,17 +86,17 @@ export class StatementGroup {
   }
 
   submit(connection: Connection): null {
-    const held: Connection = Object.create(connection, { sync: { value: () => {} } });
+    const withoutSync: Connection = Object.create(connection, { sync: { value: () => {} } });
     connection.stream.cork();
     try {
       for (const query of this.#left) {
-        const answer = query.callback;
+        const { callback } = query;
         query.callback = (error, result) => {
           if (error) this.#unsent ??= error;
-          answer?.(error, result);
+          callback?.(error, result);
         };
-        const error = query.submit(held);
-        if (error) query.handleError(error, held);
+        const error = query.submit(withoutSync);
+        if (error) query.handleError(error, withoutSync);
         if (this.#unsent) break;
       }
     } finally {

@@ -36,7 +36,7 @@ export interface TelemetryOptions {
   readonly host?: string;
   /** Base address of an OTLP/HTTP collector. Without it spans have ids and are not exported. */
   readonly otlpEndpoint?: string | undefined;
-  /** The answer of `/readyz` on the metrics port. */
+  /** Decides the response of `/readyz` on the metrics port. */
   readonly isReady?: () => Promise<boolean>;
   /** Further processors of spans (tests). */
   readonly spanProcessors?: readonly SpanProcessor[];
@@ -48,8 +48,8 @@ const FLUSH_MS = 3_000;
 /**
  * Starts traces and metrics for one part.
  *
- * Several parts may run in one process, each with its own providers. They share only the process-wide context, by which
- * a span finds its parent.
+ * Several parts may run in one process, each with its own providers. They share only the context of the process, which
+ * connects a span with its parent.
  */
 export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
   shareContext();
@@ -85,7 +85,7 @@ function processorsOf(o: TelemetryOptions): SpanProcessor[] {
   return [...(o.spanProcessors ?? []), new BatchSpanProcessor({ exporter })];
 }
 
-/** Once per process. The API rejects a later registration, without effect. */
+/** Registers the context manager once per process. The API ignores later registrations. */
 function shareContext(): void {
   const manager = new AsyncContextManager();
   if (!context.setGlobalContextManager(manager)) manager.disable();

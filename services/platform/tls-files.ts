@@ -18,7 +18,7 @@ export interface TlsFiles {
 }
 
 export interface TlsFilesOptions {
-  /** Trusted authorities for the certificate of the other side. */
+  /** Authorities that this process trusts for certificates of other processes. */
   readonly caFile?: string | undefined;
   /** The own certificate with its chain, and its key. */
   readonly certFile?: string | undefined;
@@ -31,8 +31,8 @@ export interface TlsFilesOptions {
 const POLL_MS = 10_000;
 
 /**
- * Reads the files now, and every ten seconds as long as there is a listener. Files that do not match, such as a
- * certificate whose key is not written yet, are read again later, and the previous content stays in use.
+ * Reads the files now, and every ten seconds as long as there is a listener. While files do not match, for example
+ * because only the certificate was renewed yet, the previous content stays in use.
  *
  * @throws when the first read fails, or the files do not match.
  */

@@ -143,7 +143,7 @@ describe('a transaction', () => {
       throw new Error('no');
     });
     expect(await caught(work)).toMatchObject({ message: 'no' });
-    expect(await late).toMatchObject({ message: 'the transaction is over' });
+    expect(await late).toMatchObject({ message: 'the transaction has ended' });
     expect(await seen()).toEqual([]);
   });
 });
@@ -153,7 +153,7 @@ test('accepts no statement after its commit was sent', async () => {
     await committing(tx, () => see(tx, 'in time'));
     await see(tx, 'late');
   });
-  expect(await caught(work)).toMatchObject({ message: 'the transaction is over' });
+  expect(await caught(work)).toMatchObject({ message: 'the transaction has ended' });
   expect(await seen()).toEqual(['in time']);
 });
 

@@ -10,7 +10,7 @@ function refused(shape: Parameters<typeof loadConfig>[0], env: Record<string, st
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
     const about = /^(DATABASE_URL|KAFKA_(?:TLS|SASL)\w*|GRPC_TLS_\w+)/;
-    return error.faults.flatMap((fault) => about.exec(fault)?.[0] ?? []);
+    return error.problems.flatMap((problem) => about.exec(problem)?.[0] ?? []);
   }
 }
 

@@ -3,49 +3,49 @@ import { z } from 'zod';
 /** Whether a service mesh encrypts the connections instead of the process. */
 export const transportShape = {
   TRANSPORT_SECURITY: z
-    .enum(['tls', 'mesh'], { error: 'wants tls or mesh' })
+    .enum(['tls', 'mesh'], { error: 'must be tls or mesh' })
     .default('tls')
     .describe(
-      'Who encrypts connections in production: tls, the processes themselves (a database without sslmode=verify-full, plain Kafka and plain gRPC are refused), or mesh, which says that a service mesh does it',
+      'Who encrypts connections in production: tls, the processes themselves (a database without sslmode=verify-full, plain Kafka and plain gRPC are rejected), or mesh, a service mesh',
     ),
 };
 
-/** Variables of a process that production does not allow, unless a mesh encrypts. */
-export function transportFaults(shape: object, env: Readonly<Record<string, unknown>>): string[] {
-  const faults = 'GRPC_TLS_CA_FILE' in shape ? grpcFaults(shape, env) : [];
-  if (env.NODE_ENV !== 'production' || env.TRANSPORT_SECURITY === 'mesh') return faults;
+/** Returns an error text for each variable that is not secure enough for production, unless a mesh encrypts. */
+export function transportProblems(shape: object, env: Readonly<Record<string, unknown>>): string[] {
+  const problems = 'GRPC_TLS_CA_FILE' in shape ? grpcProblems(shape, env) : [];
+  if (env.NODE_ENV !== 'production' || env.TRANSPORT_SECURITY === 'mesh') return problems;
   if ('DATABASE_URL' in shape && !isVerified(env.DATABASE_URL)) {
-    faults.push(`DATABASE_URL: production wants sslmode=verify-full${OR_MESH}`);
+    problems.push(`DATABASE_URL: production needs sslmode=verify-full${OR_MESH}`);
   }
   if ('KAFKA_TLS' in shape && env.KAFKA_TLS !== 'true') {
-    faults.push(`KAFKA_TLS: production wants true${OR_MESH}`);
+    problems.push(`KAFKA_TLS: production needs true${OR_MESH}`);
   }
   if ('KAFKA_TLS' in shape && String(env.KAFKA_SASL_TOKEN_URL ?? '').startsWith('http:')) {
-    faults.push(`KAFKA_SASL_TOKEN_URL: production wants https${OR_MESH}`);
+    problems.push(`KAFKA_SASL_TOKEN_URL: production needs https${OR_MESH}`);
   }
   if ('GRPC_TLS_CA_FILE' in shape && env.GRPC_TLS_CA_FILE === undefined) {
-    faults.push(`GRPC_TLS_CA_FILE is missing: production takes gRPC over TLS only${OR_MESH}`);
+    problems.push(`GRPC_TLS_CA_FILE is missing: production allows gRPC over TLS only${OR_MESH}`);
   }
-  return faults;
+  return problems;
 }
 
 const OR_MESH = ', or TRANSPORT_SECURITY=mesh';
 
-/** A server needs a certificate when TLS is on, and a certificate needs its key. */
-function grpcFaults(shape: object, env: Readonly<Record<string, unknown>>): string[] {
+/** Returns an error text for each variable of gRPC that lacks its counterpart. */
+function grpcProblems(shape: object, env: Readonly<Record<string, unknown>>): string[] {
   const { GRPC_TLS_CA_FILE: ca, GRPC_TLS_CERT_FILE: cert, GRPC_TLS_KEY_FILE: key } = env;
-  const faults: string[] = [];
+  const problems: string[] = [];
   if ((cert === undefined) !== (key === undefined)) {
-    faults.push('GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE are set together or not at all');
+    problems.push('GRPC_TLS_CERT_FILE and GRPC_TLS_KEY_FILE are set together or not at all');
   }
   if (cert !== undefined && ca === undefined) {
-    faults.push('GRPC_TLS_CA_FILE is missing (needed where GRPC_TLS_CERT_FILE is set)');
+    problems.push('GRPC_TLS_CA_FILE is missing (needed if GRPC_TLS_CERT_FILE is set)');
   }
   const isServer = 'GRPC_TLS_CLIENT_CERTIFICATES' in shape;
   if (isServer && ca !== undefined && cert === undefined) {
-    faults.push('GRPC_TLS_CERT_FILE is missing (needed where GRPC_TLS_CA_FILE is set)');
+    problems.push('GRPC_TLS_CERT_FILE is missing (needed if GRPC_TLS_CA_FILE is set)');
   }
-  return faults;
+  return problems;
 }
 
 /** Whether the connection verifies the server's certificate and name. Of several modes the driver uses the last. */

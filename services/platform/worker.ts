@@ -2,13 +2,13 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { createBackoff, equalJitter } from './backoff.ts';
 import type { Logger } from './log.ts';
 
-/** Background work until it is stopped. */
+/** Background work that runs until `stop`. */
 export interface Worker {
   /** Starts no new work, waits for the step in flight, then resolves. May be called twice. */
   stop(): Promise<void>;
 }
 
-/** When the next step starts: at once, after `idleMs`, never, or after this time. Milliseconds. */
+/** When the next step starts: immediately, after `idleMs`, never, or after this time. Milliseconds. */
 export type Next = 'again' | 'idle' | 'done' | number;
 
 /** One piece of work. The signal aborts when the loop stops. */
@@ -25,7 +25,7 @@ export interface LoopOptions {
 }
 
 export interface Loop extends Worker {
-  /** The next step starts within this time, by default at once. Milliseconds. */
+  /** Makes the next step start within this time, by default immediately. Milliseconds. */
   wake(withinMs?: number): void;
 }
 
@@ -35,7 +35,7 @@ const BACKOFF = createBackoff({ firstMs: 200, longestMs: 2_000, jitter: equalJit
 /** How often an outage is logged again while it lasts. Milliseconds. */
 const LOG_EVERY_MS = 60_000;
 
-/** Starts a loop with its first step, at once or after `delayMs`. */
+/** Starts a loop with its first step, immediately or after `delayMs`. */
 export function startLoop(
   o: LoopOptions & { readonly step: Step; readonly delayMs?: number },
 ): Loop {
@@ -45,9 +45,9 @@ export function startLoop(
 }
 
 /**
- * Repeats a step, one at a time, until stopped. The loop exists before its step, so that parts which the step uses can
- * wake it. After a failed step it pauses, longer each time, and a wake does not shorten that pause. An outage is logged
- * when it begins, once a minute, and when it ends.
+ * Repeats a step, one at a time, until `stop`. The loop exists before its step, so that parts which the step uses can
+ * wake the loop. After a failed step the loop pauses, longer each time, and a wake does not shorten that pause. The loop
+ * logs an outage when it begins, once a minute, and when it ends.
  *
  * Some loops are woken thousands of times a second, so a pause allocates nothing but its timer.
  */
@@ -58,7 +58,7 @@ export function createLoop({
   gapMs = 0,
 }: LoopOptions): Loop & { start(step: Step, delayMs?: number): void } {
   const stopping = new AbortController();
-  // A wake may come from a call. Its trace and its end must not become those of the step.
+  // A call may wake the loop. The step must not inherit the trace and the abort signal of that call.
   const inOwnContext = AsyncLocalStorage.snapshot();
   let step: Step | undefined;
   let timer: NodeJS.Timeout | undefined;
@@ -81,7 +81,7 @@ export function createLoop({
     if (stopping.signal.aborted || dueAt === Number.POSITIVE_INFINITY) return;
     const pauseMs = dueAt - performance.now();
     if (pauseMs > 0 || gapMs > 0) timer = setTimeout(begin, Math.max(0, pauseMs), next);
-    // Not within the call of `wake`.
+    // The step must not start within the call of `wake`.
     else queueMicrotask(() => begin(next));
   }
 

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
-import { cachedWithTimeout } from '../platform/cached-with-timeout.ts';
 import type { Logger } from '../platform/log.ts';
 import { startDayKeeper } from '../platform/partitions.ts';
 import type { Queryable } from '../platform/postgres.ts';
+import { sharedWithTimeout } from '../platform/shared-with-timeout.ts';
 import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
@@ -110,7 +110,7 @@ function observeCircuits(o: MaintenanceOptions): () => void {
   const gauge = o.telemetry.meter.createObservableGauge('webhooks.circuits_open', {
     description: 'Endpoints with an open circuit, which get only probes',
   });
-  const ask = cachedWithTimeout(() =>
+  const ask = sharedWithTimeout(() =>
     o.pool.query<{ count: number }>(
       'select count(*)::int as count from endpoints where circuit_opened_at is not null',
     ),

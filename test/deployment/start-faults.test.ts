@@ -49,7 +49,7 @@ describe('a process with a faulty environment', () => {
       DATABASE_URL: 'postgres://rms_carts@127.0.0.1/rms',
       KAFKA_BROKERS: '127.0.0.1:9092',
     });
-    expect(said).toMatch(/SERVICE_AUTH: production takes kubernetes only/);
+    expect(said).toMatch(/SERVICE_AUTH: production allows kubernetes only/);
   });
 
   test('a migration without a database says so and ends with 1', async () => {

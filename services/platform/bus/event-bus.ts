@@ -7,11 +7,11 @@ export interface BusRecord {
 
 export interface ReceivedRecord extends BusRecord {
   readonly topic: string;
-  /** The place of the record in its topic, for people. Unique within the topic. */
+  /** The place of the record in its topic, for logs. Unique within the topic. */
   readonly position: string;
 }
 
-/** A handler rejects with this error to get its records again after the given pause. Milliseconds. */
+/** A handler rejects with this error to get its records again after `pauseMs`. */
 export class RetryLaterError extends Error {
   override readonly name = 'RetryLaterError';
   readonly pauseMs: number;
@@ -38,13 +38,13 @@ export interface Subscription {
  * keys.
  */
 export interface EventBus {
-  /** Resolves when the records are stored. When it rejects, any of them may be missing: publish all of them again. */
+  /** Resolves when the records are stored. If it rejects, some may be missing, so the caller must publish all again. */
   publish(topic: string, records: readonly BusRecord[]): Promise<void>;
-  /** `stop` waits for the handlers in flight. The group's next subscriber gets the remaining records. */
+  /** Starts to listen. `stop` waits for handlers in flight. The group's next subscriber gets the remaining records. */
   subscribe(s: Subscription): Promise<{ stop(): Promise<void> }>;
   /**
-   * Whether the group has handled everything that was published to the topic before this call. Events that it has not
-   * handled then are lost. May wait some seconds. Rejects when the bus is unavailable.
+   * Whether the group has handled all records that were published to the topic before this call. If it has, any event
+   * that it has not handled is lost. May wait some seconds. Rejects when the bus is unavailable.
    */
   hasCaughtUp(group: string, topic: string, signal: AbortSignal): Promise<boolean>;
   /** Rejects when the bus is unavailable. */
@@ -52,7 +52,7 @@ export interface EventBus {
   close(): Promise<void>;
 }
 
-/** The topic of a service's events. */
+/** Returns the topic of a service's events. */
 export function eventsTopic(service: string): string {
   return `rms.${service}.events.v1`;
 }

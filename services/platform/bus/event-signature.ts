@@ -3,7 +3,7 @@ import type { ServiceConfig } from '../config.ts';
 import { newKeyringText, parseKeys } from '../keyring.ts';
 import type { BusRecord, ReceivedRecord } from './event-bus.ts';
 
-/** How records prove that one of our processes published them. */
+/** The keys by which records prove that one of our processes published them. */
 export interface EventSignatures {
   /** The first key signs, every key verifies. */
   readonly keys: ReadonlyMap<string, Buffer>;
@@ -18,10 +18,10 @@ export type SignatureCheck = 'valid' | 'unsigned' | 'unknown_key' | 'forged' | '
 export const SIGNATURE_HEADER = 'event-signature';
 const VERSION = 'v1';
 const SIGNATURE = /^v1,([A-Za-z0-9_-]{1,50}),(\d{1,15}),([A-Za-z0-9+/]{43}=)$/;
-/** Keeps signatures of events apart from all other uses of the same key. */
+/** Part of each signed text, so that a signature for another purpose is never valid for an event. */
 const PURPOSE = 'rms.event.v1';
 
-/** The signatures that the environment variables configure. */
+/** Returns the signatures that the environment variables configure. */
 export function signaturesFromConfig(
   config: Pick<ServiceConfig, 'EVENT_KEYRING' | 'EVENT_SIGNATURES'>,
 ): EventSignatures {
@@ -31,7 +31,7 @@ export function signaturesFromConfig(
   };
 }
 
-/** Signatures with a new key, for stacks and tests in one process. */
+/** Returns signatures with a new key, for stacks and tests in one process. */
 export function newEventSignatures(keyring = newKeyringText()): EventSignatures {
   return { keys: parseKeys(keyring), acceptsUnsigned: false };
 }
@@ -53,21 +53,22 @@ export function signRecord(
 /**
  * Checks the signature of a received record.
  *
- * @param o.maxAgeMs oldest valid signature. A copy of an older record might not be recognised as a duplicate.
+ * @param o.maxAgeMs maximum age of a valid signature. Listeners might not recognise a copy of an older record as a
+ *   duplicate.
  */
-export function judgeRecord(
+export function checkSignature(
   record: ReceivedRecord,
   o: { signatures: EventSignatures; now: number; maxAgeMs: number },
 ): SignatureCheck {
   const text = record.headers[SIGNATURE_HEADER];
   if (text === undefined) return 'unsigned';
-  const [, keyId = '', time = '', given = ''] = SIGNATURE.exec(text) ?? [];
+  const [, keyId = '', time = '', signature = ''] = SIGNATURE.exec(text) ?? [];
   if (keyId === '') return 'forged';
   const key = o.signatures.keys.get(keyId);
   if (!key) return 'unknown_key';
   const signedAt = Number(time);
   const expected = macOf(key, { topic: record.topic, record, signedAt });
-  if (!timingSafeEqual(expected, Buffer.from(given, 'base64'))) return 'forged';
+  if (!timingSafeEqual(expected, Buffer.from(signature, 'base64'))) return 'forged';
   return o.now - signedAt > o.maxAgeMs ? 'expired' : 'valid';
 }
 
@@ -77,8 +78,8 @@ interface Signed {
   readonly signedAt: number;
 }
 
-/** JSON strings contain no raw line break, so different input cannot give the same bytes. */
+/** Returns the HMAC. JSON strings contain no raw line break, so different input never has the same bytes. */
 function macOf(key: Buffer, { topic, record, signedAt }: Signed): Buffer {
-  const about = JSON.stringify([PURPOSE, signedAt, topic, record.key]);
-  return createHmac('sha256', key).update(`${about}\n`).update(record.value).digest();
+  const header = JSON.stringify([PURPOSE, signedAt, topic, record.key]);
+  return createHmac('sha256', key).update(`${header}\n`).update(record.value).digest();
 }

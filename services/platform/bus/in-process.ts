@@ -6,12 +6,12 @@ import { RecordBatches, type RecordBatchesOptions } from './record-batches.ts';
 
 export interface InProcessBusOptions {
   /**
-   * Groups that will subscribe. Records published before that wait for them. Without this list, an event published
+   * Groups that will subscribe. Records wait until their group subscribes. Without this list, an event that is published
    * while a service starts would be lost.
    */
   readonly groups?: readonly { readonly group: string; readonly topics: readonly string[] }[];
   readonly onFailure?: (group: string, error: unknown) => void;
-  /** The pause of a key after its failures in a row. */
+  /** The pause of a key after its failures. */
   readonly backoff?: Backoff;
 }
 
@@ -46,8 +46,8 @@ class Group {
     return {
       stop: async () => {
         if (this.#batches !== batches) return;
-        // New records wait from now on. Records in flight are completed; the remaining ones go in front of the new
-        // ones.
+        // New records wait from now on. Records in flight are completed. The remaining old records go in front of the
+        // new ones.
         this.#batches = undefined;
         this.#waiting.unshift(...(await batches.stop()));
       },
@@ -60,8 +60,8 @@ class Group {
 }
 
 /**
- * A bus inside one process. `publish` resolves only after the handler of every group has handled the records, so the
- * bus never holds a record that is no longer in the publisher's outbox. Once a group is known, its records wait while
+ * A bus inside one process. `publish` resolves only after the handler of every group has handled the records. So each
+ * record of the bus is still in the publisher's outbox. After the first subscription of a group its records wait while
  * it has no subscriber.
  */
 export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
@@ -71,9 +71,9 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
   let published = 0;
   let isClosed = false;
 
-  for (const { group, topics } of o.groups ?? []) remember(group, topics);
+  for (const { group, topics } of o.groups ?? []) groupOf(group, topics);
 
-  function remember(name: string, topics: readonly string[]): Group {
+  function groupOf(name: string, topics: readonly string[]): Group {
     const group = groups.get(name) ?? new Group();
     for (const topic of topics) group.topics.add(topic);
     groups.set(name, group);
@@ -99,8 +99,8 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
 
     async subscribe(s: Subscription) {
       assertOpen();
-      const group = remember(s.group, s.topics);
-      if (group.hasSubscriber) throw new Error(`group ${s.group} has a subscriber in this process`);
+      const group = groupOf(s.group, s.topics);
+      if (group.hasSubscriber) throw new Error(`group ${s.group} already has a subscriber`);
       const onFailure = (error: unknown): void => o.onFailure?.(s.group, error);
       return group.subscribe({ ...o, handle: s.handle, onFailure });
     },
@@ -120,7 +120,7 @@ export function createInProcessBus(o: InProcessBusOptions = {}): EventBus {
   };
 }
 
-/** Rejects when the bus closes first: it is then unknown which records were handled. */
+/** Waits for the work. Rejects when the bus closes first, because it is then unknown which records were handled. */
 function orClosed(work: Promise<unknown>, rejections: Set<(error: Error) => void>): Promise<void> {
   return new Promise((resolve, reject) => {
     rejections.add(reject);

@@ -1,32 +1,32 @@
 import { z } from 'zod';
 
 const flag = z
-  .enum(['true', 'false'], { error: 'wants true or false' })
+  .enum(['true', 'false'], { error: 'must be true or false' })
   .default('false')
   .transform((text) => text === 'true');
 
 /** Variables for the connections to the brokers; see `kafka-security.ts`. */
 export const kafkaSecurityShape = {
-  KAFKA_TLS: flag.describe('Whether Kafka is reached over TLS; production wants it'),
+  KAFKA_TLS: flag.describe('Whether connections to Kafka use TLS; required in production'),
   KAFKA_TLS_CA_FILE: z
     .string()
     .optional()
-    .describe("File with the authorities of the brokers' certificates; public ones without"),
+    .describe("File with the authorities of the brokers' certificates; by default the public ones"),
   KAFKA_TLS_CERT_FILE: z
     .string()
     .optional()
-    .describe('File with the own certificate, where brokers ask for one'),
+    .describe('File with the own certificate, if brokers require one'),
   KAFKA_TLS_KEY_FILE: z.string().optional().describe('File with the key of that certificate'),
   KAFKA_SASL_MECHANISM: z
     .enum(['plain', 'scram-sha-256', 'scram-sha-512', 'oauthbearer'], {
-      error: 'wants plain, scram-sha-256, scram-sha-512 or oauthbearer',
+      error: 'must be plain, scram-sha-256, scram-sha-512 or oauthbearer',
     })
     .optional()
-    .describe('How this process proves to the brokers who it is'),
+    .describe('How this process authenticates to the brokers'),
   KAFKA_SASL_USERNAME: z
     .string()
     .optional()
-    .describe('User name; the client id where tokens come from KAFKA_SASL_TOKEN_URL'),
+    .describe('User name; the client id if tokens come from KAFKA_SASL_TOKEN_URL'),
   KAFKA_SASL_PASSWORD: z
     .string()
     .optional()
@@ -38,24 +38,24 @@ export const kafkaSecurityShape = {
   KAFKA_SASL_TOKEN_FILE: z
     .string()
     .optional()
-    .describe('File with a token that something else renews, for oauthbearer'),
+    .describe('File with a token that another program renews, for oauthbearer'),
   KAFKA_SASL_TOKEN_URL: z
-    .url({ protocol: /^https?$/, error: 'wants an http or https address' })
+    .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .optional()
     .describe(
       'Token endpoint for oauthbearer, by the client credentials grant; https in production',
     ),
-  KAFKA_SASL_SCOPE: z.string().optional().describe('Scope to ask for at that endpoint'),
+  KAFKA_SASL_SCOPE: z.string().optional().describe('Scope in requests to that endpoint'),
 };
 
 type Variables = Readonly<Record<string, unknown>>;
 
-/** Faults in the combination of the variables of {@link kafkaSecurityShape}. */
-export function kafkaFaults(env: Variables): string[] {
-  return [...tlsFaults(env), ...saslFaults(env)];
+/** Problems in the combination of the variables of {@link kafkaSecurityShape}. */
+export function kafkaProblems(env: Variables): string[] {
+  return [...tlsProblems(env), ...saslProblems(env)];
 }
 
-function tlsFaults(env: Variables): string[] {
+function tlsProblems(env: Variables): string[] {
   const files = ['KAFKA_TLS_CA_FILE', 'KAFKA_TLS_CERT_FILE', 'KAFKA_TLS_KEY_FILE'];
   const unused = env.KAFKA_TLS === 'true' ? [] : files.filter((name) => env[name] !== undefined);
   const isHalf = (env.KAFKA_TLS_CERT_FILE === undefined) !== (env.KAFKA_TLS_KEY_FILE === undefined);
@@ -67,7 +67,7 @@ function tlsFaults(env: Variables): string[] {
   ];
 }
 
-function saslFaults(env: Variables): string[] {
+function saslProblems(env: Variables): string[] {
   const mechanism = env.KAFKA_SASL_MECHANISM;
   if (mechanism === undefined) {
     return Object.keys(kafkaSecurityShape)
@@ -75,12 +75,13 @@ function saslFaults(env: Variables): string[] {
       .map((name) => `${name}: needs KAFKA_SASL_MECHANISM`);
   }
   if (mechanism === 'oauthbearer' && env.KAFKA_SASL_TOKEN_FILE !== undefined) return [];
-  const faults: string[] = [];
-  const wants = (name: string) => {
-    if (env[name] === undefined) faults.push(`${name} is missing (KAFKA_SASL_MECHANISM needs it)`);
+  const problems: string[] = [];
+  const require = (name: string) => {
+    if (env[name] === undefined)
+      problems.push(`${name} is missing (KAFKA_SASL_MECHANISM needs it)`);
   };
-  wants('KAFKA_SASL_USERNAME');
-  if (env.KAFKA_SASL_PASSWORD_FILE === undefined) wants('KAFKA_SASL_PASSWORD');
-  if (mechanism === 'oauthbearer') wants('KAFKA_SASL_TOKEN_URL');
-  return faults;
+  require('KAFKA_SASL_USERNAME');
+  if (env.KAFKA_SASL_PASSWORD_FILE === undefined) require('KAFKA_SASL_PASSWORD');
+  if (mechanism === 'oauthbearer') require('KAFKA_SASL_TOKEN_URL');
+  return problems;
 }

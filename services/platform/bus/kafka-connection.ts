@@ -3,20 +3,20 @@ import { within } from '../within.ts';
 import type { PartitionBatch } from './kafka-send-queues.ts';
 
 const ACK_TIMEOUT_MS = 6_000;
-/** kafkajs retries fast failures itself. It would ask a hanging broker five times, for a minute. */
-const ANSWER_MS = 12_000;
+/** kafkajs retries fast failures itself. It would send five requests to a hanging broker, for a minute. */
+const RESPONSE_TIMEOUT_MS = 12_000;
 
 /**
- * Sends batches, and replaces its connection to the brokers when it is of no use.
+ * Sends batches, and replaces its connection to the brokers when the connection no longer works.
  *
- * After a broker stops answering, kafkajs keeps asking it, because it searches for the new leader only when a
- * connection breaks. A producer whose first broker hangs never works. So after a failure, a producer that met such a
- * broker, or that has not published yet, is replaced.
+ * kafkajs keeps sending to a broker that hangs, because it searches for the new leader only when a connection breaks. A
+ * producer whose first broker hangs never works. So after a failure this class replaces a producer that got no response,
+ * or that has never published.
  */
 export class KafkaConnection {
   readonly #kafka: Kafka;
   #current: OpenProducer;
-  /** Replaced producers with a send in flight. Closed earlier, they would open their connections again. */
+  /** Replaced producers with a send in flight. A producer that is closed during a send would connect again. */
   readonly #retired = new Set<OpenProducer>();
 
   constructor(kafka: Kafka) {
@@ -38,12 +38,12 @@ export class KafkaConnection {
         this.#closeIfDone(used);
       });
     try {
-      if (!(await within(ANSWER_MS, sending))) throw new UnansweredError(topic);
+      if (!(await within(RESPONSE_TIMEOUT_MS, sending))) throw new NoResponseError(topic);
       used.hasPublished = true;
       return acknowledged;
     } catch (error) {
-      const isOfNoUse = error instanceof UnansweredError || !used.hasPublished;
-      if (isOfNoUse && used === this.#current) this.#replace(used);
+      const isBroken = error instanceof NoResponseError || !used.hasPublished;
+      if (isBroken && used === this.#current) this.#replace(used);
       throw error;
     }
   }
@@ -54,9 +54,10 @@ export class KafkaConnection {
     this.#closeIfDone(used);
   }
 
-  #closeIfDone(one: OpenProducer): void {
-    // Not awaited: a hanging broker may delay it.
-    if (one.sends === 0 && this.#retired.delete(one)) one.producer.disconnect().catch(() => {});
+  #closeIfDone(open: OpenProducer): void {
+    if (open.sends > 0 || !this.#retired.delete(open)) return;
+    // The caller must not wait for it, because a hanging broker may delay it.
+    open.producer.disconnect().catch(() => {});
   }
 
   async close(): Promise<void> {
@@ -65,14 +66,14 @@ export class KafkaConnection {
   }
 }
 
-/** Returns the partitions in the response. */
+/** Sends the batches and returns the partitions that the response acknowledges. */
 async function sendWith(
   { producer, connect }: OpenProducer,
   topic: string,
   batches: readonly PartitionBatch[],
 ): Promise<ReadonlySet<number>> {
   await connect();
-  const answers = await producer.send({
+  const responses = await producer.send({
     topic,
     acks: -1,
     timeout: ACK_TIMEOUT_MS,
@@ -87,7 +88,7 @@ async function sendWith(
   });
   // A send to a partition without a leader resolves too, although no record was written.
   return new Set(
-    answers.filter(({ errorCode }) => errorCode === 0).map(({ partition }) => partition),
+    responses.filter(({ errorCode }) => errorCode === 0).map(({ partition }) => partition),
   );
 }
 
@@ -102,7 +103,7 @@ interface OpenProducer {
 function openProducer(kafka: Kafka): OpenProducer {
   const producer = kafka.producer({
     allowAutoTopicCreation: false,
-    // One send at a time per partition keeps the order. `idempotent` loses and duplicates records.
+    // One send at a time per partition keeps the order. The `idempotent` option loses and duplicates records.
     idempotent: false,
     createPartitioner:
       () =>
@@ -112,14 +113,14 @@ function openProducer(kafka: Kafka): OpenProducer {
   return { producer, connect: connector(producer), sends: 0, hasPublished: false };
 }
 
-/** A broker received the records and did not answer in time. They may be stored. */
-class UnansweredError extends Error {
+/** The broker did not respond in time. It may have stored the records. */
+class NoResponseError extends Error {
   constructor(topic: string) {
-    super(`records of ${topic} were not acknowledged within ${ANSWER_MS} ms`);
+    super(`records of ${topic} were not acknowledged within ${RESPONSE_TIMEOUT_MS} ms`);
   }
 }
 
-/** Connects once, and again after a failure. */
+/** Returns a function that connects once, and again after a failure. */
 function connector(producer: Producer): () => Promise<void> {
   let connecting: Promise<void> | undefined;
   return async () => {

@@ -1,7 +1,7 @@
 import { createRequire } from 'node:module';
 
 /**
- * The prototype of one of the library's own classes, to replace methods whose behaviour no option changes.
+ * Returns the prototype of one of the library's own classes, to replace methods whose behaviour no option changes.
  *
  * @param file path of the module within the package, such as `kafkajs/src/consumer/runner.js`.
  * @param has checks that the class has the methods to replace.

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { kafkaPrototype } from './kafka-internals.ts';
 
-/** How long a member searches for its group's coordinator before it leaves the group. Milliseconds. */
-const SEEK_MS = 12_000;
-const SEEK_EVERY_MS = 200;
+/** A member searches for its group's coordinator for this long before it leaves the group. Milliseconds. */
+const SEARCH_MS = 12_000;
+const SEARCH_EVERY_MS = 200;
 
 /** Errors of kafkajs 2.2.4 for a lost or missing coordinator. None of them means that the member was removed. */
 const LOST_NAMES = new Set([
@@ -52,7 +52,7 @@ export function keepMembership(): void {
     }
   };
   prototype.joinAndSync = async function (this: Member) {
-    for (const end = performance.now() + SEEK_MS; ; await sleep(SEEK_EVERY_MS)) {
+    for (const end = performance.now() + SEARCH_MS; ; await sleep(SEARCH_EVERY_MS)) {
       try {
         return await joinAndSync.call(this);
       } catch (error) {

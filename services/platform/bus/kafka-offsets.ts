@@ -8,15 +8,15 @@ export interface Commit {
 
 export interface OffsetTracker {
   /**
-   * Registers a received record. No offset from it on may be committed until the returned function is called. After a
-   * `clear` that call has no effect, because the record is received again.
+   * Registers a received record. The group's offset does not move past it until the returned function is called. After
+   * `clear` that call has no effect, because the record arrives again.
    */
   begin(topic: string, partition: number, offset: bigint): () => void;
-  /** How many records of a partition are registered and not completed. */
+  /** Returns the number of records of a partition that are registered and not completed. */
   open(topic: string, partition: number): number;
-  /** Offsets that may be committed and are not yet. The call marks them as committed. */
+  /** Returns offsets that may be committed and are not committed yet. The call marks them as committed. */
   due(): Commit[];
-  /** A commit of due offsets failed: they are due again. */
+  /** Makes all offsets due again after a failed commit. */
   redo(): void;
   clear(): void;
 }
@@ -28,9 +28,9 @@ interface Received {
 interface Partition {
   readonly topic: string;
   readonly partition: number;
-  /** May hold one offset twice, and lower ones after higher ones, because reading may start again. */
+  /** May contain an offset twice, and a lower offset after a higher one, because reading may start again. */
   readonly open: Set<Received>;
-  /** The last received offset, where reading continues. May be lower than before. */
+  /** The last received offset. Reading continues after it. May become lower. */
   last: bigint;
   committed: bigint;
 }

@@ -10,17 +10,17 @@ import { murmur2 } from './murmur2.ts';
 interface Publishing {
   readonly topic: string;
   readonly queues: SendQueues;
-  /** Keys of the sends in flight. Records for a key that is in flight are collected for its next send. */
+  /** Names of the sends in flight: a leader or a partition. Further records for that name wait for its next send. */
   readonly inFlight: Set<string>;
   isGathering: boolean;
 }
 
 /**
- * Publishes records; an acknowledged record is never lost. One send carries records of all partitions of one leader.
- * When a send spans several leaders and one of them dies, kafkajs drops the records of that partition without an error,
- * so each partition is checked in the response. When one partition fails, kafkajs sends everything again. So a
- * partition is sent alone until its first acknowledgement, and after a failure. A partition has one send in flight at a
- * time, which keeps its records in order.
+ * Publishes records. An acknowledged record is never lost. One send carries records of all partitions of one leader. If
+ * a leader dies during a send to several leaders, kafkajs drops its records without an error, so this class checks each
+ * partition in the response. If one partition fails, kafkajs sends all partitions again. So a partition is sent alone
+ * until its first acknowledgement, and after a failure. A partition has one send in flight at a time, which keeps its
+ * records in order.
  */
 export class KafkaProducer {
   readonly #keeper: TopicKeeper;
@@ -51,12 +51,12 @@ export class KafkaProducer {
   }
 
   #publishingOf(topic: string): Publishing {
-    const known = this.#topics.get(topic);
-    if (known) return known;
+    const existing = this.#topics.get(topic);
+    if (existing) return existing;
     const queues = createSendQueues();
-    const made = { topic, queues, inFlight: new Set<string>(), isGathering: false };
-    this.#topics.set(topic, made);
-    return made;
+    const created = { topic, queues, inFlight: new Set<string>(), isGathering: false };
+    this.#topics.set(topic, created);
+    return created;
   }
 
   /** Collects the records of one event loop tick for one send. */
@@ -70,13 +70,15 @@ export class KafkaProducer {
 
   #sendReady(publishing: Publishing): void {
     const { topic, queues, inFlight } = publishing;
-    const sendOf = (one: number): string =>
-      queues.isProven(one) ? `leader ${this.#keeper.leaderOf(topic, one)}` : `partition ${one}`;
+    const sendOf = (partition: number): string =>
+      queues.isProven(partition)
+        ? `leader ${this.#keeper.leaderOf(topic, partition)}`
+        : `partition ${partition}`;
     for (const [name, partitions] of Map.groupBy(queues.ready(), sendOf)) {
       if (inFlight.has(name)) continue;
       inFlight.add(name);
       const batches = queues.take(partitions);
-      // Not awaited: sends to other leaders start at the same time. Publishers get the failures.
+      // The loop does not wait, so that sends to other leaders start at the same time. Publishers get the failures.
       void this.#send(publishing, batches).finally(() => {
         inFlight.delete(name);
         this.#sendReady(publishing);

@@ -10,7 +10,7 @@ import { clientCredentials } from './oauth-token.ts';
 export interface KafkaSecurity {
   /** Without it connections are plain text. */
   readonly tls?: {
-    /** Authorities of the brokers' certificates. Without it the public ones apply. */
+    /** Authorities of the brokers' certificates; by default the public ones. */
     readonly caFile?: string | undefined;
     readonly certFile?: string | undefined;
     readonly keyFile?: string | undefined;
@@ -44,7 +44,7 @@ export type OAuthToken =
 
 type KafkaVariables = z.infer<z.ZodObject<typeof kafkaSecurityShape>>;
 
-/** The security that the variables configure. `loadConfig` has checked that they fit together. */
+/** Returns the security that the variables configure. `loadConfig` has checked their combination. */
 export function securityFromConfig(config: KafkaVariables): KafkaSecurity {
   const tls = {
     caFile: config.KAFKA_TLS_CA_FILE,
@@ -66,7 +66,7 @@ function saslFromConfig(config: KafkaVariables): KafkaSasl | undefined {
   return { mechanism, token: { url, clientId: username, clientSecret: password, scope } };
 }
 
-/** The part of the library's settings that is about security. */
+/** Returns the security part of the library's settings. */
 export function securitySettings({
   tls,
   sasl,

@@ -5,7 +5,7 @@ const MAX_SEND_BYTES = 1_000_000;
 const MAX_SEND_RECORDS = 500;
 const RECORD_OVERHEAD_BYTES = 200;
 
-/** A record and the promise of its publisher, who waits for the acknowledgement. */
+/** A record, and the functions that settle the promise of its publisher. */
 export interface Waiting {
   readonly record: BusRecord;
   readonly resolve: () => void;
@@ -26,8 +26,8 @@ export interface SendQueues {
   /** Whether the last batch of the partition was acknowledged. */
   isProven(partition: number): boolean;
   /**
-   * Takes the records for one send to these partitions, which are in flight until `sent` or `failed`. The first record
-   * is taken whatever its size. Partitions without a record in this send come first the next time.
+   * Takes the records for one send to these partitions. A partition is then in flight until `sent` or `failed`. The
+   * first record is taken whatever its size. Partitions that have no record in this send come first in the next one.
    */
   take(partitions: readonly number[]): PartitionBatch[];
   /** The batch was acknowledged. */
@@ -89,7 +89,7 @@ export function createSendQueues(): SendQueues {
   };
 }
 
-/** Takes the records at the front that fit, and reduces the capacity by them. */
+/** Takes as many records from the front as fit, and reduces the capacity by their size. */
 function takeRecords(
   waiting: Waiting[],
   capacity: { bytes: number; records: number },

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { createLogger } from '../log.ts';
-import { createSessionTime, isSessionRefusal } from './kafka-session-time.ts';
+import { createSessionTime, isSessionRejection } from './kafka-session-time.ts';
 
 function sessionTime() {
   const lines: string[] = [];
@@ -15,16 +15,16 @@ describe('session time', () => {
     const tried = time.ms();
     expect(tried).toBe(2_000);
     // Two listeners of one process.
-    expect([time.refused(tried), time.refused(tried)]).toEqual([true, true]);
+    expect([time.rejected(tried), time.rejected(tried)]).toEqual([true, true]);
     expect(time.ms()).toBe(6_000);
-    expect(time.refused(6_000)).toBe(false);
+    expect(time.rejected(6_000)).toBe(false);
     expect(lines).toHaveLength(1);
     expect(lines[0]).toContain('group.min.session.timeout.ms=2000');
   });
 
   test('a rejection is recognised by its type, also as a cause', () => {
     const refusal = Object.assign(new Error('no'), { type: 'INVALID_SESSION_TIMEOUT' });
-    expect(isSessionRefusal(new Error('outer', { cause: refusal }))).toBe(true);
-    expect(isSessionRefusal(new Error('other'))).toBe(false);
+    expect(isSessionRejection(new Error('outer', { cause: refusal }))).toBe(true);
+    expect(isSessionRejection(new Error('other'))).toBe(false);
   });
 });

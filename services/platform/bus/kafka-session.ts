@@ -6,36 +6,36 @@ import { within } from '../within.ts';
 import type { ReceivedRecord, Subscription } from './event-bus.ts';
 import { keepMembership } from './kafka-membership.ts';
 import { createOffsetTracker, type OffsetTracker } from './kafka-offsets.ts';
-import { isSessionRefusal, type SessionTime } from './kafka-session-time.ts';
+import { isSessionRejection, type SessionTime } from './kafka-session-time.ts';
 import { skipStaleBatches } from './kafka-stale-batches.ts';
 import type { TopicKeeper } from './kafka-topics.ts';
 import { RecordBatches } from './record-batches.ts';
 
 /** Fetching stops when a partition has this many received records that are not handled. */
 const MAX_OPEN = 1_000;
-/** The same limit over all partitions, in bytes, because events may be large. The fetch in flight is not counted. */
+/** Limit of the bytes of such records in all partitions, because events may be large. Excludes the fetch in flight. */
 const MAX_OPEN_BYTES = 32 * 1024 * 1024;
-const ROOM_EVERY_MS = 20;
+const CAPACITY_CHECK_MS = 20;
 /**
- * Heartbeats are due this often and are checked after each fetch. Both times together are how late a member learns that
- * another one left. A session lasts seven times as long, so a busy process stays a member.
+ * Heartbeats are due this often, and kafkajs sends them only after a fetch. So a member notices after at most both times
+ * together that another member left. A session lasts seven times as long, so a busy process stays a member.
  */
 const HEARTBEAT_EVERY_MS = 250;
 const REBALANCE_TIMEOUT_MS = 10_000;
-/** Empty fetches wait this long, and delay heartbeats and a disconnect. */
+/** An empty fetch takes this long. Heartbeats and a disconnect wait for it. */
 const FETCH_WAIT_MS = 250;
-/** A consumer without a sign of life for this long is replaced. */
+/** A consumer without activity for this long is replaced. */
 const SILENCE_MS = 20_000;
-/** After this time without an answer the process leaves the group by session timeout. */
+/** A stop waits this long for the brokers. Afterwards the group removes the member by session timeout. */
 const LEAVE_MS = 5_000;
-/** Most parallel calls of the handler. Usually there is one, because calls over the same rows wait for each other. */
+/** Maximum number of parallel calls of the handler. Usually one runs, because calls wait for each other's row locks. */
 const CONCURRENCY = 3;
-/** Longer than the handling of a full batch. */
-const BESIDE_AFTER_MS = 500;
-/** kafkajs passes the result of one fetch partition by partition. */
+/** A second call starts after this time, which is longer than the handling of a full batch. */
+const PARALLEL_AFTER_MS = 500;
+/** kafkajs delivers the result of one fetch partition by partition, so the first call waits this long. */
 const GATHER_MS = 2;
 const BATCH_SIZE = 250;
-/** In an outage each key fails again and again. One line per interval counts the failures. Milliseconds. */
+/** In an outage each key fails again and again. At most one log line per interval counts the failures. Milliseconds. */
 const WARN_EVERY_MS = 1_000;
 
 export interface KafkaSubscriptionOptions extends Subscription {
@@ -51,15 +51,15 @@ export interface Session {
   readonly consumer: Consumer;
   readonly batches: RecordBatches;
   readonly offsets: OffsetTracker;
-  lastSign: number;
+  lastActivityAt: number;
   hasFailed: boolean;
   /** The brokers rejected the session timeout. */
-  isRefused: boolean;
+  isTimeoutRejected: boolean;
   hasEnded: boolean;
 }
 
 export function isAlive(session: Session): boolean {
-  return !session.hasFailed && performance.now() - session.lastSign < SILENCE_MS;
+  return !session.hasFailed && performance.now() - session.lastActivityAt < SILENCE_MS;
 }
 
 /** Joins the group and starts to read. @throws when no broker answers. */
@@ -69,7 +69,7 @@ export async function startSession(o: KafkaSubscriptionOptions): Promise<Session
   for (const topic of o.topics) await o.keeper.partitions(topic);
   const sessionMs = o.sessionTime.ms();
   const session = await beginSession(o, sessionMs);
-  if (!session.isRefused || !o.sessionTime.refused(sessionMs)) return session;
+  if (!session.isTimeoutRejected || !o.sessionTime.rejected(sessionMs)) return session;
   await endSession(session);
   return startSession(o);
 }
@@ -86,7 +86,8 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
       initialRetryTime: 100,
       maxRetryTime: 300,
       retries: 5,
-      // The old consumer would join again beside its successor and get partitions that it does not read.
+      // After a failure a new consumer replaces this one. If this one joined again too, it would get partitions that it
+      // does not read.
       restartOnFailure: async () => false,
     },
   });
@@ -99,7 +100,7 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
     handle: o.handle,
     onFailure,
     concurrency: CONCURRENCY,
-    besideAfterMs: BESIDE_AFTER_MS,
+    parallelAfterMs: PARALLEL_AFTER_MS,
     gatherMs: GATHER_MS,
     batchSize: BATCH_SIZE,
   });
@@ -108,12 +109,12 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
     consumer,
     batches,
     offsets,
-    lastSign: performance.now(),
+    lastActivityAt: performance.now(),
     hasFailed: false,
-    isRefused: false,
+    isTimeoutRejected: false,
     hasEnded: false,
   };
-  follow(session, o);
+  watchSession(session, o);
   try {
     await consumer.connect();
     await consumer.subscribe({ topics: [...o.topics], fromBeginning: true });
@@ -131,31 +132,31 @@ async function beginSession(o: KafkaSubscriptionOptions, sessionMs: number): Pro
 }
 
 /**
- * Watches the session. After a join the member reads from the committed offsets. Records that were received before and
- * are not with the handler arrive again, here or at another member.
+ * Watches the session. After a join the member reads from the committed offsets. Records that were received before the
+ * join and are not in the handler arrive again, at this member or at another.
  */
-function follow(session: Session, o: KafkaSubscriptionOptions): void {
+function watchSession(session: Session, o: KafkaSubscriptionOptions): void {
   const { consumer, offsets, batches } = session;
-  const sign = () => {
-    session.lastSign = performance.now();
-    // The session ended during a join. Without this disconnect, it would keep partitions that it does not read.
+  const noteActivity = () => {
+    session.lastActivityAt = performance.now();
+    // If the session ended during a join, the consumer would keep partitions that it does not read.
     if (session.hasEnded) consumer.disconnect().catch(() => {});
   };
-  consumer.on(consumer.events.FETCH, sign);
-  consumer.on(consumer.events.HEARTBEAT, sign);
+  consumer.on(consumer.events.FETCH, noteActivity);
+  consumer.on(consumer.events.HEARTBEAT, noteActivity);
   consumer.on(consumer.events.GROUP_JOIN, () => {
-    sign();
+    noteActivity();
     offsets.clear();
     batches.dropQueued();
   });
   consumer.on(consumer.events.CRASH, ({ payload }) => {
     for (const topic of o.topics) o.keeper.check(topic);
     session.hasFailed = true;
-    session.isRefused = isSessionRefusal(payload.error);
+    session.isTimeoutRejected = isSessionRejection(payload.error);
   });
 }
 
-/** Passes a batch on, and returns when there is capacity for more. */
+/** Queues the records of a batch for the handler. Returns when there is capacity for more. */
 async function receive(session: Session, payload: EachBatchPayload): Promise<void> {
   const { topic, partition, messages } = payload.batch;
   const pending = messages.map((message) => ({
@@ -163,14 +164,14 @@ async function receive(session: Session, payload: EachBatchPayload): Promise<voi
     done: session.offsets.begin(topic, partition, BigInt(message.offset)),
   }));
   session.batches.push(pending);
-  // Sets only where reading continues. The tracker decides what is committed.
+  // This sets only the offset at which reading continues. The tracker decides which offset is committed.
   payload.resolveOffset(payload.batch.lastOffset());
   await payload.heartbeat();
   const isFull = () =>
     session.offsets.open(topic, partition) >= MAX_OPEN || session.batches.bytes() >= MAX_OPEN_BYTES;
   while (isFull()) {
     if (!payload.isRunning() || payload.isStale()) return;
-    await sleep(ROOM_EVERY_MS);
+    await sleep(CAPACITY_CHECK_MS);
     await payload.heartbeat();
   }
 }
@@ -189,7 +190,7 @@ function recordOf(topic: string, partition: number, message: KafkaMessage): Rece
   };
 }
 
-/** A failed commit costs duplicates, no records. The next commit covers its offsets. */
+/** Commits due offsets. A failed commit causes duplicates and loses no record. The next commit covers its offsets. */
 export async function commitSession(session: Session): Promise<void> {
   const due = session.offsets.due();
   if (due.length === 0) return;
@@ -201,7 +202,7 @@ export async function commitSession(session: Session): Promise<void> {
   }
 }
 
-/** Waits for handlers in flight and commits their offsets before it leaves the group. */
+/** Waits for handlers in flight, commits their offsets, then leaves the group. */
 export async function endSession(session: Session): Promise<void> {
   session.hasEnded = true;
   await session.batches.stop();

@@ -1,6 +1,6 @@
 import { kafkaPrototype } from './kafka-internals.ts';
 
-/** The library's group of one consumer. After each join it has a new offset manager, which knows where to read. */
+/** The library's class for the group of a consumer. After each join it has a new offset manager. */
 interface Group {
   readonly offsetManager: unknown;
   fetch(nodeId: unknown): Promise<object[]>;
@@ -16,10 +16,10 @@ const patched = new WeakSet<object>();
 const origins = new WeakMap<object, unknown>();
 
 /**
- * Makes a consumer skip batches that it fetched before it last joined its group. After some failed fetches kafkajs
- * 2.2.4 joins while other batches wait. If such a batch is handled after the join, reading continues behind it. Records
- * that were received before the join and dropped at the join would then never be read again. A skipped batch is read
- * again from the committed offset.
+ * Makes a consumer skip batches that it fetched before it last joined its group. After some failed fetches kafkajs 2.2.4
+ * joins while other batches wait. If it handled such a batch after the join, it would continue to read after that batch.
+ * It would never read the records again that it dropped at the join. A skipped batch is read again from the committed
+ * offset.
  *
  * Patches the library's own classes, once per process. Has no effect if they differ in a later version.
  */
@@ -33,7 +33,7 @@ export function skipStaleBatches(): void {
   group.fetch = async function (this: Group, nodeId) {
     const origin = this.offsetManager;
     const batches = await fetch.call(this, nodeId);
-    // The consumer joined in the meantime, by itself or through the fetch of another broker.
+    // The consumer joined during the fetch, perhaps because the fetch from another broker failed.
     if (this.offsetManager !== origin) return [];
     for (const batch of batches) origins.set(batch, origin);
     return batches;

@@ -13,18 +13,18 @@ import {
 const COMMIT_EVERY_MS = 1_000;
 const WATCH_EVERY_MS = 500;
 const REBUILD_BACKOFF = createBackoff({ firstMs: 250, longestMs: 500, jitter: equalJitter });
-/** How long a subscriber waits for brokers at its start, before it continues without them. */
+/** A subscriber waits this long for brokers at its start, then continues without them. */
 const FIRST_START_MS = 3_000;
 const STOP_MS = 6_000;
 
 /**
- * Reads topics as a member of a group. Records are batched as in the in-process bus, so a failing
- * key does not block other keys. The offset moves only over records without a gap. kafkajs may stall after a fault, so
- * a watchdog replaces a consumer that ended or is silent.
+ * Reads topics as a member of a group. Batches records as the in-process bus does, so a failing key does not block other
+ * keys. The group's offset moves only past records that are all handled. kafkajs may stall after a failure of a broker,
+ * so a loop replaces a consumer that ended or shows no activity.
  */
 export class KafkaSubscription {
   readonly #o: KafkaSubscriptionOptions;
-  /** Settles when the first session has started, or could not. */
+  /** Resolves when the start of the first session has succeeded or failed. */
   readonly #first: Promise<void>;
   readonly #watching: Worker;
   readonly #committing: Worker;
@@ -33,8 +33,8 @@ export class KafkaSubscription {
 
   constructor(o: KafkaSubscriptionOptions) {
     this.#o = o;
-    // Kafka may be unavailable, or another process may be creating the topic. Events then wait, and this process
-    // continues, because it has calls to answer.
+    // Kafka may be unavailable, or another process may be creating the topic. Events then wait, and this process still
+    // serves calls.
     this.#first = startSession(o).then(
       (started) => this.#adopt(started),
       (error: unknown) => {
@@ -63,13 +63,13 @@ export class KafkaSubscription {
     const stopped = [within(STOP_MS, this.#watching.stop()), this.#committing.stop()];
     const last = this.#session;
     this.#session = undefined;
-    // At once: records that wait behind a call in flight are for the next subscriber.
+    // The session ends immediately. Records that wait behind a call in flight go to the next subscriber.
     const ending = last ? endSession(last) : undefined;
-    // A start that hangs with the brokers ends by itself later.
+    // `within` above does not wait for a start that hangs because of the brokers.
     await Promise.all([...stopped, ending]);
   }
 
-  /** Ends a session that started while a stop had begun. */
+  /** Uses the session, or ends it if a stop has begun. */
   async #adopt(started: Session): Promise<void> {
     if (this.#isStopping) await endSession(started);
     else this.#session = started;
@@ -90,7 +90,7 @@ export class KafkaSubscription {
       await endSession(ended);
       for (const topic of topics) keeper.check(topic);
     }
-    const again = { backoff: REBUILD_BACKOFF, isPassing: () => true, signal };
+    const again = { backoff: REBUILD_BACKOFF, isTransient: () => true, signal };
     await this.#adopt(await retry(() => startSession(this.#o), again));
     if (this.#session) logger.info({ group }, 'Kafka available again');
   }

@@ -6,14 +6,14 @@ const PARTITIONS = 12;
 /** Large enough for a snapshot of 900 kB with the rest of its event. */
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** How long the election of all leaders of a new topic may take. */
+/** Maximum time for the election of all leaders of a new topic. */
 const ELECTION_MS = 10_000;
 const ELECTION_EVERY_MS = 50;
 
 /** Offsets of one partition. */
 export interface PartitionProgress {
   readonly partition: number;
-  /** Offset of the first record that is still stored, or would be. */
+  /** Offset of the first stored record; equal to `end` when the partition is empty. */
   readonly start: bigint;
   /** Offset of the next record to be written. */
   readonly end: bigint;
@@ -27,12 +27,12 @@ export interface TopicOptions {
   readonly createsTopics?: boolean;
 }
 
-/** Creates topics, and knows their partitions and leaders. */
+/** Creates topics, and caches their partitions and leaders. */
 export class TopicKeeper {
   readonly #admin: Admin;
   readonly #o: TopicOptions;
-  readonly #known = new Map<string, Leaders>();
-  readonly #asking = new Map<string, Promise<Leaders>>();
+  readonly #leaders = new Map<string, Leaders>();
+  readonly #lookups = new Map<string, Promise<Leaders>>();
   #connecting: Promise<void> | undefined;
 
   constructor(kafka: Kafka, o: TopicOptions) {
@@ -41,17 +41,17 @@ export class TopicKeeper {
   }
 
   /**
-   * How many partitions the topic has. Creates a missing topic. Asks Kafka once per topic.
+   * Returns the number of partitions of the topic. Creates a missing topic. Sends one request per topic to Kafka.
    *
    * @throws Error when the topic is missing and this process does not create topics.
    */
   async partitions(topic: string): Promise<number> {
-    return (this.#known.get(topic) ?? (await this.#ask(topic))).size;
+    return (this.#leaders.get(topic) ?? (await this.#lookUp(topic))).size;
   }
 
-  /** The broker that led the partition at the last check of the topic; -1 before. */
+  /** Returns the leader of the partition at the last check of the topic; -1 before the first check. */
   leaderOf(topic: string, partition: number): number {
-    return this.#known.get(topic)?.get(partition) ?? -1;
+    return this.#leaders.get(topic)?.get(partition) ?? -1;
   }
 
   /**
@@ -59,7 +59,7 @@ export class TopicKeeper {
    * number of partitions stays the same.
    */
   check(topic: string): void {
-    this.#ask(topic).catch(() => {});
+    this.#lookUp(topic).catch(() => {});
   }
 
   /** Rejects when no broker answers. */
@@ -100,20 +100,20 @@ export class TopicKeeper {
     return this.#admin;
   }
 
-  #ask(topic: string): Promise<Leaders> {
-    const asked = this.#asking.get(topic);
-    if (asked !== undefined) return asked;
-    const answer = this.#ensure(topic)
+  #lookUp(topic: string): Promise<Leaders> {
+    const running = this.#lookups.get(topic);
+    if (running !== undefined) return running;
+    const lookup = this.#ensure(topic)
       .then((leaders) => {
-        this.#known.set(topic, leaders);
+        this.#leaders.set(topic, leaders);
         return leaders;
       })
-      .finally(() => this.#asking.delete(topic));
-    this.#asking.set(topic, answer);
-    return answer;
+      .finally(() => this.#lookups.delete(topic));
+    this.#lookups.set(topic, lookup);
+    return lookup;
   }
 
-  /** Idempotent: another process may create the topic at the same time. */
+  /** Creates the topic if it is missing, and waits for its leaders. Several processes may do so at the same time. */
   async #ensure(topic: string): Promise<Leaders> {
     const client = await this.#connected();
     if (!(await client.listTopics()).includes(topic)) {
@@ -133,7 +133,7 @@ function missing(topic: string): string {
   return `Kafka has no topic ${topic}, and KAFKA_TOPICS=check: run services/platform/bus/topics.ts --create`;
 }
 
-/** How a topic of events is created. */
+/** Returns the settings for the creation of a topic of events. */
 export function topicDefinition(topic: string, retentionDays: number): ITopicConfig {
   const entries = {
     'retention.ms': String(retentionDays * DAY_MS),
@@ -151,19 +151,19 @@ export function topicDefinition(topic: string, retentionDays: number): ITopicCon
 /** The leader of each partition. */
 type Leaders = ReadonlyMap<number, number>;
 
-/** Empty while the topic is so new that some partition has no leader. */
+/** Returns the leader of each partition; empty while the topic is so new that a partition has no leader. */
 async function leadersOf(client: Admin, topic: string): Promise<Leaders> {
   try {
     const { topics } = await client.fetchTopicMetadata({ topics: [topic] });
     const partitions = topics.find(({ name }) => name === topic)?.partitions ?? [];
     return new Map(partitions.map(({ partitionId, leader }) => [partitionId, leader]));
   } catch (error) {
-    if (isYoung(error)) return new Map();
+    if (isNotReady(error)) return new Map();
     throw error;
   }
 }
 
-function isYoung(error: unknown): boolean {
+function isNotReady(error: unknown): boolean {
   if (!(error instanceof Error) || !('type' in error)) return false;
   return error.type === 'UNKNOWN_TOPIC_OR_PARTITION' || error.type === 'LEADER_NOT_AVAILABLE';
 }

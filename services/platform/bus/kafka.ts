@@ -14,7 +14,7 @@ export interface KafkaBusOptions {
   readonly brokers: readonly string[];
   readonly clientId: string;
   readonly logger: Logger;
-  /** How long topics created here keep their records. Days. */
+  /** Retention of the topics that this process creates. Days. */
   readonly retentionDays: number;
   /** Whether missing topics are created, true by default. Otherwise events wait, and the log names the topic. */
   readonly createsTopics?: boolean;
@@ -32,7 +32,7 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   const kafka = new Kafka({
     clientId: o.clientId,
     ...securitySettings(o.security ?? {}),
-    // Each client starts with the first broker. A random order avoids that all clients start with one that hangs.
+    // Each client connects to the first broker first. A random order avoids that all clients start with a hanging one.
     brokers: () => shuffled(o.brokers),
     connectionTimeout: CONNECT_TIMEOUT_MS,
     requestTimeout: REQUEST_TIMEOUT_MS,
@@ -48,8 +48,8 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   return {
     publish: (topic, records) => producer.publish(topic, records),
     async subscribe(s) {
-      const about = { kafka, keeper: topics, sessionTime, logger: o.logger };
-      const subscription = new KafkaSubscription({ ...about, ...s });
+      const shared = { kafka, keeper: topics, sessionTime, logger: o.logger };
+      const subscription = new KafkaSubscription({ ...shared, ...s });
       await subscription.started();
       subscriptions.add(subscription);
       return {
@@ -72,15 +72,15 @@ export function createKafkaBus(o: KafkaBusOptions): EventBus {
   };
 }
 
-/** Writes the library's log lines at our levels. Most of what it calls an error is a retry. */
+/** Writes the library's log lines at our levels. Most of its errors are retries. */
 function log(logger: Logger, { level, namespace, log: fields }: LogEntry): void {
   const { message, timestamp: _, logger: __, stack: ___, ...rest } = fields;
   const line = { kafka: namespace, ...rest };
   // Errors of brokers are also thrown, and the caller retries or logs them. Examples: another process creates the same
   // topic, a new cluster without leaders, a rebalance, a session timeout that is too short.
-  const isRefusal =
+  const isBrokerError =
     message.startsWith('Response ') || message.includes('group.min.session.timeout.ms');
-  if (level <= logLevel.WARN && !isRefusal) logger.warn(line, message);
+  if (level <= logLevel.WARN && !isBrokerError) logger.warn(line, message);
   else logger.debug(line, message);
 }
 

@@ -12,9 +12,9 @@ const MAX_BATCH_BYTES = 8 * 1024 * 1024;
 export class KeyQueues {
   readonly #batchSize: number;
   readonly #queues = new Map<string, PendingRecord[]>();
-  /** How many records of each key are with the handler. A key that waits after a failure has none. */
+  /** The number of records of each busy key in the handler. It is 0 for a key that waits after a failure. */
   readonly #busy = new Map<string, number>();
-  /** Keys of failed batches, with the number of their own failures in a row. */
+  /** Keys of failed batches, with the number of failures of the key alone. */
   readonly #suspects = new Map<string, number>();
   #bytes = 0;
 
@@ -38,7 +38,7 @@ export class KeyQueues {
     }
   }
 
-  /** Keys for the next batch. Keys of a failed batch go alone. Of the others, as many as fit into a batch. */
+  /** Returns the keys for the next batch: one key of a failed batch, or as many other keys as fit into a batch. */
   next(): string[] {
     const keys: string[] = [];
     let count = 0;
@@ -55,14 +55,14 @@ export class KeyQueues {
     return keys;
   }
 
-  /** The next records of the keys, which are busy until {@link free}. */
+  /** Returns the next records of the keys. The keys are then busy until {@link free}. */
   take(keys: readonly string[]): PendingRecord[] {
     const batch: PendingRecord[] = [];
     let size = 0;
-    const most = this.#batchSize;
-    for (const one of keys.flatMap((key) => this.#queues.get(key)?.slice(0, most) ?? [])) {
+    const maxRecords = this.#batchSize;
+    for (const one of keys.flatMap((key) => this.#queues.get(key)?.slice(0, maxRecords) ?? [])) {
       size += one.record.value.length;
-      if (batch.length > 0 && (batch.length >= most || size > MAX_BATCH_BYTES)) break;
+      if (batch.length > 0 && (batch.length >= maxRecords || size > MAX_BATCH_BYTES)) break;
       batch.push(one);
     }
     for (const { record } of batch) {
@@ -84,12 +84,12 @@ export class KeyQueues {
     }
   }
 
-  /** The batch failed. Its keys are tried one by one. */
+  /** Marks the keys of a failed batch, so that each is tried alone. */
   suspect(keys: Iterable<string>): void {
     for (const key of keys) this.#suspects.set(key, 0);
   }
 
-  /** A key failed alone. Its records are not with the handler any more. Returns its failures in a row. */
+  /** Notes that a key failed alone. Its records are no longer in the handler. Returns the number of its failures. */
   noteFailure(key: string): number {
     const failures = (this.#suspects.get(key) ?? 0) + 1;
     this.#suspects.set(key, failures);
@@ -101,7 +101,7 @@ export class KeyQueues {
     for (const key of keys) this.#busy.delete(key);
   }
 
-  /** Drops the records that are not with the handler. */
+  /** Drops the records that are not in the handler. */
   dropQueued(): void {
     this.#bytes = 0;
     for (const [key, queue] of this.#queues) {
@@ -114,9 +114,9 @@ export class KeyQueues {
 
   /** Removes and returns all records. */
   clear(): PendingRecord[] {
-    const left = [...this.#queues.values()].flat();
+    const records = [...this.#queues.values()].flat();
     this.#queues.clear();
-    return left;
+    return records;
   }
 }
 

@@ -10,22 +10,24 @@ export interface ClientCredentials {
 }
 
 const TIMEOUT_MS = 5_000;
-/** The part of a token's life in which it is used, so that a token that is sent is still valid when it arrives. */
+/** A token is used only for this part of its life, so that it is still valid when it arrives at the broker. */
 const USED_SHARE = 0.8;
 
-const answer = z.object({ access_token: z.string().min(1), expires_in: z.number().positive() });
+const tokenResponse = z.object({
+  access_token: z.string().min(1),
+  expires_in: z.number().positive(),
+});
 
 /**
- * Access tokens by the client credentials grant (RFC 6749 section 4.4). Each token is fetched once and used for most of
- * its life.
+ * Gets access tokens by the client credentials grant (RFC 6749 section 4.4). Uses each token for most of its life.
  *
- * @returns a function that rejects when the issuer rejects the request or does not answer in time.
+ * @returns a function that rejects when the issuer rejects the request or does not respond in time.
  */
 export function clientCredentials(o: ClientCredentials): () => Promise<string> {
   let last: { readonly token: string; readonly until: number } | undefined;
-  let asking: Promise<string> | undefined;
+  let fetching: Promise<string> | undefined;
 
-  async function ask(): Promise<string> {
+  async function fetchToken(): Promise<string> {
     const credentials = [o.clientId, o.clientSecret()].map(encodeURIComponent).join(':');
     const response = await fetch(o.url, {
       method: 'POST',
@@ -38,16 +40,16 @@ export function clientCredentials(o: ClientCredentials): () => Promise<string> {
       signal: AbortSignal.timeout(TIMEOUT_MS),
     });
     if (!response.ok) throw new Error(`the issuer of Kafka tokens answered ${response.status}`);
-    const { access_token: token, expires_in: lifeS } = answer.parse(await response.json());
+    const { access_token: token, expires_in: lifeS } = tokenResponse.parse(await response.json());
     last = { token, until: performance.now() + lifeS * 1_000 * USED_SHARE };
     return token;
   }
 
   return async () => {
     if (last && performance.now() < last.until) return last.token;
-    asking ??= ask().finally(() => {
-      asking = undefined;
+    fetching ??= fetchToken().finally(() => {
+      fetching = undefined;
     });
-    return asking;
+    return fetching;
   };
 }

@@ -4,19 +4,19 @@ import type { EventBus } from './event-bus.ts';
 /** Scrapes by several collectors within this time cause one request to the brokers. */
 const CACHE_MS = 5_000;
 
-/** The metric of whether the event bus answers: 1 or 0, checked at each scrape. */
+/** Adds a metric that is 1 while the event bus answers and 0 otherwise, checked at each scrape. */
 export function observeBus(meter: Meter, bus: EventBus): void {
-  let answer: Promise<boolean> | undefined;
+  let check: Promise<boolean> | undefined;
   let until = 0;
   const isUp = (): Promise<boolean> => {
-    if (answer === undefined || performance.now() >= until) {
+    if (check === undefined || performance.now() >= until) {
       until = performance.now() + CACHE_MS;
-      answer = bus.health().then(
+      check = bus.health().then(
         () => true,
         () => false,
       );
     }
-    return answer;
+    return check;
   };
   meter
     .createObservableGauge('event_bus_up', {

@@ -15,10 +15,10 @@ function pending(key: string) {
 }
 
 /** A `RecordBatches` whose calls last until the test ends them, and the keys of each call. */
-function batchesOf(besideAfterMs: number, gatherMs = 0) {
+function batchesOf(parallelAfterMs: number, gatherMs = 0) {
   const calls: { keys: string[]; end: () => void }[] = [];
   const batches = new RecordBatches({
-    ...{ besideAfterMs, gatherMs },
+    ...{ parallelAfterMs, gatherMs },
     handle: (records) =>
       new Promise((end) => {
         calls.push({ keys: records.map(({ key }) => key), end });

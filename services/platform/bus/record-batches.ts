@@ -9,18 +9,18 @@ export interface RecordBatchesOptions {
   /** Maximum number of parallel calls of the handler. */
   readonly concurrency?: number;
   /**
-   * A further call starts only when the open calls have lasted this long. Until then new records are collected for the
-   * next call. A slow call delays other keys by no more than this. Milliseconds; 0 by default.
+   * A further call starts only when the latest call has lasted this long. Until then new records wait for the next call.
+   * A slow call delays other keys by this time at most. Milliseconds; 0 by default.
    */
-  readonly besideAfterMs?: number;
+  readonly parallelAfterMs?: number;
   /**
-   * How long the first call waits for further records, so that records which arrive in parts share one call.
+   * The first call waits this long for further records, so that records which arrive in parts share one call.
    * Milliseconds; 0 by default.
    */
   readonly gatherMs?: number;
   /** Maximum number of records in one call. */
   readonly batchSize?: number;
-  /** The pause of a key after its failures in a row; 100 ms to 5 s by default. */
+  /** The pause of a key after its failures; 100 ms to 5 s by default. */
   readonly backoff?: Backoff;
 }
 
@@ -38,7 +38,7 @@ export class RecordBatches {
   readonly #inFlight = new Set<{ readonly startedMs: number }>();
   readonly #stopping = new AbortController();
   #later: NodeJS.Timeout | undefined;
-  /** When the records that arrived while no call was in flight have waited long enough. */
+  /** The time from which the next call may start. Set by records that arrive while no call is in flight. */
   #gatheredAt: number | undefined;
 
   constructor(o: RecordBatchesOptions) {
@@ -59,12 +59,12 @@ export class RecordBatches {
     return this.#queues.bytes;
   }
 
-  /** Drops the records that are not with the handler. They will be pushed again, or belong to another process now. */
+  /** Drops the records that are not in the handler. They will arrive again, here or at another process. */
   dropQueued(): void {
     this.#queues.dropQueued();
   }
 
-  /** Starts no more calls, waits for those in flight, and returns the records that were not completed. */
+  /** Starts no more calls, waits for calls in flight, and returns the records that were not completed. */
   async stop(): Promise<PendingRecord[]> {
     this.#stopping.abort();
     clearTimeout(this.#later);
@@ -92,7 +92,7 @@ export class RecordBatches {
   #beginAt(): number {
     if (this.#inFlight.size === 0) return this.#gatheredAt ?? 0;
     const started = [...this.#inFlight].map(({ startedMs }) => startedMs);
-    return Math.max(...started) + (this.#o.besideAfterMs ?? 0);
+    return Math.max(...started) + (this.#o.parallelAfterMs ?? 0);
   }
 
   async #run(keys: readonly string[]): Promise<void> {

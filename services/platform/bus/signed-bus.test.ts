@@ -5,8 +5,8 @@ import { newKeyringText, parseKeys } from '../keyring.ts';
 import { startTelemetry, type Telemetry } from '../telemetry.ts';
 import type { BusRecord, EventBus, ReceivedRecord } from './event-bus.ts';
 import {
+  checkSignature,
   type EventSignatures,
-  judgeRecord,
   newEventSignatures,
   SIGNATURE_HEADER,
   signRecord,
@@ -27,7 +27,7 @@ describe('the signature of a record', () => {
   const signatures = newEventSignatures();
   const signed = signRecord('t', record('a'), { signatures, now });
   const judge = (change: Partial<ReceivedRecord>, o: { at?: number; by?: EventSignatures } = {}) =>
-    judgeRecord(
+    checkSignature(
       { ...signed, topic: 't', position: '1', ...change },
       { signatures: o.by ?? signatures, now: o.at ?? now, maxAgeMs: 14 * DAY_MS },
     );

@@ -3,24 +3,24 @@ import type { Logger } from '../log.ts';
 import { logSeldom } from '../log-seldom.ts';
 import type { EventBus, ReceivedRecord, Subscription } from './event-bus.ts';
 import {
+  checkSignature,
   type EventSignatures,
-  judgeRecord,
   type SignatureCheck,
   signRecord,
 } from './event-signature.ts';
 
-/** Skipped records may arrive by the thousand. One line per interval counts them. Milliseconds. */
+/** Thousands of skipped records may arrive. At most one log line per interval counts them. Milliseconds. */
 const WARN_EVERY_MS = 5_000;
 
 /**
- * Milliseconds since 1970: the start time of the process plus how long it has run. A change of the system clock must
- * not make genuine records look old.
+ * Returns milliseconds since 1970: the start time of the process plus its running time. So a change of the system clock
+ * does not make valid signatures expire.
  */
 function steadyNow(): number {
   return Math.round(performance.timeOrigin + performance.now());
 }
 
-/** A bus that signs what is published over it. */
+/** Returns a bus that signs published records. */
 export function signingBus(bus: EventBus, signatures: EventSignatures): EventBus {
   return {
     ...bus,
@@ -44,17 +44,18 @@ export interface SignedBusOptions {
 }
 
 /**
- * A bus that signs published records and passes on only records with a valid signature.
+ * Returns a bus that signs published records and delivers only records with a valid signature.
  *
- * Other records are counted, logged with their place in the topic, and skipped. They are not stored, so a flood of them
- * cannot fill the database. They stay in the topic for its retention.
+ * The bus counts other records, logs their place in the topic, and skips them. It does not store them, so a flood of
+ * invalid records cannot fill the database. They stay in the topic until its retention ends.
  */
 export function signedBus(o: SignedBusOptions): EventBus {
   const skipped = o.meter.createCounter('events_skipped_total', {
-    description: 'Records that were skipped because their signature is missing or not valid.',
+    description: 'Records that were skipped because their signature is missing or invalid.',
   });
   const unsigned = o.meter.createCounter('events_unsigned_total', {
-    description: 'Records handled without a signature, while EVENT_SIGNATURES accepts them.',
+    description:
+      'Records that were handled without a signature because EVENT_SIGNATURES allows it.',
   });
   return {
     ...signingBus(o.bus, o.signatures),
@@ -64,10 +65,10 @@ export function signedBus(o: SignedBusOptions): EventBus {
       const warn = warning(o.logger, s.group);
 
       function isHandled(record: ReceivedRecord): boolean {
-        const known = checks.get(record);
-        const check = known ?? judge(record);
+        const previous = checks.get(record);
+        const check = previous ?? checkOf(record);
         const isAccepted = check === 'unsigned' && o.signatures.acceptsUnsigned;
-        if (known === undefined) {
+        if (previous === undefined) {
           checks.set(record, check);
           if (isAccepted) unsigned.add(1, { group: s.group });
           else if (check !== 'valid') {
@@ -78,9 +79,9 @@ export function signedBus(o: SignedBusOptions): EventBus {
         return check === 'valid' || isAccepted;
       }
 
-      function judge(record: ReceivedRecord): SignatureCheck {
+      function checkOf(record: ReceivedRecord): SignatureCheck {
         const { signatures, rememberMs: maxAgeMs } = o;
-        return judgeRecord(record, { signatures, now: steadyNow(), maxAgeMs });
+        return checkSignature(record, { signatures, now: steadyNow(), maxAgeMs });
       }
 
       return o.bus.subscribe({
@@ -94,7 +95,7 @@ export function signedBus(o: SignedBusOptions): EventBus {
   };
 }
 
-/** Logs the first skipped record, and later the number since the last line. */
+/** Returns a function that logs the first skipped record, and later the number since the last line. */
 function warning(logger: Logger, group: string) {
   const seldom = logSeldom(WARN_EVERY_MS);
   return ({ topic, position }: ReceivedRecord, reason: SignatureCheck): void =>

@@ -17,8 +17,8 @@ const TOPICS = SCHEMAS.filter(({ capabilities }) => capabilities.includes('outbo
 );
 
 /**
- * Prints the topics that the services need, one a line; with `--create` it creates those that are missing. For clusters
- * that let no service create topics (`KAFKA_TOPICS=check`): a Job with an account of its own runs it.
+ * Prints the topics that the services need, one per line. With `--create` it creates missing topics. For clusters in
+ * which services may not create topics (`KAFKA_TOPICS=check`): a Job with its own account runs this command.
  */
 async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<string> {
   const creates = args.includes('--create');

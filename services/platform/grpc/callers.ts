@@ -8,7 +8,7 @@ import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 
-/** Our own processes. In a cluster these are the names of their service accounts. */
+/** Our own processes. In a cluster their service accounts have these names. */
 export const OWN_CALLERS = [
   'gateway',
   'returns',
@@ -39,11 +39,11 @@ function rpcs<S extends DescService>(service: S, ...names: (keyof S['method'])[]
 }
 
 /**
- * The RPCs that each caller may call. An RPC that is not listed is rejected, so a new RPC is closed to every caller
- * until it is added here.
+ * The RPCs that each caller may call. Servers deny every other call, so no caller may call a new RPC until it is added
+ * here.
  */
 const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
-  // Includes its admin commands and the import of files, which run in its pods.
+  // The admin commands and the import of files run in pods of the gateway, too.
   gateway: [
     ...rpcs(ReturnsService, 'submitReturn', 'flagReturn', 'unflagReturn', 'cancelReturn'),
     ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn', 'findReturns'),
@@ -65,7 +65,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(ReturnsService, 'getSnapshot', 'readEvents', 'countEvents'),
     ...EventsService.methods,
   ],
-  // Here shoppers ask for returns and finish their checkout.
+  // Shoppers use it to request returns and to finish their checkout.
   portal: [
     ...rpcs(ReturnsService, 'submitReturn', 'editReturn', 'cancelReturn', 'addCustomerUpload'),
     ...rpcs(ReturnsService, 'requestLabel', 'cancelLabelRequest', 'getReturns', 'findReturn'),

@@ -1,7 +1,7 @@
 import type { DescService } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { type Client, createClient, type Interceptor } from '@connectrpc/connect';
-import { presentCaller } from '../caller.ts';
+import { currentCaller } from '../caller.ts';
 import type { ClientIdentity } from '../identity.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { clientInstrumentation } from './instrumentation.ts';
@@ -15,16 +15,16 @@ export interface ServiceClientOptions {
   /** A gRPC name: `dns:///returns:8080`, `127.0.0.1:9001`. */
   readonly target: string;
   readonly identity: ClientIdentity;
-  /** Deadline of calls without one of their own (`{ timeoutMs }` in the call's options). Milliseconds. */
+  /** Default deadline of a call; `{ timeoutMs }` in the options of the call overrides it. Milliseconds. */
   readonly timeoutMs?: number;
   readonly telemetry?: Telemetry;
 }
 
 /**
- * A typed client of one service, over its own channel.
+ * Creates a typed client of one service, over its own channel.
  *
  * Calls carry the service token and the trace. They fail with ConnectError: `reasonOf`, `fieldOf` and `isUnavailable`
- * distinguish failures. The client connects at its first call, so it may be created before the service is up.
+ * distinguish failures. The client connects at its first call, so it may be created before the service runs.
  */
 export function createServiceClient<S extends DescService>(
   service: S,
@@ -45,19 +45,20 @@ export function createServiceClient<S extends DescService>(
 }
 
 /**
- * Cancels reads whose caller leaves. A write continues until its deadline, because its caller may want it to finish.
+ * Cancels a read when its caller disconnects. A write continues until its deadline, because the caller may expect it to
+ * finish.
  */
 function readsEndWithCaller(): Interceptor {
   return (next) => (req) => {
-    const caller = presentCaller();
+    const caller = currentCaller();
     if (!caller || req.method.idempotency !== Idempotency.NO_SIDE_EFFECTS) return next(req);
-    // Avoids a listener per call on a signal that lives as long as the process.
+    // `NEVER` lives as long as the process. `AbortSignal.any` would add a listener to it for each call.
     const signal = req.signal === NEVER ? caller : AbortSignal.any([req.signal, caller]);
     return next({ ...req, signal });
   };
 }
 
-/** Sends the service token as `authorization: Bearer …`, read again for each call. */
+/** Sends the service token as `authorization: Bearer …`. Reads the token again for each call. */
 function sendIdentity(identity: ClientIdentity): Interceptor {
   return (next) => async (req) => {
     req.header.set('authorization', `Bearer ${await identity.token()}`);

@@ -3,11 +3,11 @@ import type { HandlerContext, Interceptor } from '@connectrpc/connect';
 import { overloaded } from '../errors.ts';
 import { Permits, type Release } from '../permits.ts';
 
-/** Limits the number of calls that a server works on. */
+/** Limits the number of calls that a server handles at the same time. */
 export interface InFlight {
-  /** Counts a call until its answer is sent and its handler has ended. @throws ConnectError OVERLOADED. */
+  /** Counts a call until its response is sent and its handler has ended. @throws ConnectError OVERLOADED. */
   enter(context: HandlerContext): void;
-  /** Detects the end of handlers. The handler of a caller who left may continue. */
+  /** Detects the end of handlers. A handler may continue after its caller disconnected. */
   readonly interceptor: Interceptor;
 }
 
@@ -17,14 +17,13 @@ interface Call {
   isHandling: boolean;
 }
 
-/** Calls over the limit are rejected at once, because the connection pools already have queues. */
+/** Calls over the limit are rejected immediately, because the connection pools already have queues. */
 const NO_QUEUE = { maxWaiting: 0, waitMs: 0 };
 
 /**
- * Limits the calls in flight. Calls that only read have their own limit, so that writes which wait for a lock do not
- * block reads.
+ * Limits the calls in flight. Reads have their own limit, so that writes which wait for a lock do not block reads.
  *
- * @param size most calls of each of the two kinds.
+ * @param size maximum number of reads, and maximum number of other calls.
  */
 export function createInFlight(size: number): InFlight {
   const reads = new Permits({ size, ...NO_QUEUE });

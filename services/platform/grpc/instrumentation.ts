@@ -82,9 +82,9 @@ async function measured<T>(
   const start = performance.now();
   const seconds = (): number => (performance.now() - start) / 1_000;
   try {
-    const answer = await call();
+    const response = await call();
     record(rpc, 'OK', seconds());
-    return answer;
+    return response;
   } catch (error) {
     record(rpc, Code[ConnectError.from(error).code], seconds());
     throw error;

@@ -12,13 +12,13 @@ export type NodeHandlerOptions = Omit<
   ConnectNodeAdapterOptions,
   'fallback' | 'contextValues' | 'requestPathPrefix'
 > & {
-  /** Called when an answer could not be sent although its caller is still connected. */
-  readonly onAnswerFailed: (rpc: string, error: unknown) => void;
+  /** Called when a response could not be sent although its caller is still connected. */
+  readonly onSendFailed: (rpc: string, error: unknown) => void;
 };
 
 /**
- * Replaces the library's `connectNodeAdapter`, which prints to standard error when a caller leaves in the middle of an
- * answer. This handler prints nothing then.
+ * Replaces the library's `connectNodeAdapter`, which prints to standard error when a caller disconnects in the middle of
+ * a response. This handler prints nothing.
  */
 export function createNodeHandler(o: NodeHandlerOptions) {
   const router = createConnectRouter({
@@ -37,10 +37,11 @@ export function createNodeHandler(o: NodeHandlerOptions) {
       return;
     }
     handler(universalRequestFromNodeRequest(req, res, undefined, undefined))
-      .then((answer) => universalResponseToNodeResponse(answer, res))
+      .then((response) => universalResponseToNodeResponse(response, res))
       .catch((error: unknown) => {
-        const hasLeft = res.stream.destroyed || ConnectError.from(error).code === Code.Aborted;
-        if (!hasLeft) o.onAnswerFailed(handler.requestPath, error);
+        const isDisconnected =
+          res.stream.destroyed || ConnectError.from(error).code === Code.Aborted;
+        if (!isDisconnected) o.onSendFailed(handler.requestPath, error);
       });
   };
 }

@@ -5,12 +5,12 @@ import { isOverloaded } from '../errors.ts';
 
 const MAX_ATTEMPTS = 3;
 
-/** Before the second and the third attempt. */
+/** The pauses before the second and the third attempt. */
 const BACKOFF = createBackoff({ firstMs: 50, longestMs: 100, jitter: equalJitter });
 
 /**
- * Retries that a client may make at once, and the fraction that each call adds. When every call fails, retries are a
- * tenth of the calls, so they do not multiply the load on a service that is recovering.
+ * Maximum number of saved retries of a client, and the part of a retry that each call adds. When every call fails, the
+ * client retries one call in ten, so retries do not multiply the load on a service that is recovering.
  */
 const BUDGET = 20;
 const BUDGET_PER_CALL = 0.1;
@@ -30,16 +30,17 @@ export function retryIdempotent(): Interceptor {
       req.method.idempotency !== Idempotency.IDEMPOTENCY_UNKNOWN || (!req.stream && hasKey(req));
     budget = Math.min(BUDGET, budget + BUDGET_PER_CALL);
     const mayRetry = (error: unknown, failures: number): boolean => {
-      if (!repeatable || !isPassing(error) || failures === MAX_ATTEMPTS || budget < 1) return false;
+      if (!repeatable || !isTransient(error) || failures === MAX_ATTEMPTS || budget < 1)
+        return false;
       budget -= 1;
       return true;
     };
-    // After a cancellation the next attempt fails at once with the reason.
-    return retry(() => next(req), { backoff: BACKOFF, isPassing: mayRetry, signal: req.signal });
+    // After a cancellation the next attempt fails immediately with the reason.
+    return retry(() => next(req), { backoff: BACKOFF, isTransient: mayRetry, signal: req.signal });
   };
 }
 
-function isPassing(error: unknown): boolean {
+function isTransient(error: unknown): boolean {
   const isUnavailable = error instanceof ConnectError && error.code === Code.Unavailable;
   return isUnavailable && !isOverloaded(error);
 }

@@ -7,9 +7,9 @@ import { createNodeHandler } from './node-handler.ts';
 import { createHttp2Server, type GrpcTls } from './tls.ts';
 
 export interface RunningServer {
-  /** The bound TCP port, also when 0 was asked for. */
+  /** The bound TCP port. If the options had port 0, this is the port that the kernel chose. */
   readonly port: number;
-  /** Takes no new calls, waits up to 20 s for calls in flight, then resolves. May be called twice. */
+  /** Accepts no new calls, waits up to 20 s for calls in flight, then resolves. May be called twice. */
   stop(): Promise<void>;
 }
 
@@ -20,8 +20,8 @@ export interface ServerOptions {
   readonly port: number;
   readonly routes: (router: ConnectRouter) => void;
   readonly interceptors?: Interceptor[];
-  /** Checks the headers of a call before its body is read. A rejection becomes the answer. */
-  readonly gate?: (context: HandlerContext) => Promise<void>;
+  /** Checks the headers of a call before its body is read. If it rejects, the caller gets that error. */
+  readonly admit?: (context: HandlerContext) => Promise<void>;
   /** How long a stop waits for calls in flight. Milliseconds. */
   readonly drainMs?: number;
   /** Approximate maximum age of a connection; five minutes by default. Milliseconds. */
@@ -31,20 +31,20 @@ export interface ServerOptions {
   readonly logger?: Pick<Logger, 'error'>;
 }
 
-/** Kubernetes kills after 45 s. The rest is for the steps of the stop before and after this one. Milliseconds. */
+/** Kubernetes kills a pod after 45 s, and the other steps of a stop need time too. Milliseconds. */
 const DRAIN_MS = 20_000;
 
 /**
- * A caller looks up the pods of a service only when it loses a connection. Without this limit it would never find a pod
- * that was added. Milliseconds.
+ * A caller looks up the pods of a service only when it loses a connection. Without this limit it would never find a new
+ * pod. Milliseconds.
  */
 const MAX_AGE_MS = 300_000;
-/** Spreads the ends of connections that were opened together. */
+/** Random part of the maximum age, so that connections which were opened together do not close together. */
 const AGE_SPREAD = 0.2;
 
 /**
- * Node's default limit per connection (10 MB) rejects every call on it while one large answer is unsent, and keeps
- * counting the unsent bytes of a cancelled call. We limit calls in flight instead. MB.
+ * With its default limit (10 MB) Node rejects every call of a connection while one large response is unsent, and counts
+ * the unsent bytes of a cancelled call for ever. We limit calls in flight instead. MB.
  */
 const SESSION_MEMORY_MB = Number.MAX_SAFE_INTEGER;
 
@@ -64,9 +64,8 @@ export async function startGrpcServer(o: ServerOptions): Promise<RunningServer> 
       // Inside a cluster gzip costs more than the bytes it saves.
       compressMinBytes: MAX_MESSAGE_BYTES,
       shutdownSignal: overdue.signal,
-      onAnswerFailed: (rpc, error) => o.logger?.error({ err: error, rpc }, 'rpc answer not sent'),
-
-      ...(o.gate && { requestGate: o.gate }),
+      onSendFailed: (rpc, error) => o.logger?.error({ err: error, rpc }, 'rpc response not sent'),
+      ...(o.admit && { requestGate: o.admit }),
     }),
   );
   const sessions = trackSessions(server, o.maxAgeMs ?? MAX_AGE_MS);
@@ -112,7 +111,7 @@ function trackSessions(
       clearTimeout(timer);
       sessions.delete(session);
     });
-    // A peer that resets its connection is not our fault. Without a listener the error would be thrown.
+    // A client may reset its connection. Without a listener the error would end the process.
     session.on('error', () => {});
   });
   return sessions;

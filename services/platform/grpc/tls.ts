@@ -13,8 +13,8 @@ export interface GrpcTls {
 const MIN_VERSION = 'TLSv1.2';
 
 /**
- * An HTTP/2 server, with TLS if configured. New connections use the present content of the files; open ones keep their
- * certificate until they end.
+ * Creates an HTTP/2 server, with TLS if configured. New connections use the current content of the files. Open
+ * connections keep their certificate.
  */
 export function createHttp2Server(
   options: http2.ServerOptions,
@@ -40,7 +40,7 @@ export function createHttp2Server(
   return server;
 }
 
-/** Credentials of a channel, which verifies the server's certificate and name. */
+/** Returns credentials with which a channel verifies the certificate and the name of the server. */
 export function channelCredentials(tls: GrpcTls | undefined): ChannelCredentials {
   if (!tls) return credentials.createInsecure();
   const context = createSecureContext({ ...tls.files.current(), minVersion: MIN_VERSION });

@@ -41,24 +41,24 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
       const path = `/${method.parent.typeName}/${method.name}`;
       const unary = { stream: false, service: method.parent, method } as const;
       const send: Next = async (req) => {
-        if (!isMessage(req.message, method.input)) throw foreign(path);
-        const { message: asked, header, signal: leave } = req;
-        const answer = await exchange(channel, {
+        if (!isMessage(req.message, method.input)) throw wrongMessageType(path);
+        const { message: request, header, signal: cancelled } = req;
+        const response = await exchange(channel, {
           path,
           metadata: metadataOf(header),
           deadline,
-          signal: leave === NEVER ? undefined : leave,
-          write: () => bufferOf(toBinary(method.input, asked)),
+          signal: cancelled === NEVER ? undefined : cancelled,
+          write: () => bufferOf(toBinary(method.input, request)),
           read: (bytes) => fromBinary(method.output, bytes),
         });
-        const message = answer ?? create(method.output);
+        const message = response ?? create(method.output);
         return { ...unary, header: new Headers(), trailer: new Headers(), message };
       };
       const call = o.interceptors.reduceRight((next, intercept) => intercept(next), send);
       try {
         const {
           message,
-          header: head,
+          header: responseHeader,
           trailer,
         } = await call({
           ...unary,
@@ -69,8 +69,8 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
           message: create(method.input, input),
           signal: signal ?? NEVER,
         });
-        if (!isMessage(message, method.output)) throw foreign(path);
-        return { ...unary, header: head, trailer, message };
+        if (!isMessage(message, method.output)) throw wrongMessageType(path);
+        return { ...unary, header: responseHeader, trailer, message };
       } catch (error) {
         throw signal?.aborted
           ? ConnectError.from(signal.reason, Code.Canceled)
@@ -86,7 +86,7 @@ export function createGrpcTransport(o: TransportOptions): Transport & { close():
 
 type Next = ReturnType<Interceptor>;
 
-/** A channel to the target that is replaced when its connections or certificates are of no use any more. */
+/** A channel to the target. A new channel replaces it when its connections or certificates stop working. */
 class RenewedChannel {
   readonly #o: TransportOptions;
   readonly #unsubscribe: (() => void) | undefined;
@@ -95,7 +95,7 @@ class RenewedChannel {
   constructor(o: TransportOptions) {
     this.#o = o;
     this.#current = this.#open();
-    // A channel keeps the certificates from its start, so a new channel replaces it. Calls on the old one finish.
+    // A channel keeps its first certificates, so a new channel replaces it. Calls on the old channel finish.
     this.#unsubscribe = o.tls?.files.onChange(() => this.replace(this.#current));
   }
 
@@ -122,11 +122,11 @@ class RenewedChannel {
 }
 
 /**
- * The signal of calls that have no cancellation. The channel keeps their deadline. A signal per call, and the errors
- * with stacks that end it, would cost more than the call.
+ * The signal of calls that cannot be cancelled. The channel enforces their deadline. A signal per call, and the error
+ * with a stack that aborts it, would cost more than the call.
  */
 export const NEVER = new AbortController().signal;
-// Many calls wait for the pause of their retry and listen at the same time.
+// Many calls may listen at the same time while they wait for a retry.
 setMaxListeners(0, NEVER);
 
 interface Exchange<T> {
@@ -139,24 +139,24 @@ interface Exchange<T> {
   readonly read: (bytes: Buffer) => T;
 }
 
-/** A normal end of a connection never rejects one call this often in a row. */
-const MOST_REFUSALS = 5;
+/** A connection that closes normally never rejects one call this often in a row. */
+const MAX_REJECTIONS = 5;
 
 /**
- * Sends one request and returns its answer; undefined for an answer without a message. A request that was rejected
- * because its connection ended (HTTP/2: REFUSED_STREAM) was not processed, so it is sent again, whatever its method.
- * The same holds for a request that waited for a connection while its channel was replaced.
+ * Sends one request and returns its response; undefined for a response without a message. If a connection closes, the
+ * server may reject a request without processing it (HTTP/2: REFUSED_STREAM). Such a request is sent again, whatever its
+ * method. The same holds for a request that waited for a connection while its channel was replaced.
  */
 async function exchange<T>(channel: RenewedChannel, o: Exchange<T>): Promise<T | undefined> {
-  for (let refusals = 0; ; refusals += 1) {
+  for (let rejections = 0; ; rejections += 1) {
     const used = channel.current;
     try {
       return await exchangeOnce(used, o);
     } catch (error) {
-      const isUnseen =
+      const isUnprocessed =
         isServiceError(error) &&
-        (isRefused(error) || (isUnsent(error) && used !== channel.current));
-      if (isUnseen && refusals < MOST_REFUSALS) continue;
+        (isRejected(error) || (isUnsent(error) && used !== channel.current));
+      if (isUnprocessed && rejections < MAX_REJECTIONS) continue;
       if (isServiceError(error) && isExhausted(error)) {
         channel.replace(used);
         throw new ConnectError('connection exhausted', Code.Unavailable);
@@ -166,21 +166,21 @@ async function exchange<T>(channel: RenewedChannel, o: Exchange<T>): Promise<T |
   }
 }
 
-/** Text of grpc-js. */
-const REFUSED = 'Stream refused by server';
+/** Text of grpc-js for REFUSED_STREAM. */
+const REJECTED = 'Stream refused by server';
 
-function isRefused({ code, details }: ServiceError): boolean {
-  return code === status.UNAVAILABLE && details === REFUSED;
+function isRejected({ code, details }: ServiceError): boolean {
+  return code === status.UNAVAILABLE && details === REJECTED;
 }
 
-/** Text of grpc-js, for calls that waited for a connection when their channel was closed. */
+/** Text of grpc-js for calls that waited for a connection when their channel was closed. */
 const UNSENT = 'Channel closed before call started';
 
 function isUnsent({ code, details }: ServiceError): boolean {
   return code === status.UNAVAILABLE && details === UNSENT;
 }
 
-/** HTTP/2 ENHANCE_YOUR_CALM: the peer has no memory left for the connection. It does not depend on the call. */
+/** HTTP/2 ENHANCE_YOUR_CALM: the server has no memory left for the connection. The cause is not this call. */
 const EXHAUSTED = 'Bandwidth exhausted or memory limit exceeded';
 
 function isExhausted({ code, details }: ServiceError): boolean {
@@ -203,10 +203,10 @@ function exchangeOnce<T>(
       undefined,
       metadata,
       { deadline },
-      (error, answer) => {
+      (error, response) => {
         signal?.removeEventListener('abort', cancel);
         if (error) reject(error);
-        else resolve(answer);
+        else resolve(response);
       },
     );
     const cancel = (): void => call.cancel();
@@ -215,14 +215,14 @@ function exchangeOnce<T>(
   });
 }
 
-/** A view of the same bytes, without a copy. */
+/** Returns a view of the same bytes, without a copy. */
 function bufferOf({ buffer, byteOffset, byteLength }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, byteLength);
 }
 
-/** The error for an interceptor that returns a message of another type. */
-function foreign(path: string): ConnectError {
-  return new ConnectError(`${path}: not a message of this call`, Code.Internal);
+/** Returns the error for an interceptor that passed a message of another type. */
+function wrongMessageType(path: string): ConnectError {
+  return new ConnectError(`${path}: wrong type of message`, Code.Internal);
 }
 
 function metadataOf(header: Headers): Metadata {

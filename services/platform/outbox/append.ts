@@ -11,9 +11,9 @@ import { currentTraceparent } from '../telemetry.ts';
 import { notifyOfCommit, notifyRelays } from './notify.ts';
 import { EVENT_SCHEMA_NAME } from './parse.ts';
 
-/** Number of shards that relays divide among themselves. A key always belongs to the same shard. */
+/** Number of shards that the relays divide. A key always belongs to the same shard. */
 export const SHARDS = 8;
-/** A larger snapshot is left out of the event. Listeners that need it read it from the service. */
+/** An event contains no snapshot that is larger. Listeners that need the snapshot read it from the service. */
 export const MAX_SNAPSHOT_BYTES = 900_000;
 
 export interface NewEvent {
@@ -66,25 +66,25 @@ const eventRows = rowsOf<Encoded>({
   shard: ['smallint', ({ shard }) => shard],
 });
 
-// A position is drawn after its transaction has its number. If a snapshot does not contain the number yet, it was taken
-// before the position was drawn. So a relay that has read with that snapshot has read no greater position. The number
-// must be below the volatile call, and so must the sort, which draws positions in the order of the array. The values
-// come as one bytea, because the driver would write an array of bytea as hexadecimal text.
+// The statement assigns the transaction number before it draws a position. If a relay's snapshot does not contain the
+// number, the relay took the snapshot before the position was drawn, so it has read no greater position. Therefore the
+// number must be in a subquery below `nextval`. The sort must be there too, so that positions follow the order of the
+// array. The values are one bytea, because the driver would write an array of bytea as hexadecimal text.
 const appendStatement = (events: readonly Encoded[], traceparent: string): Sql => sql`
-with mine as materialized (select pg_current_xact_id() as written_by),
-given as materialized (
+with transaction as materialized (select pg_current_xact_id() as written_by),
+numbered as materialized (
   select nextval('event_positions') as position, sorted.*
   from (
     select written_by, shop_id, event_id, trigger, key, occurred_at, shard,
            substring(${Buffer.concat(events.map(({ value }) => value))}::bytea
                      from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes) as value
-    from mine, ${eventRows('u', events, 'n')}
+    from transaction, ${eventRows('input', events, 'n')}
     order by n
   ) sorted
 )
 insert into events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value, shard, written_by)
 select shop_id, (now() at time zone 'utc')::date, position, event_id, trigger, key, ${traceparent}, occurred_at, value, shard, written_by
-from given`;
+from numbered`;
 
 function encode(event: NewEvent, traceparent: string): Encoded {
   const { shopId, trigger, key } = event;

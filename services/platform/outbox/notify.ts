@@ -5,7 +5,7 @@ import type { Queryable } from '../postgres.ts';
 /** Relays of other processes listen to `outbox_<schema>`. */
 export const CHANNEL_PREFIX = 'outbox_';
 
-/** Relays read at most this often, so more frequent notifications have no use. Milliseconds. */
+/** Minimum time between two reads of a relay, and so between two notifications. Milliseconds. */
 export const GAP_MS = 15;
 
 /** Notifies the relays of all processes that these shards have new events. In a transaction: at its commit. */
@@ -17,17 +17,17 @@ export async function notifyRelays(db: Queryable, shards: Iterable<number>): Pro
   });
 }
 
-/** The shards in a notification. An empty list means any shard; older releases send it. */
+/** Returns the shards of a notification. Older releases send an empty list, which means any shard. */
 export function shardsNotified(payload: string): number[] {
   return payload === '' ? [] : payload.split(',').map(Number);
 }
 
-/** Called with the shards of a commit. Returns those that this listener relays itself. */
+/** Called with the shards of a commit. Returns the shards that the listener's own relay owns. */
 export type CommitListener = (shards: readonly number[]) => readonly number[];
 
 /** Listeners of this process, by the pool whose commits they relay. */
 const listeners = new WeakMap<pg.Pool, Set<CommitListener>>();
-/** Pools with a notification in flight, and the shards of later commits. */
+/** Pools with a notification in flight. The value contains the shards of later commits. */
 const notifying = new WeakMap<pg.Pool, Set<number>>();
 
 /** Calls the listener for each commit on a pool of this process until the returned function is called. */
@@ -41,9 +41,9 @@ export function onCommit(pool: pg.Pool, listener: CommitListener): () => void {
 
 /**
  * Notifies the relays of the shards: in this process by a call, in other processes by a notification. The notification
- * is a statement of its own, outside of the transaction, because PostgreSQL serialises commits with a notification,
- * including their wait for the disk. At most one notification is in flight; the next one covers all commits during that
- * time. After a lost notification the events wait until the relay's next poll.
+ * is a separate statement after the transaction, because PostgreSQL serialises commits with a notification, including
+ * their wait for the disk. At most one notification is in flight, and the next one covers all commits during that time.
+ * If a notification is lost, the events wait until the relay's next poll.
  */
 export function notifyOfCommit(pool: pg.Pool, shards: readonly number[]): void {
   const notified = new Set<number>();

@@ -10,7 +10,7 @@ export interface PublishedEvent {
   readonly day: string;
 }
 
-/** For each shard, the position up to which its events were listed. */
+/** The position up to which the events of each shard were listed. */
 export type ListCursor = readonly bigint[];
 
 export const FIRST_CURSOR: ListCursor = Array.from({ length: SHARDS }, () => 0n);
@@ -25,17 +25,17 @@ export interface PublishedPage {
 const SHARD_PAGE = 125;
 
 /**
- * Every event of the shard up to `published.position` is published, and no transaction in progress can add one.
- * `outbox_progress` lists events and transactions that are exceptions. A transaction that has ended is an exception
- * only if one of its events is not published.
+ * The statement computes `published.position`: every event of the shard up to it is published, and no transaction in
+ * progress can add one. `outbox_progress` lists waiting events and open transactions, which lower that position. A
+ * transaction that has ended lowers it only if one of its events is not published.
  */
 const LIST = `
-with asked as (
-  select n - 1 as shard, after from unnest($1::bigint[]) with ordinality as u (after, n)
+with cursor as (
+  select n - 1 as shard, after from unnest($1::bigint[]) with ordinality as input (after, n)
 )
-select asked.shard::smallint as shard, e.*
-  from asked
-  join outbox_progress p on p.shard = asked.shard
+select cursor.shard::smallint as shard, e.*
+  from cursor
+  join outbox_progress p on p.shard = cursor.shard
  cross join lateral (
    select min(o.after) filter (where not o.has_ended) as open_after,
           min(o.after) filter (where o.has_ended) as ended_after,
@@ -58,12 +58,12 @@ select asked.shard::smallint as shard, e.*
  cross join lateral (
    select stored.position, stored.shop_id, stored.event_id, (stored.occurred_at at time zone 'utc')::date as day
      from events stored
-    where stored.shard = asked.shard and stored.position > asked.after and stored.position <= published.position
+    where stored.shard = cursor.shard and stored.position > cursor.after and stored.position <= published.position
     order by stored.position limit $2
  ) e
- order by asked.shard, e.position`;
+ order by cursor.shard, e.position`;
 
-/** Lists at most 1,000 published events, each shard in the order of position. */
+/** Lists at most 1,000 published events after the cursor, in the order of shard and position. */
 export async function listPublished(db: Queryable, cursor: ListCursor): Promise<PublishedPage> {
   const { rows } = await db.query<{
     shard: number;

@@ -7,12 +7,12 @@ import { OutboxShard, type Sending, type ShardLimits } from './shard.ts';
 import { advance } from './store.ts';
 
 /**
- * Least time between two reads. Events that are committed within that time are read, published and delivered together.
- * The first event after a pause does not wait. Milliseconds.
+ * Minimum time between two reads. Events that are committed within that time are read and published together. The first
+ * event after a pause does not wait. Milliseconds.
  */
 const GATHER_MS = GAP_MS;
 
-/** Many keys fail at once when the bus is unavailable, so this is logged at most once per interval. */
+/** Many keys fail together when the bus is unavailable, so failures are logged at most once per interval. */
 const WARN_EVERY_MS = 5_000;
 
 export interface PublisherOptions {
@@ -28,8 +28,8 @@ export interface PublisherOptions {
 }
 
 /**
- * Moves events from the outbox to the bus, each key on its own. A key has one send in flight at a time, so its events
- * stay in order. After a crash between the acknowledgement and the next statement, events are published again.
+ * Publishes events from the outbox to the bus. A key has one send in flight at a time, so its events stay in order. After
+ * a crash between the acknowledgement and the next statement, events are published again.
  */
 export class Publisher {
   readonly #o: PublisherOptions;
@@ -42,18 +42,18 @@ export class Publisher {
     this.#o = o;
   }
 
-  /** Sets the shards of this relay. Of other shards only events in flight are completed and recorded. */
-  assign(held: readonly number[]): void {
-    for (const shard of held) {
+  /** Sets the shards of this relay. For other shards it only completes and records events in flight. */
+  assign(owned: readonly number[]): void {
+    for (const shard of owned) {
       if (!this.#shards.has(shard)) this.#shards.set(shard, new OutboxShard(shard, this.#o.limits));
     }
     for (const [number, shard] of this.#shards) {
-      shard.assign(held.includes(number), performance.now());
-      if (shard.isOver()) this.#shards.delete(number);
+      shard.assign(owned.includes(number), performance.now());
+      if (shard.isDone()) this.#shards.delete(number);
     }
   }
 
-  /** Events may have been appended to these shards. Returns whether this relay has one of them. */
+  /** Notes that these shards may have new events. Returns whether this relay owns one of them. */
   notify(shards: readonly number[]): boolean {
     const own = shards.flatMap((shard) => this.#shards.get(shard) ?? []);
     for (const shard of own) shard.notify();
@@ -61,8 +61,8 @@ export class Publisher {
   }
 
   /**
-   * Records published events (at once if `isPrompt`), reads shards that have new events, and sends them. Resolves to
-   * the longest time until the next call. Milliseconds.
+   * Records published events (immediately if `isPrompt`), reads shards that have new events, and sends the events.
+   * Resolves to the time after which it must be called again. Milliseconds.
    */
   async step(isPrompt: boolean): Promise<number> {
     await this.#readNext(isPrompt);
@@ -117,7 +117,7 @@ export class Publisher {
       o.onPublished(records.length);
       if (shard.published(sending, performance.now())) o.onChange();
     } catch (error) {
-      shard.refused(sending, performance.now());
+      shard.rejected(sending, performance.now());
       this.#seldom((count) =>
         o.logger.warn({ err: error, topic: o.topic, count }, 'events not published, retrying'),
       );

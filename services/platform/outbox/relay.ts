@@ -2,11 +2,11 @@ import { randomUUID } from 'node:crypto';
 import type { BatchObservableCallback } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { EventBus } from '../bus/event-bus.ts';
-import { cachedWithTimeout } from '../cached-with-timeout.ts';
 import { listen } from '../listen.ts';
 import type { Logger } from '../log.ts';
 import { startPartitionKeeper } from '../partitions.ts';
 import { createShardHolder, REBALANCE_EVERY_MS, type ShardHolder } from '../shards.ts';
+import { sharedWithTimeout } from '../shared-with-timeout.ts';
 import type { Telemetry } from '../telemetry.ts';
 import { within } from '../within.ts';
 import { startLoop, type Worker } from '../worker.ts';
@@ -25,21 +25,21 @@ export interface RelayOptions {
   readonly telemetry: Telemetry;
   /** How long published events are kept for a replay. Days. */
   readonly retentionDays: number;
-  /** How often the outbox is read without a notification (tests). Milliseconds. */
+  /** Maximum time between two reads of the outbox (tests). Milliseconds. */
   readonly pollMs?: number;
-  /** How long a shard is kept without a renewal (tests). Milliseconds. */
+  /** Length of the lease of this process (tests). Milliseconds. */
   readonly leaseMs?: number;
 }
 
 export interface Relay extends Worker {
-  /** Reads the outbox at once. */
+  /** Reads the outbox immediately. */
   wake(): void;
   /** Resolves when the shards of this process are empty, or when the relay stops. */
   flush(): Promise<void>;
 }
 
 const POLL_MS = 2_000;
-/** How long a stop waits for the bus. The next process publishes the remaining events. */
+/** A stop waits this long for the bus. The next process publishes the remaining events. */
 const STOP_MS = 3_000;
 
 /**
@@ -56,8 +56,8 @@ class OutboxRelay implements Relay {
   readonly #shards: ShardHolder;
   readonly #loop: Worker & { wake(): void };
   readonly #workers: readonly Worker[];
-  /** End the observation of the backlog and of commits. */
-  readonly #ends: readonly (() => void)[];
+  /** Functions that end the metrics of the backlog and the notifications of commits. */
+  readonly #unsubscribes: readonly (() => void)[];
   readonly #flushes = new Flushes();
   #hasShare = false;
   #readAt = Number.NEGATIVE_INFINITY;
@@ -65,7 +65,7 @@ class OutboxRelay implements Relay {
   constructor(o: RelayOptions) {
     const owner = randomUUID();
     const published = o.telemetry.meter.createCounter('outbox_published_total', {
-      description: 'Events given to the event bus.',
+      description: 'Events that the relay has published to the event bus.',
     });
     this.#pollMs = o.pollMs ?? POLL_MS;
     this.#publisher = new Publisher({
@@ -93,7 +93,7 @@ class OutboxRelay implements Relay {
     ];
     const pools = [o.pool, ...(o.writers ?? [])];
     const relayOwn = (shards: readonly number[]) => this.#relayOwn(shards);
-    this.#ends = [observeBacklog(o), ...pools.map((pool) => onCommit(pool, relayOwn))];
+    this.#unsubscribes = [observeBacklog(o), ...pools.map((pool) => onCommit(pool, relayOwn))];
   }
 
   wake(): void {
@@ -108,7 +108,7 @@ class OutboxRelay implements Relay {
   }
 
   async stop(): Promise<void> {
-    for (const end of this.#ends) end();
+    for (const unsubscribe of this.#unsubscribes) unsubscribe();
     await Promise.all([this.#loop.stop(), ...this.#workers.map((worker) => worker.stop())]);
     await within(STOP_MS, this.#publisher.finished());
     // Without shards the step only records published events.
@@ -120,15 +120,15 @@ class OutboxRelay implements Relay {
 
   async #step(): Promise<'again' | number> {
     const step = this.#flushes.beginStep();
-    // Before the first rebalance this process has no shards, so an empty step does not prove an empty outbox.
+    // Before the first rebalance this process owns no shards, so a step without events does not prove an empty outbox.
     const wasComplete = this.#hasShare;
-    const isPrompt = this.#flushes.areWanted();
+    const isPrompt = this.#flushes.arePending();
     const isRead = isPrompt || performance.now() >= this.#readAt + this.#pollMs;
-    const held = this.#shards.held();
-    this.#publisher.assign(held);
+    const owned = this.#shards.owned();
+    this.#publisher.assign(owned);
     if (isRead) {
       this.#readAt = performance.now();
-      this.#publisher.notify(held);
+      this.#publisher.notify(owned);
     }
     const restMs = await this.#publisher.step(isPrompt);
     if (isRead && wasComplete && this.#publisher.isEmpty()) this.#flushes.end(step);
@@ -136,25 +136,25 @@ class OutboxRelay implements Relay {
   }
 
   async #rebalance(): Promise<number> {
-    const before = this.#shards.held().length;
+    const before = this.#shards.owned().length;
     const restMs = await this.#shards.rebalance();
     this.#hasShare = true;
-    if (this.#shards.held().length > before || this.#flushes.areWanted()) this.wake();
+    if (this.#shards.owned().length > before || this.#flushes.arePending()) this.wake();
     return restMs;
   }
 
-  /** The first notification of a connection has no shard, because earlier ones of any shard may be lost. */
+  /** Handles a notification. A new connection sends one without a shard, because earlier notifications may be lost. */
   #onNotify(payload: string): void {
     const shards = shardsNotified(payload);
     if (shards.length === 0) this.wake();
     else if (this.#publisher.notify(shards)) this.#loop.wake();
   }
 
-  /** A transaction of this process appended to these shards. Returns those that this relay publishes. */
+  /** Handles a commit of this process that appended to these shards. Returns the shards that this relay owns. */
   #relayOwn(appended: readonly number[]): readonly number[] {
     this.#publisher.notify(appended);
     this.#loop.wake();
-    return this.#shards.held();
+    return this.#shards.owned();
   }
 }
 
@@ -169,7 +169,7 @@ class Flushes {
     });
   }
 
-  areWanted(): boolean {
+  arePending(): boolean {
     return this.#requests.length > 0;
   }
 
@@ -179,7 +179,7 @@ class Flushes {
     return this.#steps;
   }
 
-  /** A step found the outbox empty. Only a step that began after the request has read everything. */
+  /** Ends requests after a step that found the outbox empty. The step must have begun after the request. */
   end(step: number): void {
     for (const { done, sinceStep } of this.#requests) if (step > sinceStep) done();
     this.#requests = this.#requests.filter(({ sinceStep }) => step <= sinceStep);
@@ -189,15 +189,15 @@ class Flushes {
 function observeBacklog(o: RelayOptions): () => void {
   const { meter } = o.telemetry;
   const depth = meter.createObservableGauge('outbox_waiting', {
-    description: 'Events not yet given to the event bus; an estimate above 8,000.',
+    description: 'Events that are not published to the event bus yet; an estimate above 8,000.',
   });
   const age = meter.createObservableGauge('outbox_oldest_age_seconds', {
-    description: 'Age of the oldest event not yet given to the event bus.',
+    description: 'Age of the oldest event that is not published to the event bus yet.',
     unit: 's',
   });
-  const ask = cachedWithTimeout(() => backlogOf(o.pool));
+  const readBacklog = sharedWithTimeout(() => backlogOf(o.pool));
   const observe: BatchObservableCallback = async (result) => {
-    const backlog = await ask();
+    const backlog = await readBacklog();
     if (!backlog) return;
     result.observe(depth, backlog.depth, { topic: o.topic });
     result.observe(age, backlog.ageSeconds, { topic: o.topic });

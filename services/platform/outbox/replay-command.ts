@@ -15,12 +15,13 @@ const USAGE = `usage: replay --from <time> [--to <time>]   publish stored events
        replay --poison                      try records again that could not be handled`;
 
 /**
- * The replay command of a service, over Kafka. It publishes a time range of its events again, or lets its listener try
- * its poison records again. Both may be repeated: no event has its effect twice. Throws with the usage for invalid
- * arguments.
+ * Runs the replay command of a service, over Kafka. It publishes a time range of the service's events again, or the
+ * poison records of its listener. Both may be repeated: no event has its effect twice.
+ *
+ * @throws Error with the usage for invalid arguments.
  */
 export async function runReplay(service: string, args: readonly string[]): Promise<string> {
-  const wanted = parse(service, args);
+  const command = parse(service, args);
   const config = loadConfig({ ...processShape, ...databaseShape, ...busShape });
   const logger = createLogger({ service: `${service}-replay`, level: config.LOG_LEVEL });
   const pool = createPool(config.DATABASE_URL, { max: 2, applicationName: `${service}-replay` });
@@ -34,12 +35,12 @@ export async function runReplay(service: string, args: readonly string[]): Promi
   });
   const bus = signingBus(kafka, signaturesFromConfig(config));
   try {
-    if (wanted === 'poison') {
+    if (command === 'poison') {
       return `${await replayPoison({ pool, bus, consumer: service })} record(s) published again`;
     }
     const topic = eventsTopic(service);
     const onProgress = (published: number) => logger.info({ published }, 'replaying');
-    const count = await replayEvents({ pool, bus, topic, ...wanted, onProgress });
+    const count = await replayEvents({ pool, bus, topic, ...command, onProgress });
     return `${count} event(s) published again`;
   } finally {
     await bus.close();

@@ -8,9 +8,9 @@ export interface ReplayOptions {
   readonly pool: pg.Pool;
   readonly bus: EventBus;
   readonly topic: string;
-  /** Stored at or after this time. */
+  /** Events that were stored at or after this time. */
   readonly from: Date;
-  /** Stored before this time. */
+  /** Events that were stored before this time. */
   readonly to: Date;
   readonly onProgress?: (published: number) => void;
 }

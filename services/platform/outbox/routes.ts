@@ -10,7 +10,7 @@ import { SHARDS } from './append.ts';
 import { FIRST_CURSOR, type ListCursor, listPublished } from './published.ts';
 import { eventsAt } from './store.ts';
 
-/** Most positions in one call. Their bodies are read too, and each may be as large as the bus allows. */
+/** Maximum number of positions in one call. The service reads their bodies, each as large as the bus allows. */
 export const MAX_AGAIN = 200;
 
 const again = z.object({
@@ -20,7 +20,7 @@ const again = z.object({
     .max(MAX_AGAIN, `must be at most ${MAX_AGAIN}`),
 });
 
-/** The gRPC service of an outbox, for listeners that search for events that the bus has lost. */
+/** Serves the gRPC service of an outbox, by which listeners search for events that the bus has lost. */
 export function eventsRoutes(o: {
   readonly pool: pg.Pool;
   readonly bus: Pick<EventBus, 'publish'>;
@@ -39,7 +39,7 @@ export function eventsRoutes(o: {
         if (records.length > 0) await o.bus.publish(o.topic, records);
       } catch (error) {
         o.logger.warn({ err: error, topic: o.topic }, 'events not published again');
-        throw new ConnectError('the event bus may not have all of them', Code.Unavailable);
+        throw new ConnectError('the event bus may lack some of these events', Code.Unavailable);
       }
       return { published: records.length };
     },

@@ -15,35 +15,35 @@ export interface ShardLimits {
 
 /** For all 8 shards together: 4,000 events and 16 MiB. */
 export const DEFAULT_LIMITS: ShardLimits = { events: 500, bytes: 2 * 1024 * 1024 };
-/** A page that is not published after this time no longer delays the next one. Milliseconds. */
+/** The next page waits until the current page is published, but no longer than this. Milliseconds. */
 const HANG_MS = 250;
 /** Published events are recorded with the next page, or after this time. Milliseconds. */
 const RECORD_MS = 200;
 /** Pause before rejected events are read again. Milliseconds. */
 const RETRY_MS = 500;
 /**
- * How long a shard that moves to another relay waits for its events in flight. A hanging broker must not delay events
- * for the other brokers. Events that the hanging broker stored are published twice. Milliseconds.
+ * The handover of a shard to another relay waits this long for events in flight. A hanging broker must not delay events
+ * for the other brokers. Events that the hanging broker has stored are then published twice. Milliseconds.
  */
 const HAND_OVER_MS = 5_000;
 
 const UNKNOWN = -1n;
 
-/** Events of one key, in order, that are sent together. */
+/** Events of one key that are sent together, in order. */
 export interface Sending {
   readonly key: string;
   readonly events: readonly StoredEvent[];
   readonly page: { left: number };
 }
 
-interface Asked extends ShardRequest {
+interface PendingRequest extends ShardRequest {
   readonly changes: number;
 }
 
 /**
- * The state of one outbox shard in a relay. It reads a page of events, sends it by key, and records the page as
- * published with the request for the next page. A key whose send fails or hangs is skipped: its events wait, later
- * events of other keys are published, and events of one key never overtake each other.
+ * The state of one outbox shard in a relay. The relay reads a page of events, sends it by key, and records the page as
+ * published with the request for the next page. When the send of a key fails or hangs, the events of that key wait, and
+ * the relay publishes later events of other keys. Events of one key never overtake each other.
  */
 export class OutboxShard {
   readonly shard: number;
@@ -51,44 +51,44 @@ export class OutboxShard {
   #version = UNKNOWN;
   #position = 0n;
   #open: OpenTransactions = new Map();
-  /** Positions that are read and not published, with their key. Right after loading, the key is unknown. */
+  /** Positions that are read and not published, with their key. The key is undefined until the event is read again. */
   #waiting = new Map<bigint, string | undefined>();
   /** Bytes in flight, by key. */
   readonly #sending = new Map<string, number>();
   /** When each rejected key may be tried again. */
-  readonly #refused = new Map<string, number>();
+  readonly #rejected = new Map<string, number>();
   #page = { left: 0, until: 0 };
-  #asked: Asked | undefined;
+  #request: PendingRequest | undefined;
   #isDue = true;
   #changes = 0;
   #recorded = 0;
   #recordAt = 0;
-  /** When it was given to another relay; undefined while this relay holds it. */
-  #leftAt: number | undefined;
+  /** When this relay gave up the shard; undefined while this relay owns it. */
+  #releasedAt: number | undefined;
 
   constructor(shard: number, limits = DEFAULT_LIMITS) {
     this.shard = shard;
     this.#limits = limits;
   }
 
-  /** The shard may have new events. */
+  /** Notes that the shard may have new events. */
   notify(): void {
     this.#isDue = true;
   }
 
-  assign(isHeld: boolean, now: number): void {
-    if (isHeld) this.#leftAt = undefined;
-    else this.#leftAt ??= now;
+  assign(isOwned: boolean, now: number): void {
+    if (isOwned) this.#releasedAt = undefined;
+    else this.#releasedAt ??= now;
   }
 
-  /** What to record and read now; undefined when there is no work. `take` or `endRequest` ends the request. */
+  /** Returns what to record and read now; undefined when there is no work. `take` or `endRequest` ends the request. */
   request(now: number): ShardRequest | undefined {
-    const isHeld = this.#leftAt === undefined;
-    if (isHeld && !this.#isReady(now)) return undefined;
+    const isOwned = this.#releasedAt === undefined;
+    if (isOwned && !this.#isReady(now)) return undefined;
     const isChanged = this.#changes > this.#recorded;
     const retry = this.#retryable(now);
     const capacity = this.#capacity(retry);
-    const isReading = isHeld && capacity > 0 && (this.#isDue || retry.length > 0);
+    const isReading = isOwned && capacity > 0 && (this.#isDue || retry.length > 0);
     if (!isReading && !isChanged) return undefined;
     const request = {
       ...{
@@ -102,81 +102,82 @@ export class OutboxShard {
       maxBytes: this.#limits.bytes - this.#bytes(),
     };
     this.#isDue = this.#isDue && !isReading;
-    this.#asked = { ...request, changes: this.#changes };
+    this.#request = { ...request, changes: this.#changes };
     return request;
   }
 
-  /** Ends the request. A request without an answer failed, so its read is due again. */
+  /** Ends the request. If it has no result, it failed, so the read is due again. */
   endRequest(): void {
-    if (!this.#asked) return;
-    this.#asked = undefined;
+    if (!this.#request) return;
+    this.#request = undefined;
     this.#isDue = true;
   }
 
-  /** Takes a page that was read. Returns the events to send now. */
+  /** Takes the page that the request has read. Returns the events to send now. */
   take(page: ShardPage | ShardMoved, now: number): readonly Sending[] {
-    const asked = this.#asked;
-    this.#asked = undefined;
-    if (!asked || 'isMoved' in page || page.version < 0n) {
+    const request = this.#request;
+    this.#request = undefined;
+    if (!request || 'isMoved' in page || page.version < 0n) {
       this.#load('isMoved' in page ? page : undefined);
       return [];
     }
     this.#version = page.version;
-    if (asked.isChanged) this.#recorded = asked.changes;
-    if (asked.limit === 0) return [];
+    if (request.isChanged) this.#recorded = request.changes;
+    if (request.limit === 0) return [];
     this.#isDue ||= page.isCut;
     this.#advance(page);
-    this.#dropMissing(asked.retry, page);
+    this.#dropMissing(request.retry, page);
     return this.#send(page, now);
   }
 
-  /** The bus has acknowledged the events. Returns whether `request` is to be called. */
+  /** Notes that the bus has acknowledged the events. Returns whether to call `request` now. */
   published({ key, events, page }: Sending, now: number): boolean {
     for (const { position } of events) this.#waiting.delete(position);
-    this.#refused.delete(key);
+    this.#rejected.delete(key);
     this.#end(key, page);
     if (this.#changes === this.#recorded) this.#recordAt = now + RECORD_MS;
     this.#changes += 1;
     return page.left === 0 || page !== this.#page;
   }
 
-  /** The bus may not have stored the events, so they wait. */
-  refused({ key, page }: Sending, now: number): void {
-    this.#refused.set(key, now + RETRY_MS);
+  /** Notes that the bus may not have stored the events. They wait for a retry. */
+  rejected({ key, page }: Sending, now: number): void {
+    this.#rejected.set(key, now + RETRY_MS);
     this.#end(key, page);
   }
 
-  /** Whether everything that was read is published and recorded, and no event waits to be read. */
+  /** Whether all events that were read are published and recorded, and no event waits to be read. */
   isEmpty(): boolean {
     return !this.#isDue && this.#waiting.size === 0 && this.#isIdle();
   }
 
   /**
-   * Whether another relay that took the shard now would publish events again. Only for some seconds after it was left.
+   * Whether another relay that took the shard now would publish events again. False some seconds after this relay gave
+   * up the shard.
    */
   isBusy(now: number): boolean {
-    const isOverdue = this.#leftAt !== undefined && now > this.#leftAt + HAND_OVER_MS;
+    const isOverdue = this.#releasedAt !== undefined && now > this.#releasedAt + HAND_OVER_MS;
     return !isOverdue && !this.#isIdle();
   }
 
-  /** Whether it was given to another relay and has no work left. */
-  isOver(): boolean {
-    return this.#leftAt !== undefined && this.#isIdle();
+  /** Whether this relay gave up the shard and has no work left for it. */
+  isDone(): boolean {
+    return this.#releasedAt !== undefined && this.#isIdle();
   }
 
-  /** Latest time for the next call of `request`. */
+  /** Returns the latest time for the next call of `request`. */
   nextAt(now: number): number {
     const isChanged = this.#changes > this.#recorded;
-    if (this.#leftAt !== undefined) return isChanged ? now : Number.POSITIVE_INFINITY;
+    if (this.#releasedAt !== undefined) return isChanged ? now : Number.POSITIVE_INFINITY;
     if (!this.#isReady(now)) return this.#page.until;
     const retry = this.#retryable(now);
     if ((this.#isDue || retry.length > 0) && this.#capacity(retry) > 0) return now;
-    const retries = [...this.#refused.values()].filter((at) => at > now);
+    const retries = [...this.#rejected.values()].filter((at) => at > now);
     return Math.min(isChanged ? this.#recordAt : Number.POSITIVE_INFINITY, ...retries);
   }
 
   #isIdle(): boolean {
-    return !this.#asked && this.#sending.size === 0 && this.#changes === this.#recorded;
+    return !this.#request && this.#sending.size === 0 && this.#changes === this.#recorded;
   }
 
   /** Whether the last page is published, or its remaining sends hang. */
@@ -184,7 +185,7 @@ export class OutboxShard {
     return this.#page.left === 0 || now >= this.#page.until;
   }
 
-  /** How many events may be read. Waiting events and bodies in flight use up the limits. */
+  /** Returns how many events may be read. Waiting events and bodies in flight use the limits. */
   #capacity(retry: readonly bigint[]): number {
     return this.#bytes() < this.#limits.bytes
       ? this.#limits.events - this.#waiting.size + retry.length
@@ -197,10 +198,10 @@ export class OutboxShard {
     return bytes;
   }
 
-  /** Waiting positions, except of keys that are in flight or were rejected a moment ago. */
+  /** Returns waiting positions, except of keys that are in flight or wait for their next try. */
   #retryable(now: number): bigint[] {
     const isFree = (key: string): boolean =>
-      !this.#sending.has(key) && now >= (this.#refused.get(key) ?? now);
+      !this.#sending.has(key) && now >= (this.#rejected.get(key) ?? now);
     return [...this.#waiting]
       .filter(([, key]) => key === undefined || isFree(key))
       .map(([at]) => at);
@@ -211,15 +212,14 @@ export class OutboxShard {
     this.#position = moved?.position ?? 0n;
     this.#open = moved?.open ?? new Map();
     this.#waiting = new Map(moved?.waiting.map((position) => [position, undefined]));
-    this.#refused.clear();
+    this.#rejected.clear();
     this.#recorded = this.#changes;
     this.#isDue = true;
   }
 
   /**
-   * Advances to the last event of the page. A transaction in progress that was not in progress before began after the
-   * last page was read, so all its positions are greater. An ended transaction is complete when the page reached
-   * `position`.
+   * Advances to the last event of the page. A transaction that is newly in progress began after the last page was read,
+   * so all its positions are greater. Of an ended transaction all events are read when the page reached `position`.
    */
   #advance({ events, inProgress, isCut }: ShardPage): void {
     const last = events.at(-1)?.position;
@@ -260,7 +260,7 @@ export class OutboxShard {
     for (const [key, ofKey] of free) {
       this.#sending.set(
         key,
-        ofKey.reduce((sum, { bytes }) => sum + bytes, 0),
+        ofKey.reduce((total, { bytes }) => total + bytes, 0),
       );
     }
     return free.map(([key, ofKey]) => ({ key, events: ofKey, page }));

@@ -8,7 +8,8 @@ export interface StoredEvent {
 }
 
 /**
- * Each transaction's events lie beyond its position, or are published. By transaction number, as PostgreSQL writes it.
+ * A position for each open transaction, by the transaction number as PostgreSQL writes it. All events of the transaction
+ * up to that position are published.
  */
 export type OpenTransactions = ReadonlyMap<string, bigint>;
 
@@ -19,7 +20,7 @@ export interface Progress {
   readonly waiting: readonly bigint[];
 }
 
-/** What to record for a shard, and what to read from it. */
+/** The progress to record for a shard, and the events to read from it. */
 export interface ShardRequest extends Progress {
   readonly shard: number;
   /** Version of the row; -1 when it is not known. */
@@ -41,7 +42,7 @@ export interface ShardPage {
   /** Transactions that may have been in progress when the page was read; empty for a page without events. */
   readonly inProgress: readonly string[];
   readonly events: readonly (StoredEvent & { readonly bytes: number })[];
-  /** Whether more events may follow. */
+  /** Whether the shard may have more events. */
   readonly isCut: boolean;
 }
 
@@ -68,24 +69,24 @@ type ReadRow = { shard: number; limit: number; version: bigint | null; snapshot:
 );
 
 /**
- * The write need not reach the disk at once, because after a crash of the database the events are published again. An
- * event is found once: waiting events were read before, so they are not in an open transaction.
+ * The commit does not wait for the disk, because after a crash of the database the events are published again. The
+ * statement finds an event once: waiting events were read before, so they are not in an open transaction.
  */
 const ADVANCE = `
-with asked as materialized (
+with request as materialized (
   select * from json_to_recordset($1::json) as a (shard smallint, version bigint, is_changed boolean, position bigint,
     open xid8[], open_after bigint[], waiting bigint[], retry bigint[], "limit" integer, max_bytes bigint)
 ), recorded as (
   update outbox_progress p
      set version = p.version + 1, position = a.position, open = a.open, open_after = a.open_after, waiting = a.waiting
-    from asked a where a.is_changed and p.shard = a.shard and p.version = a.version
+    from request a where a.is_changed and p.shard = a.shard and p.version = a.version
   returning p.shard, p.version
 ), current as (
   select set_config('synchronous_commit', 'off', true), pg_current_snapshot()::text as snapshot
 )
 select a.shard, a."limit", current.snapshot, m.*, e.*,
        case when e.position is not null then pg_current_xact_id()::text end as own_number
-  from current, asked a
+  from current, request a
   join outbox_progress p on p.shard = a.shard
   left join recorded r on r.shard = a.shard
  cross join lateral (
@@ -125,8 +126,8 @@ select a.shard, a."limit", current.snapshot, m.*, e.*,
  order by a.shard, e.position`;
 
 /**
- * Records how far shards are published and reads their next events, in one statement. Reads a body only if its event is
- * taken. Skips a shard whose row another relay has changed.
+ * Records how far shards are published and reads their next events, in one statement. Reads the body only of returned
+ * events. Skips a shard whose row another relay has changed.
  */
 export async function advance(
   db: Queryable,
@@ -176,8 +177,9 @@ function toPage(rows: readonly ReadRow[]): ShardPage | ShardMoved {
 }
 
 /**
- * A snapshot `xmin:xmax:xip` lists transactions in progress only below `xmax`, the greatest ended number plus one.
- * Greater numbers may be in progress too: all up to the number of the reading transaction, which it draws last.
+ * Returns the transactions that may have been in progress. A snapshot `xmin:xmax:xip` lists them only below `xmax`, the
+ * greatest ended number plus one. All numbers from `xmax` up to the number of the reading transaction may be in progress
+ * too, because the reading transaction draws its number last.
  */
 function numbersInProgress(snapshot: string, own: string): string[] {
   const [, end = own, named = ''] = snapshot.split(':');
@@ -208,7 +210,8 @@ export interface Backlog {
 }
 
 /**
- * The unpublished events. Counts up to 1,000 events per shard; beyond that it estimates by the positions drawn since.
+ * Reads the number and age of unpublished events. Counts up to 1,000 events per shard; above that it estimates the number
+ * by the positions that were drawn since.
  */
 export async function backlogOf(db: Queryable): Promise<Backlog> {
   const { rows } = await db.query<{ depth: bigint; age: number | null }>(
@@ -224,7 +227,7 @@ export async function backlogOf(db: Queryable): Promise<Backlog> {
   return { depth: Number(rows[0]?.depth ?? 0n), ageSeconds: Math.max(0, rows[0]?.age ?? 0) };
 }
 
-/** The events at these positions that are still stored, in order. */
+/** Returns the events at these positions that are still stored, in order. */
 export async function eventsAt(
   db: Queryable,
   positions: readonly bigint[],
@@ -237,7 +240,7 @@ export async function eventsAt(
   return rows.map(toStored);
 }
 
-/** Events stored in `[from, to)` after a position, oldest first. */
+/** Returns events that were stored in `[from, to)`, above the position `after`, in order. */
 export async function storedEvents(
   db: Queryable,
   o: { from: Date; to: Date; after: bigint; limit: number },

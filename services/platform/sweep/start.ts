@@ -1,29 +1,29 @@
 import { EventsService } from '../../../proto/gen/rms/events/v1/events_service_pb.ts';
-import { cachedWithTimeout } from '../cached-with-timeout.ts';
 import { rememberDays } from '../consumer.ts';
 import { isUnavailable } from '../errors.ts';
 import { createServiceClient } from '../grpc/client.ts';
 import type { ServiceRuntime } from '../service.ts';
+import { sharedWithTimeout } from '../shared-with-timeout.ts';
 import { startLoop, type Worker } from '../worker.ts';
 import { oldestMissing } from './store.ts';
 import { sweep } from './sweep.ts';
 
 const EVERY_MS = 60_000;
 /**
- * Least time between the sweeps of two processes. Below the pause of one process, so that its own sweep does not block
- * its next one. Milliseconds.
+ * Minimum time between the sweeps of two processes. It is below `EVERY_MS`, so that the sweep of a process does not
+ * prevent its own next sweep. Milliseconds.
  */
-const APART_MS = 50_000;
-/** Pauses after each time that an event was published again: five times in an hour and a half. Milliseconds. */
+const MIN_INTERVAL_MS = 50_000;
+/** The pause after each time that an event was published again: five times in two and a half hours. Milliseconds. */
 const PAUSES_MS = [1, 4, 16, 64, 64].map((minutes) => minutes * 60_000);
 
 /**
  * Once a minute, one process of the service compares the events that another service has published with the events that
- * a listener of this service has handled. Missing events were lost by Kafka, and are published again.
+ * a listener of this service has handled. Kafka has lost the missing events, so they are published again.
  *
  * @param o.group the listener, as in `consumeEvents`.
  * @param o.source the service that publishes.
- * @param o.target its gRPC name.
+ * @param o.target gRPC name of that service.
  */
 export function startSweep(
   runtime: ServiceRuntime,
@@ -33,15 +33,16 @@ export function startSweep(
   const channel = createServiceClient(EventsService, { target: o.target, identity, telemetry });
   const attributes = { group: o.group };
   const republished = telemetry.meter.createCounter('events_republished_total', {
-    description: 'Events that the bus had lost, published again.',
+    description: 'Events that were published again because the bus had lost them.',
   });
   const age = telemetry.meter.createObservableGauge('events_missing_oldest_age_seconds', {
-    description: 'For how long the oldest event has been missing that the bus has lost.',
+    description:
+      'Time since the sweep found the oldest event that the bus lost and no listener has handled yet.',
     unit: 's',
   });
-  const ask = cachedWithTimeout(() => oldestMissing(pool, o));
+  const readAge = sharedWithTimeout(() => oldestMissing(pool, o));
   age.addCallback(async (result) => {
-    const seconds = await ask();
+    const seconds = await readAge();
     if (seconds !== undefined) result.observe(seconds, attributes);
   });
 
@@ -56,14 +57,14 @@ export function startSweep(
             ...{ group: o.group, source: o.source, pool, bus, logger },
             events: channel.client,
             onPublished: (count) => republished.add(count, attributes),
-            everyMs: APART_MS,
+            everyMs: MIN_INTERVAL_MS,
             pausesMs: PAUSES_MS,
             keptDays: rememberDays(runtime.retentionDays),
           },
           signal,
         );
       } catch (error) {
-        // The publisher is unavailable. Other parts log that, and the next sweep is soon.
+        // The publisher is unavailable. Other parts log that, and the next sweep starts soon.
         if (!isUnavailable(error)) throw error;
       }
       return 'idle';

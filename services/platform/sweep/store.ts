@@ -19,8 +19,9 @@ export interface SweptEvent {
 }
 
 /**
- * Starts a sweep unless any process started one less than `everyMs` ago. Returns where to start; undefined when it is
- * too early. A stored time in the far future dates from before the database's clock was set back, and is ignored.
+ * Starts a sweep unless any process started one less than `everyMs` ago. Returns the cursor to start from; undefined
+ * when it is too early. Ignores a stored time in the far future, which dates from before the database's clock was set
+ * back.
  */
 export async function beginSweep(
   db: Queryable,
@@ -44,7 +45,7 @@ const eventRows = rowsOf<SweptEvent>({
   position: ['bigint', ({ position }) => position],
 });
 
-/** The events that the listener has neither handled nor stored as poison. */
+/** Returns the events that the listener has neither handled nor stored as poison. */
 export async function unhandledOf<E extends SweptEvent>(
   db: Queryable,
   group: string,
@@ -64,7 +65,7 @@ export async function unhandledOf<E extends SweptEvent>(
   return rows.flatMap(({ n }) => events[Number(n)] ?? []);
 }
 
-/** Stores events that the listener did not get, and that everything before the cursor was compared. */
+/** Stores events that the listener did not get, and the cursor up to which all events were compared. */
 export async function noteMissing(
   db: Queryable,
   o: SweepName & { readonly missing: readonly SweptEvent[]; readonly cursor: string },
@@ -81,7 +82,7 @@ export async function noteMissing(
   );
 }
 
-/** How many missing events are not handled yet, counted up to a limit. */
+/** Returns the number of missing events that are not handled yet. Counts up to `limit`. */
 export async function countMissing(
   db: Queryable,
   o: SweepName & { readonly tries: number; readonly limit: number },
@@ -95,7 +96,7 @@ export async function countMissing(
   return Number(rows[0]?.count ?? 0n);
 }
 
-/** Deletes missing events that were handled in the meantime, and those found so many days ago that no copy is kept. */
+/** Deletes missing events that were handled in the meantime, and those found more than `keptDays` ago. */
 export async function deleteHandled(
   db: Queryable,
   o: SweepName & { readonly keptDays: number },
@@ -111,7 +112,7 @@ export async function deleteHandled(
   );
 }
 
-/** Positions after `after` of missing events that are to be published again now, lowest first. */
+/** Returns the positions of missing events that are due to be published again, above `after`, lowest first. */
 export async function duePositions(
   db: Queryable,
   o: SweepName & { readonly tries: number; readonly after: bigint; readonly limit: number },
@@ -126,7 +127,7 @@ export async function duePositions(
   return rows.map(({ position }) => position);
 }
 
-/** Stores that these events were published again. `pausesMs` decides the next time, by the number of times so far. */
+/** Stores that these events were published again. `pausesMs` has a pause for each time that an event was published. */
 export async function notePublished(
   db: Queryable,
   o: SweepName & { readonly positions: readonly bigint[]; readonly pausesMs: readonly number[] },
@@ -140,7 +141,7 @@ export async function notePublished(
   );
 }
 
-/** How long the oldest event has been missing; 0 when none is missing. Seconds. */
+/** Returns how long the oldest event has been missing; 0 when none is missing. Seconds. */
 export async function oldestMissing(db: Queryable, { group, source }: SweepName): Promise<number> {
   const { rows } = await db.query<{ age: number | null }>(
     `select extract(epoch from clock_timestamp() - min(found_at))::float8 as age

@@ -23,7 +23,7 @@ export interface SweepOptions extends SweepName {
   readonly logger: Logger;
   readonly onPublished: (count: number) => void;
   readonly everyMs: number;
-  /** Pause after each time that an event was published again. No pause left means no further time. Milliseconds. */
+  /** The pause after each time that an event was published again. After the last one it is not published again. Milliseconds. */
   readonly pausesMs: readonly number[];
   /** How long missing events that never arrived are kept. Days. */
   readonly keptDays: number;
@@ -33,16 +33,16 @@ export interface SweepOptions extends SweepName {
 const MAX_PAGES = 100;
 /** Maximum number of calls that publish again in one sweep: 20,000 events. */
 const MAX_CALLS = 100;
-/** The sweep does not search for more while this many missing events are not handled. */
+/** The sweep searches for no more events while this many missing events are not handled. */
 const MAX_MISSING = 100_000;
 
 /**
  * Finds published events that the listener did not get, and publishes them again. Does no work unless a minute has
  * passed since the last sweep of any process.
  *
- * An event is missing when the listener has not handled it although it has handled everything that the bus holds. The
- * sweep skips a listener that lags, so a backlog is never published twice. Rejects when the publisher, the bus or the
- * database is unavailable; events found before that stay stored.
+ * An event is missing when the listener has not handled it although it has handled all records of the bus. The sweep
+ * skips a listener that lags, so it never publishes a backlog twice. Rejects when the publisher, the bus or the database
+ * is unavailable; missing events that were found before are stored.
  */
 export async function sweep(o: SweepOptions, signal: AbortSignal): Promise<void> {
   const cursor = await beginSweep(o.pool, o);
@@ -58,10 +58,10 @@ async function findMissing(o: SweepOptions, begin: string, signal: AbortSignal):
     if (events.length === 0) return;
     const missing = await unhandledOf(o.pool, o.group, events);
     if (missing.length > 0) {
-      const waiting = { ...o, tries: o.pausesMs.length, limit: MAX_MISSING };
-      if ((await countMissing(o.pool, waiting)) === MAX_MISSING) return;
-      // A backlog: the next sweep starts here again. Otherwise `publishMissing` first deletes events that were only
-      // in-flight.
+      const open = { ...o, tries: o.pausesMs.length, limit: MAX_MISSING };
+      if ((await countMissing(o.pool, open)) === MAX_MISSING) return;
+      // The listener has a backlog, so the next sweep starts here again. Without a backlog some of these events may have
+      // been in flight; `publishMissing` deletes those first.
       if (!(await hasCaughtUp(o, signal))) return;
     }
     await noteMissing(o.pool, { ...o, missing, cursor: nextCursor });

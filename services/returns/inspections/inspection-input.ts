@@ -6,7 +6,7 @@ import {
   NOTE_MAX,
   RETURN_PROCESSOR_MAX,
 } from '../../contract/limits.ts';
-import { actorFault } from '../../platform/actor.ts';
+import { brokenActorRule } from '../../platform/actor.ts';
 import { text, time } from '../../platform/input.ts';
 
 /** Maximum number of inspections in one call. */
@@ -28,7 +28,7 @@ export const inspectionShape = {
 export const inspector = z
   .custom<Actor>()
   .superRefine((actor, context) => {
-    const message = actorFault(actor);
+    const message = brokenActorRule(actor);
     if (message !== undefined) context.addIssue({ code: 'custom', message });
   })
   .optional();

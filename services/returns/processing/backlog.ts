@@ -1,6 +1,6 @@
 import type { Meter, ObservableCallback } from '@opentelemetry/api';
-import { cachedWithTimeout } from '../../platform/cached-with-timeout.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import { sharedWithTimeout } from '../../platform/shared-with-timeout.ts';
 import type { Worker } from '../../platform/worker.ts';
 
 /**
@@ -12,7 +12,7 @@ export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Me
     description: 'Time since the oldest return that is not processed yet was queued.',
     unit: 's',
   });
-  const readAge = cachedWithTimeout(() => oldestAgeSeconds(o.pool));
+  const readAge = sharedWithTimeout(() => oldestAgeSeconds(o.pool));
   const observe: ObservableCallback = async (result) => {
     const seconds = await readAge();
     if (seconds !== undefined) result.observe(seconds);

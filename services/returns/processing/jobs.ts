@@ -141,7 +141,7 @@ export async function lockReturnOf(tx: Queryable, job: Job): Promise<void> {
             select from returns where shop_id = ${job.shopId} and id = ${job.returnId} for update
           )
           update processing_jobs set ${PROCESSING.renewal}
-           where ${PROCESSING.isHeld(job)} and exists (select from locked)`,
+           where ${PROCESSING.isOwned(job)} and exists (select from locked)`,
     ),
   );
   if (rowCount !== 1) throw leaseLost(job);

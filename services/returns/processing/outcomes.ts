@@ -72,7 +72,7 @@ export async function recordRequested(db: Queryable, job: Job, step: Step): Prom
       'processing-request',
       sql`
 with owned as (
-  update processing_jobs set ${PROCESSING.renewal} where ${PROCESSING.isHeld(job)}
+  update processing_jobs set ${PROCESSING.renewal} where ${PROCESSING.isOwned(job)}
   returning shop_id, return_id
 )
 update processing_outcomes outcome set asked_at = now()
@@ -142,7 +142,7 @@ export async function recordOutcome(
 with owned as (
   update processing_jobs
   set ${PROCESSING.renewal}, failures = 0, failing_since = null, takeovers = 0
-  where ${PROCESSING.isHeld(job)}
+  where ${PROCESSING.isOwned(job)}
   returning shop_id, return_id
 ), done as (
   update processing_outcomes outcome
@@ -203,7 +203,7 @@ export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {
       sql`
 with ${shown(job)}, finished as (
   update processing_jobs set state = 'done', finished_at = now()
-  where ${PROCESSING.isHeld(job)}
+  where ${PROCESSING.isOwned(job)}
   returning id
 )
 select exists (select from finished) as finished,

@@ -189,5 +189,5 @@ function isInternalOutage(error: unknown): boolean {
  * @throws LeaseLost; an error of `work` that is not an outage; the last outage when `signal` is aborted.
  */
 function throughOutage(work: () => Promise<void>, signal: AbortSignal): Promise<void> {
-  return retry(work, { backoff: RECONNECT_BACKOFF, isPassing: isOutage, signal });
+  return retry(work, { backoff: RECONNECT_BACKOFF, isTransient: isOutage, signal });
 }

@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { presentCaller } from '../../platform/caller.ts';
+import { currentCaller } from '../../platform/caller.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { createShopPermits } from '../../platform/shop-permits.ts';
 
@@ -56,7 +56,7 @@ function createLargeWork(): LargeWork {
   const largeUntil = new Map<string, number>();
   const keyOf = (shopId: bigint, id: bigint): string => `${shopId}:${id}`;
   const isPermitted = (): boolean => {
-    const call = presentCaller();
+    const call = currentCaller();
     return call !== undefined && permitted.has(call);
   };
 
@@ -74,7 +74,7 @@ function createLargeWork(): LargeWork {
       if (largeUntil.size > MAX_REMEMBERED && oldest !== undefined) largeUntil.delete(oldest);
     },
     async within(shopId, work) {
-      const call = presentCaller();
+      const call = currentCaller();
       if (call) {
         if (!isPermitted()) await permits.takeUntil(shopId, call);
         permitted.add(call);

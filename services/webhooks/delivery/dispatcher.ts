@@ -73,7 +73,7 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
       if (others.length > 0) loader.notify({ keys: others, isChange: false });
       if (fresh.length > 0) loader.addFresh(fresh);
     },
-    heldShards: () => shards.held(),
+    heldShards: () => shards.owned(),
   };
 }
 
@@ -96,7 +96,7 @@ function createParts(o: DispatcherOptions) {
   const shopBytes = createShopBytes({
     perMinute: o.shopBytesPerMinute,
     ...(o.shopBytesNow && { now: o.shopBytesNow }),
-    share: () => shards.held().length / DELIVERY_SHARDS,
+    share: () => shards.owned().length / DELIVERY_SHARDS,
     onLimitReached(shopId) {
       metrics.byteLimitReached();
       o.logger.warn({ shop: shopId }, 'byte limit of the minute reached, shop throttled');
@@ -147,9 +147,9 @@ function startLoops(o: DispatcherOptions, parts: ReturnType<typeof createParts>)
     idleMs: REBALANCE_EVERY_MS,
     logger: o.logger,
     async step() {
-      const before = shards.held().join();
+      const before = shards.owned().join();
       const restMs = await shards.rebalance();
-      if (shards.held().join() !== before) wakeLoop.wake();
+      if (shards.owned().join() !== before) wakeLoop.wake();
       return restMs;
     },
   });

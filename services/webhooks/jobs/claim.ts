@@ -63,7 +63,7 @@ export async function readPart(db: Queryable, claim: Claim, lock = raw('')): Pro
 select j.kind, j.filter, p.cursor, j.started_at as "startedAt",
        p.progress_at < now() - ${raw(`interval '${STUCK_DAYS} days'`)} as "isStuck"
   from replay_parts p join replay_jobs j using (shop_id)
- where j.id = p.job_id and ${PARTS.isHeld(claim)} ${lock}`),
+ where j.id = p.job_id and ${PARTS.isOwned(claim)} ${lock}`),
   );
   if (!rows[0]) throw new LeaseLost('replay_parts');
   return { ...claim, ...rows[0] };

@@ -65,7 +65,7 @@ export class QueueLoader {
 
   /** Unloads the queues of lost shards and loads ready ones. */
   async load(): Promise<void> {
-    const held = this.#o.shards.held();
+    const held = this.#o.shards.owned();
     this.#unloadLost(held);
     if (this.#closedCircuits.size > 0) await this.#markClosedCircuitsDue();
     if (held.length === 0) return;

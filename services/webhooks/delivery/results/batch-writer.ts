@@ -50,7 +50,7 @@ export class BatchWriter {
     changes: readonly EndpointChange[],
   ): Promise<WrittenResults> {
     const deliveries = batch.length;
-    const isPassing = (error: unknown): boolean => {
+    const isTransient = (error: unknown): boolean => {
       if (!isOutage(error) || performance.now() >= this.#giveUpAt) return false;
       this.#o.logger.warn({ err: error, deliveries }, 'delivery results not recorded, retrying');
       return true;
@@ -58,7 +58,7 @@ export class BatchWriter {
     const write = () =>
       writeResults(this.#o.pool, batch, changes, { offsetMs: this.#o.offsetMs() });
     try {
-      return await retry(write, { backoff: OUTAGE_BACKOFF, isPassing });
+      return await retry(write, { backoff: OUTAGE_BACKOFF, isTransient });
     } catch (error) {
       if (!isOutage(error)) return this.#apart(batch, changes, error);
       this.#o.logger.error({ err: error, deliveries }, NOT_RECORDED);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import { testTelemetry } from '../../test/kit/services/telemetry.ts';
-import { watchRefusals } from './database-refusals.ts';
+import { watchRejections } from './database-rejections.ts';
 import { createLogger } from './log.ts';
 import { createPool } from './postgres.ts';
 import type { Telemetry } from './telemetry.ts';
@@ -23,7 +23,7 @@ beforeEach(async () => {
 function watchedPool(url: string): pg.Pool {
   const destination = { write: (line: string) => void lines.push(JSON.parse(line)) };
   const logger = createLogger({ service: 'gateway', level: 'info', destination });
-  const refusals = watchRefusals(logger, url);
+  const refusals = watchRejections(logger, url);
   refusals.measure(telemetry.meter);
   return createPool(url, { onServerError: refusals.note });
 }

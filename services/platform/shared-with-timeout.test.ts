@@ -1,10 +1,10 @@
 import { expect, test } from '@jest/globals';
-import { cachedWithTimeout } from './cached-with-timeout.ts';
+import { sharedWithTimeout } from './shared-with-timeout.ts';
 
 test('a hanging query times out and is not started again in the meantime', async () => {
   let asked = 0;
   let answer: (text: string) => void = () => {};
-  const ask = cachedWithTimeout(() => {
+  const ask = sharedWithTimeout(() => {
     asked += 1;
     return new Promise<string>((resolve) => {
       answer = resolve;
@@ -21,6 +21,6 @@ test('a hanging query times out and is not started again in the meantime', async
 });
 
 test('a failed query rejects', async () => {
-  const ask = cachedWithTimeout(() => Promise.reject(new Error('unavailable')));
+  const ask = sharedWithTimeout(() => Promise.reject(new Error('unavailable')));
   await expect(ask()).rejects.toThrow('unavailable');
 });

@@ -6,28 +6,28 @@ import {
   type Interceptor,
 } from '@connectrpc/connect';
 import { Health } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
-import { actorFault } from '../actor.ts';
+import { brokenActorRule } from '../actor.ts';
 import { invalidField } from '../errors.ts';
 import type { ServiceIdentity } from '../identity.ts';
 import { MAX_ID } from '../ids.ts';
 import type { Logger } from '../log.ts';
 import { mayCall, mayNameActor } from './callers.ts';
 
-/** The caller of the present call; see `callers.ts`. */
+/** The caller of the current call; see `callers.ts`. */
 const callerKey = createContextKey('', { description: 'name of the calling process' });
 
 /**
- * Rejects a call without a valid service token (UNAUTHENTICATED), and one that the table of callers does not list
- * (PERMISSION_DENIED), before its body is read.
+ * Creates a check of calls that runs before the body is read. It throws UNAUTHENTICATED for a call without a valid
+ * service token, and PERMISSION_DENIED for a call that the table of callers does not list.
  *
- * Only health is open, because Kubernetes probes carry no token.
+ * Calls of the health service need no token, because Kubernetes probes send none.
  *
- * @param o.refused called for every rejection, for the metrics.
+ * @param o.onRejected called for every rejected call, for the metrics.
  */
-export function identityGate(o: {
+export function createAuthorizer(o: {
   readonly identity: ServiceIdentity;
   readonly logger: Logger;
-  readonly refused: (rpc: { service: string; method: string }, code: Code) => void;
+  readonly onRejected: (rpc: { service: string; method: string }, code: Code) => void;
 }): (context: HandlerContext) => Promise<void> {
   return async ({ service, method, requestHeader, values }) => {
     if (service.typeName === Health.typeName) return;
@@ -35,12 +35,12 @@ export function identityGate(o: {
     const token = /^Bearer ([^\s]+)$/i.exec(requestHeader.get('authorization') ?? '')?.[1];
     const caller = token === undefined ? undefined : await o.identity.callerOf(token);
     if (caller === undefined) {
-      o.refused(rpc, Code.Unauthenticated);
+      o.onRejected(rpc, Code.Unauthenticated);
       throw new ConnectError('a valid service token is required', Code.Unauthenticated);
     }
     if (!mayCall(caller, service, method)) {
-      o.refused(rpc, Code.PermissionDenied);
-      o.logger.warn({ caller, ...rpc }, 'call refused: not in the table of callers');
+      o.onRejected(rpc, Code.PermissionDenied);
+      o.logger.warn({ caller, ...rpc }, 'call denied: not in the table of callers');
       const text = `${caller} may not call ${rpc.method} of ${rpc.service}`;
       throw new ConnectError(text, Code.PermissionDenied);
     }
@@ -49,8 +49,8 @@ export function identityGate(o: {
 }
 
 /**
- * Server interceptor: rejects a request without an actor or a shop (INVALID_ARGUMENT), and one whose caller may not act
- * for that actor (PERMISSION_DENIED). Messages without these fields, such as health's, pass.
+ * Server interceptor: throws INVALID_ARGUMENT for a request without a valid actor or shop, and PERMISSION_DENIED if the
+ * caller may not act for the actor. Does not check messages that have no such field, for example of the health service.
  */
 export function callerInterceptor(logger: Logger): Interceptor {
   return (next) => (req) => {
@@ -59,7 +59,7 @@ export function callerInterceptor(logger: Logger): Interceptor {
       if (field.actor) {
         const actor: unknown = Reflect.get(req.message, 'actor');
         requireActor(actor);
-        requireRight(req.contextValues.get(callerKey), actor, logger);
+        requirePermission(req.contextValues.get(callerKey), actor, logger);
       }
       if (field.shopId) requireShop(Reflect.get(req.message, 'shopId'));
     }
@@ -67,17 +67,17 @@ export function callerInterceptor(logger: Logger): Interceptor {
   };
 }
 
-function requireRight(caller: string, actor: unknown, logger: Logger): void {
+function requirePermission(caller: string, actor: unknown, logger: Logger): void {
   const kind: unknown = typeof actor === 'object' && actor ? Reflect.get(actor, 'kind') : undefined;
   if (mayNameActor(caller, kind)) return;
-  logger.warn({ caller }, 'call refused: only the gateway names people, keys and apps');
+  logger.warn({ caller }, 'call denied: only the gateway may name people, keys and apps as actors');
   const text = `${caller} may not name people, API keys or partner apps as actors`;
   throw new ConnectError(text, Code.PermissionDenied);
 }
 
 function requireActor(actor: unknown): void {
-  const fault = actorFault(actor);
-  if (fault !== undefined) throw invalidField('actor', fault);
+  const rule = brokenActorRule(actor);
+  if (rule !== undefined) throw invalidField('actor', rule);
 }
 
 function requireShop(shopId: unknown): void {

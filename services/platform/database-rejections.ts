@@ -1,32 +1,32 @@
 import type { Meter } from '@opentelemetry/api';
 import type pg from 'pg';
 import type { Logger } from './log.ts';
-import { isRefusedByServer } from './outage.ts';
+import { isRejectedByServer } from './outage.ts';
 
 /** How often the same cause is logged. Milliseconds. */
 const LOG_EVERY_MS = 30_000;
 
-/** Counts and logs for operators why the database rejects logins or statements of this process. */
-export interface DatabaseRefusals {
+/** Counts and logs why the database rejects logins or statements of this process, for operators. */
+export interface DatabaseRejections {
   /** For {@link createPool}: called with every error from the server. */
   note(error: pg.DatabaseError): void;
   measure(meter: Meter): void;
 }
 
 /**
- * Logs the role and the SQLSTATE of the first rejection of a kind. Later it logs at most every 30 s how many there
- * were, because in an outage every statement fails.
+ * Logs the role and the SQLSTATE of the first rejection of each SQLSTATE. Later it logs the number of rejections at most
+ * every 30 s, because in an outage every statement fails.
  *
- * @param databaseUrl gives the role and the database for the log. Its password is not read.
+ * @param databaseUrl contains the role and the database for the log. Its password is not read.
  */
-export function watchRefusals(logger: Logger, databaseUrl: string): DatabaseRefusals {
+export function watchRejections(logger: Logger, databaseUrl: string): DatabaseRejections {
   const { username, pathname } = new URL(databaseUrl);
   const about = { role: decodeURIComponent(username), database: pathname.slice(1) };
   const counts = new Map<string, number>();
   const logged = new Map<string, { readonly atMs: number; readonly count: number }>();
   return {
     note(error) {
-      if (!isRefusedByServer(error)) return;
+      if (!isRejectedByServer(error)) return;
       const sqlstate = error.code ?? '';
       const count = (counts.get(sqlstate) ?? 0) + 1;
       counts.set(sqlstate, count);
@@ -34,16 +34,17 @@ export function watchRefusals(logger: Logger, databaseUrl: string): DatabaseRefu
       const nowMs = performance.now();
       if (last && nowMs - last.atMs < LOG_EVERY_MS) return;
       logged.set(sqlstate, { atMs: nowMs, count });
-      const refusals = count - (last?.count ?? 0);
+      const rejections = count - (last?.count ?? 0);
       logger.error(
-        { ...about, sqlstate, refusals, cause: error.message },
+        { ...about, sqlstate, rejections, cause: error.message },
         'database rejected login or statement, retrying',
       );
     },
     measure(meter) {
       meter
         .createObservableCounter('database.refusals', {
-          description: 'Statements and logins that the database refused this process, by SQLSTATE',
+          description:
+            'Logins and statements of this process that the database rejected, by SQLSTATE',
         })
         .addCallback((result) => {
           for (const [sqlstate, count] of counts) result.observe(count, { sqlstate });

@@ -7,19 +7,19 @@ const TIMEOUT_MS = 2_000;
  * Wraps a query whose result is a metric. Parallel calls share one query. A query that takes too long resolves to
  * undefined, so that a hanging database does not delay the other metrics.
  */
-export function cachedWithTimeout<T>(ask: () => Promise<T>): () => Promise<T | undefined> {
-  let asking: Promise<T> | undefined;
+export function sharedWithTimeout<T>(query: () => Promise<T>): () => Promise<T | undefined> {
+  let running: Promise<T> | undefined;
   return async () => {
-    asking ??= ask().finally(() => {
-      asking = undefined;
+    running ??= query().finally(() => {
+      running = undefined;
     });
-    let answer: T | undefined;
+    let result: T | undefined;
     const isInTime = await within(
       TIMEOUT_MS,
-      asking.then((given) => {
-        answer = given;
+      running.then((value) => {
+        result = value;
       }),
     );
-    return isInTime ? answer : undefined;
+    return isInTime ? result : undefined;
   };
 }
