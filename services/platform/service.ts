@@ -75,8 +75,8 @@ export interface ServiceDefinition {
  * work.
  *
  * While the schema does not fit the code, the process serves no calls, logs why, and checks again. `stop` first reports
- * not serving and waits for the configured time. Then it starts no new work and waits up to 20 s for calls and steps in
- * flight. Then it publishes the rest of the outbox, releases the leases, and closes pool and telemetry.
+ * not serving and waits for the configured time. Then it starts no new work and waits up to 20 s for the calls and steps
+ * that run. Then it publishes the rest of the outbox, releases the leases, and closes pool and telemetry.
  *
  * @throws when a port is taken or the service's own `build` fails. Everything opened before is closed again.
  */
