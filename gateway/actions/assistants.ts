@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Author } from '../tenancy/audit.ts';
-import { type LiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
+import { type ActiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { permits, type Role } from '../tenancy/permissions.ts';
 
 /** The user who lists or disconnects the connected assistants of a shop. */
@@ -18,7 +18,7 @@ export interface AssistantsViewer {
 /** The connected assistants that a user may see and disconnect: their own ones; with `team.manage`, all of the shop. */
 export interface Assistants {
   /** Oldest first. @param o.after the last grant of the previous page. */
-  list(o: { limit: number; after?: Pick<LiveGrant, 'id' | 'createdAt'> }): Promise<LiveGrant[]>;
+  list(o: { limit: number; after?: Pick<ActiveGrant, 'id' | 'createdAt'> }): Promise<ActiveGrant[]>;
   /**
    * Disconnects an assistant: its tokens are rejected from the next call on. Idempotent as long as the grant is stored.
    *

@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { KNOWN_CLIENTS } from '../oauth/clients/known-clients.ts';
-import { type LiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
+import { type ActiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
 import { shopId } from './arguments.ts';
@@ -31,7 +31,7 @@ export function grantCommands(run: Run, print: Print): Command {
   return grants;
 }
 
-function lineOf(grant: LiveGrant): string {
+function lineOf(grant: ActiveGrant): string {
   const used = grant.lastUsedAt ? `last used ${grant.lastUsedAt.toISOString()}` : 'never used';
   return [
     grant.id,
@@ -44,7 +44,7 @@ function lineOf(grant: LiveGrant): string {
 }
 
 /** Apps without a metadata document share one client id; the host shows which app it is. */
-function nameOf({ clientId, app }: LiveGrant): string {
+function nameOf({ clientId, app }: ActiveGrant): string {
   const name = KNOWN_CLIENTS.find((known) => known.clientId === clientId)?.name ?? clientId;
   return app === null ? name : `${name} (${app})`;
 }

@@ -106,12 +106,12 @@ async function identified(
     return o.pages.otherEmail(request);
   }
   const account = { issuer: identity.issuer, subject: identity.subject };
-  const { mine, others } = await linkAccount(o.pool, { email, account, from: grantContext() });
+  const { linked, linkedToOther } = await linkAccount(o.pool, { email, account, from: grantContext() });
   const isWanted = (id: bigint): boolean => shopId === null || String(id) === shopId;
-  const shops = (await shopsOfEmail(o.pool, email)).filter((shop) => mine.includes(shop.shopId));
+  const shops = (await shopsOfEmail(o.pool, email)).filter((shop) => linked.includes(shop.shopId));
   const [shop, ...more] = shops.filter((one) => isWanted(one.shopId));
-  if (!shop && others.some(isWanted)) {
-    o.logger.warn({ shops: others.map(String) }, 'sign-in refused: another account is linked');
+  if (!shop && linkedToOther.some(isWanted)) {
+    o.logger.warn({ shops: linkedToOther.map(String) }, 'sign-in refused: another account is linked');
     return o.pages.otherAccount(request);
   }
   if (!shop) {

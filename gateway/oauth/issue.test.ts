@@ -9,20 +9,20 @@ import { revokeGrant } from '../tenancy/grants.ts';
 import { addMember } from '../tenancy/members.ts';
 import { type GrantFor, storeGrant } from './issue.ts';
 
-let under: TestGateway;
+let gateway: TestGateway;
 let grant: GrantFor;
 beforeAll(async () => {
-  under = await startTestGateway();
-  const shopId = await under.newShop();
+  gateway = await startTestGateway();
+  const shopId = await gateway.newShop();
   const member = { shopId, email: 'ada@example.com', role: 'owner', by: TEST_AUTHOR } as const;
-  const { userId } = await addMember(under.database.pool, member);
+  const { userId } = await addMember(gateway.database.pool, member);
   grant = { shopId, userId, clientId: 'rms-mcp' };
 });
-afterAll(() => under.stop());
+afterAll(() => gateway.stop());
 
 describe('a grant', () => {
   test('that is stored many times concurrently is new for one caller', async () => {
-    const { pool } = under.database;
+    const { pool } = gateway.database;
     const clients = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
     const news: number[] = [];
     try {
@@ -38,10 +38,10 @@ describe('a grant', () => {
   });
 
   test.each<[string, () => Promise<Partial<GrantFor>>]>([
-    ['another shop', async () => ({ shopId: await under.newShop() })],
+    ['another shop', async () => ({ shopId: await gateway.newShop() })],
     ['another client', async () => ({ clientId: 'other' })],
   ])('of %s with the same id is rejected', async (_, other) => {
-    const { pool } = under.database;
+    const { pool } = gateway.database;
     const id = randomUUID();
     await storeGrant(pool, id, grant);
     const changed = { ...grant, ...(await other()) };
@@ -49,7 +49,7 @@ describe('a grant', () => {
   });
 
   test('that was revoked is not stored again', async () => {
-    const { pool } = under.database;
+    const { pool } = gateway.database;
     const id = randomUUID();
     await storeGrant(pool, id, grant);
     await pool.query('update oauth_grants set revoked_at = now() where id = $1', [id]);

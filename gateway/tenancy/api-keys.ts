@@ -22,7 +22,7 @@ export interface ApiKey {
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date | null;
-  /** By the database's clock, as in the check of keys. */
+  /** Compared with the database's clock, as in the API key check. */
   readonly hasExpired: boolean;
   readonly revokedAt: Date | null;
 }
@@ -34,8 +34,8 @@ export interface NewApiKey {
   readonly expiresAt?: Date;
   readonly restPerMinute?: number;
   /**
-   * The whole key; only for the local stack, whose keys must stay the same after a restart. Creating the same text
-   * again returns the existing key.
+   * The whole key. Only the local stack sets it, so that its keys stay the same after a restart. A second call with
+   * the same text returns the existing key.
    */
   readonly text?: string;
   readonly by: Author;
@@ -54,20 +54,21 @@ export async function createApiKey(
   const scopes = key.scopes.map(requireScope);
   if ([...key.description].length > 191)
     throw invalidField('description', 'must have up to 191 characters');
-  const made = key.text === undefined ? newKey() : givenKey(key.text);
+  const created = key.text === undefined ? newKey() : keyFromText(key.text);
   return await inTransaction(pool, async (tx) => {
     await requireShop(tx, key.shopId);
     // The lock serializes key creations of one shop, so that the quota is exact.
     await tx.query('select id from shops where id = $1 for no key update', [key.shopId]);
-    if (await hasKey(tx, key.shopId, made.keyId)) return { text: made.text, keyId: made.keyId };
+    if (await hasKey(tx, key.shopId, created.keyId))
+      return { text: created.text, keyId: created.keyId };
     await requireQuota(tx, key.shopId);
     await tx.query(
       `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at)
        values ($1, $2, $3, $4, $5, $6, $7)`,
       [
         key.shopId,
-        made.keyId,
-        hashSecret(made.secret),
+        created.keyId,
+        hashSecret(created.secret),
         [...new Set(scopes)],
         key.description,
         key.restPerMinute ?? null,
@@ -78,10 +79,10 @@ export async function createApiKey(
       shopId: key.shopId,
       by: key.by,
       action: 'api_key.created',
-      subject: made.keyId,
+      subject: created.keyId,
       detail: { scopes },
     });
-    return { text: made.text, keyId: made.keyId };
+    return { text: created.text, keyId: created.keyId };
   });
 }
 
@@ -150,8 +151,8 @@ function requireScope(text: string): Scope {
   throw invalidField('scopes', `must be among ${SCOPES.join(', ')}`);
 }
 
-function givenKey(text: string) {
+function keyFromText(text: string) {
   const parsed = parseKey(text);
-  if (!parsed) throw invalidField('text', 'must be an API key with a right checksum');
+  if (!parsed) throw invalidField('text', 'must be an API key with a valid checksum');
   return { ...parsed, text };
 }

@@ -11,16 +11,16 @@ import { until } from '../../test/kit/until.ts';
 import type { AuditEntry } from './audit.ts';
 import { type AuditWriter, createAuditWriter } from './audit-writer.ts';
 
-let under: TestGateway;
+let gateway: TestGateway;
 beforeAll(async () => {
-  under = await startTestGateway();
+  gateway = await startTestGateway();
 });
-afterAll(() => under.stop());
+afterAll(() => gateway.stop());
 
 /** A writer with the test's database, a count of its statements, and a switch for an outage. */
 function writerUnderTest() {
   const state = { statements: 0, isUnavailable: false };
-  const db: Queryable = new Proxy(under.database.pool, {
+  const db: Queryable = new Proxy(gateway.database.pool, {
     get(pool, name) {
       const member: unknown = Reflect.get(pool, name);
       if (typeof member !== 'function') return member;
@@ -46,7 +46,7 @@ const entry = (subject: string, shopId = 1n): AuditEntry => ({
 });
 
 async function subjects(like: string): Promise<string[]> {
-  const { rows } = await under.database.pool.query<{ subject: string }>(
+  const { rows } = await gateway.database.pool.query<{ subject: string }>(
     'select subject from audit_log where subject like $1 order by id',
     [`${like}%`],
   );
@@ -55,13 +55,13 @@ async function subjects(like: string): Promise<string[]> {
 
 test('concurrent entries are written with one statement, in their order', async () => {
   const { writer, state } = writerUnderTest();
-  const wanted = Array.from({ length: 300 }, (_, nth) => `many-${String(nth).padStart(3, '0')}`);
-  await Promise.all(wanted.map((subject) => writer.write(entry(subject))));
+  const expected = Array.from({ length: 300 }, (_, nth) => `many-${String(nth).padStart(3, '0')}`);
+  await Promise.all(expected.map((subject) => writer.write(entry(subject))));
   expect(state.statements).toBe(1);
-  expect(await subjects('many-')).toEqual(wanted);
+  expect(await subjects('many-')).toEqual(expected);
 });
 
-test('an entry of writeSoon is written with the next one, or on its own', async () => {
+test('writeSoon writes its entry with the next one, or alone within a second', async () => {
   const { writer, state } = writerUnderTest();
   writer.writeSoon(entry('soon-1'));
   await writer.write(entry('soon-0'));
@@ -81,14 +81,14 @@ test('an invalid entry fails alone', async () => {
   expect(await subjects('one-')).toEqual(['one-good', 'one-other']);
 });
 
-test('during an outage, write rejects, and entries of writeSoon are kept', async () => {
+test('during an outage, write rejects, and entries of writeSoon are written after it', async () => {
   const { writer, state } = writerUnderTest();
   state.isUnavailable = true;
-  writer.writeSoon(entry('outage-kept'));
-  await expect(writer.write(entry('outage-refused'))).rejects.toThrow('unavailable');
+  writer.writeSoon(entry('outage-buffered'));
+  await expect(writer.write(entry('outage-rejected'))).rejects.toThrow('unavailable');
   state.isUnavailable = false;
   await until(async () => (await subjects('outage-')).length > 0);
-  expect(await subjects('outage-')).toEqual(['outage-kept']);
+  expect(await subjects('outage-')).toEqual(['outage-buffered']);
 });
 
 test('an id with any characters is written', async () => {
@@ -99,8 +99,11 @@ test('an id with any characters is written', async () => {
 
 test('stop writes the buffered entries', async () => {
   const { writer } = writerUnderTest();
-  const wanted = Array.from({ length: 1_200 }, (_, nth) => `stop-${String(nth).padStart(4, '0')}`);
-  for (const subject of wanted) writer.writeSoon(entry(subject));
+  const expected = Array.from(
+    { length: 1_200 },
+    (_, nth) => `stop-${String(nth).padStart(4, '0')}`,
+  );
+  for (const subject of expected) writer.writeSoon(entry(subject));
   await writer.stop();
-  expect(await subjects('stop-')).toEqual(wanted);
+  expect(await subjects('stop-')).toEqual(expected);
 });

@@ -15,86 +15,86 @@ export interface AuditWriter {
   stop(): Promise<void>;
 }
 
-interface Waiting {
+interface PendingEntry {
   readonly entry: AuditEntry;
   resolve(): void;
   reject(error: unknown): void;
 }
 
-/** Maximum delay of an entry of `writeSoon`. Milliseconds. */
-const SOON_MS = 1_000;
+/** Maximum delay before an entry of `writeSoon` is written. Milliseconds. */
+const BUFFER_MS = 1_000;
 const MAX_BATCH = 500;
-/** Maximum number of entries of `writeSoon` that are kept during an outage. More are lost, and counted as lost. */
-const MAX_KEPT = 10_000;
+/** Maximum number of buffered entries of `writeSoon`. Further entries are lost, logged and counted. */
+const MAX_BUFFERED = 10_000;
 
 /**
- * Entries of one turn of the event loop are written with one statement. Entries that arrive while a statement is
- * running are written with the next one. So a busy gateway needs one statement for many entries.
+ * Creates a writer that writes many entries with one statement: all entries of one event loop tick, and then all
+ * entries that arrived while the previous statement was running.
  */
 export function createAuditWriter(
   db: Queryable,
   { logger, meter }: { readonly logger: Logger; readonly meter: Meter },
 ): AuditWriter {
-  const outcomes = createOutcomes(logger, meter);
-  let awaited: Waiting[] = [];
-  let soon: AuditEntry[] = [];
+  const outcomes = createOutcomeCounter(logger, meter);
+  let pending: PendingEntry[] = [];
+  let buffered: AuditEntry[] = [];
   let running: Promise<void> | undefined;
   let timer: NodeJS.Timeout | undefined;
 
   const drain = async (): Promise<void> => {
     await nextTurn();
     do {
-      const callers = awaited.slice(0, MAX_BATCH);
-      const others = soon.slice(0, MAX_BATCH - callers.length);
-      awaited = awaited.slice(callers.length);
-      soon = soon.slice(others.length);
-      soon = [...(await writeBatch(db, outcomes, { callers, others })), ...soon];
-      outcomes.lost(soon.splice(MAX_KEPT));
-    } while (awaited.length > 0);
+      const callers = pending.slice(0, MAX_BATCH);
+      const background = buffered.slice(0, MAX_BATCH - callers.length);
+      pending = pending.slice(callers.length);
+      buffered = buffered.slice(background.length);
+      buffered = [...(await writeBatch(db, outcomes, { callers, background })), ...buffered];
+      outcomes.lost(buffered.splice(MAX_BUFFERED));
+    } while (pending.length > 0);
   };
   const start = (): void => {
     running ??= drain().finally(() => {
       running = undefined;
-      if (awaited.length > 0) start();
-      else if (soon.length > 0) startSoon();
+      if (pending.length > 0) start();
+      else if (buffered.length > 0) startLater();
     });
   };
-  const startSoon = (): void => {
+  const startLater = (): void => {
     timer ??= setTimeout(() => {
       timer = undefined;
       start();
-    }, SOON_MS).unref();
+    }, BUFFER_MS).unref();
   };
 
   return {
     write(entry) {
       const { promise, resolve, reject } = Promise.withResolvers<void>();
-      awaited.push({ entry, resolve, reject });
+      pending.push({ entry, resolve, reject });
       start();
       return promise;
     },
     writeSoon(entry) {
-      soon.push(entry);
-      outcomes.lost(soon.splice(MAX_KEPT));
-      startSoon();
+      buffered.push(entry);
+      outcomes.lost(buffered.splice(MAX_BUFFERED));
+      startLater();
     },
     async stop() {
       await running;
-      for (let left = soon.length; left > 0; left -= MAX_BATCH) {
+      for (let left = buffered.length; left > 0; left -= MAX_BATCH) {
         start();
         await running;
       }
       clearTimeout(timer);
       timer = undefined;
-      outcomes.lost(soon.splice(0));
+      outcomes.lost(buffered.splice(0));
     },
   };
 }
 
-/** Counts what became of entries. */
-function createOutcomes(logger: Logger, meter: Meter) {
+/** Counts entries by outcome, and logs lost entries. */
+function createOutcomeCounter(logger: Logger, meter: Meter) {
   const entries = meter.createCounter('audit.entries', {
-    description: 'Entries of the audit log: written, failed (the write was refused), lost',
+    description: 'Audit log entries by outcome: written, failed (the caller got an error), lost',
   });
   return {
     written: (count: number) => entries.add(count, { outcome: 'written' }),
@@ -107,32 +107,32 @@ function createOutcomes(logger: Logger, meter: Meter) {
     },
   };
 }
-type Outcomes = ReturnType<typeof createOutcomes>;
+type OutcomeCounter = ReturnType<typeof createOutcomeCounter>;
 
-/** Writes a batch. Returns the entries without a waiting caller that an outage has kept back. */
+/** Writes a batch. During an outage, rejects the entries of `callers` and returns the entries of `background`. */
 async function writeBatch(
   db: Queryable,
-  outcomes: Outcomes,
-  { callers, others }: { callers: readonly Waiting[]; others: readonly AuditEntry[] },
+  outcomes: OutcomeCounter,
+  { callers, background }: { callers: readonly PendingEntry[]; background: readonly AuditEntry[] },
 ): Promise<readonly AuditEntry[]> {
   try {
-    await recordAudits(db, [...callers.map(({ entry }) => entry), ...others]);
-    outcomes.written(callers.length + others.length);
+    await recordAudits(db, [...callers.map(({ entry }) => entry), ...background]);
+    outcomes.written(callers.length + background.length);
     for (const { resolve } of callers) resolve();
     return [];
   } catch (error) {
-    if (!isOutage(error)) return writeEach(db, outcomes, { callers, others });
+    if (!isOutage(error)) return writeEach(db, outcomes, { callers, background });
     if (callers.length > 0) outcomes.failed(callers.length);
     for (const { reject } of callers) reject(error);
-    return others;
+    return background;
   }
 }
 
-/** Writes the entries one by one, so that an invalid entry does not make the others fail. Returns as `writeBatch`. */
+/** Writes the entries one by one, so that an invalid entry fails alone. Handles an outage as {@link writeBatch} does. */
 async function writeEach(
   db: Queryable,
-  outcomes: Outcomes,
-  { callers, others }: { callers: readonly Waiting[]; others: readonly AuditEntry[] },
+  outcomes: OutcomeCounter,
+  { callers, background }: { callers: readonly PendingEntry[]; background: readonly AuditEntry[] },
 ): Promise<readonly AuditEntry[]> {
   for (const { entry, resolve, reject } of callers) {
     try {
@@ -144,15 +144,15 @@ async function writeEach(
       reject(error);
     }
   }
-  const kept: AuditEntry[] = [];
-  for (const entry of others) {
+  const unwritten: AuditEntry[] = [];
+  for (const entry of background) {
     try {
       await recordAudit(db, entry);
       outcomes.written(1);
     } catch (error) {
-      if (isOutage(error)) kept.push(entry);
+      if (isOutage(error)) unwritten.push(entry);
       else outcomes.lost([entry], error);
     }
   }
-  return kept;
+  return unwritten;
 }

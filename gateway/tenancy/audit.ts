@@ -28,7 +28,7 @@ export function recordAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
   return recordAudits(tx, [entry]);
 }
 
-/** Adds entries in this order, all or none, with one statement. */
+/** Adds the entries in this order with one statement: all or none. */
 export async function recordAudits(tx: Queryable, entries: readonly AuditEntry[]): Promise<void> {
   await tx.query(
     unnamed(sql`
@@ -54,7 +54,7 @@ const entryRows = rowsOf<AuditEntry>({
 /** Maximum length of a subject. Characters. */
 const SUBJECT_MAX = 500;
 
-/** Ids from paths may have any characters: control characters and lone surrogates are replaced by U+FFFD. */
+/** Replaces control characters and lone surrogates by U+FFFD, because ids from paths may contain any characters. */
 function storable(subject: string): string {
   return [...subject.replace(/[\p{Cc}\p{Cs}]/gu, '\u{fffd}')].slice(0, SUBJECT_MAX).join('');
 }

@@ -6,7 +6,7 @@ import { inTransaction, type Queryable } from '../../services/platform/postgres.
 import { type Author, recordAudit } from './audit.ts';
 
 /** An assistant that acts for a member of a shop. */
-export interface LiveGrant {
+export interface ActiveGrant {
   readonly id: string;
   readonly shopId: bigint;
   readonly shopName: string;
@@ -24,10 +24,11 @@ export interface LiveGrant {
 }
 
 /**
- * The active grants, oldest first; those of all shops when `shopId` is absent.
+ * Lists active grants, oldest first.
  *
- * @param o.userId only those of this member.
- * @param o.after the grant after which the list begins.
+ * @param o.shopId only grants of this shop; grants of all shops when absent.
+ * @param o.userId only grants of this member.
+ * @param o.after the last grant of the previous page.
  */
 export async function listGrants(
   db: Queryable,
@@ -35,10 +36,10 @@ export async function listGrants(
     readonly shopId?: bigint | undefined;
     readonly userId?: bigint;
     readonly limit?: number;
-    readonly after?: Pick<LiveGrant, 'id' | 'createdAt'>;
+    readonly after?: Pick<ActiveGrant, 'id' | 'createdAt'>;
   } = {},
-): Promise<LiveGrant[]> {
-  const { rows } = await db.query<LiveGrant>(
+): Promise<ActiveGrant[]> {
+  const { rows } = await db.query<ActiveGrant>(
     `select g.id, g.shop_id as "shopId", s.name as "shopName", g.user_id as "userId",
             u.name as "userName", u.email, g.client_id as "clientId", g.app,
             date_trunc('milliseconds', g.created_at) as "createdAt", g.expires_at as "expiresAt",
@@ -66,8 +67,8 @@ export async function listGrants(
 }
 
 /**
- * Disconnects an assistant: its tokens are rejected from the next call on. With a shop, the call is idempotent. Without
- * a shop (for operators), a grant that was revoked before is not found.
+ * Disconnects an assistant: the gateway rejects its tokens from the next call on. With a shop, the call is idempotent.
+ * Without a shop (operators), a grant that is already revoked is NOT_FOUND.
  *
  * @param o.shopId only a grant of this shop.
  * @param o.userId only a grant of this member.
@@ -101,26 +102,26 @@ export function revokeGrant(
 }
 
 /** Selects one grant, or all grants of a member. */
-export type GrantsOf =
+export type GrantSelector =
   | { readonly id: string }
   | { readonly shopId: bigint; readonly userId: bigint };
 
 /**
- * Ends grants with their codes, refresh tokens and access tokens, in the transaction of the change that causes it.
- * Writes an audit entry for each grant. Idempotent.
+ * Ends grants with their codes, refresh tokens and access tokens. Writes an audit entry for each grant. Idempotent.
  *
  * @returns the number of grants that were active.
  */
 export async function endGrants(
   tx: Queryable,
-  which: GrantsOf,
+  selector: GrantSelector,
   o: { readonly by: Author; readonly why: string },
 ): Promise<number> {
   const [condition, values] =
-    'id' in which
-      ? ['id = $1', [which.id]]
-      : ['shop_id = $1 and user_id = $2', [which.shopId, which.userId]];
-  // The loop below also writes the member's other grants: two transactions that end different ones could deadlock.
+    'id' in selector
+      ? ['id = $1', [selector.id]]
+      : ['shop_id = $1 and user_id = $2', [selector.shopId, selector.userId]];
+  // The loop below also updates the member's other grants. Without these locks in a fixed order, two transactions that
+  // end different grants could deadlock.
   await tx.query(
     `select from oauth_grants
       where (shop_id, user_id) in (select shop_id, user_id from oauth_grants where ${condition})
@@ -143,7 +144,7 @@ export async function endGrants(
     values,
   );
   for (const { id, shopId, userId, clientId, app } of rows) {
-    // Other grants of this app stay active, but consent is asked again before the next one.
+    // Other grants of this app stay active, but the next sign-in asks for consent again.
     await tx.query(
       `update oauth_grants set consented_at = null
         where user_id = $1 and shop_id = $2 and client_id = $3 and app is not distinct from $4

@@ -15,9 +15,9 @@ export interface Installation {
 }
 
 /**
- * Installs a partner's app: its tokens are accepted for the shop. Idempotent.
+ * Installs a partner's app: the gateway accepts its tokens for the shop. Idempotent.
  *
- * @throws DomainError for an unknown shop or an id out of bounds.
+ * @throws DomainError for an unknown shop, an invalid issuer or a client id of invalid length.
  */
 export async function installApp(pool: pg.Pool, app: Installation & { by: Author }): Promise<void> {
   const length = [...app.clientId].length;

@@ -18,15 +18,15 @@ export interface Member {
 export interface MemberChange {
   readonly shopId: bigint;
   readonly email: string;
-  /** The author. With `userId`, the permissions of that member apply; without it, the author is an operator. */
+  /** `userId` is the member who makes the change, with that member's permissions. Absent: an operator makes it. */
   readonly by: Author & { readonly userId?: bigint };
 }
 
 /**
  * Adds a member, or changes the role of one. Idempotent.
  *
- * @throws DomainError PERMISSION_DENIED when the author has no permission (only an owner may add or change owners),
- *   FAILED_PRECONDITION when the shop would have no owner any more.
+ * @throws DomainError PERMISSION_DENIED when the author lacks the permission (only an owner may add or change owners),
+ *   FAILED_PRECONDITION when the change would leave the shop without an owner.
  */
 export function addMember(
   pool: pg.Pool,
@@ -36,7 +36,7 @@ export function addMember(
     const user = await ensureUser(tx, change.email, change.name);
     const roles = await lockRoles(tx, change.shopId);
     const before = roles.get(user.id);
-    requireRight(roles, change, [before, change.role]);
+    requirePermission(roles, change, [before, change.role]);
     if (before === change.role) return { shopId: change.shopId, userId: user.id, role: before };
     if (before === 'owner') requireAnotherOwner(roles);
     await tx.query(
@@ -65,7 +65,7 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
     const roles = await lockRoles(tx, change.shopId);
     const user = await findUser(tx, change.email);
     const role = user && roles.get(user.id);
-    requireRight(roles, change, [role]);
+    requirePermission(roles, change, [role]);
     if (!user || !role) {
       throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such member');
     }
@@ -87,7 +87,7 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
   });
 }
 
-/** A member with the data of the user. */
+/** A member with the user's address and name. */
 export interface ListedMember extends Member {
   readonly email: string;
   readonly name: string | null;
@@ -130,15 +130,15 @@ async function lockRoles(tx: Queryable, shopId: bigint): Promise<Map<bigint, Rol
   return new Map(rows.map((row) => [row.user_id, row.role]));
 }
 
-function requireRight(
+function requirePermission(
   roles: ReadonlyMap<bigint, Role>,
   change: MemberChange,
-  concerned: readonly (Role | undefined)[],
+  affectedRoles: readonly (Role | undefined)[],
 ): void {
   if (change.by.userId === undefined) return;
-  const own = roles.get(change.by.userId);
-  const allowed = own !== undefined && permits(own, ['team.manage']);
-  if (allowed && (own === 'owner' || !concerned.includes('owner'))) return;
+  const ownRole = roles.get(change.by.userId);
+  const allowed = ownRole !== undefined && permits(ownRole, ['team.manage']);
+  if (allowed && (ownRole === 'owner' || !affectedRoles.includes('owner'))) return;
   throw new DomainError(
     Code.PermissionDenied,
     ErrorReason.UNSPECIFIED,
@@ -152,6 +152,6 @@ function requireAnotherOwner(roles: ReadonlyMap<bigint, Role>): void {
   throw new DomainError(
     Code.FailedPrecondition,
     ErrorReason.STATE_FORBIDS,
-    'a shop must keep at least one owner: name another one first',
+    'a shop must keep at least one owner: make another member an owner first',
   );
 }

@@ -28,7 +28,7 @@ export const ROLES = [
 
 export type Role = (typeof ROLES)[number];
 
-/** The permissions of each role of a shop's member. */
+/** The permissions of each role. */
 export const ROLE_PERMISSIONS: Readonly<Record<Role, readonly Permission[]>> = {
   owner: PERMISSIONS,
   admin: PERMISSIONS,

@@ -26,7 +26,7 @@ export interface NewShop {
   readonly currency: string;
   readonly ownerEmail: string;
   readonly ownerName?: string;
-  /** Initial API version of its webhook payloads: the newest active one. */
+  /** Initial API version of the shop's webhook payloads. Callers pass the newest active version. */
   readonly payloadVersion: string;
   /** A sandbox: production processes its returns without moving money. */
   readonly sandbox?: boolean;
@@ -36,8 +36,8 @@ export interface NewShop {
 /**
  * Creates a shop with its owner, and sends its settings to the services that need them.
  *
- * Idempotent: for the same owner and name it returns the existing shop, and completes what an interrupted first run
- * did not do. Settings that a service already has are not changed.
+ * Idempotent: a second call with the same owner and name returns the existing shop. If the first call was interrupted,
+ * the second one completes it. Settings that a service already has stay as they are.
  *
  * @throws DomainError for an unknown currency, a blank name, or a shop that exists with another currency.
  */

@@ -8,24 +8,24 @@ import { type Author, recordAudit } from './audit.ts';
 import { endGrants } from './grants.ts';
 import { findUser } from './users.ts';
 
-/** An account of the identity provider: only both together identify a person (OpenID Connect Core, 5.7). */
+/** An account of the identity provider. Only both fields together identify a user (OpenID Connect Core, 5.7). */
 export interface SignInAccount {
   readonly issuer: string;
   readonly subject: string;
 }
 
-/** The shops of an e-mail address, by the linked account. */
-export interface KnownAs {
-  /** Shops with this account, including those that had no linked account before. */
-  readonly mine: readonly bigint[];
-  /** Shops with another account for the address. */
-  readonly others: readonly bigint[];
+/** The shops of an e-mail address. */
+export interface ShopsOfAccount {
+  /** Shops where the address is linked to this account, including newly linked ones. */
+  readonly linked: readonly bigint[];
+  /** Shops where the address is linked to another account. */
+  readonly linkedToOther: readonly bigint[];
 }
 
 /**
- * Returns the shops in which an account with a confirmed e-mail address may act. Memberships of the address without a
- * linked account are linked to this account. From then on only this account may use them, even if somebody else gets
- * the address later. If a linked account comes with a new address that no member has, its user gets the new address.
+ * Links an account with a confirmed e-mail address to the memberships of that address that have no linked account.
+ * From then on only this account may use them, even if somebody else gets the address later. If a linked account signs
+ * in with a new address that no other user has, its user gets the new address.
  *
  * @param o.email in the form that `parseEmail` returns.
  * @param o.from IP address and id of the request, for the audit log.
@@ -37,7 +37,7 @@ export function linkAccount(
     readonly account: SignInAccount;
     readonly from?: Pick<Author, 'source' | 'requestId'>;
   },
-): Promise<KnownAs> {
+): Promise<ShopsOfAccount> {
   return inTransaction(pool, async (tx) => {
     const author = (userId: bigint): Author => ({
       actor: { kind: Actor_Kind.USER, id: String(userId), name: '' },
@@ -45,29 +45,29 @@ export function linkAccount(
       ...(o.from?.requestId !== undefined && { requestId: o.from.requestId }),
     });
     for (const [action, changed] of [
-      ['member.address_changed', await moveAddress(tx, o)],
-      ['member.account_linked', await linkFree(tx, o)],
+      ['member.address_changed', await updateAddress(tx, o)],
+      ['member.account_linked', await linkMemberships(tx, o)],
     ] as const) {
       for (const { shopId, userId } of changed) {
         const by = author(userId);
         await recordAudit(tx, { shopId, by, action, subject: String(userId) });
       }
     }
-    const { rows } = await tx.query<{ shopId: bigint; isMine: boolean }>(
-      `select m.shop_id as "shopId", m.sign_in_issuer = $2 and m.sign_in_subject = $3 as "isMine"
+    const { rows } = await tx.query<{ shopId: bigint; isLinked: boolean }>(
+      `select m.shop_id as "shopId", m.sign_in_issuer = $2 and m.sign_in_subject = $3 as "isLinked"
          from memberships m join users u on u.id = m.user_id
         where u.email = $1`,
       [o.email, o.account.issuer, o.account.subject],
     );
-    const shopsWhere = (isMine: boolean) =>
-      rows.filter((row) => row.isMine === isMine).map(({ shopId }) => shopId);
-    return { mine: shopsWhere(true), others: shopsWhere(false) };
+    const shopsWith = (isLinked: boolean) =>
+      rows.filter((row) => row.isLinked === isLinked).map(({ shopId }) => shopId);
+    return { linked: shopsWith(true), linkedToOther: shopsWith(false) };
   });
 }
 
 /**
- * Removes the link between a member and an account, and ends the member's assistants. The next account that signs in
- * with the confirmed address is linked.
+ * Removes the link between a member and an account, and ends the member's grants. The next account that signs in with
+ * the confirmed address is linked to the member.
  *
  * @throws DomainError NOT_FOUND when the shop has no such member.
  */
@@ -102,7 +102,7 @@ interface Membership {
 }
 
 /** Links the memberships of the address that have no linked account. */
-async function linkFree(
+async function linkMemberships(
   tx: Queryable,
   { email, account }: { readonly email: string; readonly account: SignInAccount },
 ): Promise<Membership[]> {
@@ -117,17 +117,17 @@ async function linkFree(
 }
 
 /** Changes the address of the user whose memberships are all linked to the account, if no other user has it. */
-async function moveAddress(
+async function updateAddress(
   tx: Queryable,
   { email, account }: { readonly email: string; readonly account: SignInAccount },
 ): Promise<Membership[]> {
   const { rows } = await tx.query<Membership>(
-    `with people as (
+    `with linked_users as (
        select m.user_id from memberships m
         where m.sign_in_issuer = $2 and m.sign_in_subject = $3 group by m.user_id
      ), moved as (
        update users u set email = $1
-        where u.id in (select user_id from people) and (select count(*) from people) = 1
+        where u.id in (select user_id from linked_users) and (select count(*) from linked_users) = 1
           and not exists (select from users other where other.email = $1)
           and not exists (select from memberships m where m.user_id = u.id
                 and (m.sign_in_issuer, m.sign_in_subject) is distinct from ($2, $3))

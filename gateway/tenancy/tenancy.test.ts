@@ -15,12 +15,12 @@ import { addMember, removeMember, roleOfMember } from './members.ts';
 import { createShop, listShops, type NewShop, type Shop } from './shops.ts';
 import { findUser } from './users.ts';
 
-let under: TestGateway;
+let gateway: TestGateway;
 let backend: Awaited<ReturnType<typeof startFakeBackend>>;
 let clients: ReturnType<typeof connectServices>;
 
 beforeAll(async () => {
-  under = await startTestGateway();
+  gateway = await startTestGateway();
   backend = await startFakeBackend();
   clients = connectServices(backend.targets, {
     identity: staticIdentity('test-token-of-32-characters-or-more'),
@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(async () => {
   clients.close();
   await backend.stop();
-  await under.stop();
+  await gateway.stop();
 });
 
 let serial = 0;
@@ -41,7 +41,7 @@ function emailOf(name: string): string {
 }
 
 function newShop(shop: Partial<NewShop> = {}): Promise<Shop> {
-  return createShop(under.database.pool, clients.services, {
+  return createShop(gateway.database.pool, clients.services, {
     name: 'Shoes',
     currency: 'GBP',
     ownerEmail: emailOf('owner'),
@@ -52,7 +52,7 @@ function newShop(shop: Partial<NewShop> = {}): Promise<Shop> {
 }
 
 async function auditOf(shopId: bigint): Promise<string[]> {
-  const { rows } = await under.database.pool.query<{ action: string }>(
+  const { rows } = await gateway.database.pool.query<{ action: string }>(
     'select action from audit_log where shop_id = $1 order by id',
     [shopId],
   );
@@ -77,8 +77,8 @@ describe('shop create', () => {
       [shop.id, 'JPY'],
       [shop.id, '2026-10'],
     ]);
-    const owner = await findUser(under.database.pool, ownerEmail.toUpperCase());
-    expect(await roleOfMember(under.database.pool, shop.id, owner?.id ?? 0n)).toBe('owner');
+    const owner = await findUser(gateway.database.pool, ownerEmail.toUpperCase());
+    expect(await roleOfMember(gateway.database.pool, shop.id, owner?.id ?? 0n)).toBe('owner');
     expect(await auditOf(shop.id)).toEqual(['shop.created']);
   });
 
@@ -110,11 +110,11 @@ describe('shop create', () => {
     [{ currency: 'QQQ' }, 'currency'],
     [{ name: ' ' }, 'name'],
     [{ ownerEmail: 'nobody' }, 'email'],
-  ])('refuses %j', async (fault, field) => {
-    await expect(newShop(fault)).rejects.toMatchObject({ code: Code.InvalidArgument, field });
+  ])('rejects %j', async (invalid, field) => {
+    await expect(newShop(invalid)).rejects.toMatchObject({ code: Code.InvalidArgument, field });
   });
 
-  test('refuses another currency for a shop that exists', async () => {
+  test('rejects another currency for an existing shop', async () => {
     const ownerEmail = emailOf('owner');
     await newShop({ ownerEmail });
     const again = newShop({ ownerEmail, currency: 'EUR' });
@@ -122,7 +122,7 @@ describe('shop create', () => {
   });
 
   test('ids ascend from 1', async () => {
-    const shops = await listShops(under.database.pool);
+    const shops = await listShops(gateway.database.pool);
     expect(shops[0]?.id).toBe(1n);
   });
 });
@@ -130,7 +130,7 @@ describe('shop create', () => {
 describe('members', () => {
   async function team() {
     const shop = await newShop();
-    const { pool } = under.database;
+    const { pool } = gateway.database;
     const add = async (role: 'owner' | 'admin' | 'analyst') => {
       const email = emailOf(role);
       const { userId } = await addMember(pool, { shopId: shop.id, email, role, by });
@@ -142,26 +142,26 @@ describe('members', () => {
     const [owner, admin, analyst] = [await add('owner'), await add('admin'), await add('analyst')];
     return { pool, shopId: shop.id, owner, admin, analyst };
   }
-  const refused = { code: Code.PermissionDenied };
+  const denied = { code: Code.PermissionDenied };
 
   test('only an owner changes owners', async () => {
     const { pool, shopId, owner, admin } = await team();
     const promote = (by: typeof admin.by) =>
       addMember(pool, { shopId, email: admin.email, role: 'owner', by });
-    await expect(promote(admin.by)).rejects.toMatchObject(refused);
+    await expect(promote(admin.by)).rejects.toMatchObject(denied);
     const remove = removeMember(pool, { shopId, email: owner.email, by: admin.by });
-    await expect(remove).rejects.toMatchObject(refused);
+    await expect(remove).rejects.toMatchObject(denied);
     expect(await promote(owner.by)).toMatchObject({ role: 'owner' });
   });
 
-  test('an admin may change other roles, an analyst may change none', async () => {
+  test('an admin may change other roles than owner, an analyst may change none', async () => {
     const { pool, shopId, admin, analyst } = await team();
-    const hire = (by: typeof admin.by) =>
+    const add = (by: typeof admin.by) =>
       addMember(pool, { shopId, email: emailOf('new'), role: 'warehouse', by });
-    expect(await hire(admin.by)).toMatchObject({ role: 'warehouse' });
-    await expect(hire(analyst.by)).rejects.toMatchObject(refused);
+    expect(await add(admin.by)).toMatchObject({ role: 'warehouse' });
+    await expect(add(analyst.by)).rejects.toMatchObject(denied);
     const self = removeMember(pool, { shopId, email: analyst.email, by: analyst.by });
-    await expect(self).rejects.toMatchObject(refused);
+    await expect(self).rejects.toMatchObject(denied);
   });
 
   test('the last owner cannot be removed', async () => {
@@ -215,15 +215,15 @@ describe('members', () => {
 describe('API keys', () => {
   test('are stored without their secret', async () => {
     const shop = await newShop();
-    const { text, keyId } = await createApiKey(under.database.pool, {
+    const { text, keyId } = await createApiKey(gateway.database.pool, {
       shopId: shop.id,
       scopes: ['returns', 'returns'],
       description: 'ERP',
       by,
     });
-    const [key] = await listApiKeys(under.database.pool, shop.id);
+    const [key] = await listApiKeys(gateway.database.pool, shop.id);
     expect(key).toMatchObject({ keyId, scopes: ['returns'], description: 'ERP', revokedAt: null });
-    const { rows } = await under.database.pool.query(
+    const { rows } = await gateway.database.pool.query(
       'select row_to_json(k) as row from api_keys k',
     );
     expect(JSON.stringify(rows)).not.toContain(text.slice(17));
@@ -232,46 +232,49 @@ describe('API keys', () => {
 
   test('a shop has at most 100 active ones, also with concurrent calls', async () => {
     const shop = await newShop();
-    const make = () =>
-      createApiKey(under.database.pool, { shopId: shop.id, scopes: [], description: '', by });
+    const create = () =>
+      createApiKey(gateway.database.pool, { shopId: shop.id, scopes: [], description: '', by });
     // The calls wait for the shop's lock. Their number is limited, because too many would time out on a slow machine.
-    const atOnce = async (count: number) => {
-      const made = await Promise.allSettled(Array.from({ length: count }, make));
-      return made.filter(({ status }) => status === 'fulfilled').length;
+    const createdOf = async (count: number) => {
+      const results = await Promise.allSettled(Array.from({ length: count }, create));
+      return results.filter(({ status }) => status === 'fulfilled').length;
     };
-    for (let ten = 0; ten < 9; ten += 1) expect(await atOnce(10)).toBe(10);
-    expect(await atOnce(13)).toBe(10);
-    await expect(make()).rejects.toMatchObject({ code: Code.ResourceExhausted });
-    const [key] = await listApiKeys(under.database.pool, shop.id);
-    await revokeApiKey(under.database.pool, { shopId: shop.id, keyId: key?.keyId ?? '', by });
-    const { keyId } = await make();
-    await expect(make()).rejects.toMatchObject({ code: Code.ResourceExhausted });
+    for (let ten = 0; ten < 9; ten += 1) expect(await createdOf(10)).toBe(10);
+    expect(await createdOf(13)).toBe(10);
+    await expect(create()).rejects.toMatchObject({ code: Code.ResourceExhausted });
+    const [key] = await listApiKeys(gateway.database.pool, shop.id);
+    await revokeApiKey(gateway.database.pool, { shopId: shop.id, keyId: key?.keyId ?? '', by });
+    const { keyId } = await create();
+    await expect(create()).rejects.toMatchObject({ code: Code.ResourceExhausted });
     const expire = "update api_keys set expires_at = now() - interval '1 s' where key_id = $1";
-    await under.database.pool.query(expire, [keyId]);
-    await make();
+    await gateway.database.pool.query(expire, [keyId]);
+    await create();
   });
 
   test('cannot be revoked by another shop, and revoking is idempotent', async () => {
     const [shop, other] = [await newShop(), await newShop()];
-    const { keyId } = await createApiKey(under.database.pool, {
+    const { keyId } = await createApiKey(gateway.database.pool, {
       shopId: shop.id,
       scopes: [],
       description: '',
       by,
     });
-    const steal = revokeApiKey(under.database.pool, { shopId: other.id, keyId, by });
-    await expect(steal).rejects.toMatchObject({ code: Code.NotFound });
-    for (const _ of [1, 2]) await revokeApiKey(under.database.pool, { shopId: shop.id, keyId, by });
+    const revokeOther = revokeApiKey(gateway.database.pool, { shopId: other.id, keyId, by });
+    await expect(revokeOther).rejects.toMatchObject({ code: Code.NotFound });
+    for (const _ of [1, 2])
+      await revokeApiKey(gateway.database.pool, { shopId: shop.id, keyId, by });
     expect((await auditOf(shop.id)).filter((action) => action === 'api_key.revoked')).toHaveLength(
       1,
     );
   });
 
-  test('unknown scopes and shops are refused', async () => {
+  test('must have known scopes and an existing shop', async () => {
     const key = { shopId: 1n, scopes: ['everything'], description: '', by };
-    await expect(createApiKey(under.database.pool, key)).rejects.toMatchObject({ field: 'scopes' });
-    const nowhere = { ...key, scopes: [], shopId: 999_999n };
-    await expect(createApiKey(under.database.pool, nowhere)).rejects.toMatchObject({
+    await expect(createApiKey(gateway.database.pool, key)).rejects.toMatchObject({
+      field: 'scopes',
+    });
+    const ofUnknownShop = { ...key, scopes: [], shopId: 999_999n };
+    await expect(createApiKey(gateway.database.pool, ofUnknownShop)).rejects.toMatchObject({
       code: Code.NotFound,
     });
   });
@@ -279,7 +282,7 @@ describe('API keys', () => {
 
 describe('installations', () => {
   test('can be added and removed, per shop', async () => {
-    const { pool } = under.database;
+    const { pool } = gateway.database;
     const [shop, other] = [await newShop(), await newShop()];
     const app = { shopId: shop.id, issuer: 'https://auth.example.com', clientId: 'erp' };
     for (const _ of [1, 2]) await installApp(pool, { ...app, by });

@@ -11,8 +11,8 @@ const EMAIL = /^[^@\s\p{Cc}\p{Cs}]+@[^@\s\p{Cc}\p{Cs}]+$/u;
 const MAX_EMAIL = 320;
 
 /**
- * The form in which e-mail addresses are stored and compared: trimmed, Unicode NFC, lower case. Undefined when the text
- * is not an address.
+ * Converts an e-mail address to the form that is stored and compared: trimmed, Unicode NFC, lower case. Undefined when
+ * the text is not an address.
  */
 export function parseEmail(text: string): string | undefined {
   const email = text.trim().normalize('NFC').toLowerCase();
@@ -25,7 +25,7 @@ function normalizeEmail(text: string): string {
   return email;
 }
 
-/** The user with this address; created when there is none. A given name replaces the stored one. */
+/** Returns the user with this address, or creates one. A `name` replaces the stored name. */
 export async function ensureUser(tx: Queryable, email: string, name?: string): Promise<User> {
   const { rows } = await tx.query<User>(
     `insert into users (email, name) values ($1, $2)

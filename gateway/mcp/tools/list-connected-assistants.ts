@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { isoTime } from '../../../services/contract/time.ts';
 import { KNOWN_CLIENTS } from '../../oauth/clients/known-clients.ts';
-import type { LiveGrant } from '../../tenancy/grants.ts';
+import type { ActiveGrant } from '../../tenancy/grants.ts';
 import { cursor, limit, nextCursor } from '../fields.ts';
 import { maskedEmail } from '../masked-email.ts';
 import { defineTool, readOnlyHints, ToolRefusal } from '../tool.ts';
@@ -53,7 +53,7 @@ export const listConnectedAssistants = defineTool({
 
 /** @param who the signed-in person, and the grant of this call. */
 function assistantView(
-  grant: LiveGrant,
+  grant: ActiveGrant,
   who: { readonly userId: bigint; readonly grantId: string },
 ): z.output<typeof assistant> {
   return {
@@ -70,11 +70,11 @@ function assistantView(
   };
 }
 
-function cursorOf({ id, createdAt }: LiveGrant): string {
+function cursorOf({ id, createdAt }: ActiveGrant): string {
   return Buffer.from(`${createdAt.toISOString()} ${id}`).toString('base64url');
 }
 
-function placeOf(text: string): Pick<LiveGrant, 'id' | 'createdAt'> {
+function placeOf(text: string): Pick<ActiveGrant, 'id' | 'createdAt'> {
   const plain = Buffer.from(text, 'base64url').toString();
   const [, time = '', id = ''] =
     /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([\w-]{20,64})$/.exec(plain) ?? [];
