@@ -58,8 +58,8 @@ describe('access tokens', () => {
     const { userId, shopId, email } = await newMember();
     const token = await issue({ userId, shopId });
     const signedIn = { userId, email, name: 'Ada', shopId, shopName: 'Shop', currency: 'GBP' };
-    const given = { clientId: 'client', grantId: expect.any(String) };
-    expect(await tokens.check(token)).toEqual({ ...signedIn, role: 'admin', ...given });
+    const ofGrant = { clientId: 'client', grantId: expect.any(String) };
+    expect(await tokens.check(token)).toEqual({ ...signedIn, role: 'admin', ...ofGrant });
 
     await addMember(db.pool, { shopId, email, role: 'analyst', by: TEST_AUTHOR });
     expect(await tokens.check(token)).toMatchObject({ role: 'analyst' });
@@ -67,7 +67,7 @@ describe('access tokens', () => {
     expect(await tokens.check(token)).toBeUndefined();
   });
 
-  test('end with their grant', async () => {
+  test('are rejected after their grant is revoked', async () => {
     const member = await newMember();
     const token = await issue(member);
     const other = await issue(member);
@@ -84,7 +84,7 @@ describe('access tokens', () => {
     expect(await tokens.check(await issue({ ...(await newMember()), ttlS: -30 }))).toBeUndefined();
   });
 
-  test('are not accepted when the database does not answer', async () => {
+  test('are not accepted while the database is unavailable', async () => {
     const cut = await createTestDatabase('gateway');
     const withoutDatabase = createAccessTokenCheck({
       pool: cut.pool,
@@ -99,7 +99,7 @@ describe('access tokens', () => {
 });
 
 describe('forged tokens', () => {
-  /** A token like those of the service, with one fault. */
+  /** Issues a token and replaces some of its parts. Signs it with the service's key unless `key` is given. */
   async function forge(o: {
     claims?: Record<string, unknown>;
     header?: Record<string, unknown>;
@@ -115,7 +115,7 @@ describe('forged tokens', () => {
       .sign(o.key ?? (await importJWK(privateJwk, 'ES256')));
   }
 
-  test('are accepted without the fault', async () => {
+  test('are accepted without a change, so that the rows below fail for one reason', async () => {
     expect(await tokens.check(await forge({}))).toBeDefined();
   });
 
@@ -123,15 +123,15 @@ describe('forged tokens', () => {
   const now = Math.floor(Date.now() / 1_000);
   test.each<[string, Parameters<typeof forge>[0]]>([
     ['another audience', { claims: { aud: ISSUER } }],
-    ['an audience of somebody else', { claims: { aud: 'https://elsewhere.example/mcp' } }],
+    ['the audience of another service', { claims: { aud: 'https://elsewhere.example/mcp' } }],
     ['another issuer', { claims: { iss: 'https://elsewhere.example' } }],
     ['the type of an id token', { header: { typ: 'JWT' } }],
     ['no type', { header: { typ: undefined } }],
     ['an unknown key', { header: { kid: 'nobody' } }],
     ['no key', { header: { kid: undefined } }],
-    ['past', { claims: { exp: now - hour } }],
-    ['not yet valid', { claims: { nbf: now + hour } }],
-    ['without end', { claims: { exp: undefined } }],
+    ['an expiry in the past', { claims: { exp: now - hour } }],
+    ['a start in the future', { claims: { nbf: now + hour } }],
+    ['no expiry', { claims: { exp: undefined } }],
     ['another scope', { claims: { scope: 'developer_tools' } }],
     ['no scope', { claims: { scope: undefined } }],
     ['another shop', { claims: { shop_id: '999999' } }],
@@ -139,16 +139,16 @@ describe('forged tokens', () => {
     ['another user', { claims: { sub: '999999' } }],
     ['another client', { claims: { client_id: 'other' } }],
     ['another grant', { claims: { grant_id: 'x'.repeat(43) } }],
-  ])('%s', async (_, fault) => {
-    expect(await tokens.check(await forge(fault))).toBeUndefined();
+  ])('with %s are rejected', async (_, change) => {
+    expect(await tokens.check(await forge(change))).toBeUndefined();
   });
 
-  test('signed by somebody else under our key id', async () => {
+  test('signed with another key under our key id are rejected', async () => {
     const { privateKey } = await generateKeyPair('ES256');
     expect(await tokens.check(await forge({ key: privateKey }))).toBeUndefined();
   });
 
-  test('HS256 with the public key as secret', async () => {
+  test('signed with HS256 and our public key as secret are rejected', async () => {
     const [published] = await keys.verifying();
     const publicKey = createPublicKey({ key: { ...published?.publicJwk }, format: 'jwk' });
     const pem = publicKey.export({ type: 'spki', format: 'pem' }).toString();
@@ -156,7 +156,7 @@ describe('forged tokens', () => {
     expect(await tokens.check(await forge({ header: { alg: 'HS256' }, key }))).toBeUndefined();
   });
 
-  test('alg none, and texts that are not tokens', async () => {
+  test('with alg none, and texts that are not tokens, are rejected', async () => {
     const [, body = ''] = (await issue(await newMember())).split('.');
     const kid = (await keys.signing()).kid;
     for (const alg of ['none', 'None', 'NONE']) {
@@ -172,19 +172,19 @@ describe('forged tokens', () => {
 });
 
 describe('signing keys', () => {
-  test('replicas that start at once agree on one', async () => {
-    const fresh = await createTestDatabase('gateway');
-    const replicas = Array.from({ length: 4 }, () => createOAuthKeys(fresh.pool, keyring));
+  test('are created once by replicas that start at the same time', async () => {
+    const empty = await createTestDatabase('gateway');
+    const replicas = Array.from({ length: 4 }, () => createOAuthKeys(empty.pool, keyring));
     const kids = await Promise.all(replicas.map(async (replica) => (await replica.signing()).kid));
-    await fresh.drop();
+    await empty.drop();
     expect(new Set(kids).size).toBe(1);
   });
 
-  test('rotate without signing anybody out, and every replica uses the new one', async () => {
+  test('can be replaced: old and new tokens are valid on every replica', async () => {
     const member = await newMember();
     const before = await issue(member);
     await rotateOAuthKey(db.pool);
-    // One replica has cached the old key, another one has just started.
+    // `keys` has cached the old key, and `restarted` has not.
     const restarted = createOAuthKeys(db.pool, keyring);
     const { kid } = await restarted.signing();
     const after = await issueAccessToken(db.pool, restarted, {
@@ -202,7 +202,7 @@ describe('signing keys', () => {
     expect((await restarted.verifying()).map((key) => key.kid)).toContain(kid);
   });
 
-  test('a key that was replaced long ago verifies nothing', async () => {
+  test('do not verify tokens 14 hours after they were replaced', async () => {
     const token = await issue(await newMember());
     await rotateOAuthKey(db.pool);
     await db.pool.query(

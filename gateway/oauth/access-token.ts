@@ -23,8 +23,8 @@ export interface SignedIn {
 
 export interface AccessTokenCheck {
   /**
-   * Returns the user of the token. Undefined when the token is not valid, when its grant is revoked or
-   * expired, or when the user is no longer a member of the shop. Rejects when the database does not answer.
+   * Returns the user of the token. Undefined when the token is invalid, when its grant is revoked or expired, or when
+   * the user is no longer a member of the shop. Rejects when the database is unavailable.
    */
   check(token: string): Promise<SignedIn | undefined>;
 }
@@ -35,8 +35,8 @@ export const MCP_SCOPE = 'mcp';
 const TOKEN_TYPE = 'at+jwt';
 /** Largest clock difference between two replicas that is tolerated. Seconds. */
 const CLOCK_SKEW_S = 5;
-const MAX_REMEMBERED = 10_000;
-/** Our tokens have about 700 bytes. Longer ones are rejected without checking the signature. */
+const MAX_CACHED = 10_000;
+/** Our tokens have about 700 bytes. A longer text than this is rejected without a check of its signature. Bytes. */
 const MAX_TOKEN_LENGTH = 4_096;
 
 const id = z
@@ -62,8 +62,8 @@ export interface Verified {
 /**
  * Checks the access tokens of this service (RFC 9068).
  *
- * A signature is checked once per token and the result is cached by the hash of the token. Everything
- * that may change (grant, user, membership, role, shop) is read on every call, in one statement.
+ * It checks the signature of a token once and caches the result by the hash of the token. On every call it reads what
+ * may change (grant, user, membership, role, shop), in one statement.
  *
  * @param o.resource the required `aud` claim: the address of the MCP server.
  */
@@ -75,16 +75,17 @@ export function createAccessTokenCheck(o: {
   /** Called with the grant id of each valid token. */
   readonly used?: (grantId: string) => void;
 }): AccessTokenCheck {
-  const remembered = createBoundedCache<Verified>(MAX_REMEMBERED);
+  const verifiedTokens = createBoundedCache<Verified>(MAX_CACHED);
 
   const verify = async (token: string): Promise<Verified | undefined> => {
     if (token.length > MAX_TOKEN_LENGTH) return undefined;
     const hash = createHash('sha256').update(token).digest('base64');
-    const known = remembered.get(hash);
-    if (known) return known;
-    const fresh = await verifyAccessToken(token, o);
-    if (fresh) remembered.set(hash, fresh, (fresh.claims.exp + CLOCK_SKEW_S) * 1_000 - Date.now());
-    return fresh;
+    const cached = verifiedTokens.get(hash);
+    if (cached) return cached;
+    const verified = await verifyAccessToken(token, o);
+    if (verified)
+      verifiedTokens.set(hash, verified, (verified.claims.exp + CLOCK_SKEW_S) * 1_000 - Date.now());
+    return verified;
   };
 
   return {
@@ -100,9 +101,9 @@ export function createAccessTokenCheck(o: {
 }
 
 /**
- * Checks only what the token itself contains: signature, issuer, audience, time. Its grant may have ended.
+ * Checks only what the token itself contains: signature, issuer, audience, time. Its grant may be revoked or expired.
  *
- * @returns undefined for an invalid token. Rejects when the database does not answer.
+ * @returns undefined for an invalid token. Rejects when the database is unavailable.
  */
 export async function verifyAccessToken(
   token: string,

@@ -27,7 +27,7 @@ import { storeGrant } from './issue.ts';
 const REQUIRED_ACR = ['urn:mfa', 'phr'];
 
 let identity: FakeIdentity;
-let under: TestGateway;
+let gateway: TestGateway;
 let baseUrl: string;
 /** Another gateway, which requires a second factor. */
 let strict: TestGateway;
@@ -42,12 +42,12 @@ beforeAll(async () => {
     OAUTH_KEYRING: parseKeyring(newKeyringText()),
     ...HIGH_HOURLY_LIMITS,
   };
-  under = await startTestGateway({ ...shared, PORT: port, PUBLIC_BASE_URL: baseUrl });
+  gateway = await startTestGateway({ ...shared, PORT: port, PUBLIC_BASE_URL: baseUrl });
   strict = await startTestGateway({
     ...shared,
     PORT: strictPort,
     PUBLIC_BASE_URL: strictUrl,
-    DATABASE_URL: under.database.url,
+    DATABASE_URL: gateway.database.url,
     SIGN_IN_REQUIRED_ACR: REQUIRED_ACR,
   });
 });
@@ -57,33 +57,33 @@ afterEach(() => {
 });
 afterAll(async () => {
   await strict.stop();
-  await under.stop();
+  await gateway.stop();
   identity.stop();
 });
 
-interface Person {
+interface TestUser {
   readonly email: string;
   readonly shopId: bigint;
   readonly userId: bigint;
 }
 
-async function newMember(email = `${randomUUID()}@example.com`): Promise<Person> {
-  const shopId = await under.newShop();
-  const { pool } = under.database;
-  const keeper = { shopId, email: `keeper-${email}`, role: 'owner' as const, by: TEST_AUTHOR };
-  await addMember(pool, keeper);
-  return { ...(await addMember(pool, { ...keeper, email, role: 'analyst' })), email };
+async function newMember(email = `${randomUUID()}@example.com`): Promise<TestUser> {
+  const shopId = await gateway.newShop();
+  const { pool } = gateway.database;
+  const owner = { shopId, email: `owner-${email}`, role: 'owner' as const, by: TEST_AUTHOR };
+  await addMember(pool, owner);
+  return { ...(await addMember(pool, { ...owner, email, role: 'analyst' })), email };
 }
 
-interface Wanted {
+interface Arrival {
   readonly email: string;
   readonly claims?: Record<string, unknown>;
   readonly query?: Record<string, string>;
-  readonly at?: string;
+  readonly gatewayUrl?: string;
 }
 
-/** Returns from the identity provider with these claims. @returns the page, and the URL of the redirect. */
-async function arrive(o: Wanted): Promise<{ shown: Shown; sentTo: URL }> {
+/** Signs in at the identity provider, which returns these claims. @returns the page, and the URL of the redirect to the provider. */
+async function arrive(o: Arrival): Promise<{ shown: Shown; sentTo: URL }> {
   const query = new URLSearchParams({
     response_type: 'code',
     client_id: CLIENT_ID,
@@ -94,54 +94,57 @@ async function arrive(o: Wanted): Promise<{ shown: Shown; sentTo: URL }> {
     ...o.query,
   });
   const browser = new Browser();
-  const { headers } = await browser.send(`${o.at ?? baseUrl}/oauth/authorize?${query}`);
+  const { headers } = await browser.send(`${o.gatewayUrl ?? baseUrl}/oauth/authorize?${query}`);
   const sentTo = new URL(headers.get('location') ?? '');
   identity.claims = o.claims ?? {};
   const shown = await browser.open(identity.callbackOf(sentTo), REDIRECT);
   return { shown, sentTo };
 }
 
-/** Whether the shown page is the consent page for the shop of this person. */
-const isIn = ({ shown }: { shown: Shown }, { shopId }: Person): boolean =>
+/** Whether the page is the consent page for the shop of this user. */
+const isConsentPage = ({ shown }: { shown: Shown }, { shopId }: TestUser): boolean =>
   shown.status === 200 && shown.text.includes(`no. ${shopId})`);
-const isOther = ({ shown }: { shown: Shown }): boolean =>
+const isOtherAccountPage = ({ shown }: { shown: Shown }): boolean =>
   shown.status === 403 && shown.text.includes('Another account is linked');
 
-const actionsOf = async ({ shopId, userId }: Person): Promise<string[]> => {
-  const { rows } = await under.database.pool.query<{ action: string }>(
+const actionsOf = async ({ shopId, userId }: TestUser): Promise<string[]> => {
+  const { rows } = await gateway.database.pool.query<{ action: string }>(
     "select action from audit_log where shop_id = $1 and subject = $2 and action like 'member.%' order by id",
     [shopId, String(userId)],
   );
   return rows.map(({ action }) => action);
 };
 
-describe('a person is an account of the identity provider', () => {
-  test('from the first sign-in on: another account with the same address is rejected', async () => {
-    const person = await newMember();
-    const { email } = person;
-    expect(isIn(await arrive({ email, claims: { sub: 'first' } }), person)).toBe(true);
-    expect(isIn(await arrive({ email, claims: { sub: 'first' } }), person)).toBe(true);
+describe('a user is an account of the identity provider', () => {
+  test('at the first sign-in: afterwards another account with the same address is rejected', async () => {
+    const user = await newMember();
+    const { email } = user;
+    expect(isConsentPage(await arrive({ email, claims: { sub: 'first' } }), user)).toBe(true);
+    expect(isConsentPage(await arrive({ email, claims: { sub: 'first' } }), user)).toBe(true);
     const other = await arrive({ email, claims: { sub: 'second' } });
-    expect(isOther(other)).toBe(true);
+    expect(isOtherAccountPage(other)).toBe(true);
     expect(other.shown.text).toContain('remove you from the team and add you again');
-    expect(await actionsOf(person)).toEqual(['member.added', 'member.account_linked']);
-    const { rows } = await under.database.pool.query(
+    expect(await actionsOf(user)).toEqual(['member.added', 'member.account_linked']);
+    const { rows } = await gateway.database.pool.query(
       `select sign_in_issuer, sign_in_subject from memberships where user_id = $1`,
-      [person.userId],
+      [user.userId],
     );
     expect(rows).toEqual([{ sign_in_issuer: identity.issuer, sign_in_subject: 'first' }]);
   });
 
-  test('in all shops where the address has no linked account yet', async () => {
+  test('in all shops where the address has no linked account', async () => {
     const one = await newMember();
     const { email } = one;
     const two = await newMember(email);
-    expect(isIn(await arriveAt(one, 'first'), one)).toBe(true);
-    expect(isOther(await arriveAt(two, 'second'))).toBe(true);
+    expect(isConsentPage(await arriveForShop(one, 'first'), one)).toBe(true);
+    expect(isOtherAccountPage(await arriveForShop(two, 'second'))).toBe(true);
   });
 
-  /** A user of several shops chooses one first. */
-  async function arriveAt({ email, shopId }: Person, sub: string): Promise<{ shown: Shown }> {
+  /** As `arrive`, for a user of several shops: chooses one first. */
+  async function arriveForShop(
+    { email, shopId }: TestUser,
+    sub: string,
+  ): Promise<{ shown: Shown }> {
     const query = new URLSearchParams({
       response_type: 'code',
       client_id: CLIENT_ID,
@@ -158,52 +161,52 @@ describe('a person is an account of the identity provider', () => {
   }
 
   test.each(['removed and added again', 'unlinked by the operator'])(
-    'who is %s may come with another account, and the former one is out',
+    'again after the user was %s: another account is accepted, and the old one is rejected',
     async (how) => {
-      const person = await newMember();
-      const { email, shopId } = person;
-      const { pool } = under.database;
+      const user = await newMember();
+      const { email, shopId } = user;
+      const { pool } = gateway.database;
       await arrive({ email, claims: { sub: 'first' } });
       if (how.startsWith('removed')) {
         await removeMember(pool, { shopId, email, by: TEST_AUTHOR });
         await addMember(pool, { shopId, email, role: 'analyst', by: TEST_AUTHOR });
       } else {
         await unlinkAccount(pool, { shopId, email, by: TEST_AUTHOR });
-        expect(await actionsOf(person)).toContain('member.account_unlinked');
+        expect(await actionsOf(user)).toContain('member.account_unlinked');
       }
-      expect(isIn(await arrive({ email, claims: { sub: 'second' } }), person)).toBe(true);
-      expect(isOther(await arrive({ email, claims: { sub: 'first' } }))).toBe(true);
+      expect(isConsentPage(await arrive({ email, claims: { sub: 'second' } }), user)).toBe(true);
+      expect(isOtherAccountPage(await arrive({ email, claims: { sub: 'first' } }))).toBe(true);
     },
   );
 
-  test('a changed role changes nothing about it', async () => {
-    const person = await newMember();
-    const { email, shopId } = person;
+  test('also after the role of the user has changed', async () => {
+    const user = await newMember();
+    const { email, shopId } = user;
     await arrive({ email, claims: { sub: 'first' } });
-    await addMember(under.database.pool, { shopId, email, role: 'developer', by: TEST_AUTHOR });
-    expect(isOther(await arrive({ email, claims: { sub: 'second' } }))).toBe(true);
+    await addMember(gateway.database.pool, { shopId, email, role: 'developer', by: TEST_AUTHOR });
+    expect(isOtherAccountPage(await arrive({ email, claims: { sub: 'second' } }))).toBe(true);
   });
 
-  test('an address that changed at the identity provider is accepted, unless it belongs to another member', async () => {
-    const person = await newMember();
-    const [sub, moved] = [randomUUID(), `moved-${person.email}`];
-    await arrive({ email: person.email, claims: { sub } });
-    expect(isIn(await arrive({ email: moved, claims: { sub } }), person)).toBe(true);
-    expect(await actionsOf(person)).toContain('member.address_changed');
-    // The former address belongs to no account now.
-    const former = await arrive({ email: person.email, claims: { sub: randomUUID() } });
-    expect(former.shown.text).toContain('No email was found');
+  test('with a new address, unless that address belongs to another member', async () => {
+    const user = await newMember();
+    const [sub, newEmail] = [randomUUID(), `new-${user.email}`];
+    await arrive({ email: user.email, claims: { sub } });
+    expect(isConsentPage(await arrive({ email: newEmail, claims: { sub } }), user)).toBe(true);
+    expect(await actionsOf(user)).toContain('member.address_changed');
+    // The old address belongs to no user now.
+    const withOldEmail = await arrive({ email: user.email, claims: { sub: randomUUID() } });
+    expect(withOldEmail.shown.text).toContain('No email was found');
 
     const other = await newMember();
     const { email } = other;
     await arrive({ email, claims: { sub: randomUUID() } });
-    expect(isOther(await arrive({ email, claims: { sub } }))).toBe(true);
-    expect(isIn(await arrive({ email: moved, claims: { sub } }), person)).toBe(true);
+    expect(isOtherAccountPage(await arrive({ email, claims: { sub } }))).toBe(true);
+    expect(isConsentPage(await arrive({ email: newEmail, claims: { sub } }), user)).toBe(true);
   });
 
-  test('unlinking ends the assistants of the member, and needs a member', async () => {
+  test('until it is unlinked, which ends the assistants of the member', async () => {
     const { email, shopId, userId } = await newMember();
-    const { pool } = under.database;
+    const { pool } = gateway.database;
     await storeGrant(pool, randomUUID(), { shopId, userId, clientId: CLIENT_ID });
     expect(await listGrants(pool, { shopId })).toHaveLength(1);
     await unlinkAccount(pool, { shopId, email, by: TEST_AUTHOR });
@@ -226,7 +229,7 @@ describe('an ID token', () => {
     ['no nonce', { nonce: undefined }],
     ['another audience', { aud: 'somebody-else' }],
     ['another issuer', { iss: 'https://elsewhere.example' }],
-    ['a past end', { exp: 1 }],
+    ['an expiry in the past', { exp: 1 }],
     ['no subject', { sub: undefined }],
   ])('with %s is rejected', async (_, claims) => {
     const { email } = await newMember();
@@ -238,23 +241,23 @@ describe('an ID token', () => {
   const DAY_S = 86_400;
   test.each<[string, Record<string, string>, string | null, () => unknown, boolean]>([
     ['nothing', {}, null, () => undefined, true],
-    ['nothing, and is old', {}, null, () => now() - DAY_S, true],
+    ['nothing, with an old sign-in', {}, null, () => now() - DAY_S, true],
     ['prompt=login', { prompt: 'login' }, '0', now, true],
-    ['prompt=login, and is old', { prompt: 'login' }, '0', () => now() - DAY_S, false],
-    ['prompt=login, and says nothing', { prompt: 'login' }, '0', () => undefined, false],
+    ['prompt=login, with an old sign-in', { prompt: 'login' }, '0', () => now() - DAY_S, false],
+    ['prompt=login, without auth_time', { prompt: 'login' }, '0', () => undefined, false],
     ['max_age', { max_age: '3600' }, '3600', () => now() - 60, true],
-    ['max_age, and is old', { max_age: '3600' }, '3600', () => now() - DAY_S, false],
-    ['max_age, and says nothing', { max_age: '3600' }, '3600', () => undefined, false],
-  ])('for an app that asks for %s', async (_, query, maxAge, authTime, isGood) => {
-    const person = await newMember();
+    ['max_age, with an old sign-in', { max_age: '3600' }, '3600', () => now() - DAY_S, false],
+    ['max_age, without auth_time', { max_age: '3600' }, '3600', () => undefined, false],
+  ])('for an app that requests %s', async (_, query, maxAge, authTime, isAccepted) => {
+    const user = await newMember();
     const claims = { sub: randomUUID(), auth_time: authTime() };
-    const { shown, sentTo } = await arrive({ email: person.email, query, claims });
+    const { shown, sentTo } = await arrive({ email: user.email, query, claims });
     expect(sentTo.searchParams.get('max_age')).toBe(maxAge);
-    const isRefused = shown.status === 403 && shown.text.includes('fresh or stronger sign-in');
-    expect([isIn({ shown }, person), isRefused]).toEqual([isGood, !isGood]);
+    const isRejected = shown.status === 403 && shown.text.includes('fresh or stronger sign-in');
+    expect([isConsentPage({ shown }, user), isRejected]).toEqual([isAccepted, !isAccepted]);
   });
 
-  test.each(['-1', 'x', '', '1.5'])('max_age %j is not a number of seconds', async (max_age) => {
+  test.each(['-1', 'x', '', '1.5'])('max_age %j is rejected', async (max_age) => {
     const query = new URLSearchParams({
       response_type: 'code',
       client_id: CLIENT_ID,
@@ -273,12 +276,12 @@ describe('an ID token', () => {
     ['pwd', false],
     [undefined, false],
     [['phr'], false],
-  ])('of the class %j, where one of others is required, is good: %j', async (acr, isGood) => {
-    const person = await newMember();
+  ])('with acr %j, when urn:mfa or phr is required: accepted is %j', async (acr, isAccepted) => {
+    const user = await newMember();
     const claims = { sub: randomUUID(), acr };
-    const { shown, sentTo } = await arrive({ email: person.email, claims, at: strictUrl });
+    const { shown, sentTo } = await arrive({ email: user.email, claims, gatewayUrl: strictUrl });
     expect(sentTo.searchParams.get('acr_values')).toBe('urn:mfa phr');
-    expect(isIn({ shown }, person)).toBe(isGood);
-    expect(shown.text.includes('fresh or stronger sign-in')).toBe(!isGood);
+    expect(isConsentPage({ shown }, user)).toBe(isAccepted);
+    expect(shown.text.includes('fresh or stronger sign-in')).toBe(!isAccepted);
   });
 });

@@ -29,7 +29,7 @@ export async function isMember(db: Queryable, account: Account): Promise<boolean
   return rowCount === 1;
 }
 
-/** As {@link isMember}, and locks the membership until the transaction ends. */
+/** Returns the same as {@link isMember}, and locks the membership until the transaction ends. */
 export async function isMemberUntilCommit(tx: Queryable, account: Account): Promise<boolean> {
   const { rowCount } = await tx.query(
     'select 1 from memberships where shop_id = $1 and user_id = $2 for key share',
@@ -38,14 +38,14 @@ export async function isMemberUntilCommit(tx: Queryable, account: Account): Prom
   return rowCount === 1;
 }
 
-/** A shop that a person may choose. */
+/** A shop that a user may choose. */
 export interface ShopOfUser extends Account {
   readonly name: string;
-  /** The person's role in this shop. */
+  /** The user's role in this shop. */
   readonly role: Role;
 }
 
-/** Largest number of shops on the page. */
+/** Maximum number of shops in the shop form. */
 const MAX_SHOPS = 200;
 
 /** The shops of the user with this e-mail address (in the form that `parseEmail` returns), ordered by name. */
@@ -63,7 +63,7 @@ export async function shopsOfEmail(db: Queryable, email: string): Promise<ShopOf
   return rows;
 }
 
-/** The current shop and role of an account; undefined when the membership has ended. */
+/** Returns the current shop and role of an account; undefined when the membership has ended. */
 export async function shopOfMember(
   db: Queryable,
   { userId, shopId }: Account,

@@ -4,16 +4,16 @@ import { parseAccountId } from './account.ts';
 import { type Grants, grantPayload } from './grants.ts';
 import type { OneTimeRecords } from './one-time-records.ts';
 
-/** A used refresh token works for this time after its first use, for a client that lost the response. Milliseconds. */
+/** A refresh token works for this time after its first use, for clients that lost the response. Milliseconds. */
 const REFRESH_GRACE_MS = 30_000;
 /**
- * A code that was used at most this long before the request arrived is treated as a race between two
- * requests, not as a replay: the second request fails, but the tokens of the first stay valid. Milliseconds.
+ * Tolerance for two concurrent requests with one code. If a code was used at most this long before the second request
+ * arrived, that request fails, but the tokens of the first stay valid. A later use revokes them. Milliseconds.
  */
 export const RACE_MS = 1_000;
 /**
- * A used code is returned with an expiry this far in the future, so that oidc-provider checks whether the code
- * was used before it checks whether the code has expired. Seconds.
+ * The adapter returns a used code with an expiry this far in the future. Otherwise oidc-provider would report an old
+ * code as expired and would not revoke its tokens. Seconds.
  */
 const REPLAYED_FOR_S = 60;
 
@@ -37,7 +37,7 @@ export function createAdapters(o: AdapterOptions): (model: string) => Adapter {
       case 'Grant':
         return guarded(grantAdapter(o));
       default:
-        // Sessions are not kept: each request is a new sign-in. Clients come from configuration.
+        // Sessions are not stored, because each request is a new sign-in. Clients come from the configuration.
         // Access tokens are signed, not stored.
         return STORES_NOTHING;
     }
@@ -89,7 +89,7 @@ function refreshTokenAdapter({ records, grants }: AdapterOptions): Adapter {
     },
     async consume(id) {
       if (await records.consume('RefreshToken', id, REFRESH_GRACE_MS)) return;
-      // The grace period ended between the read and the use, so this counts as reuse.
+      // The grace period ended after `find`, so this use is a reuse.
       const record = await records.find('RefreshToken', id);
       const { grantId } = withId(record?.content, id);
       if (grantId !== undefined) await grants.revoke(grantId);
@@ -143,7 +143,7 @@ function withId(content: unknown, id: string): AdapterPayload {
   return { ...(content as AdapterPayload | undefined), jti: id };
 }
 
-/** Applies {@link failingClosed} to every function of an adapter. */
+/** Wraps every function of an adapter in {@link failingClosed}. */
 function guarded(adapter: Adapter): Adapter {
   const guard =
     <A extends unknown[], R>(work: (...args: A) => Promise<R>) =>
@@ -160,7 +160,7 @@ function guarded(adapter: Adapter): Adapter {
   };
 }
 
-/** Turns a database outage into 503 `temporarily_unavailable`. Nothing is granted during an outage. */
+/** Converts a database outage to 503 `temporarily_unavailable`. */
 export async function failingClosed<T>(work: Promise<T>): Promise<T> {
   try {
     return await work;
@@ -169,7 +169,7 @@ export async function failingClosed<T>(work: Promise<T>): Promise<T> {
   }
 }
 
-/** An OAuth error with status 503; oidc-provider sends the status of the error. */
+/** Creates an OAuth error whose status 503 oidc-provider sends to the client. */
 function temporarilyUnavailable(cause: unknown): Error {
   const error = new errors.TemporarilyUnavailable('Sign-in is not available at the moment.');
   return Object.assign(error, { status: 503, statusCode: 503, allow_redirect: false, cause });

@@ -19,7 +19,7 @@ const INVALID_GRANT = { status: 400, body: { error: 'invalid_grant' } };
 const refresh = (token: unknown): Promise<TokenResponse> =>
   stack.token({ grant_type: 'refresh_token', refresh_token: String(token) });
 /** Moves the first use of every code and refresh token into the past. */
-const age = (seconds: number): Promise<unknown> =>
+const ageUses = (seconds: number): Promise<unknown> =>
   stack.under.database.pool.query(
     "update oauth_tickets set consumed_at = consumed_at - $1 * interval '1 second'",
     [seconds],
@@ -35,10 +35,10 @@ describe('the audit log', () => {
     return rows;
   };
 
-  test('shows who connected an assistant, and that reuse of its token ended the grant', async () => {
-    const somebody = await stack.newPerson();
-    const userId = String(somebody.userId);
-    const { body } = await stack.tokens(somebody);
+  test('shows who connected an assistant, and that the reuse of its token ended the grant', async () => {
+    const person = await stack.newPerson();
+    const userId = String(person.userId);
+    const { body } = await stack.tokens(person);
     const connected = {
       action: 'assistant.connected',
       actor_kind: 'user',
@@ -47,14 +47,14 @@ describe('the audit log', () => {
       request_id: expect.any(String),
       detail: { client_id: CLIENT_ID, app: 'claude.ai', consent: 'given' },
     };
-    const [first, ...others] = await entriesOf(somebody.userId);
+    const [first, ...more] = await entriesOf(person.userId);
     expect(first).toMatchObject(connected);
-    expect(others).toEqual([]);
+    expect(more).toEqual([]);
     await refresh(body.refresh_token);
-    await age(31);
+    await ageUses(31);
     for (const _ of [1, 2]) expect(await refresh(body.refresh_token)).toMatchObject(INVALID_GRANT);
     const why = 'token_reused';
-    expect(await entriesOf(somebody.userId)).toMatchObject([
+    expect(await entriesOf(person.userId)).toMatchObject([
       connected,
       {
         action: 'assistant.disconnected',
@@ -67,13 +67,13 @@ describe('the audit log', () => {
   });
 
   test('shows that an assistant was disconnected when the membership of its user ended', async () => {
-    const somebody = await stack.newPerson();
-    await stack.tokens(somebody);
+    const person = await stack.newPerson();
+    await stack.tokens(person);
     const { pool } = stack.under.database;
-    const [shopId = 0n] = somebody.shopIds;
+    const [shopId = 0n] = person.shopIds;
     await addMember(pool, { shopId, email: 'keeps@example.com', role: 'owner', by: TEST_AUTHOR });
-    await removeMember(pool, { shopId, email: somebody.email, by: TEST_AUTHOR });
-    expect((await entriesOf(somebody.userId)).at(-1)).toMatchObject({
+    await removeMember(pool, { shopId, email: person.email, by: TEST_AUTHOR });
+    expect((await entriesOf(person.userId)).at(-1)).toMatchObject({
       action: 'assistant.disconnected',
       detail: { why: 'member_removed' },
     });

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type Provider from 'oidc-provider';
 import type { Logger } from '../../services/platform/log.ts';
-import { BEGIN_AGAIN, failureAnswer } from './failures.ts';
+import { CONNECT_AGAIN, failurePage } from './failure-page.ts';
 import type { OAuthKeys } from './keys.ts';
 import {
   badRequest,
@@ -14,11 +14,11 @@ import { createProvider, type ProviderOptions } from './provider.ts';
 import { type AuthorizationRequest, requestOf } from './requests.ts';
 import { logTokens } from './token-log.ts';
 
-/** Runs oidc-provider on plain Node requests, always with the newest signing key. */
+/** Runs oidc-provider with the newest signing key. */
 export interface AuthorizationServer {
-  /** The provider with the newest signing key. Rejects when the database does not answer. */
+  /** Returns oidc-provider with the newest signing key. Rejects when the database is unavailable. */
   current(): Promise<Provider>;
-  /** Answers one request. Rejects when the database does not answer. */
+  /** Handles one request. Rejects when the database is unavailable. */
   handle(req: IncomingMessage, res: ServerResponse): Promise<void>;
 }
 
@@ -34,26 +34,26 @@ export function createAuthorizationServer(o: AuthorizationServerOptions): Author
     | {
         readonly kid: string;
         readonly provider: Provider;
-        readonly answer: ReturnType<Provider['callback']>;
+        readonly callback: ReturnType<Provider['callback']>;
       }
     | undefined;
   const newest = async (): Promise<NonNullable<typeof built>> => {
     const key = await o.keys.signing();
     if (built?.kid === key.kid) return built;
     const provider = build(o, key);
-    built = { kid: key.kid, provider, answer: provider.callback() };
+    built = { kid: key.kid, provider, callback: provider.callback() };
     return built;
   };
   const { host, protocol } = new URL(o.issuer);
   return {
     current: async () => (await newest()).provider,
     async handle(req, res) {
-      const { answer } = await newest();
-      // oidc-provider builds its URLs and cookies from these headers, so a caller's values must not reach it.
+      const { callback } = await newest();
+      // oidc-provider builds its URLs and cookies from these headers. The client must not choose their values.
       req.headers.host = host;
       req.headers['x-forwarded-host'] = host;
       req.headers['x-forwarded-proto'] = protocol.slice(0, -1);
-      await answer(req, res);
+      await callback(req, res);
     },
   };
 }
@@ -63,12 +63,12 @@ function build(
   key: Awaited<ReturnType<OAuthKeys['signing']>>,
 ): Provider {
   const provider = createProvider(
-    { ...o, renderError: (ctx, out) => put(ctx, errorPage(out.error, ctx.oidc.route)) },
+    { ...o, renderError: (ctx, out) => writePage(ctx, errorPage(out.error, ctx.oidc.route)) },
     key,
   );
   logTokens(provider, o.logger);
   provider.on('server_error', (_ctx, err) => o.logger.error({ err }, 'sign-in failed'));
-  // The middleware below handles and logs errors that oidc-provider does not; Koa must not print them as well.
+  // The middleware below logs the remaining errors. Koa must not print them as well.
   provider.silent = true;
   provider.use(async (ctx, next) => {
     try {
@@ -77,9 +77,9 @@ function build(
       dropCookie(ctx, o.cookies.names.session);
       const interaction = ctx.oidc?.route === 'authorization' && ctx.oidc.entities.Interaction;
       const request = interaction && ctx.status === 303 ? requestOf(interaction) : undefined;
-      if (request) put(ctx, await o.begin(ctx.req, request));
+      if (request) writePage(ctx, await o.begin(ctx.req, request));
     } catch (error) {
-      put(ctx, failureAnswer(error, o.logger));
+      writePage(ctx, failurePage(error, o.logger));
     }
   });
   return provider;
@@ -95,7 +95,7 @@ interface Context {
   remove(name: string): void;
 }
 
-/** Removes the session cookie from the response: sessions are not kept. */
+/** Removes the session cookie from the response, because sessions are not stored. */
 function dropCookie(ctx: Context, name: string): void {
   const cookies = [ctx.response.get('Set-Cookie') ?? ''].flat().filter((cookie) => cookie !== '');
   const others = cookies.filter((cookie) => !cookie.startsWith(`${name}=`));
@@ -104,14 +104,14 @@ function dropCookie(ctx: Context, name: string): void {
   if (others.length > 0) ctx.set('Set-Cookie', others);
 }
 
-function put(ctx: Context, answer: PageResponse): void {
+function writePage(ctx: Context, page: PageResponse): void {
   ctx.remove('Location');
-  for (const [name, value] of Object.entries(answer.headers)) ctx.set(name, value);
-  for (const cookie of answer.cookies) ctx.append('Set-Cookie', cookie);
-  ctx.body = answer.body;
-  ctx.status = answer.status;
-  // Koa sets a guessed content type with each body, even when the header is set already.
-  const type = answer.headers['Content-Type'];
+  for (const [name, value] of Object.entries(page.headers)) ctx.set(name, value);
+  for (const cookie of page.cookies) ctx.append('Set-Cookie', cookie);
+  ctx.body = page.body;
+  ctx.status = page.status;
+  // Koa guesses the content type of each body and overwrites the header.
+  const type = page.headers['Content-Type'];
   if (type === undefined) ctx.remove('Content-Type');
   else ctx.set('Content-Type', type);
 }
@@ -125,12 +125,12 @@ function errorPage(error: string, route: string): PageResponse {
     case 'temporarily_unavailable':
     case 'server_error':
       // On `resume`, oidc-provider deletes the authorization request before it stores the code, so a retry fails.
-      return unavailable(route === 'resume' ? BEGIN_AGAIN : 'Try again in a moment.');
+      return unavailable(route === 'resume' ? CONNECT_AGAIN : 'Try again in a moment.');
     case 'invalid_request':
     case 'access_denied':
       // The cookie or the row of the resumed request no longer exists.
       return ended();
     default:
-      return badRequest('The app that sent you here asked for something that we cannot do.');
+      return badRequest('The app that sent you here sent a request that we do not support.');
   }
 }

@@ -2,8 +2,8 @@ import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { badRequest, type PageResponse, redirect } from './pages/response.ts';
 
-/** The parameters that are passed on. All others are ignored (RFC 6749, 3.1). */
-const KNOWN = [
+/** The parameters that are forwarded to oidc-provider. All others are ignored (RFC 6749, 3.1). */
+const FORWARDED = [
   'client_id',
   'redirect_uri',
   'response_type',
@@ -16,57 +16,56 @@ const KNOWN = [
   'request_uri',
 ] as const;
 
-/** The name under which `max_age` is passed on: oidc-provider accepts `max_age` only in OpenID requests. */
+/** `max_age` is forwarded under this name, because oidc-provider accepts `max_age` only in OpenID requests. */
 export const MAX_AGE = 'sign_in_max_age';
 
 const PROMPTS: ReadonlySet<string> = new Set(['none', 'login', 'consent', 'select_account']);
 
-/** The request as oidc-provider receives it, or the response that rejects it. */
-export type Checked =
+/** The query for oidc-provider, or the response that rejects the request. */
+export type CheckedRequest =
   | { readonly query: URLSearchParams }
   /** The reason is for the log. */
-  | { readonly refusal: PageResponse; readonly reason: string };
+  | { readonly rejection: PageResponse; readonly reason: string };
 
 /**
- * Checks an authorization request before oidc-provider sees it. The browser is redirected to the client only
- * after the client id and the redirect URI were checked; before that, errors are shown as a page.
+ * Checks an authorization request before oidc-provider receives it. An invalid client id or redirect URI is shown as
+ * a page, because the browser must not be redirected to an unlisted address. Other errors are redirected to the client.
  */
 export function checkAuthorizeRequest(
   clients: SupportedClients,
   issuer: string,
   query: URLSearchParams,
-): Checked {
+): CheckedRequest {
   const repeated = [...new Set(query.keys())].filter(
     (name) => name !== 'resource' && query.getAll(name).length > 1,
   );
   if (repeated.length > 0)
-    return refuse('repeated parameter', 'The address names one thing twice.');
+    return rejected('repeated parameter', 'The address contains a parameter twice.');
   const clientId = query.get('client_id') ?? '';
   const redirectUri = query.get('redirect_uri') ?? '';
   if (!clients.ids.includes(clientId))
-    return refuse('unknown client', 'The app that sent you here is not known to us.');
+    return rejected('unknown client', 'The app that sent you here is not supported.');
   if (!clients.allows(clientId, redirectUri)) {
-    return refuse(
+    return rejected(
       'redirect URI not listed',
-      'The app that sent you here wants its answer at an address that is not on our list.',
+      'The app that sent you here gave a return address that is not on our list.',
     );
   }
   const error = errorIn(query);
   if (error) {
     const url = new URL(redirectUri);
     const state = query.get('state');
-    const answer = { ...error, ...(state !== null && { state }), iss: issuer };
-    for (const [name, value] of Object.entries(answer)) url.searchParams.set(name, value);
-    return { refusal: redirect(url.href), reason: error.error ?? 'invalid_request' };
+    const parameters = { ...error, ...(state !== null && { state }), iss: issuer };
+    for (const [name, value] of Object.entries(parameters)) url.searchParams.set(name, value);
+    return { rejection: redirect(url.href), reason: error.error ?? 'invalid_request' };
   }
   return { query: forProvider(query) };
 }
 
-function refuse(reason: string, why: string): Checked {
-  return {
-    reason,
-    refusal: badRequest(`${why} Go back to it and try again; if it stays so, tell its maker.`),
-  };
+function rejected(reason: string, text: string): CheckedRequest {
+  const advice =
+    'Go back to the app and try again. If this happens again, tell the maker of the app.';
+  return { reason, rejection: badRequest(`${text} ${advice}`) };
 }
 
 function errorIn(query: URLSearchParams): Record<string, string> | undefined {
@@ -91,13 +90,14 @@ function scopesIn(query: URLSearchParams): string[] {
 }
 
 function forProvider(query: URLSearchParams): URLSearchParams {
-  const known = new URLSearchParams();
-  for (const name of KNOWN) for (const value of query.getAll(name)) known.append(name, value);
-  // Clients send scopes that other servers have, such as offline_access. This server has one scope.
-  known.set('scope', MCP_SCOPE);
+  const forwarded = new URLSearchParams();
+  for (const name of FORWARDED)
+    for (const value of query.getAll(name)) forwarded.append(name, value);
+  // Some clients also send scopes of other servers, such as offline_access. This server has only one scope.
+  forwarded.set('scope', MCP_SCOPE);
   const prompts = (query.get('prompt') ?? '').split(' ').filter((prompt) => PROMPTS.has(prompt));
-  if (prompts.length > 0) known.set('prompt', prompts.join(' '));
+  if (prompts.length > 0) forwarded.set('prompt', prompts.join(' '));
   const maxAge = query.get('max_age');
-  if (maxAge !== null) known.set(MAX_AGE, maxAge);
-  return known;
+  if (maxAge !== null) forwarded.set(MAX_AGE, maxAge);
+  return forwarded;
 }

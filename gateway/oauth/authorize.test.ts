@@ -13,9 +13,9 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-const ask = (url: URL | string) => new Browser().send(url);
+const open = (url: URL | string) => new Browser().send(url);
 
-describe('a redirect URI that is not on the list is never redirected to', () => {
+describe('a redirect URI that is not on the list gets a page, never a redirect', () => {
   test.each([
     'https://evil.example/callback',
     'https://claude.ai.evil.example/api/mcp/auth_callback',
@@ -61,24 +61,24 @@ describe('a redirect URI that is not on the list is never redirected to', () => 
     'null',
     '',
   ])('%j', async (uri) => {
-    const { status, headers, text } = await ask(stack.begin({ redirect_uri: uri }).url);
+    const { status, headers, text } = await open(stack.begin({ redirect_uri: uri }).url);
     expect(status).toBe(400);
     expect(headers.get('location')).toBeNull();
     expect(headers.get('refresh')).toBeNull();
     expect(text).not.toMatch(/<script|http-equiv|<a /i);
   });
 
-  test('missing, repeated, or with an unknown client', async () => {
+  test('a missing or repeated redirect URI, or an unknown client', async () => {
     const repeated = `${stack.begin().url}&redirect_uri=${encodeURIComponent(REDIRECT)}`;
-    const answers = await Promise.all([
-      ask(stack.begin({ redirect_uri: undefined }).url),
-      ask(repeated),
-      ask(stack.begin({ client_id: undefined }).url),
-      ask(stack.begin({ client_id: 'nobody' }).url),
-      ask(stack.begin({ client_id: 'https://evil.example/client.json' }).url),
-      ask(`${stack.baseUrl}/oauth/authorize`),
+    const responses = await Promise.all([
+      open(stack.begin({ redirect_uri: undefined }).url),
+      open(repeated),
+      open(stack.begin({ client_id: undefined }).url),
+      open(stack.begin({ client_id: 'nobody' }).url),
+      open(stack.begin({ client_id: 'https://evil.example/client.json' }).url),
+      open(`${stack.baseUrl}/oauth/authorize`),
     ]);
-    for (const { status, headers } of answers) {
+    for (const { status, headers } of responses) {
       expect([status, headers.get('location')]).toEqual([400, null]);
     }
   });
@@ -95,7 +95,7 @@ describe('parameters', () => {
     'other',
   ])('%s sent twice is rejected', async (name) => {
     const { url } = stack.begin({ [name]: name === 'client_id' ? CLIENT_ID : 'x' });
-    const { status, headers } = await ask(`${url}&${name}=x`);
+    const { status, headers } = await open(`${url}&${name}=x`);
     expect([status, headers.get('location')]).toEqual([400, null]);
   });
 
@@ -108,45 +108,41 @@ describe('parameters', () => {
       { code_challenge_method: none },
       'invalid_request',
     ],
-    ['a challenge that is none', { code_challenge: 'short' }, 'invalid_request'],
-    ['a foreign resource', { resource: 'https://evil.example/mcp' }, 'invalid_target'],
+    ['an invalid challenge', { code_challenge: 'short' }, 'invalid_request'],
+    ['the resource of another server', { resource: 'https://evil.example/mcp' }, 'invalid_target'],
     ['another resource of ours', { resource: 'BASE' }, 'invalid_target'],
-    ['a resource that is no address', { resource: 'mcp' }, 'invalid_target'],
+    ['a resource that is not a URL', { resource: 'mcp' }, 'invalid_target'],
     ['another scope', { scope: 'developer_tools' }, 'invalid_scope'],
-    ['a token at once', { response_type: 'token' }, 'unsupported_response_type'],
+    ['response type token', { response_type: 'token' }, 'unsupported_response_type'],
     ['an id token', { response_type: 'code id_token' }, 'unsupported_response_type'],
     ['no response type', { response_type: none }, 'invalid_request'],
-    ['the answer in a fragment', { response_mode: 'fragment' }, 'unsupported_response_mode'],
-    ['the answer in a form', { response_mode: 'form_post' }, 'unsupported_response_mode'],
-    ['no page to be shown', { prompt: 'none' }, 'login_required'],
+    ['response mode fragment', { response_mode: 'fragment' }, 'unsupported_response_mode'],
+    ['response mode form_post', { response_mode: 'form_post' }, 'unsupported_response_mode'],
+    ['prompt=none', { prompt: 'none' }, 'login_required'],
     ['a request object', { request: 'eyJhbGciOiJub25lIn0.e30.' }, 'request_not_supported'],
-    [
-      'a request by address',
-      { request_uri: 'https://evil.example/r' },
-      'request_uri_not_supported',
-    ],
+    ['a request URI', { request_uri: 'https://evil.example/r' }, 'request_uri_not_supported'],
   ])('%s is reported to the client, with state and issuer', async (_, changes, error) => {
-    const known = changes.resource === 'BASE' ? { resource: stack.baseUrl } : changes;
-    const { url, state } = stack.begin(known);
-    const { status, headers } = await ask(url);
+    const parameters = changes.resource === 'BASE' ? { resource: stack.baseUrl } : changes;
+    const { url, state } = stack.begin(parameters);
+    const { status, headers } = await open(url);
     const location = headers.get('location') ?? '';
     expect([status, location.startsWith(`${REDIRECT}?`)]).toEqual([303, true]);
-    const answer = Object.fromEntries(new URL(location).searchParams);
-    expect(answer).toMatchObject({ error, state, iss: stack.baseUrl });
-    expect(answer).not.toHaveProperty('code');
+    const result = Object.fromEntries(new URL(location).searchParams);
+    expect(result).toMatchObject({ error, state, iss: stack.baseUrl });
+    expect(result).not.toHaveProperty('code');
   });
 
   test.each<[string, Record<string, string | undefined>]>([
     ['no other parameters', {}],
-    ['its scope', { scope: 'mcp' }],
-    ['scopes from elsewhere beside it', { scope: 'openid mcp offline_access' }],
+    ['the scope mcp', { scope: 'mcp' }],
+    ['the scope mcp and scopes of other servers', { scope: 'openid mcp offline_access' }],
     ['an empty scope', { scope: '' }],
     ['the resource', { resource: 'MCP' }],
-    ['consent asked for', { prompt: 'consent' }],
+    ['prompt=consent', { prompt: 'consent' }],
     ['unknown parameters', { nonce: 'x', max_age: '0', audience: 'x', ui_locales: 'de' }],
   ])('a request with %s gets the form', async (_, changes) => {
-    const known = changes.resource === 'MCP' ? { resource: `${stack.baseUrl}/mcp` } : changes;
-    const { status, text, headers } = await ask(stack.begin(known).url);
+    const parameters = changes.resource === 'MCP' ? { resource: `${stack.baseUrl}/mcp` } : changes;
+    const { status, text, headers } = await open(stack.begin(parameters).url);
     expect([status, headers.get('location')]).toEqual([200, null]);
     expect(text).toContain('name="email"');
   });

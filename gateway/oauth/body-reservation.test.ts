@@ -8,14 +8,14 @@ beforeAll(async () => {
 afterAll(() => stack.stop());
 
 test.each(['/oauth/register', '/oauth/token', '/oauth/sign-in/x', '/oauth/sign-in/x/allow'])(
-  '%s counts bodies in the budget of an address',
+  '%s charges bodies to the budget of the address',
   async (path) => {
     const post = (size: number) =>
       fetch(`${stack.baseUrl}${path}`, { method: 'POST', body: 'x'.repeat(size) });
-    const refused = await post(2_001);
-    expect(refused.status).toBe(429);
-    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    expect(await refused.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
+    const rejected = await post(2_001);
+    expect(rejected.status).toBe(429);
+    expect(rejected.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect(await rejected.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
     for (let nth = 0; nth < 3; nth += 1) expect((await post(1_500)).status).toBeLessThan(429);
   },
 );

@@ -5,12 +5,12 @@ import type { BodyBudget } from '../http/body-budget.ts';
 import { announcesBody, sendContinue } from '../http/receive-body.ts';
 import { send } from '../http/respond.ts';
 
-/** The largest request body of the sign-in endpoints (a registration), after decompression. Bytes. */
+/** Maximum size of a request body of the sign-in endpoints, after decompression. Bytes. */
 export const SIGN_IN_BODY_BYTES_MAX = 64 * 1024;
 
 /**
- * Reserves memory for the body of a sign-in request in the body budget, per IP address. It reserves the whole
- * length in advance, because Express and oidc-provider read the body and do not know the budget.
+ * Reserves memory for the body of a sign-in request in the body budget of its IP address. It reserves the whole length
+ * in advance, because Express and oidc-provider read the body and do not know the budget.
  */
 export function reserveBody(bodies: BodyBudget, clientIp: ClientIp): RequestHandler {
   return async (req, res, next) => {
@@ -38,8 +38,8 @@ export function reserveBody(bodies: BodyBudget, clientIp: ClientIp): RequestHand
 }
 
 /**
- * Sends `100 Continue` if the client waits for it. Goes before the handler that reads the body, and after every
- * handler that may reject the request without reading it.
+ * Sends `100 Continue` if the client waits for it. A route has it directly before the handler that reads the body:
+ * handlers before it can still reject the request without the body.
  */
 export const continueBody: RequestHandler = (req, res, next) => {
   sendContinue(req, res);

@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Goes up to the identity provider's password page. */
+/** Opens the identity provider's password page. */
 async function toPassword(
   person: { email: string },
   begun: Begun,
@@ -36,7 +36,7 @@ describe('the callback from the identity provider', () => {
     return (await browser.submit(password, { email, password: word }, callback)).url.href;
   }
 
-  test('works once', async () => {
+  test('works once per sign-in', async () => {
     const browser = new Browser();
     const callback = await callbackOf(await stack.newPerson(), browser);
     expect((await browser.send(callback)).status).toBe(303);
@@ -44,7 +44,7 @@ describe('the callback from the identity provider', () => {
     expect([again.status, again.headers.get('location')]).toEqual([400, null]);
   });
 
-  test("works only in the browser that started the sign-in: a link with somebody else's code fails", async () => {
+  test("works only in the browser that started the sign-in, so that a link with another user's code fails", async () => {
     const attacker = new Browser();
     const callback = await callbackOf(await stack.newPerson(), attacker);
     const victim = new Browser();
@@ -64,7 +64,7 @@ describe('the callback from the identity provider', () => {
     ['without its issuer', (url) => url.searchParams.delete('iss')],
     ['with two states', (url) => url.searchParams.append('state', 'x')],
     ['with two codes', (url) => url.searchParams.append('code', 'x')],
-  ])('%s leads nowhere', async (_, change) => {
+  ])('%s is rejected', async (_, change) => {
     const browser = new Browser();
     const url = new URL(await callbackOf(await stack.newPerson(), browser));
     change(url);
@@ -72,15 +72,15 @@ describe('the callback from the identity provider', () => {
     expect([status, headers.get('location')]).toEqual([400, null]);
   });
 
-  test('does not mix up two sign-ins of one browser', async () => {
+  test('belongs to one of two sign-ins in the same browser', async () => {
     const browser = new Browser();
     const [one, other] = [await stack.newPerson(), await stack.newPerson()];
     const [first, second] = [stack.begin(), stack.begin()];
     const form = await toPassword(one, first, browser);
     await toPassword(other, second, browser);
     const account = { email: one.email, password: one.password };
-    const asked = await browser.submit(form, account, REDIRECT);
-    const shown = await browser.submit(asked, {}, REDIRECT);
+    const consent = await browser.submit(form, account, REDIRECT);
+    const shown = await browser.submit(consent, {}, REDIRECT);
     expect(shown.url.searchParams.get('state')).toBe(first.state);
     const { body } = await stack.token({
       grant_type: 'authorization_code',
@@ -91,19 +91,19 @@ describe('the callback from the identity provider', () => {
     expect(decodeJwt(String(body.access_token)).sub).toBe(String(one.userId));
   });
 
-  test('a refusal by the identity provider is reported to the app', async () => {
+  test('reports an access_denied of the identity provider to the app', async () => {
     const browser = new Browser();
     const begun = stack.begin();
     const shown = await toPassword(await stack.newPerson(), begun, browser);
     expect(shown.url.origin).toBe(stack.issuer);
     const upstream = await browserLocation(browser, begun);
     const state = new URL(upstream).searchParams.get('state');
-    const refused = new URL(`${stack.baseUrl}/oauth/callback`);
-    refused.search = String(
+    const denied = new URL(`${stack.baseUrl}/oauth/callback`);
+    denied.search = String(
       new URLSearchParams({ error: 'access_denied', state: state ?? '', iss: stack.issuer }),
     );
-    const end = await browser.open(refused, REDIRECT);
-    expect(Object.fromEntries(end.url.searchParams)).toMatchObject({
+    const response = await browser.open(denied, REDIRECT);
+    expect(Object.fromEntries(response.url.searchParams)).toMatchObject({
       error: 'access_denied',
       state: begun.state,
     });

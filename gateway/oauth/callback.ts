@@ -3,36 +3,42 @@ import type { Logger } from '../../services/platform/log.ts';
 import { linkAccount } from '../tenancy/sign-in-accounts.ts';
 import { shopsOfEmail } from './account.ts';
 import type { ConsentStep } from './consent.ts';
-import { SignInLost } from './failures.ts';
+import { SignInLost } from './failure-page.ts';
 import { grantContext } from './grant-context.ts';
 import { ended, type PageResponse, redirect } from './pages/response.ts';
-import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
-import { type Identity, IdentityProviderUnavailable, proves, SignInRefused } from './upstream.ts';
 import {
-  askShop,
-  findSent,
-  type SentUpstream,
+  findRedirect,
+  type ProviderRedirect,
+  redirectToProvider,
   type SignInContext,
-  sendUpstream,
-  storeSent,
-} from './upstream-redirect.ts';
+  showShopForm,
+  storeRedirect,
+} from './provider-redirect.ts';
+import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
+import {
+  confirmsEmail,
+  type Identity,
+  IdentityProviderUnavailable,
+  SignInFailed,
+} from './upstream.ts';
 
 export interface CallbackContext extends SignInContext {
   readonly consent: ConsentStep;
   readonly logger: Logger;
 }
 
-/** A browser that came back from the identity provider. */
-interface Return {
+/** The request of a browser that the identity provider redirected back. */
+interface CallbackRequest {
   readonly req: IncomingMessage;
   /** The requested URL, with code and state. */
   readonly url: URL;
   readonly state: string;
-  readonly sent: SentUpstream;
+  /** The redirect to the identity provider that this request completes. */
+  readonly sent: ProviderRedirect;
   readonly request: AuthorizationRequest;
 }
 
-/** The one-time record was stored again, so the browser can retry the same URL. */
+/** The identity provider is unavailable, but the browser can retry the same URL: the one-time record was stored again. */
 class RetryableUnavailable extends IdentityProviderUnavailable {}
 
 /** Handles the redirect from the identity provider, and returns the next page. */
@@ -42,20 +48,21 @@ export async function handleCallback(
   url: URL,
 ): Promise<PageResponse> {
   const state = url.searchParams.get('state') ?? '';
-  const sent = await findSent(o.records, state);
-  // Another browser is rejected: otherwise a link from an attacker would sign the user in as the attacker.
+  const sent = await findRedirect(o.records, state);
+  // Reject another browser: otherwise an attacker's link would sign the user in as the attacker.
   if (!sent || o.cookies.knownBrowserOf(req) !== sent.browser) return ended();
   const request = await o.requests.find(sent.uid);
-  // Removed as late as possible, so that earlier failures can be retried. Of concurrent requests, one succeeds.
+  // Take the record as late as possible, so that the user can retry after earlier failures. Of many concurrent
+  // requests, one gets it.
   if (!request || (await o.records.take('SignIn', state)) === undefined) return ended();
-  const back = { req, url, state, sent, request };
+  const callback = { req, url, state, sent, request };
   try {
-    const identity = await identify(o, back);
-    return identity instanceof SignInRefused
-      ? await refused(o, back, identity)
-      : await identified(o, back, identity);
+    const identity = await identify(o, callback);
+    return identity instanceof SignInFailed
+      ? await afterFailure(o, callback, identity)
+      : await afterSignIn(o, callback, identity);
   } catch (error) {
-    // The one-time record is removed, so a retry cannot succeed after any other failure.
+    // The one-time record is gone, so after any other failure a retry cannot succeed.
     if (error instanceof RetryableUnavailable) throw error;
     throw new SignInLost('the one-time record is used up', { cause: error });
   }
@@ -64,54 +71,61 @@ export async function handleCallback(
 /** Checks the response of the identity provider. */
 async function identify(
   o: CallbackContext,
-  { url, state, sent }: Return,
-): Promise<Identity | SignInRefused> {
+  { url, state, sent }: CallbackRequest,
+): Promise<Identity | SignInFailed> {
   try {
     return await o.upstream.finish(url, { state, ...sent });
   } catch (error) {
-    if (error instanceof SignInRefused) return error;
+    if (error instanceof SignInFailed) return error;
     if (!(error instanceof IdentityProviderUnavailable)) throw error;
-    // The code may still be valid. With the record stored again, the user can retry the same URL.
-    await storeSent(o.records, state, sent);
+    // The code may still be valid, so store the record again: then the user can retry the same URL.
+    await storeRedirect(o.records, state, sent);
     throw new RetryableUnavailable(error.message, { cause: error });
   }
 }
 
-async function refused(
+async function afterFailure(
   o: CallbackContext,
-  { req, sent, request }: Return,
-  refusal: SignInRefused,
+  { req, sent, request }: CallbackRequest,
+  failure: SignInFailed,
 ): Promise<PageResponse> {
-  // Without this line, operators would not notice a configuration fault such as a wrong client secret.
-  o.logger.warn({ reason: refusal.reason }, 'sign-in failed at the identity provider');
+  // This line shows operators an invalid configuration, such as a wrong client secret.
+  o.logger.warn({ reason: failure.reason }, 'sign-in failed at the identity provider');
   const prompts = sent.prompts.filter((prompt) => prompt !== 'select_account');
   // `select_account` is optional, and some identity providers do not support it: retry without it.
   // `login` is required, and all identity providers support it.
-  if (refusal.isNotUnderstood && prompts.length < sent.prompts.length) {
-    return sendUpstream(o, { req, request }, { ...sent, prompts });
+  if (failure.isInvalidRequest && prompts.length < sent.prompts.length) {
+    return redirectToProvider(o, { req, request }, { ...sent, prompts });
   }
-  if (refusal.isTooWeak) return o.pages.tooWeak(request);
-  return refusal.isDenied ? refuse(o.requests, sent.uid, 'sign-in was refused') : ended();
+  if (failure.isTooWeak) return o.pages.tooWeak(request);
+  return failure.isDenied ? deny(o.requests, sent.uid, 'the sign-in was denied') : ended();
 }
 
-/** Continues with the shops that the account of a confirmed address may use. */
-async function identified(
+/** Links the account, and continues with the shops that it may use. */
+async function afterSignIn(
   o: CallbackContext,
-  { req, sent, request }: Return,
+  { req, sent, request }: CallbackRequest,
   identity: Identity,
 ): Promise<PageResponse> {
   const { email, shopId } = sent;
-  if (!proves(identity, email)) {
+  if (!confirmsEmail(identity, email)) {
     o.logger.warn('sign-in refused: another address, or one that is not confirmed');
     return o.pages.otherEmail(request);
   }
   const account = { issuer: identity.issuer, subject: identity.subject };
-  const { linked, linkedToOther } = await linkAccount(o.pool, { email, account, from: grantContext() });
-  const isWanted = (id: bigint): boolean => shopId === null || String(id) === shopId;
+  const { linked, linkedToOther } = await linkAccount(o.pool, {
+    email,
+    account,
+    from: grantContext(),
+  });
+  const isChosen = (id: bigint): boolean => shopId === null || String(id) === shopId;
   const shops = (await shopsOfEmail(o.pool, email)).filter((shop) => linked.includes(shop.shopId));
-  const [shop, ...more] = shops.filter((one) => isWanted(one.shopId));
-  if (!shop && linkedToOther.some(isWanted)) {
-    o.logger.warn({ shops: linkedToOther.map(String) }, 'sign-in refused: another account is linked');
+  const [shop, ...more] = shops.filter((one) => isChosen(one.shopId));
+  if (!shop && linkedToOther.some(isChosen)) {
+    o.logger.warn(
+      { shops: linkedToOther.map(String) },
+      'sign-in refused: another account is linked',
+    );
     return o.pages.otherAccount(request);
   }
   if (!shop) {
@@ -119,15 +133,15 @@ async function identified(
     return o.pages.noEmail(request);
   }
   if (more.length === 0) return o.consent.begin(req, request, { shop, email });
-  return askShop(o, request, { email, shops });
+  return showShopForm(o, request, { email, shops });
 }
 
-/** Ends the request with `access_denied`. */
-export async function refuse(
+/** Ends the request with `access_denied`, and redirects to the client. */
+export async function deny(
   requests: AuthorizationRequests,
   uid: string,
-  why: string,
+  description: string,
 ): Promise<PageResponse> {
-  const resume = await requests.refuse(uid, why);
+  const resume = await requests.deny(uid, description);
   return resume === undefined ? ended() : redirect(resume);
 }

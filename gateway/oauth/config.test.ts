@@ -35,7 +35,7 @@ const SIGN_IN = {
 const load = (env: Record<string, string>) => () => loadGatewayConfig(env);
 
 describe('configuration of the sign-in of assistants', () => {
-  test('may be absent, complete, and with its own list of clients', () => {
+  test('may be absent or complete, and may have a list of clients', () => {
     expect(signInProvider(load(DEVELOPMENT)())).toBeUndefined();
     const list = '[{"name":"Console","redirect_uris":["https://console.example.com/cb"]}]';
     const config = load({ ...PRODUCTION, ...SIGN_IN, MCP_CLIENTS: list })();
@@ -51,8 +51,12 @@ describe('configuration of the sign-in of assistants', () => {
   });
 
   test.each<[string, Record<string, string>, string]>([
-    ['half of it', { SIGN_IN_ISSUER: 'https://login.example.com' }, 'set together or not at all'],
-    ['a keyring that is none', { ...SIGN_IN, OAUTH_KEYRING: 'x' }, 'OAUTH_KEYRING'],
+    [
+      'only one of the variables',
+      { SIGN_IN_ISSUER: 'https://login.example.com' },
+      'set together or not at all',
+    ],
+    ['an invalid keyring', { ...SIGN_IN, OAUTH_KEYRING: 'x' }, 'OAUTH_KEYRING'],
     [
       'an issuer without TLS',
       { ...SIGN_IN, SIGN_IN_ISSUER: 'http://127.0.0.1:1' },
@@ -64,26 +68,30 @@ describe('configuration of the sign-in of assistants', () => {
       'must be https',
     ],
     ['grants without an end', { ...SIGN_IN, MCP_GRANT_DAYS: '366' }, 'MCP_GRANT_DAYS'],
-    ['clients that are no list', { ...SIGN_IN, MCP_CLIENTS: '{}' }, 'MCP_CLIENTS'],
+    ['clients that are not a list', { ...SIGN_IN, MCP_CLIENTS: '{}' }, 'MCP_CLIENTS'],
     [
-      'a client anywhere',
+      'a client with an http address',
       { ...SIGN_IN, MCP_CLIENTS: '[{"name":"x","redirect_uris":["http://evil.example/cb"]}]' },
       'MCP_CLIENTS',
     ],
     [
-      'form origins that are none',
+      'a form origin with a path',
       { ...SIGN_IN, SIGN_IN_FORM_ORIGINS: 'https://x/y' },
       'FORM_ORIGINS',
     ],
-    ['a path', { ...SIGN_IN, PUBLIC_BASE_URL: 'https://x.example/api' }, 'must not have a path'],
+    [
+      'a public address with a path',
+      { ...SIGN_IN, PUBLIC_BASE_URL: 'https://x.example/api' },
+      'must not have a path',
+    ],
     [
       'a public address with a slash',
       { PUBLIC_BASE_URL: 'https://x.example/' },
       'without a trailing slash',
     ],
-  ])('production refuses %s, and does not repeat secrets', (_, changes, fault) => {
+  ])('production rejects %s, and the error contains no secret', (_, changes, text) => {
     const start = load({ ...PRODUCTION, ...changes });
-    expect(start).toThrow(fault);
+    expect(start).toThrow(text);
     expect(start).not.toThrow(SIGN_IN.OAUTH_KEYRING);
   });
 });

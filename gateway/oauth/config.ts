@@ -62,7 +62,7 @@ export const oauthShape = {
 
 type OAuthConfig = Settings<typeof oauthShape>;
 
-/** The identity provider. Without it, or without a keyring, `/oauth` answers 503. */
+/** The identity provider; undefined when it is not configured, and then `/oauth` responds with 503. */
 export function signInProvider(o: OAuthConfig): SignInProvider | undefined {
   const { SIGN_IN_ISSUER: issuer, SIGN_IN_CLIENT_ID: clientId } = o;
   const { SIGN_IN_CLIENT_SECRET: clientSecret, SIGN_IN_REQUIRED_ACR: requiredAcr } = o;
@@ -70,7 +70,7 @@ export function signInProvider(o: OAuthConfig): SignInProvider | undefined {
   return isComplete ? { issuer, clientId, clientSecret, requiredAcr } : undefined;
 }
 
-/** Returns the faults that one variable alone does not show: contradictions, and what is unsafe in production. */
+/** Checks the variables together. Returns contradictions and settings that are unsafe in production. */
 export function oauthFaults(
   config: OAuthConfig & { readonly NODE_ENV: string; readonly PUBLIC_BASE_URL: string },
 ): string[] {
@@ -80,17 +80,17 @@ export function oauthFaults(
     config.SIGN_IN_CLIENT_SECRET,
     config.OAUTH_KEYRING,
   ];
-  const given = together.filter((value) => value !== undefined).length;
+  const setCount = together.filter((value) => value !== undefined).length;
   const faults: string[] = [];
-  if (given > 0 && given < together.length) {
+  if (setCount > 0 && setCount < together.length) {
     faults.push(
       'SIGN_IN_ISSUER, SIGN_IN_CLIENT_ID, SIGN_IN_CLIENT_SECRET and OAUTH_KEYRING are set together or not at all',
     );
   }
-  if (given > 0 && new URL(config.PUBLIC_BASE_URL).pathname !== '/') {
+  if (setCount > 0 && new URL(config.PUBLIC_BASE_URL).pathname !== '/') {
     faults.push('PUBLIC_BASE_URL: with a sign-in it must not have a path');
   }
-  if (config.NODE_ENV !== 'production' || given === 0) return faults;
+  if (config.NODE_ENV !== 'production' || setCount === 0) return faults;
   if (!config.SIGN_IN_ISSUER?.startsWith('https://')) {
     faults.push('SIGN_IN_ISSUER: must be https in production');
   }
@@ -100,7 +100,7 @@ export function oauthFaults(
   return faults;
 }
 
-/** The supported clients; the well-known ones without MCP_CLIENTS. @throws Error for a redirect URI that is not allowed. */
+/** The clients of MCP_CLIENTS; the well-known ones when it is not set. */
 export function supportedClients(o: OAuthConfig): SupportedClients {
   return createSupportedClients(o.MCP_CLIENT_ID, o.MCP_CLIENTS ?? KNOWN_CLIENTS);
 }

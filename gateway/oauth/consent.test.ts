@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Signs a person in, up to the consent page, or up to the app if consent is not asked. */
+/** Signs a person in, up to the consent page, or to the redirect URI if there is no consent page. */
 async function signedIn(person: Person, o: { begun?: Begun; browser?: Browser } = {}) {
   const begun = o.begun ?? stack.begin();
   const browser = o.browser ?? new Browser();
@@ -33,7 +33,7 @@ async function signedIn(person: Person, o: { begun?: Begun; browser?: Browser } 
   const account = { email: person.email, password: person.password };
   const shown = await browser.submit(password, account, until);
   const allow = () => browser.submit(shown, {}, until);
-  return { begun, browser, shown, isAsked: shown.text.includes('name="consent"'), allow };
+  return { begun, browser, shown, isConsentPage: shown.text.includes('name="consent"'), allow };
 }
 
 const codeOf = ({ url }: Shown): string => url.searchParams.get('code') ?? '';
@@ -54,10 +54,10 @@ const grantsOf = async (person: Person) =>
   (await listGrants(stack.under.database.pool)).filter(({ email }) => email === person.email);
 
 describe('consent', () => {
-  test('is asked before the first code, also for a hosted app and a user who is signed in at the provider', async () => {
+  test('is requested before the first code, also for a hosted app and a user who is signed in at the provider', async () => {
     const person = await stack.newPerson({ role: 'analyst' });
     const first = await signedIn(person);
-    expect([first.shown.status, first.isAsked]).toEqual([200, true]);
+    expect([first.shown.status, first.isConsentPage]).toEqual([200, true]);
     // A second authorization request, in a browser that is signed in at the identity provider.
     const again = stack.begin({ login_hint: person.email });
     const shown = await first.browser.open(again.url, REDIRECT);
@@ -85,26 +85,26 @@ describe('consent', () => {
     expect(shown.url.search).toBe('');
   });
 
-  test('is remembered per person, shop, client and host', async () => {
+  test('is stored for one person, shop, client and host', async () => {
     const person = await stack.newPerson({ shops: 1 });
     const first = await signedIn(person);
     await expectTokens(await first.allow(), first.begun);
     const second = await signedIn(person);
-    expect(second.isAsked).toBe(false);
+    expect(second.isConsentPage).toBe(false);
     await expectTokens(second.shown, second.begun);
 
     const others: [string, Begun][] = [
       ['another client', stack.begin({ client_id: CLAUDE })],
       ['another host', stack.begin({ redirect_uri: 'https://claude.com/api/mcp/auth_callback' })],
-      ['asked for', stack.begin({ prompt: 'consent' })],
+      ['prompt=consent', stack.begin({ prompt: 'consent' })],
     ];
     for (const [why, begun] of others) {
-      expect([why, (await signedIn(person, { begun })).isAsked]).toEqual([why, true]);
+      expect([why, (await signedIn(person, { begun })).isConsentPage]).toEqual([why, true]);
     }
-    expect((await signedIn(await stack.newPerson())).isAsked).toBe(true);
+    expect((await signedIn(await stack.newPerson())).isConsentPage).toBe(true);
   });
 
-  test('is asked for each shop', async () => {
+  test('is requested for each shop', async () => {
     const person = await stack.newPerson({ shops: 2 });
     const [one = 0n, two = 0n] = person.shopIds;
     await stack.signIn(person, { shop: one });
@@ -117,19 +117,19 @@ describe('consent', () => {
   });
 
   test.each([LOOPBACK, 'cursor://anysphere.cursor-mcp/oauth/callback'])(
-    'is asked every time where any program may listen: %s',
+    'is requested every time for an app on a local machine: %s',
     async (redirect_uri) => {
       const person = await stack.newPerson();
       for (const _ of [1, 2]) {
         const begun = stack.begin({ redirect_uri });
-        const { shown, isAsked, allow } = await signedIn(person, { begun });
-        expect([isAsked, shown.text.includes('your own computer')]).toEqual([true, true]);
+        const { shown, isConsentPage, allow } = await signedIn(person, { begun });
+        expect([isConsentPage, shown.text.includes('your own computer')]).toEqual([true, true]);
         await expectTokens(await allow(), begun);
       }
     },
   );
 
-  test('is asked again after any grant of the app was revoked', async () => {
+  test('is requested again after any grant of the app was revoked', async () => {
     const person = await stack.newPerson();
     const { pool } = stack.under.database;
     await stack.tokens(person);
@@ -137,19 +137,19 @@ describe('consent', () => {
     const [first, second] = await grantsOf(person);
     await revokeGrant(pool, { id: second?.id ?? '', by: TEST_AUTHOR });
     expect((await grantsOf(person)).map(({ id }) => id)).toEqual([first?.id]);
-    expect((await signedIn(person)).isAsked).toBe(true);
+    expect((await signedIn(person)).isConsentPage).toBe(true);
   });
 
-  test('is asked again when the grant has ended, even if a newer one is active', async () => {
+  test('is requested again after its grant has expired, even if a newer grant is active', async () => {
     const person = await stack.newPerson();
     const { pool } = stack.under.database;
     await stack.tokens(person);
     await stack.tokens(person);
     const [first] = await grantsOf(person);
     await pool.query('update oauth_grants set expires_at = now() where id = $1', [first?.id]);
-    expect((await signedIn(person)).isAsked).toBe(true);
+    expect((await signedIn(person)).isConsentPage).toBe(true);
     await purgeOneTimeRecords(pool);
-    expect((await signedIn(person)).isAsked).toBe(true);
+    expect((await signedIn(person)).isConsentPage).toBe(true);
   });
 
   test('ends with the membership', async () => {
@@ -158,21 +158,21 @@ describe('consent', () => {
     await stack.tokens(person);
     const { email } = person;
     const [shopId = 0n] = person.shopIds;
-    const keeper = `keeper-${email}`;
-    await addMember(pool, { shopId, email: keeper, role: 'owner', by: TEST_AUTHOR });
+    const owner = `owner-${email}`;
+    await addMember(pool, { shopId, email: owner, role: 'owner', by: TEST_AUTHOR });
     await removeMember(pool, { shopId, email, by: TEST_AUTHOR });
     await addMember(pool, { shopId, email, role: 'owner', by: TEST_AUTHOR });
-    expect((await signedIn(person)).isAsked).toBe(true);
+    expect((await signedIn(person)).isConsentPage).toBe(true);
   });
 
-  test('is not implied by a grant from the time before consent was asked', async () => {
+  test('is requested if the only grant has no consent', async () => {
     const person = await stack.newPerson();
     await stack.tokens(person);
     await stack.under.database.pool.query(
       'update oauth_grants set consented_at = null where user_id = $1',
       [person.userId],
     );
-    expect((await signedIn(person)).isAsked).toBe(true);
+    expect((await signedIn(person)).isConsentPage).toBe(true);
   });
 
   test('can be denied: the app gets access_denied and no code', async () => {
@@ -182,10 +182,10 @@ describe('consent', () => {
       const denied = await (via === 'its own form'
         ? browser.submit(page, {}, REDIRECT)
         : browser.submit(shown, { consent: 'deny' }, REDIRECT));
-      const answer = Object.fromEntries(denied.url.searchParams);
+      const parameters = Object.fromEntries(denied.url.searchParams);
       const { state } = begun;
-      expect(answer).toMatchObject({ error: 'access_denied', state, iss: stack.baseUrl });
-      expect(answer).not.toHaveProperty('code');
+      expect(parameters).toMatchObject({ error: 'access_denied', state, iss: stack.baseUrl });
+      expect(parameters).not.toHaveProperty('code');
     }
   });
 
@@ -197,7 +197,7 @@ describe('consent', () => {
     expect(status).toBe(400);
   });
 
-  test('cannot be given from another site, from another browser, or without the field of the form', async () => {
+  test('is accepted only from our form in the same browser, with its csrf field', async () => {
     const { begun, browser, shown } = await signedIn(await stack.newPerson());
     const { action, fields } = formOf(shown);
     const send = (from: Browser, changes: Record<string, string>, headers = {}) =>
@@ -229,24 +229,24 @@ describe('consent', () => {
 
     const allowed = await browser.submit(shown, {}, REDIRECT);
     await expectTokens(allowed, begun);
-    // After the first success the form does not work again.
+    // After the first success the form is rejected.
     expect((await browser.submit(shown, {}, REDIRECT)).status).toBe(400);
   });
 
-  test('is shown when the browser opens the code URL too early, and a lost response can be fetched again', async () => {
+  test('page opens again after a too early request for the code, and its form can be sent again after a lost response', async () => {
     const begun = stack.begin();
     const browser = new Browser();
     const form = await browser.open(begun.url, REDIRECT);
     const uid = formOf(form).action.pathname.split('/').at(-1) ?? '';
-    const answer = `${stack.baseUrl}/oauth/authorize/${uid}`;
-    const early = await browser.open(answer, REDIRECT);
+    const codeUrl = `${stack.baseUrl}/oauth/authorize/${uid}`;
+    const early = await browser.open(codeUrl, REDIRECT);
     expect([early.status, early.url.pathname]).toEqual([200, `/oauth/sign-in/${uid}`]);
-    expect((await new Browser().send(answer)).status).toBe(400);
+    expect((await new Browser().send(codeUrl)).status).toBe(400);
 
     const { email, password: word } = await stack.newPerson();
     const password = await browser.submit(early, { email }, REDIRECT);
     const page = await browser.submit(password, { email, password: word }, REDIRECT);
-    const again = await browser.open(answer, REDIRECT);
+    const again = await browser.open(codeUrl, REDIRECT);
     expect([again.url.pathname, again.text]).toEqual([page.url.pathname, page.text]);
 
     const { action, fields } = formOf(page);
@@ -257,7 +257,7 @@ describe('consent', () => {
 });
 
 describe('a grant', () => {
-  test('lives for 90 days, and then neither its access token nor its refresh token works', async () => {
+  test('expires after 90 days, with its access token and its refresh token', async () => {
     const person = await stack.newPerson();
     const { body } = await stack.tokens(person);
     const { pool } = stack.under.database;
@@ -287,7 +287,7 @@ describe('a grant', () => {
     });
   });
 
-  test('lives as long as configured', async () => {
+  test('expires after the configured number of days', async () => {
     const other = await startSignInStack({ replicas: 1, MCP_GRANT_DAYS: 1 });
     const person = await other.newPerson();
     await other.tokens(person);

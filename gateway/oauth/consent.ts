@@ -5,7 +5,7 @@ import { z } from 'zod';
 import { DomainError } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { type Account, type ShopOfUser, shopOfMember } from './account.ts';
-import { appOf, isOnOwnMachine } from './clients/redirect-uri.ts';
+import { appOf, isOnUsersMachine } from './clients/redirect-uri.ts';
 import type { Cookies } from './cookies.ts';
 import { hasConsented } from './grants.ts';
 import type { OneTimeRecords } from './one-time-records.ts';
@@ -14,21 +14,21 @@ import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
 import type { SignInPages } from './sign-in-pages.ts';
 
-/** Stored with the id of the authorization request while the consent page is open. */
+/** Stored under the id of the authorization request until the user decides. */
 const pendingConsent = z.object({
   userId: z.string(),
   shopId: z.string(),
   email: z.string(),
   /** The browser that signed in. */
   browser: z.string(),
-  /** The form must contain this value. A page of another site cannot read it. */
+  /** The form must contain this value. Pages of other sites cannot read it. */
   csrf: z.string(),
 });
 type PendingConsent = z.infer<typeof pendingConsent>;
 
 /** The last step of a sign-in: the user allows or denies the app to act for them. */
 export interface ConsentStep {
-  /** Runs after the sign-in for a shop: asks the user, or grants directly when they agreed before. */
+  /** Asks the user for consent, or grants the request if the user has already consented. */
   begin(
     req: IncomingMessage,
     request: AuthorizationRequest,
@@ -36,9 +36,8 @@ export interface ConsentStep {
   ): Promise<PageResponse>;
   /** Whether this authorization request waits for the user's decision. */
   isPending(uid: string): Promise<boolean>;
-  /** Returns the consent page. */
-  ask(req: IncomingMessage, uid: string): Promise<PageResponse>;
-  /** Handles the submitted form. @param csrf its hidden field. */
+  showForm(req: IncomingMessage, uid: string): Promise<PageResponse>;
+  /** Handles the form. @param csrf its hidden field. */
   allow(req: IncomingMessage, uid: string, csrf: string): Promise<PageResponse>;
 }
 
@@ -56,19 +55,19 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
     async begin(req, request, { shop, email }) {
       const { uid } = request;
       const { userId, shopId } = shop;
-      if (!(await mustAsk(o, request, shop)))
+      if (!(await needsConsent(o, request, shop)))
         return grant(o, request, { account: { userId, shopId }, isConsented: false });
       const browser = o.cookies.browserOf(req);
       const csrf = randomBytes(32).toString('base64url');
       const content = { userId: `${userId}`, shopId: `${shopId}`, email, browser, csrf };
       await o.records.put('SignedIn', uid, { content, ttlS: SIGN_IN_TTL_S });
-      return redirect(`${signInPath(uid)}/consent`, [o.cookies.keepBrowser(browser)]);
+      return redirect(`${signInPath(uid)}/consent`, [o.cookies.browserCookie(browser)]);
     },
 
     isPending: async (uid) => (await o.records.find('SignedIn', uid)) !== undefined,
 
-    async ask(req, uid) {
-      const pending = await pendingOf(o, req, uid);
+    async showForm(req, uid) {
+      const pending = await findPending(o, req, uid);
       if (!pending || pending.request.isDecided) return ended();
       const { request, who } = pending;
       const shop = await shopOfMember(o.pool, accountOf(who));
@@ -77,20 +76,20 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
     },
 
     async allow(req, uid, csrf) {
-      // The one-time record is read, not removed: if storing the grant fails, the form can be sent again.
-      const pending = await pendingOf(o, req, uid);
+      // Read the one-time record, but do not remove it: if storing the grant fails, the user can send the form again.
+      const pending = await findPending(o, req, uid);
       if (!pending || !isSame(csrf, pending.who.csrf)) {
-        o.logger.warn('consent refused: not the form, or not the browser, of the sign-in');
+        o.logger.warn('consent rejected: wrong csrf field or other browser');
         return ended();
       }
       const { request, who } = pending;
-      const answer = await grant(o, request, { account: accountOf(who), isConsented: true });
-      if (answer.status === 303) {
+      const response = await grant(o, request, { account: accountOf(who), isConsented: true });
+      if (response.status === 303) {
         const { clientId, redirectUri } = request;
         const { userId, shopId } = who;
         o.logger.info({ userId, shopId, clientId, app: appOf(redirectUri) }, 'consent given');
       }
-      return answer;
+      return response;
     },
   };
 }
@@ -121,22 +120,21 @@ async function grant(
 }
 
 /**
- * Consent is asked before the first grant for each combination of person, shop, client and redirect host.
- * For a loopback address or an app's scheme it is asked every time, because any program on the person's own
- * machine may listen there.
+ * The first grant for each combination of user, shop, client and redirect host needs consent. With a loopback address
+ * or an app's scheme every grant needs it, because any program on the user's machine may receive the code.
  */
-async function mustAsk(
+async function needsConsent(
   { pool }: ConsentOptions,
   request: AuthorizationRequest,
   account: Account,
 ): Promise<boolean> {
   const { clientId, redirectUri } = request;
-  if (request.prompts.includes('consent') || isOnOwnMachine(redirectUri)) return true;
+  if (request.prompts.includes('consent') || isOnUsersMachine(redirectUri)) return true;
   return !(await hasConsented(pool, { ...account, clientId, app: appOf(redirectUri) }));
 }
 
-/** The pending consent; undefined when there is none, or when another browser signed in. */
-async function pendingOf(
+/** Finds the pending consent. Undefined when there is none, or when another browser signed in. */
+async function findPending(
   o: ConsentOptions,
   req: IncomingMessage,
   uid: string,

@@ -10,12 +10,12 @@ export interface Cookies {
     readonly resume: string;
   };
   readonly options: { readonly httpOnly: true; readonly sameSite: 'lax'; readonly secure: boolean };
-  /** The value that identifies this browser; a new one when its cookie is missing. */
+  /** The id of this browser from its cookie; a new id when the cookie is missing. */
   browserOf(req: IncomingMessage): string;
-  /** As {@link browserOf}, but undefined when the cookie is missing. */
+  /** The id of this browser from its cookie; undefined when the cookie is missing. */
   knownBrowserOf(req: IncomingMessage): string | undefined;
-  /** The `Set-Cookie` header that stores the value in the browser. */
-  keepBrowser(value: string): string;
+  /** The value of a `Set-Cookie` header that stores the id in the browser. */
+  browserCookie(value: string): string;
   /** The id of the sign-in that this browser started. */
   interactionOf(req: IncomingMessage): string | undefined;
   /** The id of the sign-in whose authorization code this browser may fetch. */
@@ -24,9 +24,7 @@ export interface Cookies {
 
 const VALUE = /^[A-Za-z0-9_-]{43}$/;
 
-/**
- * @param ttlS how long a sign-in may take, in seconds.
- */
+/** @param ttlS maximum duration of a sign-in. Seconds. */
 export function createCookies(issuer: string, ttlS: number): Cookies {
   const secure = issuer.startsWith('https:');
   // With these prefixes, browsers reject cookies that another host or a plain http page sets (RFC 6265bis).
@@ -46,14 +44,14 @@ export function createCookies(issuer: string, ttlS: number): Cookies {
     options: { httpOnly: true, sameSite: 'lax', secure },
     browserOf: (req) => knownBrowserOf(req) ?? randomBytes(32).toString('base64url'),
     knownBrowserOf,
-    keepBrowser: (value) =>
+    browserCookie: (value) =>
       `${browserName}=${value}; Path=/; Max-Age=${ttlS}; HttpOnly; SameSite=Lax${secure ? '; Secure' : ''}`,
     interactionOf: (req) => cookieOf(req, names.interaction),
     resumeOf: (req) => cookieOf(req, names.resume),
   };
 }
 
-/** Undefined when the cookie is absent or present more than once. */
+/** The value of a cookie; undefined when the cookie is absent or present more than once. */
 function cookieOf(req: IncomingMessage, name: string): string | undefined {
   const values = (req.headers.cookie ?? '')
     .split(';')

@@ -20,6 +20,6 @@ export interface OAuthDependencies {
   readonly grantDays: number;
   /** Additional origins that the identity provider redirects through. */
   readonly formOrigins: readonly string[];
-  /** Without it only the metadata is served; all other paths answer 503. */
+  /** When absent, only the metadata is served, and all other paths respond with 503. */
   readonly signIn?: { readonly keys: OAuthKeys; readonly provider: SignInProvider } | undefined;
 }

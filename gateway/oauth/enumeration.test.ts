@@ -34,20 +34,20 @@ describe('a known e-mail address cannot be distinguished from an unknown one', (
     },
   };
 
-  const seen = (way: string, email: string): Promise<Shown> => {
-    const look = ways[way];
-    if (!look) throw new Error(`no way ${way}`);
-    return look(email);
+  const responseTo = (way: string, email: string): Promise<Shown> => {
+    const send = ways[way];
+    if (!send) throw new Error(`no way ${way}`);
+    return send(email);
   };
 
   test.each(Object.keys(ways))('by status, headers and length %s', async (way) => {
     const { email } = await stack.newPerson();
     const shapes = await Promise.all(
-      [email, UNKNOWN].map(async (one) => shapeOf(await seen(way, one))),
+      [email, UNKNOWN].map(async (one) => shapeOf(await responseTo(way, one))),
     );
     const [known, unknown] = shapes.map((shape, at) => {
-      const used = [email, UNKNOWN][at] ?? '';
-      return JSON.parse(JSON.stringify(shape).replaceAll(encodeURIComponent(used), '<address>'));
+      const address = [email, UNKNOWN][at] ?? '';
+      return JSON.parse(JSON.stringify(shape).replaceAll(encodeURIComponent(address), '<address>'));
     });
     expect(known.status).toBe(303);
     expect(unknown).toEqual(known);
@@ -61,7 +61,7 @@ describe('a known e-mail address cannot be distinguished from an unknown one', (
       return sorted[Math.floor(sorted.length / 2)] ?? 0;
     };
     let difference = 1;
-    // A real difference shows in every round; the noise of a busy machine does not.
+    // More rounds remove the noise of a busy machine, but not a real difference.
     for (let round = 0; round < 20 && difference > 0.05; round += 1) {
       for (let pair = 0; pair < 40; pair += 1) {
         for (const one of pair % 2 === 0 ? [email, UNKNOWN] : [UNKNOWN, email]) {

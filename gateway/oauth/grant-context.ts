@@ -1,22 +1,22 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 
-/** Facts about a sign-in that the grant adapter needs, and that oidc-provider does not pass to it. */
+/** Facts about a sign-in that the grant adapter needs. oidc-provider does not pass them to the adapter. */
 export interface GrantContext {
-  /** The IP address of the person's browser. */
+  /** The IP address of the user's browser. */
   readonly source?: string;
   /** The id of the HTTP request that creates the grant. */
   readonly requestId?: string;
   /** The host that the code goes to, or the scheme of the app. */
   readonly app?: string;
-  /** Whether the person was asked for this grant, and agreed. */
+  /** Whether the user saw the consent page for this grant, and agreed. */
   readonly isConsented?: boolean;
 }
 
 const storage = new AsyncLocalStorage<GrantContext>();
 
-/** Runs `work` with additional facts; {@link grantContext} returns them inside it. */
-export function withGrantContext<T>(known: GrantContext, work: () => T): T {
-  return storage.run({ ...storage.getStore(), ...known }, work);
+/** Runs `work`. Inside it, {@link grantContext} also returns these facts. */
+export function withGrantContext<T>(facts: GrantContext, work: () => T): T {
+  return storage.run({ ...storage.getStore(), ...facts }, work);
 }
 
 export function grantContext(): GrantContext {

@@ -22,31 +22,31 @@ export interface Grant extends GrantFor {
 /** The author of the audit entry when a grant ends because its code or refresh token was used twice. */
 const GATEWAY = { actor: { kind: Actor_Kind.SERVICE, id: 'gateway', name: 'Gateway' } };
 
-/** Grants: a user allows a client to act in a shop. Creating and revoking one are written to the audit log. */
+/** Stores grants. Writes their creation and revocation to the audit log. */
 export interface Grants {
   /**
-   * Idempotent: an existing grant with this id is not changed.
+   * Stores a grant. Idempotent: an existing grant with this id stays as it is.
    *
-   * @throws DomainError PERMISSION_DENIED when the person is no longer a member of the shop; Error when the
-   *   id belongs to another person's grant, or to a revoked one.
+   * @throws DomainError PERMISSION_DENIED when the user is no longer a member of the shop; Error when the
+   *   id belongs to another user's grant, or to a revoked one.
    */
   put(id: string, grant: GrantFor & { readonly ttlS: number }): Promise<void>;
   /** Undefined when the grant does not exist, is revoked or has expired. */
   find(id: string): Promise<Grant | undefined>;
-  /** Ends the grant with its codes, refresh tokens and access tokens. Idempotent. */
+  /** Ends the grant because its code or refresh token was reused. Idempotent. */
   revoke(id: string): Promise<void>;
 }
 
-/** @param resource address of the MCP server, the only one that grants are for. */
+/** @param resource address of the MCP server. All grants are for it. */
 export function createGrants(pool: pg.Pool, resource: string, logger: Logger): Grants {
   return {
     async put(id, grant) {
-      const known = grantContext();
+      const context = grantContext();
       await inTransaction(pool, async (tx) => {
-        if (!(await isMemberUntilCommit(tx, grant))) throw noMember();
-        const { app, isConsented } = known;
+        if (!(await isMemberUntilCommit(tx, grant))) throw notMember();
+        const { app, isConsented } = context;
         const isNew = await storeGrant(tx, id, { ...grant, app, isConsented });
-        if (isNew) await recordConnected(tx, { id, ...grant, ...known });
+        if (isNew) await recordConnected(tx, { id, ...grant, ...context });
       });
     },
     async find(id) {
@@ -68,9 +68,8 @@ export function createGrants(pool: pg.Pool, resource: string, logger: Logger): G
 }
 
 /**
- * Whether the person has agreed that this client acts in this shop, with codes that go to this app. This is so
- * when an active grant exists that the person was asked for. Revoking a grant also clears the consent of the
- * other grants of the same person, shop, client and app.
+ * Whether the user has an active grant with consent for this shop, client and app. When a grant is revoked, the
+ * other grants of the same user, shop, client and app lose their consent.
  */
 export async function hasConsented(
   db: Queryable,
@@ -86,8 +85,8 @@ export async function hasConsented(
   return rowCount === 1;
 }
 
-function noMember(): DomainError {
-  const text = 'the person is no member of the shop';
+function notMember(): DomainError {
+  const text = 'the user is not a member of the shop';
   return new DomainError(Code.PermissionDenied, ErrorReason.UNSPECIFIED, text);
 }
 

@@ -6,7 +6,7 @@ import {
   type SignInStack,
   startSignInStack,
 } from '../../test/kit/oauth/sign-in-stack.ts';
-import { proves } from './upstream.ts';
+import { confirmsEmail } from './upstream.ts';
 
 const lines: string[] = [];
 let stack: SignInStack;
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => stack.stop());
 
 test.each(['a\0b@example.com', 'a@exa\0mple.com', 'a\u0007@example.com'])(
-  'what no address may hold is no address: %j',
+  'a text with a control character is not an e-mail address: %j',
   async (address) => {
     const browser = new Browser();
     const hinted = await browser.send(stack.begin({ login_hint: address }).url);
@@ -28,7 +28,7 @@ test.each(['a\0b@example.com', 'a@exa\0mple.com', 'a\u0007@example.com'])(
   },
 );
 
-test('requests for sign-ins that do not exist store no rows', async () => {
+test('requests with invented sign-in ids store no rows', async () => {
   const count = async () => {
     const { rows } = await stack.under.database.pool.query(
       `select (select count(*) from rate_limits)::int + (select count(*) from oauth_tickets)::int as n`,
@@ -41,8 +41,8 @@ test('requests for sign-ins that do not exist store no rows', async () => {
       const method = step === '/consent' ? 'GET' : 'POST';
       const uid = `${id}${step.length}`;
       const url = `${stack.baseUrl}/oauth/sign-in/${uid}${step}`;
-      const answer = await fetch(url, { method, headers: { cookie: `rms_sign_in=${uid}` } });
-      expect(answer.status).toBe(400);
+      const response = await fetch(url, { method, headers: { cookie: `rms_sign_in=${uid}` } });
+      expect(response.status).toBe(400);
     }
   }
   expect(await count()).toBe(before);
@@ -64,7 +64,7 @@ test('an invalid response of the identity provider is logged with error names on
 });
 
 test.each(['/oauth/authorize', '/oauth/jwks', '/.well-known/oauth-authorization-server'])(
-  'HEAD %s is answered as GET, without the body',
+  'HEAD %s gets the same response as GET, without the body',
   async (path) => {
     const url = `${stack.baseUrl}${path}${path.endsWith('authorize') ? stack.begin().url.search : ''}`;
     const [head, get] = [await fetch(url, { method: 'HEAD' }), await fetch(url)];
@@ -85,13 +85,13 @@ test.each(['/oauth/register', '/oauth/token'])(
   async (path) => {
     const headers = { expect: '100-continue', 'content-length': 2 };
     const req = request(`${stack.baseUrl}${path}`, { method: 'POST', headers });
-    const answered = new Promise<string>((resolve, reject) => {
+    const first = new Promise<string>((resolve, reject) => {
       req.once('continue', () => resolve('continue'));
       req.once('response', () => resolve('response'));
       req.once('error', reject);
     });
     req.flushHeaders();
-    expect(await answered).toBe('continue');
+    expect(await first).toBe('continue');
     req.once('error', () => {}).destroy();
   },
 );
@@ -104,8 +104,8 @@ test.each([
   ['kate@example.com.evil.example', true, false],
   [undefined, true, false],
 ])(
-  'an identity with the address %j, confirmed: %j, proves kate@example.com: %j',
-  (email, emailVerified, is) => {
-    expect(proves({ email, emailVerified }, 'kate@example.com')).toBe(is);
+  'email %j with email_verified %j confirms kate@example.com: %j',
+  (email, emailVerified, expected) => {
+    expect(confirmsEmail({ email, emailVerified }, 'kate@example.com')).toBe(expected);
   },
 );

@@ -20,8 +20,8 @@ beforeAll(async () => {
 });
 afterAll(() => gateway.stop());
 
-describe('a grant', () => {
-  test('that is stored many times concurrently is new for one caller', async () => {
+describe('storeGrant', () => {
+  test('returns true for exactly one of many concurrent callers', async () => {
     const { pool } = gateway.database;
     const clients = await Promise.all(Array.from({ length: 8 }, () => pool.connect()));
     const news: number[] = [];
@@ -40,7 +40,7 @@ describe('a grant', () => {
   test.each<[string, () => Promise<Partial<GrantFor>>]>([
     ['another shop', async () => ({ shopId: await gateway.newShop() })],
     ['another client', async () => ({ clientId: 'other' })],
-  ])('of %s with the same id is rejected', async (_, other) => {
+  ])('rejects the id of a grant of %s', async (_, other) => {
     const { pool } = gateway.database;
     const id = randomUUID();
     await storeGrant(pool, id, grant);
@@ -48,7 +48,7 @@ describe('a grant', () => {
     await expect(storeGrant(pool, id, changed)).rejects.toThrow('another grant has this id');
   });
 
-  test('that was revoked is not stored again', async () => {
+  test('rejects the id of a revoked grant', async () => {
     const { pool } = gateway.database;
     const id = randomUUID();
     await storeGrant(pool, id, grant);

@@ -5,20 +5,20 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import { type OAuthKeys, SIGNING_ALG } from './keys.ts';
 
-/** Seconds that an access token lives: 12 hours. */
+/** Lifetime of an access token: 12 hours. Seconds. */
 export const ACCESS_TOKEN_TTL_S = 12 * 3_600;
 /** Default maximum lifetime of a grant. Refreshing a token does not extend it. Days. */
 export const DEFAULT_GRANT_DAYS = 90;
 export const DAY_S = 24 * 3_600;
 
-/** The person, the shop, and the client that acts there for the person. */
+/** The client may act for the user in the shop. */
 export interface GrantFor {
   readonly userId: bigint;
   readonly shopId: bigint;
   readonly clientId: string;
 }
 
-/** The claims of an access token that are not registered JWT claims; oidc-provider adds the same ones. */
+/** Our own claims in an access token. */
 export function shopClaims(o: { shopId: bigint; grantId: string }): Record<string, string> {
   return { shop_id: String(o.shopId), grant_id: o.grantId };
 }
@@ -29,11 +29,11 @@ export function mcpResource(issuer: string): string {
 }
 
 /**
- * Creates a grant and an access token for it, as the sign-in does. For local stacks and tests.
+ * Creates a grant and an access token, without a sign-in. For local stacks and tests.
  *
  * @param o.issuer the service's public base address.
- * @param o.ttlS seconds that the token lives, 12 hours when absent; negative for one that has expired.
- * @throws when user or shop do not exist, or the database does not answer.
+ * @param o.ttlS lifetime of the token in seconds; 12 hours when absent. A negative value makes an expired token.
+ * @throws when the user or the shop does not exist, or the database is unavailable.
  */
 export async function issueAccessToken(
   pool: pg.Pool,
@@ -59,13 +59,12 @@ export async function issueAccessToken(
 }
 
 /**
- * Stores a grant. Returns false when the same grant exists already.
+ * Stores a grant. Returns false when the same grant already exists.
  *
  * @param id at least 20 characters.
- *
  * @param o.ttlS lifetime in seconds; 90 days when absent.
  * @param o.app host or scheme of the app.
- * @param o.isConsented whether the person was asked, and agreed.
+ * @param o.isConsented whether the user saw the consent page, and agreed.
  * @throws Error when the id belongs to another grant or to a revoked one.
  */
 export async function storeGrant(
@@ -78,8 +77,8 @@ export async function storeGrant(
   },
 ): Promise<boolean> {
   const whose = [o.shopId, id, o.userId, o.clientId];
-  // The table has two unique keys. "on conflict" names neither: with only one named, concurrent inserts could
-  // still fail on the other.
+  // The table has two unique keys. With a conflict target, "on conflict" would handle only one of them, and concurrent
+  // inserts could fail on the other.
   const stored = await db.query(
     `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app, consented_at)
      values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, case when $7 then now() end)

@@ -27,21 +27,21 @@ export interface VerifyingKey {
 }
 
 export interface OAuthKeys {
-  /** The current signing key; created when there is none. Rejects when the database does not answer. */
+  /** Returns the current signing key, and creates one when there is none. Rejects when the database is unavailable. */
   signing(): Promise<SigningKey>;
-  /** The keys that verify, newest first. Rejects when the database does not answer. */
+  /** Returns the keys that verify, newest first. Rejects when the database is unavailable. */
   verifying(): Promise<readonly VerifyingKey[]>;
-  /** The key with this id; undefined when it does not exist or no longer verifies. */
+  /** Returns the key with this id; undefined when it does not exist or no longer verifies. */
   verifyingKey(kid: string): Promise<VerifyingKey | undefined>;
 }
 
-/** Keys are cached for this time, so a replica sees another replica's change after it. Milliseconds. */
+/** Maximum age of cached keys. Milliseconds. */
 const CACHE_MS = 3_000;
-/** An unknown key id causes a new read of the database, but at most once in this time. Milliseconds. */
+/** Minimum time between two reads of the database that an unknown key id causes. Milliseconds. */
 const RELOAD_MIN_MS = 500;
 /**
- * A replaced key verifies for the lifetime of an access token (12 hours), plus one hour for replicas that
- * still sign with it. Hours.
+ * A replaced key verifies for this time: the lifetime of an access token (12 hours), and one hour for replicas that
+ * still sign with the key. Hours.
  */
 const VERIFIES_HOURS = 13;
 
@@ -60,18 +60,18 @@ interface StoredKey {
 }
 
 /**
- * The service's own signing keys: rows of `oauth_keys`, shared by all replicas. The keyring encrypts the private
- * keys. Each replica caches the keys for a few seconds.
+ * Reads the signing keys from `oauth_keys`, which all replicas share, and caches them for a few seconds. The keyring
+ * encrypts the private keys.
  */
 export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
-  let known: KeySet | undefined;
+  let cached: KeySet | undefined;
   let reading: Promise<KeySet> | undefined;
-  let opened: SigningKey | undefined;
+  let decrypted: SigningKey | undefined;
 
-  const reload = (): Promise<KeySet> => {
+  const read = (): Promise<KeySet> => {
     reading ??= readKeys(pool)
       .then((keys) => {
-        known = keys;
+        cached = keys;
         return keys;
       })
       .finally(() => {
@@ -79,42 +79,42 @@ export function createOAuthKeys(pool: pg.Pool, keyring: Keyring): OAuthKeys {
       });
     return reading;
   };
-  const notOlderThan = async (ms: number): Promise<KeySet> =>
-    known && performance.now() - known.readAt < ms ? known : reload();
+  const keysOfAge = async (maxAgeMs: number): Promise<KeySet> =>
+    cached && performance.now() - cached.readAt < maxAgeMs ? cached : read();
 
   const signing = async (): Promise<SigningKey> => {
-    const { signing: stored } = await notOlderThan(CACHE_MS);
+    const { signing: stored } = await keysOfAge(CACHE_MS);
     if (!stored) {
-      await makeKey(pool, keyring);
-      known = undefined;
+      await createKey(pool, keyring);
+      cached = undefined;
       return signing();
     }
-    if (opened?.kid !== stored.kid) {
+    if (decrypted?.kid !== stored.kid) {
       const text = keyring.decrypt(stored.keyId, stored.encrypted, contextOf(stored.kid));
-      opened = { kid: stored.kid, privateJwk: jwk.parse(JSON.parse(text)) };
+      decrypted = { kid: stored.kid, privateJwk: jwk.parse(JSON.parse(text)) };
     }
-    return opened;
+    return decrypted;
   };
 
   return {
     signing,
-    verifying: async () => (await notOlderThan(CACHE_MS)).verifying,
+    verifying: async () => (await keysOfAge(CACHE_MS)).verifying,
     async verifyingKey(kid) {
       const find = (keys: KeySet) => keys.verifying.find((key) => key.kid === kid);
-      return find(await notOlderThan(CACHE_MS)) ?? find(await notOlderThan(RELOAD_MIN_MS));
+      return find(await keysOfAge(CACHE_MS)) ?? find(await keysOfAge(RELOAD_MIN_MS));
     },
   };
 }
 
 /**
- * Replaces the signing key: the first replica that needs a key creates the new one. Nobody is signed out,
- * because the old keys verify until their last token has expired.
+ * Marks the signing key as replaced. The next replica that needs a key creates a new one. No user is signed out,
+ * because the old key verifies until its last token has expired.
  */
 export async function rotateOAuthKey(db: Queryable): Promise<void> {
   await db.query('update oauth_keys set replaced_at = now() where replaced_at is null');
 }
 
-/** All stored signing keys, newest first, for operators. */
+/** Lists all stored signing keys, newest first, for operators. */
 export async function listOAuthKeys(
   db: Queryable,
 ): Promise<{ kid: string; createdAt: Date; replacedAt: Date | null }[]> {
@@ -155,8 +155,8 @@ async function readKeys(db: Queryable): Promise<KeySet> {
   };
 }
 
-/** When several replicas find no key at the same time, one stores its key and the others read it. */
-async function makeKey(db: Queryable, keyring: Keyring): Promise<void> {
+/** Stores a new key. If several replicas do this at the same time, one succeeds and the others read its key. */
+async function createKey(db: Queryable, keyring: Keyring): Promise<void> {
   const { privateKey, publicKey } = await generateKeyPair(SIGNING_ALG, { extractable: true });
   const [privateJwk, publicJwk] = await Promise.all([exportJWK(privateKey), exportJWK(publicKey)]);
   const kid = await calculateJwkThumbprint(publicJwk);
@@ -172,7 +172,7 @@ async function makeKey(db: Queryable, keyring: Keyring): Promise<void> {
   );
 }
 
-/** Binds the encrypted key to its row: copied to another row, it cannot be decrypted. */
+/** Binds the encrypted key to its row, so that a copy in another row cannot be decrypted. */
 function contextOf(kid: string): string {
   return `oauth-key:${kid}`;
 }

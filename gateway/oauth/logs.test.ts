@@ -2,7 +2,7 @@ import { expect, test } from '@jest/globals';
 import { Browser, formOf } from '../../test/kit/oauth/browser.ts';
 import { REDIRECT, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
-test('no code, token, state, verifier, cookie or address is logged, and of these only a code appears in a URL', async () => {
+test('the log contains no code, token, state, verifier, cookie or e-mail address, and no URL contains an access token', async () => {
   const lines: string[] = [];
   const logDestination = { write: (line: string): void => void lines.push(line) };
   const stack = await startSignInStack({ replicas: 1, LOG_LEVEL: 'trace', logDestination });
@@ -14,9 +14,9 @@ test('no code, token, state, verifier, cookie or address is logged, and of these
   const password = await browser.submit(form, { email: person.email }, REDIRECT);
   const account = { email: person.email, password: person.password };
   const { url } = await browser.submit(password, account, callback);
-  const asked = await browser.open(url, REDIRECT);
-  const end = await browser.submit(asked, {}, REDIRECT);
-  const code = end.url.searchParams.get('code') ?? '';
+  const consent = await browser.open(url, REDIRECT);
+  const shown = await browser.submit(consent, {}, REDIRECT);
+  const code = shown.url.searchParams.get('code') ?? '';
   const fields = {
     grant_type: 'authorization_code',
     code,
@@ -50,12 +50,12 @@ test('no code, token, state, verifier, cookie or address is logged, and of these
     person.email,
     url.searchParams.get('code'),
     url.searchParams.get('state'),
-    formOf(asked).fields.csrf,
+    formOf(consent).fields.csrf,
     ...[...browser.cookies.values()].map(({ value }) => value),
   ];
   for (const secret of secrets) {
     expect(String(secret).length).toBeGreaterThan(10);
     expect(log).not.toContain(String(secret));
   }
-  expect(end.url.href).not.toContain(String(body.access_token));
+  expect(shown.url.href).not.toContain(String(body.access_token));
 });

@@ -14,15 +14,15 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-const ask = (path: string, init?: RequestInit) => fetch(`${stack.baseUrl}${path}`, init);
+const request = (path: string, init?: RequestInit) => fetch(`${stack.baseUrl}${path}`, init);
 
 describe('metadata', () => {
   test.each(['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration'])(
     '%s describes the authorization server',
     async (path) => {
-      const answer = await ask(path);
-      expect(answer.headers.get('content-type')).toContain('application/json');
-      expect(await answer.json()).toMatchObject({
+      const response = await request(path);
+      expect(response.headers.get('content-type')).toContain('application/json');
+      expect(await response.json()).toMatchObject({
         issuer: stack.baseUrl,
         authorization_endpoint: `${stack.baseUrl}/oauth/authorize`,
         token_endpoint: `${stack.baseUrl}/oauth/token`,
@@ -41,24 +41,27 @@ describe('metadata', () => {
   );
 
   test.each([
-    ['names itself by a metadata document', 'https://app.example/client.json', true],
-    ['names itself by none', undefined, false],
-  ] as const)('with one supported client, which %s, says so', async (_, clientId, isSupported) => {
-    const MCP_CLIENTS = [{ name: 'App', clientId, redirectUris: [REDIRECT] }];
-    const one = await startTestGateway({ MCP_CLIENTS });
-    const answer = await fetch(
-      `http://127.0.0.1:${one.gateway.port}/.well-known/oauth-authorization-server`,
-    );
-    await one.stop();
-    expect(await answer.json()).toMatchObject({
-      client_id_metadata_document_supported: isSupported,
-    });
-  });
+    ['has a metadata document', 'https://app.example/client.json', true],
+    ['has none', undefined, false],
+  ] as const)(
+    'says whether a supported client has a metadata document: one that %s',
+    async (_, clientId, isSupported) => {
+      const MCP_CLIENTS = [{ name: 'App', clientId, redirectUris: [REDIRECT] }];
+      const one = await startTestGateway({ MCP_CLIENTS });
+      const response = await fetch(
+        `http://127.0.0.1:${one.gateway.port}/.well-known/oauth-authorization-server`,
+      );
+      await one.stop();
+      expect(await response.json()).toMatchObject({
+        client_id_metadata_document_supported: isSupported,
+      });
+    },
+  );
 
   test.each(['/.well-known/oauth-protected-resource', '/.well-known/oauth-protected-resource/mcp'])(
     '%s describes the MCP server',
     async (path) => {
-      expect(await (await ask(path)).json()).toMatchObject({
+      expect(await (await request(path)).json()).toMatchObject({
         resource: `${stack.baseUrl}/mcp`,
         authorization_servers: [stack.baseUrl],
         scopes_supported: ['mcp'],
@@ -67,13 +70,16 @@ describe('metadata', () => {
     },
   );
 
-  test.each(['oauth2', 'oidc'] as const)('is found by a client (%s)', async (algorithm) => {
-    const found = await discovery(new URL(stack.baseUrl), 'rms-mcp', undefined, None(), {
-      algorithm,
-      execute: [oidc.allowInsecureRequests],
-    });
-    expect(found.serverMetadata().supportsPKCE()).toBe(true);
-  });
+  test.each(['oauth2', 'oidc'] as const)(
+    'is found by the discovery of a client (%s)',
+    async (algorithm) => {
+      const found = await discovery(new URL(stack.baseUrl), 'rms-mcp', undefined, None(), {
+        algorithm,
+        execute: [oidc.allowInsecureRequests],
+      });
+      expect(found.serverMetadata().supportsPKCE()).toBe(true);
+    },
+  );
 
   test('can be read by scripts of any origin, as can registration and tokens', async () => {
     const open = [
@@ -90,32 +96,40 @@ describe('metadata', () => {
         origin: 'https://inspector.example',
         'access-control-request-method': method,
       };
-      const preflight = await ask(path, { method: 'OPTIONS', headers });
+      const preflight = await request(path, { method: 'OPTIONS', headers });
       expect([path, preflight.status]).toEqual([path, 204]);
       expect(preflight.headers.get('access-control-allow-methods')).toBe(method);
-      const answer = await ask(path, { method, headers: { origin: 'https://inspector.example' } });
-      for (const { headers: got } of [preflight, answer]) {
-        expect([path, got.get('access-control-allow-origin')]).toEqual([path, '*']);
-        expect(got.get('access-control-allow-credentials')).toBeNull();
+      const response = await request(path, {
+        method,
+        headers: { origin: 'https://inspector.example' },
+      });
+      for (const { headers: received } of [preflight, response]) {
+        expect([path, received.get('access-control-allow-origin')]).toEqual([path, '*']);
+        expect(received.get('access-control-allow-credentials')).toBeNull();
       }
     }
   });
 
-  test('responses under /oauth are never cached', async () => {
+  test('forbids caching of responses under /oauth', async () => {
     const paths = ['/oauth/authorize', '/oauth/callback', '/oauth/jwks', '/oauth/authorize/x'];
     for (const path of paths) {
-      expect([path, (await ask(path)).headers.get('cache-control')]).toEqual([path, 'no-store']);
+      expect([path, (await request(path)).headers.get('cache-control')]).toEqual([
+        path,
+        'no-store',
+      ]);
     }
     for (const path of ['/oauth/register', '/oauth/token']) {
-      const { headers } = await ask(path, { method: 'POST' });
+      const { headers } = await request(path, { method: 'POST' });
       expect([path, headers.get('cache-control')]).toEqual([path, 'no-store']);
     }
   });
 
-  test('the published keys are public', async () => {
-    const answer = (await (await ask('/oauth/jwks')).json()) as { keys: Record<string, unknown>[] };
-    expect(answer.keys.length).toBeGreaterThan(0);
-    for (const key of answer.keys) {
+  test('publishes public keys only', async () => {
+    const response = (await (await request('/oauth/jwks')).json()) as {
+      keys: Record<string, unknown>[];
+    };
+    expect(response.keys.length).toBeGreaterThan(0);
+    for (const key of response.keys) {
       expect(key).toMatchObject({ kty: 'EC', alg: 'ES256', use: 'sig', kid: expect.any(String) });
       expect(key).not.toHaveProperty('d');
     }
@@ -124,12 +138,12 @@ describe('metadata', () => {
 
 describe('/oauth/register', () => {
   const register = async (body?: unknown) => {
-    const answer = await ask('/oauth/register', {
+    const response = await request('/oauth/register', {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
       ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
     });
-    return { status: answer.status, body: (await answer.json()) as Record<string, unknown> };
+    return { status: response.status, body: (await response.json()) as Record<string, unknown> };
   };
   const common = {
     client_id: 'rms-mcp',
@@ -153,21 +167,21 @@ describe('/oauth/register', () => {
     ['no list', {}],
     ['something else', { redirect_uris: 'x' }],
     ['no body', undefined],
-  ])('with %s answers the list', async (_, request) => {
-    const { status, body } = await register(request);
+  ])('with %s returns the whole list', async (_, metadata) => {
+    const { status, body } = await register(metadata);
     expect(status).toBe(201);
     expect(body).toMatchObject({ ...common, redirect_uris: expect.arrayContaining([REDIRECT]) });
   });
 
   test.each(['null', '[]', '"x"', '7', '{', 'redirect_uris=x', ' '])(
-    'refuses a body that is no JSON object: %j',
-    async (request) => {
-      const { status, body } = await register(request);
+    'rejects a body that is not a JSON object: %j',
+    async (text) => {
+      const { status, body } = await register(text);
       expect([status, body.error]).toEqual([400, 'invalid_client_metadata']);
     },
   );
 
-  test('does not make a redirect URI allowed', async () => {
+  test('does not add a redirect URI to the list', async () => {
     const uri = 'https://evil.example/callback';
     await register({ redirect_uris: [uri] });
     expect(
@@ -175,7 +189,7 @@ describe('/oauth/register', () => {
     ).toBe(400);
   });
 
-  test('reads no more than 64 kB', async () => {
+  test('rejects a body above 64 KiB', async () => {
     expect((await register({ client_name: 'x'.repeat(70_000) })).status).toBe(413);
   });
 });

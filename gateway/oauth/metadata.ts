@@ -20,7 +20,7 @@ export function authorizationServerMetadata(issuer: string, clients: SupportedCl
     token_endpoint_auth_methods_supported: ['none'],
     revocation_endpoint_auth_methods_supported: ['none'],
     authorization_response_iss_parameter_supported: true,
-    // Metadata documents are pinned, not fetched. When none is on the list, clients must register instead.
+    // The list contains copies of metadata documents. Without any, clients must use the preconfigured client id.
     client_id_metadata_document_supported: clients.ids.some((id) => id !== clients.preconfiguredId),
     prompt_values_supported: ['none', 'login', 'consent', 'select_account'],
     // OpenID discovery requires these two; no id tokens are issued.

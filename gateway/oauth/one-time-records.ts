@@ -16,26 +16,24 @@ export interface OneTimeRecord {
 }
 
 /**
- * One-time records: rows of `oauth_tickets` that can be found and read only with their id. The row stores a hash
- * of the id, and its content is encrypted with a key derived from the id. The database alone reveals neither.
+ * Rows of `oauth_tickets` that only the holder of their id can find and read. A row contains a hash of the id, and its
+ * content is encrypted with a key derived from the id.
  *
  * Ids must be random, with at least 120 bits.
  */
 export interface OneTimeRecords {
-  /** Stores or replaces. */
+  /** Stores the record, and replaces an existing one with this id. */
   put(kind: OneTimeRecordKind, id: string, record: NewOneTimeRecord): Promise<void>;
   /** Undefined when the record does not exist. An expired record may still be found. */
   find(kind: OneTimeRecordKind, id: string): Promise<OneTimeRecord | undefined>;
   /**
-   * Marks the record as used. Returns true if it was unused, or was first used within the grace period. One
-   * statement decides: without a grace period, exactly one of many concurrent calls returns true.
-   *
-   * The first use also marks all other records of the same kind and grant as used.
+   * Marks the record as used, and at its first use also all other records of the same kind and grant. Returns true for
+   * the first use and during the grace period after it. Of many concurrent calls, exactly one is the first use.
    */
   consume(kind: OneTimeRecordKind, id: string, graceMs: number): Promise<boolean>;
   /**
-   * Deletes the record and returns its content. Of many concurrent calls, one gets it. Undefined when the record
-   * does not exist or has expired.
+   * Deletes the record and returns its content. Of many concurrent calls, one gets the content. Undefined when the
+   * record does not exist or has expired.
    */
   take(kind: OneTimeRecordKind, id: string): Promise<unknown>;
   remove(kind: OneTimeRecordKind, id: string): Promise<void>;
@@ -45,14 +43,14 @@ export interface OneTimeRecords {
 export interface NewOneTimeRecord {
   readonly content: unknown;
   readonly ttlS: number;
-  /** The grant that it belongs to; ending the grant deletes the record. */
+  /** The grant of the record. When the grant ends, the record is deleted. */
   readonly grantId?: string | undefined;
 }
 
-/** Used records are kept for this time after their expiry, so that a second use is detected as reuse. */
+/** Used records are stored for this time after their expiry, so that reuse is detected. */
 const USED_KEPT = "interval '1 day'";
 
-// "skip locked" leaves out records that are being used concurrently; waiting for them could deadlock.
+// "skip locked" skips records that another call is using, because waiting for them could deadlock.
 const CONSUME_WITH_GRANT = `
 with used as (
   update oauth_tickets set consumed_at = clock_timestamp()
@@ -134,7 +132,7 @@ export async function purgeOneTimeRecords(db: Queryable): Promise<boolean> {
   return records.rowCount === BATCH || grants.rowCount === BATCH;
 }
 
-// The first condition follows from the second. It is there because the index can answer it.
+// The second condition implies the first. The first is there because the index supports it.
 const DELETE_EXPIRED_RECORDS = `
 with expired as (
   select kind, id_hash from oauth_tickets
@@ -142,8 +140,8 @@ with expired as (
    order by expires_at limit $1 for update skip locked)
 delete from oauth_tickets t using expired e where t.kind = e.kind and t.id_hash = e.id_hash`;
 
-// Deletes also grants older than 13 hours without any record: they can issue no new token, and their last access
-// token (12 hours) has expired.
+// Also deletes grants that are older than 13 hours and have no record. They cannot issue a new token, and their last
+// access token (12 hours) has expired.
 const DELETE_EXPIRED_GRANTS = `
 with expired as (
   select g.id from oauth_grants g

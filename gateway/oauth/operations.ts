@@ -1,4 +1,4 @@
-/** Names of the sign-in paths in logs and metrics. The paths themselves contain secrets. */
+/** Names of the sign-in paths in logs and metrics, because the paths themselves contain secrets. */
 const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/\.well-known\/oauth-protected-resource(\/mcp)?$/, 'oauthResourceMetadata'],
   [/^\/\.well-known\/(openid-configuration|oauth-authorization-server)$/, 'oauthServerMetadata'],

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 
 const SIZE = 3;
-/** Larger than a form may be: if the body were read, the response would be 413. */
+/** Above the limit of a form. If the gateway read it, the status would be 413. */
 const TOO_LARGE = `email=${'a'.repeat(100_000)}`;
 
 let stack: SignInStack;
@@ -19,9 +19,9 @@ beforeAll(async () => {
 afterAll(() => stack.stop());
 beforeEach(() => stack.under.gateway.resetLimits());
 
-async function ask(path: string, method: string, address: string) {
+async function request(path: string, method: string, address: string) {
   const body = method === 'POST' ? { body: TOO_LARGE } : {};
-  const answer = await fetch(`${stack.baseUrl}${path}`, {
+  const response = await fetch(`${stack.baseUrl}${path}`, {
     method,
     redirect: 'manual',
     headers: {
@@ -30,8 +30,8 @@ async function ask(path: string, method: string, address: string) {
     },
     ...body,
   });
-  await answer.arrayBuffer();
-  return answer;
+  await response.arrayBuffer();
+  return response;
 }
 
 describe('the pages of a sign-in', () => {
@@ -45,22 +45,22 @@ describe('the pages of a sign-in', () => {
     ['POST', '/oauth/sign-in/made-up/allow'],
     ['POST', '/oauth/sign-in/made-up/cancel'],
     ['GET', '/oauth/jwks'],
-  ])('are limited by address, before a body is read: %s %s', async (method, path) => {
+  ])('are limited by address before a body is read: %s %s', async (method, path) => {
     for (let count = 0; count < SIZE; count += 1) {
-      expect((await ask(path, method, '203.0.113.1')).status).not.toBe(429);
+      expect((await request(path, method, '203.0.113.1')).status).not.toBe(429);
     }
-    const refused = await ask(path, method, '203.0.113.1');
-    expect(refused.status).toBe(429);
-    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    expect((await ask(path, method, '203.0.113.2')).status).not.toBe(429);
+    const rejected = await request(path, method, '203.0.113.1');
+    expect(rejected.status).toBe(429);
+    expect(rejected.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect((await request(path, method, '203.0.113.2')).status).not.toBe(429);
   });
 
   test('have their own rate limits: the resume path is not counted as /oauth/authorize', async () => {
     for (let count = 0; count <= SIZE; count += 1) {
-      await ask('/oauth/authorize/made-up', 'GET', '203.0.113.1');
+      await request('/oauth/authorize/made-up', 'GET', '203.0.113.1');
     }
     const { pathname, search } = stack.begin().url;
-    expect((await ask(pathname + search, 'GET', '203.0.113.1')).status).not.toBe(429);
-    expect((await ask('/oauth/callback', 'GET', '203.0.113.1')).status).not.toBe(429);
+    expect((await request(pathname + search, 'GET', '203.0.113.1')).status).not.toBe(429);
+    expect((await request('/oauth/callback', 'GET', '203.0.113.1')).status).not.toBe(429);
   });
 });

@@ -27,21 +27,21 @@ describe('prompt', () => {
     expect(upstream.searchParams.get('prompt')).toBe(expected);
   });
 
-  test('login asks a user who is signed in at the identity provider to sign in again', async () => {
+  test('login needs a new sign-in of a user who is signed in at the identity provider', async () => {
     const { email, password } = await stack.newPerson();
     const browser = new Browser();
     await stack.signIn({ email, password, userId: 0n, shopIds: [] }, { browser });
-    const through = await browser.open(stack.begin({ login_hint: email }).url, REDIRECT);
-    expect(through.url.searchParams.has('code')).toBe(true);
+    const withoutPrompt = await browser.open(stack.begin({ login_hint: email }).url, REDIRECT);
+    expect(withoutPrompt.url.searchParams.has('code')).toBe(true);
     const again = stack.begin({ login_hint: email, prompt: 'login' });
-    const asked = await browser.open(again.url, REDIRECT);
-    expect(asked.text).toContain('name="password"');
-    const shown = await browser.submit(asked, { email, password }, REDIRECT);
+    const page = await browser.open(again.url, REDIRECT);
+    expect(page.text).toContain('name="password"');
+    const shown = await browser.submit(page, { email, password }, REDIRECT);
     expect(shown.url.searchParams.has('code')).toBe(true);
   });
 
   test.each(['select_account', 'select_account login'])(
-    '%s is left out for an identity provider that does not know it',
+    '%s is sent again without select_account if the identity provider does not support it',
     async (prompt) => {
       const person = await stack.newPerson();
       const shown = await stack.signIn(person, { begun: stack.begin({ prompt }) });

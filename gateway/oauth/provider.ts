@@ -37,16 +37,16 @@ export interface ProviderOptions {
 }
 
 /**
- * Creates oidc-provider with one signing key. It keeps all state in the database, so another instance with
- * another key can replace it at any time.
+ * Creates oidc-provider with one signing key. All its state is in the database, so an instance with a newer key can
+ * replace it at any time.
  */
 export function createProvider(o: ProviderOptions, key: SigningKey): Provider {
   const provider = new Provider(o.issuer, configuration(o, key));
-  // Redirect URIs are checked against the list of supported clients, not against the client's metadata below.
+  // Check redirect URIs with the list of supported clients, not with the metadata in `clientRules`.
   provider.Client.prototype.redirectUriAllowed = function redirectUriAllowed(uri: string) {
     return o.clients.allows(this.clientId, uri);
   };
-  // Trust the X-Forwarded headers, which we set ourselves on every request: they decide the `Secure` attribute.
+  // The authorization server sets the X-Forwarded headers of every request, so oidc-provider may trust them.
   provider.proxy = true;
   return provider;
 }
@@ -161,7 +161,7 @@ function onlyResource(resource: string): Features['resourceIndicators'] {
   };
 }
 
-/** Every authorization request needs its own sign-in; an earlier one does not count. */
+/** Every authorization request needs its own sign-in. An earlier sign-in does not count. */
 function policy() {
   const { Check, Prompt } = interactionPolicy;
   const isNew = new Check(

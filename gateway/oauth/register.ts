@@ -2,13 +2,13 @@ import { HttpError, messageError } from '../errors.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 
-/** Further redirect URIs of a request are ignored. */
+/** Maximum number of redirect URIs that are read from a request. Further ones are ignored. */
 const MAX_URIS = 50;
 
 /**
- * The response of `/oauth/register` (interface): the pre-configured client, with those redirect URIs of the
- * request that are on the list; with the whole list if there are none. Nothing is stored, and a request cannot
- * make a redirect URI allowed.
+ * The response of `/oauth/register` (interface): the pre-configured client with the redirect URIs of the request that
+ * are on the list, or with the whole list if none is. Nothing is stored, and a request cannot add a redirect URI to
+ * the list.
  *
  * @param request the parsed body.
  */
@@ -49,7 +49,7 @@ function parseJson(text: string): unknown {
 }
 
 function redirectUrisIn(request: object): string[] {
-  const given: unknown = 'redirect_uris' in request ? request.redirect_uris : [];
-  if (!Array.isArray(given)) return [];
-  return given.slice(0, MAX_URIS).filter((uri) => typeof uri === 'string');
+  const uris: unknown = 'redirect_uris' in request ? request.redirect_uris : [];
+  if (!Array.isArray(uris)) return [];
+  return uris.slice(0, MAX_URIS).filter((uri) => typeof uri === 'string');
 }

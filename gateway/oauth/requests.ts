@@ -16,29 +16,29 @@ export interface AuthorizationRequest {
   readonly loginHint?: string | undefined;
   /** The `prompt` values of the client (OpenID Connect, 3.1.2.1). */
   readonly prompts: readonly string[];
-  /** Maximum age of the person's sign-in at the identity provider. Seconds. */
+  /** Maximum age of the user's sign-in at the identity provider. Seconds. */
   readonly maxAgeS?: number | undefined;
-  /** The e-mail address that was entered, while the person still has to choose a shop. */
+  /** The e-mail address that the user entered. Present while the user must choose a shop. */
   readonly email?: string | undefined;
-  /** Granted or refused, but the response has not been sent to the app yet. */
+  /** The request is granted or denied, but the app has not received the response. */
   readonly isDecided: boolean;
 }
 
-/** The open authorization requests, and the two ways to end one. */
+/** The open authorization requests. A request ends by `grant` or `deny`. */
 export interface AuthorizationRequests {
   /** Undefined when the request has ended. */
   find(uid: string): Promise<AuthorizationRequest | undefined>;
-  remember(uid: string, what: { readonly email: string }): Promise<void>;
+  storeEmail(uid: string, email: string): Promise<void>;
   /**
-   * Grants the request and returns the path that issues the code. Undefined when the request has ended in another
-   * way. Idempotent: concurrent calls, and a call after a failure, return the same path.
+   * Grants the request and returns the path that issues the code. Undefined when the request was denied, was granted
+   * for another account, or has expired. Idempotent: concurrent calls, and a call after a failure, return the same path.
    *
-   * @param isConsented whether the person was asked, and agreed.
-   * @throws DomainError PERMISSION_DENIED when the person is no longer a member of the shop.
+   * @param isConsented whether the user saw the consent page, and agreed.
+   * @throws DomainError PERMISSION_DENIED when the user is no longer a member of the shop.
    */
   grant(uid: string, account: Account, isConsented: boolean): Promise<string | undefined>;
-  /** Ends the request with `access_denied` and the reason, and returns the path that redirects to the client. */
-  refuse(uid: string, why: string): Promise<string | undefined>;
+  /** Ends the request with `access_denied`, and returns the path that redirects to the client. */
+  deny(uid: string, description: string): Promise<string | undefined>;
 }
 
 /** @param current returns oidc-provider with the newest signing key. */
@@ -51,7 +51,7 @@ export function createRequests(
     (await current()).Interaction.find(uid);
   const save = (interaction: Interaction): Promise<unknown> =>
     interaction.save(Math.max(1, (interaction.exp ?? 0) - Math.floor(Date.now() / 1_000)));
-  /** `returnTo` is a URL that oidc-provider builds from the Host header; only its path is used. */
+  /** oidc-provider builds `returnTo` from the Host header, so only its path is used. */
   const resumePath = ({ returnTo }: Interaction): string => new URL(returnTo, issuer).pathname;
 
   return {
@@ -59,7 +59,7 @@ export function createRequests(
       const interaction = await load(uid);
       return interaction && requestOf(interaction);
     },
-    async remember(uid, { email }) {
+    async storeEmail(uid, email) {
       const interaction = await load(uid);
       if (!interaction) return;
       interaction.lastSubmission = { email };
@@ -72,7 +72,7 @@ export function createRequests(
       if (!request) return undefined;
       const id = accountId(account);
       if (interaction.result) {
-        // The form was sent again after a lost response: the request is granted already, the app still waits.
+        // The browser lost the response and sent the form again. The request is already granted.
         return interaction.result.login?.accountId === id ? resumePath(interaction) : undefined;
       }
       const grant = new provider.Grant({ accountId: id, clientId: request.clientId });
@@ -85,10 +85,10 @@ export function createRequests(
       await save(interaction);
       return resumePath(interaction);
     },
-    async refuse(uid, why) {
+    async deny(uid, description) {
       const interaction = await load(uid);
       if (!interaction || interaction.result) return undefined;
-      interaction.result = { error: 'access_denied', error_description: why };
+      interaction.result = { error: 'access_denied', error_description: description };
       await save(interaction);
       return resumePath(interaction);
     },
@@ -96,14 +96,14 @@ export function createRequests(
 }
 
 /**
- * The id of the grant is derived from the id of the request, so a request has one grant even if it is allowed
- * twice. It is hashed because tokens contain the grant id, and the request id must stay secret.
+ * Derives the grant's id from the request's id, so that a request has one grant even if the user sends the form twice.
+ * The id is hashed, because tokens contain the grant id and the request id must stay secret.
  */
 function grantIdOf(uid: string): string {
   return createHash('sha256').update(`grant:${uid}`).digest('base64url');
 }
 
-/** Reads oidc-provider's record of a request; undefined when it has no client id or redirect URI. */
+/** Parses oidc-provider's record of a request. Undefined when it has no client id or redirect URI. */
 export function requestOf(interaction: {
   readonly uid: string;
   readonly params: Readonly<Record<string, unknown>>;

@@ -35,15 +35,23 @@ const call = async (token: string, replica = 0) => {
   return response.status;
 };
 
-async function connected(): Promise<{ person: Person; access: string; refreshing: string }> {
+async function connected(): Promise<{
+  person: Person;
+  access_token: string;
+  refresh_token: string;
+}> {
   const person = await stack.newPerson();
   const { body } = await stack.tokens(person);
-  return { person, access: String(body.access_token), refreshing: String(body.refresh_token) };
+  return {
+    person,
+    access_token: String(body.access_token),
+    refresh_token: String(body.refresh_token),
+  };
 }
 
 describe('/oauth/revoke', () => {
-  test.each(['access', 'refreshing'] as const)(
-    'by the %s token ends the grant, on every replica at once',
+  test.each(['access_token', 'refresh_token'] as const)(
+    'ends the grant by its %s, on every replica',
     async (kind) => {
       const tokens = await connected();
       const other = await connected();
@@ -51,28 +59,28 @@ describe('/oauth/revoke', () => {
       expect({ status, text }).toEqual({ status: 200, text: '' });
       expect(headers.get('cache-control')).toBe('no-store');
       for (const replica of [0, 1]) {
-        expect(await call(tokens.access, replica)).toBe(401);
-        expect(await refresh(tokens.refreshing, replica)).toMatchObject({
+        expect(await call(tokens.access_token, replica)).toBe(401);
+        expect(await refresh(tokens.refresh_token, replica)).toMatchObject({
           status: 400,
           body: { error: 'invalid_grant' },
         });
       }
-      expect(await call(other.access)).toBe(200);
-      // A second revocation is not an error.
+      expect(await call(other.access_token)).toBe(200);
+      // A second revocation is accepted too.
       expect((await revoke({ token: tokens[kind], client_id })).status).toBe(200);
     },
   );
 
-  test('with a refresh token that was used before ends the grant too', async () => {
-    const { access, refreshing } = await connected();
-    const { body } = await refresh(refreshing);
-    expect((await revoke({ token: refreshing, client_id })).status).toBe(200);
-    expect([await call(access), await call(String(body.access_token))]).toEqual([401, 401]);
+  test('ends the grant also by a refresh token that was already used', async () => {
+    const { access_token, refresh_token } = await connected();
+    const { body } = await refresh(refresh_token);
+    expect((await revoke({ token: refresh_token, client_id })).status).toBe(200);
+    expect([await call(access_token), await call(String(body.access_token))]).toEqual([401, 401]);
   });
 
-  test('is in the audit log, with the user as actor', async () => {
-    const { person, access } = await connected();
-    for (const _ of [1, 2]) await revoke({ token: access, client_id });
+  test('writes one audit entry, with the user as actor', async () => {
+    const { person, access_token } = await connected();
+    for (const _ of [1, 2]) await revoke({ token: access_token, client_id });
     const { rows } = await stack.under.database.pool.query(
       `select actor_kind, source, request_id, detail->>'why' as why from audit_log
         where action = 'assistant.disconnected' and actor_id = $1`,
@@ -89,42 +97,42 @@ describe('/oauth/revoke', () => {
   });
 
   test('makes the next sign-in ask for consent again', async () => {
-    const { person, access } = await connected();
+    const { person, access_token } = await connected();
     const page = await stack.signIn(person, { stopsAtConsent: true });
     expect(page.text).not.toContain('name="consent"');
-    await revoke({ token: access, client_id });
-    const asked = await stack.signIn(person, { stopsAtConsent: true });
-    expect(asked.text).toContain('name="consent"');
+    await revoke({ token: access_token, client_id });
+    const again = await stack.signIn(person, { stopsAtConsent: true });
+    expect(again.text).toContain('name="consent"');
   });
 
   test.each([
     ['made up', 'x'.repeat(43)],
-    ['no token at all', 'eyJhbGciOiJub25lIn0.e30.'],
+    ['a token without signature', 'eyJhbGciOiJub25lIn0.e30.'],
     ['very long', 'x'.repeat(7_000)],
-  ])('answers 200 for what is no token of ours: %s', async (_, token) => {
+  ])('returns 200 for a text that is not our token: %s', async (_, token) => {
     for (const hint of [{}, { token_type_hint: 'access_token' }, { token_type_hint: 'x' }]) {
       expect((await revoke({ token, client_id, ...hint })).status).toBe(200);
     }
   });
 
-  test('a client may omit its client id, but not send another one', async () => {
-    const { access } = await connected();
-    const foreign = await revoke({ token: access, client_id: CLAUDE });
-    expect([foreign.status, JSON.parse(foreign.text)]).toMatchObject([
+  test('accepts a request without client id, and rejects another client id', async () => {
+    const { access_token } = await connected();
+    const other = await revoke({ token: access_token, client_id: CLAUDE });
+    expect([other.status, JSON.parse(other.text)]).toMatchObject([
       400,
       { error: 'unauthorized_client' },
     ]);
-    const unknown = await revoke({ token: access, client_id: 'nobody' });
+    const unknown = await revoke({ token: access_token, client_id: 'nobody' });
     expect([unknown.status, JSON.parse(unknown.text)]).toMatchObject([
       401,
       { error: 'invalid_client' },
     ]);
-    expect(await call(access)).toBe(200);
-    expect((await revoke({ token: access })).status).toBe(200);
-    expect(await call(access)).toBe(401);
+    expect(await call(access_token)).toBe(200);
+    expect((await revoke({ token: access_token })).status).toBe(200);
+    expect(await call(access_token)).toBe(401);
   });
 
-  test('requires exactly one token, in a form', async () => {
+  test('requires exactly one token, in an urlencoded body', async () => {
     const twice = new URLSearchParams([
       ['token', 'a'],
       ['token', 'b'],
@@ -146,12 +154,12 @@ describe('/oauth/revoke', () => {
 
 test('has its own rate limit', async () => {
   const small = await startSignInStack({ replicas: 1, REVOKE_PER_HOUR: 2 });
-  const ask = () =>
+  const request = () =>
     fetch(`${small.baseUrl}/oauth/revoke`, {
       method: 'POST',
       body: new URLSearchParams({ token: 'x' }),
     });
-  const statuses = [(await ask()).status, (await ask()).status, (await ask()).status];
+  const statuses = [(await request()).status, (await request()).status, (await request()).status];
   const token = await small.token({ grant_type: 'refresh_token', refresh_token: 'x' });
   await small.stop();
   expect([...statuses, token.status]).toEqual([200, 200, 429, 400]);

@@ -12,8 +12,8 @@ import { mcpResource } from './issue.ts';
 import type { OAuthKeys } from './keys.ts';
 import { createOneTimeRecords, type OneTimeRecords } from './one-time-records.ts';
 
-/** The response to a client: 200 with an empty body, or an OAuth error. */
-export type Revoked =
+/** 200 with an empty body, or an OAuth error. */
+export type RevocationResponse =
   | { readonly status: 200 }
   | {
       readonly status: 400 | 401;
@@ -21,7 +21,7 @@ export type Revoked =
     };
 
 /** The grant, client and user of a token. */
-interface Holder {
+interface TokenOwner {
   readonly grantId: string;
   readonly clientId: string;
   readonly userId: string;
@@ -40,8 +40,8 @@ const refreshTokenSchema = z.object({
 });
 
 /**
- * Token revocation (RFC 7009): revoking an access token or a refresh token ends its grant and all tokens of that
- * grant. Possession of the token is enough, because the clients are public. `token_type_hint` is ignored.
+ * Token revocation (RFC 7009). Revoking an access token or a refresh token ends its grant and all tokens of that grant.
+ * The request needs no other credential, because the clients are public. `token_type_hint` is ignored.
  */
 export function createRevocation(o: {
   readonly pool: pg.Pool;
@@ -55,52 +55,52 @@ export function createRevocation(o: {
   readonly clientId: string;
   /** Where the request came from, for the audit log. */
   readonly from: Pick<Author, 'source' | 'requestId'>;
-}) => Promise<Revoked> {
+}) => Promise<RevocationResponse> {
   const oneTimeRecords = createOneTimeRecords(o.pool);
   const resource = mcpResource(o.issuer);
 
   return async ({ token, clientId, from }) => {
-    if (token === '') return refused(400, 'invalid_request', 'the parameter token is missing');
+    if (token === '') return oauthError(400, 'invalid_request', 'the parameter token is missing');
     if (clientId !== '' && !o.clients.ids.includes(clientId)) {
-      return refused(401, 'invalid_client', 'no such client');
+      return oauthError(401, 'invalid_client', 'no such client');
     }
-    const holder =
-      (await holderOfRefreshToken(oneTimeRecords, token)) ??
-      (await holderOfAccessToken(token, { ...o, resource }));
+    const owner =
+      (await ownerOfRefreshToken(oneTimeRecords, token)) ??
+      (await ownerOfAccessToken(token, { ...o, resource }));
     // RFC 7009, 2.2: an unknown or expired token counts as revoked.
-    if (!holder) return { status: 200 };
-    if (clientId !== '' && holder.clientId !== clientId) {
-      return refused(400, 'unauthorized_client', 'the token belongs to another client');
+    if (!owner) return { status: 200 };
+    if (clientId !== '' && owner.clientId !== clientId) {
+      return oauthError(400, 'unauthorized_client', 'the token belongs to another client');
     }
-    const actor = { kind: Actor_Kind.USER, id: holder.userId, name: '' };
+    const actor = { kind: Actor_Kind.USER, id: owner.userId, name: '' };
     const ended = await inTransaction(o.pool, (tx) =>
-      endGrants(tx, { id: holder.grantId }, { by: { actor, ...from }, why: 'token_revoked' }),
+      endGrants(tx, { id: owner.grantId }, { by: { actor, ...from }, why: 'token_revoked' }),
     );
-    if (ended > 0) o.logger.info({ ...holder }, 'grant ended by token revocation');
+    if (ended > 0) o.logger.info({ ...owner }, 'grant ended by token revocation');
     return { status: 200 };
   };
 }
 
-async function holderOfRefreshToken(
+async function ownerOfRefreshToken(
   records: OneTimeRecords,
   token: string,
-): Promise<Holder | undefined> {
+): Promise<TokenOwner | undefined> {
   const stored = refreshTokenSchema.safeParse((await records.find('RefreshToken', token))?.content);
   if (!stored.success) return undefined;
   const { grantId, clientId, accountId } = stored.data;
   return { grantId, clientId, userId: String(accountId.userId) };
 }
 
-async function holderOfAccessToken(
+async function ownerOfAccessToken(
   token: string,
   o: { readonly issuer: string; readonly resource: string; readonly keys: OAuthKeys },
-): Promise<Holder | undefined> {
+): Promise<TokenOwner | undefined> {
   const claims = (await verifyAccessToken(token, o))?.claims;
   return (
     claims && { grantId: claims.grant_id, clientId: claims.client_id, userId: `${claims.sub}` }
   );
 }
 
-function refused(status: 400 | 401, error: string, description: string): Revoked {
+function oauthError(status: 400 | 401, error: string, description: string): RevocationResponse {
   return { status, body: { error, error_description: description } };
 }

@@ -2,7 +2,7 @@ import express, { type ErrorRequestHandler, type RequestHandler, Router } from '
 import { HttpError, messageError } from '../errors.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { continueBody, reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
-import { forDataClients } from './data-clients.ts';
+import { allowAnyOrigin } from './cors.ts';
 import type { OAuthDependencies } from './dependencies.ts';
 import { authorizationServerMetadata, protectedResourceMetadata } from './metadata.ts';
 import { clientMetadata, parseRequest } from './register.ts';
@@ -23,7 +23,7 @@ export function createOAuth(o: OAuthDependencies): Router {
     ['/.well-known/oauth-protected-resource/mcp', resource],
   ] as const) {
     endpoint(router, path, {
-      before: [forDataClients('GET')],
+      before: [allowAnyOrigin('GET')],
       GET: [o.limits.wellKnown, sendJson(200, () => document)],
     });
   }
@@ -31,20 +31,20 @@ export function createOAuth(o: OAuthDependencies): Router {
   router.use('/.well-known', o.limits.wellKnown);
   router.use('/oauth', (_req, res, next) => {
     res.setHeader('Cache-Control', 'no-store');
-    // An app that opens the sign-in in a popup must keep its reference to the popup until the redirect arrives.
+    // An app may open the sign-in in a popup. It needs its reference to the popup until the redirect arrives.
     res.setHeader('Cross-Origin-Opener-Policy', 'unsafe-none');
     next();
   });
   router.use('/oauth', reserveBody(o.bodies, o.clientIp));
   if (o.signIn) registration(router, o);
   router.use(signInRoutes(o));
-  router.use(refuseBodies);
+  router.use(rejectBodies);
   return router;
 }
 
 function registration(router: Router, o: OAuthDependencies): void {
   endpoint(router, '/oauth/register', {
-    before: [forDataClients('POST')],
+    before: [allowAnyOrigin('POST')],
     POST: [
       o.limits.register,
       continueBody,
@@ -54,8 +54,8 @@ function registration(router: Router, o: OAuthDependencies): void {
   });
 }
 
-/** Turns errors of the body parsers into 400, 413 or 415. */
-const refuseBodies: ErrorRequestHandler = (error, _req, _res, next) => {
+/** Converts errors of the body parsers to 400, 413 or 415. */
+const rejectBodies: ErrorRequestHandler = (error, _req, _res, next) => {
   const status: unknown = error instanceof Error ? Reflect.get(error, 'status') : undefined;
   const isTooLarge = status === 413;
   if (

@@ -74,8 +74,8 @@ test('consent denied, and a form from another site', async () => {
   const browser = new Browser();
   const shown = await page(browser);
   await browser.submit(shown, { csrf: 'x' }, REDIRECT);
-  const refused = 'consent refused: not the form, or not the browser, of the sign-in';
-  expect(logged(refused)).toHaveLength(1);
+  const rejected = 'consent rejected: wrong csrf field or other browser';
+  expect(logged(rejected)).toHaveLength(1);
   await browser.submit(shown, { consent: 'deny' }, REDIRECT);
   expect(logged('consent denied')).toMatchObject([{ clientId: CLIENT_ID, app: 'claude.ai' }]);
   const other = new Browser();

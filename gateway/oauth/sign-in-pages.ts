@@ -1,13 +1,19 @@
 import type { ShopOfUser } from './account.ts';
-import { displayHost, isOnOwnMachine } from './clients/redirect-uri.ts';
+import { displayHost, isOnUsersMachine } from './clients/redirect-uri.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
-import { type Asking, consentPage, emailPage, messagePage, shopPage } from './pages/pages.ts';
+import {
+  type ConnectingApp,
+  consentPage,
+  emailPage,
+  messagePage,
+  shopPage,
+} from './pages/pages.ts';
 import { type PageResponse, page } from './pages/response.ts';
 import { signInPath } from './provider.ts';
 import type { AuthorizationRequest } from './requests.ts';
 import type { Upstream } from './upstream.ts';
 
-/** The pages of a sign-in, each for one authorization request. */
+/** The pages of a sign-in. Each is for one authorization request. */
 export interface SignInPages {
   email(
     request: AuthorizationRequest,
@@ -29,7 +35,7 @@ export interface SignInPages {
   otherEmail(request: AuthorizationRequest): PageResponse;
   /** The address is linked to another account of the identity provider. */
   otherAccount(request: AuthorizationRequest): PageResponse;
-  /** The person signed in, but not recently enough or not with the required method. */
+  /** The user signed in, but not recently enough or not with the required method. */
   tooWeak(request: AuthorizationRequest): PageResponse;
 }
 
@@ -41,15 +47,15 @@ const MESSAGES = {
   },
   otherEmail: {
     title: 'That was another address',
-    text: 'You signed in with another address than the one you gave, or with one that is not confirmed. Connect again and use the same address in both places.',
+    text: 'You signed in with another address than the one you entered here, or your address is not confirmed. Connect again and use the same address on both pages.',
   },
   otherAccount: {
     title: 'Another account is linked to this address',
-    text: 'The shop knows your address by another account of the page where you sign in. If that account was yours and is gone, ask an owner or admin of the shop to remove you from the team and add you again, or the operator of this service to unlink it. Then connect again.',
+    text: 'In this shop, your address is linked to another account of the page where you sign in. If you have lost that account, ask an owner or admin of the shop to remove you from the team and add you again, or ask the operator of this service to unlink the account. Then connect again.',
   },
   tooWeak: {
     title: 'A fresh or stronger sign-in is needed',
-    text: 'The page where you sign in did not confirm what is needed here: that you have just signed in, or that you used a second factor. Connect again and sign in there once more. If this page comes again, tell the operator of this service.',
+    text: 'The page where you sign in must confirm that you have just signed in, or that you used a second factor. Connect again and sign in there again. If you see this page again, tell the operator of this service.',
   },
 };
 
@@ -61,12 +67,12 @@ export function createSignInPages(o: {
   /** Maximum lifetime of a grant. Days. */
   readonly grantDays: number;
 }): SignInPages {
-  const asking = ({ clientId, redirectUri }: AuthorizationRequest): Asking => ({
+  const app = ({ clientId, redirectUri }: AuthorizationRequest): ConnectingApp => ({
     name: o.clients.nameOf(clientId, redirectUri),
     host: displayHost(redirectUri),
   });
-  /** The origins that a form before the sign-in may lead to: the identity provider's, and the app's. */
-  const anywhere = async ({ redirectUri }: AuthorizationRequest): Promise<string[]> => [
+  /** The origins that a form before the sign-in may redirect to: the identity provider's, and the app's. */
+  const formTargetsOf = async ({ redirectUri }: AuthorizationRequest): Promise<string[]> => [
     ...new Set([await o.upstream.origin(), ...o.formOrigins, formTarget(redirectUri)]),
   ];
   const message = (request: AuthorizationRequest, about: { title: string; text: string }) => {
@@ -77,16 +83,16 @@ export function createSignInPages(o: {
   return {
     async email(request, filled) {
       const action = signInPath(request.uid);
-      return page(emailPage({ action, asking: asking(request), ...filled }), {
+      return page(emailPage({ action, app: app(request), ...filled }), {
         status: filled ? 400 : 200,
-        formTargets: await anywhere(request),
+        formTargets: await formTargetsOf(request),
       });
     },
     async shops(request, shops, problem) {
       const action = `${signInPath(request.uid)}/shop`;
-      return page(shopPage({ action, asking: asking(request), shops, problem }), {
+      return page(shopPage({ action, app: app(request), shops, problem }), {
         status: problem === undefined ? 200 : 400,
-        formTargets: await anywhere(request),
+        formTargets: await formTargetsOf(request),
       });
     },
     consent(request, { shop, email, csrf }) {
@@ -94,8 +100,8 @@ export function createSignInPages(o: {
       const body = consentPage({
         allow: `${signInPath(uid)}/allow`,
         cancel: `${signInPath(uid)}/cancel`,
-        asking: asking(request),
-        isOnOwnMachine: isOnOwnMachine(redirectUri),
+        app: app(request),
+        isOnUsersMachine: isOnUsersMachine(redirectUri),
         shop,
         email,
         csrf,
@@ -110,7 +116,7 @@ export function createSignInPages(o: {
   };
 }
 
-/** A source expression for a content security policy. It has no syntax for IPv6 addresses, so the scheme is used. */
+/** A source expression for a content security policy. For an IPv6 address it is the scheme, because there is no syntax. */
 function formTarget(redirectUri: string): string {
   const { protocol, origin } = new URL(redirectUri);
   const isNamed = protocol === 'https:' || protocol === 'http:';

@@ -3,20 +3,20 @@ import express, { type Request, type RequestHandler, type Response, Router } fro
 import { addressOf } from '../auth/client-ip.ts';
 import { createRateLimit } from '../auth/rate-limits.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
-import { assemble, type SignInParts } from './assemble.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
 import { continueBody } from './body-reservation.ts';
-import { forDataClients } from './data-clients.ts';
+import { allowAnyOrigin } from './cors.ts';
 import type { OAuthDependencies } from './dependencies.ts';
-import { failureAnswer, isUnavailable } from './failures.ts';
+import { failurePage, isUnavailable } from './failure-page.ts';
 import { withGrantContext } from './grant-context.ts';
 import { ended, type PageResponse, RETRY_AFTER_S, unavailable } from './pages/response.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRevocation } from './revoke.ts';
 import type { SignIn } from './sign-in.ts';
+import { createSignInParts, type SignInParts } from './sign-in-parts.ts';
 
 const FORM_LIMIT = '8kb';
-/** Maximum number of forms in one sign-in, so that nobody can try many e-mail addresses. */
+/** Maximum number of page and form requests in one sign-in, so that nobody can try many e-mail addresses. */
 const FORMS_PER_SIGN_IN = 30;
 
 type SignInConfig = NonNullable<OAuthDependencies['signIn']>;
@@ -25,17 +25,17 @@ type SignInConfig = NonNullable<OAuthDependencies['signIn']>;
 export function signInRoutes(o: OAuthDependencies): Router {
   const router = Router(EXACT_PATHS);
   if (!o.signIn) return withoutSignIn(router, o);
-  const parts = assemble(o, o.signIn);
+  const parts = createSignInParts(o, o.signIn);
   const handlers = pageHandlers(o, parts);
   endpoint(router, '/oauth/authorize', {
     GET: [
       o.limits.authorize,
       async (req, res) => {
         const checked = checkAuthorizeRequest(o.clients, o.issuer, queryOf(req));
-        if ('refusal' in checked) {
+        if ('rejection' in checked) {
           const event = { ...requestIdOf(res), detail: checked.reason };
           o.logger.warn(event, 'authorization refused');
-          return sendAnswer(res, checked.refusal);
+          return sendPage(res, checked.rejection);
         }
         await forwardOrFail(o, parts, { req, res, url: `/oauth/authorize?${checked.query}` });
       },
@@ -48,10 +48,12 @@ export function signInRoutes(o: OAuthDependencies): Router {
   endpoint(router, '/oauth/callback', {
     GET: [
       o.limits.callback,
-      handlers.pageBy(async (req) => {
+      handlers.pageHandler(async (req) => {
         const query = queryOf(req);
-        const isTwice = [...new Set(query.keys())].some((name) => query.getAll(name).length > 1);
-        if (isTwice) return ended();
+        const hasRepeated = [...new Set(query.keys())].some(
+          (name) => query.getAll(name).length > 1,
+        );
+        if (hasRepeated) return ended();
         return parts.signIn.handleCallback(req, new URL(`${o.issuer}/oauth/callback?${query}`));
       }),
     ],
@@ -60,11 +62,11 @@ export function signInRoutes(o: OAuthDependencies): Router {
   return router;
 }
 
-/** Registers the pages and forms of a sign-in, which `formBy` protects. */
+/** Registers the pages and forms of a sign-in, which `formHandler` protects. */
 function formRoutes(
   router: Router,
   { limits: { signInPages } }: OAuthDependencies,
-  { formBy }: ReturnType<typeof pageHandlers>,
+  { formHandler }: ReturnType<typeof pageHandlers>,
 ): void {
   // The request is counted before its body is read.
   const form = [
@@ -73,25 +75,25 @@ function formRoutes(
     express.urlencoded({ extended: false, limit: FORM_LIMIT }),
   ];
   endpoint(router, '/oauth/sign-in/:uid', {
-    GET: [signInPages, formBy((signIn, uid) => signIn.showEmailForm(uid))],
+    GET: [signInPages, formHandler((signIn, uid) => signIn.showEmailForm(uid))],
     POST: [
       ...form,
-      formBy((signIn, uid, req) => signIn.submitEmail(req, uid, field(req, 'email'))),
+      formHandler((signIn, uid, req) => signIn.submitEmail(req, uid, field(req, 'email'))),
     ],
   });
   endpoint(router, '/oauth/sign-in/:uid/shop', {
     POST: [
       ...form,
-      formBy((signIn, uid, req) => signIn.submitShop(req, uid, field(req, 'shop_id'))),
+      formHandler((signIn, uid, req) => signIn.submitShop(req, uid, field(req, 'shop_id'))),
     ],
   });
   endpoint(router, '/oauth/sign-in/:uid/consent', {
-    GET: [signInPages, formBy((signIn, uid, req) => signIn.showConsentForm(req, uid))],
+    GET: [signInPages, formHandler((signIn, uid, req) => signIn.showConsentForm(req, uid))],
   });
   endpoint(router, '/oauth/sign-in/:uid/allow', {
     POST: [
       ...form,
-      formBy((signIn, uid, req) =>
+      formHandler((signIn, uid, req) =>
         field(req, 'consent') === 'deny'
           ? signIn.cancel(uid)
           : signIn.allow(req, uid, field(req, 'csrf')),
@@ -99,7 +101,7 @@ function formRoutes(
     ],
   });
   endpoint(router, '/oauth/sign-in/:uid/cancel', {
-    POST: [...form, formBy((signIn, uid) => signIn.cancel(uid))],
+    POST: [...form, formHandler((signIn, uid) => signIn.cancel(uid))],
   });
 }
 
@@ -109,7 +111,7 @@ function dataRoutes(
   o: OAuthDependencies,
   { config, parts }: { config: SignInConfig; parts: SignInParts },
 ): void {
-  const dataBy =
+  const dataHandler =
     (work: (req: Request, res: Response) => Promise<void>): RequestHandler =>
     async (req, res) => {
       try {
@@ -121,36 +123,36 @@ function dataRoutes(
       }
     };
   endpoint(router, '/oauth/jwks', {
-    before: [forDataClients('GET')],
+    before: [allowAnyOrigin('GET')],
     GET: [
       o.limits.jwks,
-      dataBy(async (_req, res) => {
+      dataHandler(async (_req, res) => {
         const published = await config.keys.verifying();
         res.json({ keys: published.map(({ publicJwk }) => publicJwk) });
       }),
     ],
   });
   endpoint(router, '/oauth/token', {
-    before: [forDataClients('POST')],
+    before: [allowAnyOrigin('POST')],
     POST: [
       o.limits.token,
       continueBody,
-      dataBy((req, res) => parts.forward(req, res, '/oauth/token')),
+      dataHandler((req, res) => parts.forward(req, res, '/oauth/token')),
     ],
   });
   const revoke = createRevocation({ ...o, keys: config.keys });
   endpoint(router, '/oauth/revoke', {
-    before: [forDataClients('POST')],
+    before: [allowAnyOrigin('POST')],
     POST: [
       o.limits.revoke,
       continueBody,
       express.urlencoded({ extended: false, limit: FORM_LIMIT }),
-      dataBy(async (req, res) => {
+      dataHandler(async (req, res) => {
         const [token, clientId] = [field(req, 'token'), field(req, 'client_id')];
         const from = { source: addressOf(o.clientIp, req), ...requestIdOf(res) };
-        const answer = await revoke({ token, clientId, from });
-        res.status(answer.status);
-        if ('body' in answer) res.json(answer.body);
+        const response = await revoke({ token, clientId, from });
+        res.status(response.status);
+        if ('body' in response) res.json(response.body);
         else res.end();
       }),
     ],
@@ -161,11 +163,11 @@ function withoutSignIn(router: Router, o: OAuthDependencies): Router {
   endpoint(router, '/oauth/authorize', {
     GET: [
       o.limits.authorize,
-      (_req, res) => sendAnswer(res, unavailable('Sign-in is not set up here.')),
+      (_req, res) => sendPage(res, unavailable('Sign-in is not set up here.')),
     ],
   });
   endpoint(router, '/oauth/token', {
-    before: [forDataClients('POST')],
+    before: [allowAnyOrigin('POST')],
     POST: [o.limits.token, (_req, res) => sendUnavailable(res)],
   });
   router.use('/oauth', (_req, res) => sendUnavailable(res));
@@ -182,32 +184,33 @@ function pageHandlers(o: OAuthDependencies, { signIn, cookies, isPending }: Sign
     whenUnavailable: 'reject',
   });
   /** Sends the page that `work` returns, or an error page. */
-  const pageBy =
+  const pageHandler =
     (work: (req: Request) => Promise<PageResponse>): RequestHandler =>
     async (req, res) => {
-      const source = addressOf(o.clientIp, req);
-      const known = { source, ...requestIdOf(res) };
-      const worked = withGrantContext(known, () => work(req));
-      sendAnswer(res, await worked.catch((error) => failureAnswer(error, o.logger)));
+      const facts = { source: addressOf(o.clientIp, req), ...requestIdOf(res) };
+      const response = withGrantContext(facts, () => work(req));
+      sendPage(res, await response.catch((error) => failurePage(error, o.logger)));
     };
-  /** As {@link pageBy}, for one sign-in: only for the browser that started it, and only from our own form. */
-  const formBy = (work: (signIn: SignIn, uid: string, req: Request) => Promise<PageResponse>) =>
-    pageBy(async (req) => {
+  /** As {@link pageHandler}, but accepts only the browser that started the sign-in, and only our own forms. */
+  const formHandler = (
+    work: (signIn: SignIn, uid: string, req: Request) => Promise<PageResponse>,
+  ) =>
+    pageHandler(async (req) => {
       const uid = String(req.params.uid);
-      if (cookies.interactionOf(req) !== uid || isFromElsewhere(req, ownOrigin)) return ended();
-      // Checked before counting: each counter is a row, and invented ids must not create rows.
+      if (cookies.interactionOf(req) !== uid || isCrossSite(req, ownOrigin)) return ended();
+      // This check is before the counter, because each counter is a row, and invented ids must not create rows.
       if (!(await isPending(uid))) return ended();
       const admission = await forms.take(createHash('sha256').update(uid).digest('base64url'));
       if (admission.admitted) return work(signIn, uid, req);
       return admission.unavailable ? unavailable('Try again in a moment.') : ended();
     });
-  return { pageBy, formBy };
+  return { pageHandler, formHandler };
 }
 
 /**
- * Serves `/oauth/authorize/:uid`, which issues the code of a decided sign-in. For an undecided one (the browser
- * opened the URL too early, for example in another tab) it redirects to the current page of the sign-in;
- * oidc-provider would instead discard the sign-in and start a new one.
+ * Serves `/oauth/authorize/:uid`, which issues the code after the user has decided. If the browser opens the URL
+ * earlier, for example in another tab, it is redirected to the current page of the sign-in. oidc-provider would
+ * discard the sign-in and start a new one.
  */
 async function resumeOrRedirect(
   o: OAuthDependencies,
@@ -218,14 +221,14 @@ async function resumeOrRedirect(
   const isOwn = parts.cookies.resumeOf(req) === uid;
   try {
     const page = isOwn ? await parts.signIn.currentPage(uid) : undefined;
-    if (page) return sendAnswer(res, page);
+    if (page) return sendPage(res, page);
   } catch (error) {
-    return sendAnswer(res, failureAnswer(error, o.logger));
+    return sendPage(res, failurePage(error, o.logger));
   }
   await forwardOrFail(o, parts, { req, res, url: req.path });
 }
 
-/** Forwards a request to oidc-provider; an error before the response has begun becomes an error page. */
+/** Forwards a request to oidc-provider. An error before the response has begun is sent as a page. */
 async function forwardOrFail(
   o: OAuthDependencies,
   parts: SignInParts,
@@ -235,15 +238,15 @@ async function forwardOrFail(
     await parts.forward(req, res, url);
   } catch (error) {
     if (res.headersSent) throw error;
-    sendAnswer(res, failureAnswer(error, o.logger));
+    sendPage(res, failurePage(error, o.logger));
   }
 }
 
-function sendAnswer(res: Response, answer: PageResponse): void {
-  for (const [name, value] of Object.entries(answer.headers)) res.setHeader(name, value);
-  for (const cookie of answer.cookies) res.append('Set-Cookie', cookie);
-  res.setHeader('Content-Length', Buffer.byteLength(answer.body));
-  res.status(answer.status).end(answer.body);
+function sendPage(res: Response, { status, headers, cookies, body }: PageResponse): void {
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  for (const cookie of cookies) res.append('Set-Cookie', cookie);
+  res.setHeader('Content-Length', Buffer.byteLength(body));
+  res.status(status).end(body);
 }
 
 function sendUnavailable(res: Response): void {
@@ -259,17 +262,17 @@ function queryOf(req: Request): URLSearchParams {
   return new URLSearchParams(at === -1 ? '' : req.url.slice(at + 1));
 }
 
-/** A field of a form; empty when it is absent or sent twice. */
+/** The value of a form field; empty when the field is absent or sent twice. */
 function field(req: Request, name: string): string {
   const value: unknown = Object.hasOwn(req.body ?? {}, name) ? req.body[name] : undefined;
   return typeof value === 'string' ? value : '';
 }
 
 /**
- * Whether the browser reports that another site sent the form. A second protection against cross-site requests,
- * after the `Lax` cookies. `Sec-Fetch-Site` is used when present, because some browsers send `Origin: null`.
+ * Whether the browser reports that another site sent the form. The `Lax` cookies protect too; this is a second
+ * protection. `Sec-Fetch-Site` has priority, because some browsers send `Origin: null`.
  */
-function isFromElsewhere(req: Request, ownOrigin: string): boolean {
+function isCrossSite(req: Request, ownOrigin: string): boolean {
   if (req.method !== 'POST') return false;
   const { origin, 'sec-fetch-site': site } = req.headers;
   if (site !== undefined && site !== 'same-origin') return true;

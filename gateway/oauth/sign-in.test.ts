@@ -25,7 +25,7 @@ const redeem = (shown: Shown, begun: Begun, redirectUri = REDIRECT) =>
   });
 
 describe('sign-in', () => {
-  test('with one shop ends with tokens for it', async () => {
+  test('of a user with one shop ends with tokens for that shop', async () => {
     const person = await stack.newPerson();
     const begun = stack.begin();
     const shown = await stack.signIn(person, { begun });
@@ -78,7 +78,7 @@ describe('sign-in', () => {
     expect([status, decodeJwt(String(body.access_token)).client_id]).toEqual([200, client_id]);
   });
 
-  test('with two shops asks for a shop first, and the token is for the chosen one', async () => {
+  test('of a user with two shops shows the shop form, and the token is for the chosen shop', async () => {
     const person = await stack.newPerson({ shops: 2 });
     for (const shop of person.shopIds) {
       const begun = stack.begin();
@@ -87,7 +87,7 @@ describe('sign-in', () => {
     }
   });
 
-  test('with login_hint does not ask for an address', async () => {
+  test('with login_hint skips the e-mail form', async () => {
     const person = await stack.newPerson();
     const hinted = stack.begin({ login_hint: ` ${person.email.toUpperCase()} ` });
     const { status, headers } = await new Browser().send(hinted.url);
@@ -102,14 +102,14 @@ describe('sign-in', () => {
   });
 
   test.each(['', 'auth0|123', 'not an address', 'a'.repeat(400)])(
-    'a login_hint that is no address (%j) gets the form',
+    'with a login_hint that is not an address (%j) shows the e-mail form',
     async (hint) => {
       const { status, text } = await new Browser().send(stack.begin({ login_hint: hint }).url);
       expect([status, text.includes('name="email"')]).toEqual([200, true]);
     },
   );
 
-  test('asks again after an invalid address', async () => {
+  test('shows the e-mail form again after an invalid address', async () => {
     const browser = new Browser();
     const form = await browser.open(stack.begin().url, REDIRECT);
     const again = await browser.submit(form, { email: '"><script>alert(1)</script>' }, REDIRECT);
@@ -119,7 +119,7 @@ describe('sign-in', () => {
     expect(again.text).toContain('&#60;script&#62;alert(1)');
   });
 
-  test('of a user without a shop ends with a page that says so, and leads back to the app', async () => {
+  test('of a user without a shop ends with a page that leads back to the app', async () => {
     const person = await stack.newPerson({ shops: 0 });
     const browser = new Browser();
     const begun = stack.begin();
@@ -133,10 +133,10 @@ describe('sign-in', () => {
     });
   });
 
-  test('with another account, or an unconfirmed address, gets no code', async () => {
-    const [asked, other] = [await stack.newPerson(), await stack.newPerson()];
+  test('with another address than the entered one, or an unconfirmed one, returns no code', async () => {
+    const [entered, other] = [await stack.newPerson(), await stack.newPerson()];
     const browser = new Browser();
-    const sent = await browser.send(stack.begin({ login_hint: asked.email }).url);
+    const sent = await browser.send(stack.begin({ login_hint: entered.email }).url);
     const upstream = new URL(sent.headers.get('location') ?? '');
     upstream.searchParams.set('login_hint', other.email);
     const form = await browser.open(upstream, REDIRECT);
@@ -144,8 +144,8 @@ describe('sign-in', () => {
     const shown = await browser.submit(form, account, REDIRECT);
     expect([shown.status, shown.text.includes('another address')]).toEqual([403, true]);
 
-    const unproved = await stack.newPerson({ verified: false });
-    const page = await stack.signIn(unproved);
+    const unconfirmed = await stack.newPerson({ verified: false });
+    const page = await stack.signIn(unconfirmed);
     expect([page.status, page.url.pathname]).toEqual([403, '/oauth/callback']);
   });
 
@@ -159,12 +159,12 @@ describe('sign-in', () => {
     }
   });
 
-  test('ends when the membership ends during the sign-in', async () => {
+  test('returns no code when the membership ends during the sign-in', async () => {
     const person = await stack.newPerson({ shops: 2 });
     const shopId = person.shopIds[0] ?? 0n;
     await addMember(stack.under.database.pool, {
       shopId,
-      email: `keeper-${person.email}`,
+      email: `owner-${person.email}`,
       role: 'owner',
       by: TEST_AUTHOR,
     });

@@ -2,15 +2,19 @@ import type { IncomingMessage } from 'node:http';
 import type { Logger } from '../../services/platform/log.ts';
 import { parseEmail } from '../tenancy/users.ts';
 import { shopsOfEmail } from './account.ts';
-import { handleCallback, refuse } from './callback.ts';
+import { deny, handleCallback } from './callback.ts';
 import { appOf } from './clients/redirect-uri.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import { createConsentStep } from './consent.ts';
 import { ended, type PageResponse, redirect } from './pages/response.ts';
 import { signInPath } from './provider.ts';
+import {
+  chooseShopOrRedirect,
+  redirectToProvider,
+  type SignInContext,
+} from './provider-redirect.ts';
 import type { AuthorizationRequest } from './requests.ts';
 import { createSignInPages } from './sign-in-pages.ts';
-import { askShopOrSend, type SignInContext, sendUpstream } from './upstream-redirect.ts';
 
 export interface SignInOptions extends Omit<SignInContext, 'pages'> {
   readonly clients: SupportedClients;
@@ -20,18 +24,18 @@ export interface SignInOptions extends Omit<SignInContext, 'pages'> {
   readonly logger: Logger;
 }
 
-/** An invalid address is shown again in the form up to this length. Characters. */
+/** Maximum length of an invalid address that the form shows again. Characters. */
 const MAX_SHOWN = 320;
 
 /**
- * The steps from an authorization request to its code: e-mail address, shop, identity provider, consent.
- * Each step returns the response for the browser.
+ * The steps of a sign-in: e-mail address, shop, identity provider, consent. Each step returns the response for the
+ * browser.
  */
 export interface SignIn {
   /** Starts the sign-in for a new authorization request. */
   begin(req: IncomingMessage, request: AuthorizationRequest): Promise<PageResponse>;
   /**
-   * Redirects to the current page of an undecided sign-in. Undefined when the sign-in is decided or does not
+   * Redirects to the current page of a sign-in. Undefined when the request is already granted or denied, or does not
    * exist.
    */
   currentPage(uid: string): Promise<PageResponse | undefined>;
@@ -39,7 +43,7 @@ export interface SignIn {
   showEmailForm(uid: string): Promise<PageResponse>;
   /** Handles the e-mail form. */
   submitEmail(req: IncomingMessage, uid: string, email: string): Promise<PageResponse>;
-  /** Handles the shop form, for the address entered before. */
+  /** Handles the shop form, for the e-mail address that the user entered before. */
   submitShop(req: IncomingMessage, uid: string, shopId: string): Promise<PageResponse>;
   /** Handles the redirect from the identity provider. @param url the requested URL, with code and state. */
   handleCallback(req: IncomingMessage, url: URL): Promise<PageResponse>;
@@ -47,6 +51,7 @@ export interface SignIn {
   showConsentForm(req: IncomingMessage, uid: string): Promise<PageResponse>;
   /** Handles the consent form. @param csrf its hidden field. */
   allow(req: IncomingMessage, uid: string, csrf: string): Promise<PageResponse>;
+  /** Denies the authorization request. */
   cancel(uid: string): Promise<PageResponse>;
 }
 
@@ -60,7 +65,7 @@ export function createSignIn(o: SignInOptions): SignIn {
     async begin(req, request) {
       const email = parseEmail(request.loginHint ?? '');
       if (email === undefined) return pages.email(request);
-      return askShopOrSend(context, { req, request }, email);
+      return chooseShopOrRedirect(context, { req, request }, email);
     },
 
     async currentPage(uid) {
@@ -79,7 +84,7 @@ export function createSignIn(o: SignInOptions): SignIn {
       const request = await requests.find(uid);
       if (!request) return ended();
       const email = parseEmail(text);
-      if (email !== undefined) return askShopOrSend(context, { req, request }, email);
+      if (email !== undefined) return chooseShopOrRedirect(context, { req, request }, email);
       const problem = 'Enter an e-mail address such as name@example.com.';
       return pages.email(request, { email: text.slice(0, MAX_SHOWN), problem });
     },
@@ -90,20 +95,20 @@ export function createSignIn(o: SignInOptions): SignIn {
       const { email } = request;
       const shops = await shopsOfEmail(o.pool, email);
       if (shops.some((shop) => String(shop.shopId) === shopId)) {
-        return sendUpstream(context, { req, request }, { email, shopId });
+        return redirectToProvider(context, { req, request }, { email, shopId });
       }
       return pages.shops(request, shops, 'Choose one of your shops.');
     },
 
     handleCallback: (req, url) => handleCallback(context, req, url),
-    showConsentForm: (req, uid) => consent.ask(req, uid),
+    showConsentForm: (req, uid) => consent.showForm(req, uid),
     allow: (req, uid, csrf) => consent.allow(req, uid, csrf),
 
     async cancel(uid) {
       const [request, isAsked] = await Promise.all([requests.find(uid), consent.isPending(uid)]);
-      const to = request && { clientId: request.clientId, app: appOf(request.redirectUri) };
-      o.logger.info({ ...to }, isAsked ? 'consent denied' : 'sign-in cancelled');
-      return refuse(requests, uid, 'the user denied access');
+      const app = request && { clientId: request.clientId, app: appOf(request.redirectUri) };
+      o.logger.info({ ...app }, isAsked ? 'consent denied' : 'sign-in cancelled');
+      return deny(requests, uid, 'the user denied access');
     },
   };
 }

@@ -3,12 +3,11 @@ import type { KoaContextWithOIDC } from 'oidc-provider';
 import type { Logger } from '../../services/platform/log.ts';
 import { parseAccountId } from './account.ts';
 
-/** Error details are logged only if they match. Longer texts or other characters may contain caller data. */
+/** Error details that match are logged. Longer texts and other characters may contain caller data. */
 const DETAIL = /^[a-zA-Z0-9 _(),.;:-]{1,120}$/;
 
 /**
- * Logs issued, refreshed and rejected tokens with user, shop, client, grant and request id. Never logs a token
- * or a code.
+ * Logs issued, refreshed and rejected tokens with user, shop, client, grant and request id. Never logs a token or code.
  */
 export function logTokens(provider: Provider, logger: Logger): void {
   provider.on('grant.success', (ctx) => {

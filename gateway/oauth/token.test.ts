@@ -38,21 +38,21 @@ const works = async (token: unknown): Promise<boolean> =>
 const refresh = (token: unknown, replica = 0): Promise<TokenResponse> =>
   stack.token({ grant_type: 'refresh_token', refresh_token: String(token) }, replica);
 /** Moves the first use of every code and refresh token into the past. */
-const age = (seconds: number): Promise<unknown> =>
+const ageUses = (seconds: number): Promise<unknown> =>
   stack.under.database.pool.query(
     "update oauth_tickets set consumed_at = consumed_at - $1 * interval '1 second'",
     [seconds],
   );
 
 /** The parameters with which a client redeems a code. */
-const redeeming = (code: string | null, code_verifier: string) => ({
+const redemption = (code: string | null, code_verifier: string) => ({
   grant_type: 'authorization_code',
   code: code ?? '',
   redirect_uri: REDIRECT,
   code_verifier,
 });
 
-/** Stores a code as oidc-provider does, without the pages before it. */
+/** Stores a code as oidc-provider does, without a sign-in. */
 async function newCode(): Promise<{
   code: string;
   exchange(replica?: number): Promise<TokenResponse>;
@@ -78,7 +78,7 @@ async function newCode(): Promise<{
     codeChallengeMethod: 'S256',
   };
   await createOneTimeRecords(pool).put('AuthorizationCode', code, { content, ttlS: 60, grantId });
-  return { code, exchange: (replica) => stack.token(redeeming(code, verifier), replica) };
+  return { code, exchange: (replica) => stack.token(redemption(code, verifier), replica) };
 }
 
 let person: ReturnType<SignInStack['newPerson']>;
@@ -90,48 +90,48 @@ describe('a code', () => {
   test('works once; reuse ends the grant and its tokens', async () => {
     const { code, begun, body } = await stack.tokens(await person);
     expect(await works(body.access_token)).toBe(true);
-    await age(2);
-    const again = await stack.token(redeeming(code, begun.verifier));
+    await ageUses(2);
+    const again = await stack.token(redemption(code, begun.verifier));
     expect(again).toMatchObject(INVALID_GRANT);
     expect(await works(body.access_token)).toBe(false);
     expect(await refresh(body.refresh_token)).toMatchObject(INVALID_GRANT);
   });
 
-  test('reused long after its expiry is detected as reuse', async () => {
+  test('used again long after its expiry revokes its tokens', async () => {
     const { exchange } = await newCode();
     const { body } = await exchange();
-    await age(3_600);
+    await ageUses(3_600);
     expect(await exchange(1)).toMatchObject(INVALID_GRANT);
     expect(await works(body.access_token)).toBe(false);
   });
 
-  test('redeemed 16 times at once on two replicas works exactly once, 100 times over', async () => {
-    let together = 0;
+  test('redeemed by 16 concurrent requests on two replicas works exactly once, in 100 rounds', async () => {
+    let roundsInTime = 0;
     for (let round = 0; round < 100; round += 1) {
       const { exchange } = await newCode();
       const began = performance.now();
-      const answers = await Promise.all(Array.from({ length: 16 }, (_, at) => exchange(at % 2)));
-      const isTogether = performance.now() - began < RACE_MS;
-      const [winner, ...others] = answers.filter(({ status }) => status === 200);
+      const responses = await Promise.all(Array.from({ length: 16 }, (_, at) => exchange(at % 2)));
+      const isInTime = performance.now() - began < RACE_MS;
+      const [accepted, ...others] = responses.filter(({ status }) => status === 200);
       expect([round, others.length]).toEqual([round, 0]);
-      const losers = answers.filter((answer) => answer !== winner);
+      const rejected = responses.filter((response) => response !== accepted);
       // On an overloaded machine the database may be too slow for one request, which then gets 503.
-      for (const { body } of losers) {
+      for (const { body } of rejected) {
         expect(['invalid_grant', 'temporarily_unavailable']).toContain(body.error);
       }
-      expect(losers.some(({ body }) => body.error === 'invalid_grant')).toBe(true);
-      // If the machine paused, one request may arrive so late that it counts as reuse of a stolen code.
-      if (!isTogether) continue;
-      together += 1;
-      expect([round, await works(winner?.body.access_token)]).toEqual([round, true]);
+      expect(rejected.some(({ body }) => body.error === 'invalid_grant')).toBe(true);
+      // On a slow machine a request may arrive so late that it counts as reuse, which revokes the tokens.
+      if (!isInTime) continue;
+      roundsInTime += 1;
+      expect([round, await works(accepted?.body.access_token)]).toEqual([round, true]);
     }
-    expect(together).toBeGreaterThan(0);
+    expect(roundsInTime).toBeGreaterThan(0);
   }, 240_000);
 
-  const right = async (): Promise<Record<string, string>> => {
+  const validRequest = async (): Promise<Record<string, string>> => {
     const begun = stack.begin();
     const { url } = await stack.signIn(await person, { begun });
-    return redeeming(url.searchParams.get('code'), begun.verifier);
+    return redemption(url.searchParams.get('code'), begun.verifier);
   };
 
   test.each<[string, Record<string, string>, object]>([
@@ -162,27 +162,30 @@ describe('a code', () => {
     ],
     ['the client credentials grant', { grant_type: 'client_credentials' }, { status: 400 }],
   ])('with %s gets no token', async (_, changes, expected) => {
-    const fields = { ...(await right()), ...changes };
+    const fields = { ...(await validRequest()), ...changes };
     if (changes.code_verifier === 'CHALLENGE') {
-      const verifier = String((await right()).code_verifier);
+      const verifier = String((await validRequest()).code_verifier);
       fields.code_verifier = createHash('sha256').update(verifier).digest('base64url');
     }
-    const answer = await stack.token(fields);
-    expect(answer).toMatchObject(expected);
-    expect(answer.body).not.toHaveProperty('access_token');
-    expect(answer.headers.get('cache-control')).toBe('no-store');
+    const response = await stack.token(fields);
+    expect(response).toMatchObject(expected);
+    expect(response.body).not.toHaveProperty('access_token');
+    expect(response.headers.get('cache-control')).toBe('no-store');
   });
 
   test('sent twice in one request is rejected', async () => {
-    const fields = new URLSearchParams({ client_id: CLIENT_ID, ...(await right()) });
+    const fields = new URLSearchParams({ client_id: CLIENT_ID, ...(await validRequest()) });
     fields.append('code', 'x');
-    const answer = await fetch(`${stack.baseUrl}/oauth/token`, { method: 'POST', body: fields });
-    expect([answer.status, await answer.json()]).toMatchObject([400, { error: 'invalid_request' }]);
+    const response = await fetch(`${stack.baseUrl}/oauth/token`, { method: 'POST', body: fields });
+    expect([response.status, await response.json()]).toMatchObject([
+      400,
+      { error: 'invalid_request' },
+    ]);
   });
 
   test('with a resource parameter returns a token for it', async () => {
     const resource = mcpResource(stack.baseUrl);
-    const { status, body } = await stack.token({ ...(await right()), resource });
+    const { status, body } = await stack.token({ ...(await validRequest()), resource });
     expect([status, decodeJwt(String(body.access_token)).aud]).toEqual([200, resource]);
   });
 });
@@ -198,33 +201,33 @@ describe('a refresh token', () => {
     expect((await refresh(second.body.refresh_token)).status).toBe(200);
   });
 
-  test('works again for 30 seconds, for a client that lost the response', async () => {
+  test('works again within 30 seconds, for a client that lost the response', async () => {
     const { body } = await stack.tokens(await person);
     const lost = await refresh(body.refresh_token);
-    await age(25);
+    await ageUses(25);
     const again = await refresh(body.refresh_token, 1);
     const next = await refresh(again.body.refresh_token);
     // Of the two returned tokens, the first one used stays valid. Using the other one later ends both.
-    await age(31);
+    await ageUses(31);
     const last = await refresh(next.body.refresh_token, 1);
     expect([lost, again, next, last].map(({ status }) => status)).toEqual([200, 200, 200, 200]);
     expect(await refresh(lost.body.refresh_token)).toMatchObject(INVALID_GRANT);
     expect(await works(last.body.access_token)).toBe(false);
   });
 
-  test('used by many concurrent requests within that time works for each of them', async () => {
+  test('works for each of many concurrent requests within 30 seconds', async () => {
     const { body } = await stack.tokens(await person);
     const many = Array.from({ length: 16 }, (_, at) => refresh(body.refresh_token, at % 2));
-    const answers = await Promise.all(many);
-    const fresh = new Set(answers.map((answer) => answer.body.refresh_token));
-    expect([answers.every(({ status }) => status === 200), fresh.size]).toEqual([true, 16]);
-    for (const { body: each } of answers) expect(await works(each.access_token)).toBe(true);
+    const responses = await Promise.all(many);
+    const tokens = new Set(responses.map((response) => response.body.refresh_token));
+    expect([responses.every(({ status }) => status === 200), tokens.size]).toEqual([true, 16]);
+    for (const { body: each } of responses) expect(await works(each.access_token)).toBe(true);
   });
 
-  test('reused after that ends the grant and its tokens', async () => {
+  test('reused after 30 seconds ends the grant and its tokens', async () => {
     const first = await stack.tokens(await person);
     const second = await refresh(first.body.refresh_token);
-    await age(31);
+    await ageUses(31);
     expect(await refresh(first.body.refresh_token)).toMatchObject(INVALID_GRANT);
     expect(await refresh(second.body.refresh_token, 1)).toMatchObject(INVALID_GRANT);
     expect(await works(first.body.access_token)).toBe(false);
@@ -240,7 +243,7 @@ describe('a refresh token', () => {
     expect(await works(body.access_token)).toBe(false);
   });
 
-  test('of another client is rejected, and so is a code in its place', async () => {
+  test('of another client is rejected, and so is another kind of token', async () => {
     const { body, code } = await stack.tokens(await person);
     const client_id = 'https://chatgpt.com/oauth/client.json';
     const fields = { grant_type: 'refresh_token', refresh_token: String(body.refresh_token) };
@@ -250,15 +253,15 @@ describe('a refresh token', () => {
   });
 });
 
-test('every step of a sign-in may be served by a different replica', async () => {
+test('each step of a sign-in may reach another replica', async () => {
   const begun = stack.begin();
   begun.url.port = new URL(stack.replicas[1] ?? '').port;
   const { url } = await stack.signIn(await person, { begun });
-  const fields = redeeming(url.searchParams.get('code'), begun.verifier);
+  const fields = redemption(url.searchParams.get('code'), begun.verifier);
   expect((await stack.token(fields, 1)).status).toBe(200);
 });
 
-test('replacing the signing key signs nobody out', async () => {
+test('old tokens stay valid when the signing key is replaced', async () => {
   const before = await stack.tokens(await person);
   await rotateOAuthKey(stack.under.database.pool);
   const kidOf = (token: unknown): unknown =>

@@ -14,7 +14,7 @@ import {
 } from '../../test/kit/oauth/sign-in-stack.ts';
 
 describe('while the identity provider is unavailable', () => {
-  test('a page says so, at the start of a sign-in and at the callback', async () => {
+  test('a page says so at the start of a sign-in and at the callback', async () => {
     const OAUTH_KEYRING = parseKeyring(newKeyringText());
     const stack = await startSignInStack({ replicas: 1, OAUTH_KEYRING });
     const person = await stack.newPerson();
@@ -32,13 +32,13 @@ describe('while the identity provider is unavailable', () => {
     });
     await stack.stopIdentity();
     const { pathname, search } = stack.begin().url;
-    const answers = [
+    const responses = [
       await browser.send(back.url),
       await new Browser().send(`${fresh.gateway.baseUrl}${pathname}${search}`),
     ];
     await fresh.stop();
     await stack.stop();
-    for (const { status, headers, text } of answers) {
+    for (const { status, headers, text } of responses) {
       expect([status, headers.get('retry-after')]).toEqual([503, '5']);
       expect(text).toContain('The page where you sign in does not answer');
     }
@@ -59,7 +59,7 @@ test.each([
     const [port = 0] = await freePorts(1);
     const issuer = `http://127.0.0.1:${port}`;
     await once(identity.listen(port, '127.0.0.1'), 'listening');
-    const under = await startTestGateway({
+    const gateway = await startTestGateway({
       PUBLIC_BASE_URL: 'http://127.0.0.1:1',
       ...signInSettings(issuer, SIGN_IN_CLIENT),
       OAUTH_KEYRING: parseKeyring(newKeyringText()),
@@ -71,14 +71,14 @@ test.each([
       code_challenge: 'x'.repeat(43),
       code_challenge_method: 'S256',
     });
-    const begin = `http://127.0.0.1:${under.gateway.port}/oauth/authorize?${query}`;
-    const asked = [
+    const begin = `http://127.0.0.1:${gateway.gateway.port}/oauth/authorize?${query}`;
+    const responses = [
       await new Browser().send(begin),
       await new Browser().send(`${begin}&login_hint=somebody@example.com`),
     ];
-    await under.stop();
+    await gateway.stop();
     identity.close();
-    for (const { status, text } of asked) {
+    for (const { status, text } of responses) {
       expect([status, text.includes('does not answer')]).toEqual([503, true]);
     }
   },
@@ -86,14 +86,14 @@ test.each([
 
 describe('while the database is unavailable', () => {
   test('every sign-in fails with 503', async () => {
-    const cut = await startTestGateway({
+    const withoutDatabase = await startTestGateway({
       DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none',
       PUBLIC_BASE_URL: 'http://127.0.0.1:1',
       ...signInSettings('http://127.0.0.1:1', SIGN_IN_CLIENT),
       OAUTH_KEYRING: parseKeyring(newKeyringText()),
     });
-    const base = `http://127.0.0.1:${cut.gateway.port}`;
-    const asked = await Promise.all([
+    const base = `http://127.0.0.1:${withoutDatabase.gateway.port}`;
+    const responses = await Promise.all([
       fetch(`${base}/oauth/token`, { method: 'POST', body: new URLSearchParams({ code: 'x' }) }),
       fetch(`${base}/oauth/register`, { method: 'POST' }),
       fetch(`${base}/oauth/authorize?redirect_uri=${REDIRECT}`),
@@ -103,17 +103,17 @@ describe('while the database is unavailable', () => {
       fetch(`${base}/oauth/jwks`),
       fetch(`${base}/.well-known/oauth-authorization-server`),
     ]);
-    await cut.stop();
-    for (const { status, headers, url } of asked) {
+    await withoutDatabase.stop();
+    for (const { status, headers, url } of responses) {
       expect([url, status, headers.get('retry-after')]).toEqual([url, 503, expect.any(String)]);
     }
-    expect(await asked[0]?.json()).toMatchObject({ error: 'temporarily_unavailable' });
+    expect(await responses[0]?.json()).toMatchObject({ error: 'temporarily_unavailable' });
   });
 });
 
 test('without an identity provider the service serves metadata, and every sign-in fails', async () => {
-  const bare = await startTestGateway({ PUBLIC_BASE_URL: 'http://127.0.0.1:1' });
-  const base = `http://127.0.0.1:${bare.gateway.port}`;
+  const withoutSignIn = await startTestGateway({ PUBLIC_BASE_URL: 'http://127.0.0.1:1' });
+  const base = `http://127.0.0.1:${withoutSignIn.gateway.port}`;
   const [metadata, ...others] = await Promise.all([
     fetch(`${base}/.well-known/oauth-authorization-server`),
     fetch(`${base}/oauth/authorize`),
@@ -122,17 +122,17 @@ test('without an identity provider the service serves metadata, and every sign-i
     fetch(`${base}/oauth/jwks`),
     fetch(`${base}/oauth/callback`),
   ]);
-  await bare.stop();
+  await withoutSignIn.stop();
   expect(metadata.status).toBe(200);
   expect(others.map(({ status }) => status)).toEqual([503, 503, 503, 503, 503]);
 });
 
-test('requests for unknown metadata paths are rate limited too', async () => {
-  const bare = await startTestGateway({ PUBLIC_BASE_URL: 'http://127.0.0.1:1' });
-  const ask = () => fetch(`http://127.0.0.1:${bare.gateway.port}/.well-known/nothing`);
+test('requests for unknown metadata paths are rate limited', async () => {
+  const withoutSignIn = await startTestGateway({ PUBLIC_BASE_URL: 'http://127.0.0.1:1' });
+  const request = () => fetch(`http://127.0.0.1:${withoutSignIn.gateway.port}/.well-known/nothing`);
   const statuses: number[] = [];
-  for (let at = 0; at < 101; at += 1) statuses.push((await ask()).status);
-  await bare.stop();
+  for (let at = 0; at < 101; at += 1) statuses.push((await request()).status);
+  await withoutSignIn.stop();
   expect(new Set(statuses.slice(0, 100))).toEqual(new Set([404]));
   expect(statuses[100]).toBe(429);
 });

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ResponseTooLarge } from '../auth/bounded-fetch.ts';
 import { createUpstream, IdentityProviderUnavailable, type Upstream } from './upstream.ts';
 
-/** Maximum number of bytes sent to a reader that stops at 1 MiB, including socket buffers. */
+/** Maximum number of bytes that the server can send to a reader that stops at 1 MiB, with socket buffers. */
 const SENT_MAX = 64 * 1024 * 1024;
 
 let server: Server;
@@ -17,7 +17,7 @@ beforeAll(async () => {
     const isMetadata = req.url?.startsWith('/.well-known/') ?? false;
     res.setHeader('Content-Type', 'application/json');
     if (isMetadata && isDiscoverable) res.end(metadata());
-    else sendWithoutEnd(res);
+    else sendEndlessly(res);
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   const address = server.address();
@@ -37,7 +37,7 @@ function metadata(): string {
   });
 }
 
-function sendWithoutEnd(res: ServerResponse): void {
+function sendEndlessly(res: ServerResponse): void {
   sent = 0;
   const piece = ' '.repeat(64 * 1024);
   const more = (): void => {
@@ -56,7 +56,7 @@ function causesOf(error: unknown): unknown[] {
 const upstream = (): Upstream =>
   createUpstream({ issuer, clientId: 'x', clientSecret: 'y', redirectUri: `${issuer}/back` });
 
-describe('an identity provider with endless responses counts as unavailable, and little of them is read', () => {
+describe('an endless response of the identity provider counts as unavailable, and is not read to its end', () => {
   const expectUnavailable = async (work: Promise<unknown>): Promise<void> => {
     const causes = causesOf(await work.catch((error: unknown) => error));
     expect(causes[0]).toBeInstanceOf(IdentityProviderUnavailable);
@@ -64,16 +64,16 @@ describe('an identity provider with endless responses counts as unavailable, and
     expect(sent).toBeLessThan(SENT_MAX);
   };
 
-  test('its metadata', async () => {
+  test('metadata', async () => {
     isDiscoverable = false;
     await expectUnavailable(upstream().origin());
   });
 
-  test('its tokens', async () => {
+  test('tokens', async () => {
     isDiscoverable = true;
-    const up = upstream();
-    const { expectation } = await up.begin('a@example.com');
-    const back = new URL(`${issuer}/back?code=c&state=${expectation.state}`);
-    await expectUnavailable(up.finish(back, expectation));
+    const client = upstream();
+    const { expected } = await client.begin('a@example.com');
+    const callback = new URL(`${issuer}/back?code=c&state=${expected.state}`);
+    await expectUnavailable(client.finish(callback, expected));
   });
 });

@@ -3,7 +3,7 @@ import { isOutage } from '../../services/platform/outage.ts';
 import { boundedFetch } from '../auth/bounded-fetch.ts';
 import { parseEmail } from '../tenancy/users.ts';
 
-/** The identity provider where people sign in. */
+/** The identity provider where users sign in. */
 export interface SignInProvider {
   readonly issuer: string;
   readonly clientId: string;
@@ -12,28 +12,26 @@ export interface SignInProvider {
   readonly requiredAcr?: readonly string[];
 }
 
-/** The values that the response of the identity provider is checked against; stored until it arrives. */
-export interface Expectation {
+/** The expected values in the response of the identity provider. They are stored until the response arrives. */
+export interface ExpectedResponse {
   readonly state: string;
   readonly nonce: string;
   readonly codeVerifier: string;
-  /**
-   * The earliest accepted time of authentication, in seconds since 1970. Absent when any time is accepted.
-   */
+  /** The earliest accepted time of authentication; any time when absent. Seconds since 1970. */
   readonly authenticatedSince?: number | undefined;
 }
 
-/** Requirements that are sent to the identity provider. */
-export interface Demands {
+/** What the identity provider must do at this sign-in. */
+export interface SignInRequirements {
   /** `prompt` values, such as `login`. */
   readonly prompts?: readonly string[];
-  /** Maximum age of the person's sign-in there. Seconds. */
+  /** Maximum age of the user's sign-in at the identity provider. Seconds. */
   readonly maxAgeS?: number | undefined;
 }
 
-/** The person that the identity provider authenticated. */
+/** The user that the identity provider authenticated. */
 export interface Identity {
-  /** `iss` and `sub` identify the person. */
+  /** `iss` and `sub` identify the user. */
   readonly issuer: string;
   readonly subject: string;
   readonly email: string | undefined;
@@ -41,7 +39,7 @@ export interface Identity {
 }
 
 export interface Upstream {
-  /** Origin of its sign-in page. @throws IdentityProviderUnavailable */
+  /** Origin of the identity provider's sign-in page. @throws IdentityProviderUnavailable */
   origin(): Promise<string>;
   /**
    * Returns the URL to redirect the browser to, and the expected values of the response.
@@ -50,45 +48,45 @@ export interface Upstream {
    */
   begin(
     email: string,
-    demands?: Demands,
-  ): Promise<{ readonly url: string; readonly expectation: Expectation }>;
+    requirements?: SignInRequirements,
+  ): Promise<{ readonly url: string; readonly expected: ExpectedResponse }>;
   /**
-   * Checks the URL that the identity provider redirected to, exchanges its code, and checks the tokens.
+   * Checks the callback URL, exchanges its code for tokens, and checks the tokens.
    *
-   * @throws IdentityProviderUnavailable; {@link SignInRefused} for an invalid response or a refusal.
+   * @throws IdentityProviderUnavailable; {@link SignInFailed} for an invalid response or a denial.
    */
-  finish(url: URL, expectation: Expectation): Promise<Identity>;
+  finish(url: URL, expected: ExpectedResponse): Promise<Identity>;
 }
 
 /**
- * Whether the identity has the given e-mail address, confirmed.
+ * Whether the identity provider confirms that the user has this e-mail address.
  *
- * An address that is not in Unicode form NFC is rejected: normalizing could turn it into the address of somebody
- * else (a Kelvin sign becomes a K).
+ * An address that is not in Unicode form NFC is rejected, because normalization could convert it to the address of
+ * somebody else (a Kelvin sign becomes a K).
  *
- * @param asked in the form that `parseEmail` returns.
+ * @param expected in the form that `parseEmail` returns.
  */
-export function proves(
+export function confirmsEmail(
   { email, emailVerified }: Pick<Identity, 'email' | 'emailVerified'>,
-  asked: string,
+  expected: string,
 ): boolean {
   if (!emailVerified || email === undefined) return false;
-  return email.normalize('NFC') === email && parseEmail(email) === asked;
+  return email.normalize('NFC') === email && parseEmail(email) === expected;
 }
 
-/** The identity provider does not answer, or answers with a server error. */
+/** The identity provider does not respond, or responds with a server error. */
 export class IdentityProviderUnavailable extends Error {
   override readonly name = 'IdentityProviderUnavailable';
 }
 
 /** The sign-in at the identity provider failed. */
-export class SignInRefused extends Error {
-  override readonly name = 'SignInRefused';
-  /** The identity provider or the person denied it; false for an invalid response. */
+export class SignInFailed extends Error {
+  override readonly name = 'SignInFailed';
+  /** The identity provider returned an OAuth error, for example because the user cancelled. */
   readonly isDenied: boolean;
-  /** The identity provider did not understand the request, for example a prompt that it does not support. */
-  readonly isNotUnderstood: boolean;
-  /** The person signed in, but not recently enough or not with a required method. */
+  /** The error is `invalid_request`, for example because the provider does not support a prompt. */
+  readonly isInvalidRequest: boolean;
+  /** The user signed in, but not recently enough or without a required method. */
   readonly isTooWeak: boolean;
   /** Error names and codes for the log; contains no caller data. */
   readonly reason: string;
@@ -96,10 +94,10 @@ export class SignInRefused extends Error {
   constructor(cause: unknown) {
     super('the sign-in at the identity provider failed', { cause });
     this.isDenied = cause instanceof oidc.AuthorizationResponseError;
-    this.isNotUnderstood =
+    this.isInvalidRequest =
       cause instanceof oidc.AuthorizationResponseError && cause.error === 'invalid_request';
     this.isTooWeak = cause instanceof WeakAuthentication;
-    this.reason = namesOf(cause);
+    this.reason = errorNames(cause);
   }
 }
 
@@ -110,15 +108,15 @@ class WeakAuthentication extends Error {
   readonly code: 'auth_time' | 'acr';
 
   constructor(code: 'auth_time' | 'acr') {
-    super(`the ${code} of the id token is not what was asked for`);
+    super(`the ${code} of the id token does not meet the requirement`);
     this.code = code;
   }
 }
 
-/** The identity provider's clock may be this far behind ours. Seconds. */
+/** Maximum time that the identity provider's clock may be behind ours. Seconds. */
 const CLOCK_SKEW_S = 60;
 
-/** Timeout of requests to the identity provider; short because a person is waiting. Seconds. */
+/** Timeout of requests to the identity provider; short because a user is waiting. Seconds. */
 const TIMEOUT_S = 5;
 
 /** Creates the client of the identity provider: confidential, with PKCE. Discovery happens at first use. */
@@ -138,11 +136,11 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
       const { authorization_endpoint: endpoint } = (await configuration()).serverMetadata();
       return new URL(endpoint ?? o.issuer).origin;
     },
-    async begin(email, { prompts = [], maxAgeS: asked } = {}) {
+    async begin(email, { prompts = [], maxAgeS: requested } = {}) {
       const config = await configuration();
       // `auth_time` is guaranteed only when `max_age` is requested (OpenID Connect Core, 2).
-      const maxAgeS = prompts.includes('login') ? 0 : asked;
-      const expectation = {
+      const maxAgeS = prompts.includes('login') ? 0 : requested;
+      const expected = {
         state: oidc.randomState(),
         nonce: oidc.randomNonce(),
         codeVerifier: oidc.randomPKCECodeVerifier(),
@@ -153,23 +151,23 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
       const url = oidc.buildAuthorizationUrl(config, {
         redirect_uri: o.redirectUri,
         scope: 'openid email profile',
-        state: expectation.state,
-        nonce: expectation.nonce,
-        code_challenge: await oidc.calculatePKCECodeChallenge(expectation.codeVerifier),
+        state: expected.state,
+        nonce: expected.nonce,
+        code_challenge: await oidc.calculatePKCECodeChallenge(expected.codeVerifier),
         code_challenge_method: 'S256',
         login_hint: email,
         ...(prompts.length > 0 && { prompt: prompts.join(' ') }),
         ...(maxAgeS !== undefined && { max_age: String(maxAgeS) }),
         ...(acrs.length > 0 && { acr_values: acrs.join(' ') }),
       });
-      return { url: url.href, expectation };
+      return { url: url.href, expected };
     },
-    async finish(url, expectation) {
+    async finish(url, expected) {
       const config = await configuration();
       try {
-        return await identify(config, url, { ...expectation, acrs });
+        return await identify(config, url, { ...expected, acrs });
       } catch (error) {
-        throw isUnavailable(error) ? providerUnavailable(error) : new SignInRefused(error);
+        throw isUnavailable(error) ? providerUnavailable(error) : new SignInFailed(error);
       }
     },
   };
@@ -177,10 +175,10 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
 
 async function discover(o: SignInProvider): Promise<oidc.Configuration> {
   const issuer = new URL(o.issuer);
-  // http is for an identity provider in development; in production the configuration rejects it.
+  // An http issuer is for development. In production the configuration rejects it.
   const isLocal = issuer.protocol === 'http:';
   const execute = [
-    // Without it, the signature of an ID token from the token endpoint is not checked.
+    // Makes the library check the signature of an ID token from the token endpoint.
     oidc.enableNonRepudiationChecks,
     ...(isLocal ? [oidc.allowInsecureRequests] : []),
   ];
@@ -206,17 +204,17 @@ function isWebAddress(text: unknown): boolean {
 async function identify(
   config: oidc.Configuration,
   url: URL,
-  expectation: Expectation & { readonly acrs: readonly string[] },
+  expected: ExpectedResponse & { readonly acrs: readonly string[] },
 ): Promise<Identity> {
   const tokens = await oidc.authorizationCodeGrant(config, url, {
-    expectedState: expectation.state,
-    expectedNonce: expectation.nonce,
-    pkceCodeVerifier: expectation.codeVerifier,
+    expectedState: expected.state,
+    expectedNonce: expected.nonce,
+    pkceCodeVerifier: expected.codeVerifier,
     idTokenExpected: true,
   });
   const claims = tokens.claims();
   if (!claims) throw new Error('an id token was expected');
-  const { authenticatedSince: since, acrs } = expectation;
+  const { authenticatedSince: since, acrs } = expected;
   if (since !== undefined && !(Number(claims.auth_time) >= since)) {
     throw new WeakAuthentication('auth_time');
   }
@@ -237,7 +235,7 @@ async function identify(
 }
 
 function providerUnavailable(cause: unknown): IdentityProviderUnavailable {
-  return new IdentityProviderUnavailable('the identity provider does not answer', { cause });
+  return new IdentityProviderUnavailable('the identity provider is unavailable', { cause });
 }
 
 /** Maximum depth of the chain of causes that is checked. */
@@ -257,7 +255,7 @@ function isUnavailable(error: unknown): boolean {
   return false;
 }
 
-/** Names of errors for responses that came too late or were too large. */
+/** Names of errors for late and for too large responses. */
 const UNUSABLE: ReadonlySet<string> = new Set(['TimeoutError', 'ResponseTooLarge']);
 
 /** Checks properties instead of classes, because the error may come from another realm. */
@@ -267,11 +265,11 @@ function indicatesOutage(error: object): boolean {
   return isUnusable || ('message' in error && error.message === 'fetch failed');
 }
 
-/** Names and codes are logged only if they match. Longer texts or other characters may contain caller data. */
+/** Names and codes that match are logged. Longer texts and other characters may contain caller data. */
 const NAME = /^[\w.-]{1,60}$/;
 
-/** Such as `ResponseBodyError OAUTH_RESPONSE_BODY_ERROR invalid_client 401`. */
-function namesOf(error: unknown): string {
+/** Names, codes and status of an error, such as `ResponseBodyError OAUTH_RESPONSE_BODY_ERROR invalid_client 401`. */
+function errorNames(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
   return ['name', 'code', 'error', 'status']
     .map((part) => String(Reflect.get(error, part) ?? ''))

@@ -3,10 +3,10 @@ import type { ClientDocument } from './supported-clients.ts';
 /**
  * The well-known MCP clients and the redirect URIs that each publishes.
  *
- * Some clients use the URL of a metadata document as their client id (client-id metadata documents). For these,
- * the entry is a pinned copy of the document: it is never fetched, so that somebody who takes over the URL later
- * cannot change where codes go. A loopback address matches any port (RFC 8252, 7.3), `127.0.0.1` also matches
- * `[::1]`, and `{id}` matches one path segment. Copied on 2026-11-21 from the pages in `source`.
+ * Some clients use the URL of a metadata document as their client id. For these, the entry is a copy of the document.
+ * The gateway never fetches the document, so that an attacker who takes over the URL cannot change where codes go.
+ * A loopback address matches any port (RFC 8252, 7.3), `127.0.0.1` also matches `[::1]`, and `{id}` matches one path
+ * segment. The entries were copied from the pages in `source` on 2026-11-21.
  */
 export const KNOWN_CLIENTS: readonly ClientDocument[] = [
   {

@@ -4,13 +4,13 @@ export type RedirectRule =
   | { readonly kind: 'segment'; readonly before: string; readonly after: string }
   | { readonly kind: 'loopback'; readonly hosts: readonly string[]; readonly path: string };
 
-/** Longer redirect URIs are rejected; no known client has one. Characters. */
+/** Maximum length of a redirect URI. Characters. */
 const MAX_LENGTH = 500;
 const LOOPBACK = /^http:\/\/(127\.0\.0\.1|\[::1\]|localhost)(?::(\d{1,5}))?(\/[^?#]*)?$/;
 const SEGMENT = /^[A-Za-z0-9_-]{1,128}$/;
 const PLACEHOLDER = '{id}';
 
-/** @throws Error for a text that is not a redirect URI, or for one that would let any program receive codes. */
+/** Parses an entry of the list. @throws Error for a text that is not a redirect URI, or for an unsafe scheme. */
 export function redirectRule(uri: string): RedirectRule {
   if (uri.length > MAX_LENGTH || /[\s\\#*]/.test(uri))
     throw new Error(`not a redirect URI: ${uri}`);
@@ -84,12 +84,12 @@ const RELAYS: ReadonlySet<string> = new Set([
   'https://insiders.vscode.dev/redirect',
 ]);
 
-/** Whether any program on the user's own machine could receive the code. If so, consent is asked every time. */
-export function isOnOwnMachine(uri: string): boolean {
+/** Whether any program on the user's own machine could receive the code. If so, every grant needs consent. */
+export function isOnUsersMachine(uri: string): boolean {
   return !uri.startsWith('https://') || RELAYS.has(uri);
 }
 
-/** The destination of the code as the pages show it: the host, or the scheme of the app. */
+/** The recipient of the code as the pages show it: the host, or the scheme of the app. */
 export function displayHost(uri: string): string {
   const url = URL.parse(uri);
   if (!url) return '';
@@ -98,7 +98,7 @@ export function displayHost(uri: string): string {
     : url.protocol.slice(0, -1);
 }
 
-/** Largest stored length of an app's host. Characters. */
+/** Maximum stored length of an app's host. Characters. */
 const APP_MAX = 255;
 
 /** The app as stored with a grant: the host that the code goes to, or the scheme of the app. */

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { KNOWN_CLIENTS } from './known-clients.ts';
-import { displayHost, isOnOwnMachine } from './redirect-uri.ts';
+import { displayHost, isOnUsersMachine } from './redirect-uri.ts';
 import { createSupportedClients, parseClientDocuments } from './supported-clients.ts';
 
 const clients = createSupportedClients('rms-mcp', KNOWN_CLIENTS);
@@ -22,7 +22,7 @@ describe('supported clients', () => {
     'http://localhost:7777/oauth/callback',
     'http://127.0.0.1:51234/',
     'http://localhost:6274/oauth/callback/debug',
-  ])('%s', (uri) => expect(clients.allows('rms-mcp', uri)).toBe(true));
+  ])('allow %s', (uri) => expect(clients.allows('rms-mcp', uri)).toBe(true));
 
   test('a client with a metadata document may use only the redirect URIs of that document', () => {
     const claudeCode = 'https://claude.ai/oauth/claude-code-client-metadata';
@@ -35,24 +35,24 @@ describe('supported clients', () => {
     );
   });
 
-  test('have a name only when the redirect URI identifies one client', () => {
+  test('have a name only if the redirect URI belongs to one client', () => {
     expect(clients.nameOf('rms-mcp', 'https://vscode.dev/redirect')).toBe('Visual Studio Code');
     expect(clients.nameOf('rms-mcp', 'http://127.0.0.1:9/callback')).toBeUndefined();
   });
 
-  test('each has a source for its redirect URIs, and none is listed twice', () => {
+  test('have a source for their redirect URIs, and different client ids', () => {
     for (const { source } of KNOWN_CLIENTS) expect(source).toMatch(/^https:\/\//);
     const ids = KNOWN_CLIENTS.flatMap(({ clientId }) => clientId ?? []);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
-  test("apps on the user's own machine are recognized", () => {
-    expect(isOnOwnMachine('https://claude.ai/api/mcp/auth_callback')).toBe(false);
-    expect(isOnOwnMachine('http://localhost:1/callback')).toBe(true);
+  test("include apps on the user's own machine", () => {
+    expect(isOnUsersMachine('https://claude.ai/api/mcp/auth_callback')).toBe(false);
+    expect(isOnUsersMachine('http://localhost:1/callback')).toBe(true);
     // These pages forward the code to an app on the machine; the state selects the app.
-    expect(isOnOwnMachine('https://vscode.dev/redirect')).toBe(true);
-    expect(isOnOwnMachine('https://insiders.vscode.dev/redirect')).toBe(true);
-    expect(isOnOwnMachine('cursor://anysphere.cursor-mcp/oauth/callback')).toBe(true);
+    expect(isOnUsersMachine('https://vscode.dev/redirect')).toBe(true);
+    expect(isOnUsersMachine('https://insiders.vscode.dev/redirect')).toBe(true);
+    expect(isOnUsersMachine('cursor://anysphere.cursor-mcp/oauth/callback')).toBe(true);
     expect(displayHost('cursor://anysphere.cursor-mcp/oauth/callback')).toBe('cursor');
     expect(displayHost('http://127.0.0.1:81/callback')).toBe('127.0.0.1:81');
   });
@@ -63,9 +63,9 @@ describe('a list of supported clients', () => {
 
   test('is read from JSON', () => {
     const documents = parseClientDocuments(list('https://console.example.com/callback'));
-    const own = createSupportedClients('id', documents);
-    expect(own.allows('id', 'https://console.example.com/callback')).toBe(true);
-    expect(own.allows('id', 'https://claude.ai/api/mcp/auth_callback')).toBe(false);
+    const custom = createSupportedClients('id', documents);
+    expect(custom.allows('id', 'https://console.example.com/callback')).toBe(true);
+    expect(custom.allows('id', 'https://claude.ai/api/mcp/auth_callback')).toBe(false);
   });
 
   test.each([
@@ -81,9 +81,12 @@ describe('a list of supported clients', () => {
     'file:///etc/passwd',
     '/callback',
     '',
-  ])('takes no %s', (uri) => expect(() => parseClientDocuments(list(uri))).toThrow());
+  ])('rejects the redirect URI %j', (uri) =>
+    expect(() => parseClientDocuments(list(uri))).toThrow(),
+  );
 
-  test.each(['', '[]', '{}', '[{}]', '[{"name":"x","redirect_uris":[]}]'])('is not %s', (text) =>
-    expect(() => parseClientDocuments(text)).toThrow(),
+  test.each(['', '[]', '{}', '[{}]', '[{"name":"x","redirect_uris":[]}]'])(
+    'is not the text %j',
+    (text) => expect(() => parseClientDocuments(text)).toThrow(),
   );
 });

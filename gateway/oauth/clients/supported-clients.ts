@@ -8,7 +8,7 @@ export interface ClientDocument {
   /** The URL of its metadata document, for a client that uses one as its client id. */
   readonly clientId?: string | undefined;
   readonly redirectUris: readonly string[];
-  /** The page that publishes them. */
+  /** The page that publishes the redirect URIs. */
   readonly source?: string | undefined;
 }
 
@@ -17,7 +17,7 @@ export interface SupportedClients {
   readonly preconfiguredId: string;
   /** All client ids. */
   readonly ids: readonly string[];
-  /** The redirect URIs of the list, as published, without those that contain a placeholder. */
+  /** All redirect URIs of the list, except those with a placeholder. */
   readonly redirectUris: readonly string[];
   isListed(redirectUri: string): boolean;
   /** Whether this client may use this redirect URI. */
@@ -38,9 +38,9 @@ export function createSupportedClients(
   const rulesOf = new Map<ClientDocument, readonly RedirectRule[]>(
     documents.map((document) => [document, document.redirectUris.map(redirectRule)]),
   );
-  const isOf = (document: ClientDocument, uri: string): boolean =>
+  const contains = (document: ClientDocument, uri: string): boolean =>
     rulesOf.get(document)?.some((rule) => matches(rule, uri)) ?? false;
-  const behind = (clientId: string): readonly ClientDocument[] =>
+  const documentsOf = (clientId: string): readonly ClientDocument[] =>
     clientId === preconfiguredId
       ? documents
       : documents.filter((document) => document.clientId === clientId);
@@ -51,10 +51,12 @@ export function createSupportedClients(
     redirectUris: [...new Set(documents.flatMap(({ redirectUris }) => redirectUris))].filter(
       (uri) => redirectRule(uri).kind !== 'segment',
     ),
-    isListed: (uri) => documents.some((document) => isOf(document, uri)),
-    allows: (clientId, uri) => behind(clientId).some((document) => isOf(document, uri)),
+    isListed: (uri) => documents.some((document) => contains(document, uri)),
+    allows: (clientId, uri) => documentsOf(clientId).some((document) => contains(document, uri)),
     nameOf(clientId, uri) {
-      const [first, ...others] = behind(clientId).filter((document) => isOf(document, uri));
+      const [first, ...others] = documentsOf(clientId).filter((document) =>
+        contains(document, uri),
+      );
       return others.length === 0 ? first?.name : undefined;
     },
   };
@@ -71,7 +73,7 @@ const documentsSchema = z
   .min(1);
 
 /**
- * Reads a list of supported clients from configuration: JSON, `[{name, client_id?, redirect_uris}]`.
+ * Parses a list of supported clients: JSON, `[{name, client_id?, redirect_uris}]`.
  *
  * @throws when the text is malformed, or contains a redirect URI that is not allowed.
  */

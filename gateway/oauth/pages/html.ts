@@ -1,4 +1,4 @@
-/** Text that is HTML already. */
+/** HTML text, which is not escaped again. */
 export class Html {
   readonly text: string;
 

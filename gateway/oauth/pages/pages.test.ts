@@ -10,21 +10,18 @@ import { consentPage, emailPage, messagePage, shopPage } from './pages.ts';
 const HOSTILE = `"><script>alert(1)</script><img src=x onerror='alert(1)'>&amp;\``;
 
 describe('pages', () => {
-  const asking = { name: HOSTILE, host: HOSTILE };
+  const app = { name: HOSTILE, host: HOSTILE };
   const action = '/oauth/sign-in/x';
   test.each([
-    ['email', emailPage({ action, asking, email: HOSTILE, problem: HOSTILE })],
-    [
-      'shop',
-      shopPage({ action, asking, shops: [{ shopId: 1n, name: HOSTILE }], problem: HOSTILE }),
-    ],
+    ['email', emailPage({ action, app, email: HOSTILE, problem: HOSTILE })],
+    ['shop', shopPage({ action, app, shops: [{ shopId: 1n, name: HOSTILE }], problem: HOSTILE })],
     [
       'consent',
       consentPage({
         allow: action,
         cancel: action,
-        asking,
-        isOnOwnMachine: true,
+        app,
+        isOnUsersMachine: true,
         shop: { shopId: 1n, name: HOSTILE, role: 'owner' },
         email: HOSTILE,
         csrf: HOSTILE,
@@ -32,7 +29,7 @@ describe('pages', () => {
       }),
     ],
     ['message', messagePage({ title: HOSTILE, text: HOSTILE, cancel: action })],
-  ])('%s: what is put in stays text', (_, page) => {
+  ])('%s: inserted values are escaped', (_, page) => {
     expect(page).not.toMatch(/<script|<img|onerror='|&amp;`/);
     expect(page).toContain('&#60;script&#62;');
     expect(page.match(/<h1>/g)).toHaveLength(1);
@@ -51,7 +48,7 @@ describe('headers and cookies of a page', () => {
   });
   afterAll(() => stack.stop());
 
-  test('it loads and runs nothing, cannot be framed, and sends forms only to known origins', () => {
+  test('the headers forbid scripts, resources, frames, and forms to unknown origins', () => {
     const policy = shown.headers.get('content-security-policy') ?? '';
     const [source] = /sha256-[A-Za-z0-9+/=]+/.exec(policy) ?? [];
     expect(policy.split('; ')).toEqual([
@@ -86,7 +83,7 @@ describe('headers and cookies of a page', () => {
     }
   });
 
-  test('over https cookies are marked as secure, and bound to this host', async () => {
+  test('over https the cookies are secure and bound to this host', async () => {
     const secure = await startSignInStack({
       replicas: 1,
       PUBLIC_BASE_URL: 'https://returns.example.com',

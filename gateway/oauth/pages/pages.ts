@@ -3,8 +3,8 @@ import { Html, html } from './html.ts';
 import { RIGHTS, ROLE_NAMES } from './rights.ts';
 import { STYLE } from './style.ts';
 
-/** The client that asks: its name if known, and the host that receives the code. */
-export interface Asking {
+/** The client that wants to connect: its name if known, and the host that receives the code. */
+export interface ConnectingApp {
   readonly name: string | undefined;
   readonly host: string;
 }
@@ -32,7 +32,7 @@ ${body}
 `.text;
 }
 
-function asks({ name, host }: Asking): Html {
+function asks({ name, host }: ConnectingApp): Html {
   return name === undefined
     ? html`An app at <strong>${host}</strong>`
     : html`<strong>${name}</strong> (${host})`;
@@ -44,10 +44,10 @@ function problemText(problem: string | undefined): Html | undefined {
     : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
 }
 
-/** Asks for the e-mail address: field `email`. */
+/** The form for the e-mail address: field `email`. */
 export function emailPage(o: {
   readonly action: string;
-  readonly asking: Asking;
+  readonly app: ConnectingApp;
   readonly email?: string | undefined;
   readonly problem?: string | undefined;
 }): string {
@@ -58,21 +58,21 @@ export function emailPage(o: {
   return layout(
     o.problem === undefined ? 'Sign in' : 'Check your e-mail address',
     html`<h1>Sign in to connect your shop</h1>
-<p class="lead">${asks(o.asking)} asks to work with your returns.</p>
+<p class="lead">${asks(o.app)} asks to work with your returns.</p>
 ${problemText(o.problem)}
 <form method="post" action="${o.action}">
 <label for="email">E-mail address</label>
 <input id="email" name="email" type="email" autocomplete="username" inputmode="email" autocapitalize="none" spellcheck="false" maxlength="320" required autofocus value="${o.email ?? ''}"${described}>
 <button>Continue</button>
 </form>
-<p class="note">You sign in on the next page. We never ask for a password here.</p>`,
+<p class="note">You sign in on the next page. This page never asks for a password.</p>`,
   );
 }
 
-/** Asks for the shop: field `shop_id`. */
+/** The form for the shop: field `shop_id`. */
 export function shopPage(o: {
   readonly action: string;
-  readonly asking: Asking;
+  readonly app: ConnectingApp;
   readonly shops: readonly { readonly shopId: bigint; readonly name: string }[];
   readonly problem?: string | undefined;
 }): string {
@@ -86,7 +86,7 @@ export function shopPage(o: {
   return layout(
     'Choose a shop',
     html`<h1>Which shop?</h1>
-<p class="lead">${asks(o.asking)} works in one shop at a time. You can connect another one later.</p>
+<p class="lead">${asks(o.app)} works in one shop at a time. You can connect another one later.</p>
 ${problemText(o.problem)}
 <form method="post" action="${o.action}">
 <fieldset>
@@ -97,21 +97,21 @@ ${choices}</fieldset>
   );
 }
 
-/** Asks whether the client may act in the shop: hidden field `csrf`, buttons `consent`. */
+/** The form for consent: hidden field `csrf`, buttons `consent`. */
 export function consentPage(o: {
   readonly allow: string;
   readonly cancel: string;
-  readonly asking: Asking;
-  /** Whether the app runs on the person's own machine. */
-  readonly isOnOwnMachine: boolean;
+  readonly app: ConnectingApp;
+  /** Whether the app runs on the user's own machine. */
+  readonly isOnUsersMachine: boolean;
   readonly shop: { readonly shopId: bigint; readonly name: string; readonly role: Role };
   readonly email: string;
   readonly csrf: string;
   /** Maximum duration of the access. Days. */
   readonly grantDays: number;
 }): string {
-  const where = o.isOnOwnMachine
-    ? html`<p>It runs on your own computer. Allow it only if you have just started this yourself.</p>`
+  const where = o.isOnUsersMachine
+    ? html`<p>The app runs on your own computer. Allow it only if you have just started this yourself.</p>`
     : undefined;
   const rights = ROLE_PERMISSIONS[o.shop.role].map(
     (permission) => html`<li>${RIGHTS[permission]}</li>
@@ -122,26 +122,26 @@ export function consentPage(o: {
   return layout(
     'Allow access',
     html`<h1>Allow access to your shop?</h1>
-<p class="lead">${asks(o.asking)} wants to act for you.</p>
+<p class="lead">${asks(o.app)} wants to act for you.</p>
 <dl>
-<div><dt>App</dt><dd>${o.asking.name ?? 'Not known to us by name'}</dd></div>
-<div><dt>Your answer goes to</dt><dd>${o.asking.host}</dd></div>
+<div><dt>App</dt><dd>${o.app.name ?? 'Unknown'}</dd></div>
+<div><dt>Address of the app</dt><dd>${o.app.host}</dd></div>
 <div><dt>Shop</dt><dd>${o.shop.name} (no. ${o.shop.shopId})</dd></div>
 <div><dt>Signed in as</dt><dd>${o.email}</dd></div>
 <div><dt>Your role</dt><dd>${ROLE_NAMES[o.shop.role]}</dd></div>
 <div><dt>Access lasts</dt><dd>${days} at most</dd></div>
 </dl>
 ${where}
-<p>It can do what your role allows, and nothing else:</p>
+<p>The app can do what your role allows, and nothing else:</p>
 <ul>
 ${rights}</ul>
-<p>If your role changes, so does what it can do. You can end the access before that time, and so can every owner and admin of the shop and the operator of this service.</p>
+<p>If your role changes, the access changes too. You, every owner and admin of the shop, and the operator of this service can end the access earlier.</p>
 <form method="post" action="${o.allow}">${csrf}<button name="consent" value="allow">Allow</button></form>
 <form method="post" action="${o.cancel}">${csrf}<button class="quiet" name="consent" value="deny">Deny</button></form>`,
   );
 }
 
-/** Explains why the sign-in cannot continue. With `cancel` it has a button back to the app. */
+/** A page without a form field. With `cancel` it has a button that leads back to the app. */
 export function messagePage(o: {
   readonly title: string;
   readonly text: string;

@@ -13,7 +13,7 @@ export interface PageResponse {
 /** Value of `Retry-After`. Seconds. */
 export const RETRY_AFTER_S = 5;
 
-/** @param o.formTargets origins other than this service that the page's forms may lead to. */
+/** @param o.formTargets other origins that the page's forms may be sent or redirected to. */
 export function page(
   body: string,
   o: { readonly status?: number; readonly formTargets?: readonly string[] } = {},
@@ -29,18 +29,20 @@ export function redirect(location: string, cookies: readonly string[] = []): Pag
   return { status: 303, headers: { Location: location }, cookies, body: '' };
 }
 
-/** For a request that no supported app sends. It is answered with a page, never with a redirect. */
+/** A page for a request that no supported app sends. Such a request never gets a redirect. */
 export function badRequest(text: string): PageResponse {
   return page(messagePage({ title: 'This link does not work', text }), { status: 400 });
 }
 
 export function ended(): PageResponse {
   const text =
-    'It was finished already, or it took too long. Go back to your app and connect again.';
+    'This sign-in is already complete, or it took too long. Go back to your app and connect again.';
   return page(messagePage({ title: 'This sign-in has ended', text }), { status: 400 });
 }
 
 export function unavailable(text: string): PageResponse {
-  const answer = page(messagePage({ title: 'Not available at the moment', text }), { status: 503 });
-  return { ...answer, headers: { ...answer.headers, 'Retry-After': String(RETRY_AFTER_S) } };
+  const response = page(messagePage({ title: 'Not available at the moment', text }), {
+    status: 503,
+  });
+  return { ...response, headers: { ...response.headers, 'Retry-After': String(RETRY_AFTER_S) } };
 }

@@ -15,7 +15,7 @@ export const RIGHTS: Readonly<Record<Permission, string>> = {
   'returns.view': 'see returns, their items and their customers',
   'returns.manage': 'add notes to returns, flag and unflag them, cancel them',
   'returns.process': 'process returns: refunds, exchanges and gift cards',
-  'warehouse.disposition': 'record what the warehouse found and decided',
+  'warehouse.disposition': 'record the results of warehouse inspections',
   'destinations.view': 'see return destinations',
   'destinations.manage': 'change return destinations',
   'fraud.view': 'see fraud reports',

@@ -4,28 +4,28 @@ import { messagePage } from './pages/pages.ts';
 import { type PageResponse, page, unavailable } from './pages/response.ts';
 import { IdentityProviderUnavailable } from './upstream.ts';
 
-/** Whether the error is a temporary database outage: the database error itself, or its OAuth form. */
+/** Whether the error is a database outage, or the OAuth error that it was converted to. */
 export function isUnavailable(error: unknown): boolean {
   if (isOutage(error)) return true;
   return error instanceof Error && error.message === 'temporarily_unavailable';
 }
 
-/** A step failed after its one-time data was used up. The user must start the sign-in again. */
+/** A step failed after its one-time record was removed. The user must start the sign-in again. */
 export class SignInLost extends Error {
   override readonly name = 'SignInLost';
 }
 
 /** Shown instead of "Try again" when a retry cannot succeed. */
-export const BEGIN_AGAIN = 'Go back to your app and connect again in a moment.';
+export const CONNECT_AGAIN = 'Go back to your app and connect again in a moment.';
 
-/** Logs an error during a sign-in and returns the page for it. */
-export function failureAnswer(error: unknown, logger: Logger): PageResponse {
+/** Logs an error of a sign-in and returns its page. */
+export function failurePage(error: unknown, logger: Logger): PageResponse {
   logger.error({ err: error }, 'sign-in failed');
-  if (error instanceof SignInLost) return unavailable(BEGIN_AGAIN);
+  if (error instanceof SignInLost) return unavailable(CONNECT_AGAIN);
   if (error instanceof IdentityProviderUnavailable) {
     return unavailable('The page where you sign in does not answer. Try again in a moment.');
   }
   if (isUnavailable(error)) return unavailable('Try again in a moment.');
-  const text = 'It is not your fault. Go back to your app and connect again.';
+  const text = 'The error is on our side. Go back to your app and connect again.';
   return page(messagePage({ title: 'Something went wrong', text }), { status: 500 });
 }

@@ -1,7 +1,7 @@
 import type { RequestHandler } from 'express';
 
-/** Allows scripts of any origin (CORS), without cookies: these endpoints do not use cookies. */
-export function forDataClients(method: 'GET' | 'POST'): RequestHandler {
+/** Allows scripts of any origin to call an endpoint that uses no cookies (CORS). */
+export function allowAnyOrigin(method: 'GET' | 'POST'): RequestHandler {
   return (req, res, next) => {
     res.setHeader('Access-Control-Allow-Origin', '*');
     res.setHeader('Access-Control-Expose-Headers', 'Retry-After, WWW-Authenticate');

@@ -10,12 +10,12 @@ import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts'
 import type { SignInPages } from './sign-in-pages.ts';
 import type { Upstream } from './upstream.ts';
 
-/** Stored while the person is at the identity provider, under the `state` parameter of the redirect. */
-const sentUpstream = z.object({
+/** Stored while the user is at the identity provider, under the `state` parameter of the redirect. */
+const providerRedirect = z.object({
   uid: z.string(),
-  /** The e-mail address that the person entered. */
+  /** The e-mail address that the user entered. */
   email: z.string(),
-  /** The shop that was chosen; null when there was no choice. */
+  /** The shop that the user chose; null when the user has one shop or none. */
   shopId: z.string().nullable(),
   /** The browser that was redirected. */
   browser: z.string(),
@@ -25,12 +25,12 @@ const sentUpstream = z.object({
   prompts: z.array(z.string()).default([]),
   authenticatedSince: z.number().optional(),
 });
-export type SentUpstream = z.infer<typeof sentUpstream>;
+export type ProviderRedirect = z.infer<typeof providerRedirect>;
 
 /** The prompts that are passed to the identity provider. */
 const FORWARDED_PROMPTS = ['login', 'select_account'];
 
-/** What the steps of a sign-in share. */
+/** The dependencies that the steps of a sign-in share. */
 export interface SignInContext {
   readonly pool: pg.Pool;
   readonly records: OneTimeRecords;
@@ -41,56 +41,57 @@ export interface SignInContext {
 }
 
 /**
- * Redirects to the identity provider. Does the same work for known and unknown addresses, so the response does not
- * reveal which ones exist.
+ * Redirects to the identity provider. The work is the same for known and unknown addresses, so that the response does
+ * not reveal which ones exist.
  */
-export async function sendUpstream(
+export async function redirectToProvider(
   o: SignInContext,
   { req, request }: { readonly req: IncomingMessage; readonly request: AuthorizationRequest },
-  { email, shopId, ...asked }: { email: string; shopId: string | null; prompts?: string[] },
+  {
+    email,
+    shopId,
+    prompts = FORWARDED_PROMPTS.filter((prompt) => request.prompts.includes(prompt)),
+  }: { email: string; shopId: string | null; prompts?: string[] },
 ): Promise<PageResponse> {
   const { uid } = request;
   const browser = o.cookies.browserOf(req);
-  const wanted = FORWARDED_PROMPTS.filter((prompt) => request.prompts.includes(prompt));
-  const prompts = asked.prompts ?? wanted;
-  const demands = { prompts, maxAgeS: request.maxAgeS };
-  const { url, expectation } = await o.upstream.begin(email, demands);
-  const { state, ...expected } = expectation;
-  await storeSent(o.records, state, { uid, email, shopId, browser, prompts, ...expected });
-  return redirect(url, [o.cookies.keepBrowser(browser)]);
+  const { url, expected } = await o.upstream.begin(email, { prompts, maxAgeS: request.maxAgeS });
+  const { state, ...rest } = expected;
+  await storeRedirect(o.records, state, { uid, email, shopId, browser, prompts, ...rest });
+  return redirect(url, [o.cookies.browserCookie(browser)]);
 }
 
 /** Shows the shop form for several shops; redirects to the identity provider for one shop or none. */
-export async function askShopOrSend(
+export async function chooseShopOrRedirect(
   o: SignInContext,
-  asked: { readonly req: IncomingMessage; readonly request: AuthorizationRequest },
+  incoming: { readonly req: IncomingMessage; readonly request: AuthorizationRequest },
   email: string,
 ): Promise<PageResponse> {
   const shops = await shopsOfEmail(o.pool, email);
-  if (shops.length > 1) return askShop(o, asked.request, { email, shops });
-  return sendUpstream(o, asked, { email, shopId: null });
+  if (shops.length > 1) return showShopForm(o, incoming.request, { email, shops });
+  return redirectToProvider(o, incoming, { email, shopId: null });
 }
 
-export async function askShop(
+export async function showShopForm(
   o: SignInContext,
   request: AuthorizationRequest,
   { email, shops }: { readonly email: string; readonly shops: readonly ShopOfUser[] },
 ): Promise<PageResponse> {
-  await o.requests.remember(request.uid, { email });
+  await o.requests.storeEmail(request.uid, email);
   return o.pages.shops(request, shops);
 }
 
-export function storeSent(
+export function storeRedirect(
   records: OneTimeRecords,
   state: string,
-  content: SentUpstream,
+  content: ProviderRedirect,
 ): Promise<void> {
   return records.put('SignIn', state, { content, ttlS: SIGN_IN_TTL_S });
 }
 
-export async function findSent(
+export async function findRedirect(
   records: OneTimeRecords,
   state: string,
-): Promise<SentUpstream | undefined> {
-  return sentUpstream.safeParse((await records.find('SignIn', state))?.content).data;
+): Promise<ProviderRedirect | undefined> {
+  return providerRedirect.safeParse((await records.find('SignIn', state))?.content).data;
 }

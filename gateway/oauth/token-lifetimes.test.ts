@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Moves the expiry of every code and refresh token back by this time. */
+/** Moves the expiry of every code and refresh token into the past by this time. */
 const shorten = (seconds: number): Promise<unknown> =>
   stack.under.database.pool.query(
     "update oauth_tickets set expires_at = expires_at - $1 * interval '1 second'",
@@ -29,13 +29,13 @@ test('a code is valid for a minute', async () => {
   const begun = stack.begin();
   const { url } = await stack.signIn(await stack.newPerson(), { begun });
   await shorten(60);
-  const answer = await stack.token({
+  const response = await stack.token({
     grant_type: 'authorization_code',
     code: url.searchParams.get('code') ?? '',
     redirect_uri: REDIRECT,
     code_verifier: begun.verifier,
   });
-  expect(answer).toMatchObject(INVALID_GRANT);
+  expect(response).toMatchObject(INVALID_GRANT);
 });
 
 test('a refresh token is valid for 30 days, and each use returns a new one with the same lifetime', async () => {

@@ -12,7 +12,7 @@ import { createRequests } from './requests.ts';
 import { createSignIn, type SignIn } from './sign-in.ts';
 import { createUpstream } from './upstream.ts';
 
-/** The parts of a sign-in, put together. */
+/** The parts of a sign-in that the routes use. */
 export interface SignInParts {
   readonly signIn: SignIn;
   readonly cookies: Cookies;
@@ -22,7 +22,7 @@ export interface SignInParts {
   forward(req: IncomingMessage, res: ServerResponse, url: string): Promise<void>;
 }
 
-export function assemble(
+export function createSignInParts(
   o: Omit<OAuthDependencies, 'signIn'>,
   { keys, provider }: NonNullable<OAuthDependencies['signIn']> & { readonly keys: OAuthKeys },
 ): SignInParts {
@@ -63,7 +63,7 @@ export function assemble(
       req.url = url;
       // oidc-provider has no routes for HEAD.
       if (req.method === 'HEAD') req.method = 'GET';
-      // oidc-provider derives its own address from `originalUrl` when Express has set it.
+      // oidc-provider reads its own address from `originalUrl` if Express has set it.
       Reflect.set(req, 'originalUrl', url);
       await arrivals.run(performance.now(), () => server.handle(req, res));
     },

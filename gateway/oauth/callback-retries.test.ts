@@ -21,29 +21,29 @@ import { CLIENT_ID, REDIRECT, signInSettings } from '../../test/kit/oauth/sign-i
 import { addMember, type Member } from '../tenancy/members.ts';
 import { createSupportedClients } from './clients/supported-clients.ts';
 import { createCookies } from './cookies.ts';
-import { SignInLost } from './failures.ts';
+import { SignInLost } from './failure-page.ts';
 import { storeGrant } from './issue.ts';
 import { createOneTimeRecords } from './one-time-records.ts';
 import { createSignIn } from './sign-in.ts';
 import { IdentityProviderUnavailable } from './upstream.ts';
 
 let identity: FakeIdentity;
-let under: TestGateway;
+let gateway: TestGateway;
 let baseUrl: string;
 let migrator: pg.Client;
 beforeAll(async () => {
   const [port = 0, identityPort = 0] = await freePorts(2);
   baseUrl = `http://127.0.0.1:${port}`;
   identity = await startFakeIdentity(identityPort);
-  under = await startTestGateway({
+  gateway = await startTestGateway({
     PORT: port,
     PUBLIC_BASE_URL: baseUrl,
     ...signInSettings(identity.issuer, SIGN_IN_CLIENT),
     OAUTH_KEYRING: parseKeyring(newKeyringText()),
   });
-  migrator = new pg.Client({ connectionString: under.database.migratorUrl });
+  migrator = new pg.Client({ connectionString: gateway.database.migratorUrl });
   await migrator.connect();
-  // The error of a database that is starting.
+  // PostgreSQL raises this error while it is starting.
   await migrator.query(
     `create function gateway.fail() returns trigger language plpgsql
      as $$ begin raise exception 'starting up' using errcode = '57P03'; end $$`,
@@ -51,17 +51,17 @@ beforeAll(async () => {
 });
 afterAll(async () => {
   await migrator.end();
-  await under.stop();
+  await gateway.stop();
   identity.stop();
 });
 
 async function addShop(email: string): Promise<Member> {
-  const shopId = await under.newShop();
-  return addMember(under.database.pool, { shopId, email, role: 'owner', by: TEST_AUTHOR });
+  const shopId = await gateway.newShop();
+  return addMember(gateway.database.pool, { shopId, email, role: 'owner', by: TEST_AUTHOR });
 }
 
-/** A browser at the identity provider, and the URL that it is redirected back to. */
-async function comingBack({ prompt = '', isConsented = false } = {}): Promise<{
+/** A browser that has signed in at the identity provider, and its callback URL. */
+async function atProvider({ prompt = '', isConsented = false } = {}): Promise<{
   browser: Browser;
   callback: string;
 }> {
@@ -69,7 +69,7 @@ async function comingBack({ prompt = '', isConsented = false } = {}): Promise<{
   const member = await addShop(email);
   if (isConsented) {
     const grant = { ...member, clientId: CLIENT_ID, app: new URL(REDIRECT).host, isConsented };
-    await storeGrant(under.database.pool, randomUUID(), grant);
+    await storeGrant(gateway.database.pool, randomUUID(), grant);
   }
   const query = new URLSearchParams({
     response_type: 'code',
@@ -87,21 +87,21 @@ async function comingBack({ prompt = '', isConsented = false } = {}): Promise<{
 
 describe('the callback from the identity provider', () => {
   test('can be retried until the identity provider answers', async () => {
-    const { browser, callback } = await comingBack();
+    const { browser, callback } = await atProvider();
     identity.isUnavailable = true;
     const failed = [await browser.send(callback), await browser.send(callback)];
     identity.isUnavailable = false;
     for (const { status, text } of failed) {
       expect([status, text.includes('Try again in a moment')]).toEqual([503, true]);
     }
-    const asked = await browser.open(callback, REDIRECT);
-    const shown = await browser.submit(asked, {}, REDIRECT);
+    const consent = await browser.open(callback, REDIRECT);
+    const shown = await browser.submit(consent, {}, REDIRECT);
     expect(shown.url.searchParams.has('code')).toBe(true);
     expect((await browser.send(callback)).status).toBe(400);
   });
 
   test('succeeds for one of many concurrent requests', async () => {
-    const { browser, callback } = await comingBack();
+    const { browser, callback } = await atProvider();
     const many = await Promise.all(Array.from({ length: 8 }, () => browser.send(callback)));
     const statuses = many.map(({ status }) => status).toSorted();
     expect(statuses).toEqual([303, 400, 400, 400, 400, 400, 400, 400]);
@@ -110,24 +110,24 @@ describe('the callback from the identity provider', () => {
   const GRANT = 'gateway.oauth_grants for each row';
   const record = (kind: string) => `gateway.oauth_tickets for each row when (new.kind = '${kind}')`;
 
-  interface Fault {
+  interface Failure {
     failing: string;
     error?: string;
     prompt?: string;
     isUnavailable?: boolean;
     isConsented?: boolean;
   }
-  test.each<[string, Fault]>([
+  test.each<[string, Failure]>([
     ['the grant', { failing: GRANT, isConsented: true }],
     ['the pending consent', { failing: record('SignedIn') }],
     ['the record for a retry', { failing: record('SignIn'), isUnavailable: true }],
-    ['the refusal', { failing: record('Interaction'), error: 'access_denied' }],
+    ['the denial', { failing: record('Interaction'), error: 'access_denied' }],
     [
-      'the second attempt with fewer prompts',
+      'the second redirect with fewer prompts',
       { failing: record('SignIn'), error: 'invalid_request', prompt: 'select_account' },
     ],
   ])('leads back to the app when the database cannot store %s', async (_, o) => {
-    const { browser, callback } = await comingBack(o);
+    const { browser, callback } = await atProvider(o);
     const url = new URL(callback);
     if (o.error !== undefined) {
       url.searchParams.delete('code');
@@ -146,14 +146,14 @@ describe('the callback from the identity provider', () => {
     expect((await browser.send(url)).status).toBe(400);
   });
 
-  test('cannot be retried when the next page fails', async () => {
+  test('cannot be retried after the next page has failed', async () => {
     const email = `${randomUUID()}@example.com`;
     await addShop(email);
-    const { pool } = under.database;
+    const { pool } = gateway.database;
     const req = new IncomingMessage(new Socket());
     req.headers.cookie = `rms_browser=${'b'.repeat(43)}`;
     const state = randomUUID();
-    const expectation = { state, nonce: 'n', codeVerifier: 'v' };
+    const expected = { state, nonce: 'n', codeVerifier: 'v' };
     const request = {
       uid: randomUUID(),
       clientId: CLIENT_ID,
@@ -168,21 +168,21 @@ describe('the callback from the identity provider', () => {
       cookies: createCookies(baseUrl, 60),
       upstream: {
         origin: () => Promise.reject(new IdentityProviderUnavailable()),
-        begin: async () => ({ url: identity.issuer, expectation }),
+        begin: async () => ({ url: identity.issuer, expected }),
         finish: async () => ({ issuer: 'i', subject: 's', email, emailVerified: true }),
       },
       requests: {
         find: async () => request,
-        remember: async () => {},
+        storeEmail: async () => {},
         grant: async () => undefined,
-        refuse: async () => undefined,
+        deny: async () => undefined,
       },
       grantDays: 90,
       formOrigins: [],
       logger: createLogger({ service: 'test', level: 'silent' }),
     });
     expect((await signIn.submitEmail(req, request.uid, email)).status).toBe(303);
-    // With a second shop, the shop page comes next, and it needs the identity provider's origin.
+    // With a second shop the next page is the shop form, which needs the origin of the identity provider.
     await addShop(email);
     const callback = new URL(`${baseUrl}/oauth/callback?state=${state}`);
     await expect(signIn.handleCallback(req, callback)).rejects.toThrow(SignInLost);
