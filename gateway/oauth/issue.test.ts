@@ -56,8 +56,8 @@ describe('storeGrant', () => {
     await expect(storeGrant(pool, id, grant)).rejects.toThrow('another grant has this id');
   });
 
-  test('and another of the same user and app can be revoked concurrently, without a deadlock', async () => {
-    const { pool } = under.database;
+  test('stores two grants of one user and app, which can be ended concurrently without a deadlock', async () => {
+    const { pool } = gateway.database;
     for (let round = 0; round < 30; round += 1) {
       const ids = [randomUUID(), randomUUID()];
       for (const id of ids) await storeGrant(pool, id, { ...grant, app: 'one', isConsented: true });
