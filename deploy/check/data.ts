@@ -35,9 +35,9 @@ export function dataIn(objects: readonly Manifest[]): Data[] {
 }
 
 /**
- * What a container is started with: literals, ConfigMaps and Secrets, as Kubernetes merges them.
+ * The environment of a container: literals, ConfigMaps and Secrets, merged as by Kubernetes.
  *
- * @throws Error when a reference leads nowhere.
+ * @throws Error when a reference has no target.
  */
 export function environmentOf(container: Container, data: readonly Data[]): Record<string, string> {
   const whole = container.envFrom.flatMap(({ configMapRef, secretRef }) => [
@@ -50,19 +50,19 @@ export function environmentOf(container: Container, data: readonly Data[]): Reco
     if (map) named[name] = keyOf(data, { kind: 'ConfigMap', ...map });
     else if (secret) named[name] = keyOf(data, { kind: 'Secret', ...secret });
     else if (fieldRef) named[name] = 'a-namespace';
-    // May use the variables that stand before it.
-    else named[name] = (value ?? '').replaceAll(USE, (text, used) => named[used] ?? text);
+    // A value may use variables that are defined before it.
+    else named[name] = (value ?? '').replaceAll(VARIABLE, (text, used) => named[used] ?? text);
   }
-  // Named variables win over those taken whole.
+  // `env` overrides `envFrom`.
   return Object.assign({}, ...whole, named);
 }
 
-/** `$(NAMESPACE)` in a value. */
-const USE = /\$\((\w+)\)/g;
+/** A variable in a value, such as `$(NAMESPACE)`. */
+const VARIABLE = /\$\((\w+)\)/g;
 
-/** Variables that stand only for the values of others. */
+/** Variables that exist only to be used in other values. */
 export function helpersIn({ env }: Container): Set<string> {
-  const uses = env.flatMap(({ value = '' }) => [...value.matchAll(USE)]);
+  const uses = env.flatMap(({ value = '' }) => [...value.matchAll(VARIABLE)]);
   return new Set(uses.map(([, name = '']) => name));
 }
 
@@ -82,6 +82,6 @@ function keyOf(data: readonly Data[], reference: Reference & { readonly key: str
   const { kind, name, key, optional } = reference;
   const value = allOf(data, reference)[key];
   if (value === undefined && !optional) throw new Error(`${kind} ${name} has no key ${key}`);
-  // An empty variable counts as unset.
+  // An empty variable counts as absent.
   return value ?? '';
 }

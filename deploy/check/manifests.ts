@@ -67,18 +67,18 @@ export interface Workload {
   readonly name: string;
   readonly kind: 'Deployment' | 'StatefulSet' | 'Job';
   readonly replicas: number;
-  /** Of its pods. */
+  /** Labels of its pods. */
   readonly labels: Readonly<Record<string, string>>;
-  /** The first container; the others are helpers. */
+  /** The first container. The others are sidecars. */
   readonly main: Container;
-  /** Init containers too. */
+  /** All containers, init containers included. */
   readonly containers: readonly Container[];
   readonly pod: Pod;
 }
 
 const POD_KINDS = ['Deployment', 'StatefulSet', 'DaemonSet', 'Job', 'CronJob', 'Pod'];
 
-/** What has pods. @throws for a kind of it that this code does not know. */
+/** The objects that have pods. @throws Error for a kind with pods that this check does not support. */
 export function workloadsIn(objects: readonly Manifest[]): Workload[] {
   return objects
     .filter(({ kind }) => POD_KINDS.includes(kind))
@@ -99,7 +99,7 @@ export function workloadsIn(objects: readonly Manifest[]): Workload[] {
     });
 }
 
-/** The TypeScript file that a container of our image runs; undefined for images of others. */
+/** The TypeScript file that a container of this repository's image runs. Undefined for other images. */
 export function mainFileOf({ command: [program, file] }: Container): string | undefined {
   return program === 'node' ? file : undefined;
 }

@@ -43,7 +43,7 @@ function secret(name: string, values: Readonly<Record<string, string>>): Manifes
 }
 
 describe('the check before production', () => {
-  test('refuses nothing of a complete deployment', async () => {
+  test('accepts a complete deployment', async () => {
     const values = { ...TARGETS, TRUSTED_PROXIES: '10.0.0.0/24', SERVICE_AUTH: 'kubernetes' };
     const objects = [gateway({}), map(values), secret('database', { gateway: 'postgres://a/b' })];
     expect(await refusalsOf(objects)).toEqual([]);
@@ -52,26 +52,26 @@ describe('the check before production', () => {
   test.each([
     ['rms', 'has no tag and no digest'],
     ['registry:5000/team/rms', 'has no tag and no digest'],
-    ['rms:latest', 'moves'],
-  ])('refuses the image %s', async (image, why) => {
+    ['rms:latest', 'can change'],
+  ])('rejects the image %s', async (image, why) => {
     expect(await refusalsOf([gateway({ image })])).toEqual([
       `Deployment gateway: the image ${image} ${why}`,
     ]);
   });
 
   test.each(['rms:1.2', 'registry:5000/rms:1', 'r/rms@sha256:abc', 'rms:latest@sha256:abc'])(
-    'takes the image %s',
+    'accepts the image %s',
     async (image) => expect(await refusalsOf([gateway({ image })])).toEqual([]),
   );
 
-  test('refuses the bundled identity', async () => {
+  test('rejects the bundled identity provider', async () => {
     const command = ['node', 'deploy/demo/main.ts'];
     expect(await refusalsOf([gateway({ command })])).toEqual([
       'Deployment gateway: deploy/demo/main.ts is the bundled identity or demo data',
     ]);
   });
 
-  test('refuses demo secrets: plain, in a keyring, as a literal', async () => {
+  test('rejects demo secrets: as plain text, in a keyring, as a literal', async () => {
     const key = Buffer.from('dev-only-key-that-is-no-secret-1').toString('base64');
     const objects = [
       gateway({ env: [{ name: 'SIGN_IN_CLIENT_SECRET', value: 'dev-only-x' }] }),
@@ -85,13 +85,13 @@ describe('the check before production', () => {
     ]);
   });
 
-  test('refuses another environment than production', async () => {
+  test('rejects an environment other than production', async () => {
     expect(await refusalsOf([gateway({}), map({ NODE_ENV: 'development' })])).toEqual([
       'ConfigMap gateway: NODE_ENV is not production',
     ]);
   });
 
-  test('refuses keys that no process reads, in ConfigMaps, Secrets and literals', async () => {
+  test('rejects keys that no process reads, in ConfigMaps, Secrets and literals', async () => {
     const objects = [
       gateway({ env: [{ name: 'RETURN_TARGET', value: 'dns:///returns:8080' }] }),
       map({ REST_PER_MINUT: '3' }),
@@ -106,20 +106,20 @@ describe('the check before production', () => {
     ]);
   });
 
-  test('says what became of keys of earlier releases', async () => {
+  test('says what replaces the keys of earlier releases', async () => {
     expect(await refusalsOf([gateway({}), map({ 'trusted-proxies': 'none' })])).toEqual([
       'ConfigMap gateway: trusted-proxies: the key is now TRUSTED_PROXIES',
     ]);
   });
 
-  test('refuses values that the process would refuse, and repeats none', async () => {
+  test('rejects values that the process rejects, without repeating them', async () => {
     const [line = '', ...more] = await refusalsOf([gateway({}), map({ PORT: 'ninety' })]);
     expect(more).toEqual([]);
     expect(line).toMatch(/^ConfigMap gateway: PORT: must be /);
     expect(line).not.toContain('ninety');
   });
 
-  test('leaves the data of others alone', async () => {
+  test('ignores data that belongs to other software', async () => {
     const other = object('ConfigMap', 'grafana', { data: { 'a.json': '{}' } });
     expect(await refusalsOf([gateway({}), other])).toEqual([]);
   });

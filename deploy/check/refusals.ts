@@ -13,8 +13,8 @@ const REMOVED: Readonly<Record<string, string>> = {
 };
 
 /**
- * What must not reach production in rendered manifests, a line each: images without tag or digest, what is there for
- * development, and variables that no process reads. No line has a value, because it may be a secret.
+ * Reasons why rendered manifests must not go to production, one line each: images without tag or digest, parts for
+ * development, and variables that no process reads. The lines contain no values, because a value may be a secret.
  */
 export async function refusalsOf(objects: readonly Manifest[]): Promise<string[]> {
   const workloads = workloadsIn(objects);
@@ -32,12 +32,12 @@ export async function refusalsOf(objects: readonly Manifest[]): Promise<string[]
 function imageRefusals({ kind, name, containers }: Workload): string[] {
   return containers.flatMap(({ image }) => {
     const [, tag, digest] = /^[^@]*?(?::([^/:@]+))?(?:@(.+))?$/.exec(image) ?? [];
-    if (tag === 'latest' && !digest) return [`${kind} ${name}: the image ${image} moves`];
+    if (tag === 'latest' && !digest) return [`${kind} ${name}: the image ${image} can change`];
     return tag || digest ? [] : [`${kind} ${name}: the image ${image} has no tag and no digest`];
   });
 }
 
-/** Programs below `deploy` are there for development: demo data, the bundled identity provider, the receiver. */
+/** Programs below `deploy` are for development: demo data, the bundled identity provider, the receiver. */
 function demoWorkloads({ kind, name, containers }: Workload): string[] {
   return containers
     .filter((one) => mainFileOf(one)?.startsWith('deploy/'))
@@ -52,7 +52,7 @@ function demoData({ kind, name, values }: Data): string[] {
   });
 }
 
-/** Demo secrets are marked as such, keys also inside of their base64. */
+/** Demo secrets have a mark. In a keyring it is inside the base64 text. */
 function isDemoSecret(value: string): boolean {
   const words = value.match(/[A-Za-z0-9+/]{20,}/g) ?? [];
   return [value, ...words.map((word) => Buffer.from(word, 'base64').toString('latin1'))].some(
@@ -60,7 +60,7 @@ function isDemoSecret(value: string): boolean {
   );
 }
 
-/** Literals that the process does not read, or not in this form. */
+/** Literals that the process does not read, or whose value it rejects. */
 async function literalRefusals(workloads: readonly Workload[]): Promise<string[]> {
   const lines: string[] = [];
   for (const { kind, name, containers } of workloads) {
@@ -81,7 +81,7 @@ async function literalRefusals(workloads: readonly Workload[]): Promise<string[]
   return lines;
 }
 
-/** Keys of ConfigMaps and Secrets that none of the processes reads that take them. */
+/** Keys of ConfigMaps and Secrets that none of the processes reads that use them. */
 async function keyRefusals(
   workloads: readonly Workload[],
   data: readonly Data[],
@@ -92,7 +92,7 @@ async function keyRefusals(
     const shapes = await Promise.all(containers.filter(takesWhole(one)).map(shapeOfContainer));
     const known = shapes.filter((shape) => shape !== undefined);
     const named = new Set(containers.flatMap(keysNamedIn(one)));
-    // Nobody of ours takes it by its variables.
+    // Only other software uses it.
     if (shapes.length === 0 && named.size === 0) continue;
     if (known.length < shapes.length) continue;
     for (const [key, value] of Object.entries(one.values)) {
@@ -119,7 +119,7 @@ function keysNamedIn({ kind, name }: Data) {
     });
 }
 
-/** Why none of these processes can use the variable; without a value only its name is checked. */
+/** Why none of these processes can use the variable. Without a value only the name is checked. */
 function faultOf(
   shapes: readonly z.ZodRawShape[],
   variable: string,
@@ -134,7 +134,7 @@ function faultOf(
   return faults[0]?.message;
 }
 
-/** Undefined for a program of others, and for those of the demo. */
+/** Undefined for other software, and for the programs of the demo. */
 async function shapeOfContainer(container: Container): Promise<z.ZodRawShape | undefined> {
   const file = mainFileOf(container);
   return file === undefined || file.startsWith('deploy/') ? undefined : shapeOf(file);

@@ -3,7 +3,7 @@ import { z } from 'zod';
 
 const INSTALL = 'rendering overlays needs kubectl: https://kubernetes.io/docs/tasks/tools/';
 
-/** Enough for every object of an overlay. */
+/** Larger than the output of any overlay. */
 const MAX_BYTES = 16 * 1024 * 1024;
 
 const objectShape = z.looseObject({
@@ -19,13 +19,13 @@ const objectShape = z.looseObject({
 export type Manifest = z.infer<typeof objectShape>;
 
 /**
- * The Kubernetes objects that an overlay renders to, in no particular order. No cluster is asked.
+ * Renders an overlay to Kubernetes objects, in no particular order. Needs no cluster.
  *
- * @throws Error that says what to install, or what kustomize refuses.
+ * @throws Error that says what to install, or why kustomize rejects the overlay.
  */
 export function renderOverlay(folder: string): Manifest[] {
   const yaml = kubectl(['kustomize', folder]);
-  // The way from YAML to JSON that needs neither a cluster nor a parser of our own.
+  // Converts YAML to JSON without a cluster and without a YAML parser.
   const local = ['annotate', '--local', '-o', 'json', '-f', '-', 'rendered=true'];
   const documents = kubectl(local, yaml).replaceAll(/^\}\n(?=\{)/gm, '},\n');
   return z.array(objectShape).parse(JSON.parse(`[${documents}]`));

@@ -6,7 +6,7 @@ import { transportShape } from '../../services/platform/transport-security.ts';
 
 const ROOT = new URL('../../', import.meta.url);
 
-/** The migrator reads these by hand: it runs before there is anything to configure. */
+/** The migrator has no config.ts. It reads these variables itself. */
 const migratorShape = {
   DATABASE_URL: postgresUrl,
   NODE_ENV: processShape.NODE_ENV,
@@ -16,7 +16,7 @@ const migratorShape = {
   ),
 };
 
-/** Neither has the command that makes topics a config.ts. */
+/** The command that creates topics has no config.ts either. */
 const topicsShape = {
   ...kafkaSecurityShape,
   ...transportShape,
@@ -25,13 +25,14 @@ const topicsShape = {
   RETENTION_DAYS: busShape.RETENTION_DAYS,
 };
 
-/** The variables that a process reads, by the main file of its command: the `…Shape` of its config.ts. */
+/** The variables that a process reads: the `…Shape` of the config.ts beside its main file. */
 export async function shapeOf(mainFile: string): Promise<z.ZodRawShape> {
   if (mainFile === 'services/platform/migrate.ts') return migratorShape;
   if (mainFile === 'services/platform/bus/topics.ts') return topicsShape;
   const config = new URL(mainFile.replace(/main\.ts$/, 'config.ts'), ROOT);
   const module: Record<string, unknown> = await import(config.href);
   const [shape, ...others] = Object.keys(module).filter((name) => name.endsWith('Shape'));
-  if (shape === undefined || others.length > 0) throw new Error(`${config.pathname}: which shape?`);
+  if (shape === undefined || others.length > 0)
+    throw new Error(`${config.pathname}: must export exactly one shape`);
   return z.record(z.string(), z.instanceof(z.ZodType)).parse(module[shape]);
 }

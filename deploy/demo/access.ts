@@ -16,7 +16,7 @@ export interface Access {
   readonly gatewayPool: pg.Pool;
 }
 
-/** Connects when something is first asked, so the system may start later. */
+/** Opens the connections at first use, so the system may start later. */
 export function openAccess(config: DemoConfig): Access {
   const { services } = connectServices(
     {
@@ -27,7 +27,7 @@ export function openAccess(config: DemoConfig): Access {
       carts: config.CARTS_TARGET,
       webhooks: config.WEBHOOKS_TARGET,
     },
-    // The token without a name may make every call.
+    // The token without a caller's name is allowed to make every call.
     { identity: staticIdentity(config.SERVICE_TOKEN) },
   );
   return {

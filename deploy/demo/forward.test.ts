@@ -6,7 +6,7 @@ import { type NodeProcess, startNode } from '../../test/kit/process.ts';
 import { until } from '../../test/kit/until.ts';
 import { freePort } from '../local/free-ports.ts';
 
-const target = createServer((req, res) => res.end(`asked for ${req.headers.host}`));
+const target = createServer((req, res) => res.end(`host ${req.headers.host}`));
 let forwarder: NodeProcess | undefined;
 
 afterAll(async () => {
@@ -15,21 +15,21 @@ afterAll(async () => {
   target.close();
 });
 
-test('a port passes connections on, with the name by which it was asked', async () => {
+test('a port forwards connections, and the server sees the host name that the client used', async () => {
   target.listen(0, '127.0.0.1');
   await once(target, 'listening');
   const port = await freePort();
   const to = `127.0.0.1:${(target.address() as AddressInfo).port}`;
   const args = ['deploy/demo/forward.ts', `${port}`, to];
   forwarder = startNode({ name: 'forward', args, env: {} });
-  const ask = async () => (await fetch(`http://127.0.0.1:${port}/`)).text();
+  const fetchHost = async () => (await fetch(`http://127.0.0.1:${port}/`)).text();
   await until(
     () =>
-      ask().then(
+      fetchHost().then(
         () => true,
         () => false,
       ),
     30_000,
   );
-  expect(await ask()).toBe(`asked for 127.0.0.1:${port}`);
+  expect(await fetchHost()).toBe(`host 127.0.0.1:${port}`);
 });

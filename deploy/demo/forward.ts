@@ -1,10 +1,10 @@
 import { connect, createServer } from 'node:net';
 
 /**
- * `node deploy/demo/forward.ts <port> <host:port>` passes connections to a loopback port on to another address.
+ * `node deploy/demo/forward.ts <port> <host:port>` forwards connections of a loopback port to another address.
  *
- * It makes the identity provider reachable for the gateway at the address that browsers use through
- * `kubectl port-forward`, because both must know the issuer by one name.
+ * With it the gateway reaches the identity provider at the address that browsers use through `kubectl port-forward`. Both
+ * must use the same issuer URL.
  */
 const [port = '', target = ''] = process.argv.slice(2);
 const [host = '', targetPort = ''] = target.split(':');

@@ -11,20 +11,20 @@ import { type MemoryFile, openMemory } from '../local/memory.ts';
 import { openAccess } from './access.ts';
 import { type DemoConfig, demoShape } from './config.ts';
 import type { Contents } from './page.ts';
-import { fitsSecretOf } from './received.ts';
+import { matchesSecretOf } from './received.ts';
 import { createReceiver } from './receiver.ts';
 import { demoSecret } from './secrets.ts';
 import { createDemoShops, fillDemoShops, type SeedParts } from './seed.ts';
 
-// What a cluster for development has besides the system: demo data, the identity provider, a receiver of webhooks.
+// The additional parts of a development cluster: demo data, the identity provider, a receiver of webhooks.
 await runMain('demo', async () => {
   const config = loadConfig(demoShape);
   const access = openAccess(config);
   const memory = await demoMemory();
   const contents: Contents = { ready: false, json: {} };
   const shopIds: number[] = [];
-  const fitsSecret = fitsSecretOf(access.clients, shopIds, config.RECEIVER_URL);
-  // First, because the demo data makes webhooks.
+  const fitsSecret = matchesSecretOf(access.clients, shopIds, config.RECEIVER_URL);
+  // The receiver starts first, because the demo data causes webhooks.
   await listen(createServer(createReceiver(contents, fitsSecret)), config.HOST, config.PORT);
 
   const parts: SeedParts = { config, access, memory };
@@ -43,11 +43,11 @@ await runMain('demo', async () => {
   };
   contents.ready = true;
   process.stdout.write(`demo: ready, ${shops.length} shop(s)\n`);
-  // Nothing is kept, so the end of the process is enough.
+  // Nothing is stored, so the process may simply exit.
   return { stop: async () => {} };
 });
 
-/** Secrets that stay the same over restarts, without being stored. */
+/** Derives secrets from their names, so that they stay the same over restarts. */
 async function demoMemory(): Promise<MemoryFile> {
   const { memory } = await openMemory(join(tmpdir(), 'demo'), {});
   memory.partner.clientSecret = demoSecret('partner');

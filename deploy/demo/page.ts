@@ -1,6 +1,6 @@
 import type { Webhook } from './received.ts';
 
-/** What there is to try, as JSON; `ready` once the demo data is complete. */
+/** The demo's shops, keys and users as JSON. `ready` is true when the demo data is complete. */
 export interface Contents {
   ready: boolean;
   json: object;
@@ -14,7 +14,7 @@ const STYLE = `
   pre { overflow: auto; max-height: 20rem; }
 `;
 
-/** The page for people: what arrived, and what there is to try. */
+/** The page for people: received webhooks, and the shops, keys and users. */
 export function demoPage(contents: Contents, webhooks: readonly Webhook[]): string {
   const rows = webhooks.map(
     (one) =>
@@ -27,7 +27,7 @@ export function demoPage(contents: Contents, webhooks: readonly Webhook[]): stri
 <p>${rows.length === 0 ? 'None yet. Process a return, and one arrives.' : 'The newest first; <a href="webhooks.json">all as JSON</a>.'}</p>
 <table><thead><tr><th>Time<th>Path<th>webhook-id<th>Signature<th>Payload</thead><tbody>${rows.join('\n')}</tbody></table>
 <h1>What there is to try</h1>
-<p>${contents.ready ? 'Shops, API keys and people, also as <a href="demo.json">JSON</a>.' : 'The demo data is being made.'}</p>
+<p>${contents.ready ? 'Shops, API keys and people, also as <a href="demo.json">JSON</a>.' : 'The demo data is being created.'}</p>
 <pre>${text(JSON.stringify(contents.json, null, 2))}</pre>
 </main></body></html>`;
 }

@@ -1,17 +1,17 @@
 import type { Clients } from '../local/clients.ts';
 import { LOCAL_ACTOR } from '../local/clients.ts';
 
-/** A webhook that has arrived. */
+/** A received webhook. */
 export interface Webhook {
   readonly received_at: string;
   readonly path: string;
   readonly webhook_id: string;
   readonly event_id: string;
-  /** Place among the events of its return. */
+  /** Sequence number among the events of its return. */
   readonly sequence: string;
-  /** Whether a secret of a subscription to this receiver signed it. */
+  /** Whether the signature matches a subscription to this receiver. */
   readonly valid: boolean;
-  /** Null when newer ones have taken its place. */
+  /** Null after newer payloads have replaced it. */
   payload: unknown;
 }
 
@@ -35,10 +35,10 @@ export class Received {
 }
 
 /**
- * Tells whether a secret of a subscription of these shops to the receiver fits. Secrets that fitted are tried first; if
- * none fits, all subscriptions are asked again.
+ * Tells whether the signature matches a secret of these shops' subscriptions to the receiver. Tries secrets that matched
+ * before first. If none matches, it reads all subscriptions again.
  */
-export function fitsSecretOf(clients: Clients, shopIds: readonly number[], receiverUrl: string) {
+export function matchesSecretOf(clients: Clients, shopIds: readonly number[], receiverUrl: string) {
   let known: readonly string[] = [];
   const ask = async (): Promise<readonly string[]> => {
     const lists = shopIds.map(async (id) => {

@@ -4,12 +4,12 @@ import { type Contents, demoPage } from './page.ts';
 import { Received } from './received.ts';
 
 const MAX_BODY = '4mb';
-/** On the page; the JSON has all. */
+/** Number of webhooks on the page. The JSON has all. */
 const SHOWN = 100;
 
 /**
- * Takes webhooks at any path by POST, and shows them: `/` for people, `/webhooks.json` for programs. `/demo.json` has what
- * there is to try.
+ * Accepts webhooks by POST at any path, and shows them: `/` for people, `/webhooks.json` for programs. `/demo.json` has
+ * the demo's shops, keys and users.
  */
 export function createReceiver(
   contents: Contents,

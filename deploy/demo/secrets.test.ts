@@ -3,7 +3,7 @@ import { parseKey } from '../../gateway/auth/key-format.ts';
 import { demoSecret } from './secrets.ts';
 
 describe('the secrets of the demo', () => {
-  test('are API keys that the gateway can parse, always the same', () => {
+  test('are valid API keys, and the same at each call', () => {
     expect(parseKey(demoSecret('key:1:all'))).toBeDefined();
     expect(demoSecret('key:1:all')).toBe(demoSecret('key:1:all'));
     expect(demoSecret('key:1:all')).not.toBe(demoSecret('key:2:all'));

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { keyOf } from '../../gateway/auth/key-format.ts';
 
-/** Every secret of the demo is public, and has this mark, by which deploy/check recognises it. */
+/** Marks the secrets of the demo, which are public. deploy/check rejects secrets with this mark. */
 const MARK = 'dev-only-';
 
 /**
- * The secret of a name, always the same: an API key for `key:…`, else a word that can be typed, such as
- * `dev-only-owner` for `password:owner`.
+ * The secret with this name, the same at each call: an API key for `key:…`, otherwise a word that a person can type,
+ * such as `dev-only-owner` for `password:owner`.
  */
 export function demoSecret(name: string): string {
   if (!name.startsWith('key:')) return MARK + name.replace(/^\w+:/, '');

@@ -7,7 +7,7 @@ import type { Access } from './access.ts';
 import type { DemoConfig } from './config.ts';
 
 const PAUSE_MS = 1_000;
-/** A developer may have changed the data so that it cannot be completed. */
+/** After that many tries the data cannot be completed, because a developer has changed it. */
 const MAX_TRIES = 60;
 
 export interface SeedParts {
@@ -16,21 +16,21 @@ export interface SeedParts {
   readonly memory: MemoryFile;
 }
 
-/** The shops of `npm start`, as soon as schemas and services are there. */
+/** Creates the shops of `npm start`, when schemas and services are ready. */
 export function createDemoShops(parts: SeedParts): Promise<readonly number[]> {
-  return trying(Number.POSITIVE_INFINITY, () => createShops(contextOf(parts, new Date())));
+  return withRetries(Number.POSITIVE_INFINITY, () => createShops(contextOf(parts, new Date())));
 }
 
 /**
- * Fills the shops. A second run sends the same as the first, with the same idempotency keys: only a cart is new.
+ * Fills the shops. A second run sends the same requests with the same idempotency keys, so it only adds a cart.
  *
- * @returns none if their data could not be completed.
+ * @returns no shops if their data could not be completed.
  */
 export function fillDemoShops(
   parts: SeedParts,
   ids: readonly number[],
 ): Promise<readonly SeededShop[]> {
-  return trying(MAX_TRIES, async () => {
+  return withRetries(MAX_TRIES, async () => {
     const shops = await listShops(parts.access.gatewayPool);
     const first = shops.find(({ id }) => Number(id) === ids[0]);
     return seedDemo(contextOf(parts, first?.createdAt ?? new Date()), ids);
@@ -51,13 +51,13 @@ function contextOf({ config, access, memory }: SeedParts, seededAt: Date): SeedC
   };
 }
 
-async function trying<T>(tries: number, work: () => Promise<T>): Promise<T> {
+async function withRetries<T>(tries: number, work: () => Promise<T>): Promise<T> {
   for (let at = 1, last = ''; ; at += 1) {
     try {
       return await work();
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      if (text !== last) process.stdout.write(`demo data: ${text}, retrying\n`);
+      if (text !== last) process.stdout.write(`demo data: ${text}, rewithRetries\n`);
       last = text;
       if (at >= tries) throw error;
       await sleep(PAUSE_MS);

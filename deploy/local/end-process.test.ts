@@ -11,8 +11,8 @@ afterEach(() => {
   for (const child of started.splice(0)) child.kill('SIGKILL');
 });
 
-/** A process that ignores signals, after it has printed a line. */
-async function deafTo(...signals: string[]): Promise<ChildProcess & { pid: number }> {
+/** Starts a process that ignores these signals. It prints a line when it is ready. */
+async function startIgnoring(...signals: string[]): Promise<ChildProcess & { pid: number }> {
   const traps = signals.map((signal) => `process.on('${signal}', () => {});`).join('');
   const script = `${traps} setInterval(() => {}, 1_000); console.log('ready');`;
   const child = spawn(process.execPath, ['-e', script], {
@@ -26,17 +26,17 @@ async function deafTo(...signals: string[]): Promise<ChildProcess & { pid: numbe
   return Object.assign(child, { pid });
 }
 
-describe('end a process', () => {
-  test('that ends at SIGINT, one that ends only at SIGQUIT, and one that has ended already', async () => {
-    for (const child of [await deafTo(), await deafTo('SIGINT')]) {
+describe('endProcess', () => {
+  test('ends a process with SIGINT, or with SIGQUIT if it ignores SIGINT, and accepts a process that has exited', async () => {
+    for (const child of [await startIgnoring(), await startIgnoring('SIGINT')]) {
       await endProcess(child.pid, TIMEOUT_MS);
       expect(alive(child.pid)).toBe(false);
       await endProcess(child.pid, TIMEOUT_MS);
     }
   });
 
-  test('that does not end: rejects after the time limit', async () => {
-    const child = await deafTo('SIGINT', 'SIGQUIT');
+  test('rejects after the time limit when the process does not exit', async () => {
+    const child = await startIgnoring('SIGINT', 'SIGQUIT');
     await expect(endProcess(child.pid, 100)).rejects.toThrow(`process ${child.pid} does not end`);
   });
 });

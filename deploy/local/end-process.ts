@@ -2,8 +2,8 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 
 /**
- * Ends a process that is not our child: with SIGINT, and with SIGQUIT after `timeoutMs`. After the same time again it
- * gives up. A process that does not exist counts as ended.
+ * Stops a process that this process did not start: with SIGINT, and with SIGQUIT after `timeoutMs`. It gives up after
+ * `timeoutMs` more. It does nothing when there is no such process.
  *
  * @throws Error when the process still runs.
  */
@@ -12,10 +12,10 @@ export async function endProcess(pid: number, timeoutMs: number): Promise<void> 
     send(pid, signal);
     if (await isGone(pid, timeoutMs)) return;
   }
-  throw new Error(`process ${pid} does not end: end it by hand`);
+  throw new Error(`process ${pid} does not end: stop it manually`);
 }
 
-/** Ends a child process with `signal`, and with `insist` when it has not ended in time. Resolves when it has ended. */
+/** Stops a child process with `signal`, and with `insist` after a time limit. Resolves when the process has exited. */
 export async function endChild(
   child: ChildProcess,
   o: {
@@ -33,7 +33,7 @@ export async function endChild(
   clearTimeout(overdue);
 }
 
-/** Whether a process with this id exists that we may send signals to. */
+/** Whether this process may send signals to a process with this id, which therefore exists. */
 export function alive(pid: number): boolean {
   try {
     return process.kill(pid, 0);
@@ -49,7 +49,7 @@ async function isGone(pid: number, timeoutMs: number): Promise<boolean> {
   return true;
 }
 
-/** Sends a signal. The process may have ended already. */
+/** Sends a signal. Does nothing when the process has exited. */
 function send(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);

@@ -7,14 +7,14 @@ import { freePorts } from './free-ports.ts';
 
 const run = promisify(execFile);
 
-/** The ports that another process reserves. It ends when the test closes its standard input. */
+/** Another process that reserves ports. It exits when the test closes its standard input. */
 const OTHER = `
   const { freePorts } = await import('${new URL('free-ports.ts', import.meta.url).href}');
   console.log(JSON.stringify(await freePorts(40)));
   process.stdin.resume();
 `;
 
-test('no port is returned to two running processes, even if it is not in use', async () => {
+test('two running processes never get the same port, even when it is not in use', async () => {
   const others = Array.from({ length: 4 }, () =>
     run(process.execPath, ['--input-type=module', '-e', OTHER]),
   );
@@ -27,7 +27,7 @@ test('no port is returned to two running processes, even if it is not in use', a
   expect(new Set(ports).size).toBe(200);
 });
 
-test('no port is returned twice, and none that is in `taken` or in use', async () => {
+test('returns each port once, and no port that is in `taken` or in use', async () => {
   const first = await freePorts(20);
   // The next ports of the block that this process has reserved: no other process listens there.
   const next = (first.at(-1) ?? 0) + 1;

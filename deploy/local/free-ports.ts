@@ -24,23 +24,23 @@ export async function freePorts(count: number, taken: readonly number[] = []): P
   const ports: number[] = [];
   while (ports.length < count) {
     const port = spare.shift();
-    if (port === undefined) spare.push(...(await holdBlock()));
+    if (port === undefined) spare.push(...(await reserveBlock()));
     else if (!taken.includes(port) && (await isFree(port))) ports.push(port);
   }
   return ports;
 }
 
-/** As {@link freePorts}, for one port. */
+/** Reserves one port, see {@link freePorts}. */
 export async function freePort(): Promise<number> {
   const [port = 0] = await freePorts(1);
   return port;
 }
 
 /**
- * Reserves a block of ports that no other process has. This process listens on the first port until it ends. However it
- * ends, the operating system then releases the port, and with it the block.
+ * Reserves a block of ports that no other process has. This process listens on the first port until it exits. Then the
+ * operating system releases the port, and with it the block.
  */
-async function holdBlock(): Promise<number[]> {
+async function reserveBlock(): Promise<number[]> {
   for (let tried = 0; tried < BLOCKS; tried += 1) {
     const first = FIRST + ((process.pid + tried) % BLOCKS) * BLOCK;
     const lock = await listen(first);

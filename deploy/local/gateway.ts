@@ -121,7 +121,7 @@ function limitsOf(o: GatewayConfig) {
   };
 }
 
-/** The identity provider: the bundled one, or the given issuer if it has a client for us. */
+/** The settings for the identity provider: the bundled one, or the issuer of the environment if it has a client for the gateway. */
 function signInOf(plan: Plan): Record<string, string> {
   const { oidcIssuer, oidcClient } = plan.externalSystems;
   const own = { clientId: SIGN_IN_CLIENT_ID, clientSecret: signInSecretOf(plan.memory) };

@@ -39,10 +39,14 @@ export interface ExternalSystems {
 export function readOptions(argv: readonly string[]): StartOptions {
   return new Command('npm start --')
     .description('Runs the whole system in one process, with demo data.')
-    .option('--kafka', 'over a Kafka broker: KAFKA_BROKERS, else one of its own (Java 17)', false)
+    .option(
+      '--kafka',
+      'use the Kafka brokers of KAFKA_BROKERS, else start a broker (Java 17)',
+      false,
+    )
     .option('--data <folder>', 'keep the data in this folder between runs')
     .option('--port <number>', 'port of the gateway (a free one by default)', portNumber)
-    .option('--calendar <date>', 'let the API version calendar stand at this day', day)
+    .option('--calendar <date>', 'fixed date of the API version calendar', day)
     .option('--no-demo', 'start without shops, users and returns')
     .option('--stack <file>', 'where the stack file is written', '.local/stack.json')
     .parse(argv)

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import { freePorts } from './free-ports.ts';
-import { refuseRunningStack, writeStackFile } from './stack-file.ts';
+import { requireNoRunningStack, writeStackFile } from './stack-file.ts';
 
 describe('an existing stack file', () => {
   let folder: string;
@@ -19,24 +19,24 @@ describe('an existing stack file', () => {
   /** The id of another running process. */
   const pid = process.ppid;
 
-  test('of a running stack prevents a second one', async () => {
+  test('of a running stack prevents the start of a second stack', async () => {
     const [port = 0] = await freePorts(1);
     const control = createServer().listen(port, '127.0.0.1');
     await once(control, 'listening');
     await writeStackFile(path, { pid, control_url: `http://127.0.0.1:${port}` });
-    await expect(refuseRunningStack(path)).rejects.toThrow(`process ${pid}`);
+    await expect(requireNoRunningStack(path)).rejects.toThrow(`process ${pid}`);
     control.close();
   });
 
-  test('that is another kind of file is not overwritten', async () => {
+  test('is not overwritten when it is another kind of file', async () => {
     await writeFile(path, 'a diary');
-    await expect(refuseRunningStack(path)).rejects.toThrow('is not a stack file');
+    await expect(requireNoRunningStack(path)).rejects.toThrow('is not a stack file');
     expect(await readFile(path, 'utf8')).toBe('a diary');
   });
 
-  test('whose process id was reused by another process is replaced', async () => {
+  test('is replaced when another process has reused its process id', async () => {
     const [port = 0] = await freePorts(1);
     await writeStackFile(path, { pid, control_url: `http://127.0.0.1:${port}` });
-    await expect(refuseRunningStack(path)).resolves.toBeUndefined();
+    await expect(requireNoRunningStack(path)).resolves.toBeUndefined();
   });
 });

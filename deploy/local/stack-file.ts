@@ -25,11 +25,11 @@ function parsed<S extends z.ZodType>(schema: S, text: string, path: string): z.i
 const ownerSchema = z.object({ pid: z.number().int(), control_url: z.url() });
 
 /**
- * Checks that the stack of a stack file is not running. A file of an ended stack is accepted and will be replaced.
+ * Checks that the stack of a stack file is not running. The file of a stopped stack is accepted and will be replaced.
  *
  * @throws Error with the process id when the stack is running; Error when the file is not a stack file.
  */
-export async function refuseRunningStack(path: string): Promise<void> {
+export async function requireNoRunningStack(path: string): Promise<void> {
   const text = await readFile(path, 'utf8').catch(() => undefined);
   if (!text) return;
   const { pid, control_url } = parsed(ownerSchema, text, path);

@@ -2,19 +2,19 @@ import { resolve } from 'node:path';
 import type { ExternalSystems, StartOptions } from './options.ts';
 import { openFolder, planOf, type Stopper } from './plan.ts';
 import { startDatabase } from './postgres/database.ts';
-import { refuseRunningStack } from './stack-file.ts';
+import { requireNoRunningStack } from './stack-file.ts';
 import { step } from './step.ts';
 
 /**
  * Starts the whole system in this process and shows the progress.
  *
- * @throws Error when a stack is running already or a part cannot start; what was started is stopped again.
+ * @throws Error when a stack is already running or a part cannot start. The started parts are stopped again.
  */
 export async function startStack(
   options: StartOptions,
   externalSystems: ExternalSystems,
 ): Promise<Stopper> {
-  await refuseRunningStack(resolve(options.stack));
+  await requireNoRunningStack(resolve(options.stack));
   const started: Stopper[] = [];
   const keep = <P extends Stopper>(part: P): P => {
     started.push(part);
@@ -30,7 +30,7 @@ export async function startStack(
     ]);
     await startParts(plan, database, keep);
   } catch (error) {
-    // The error of the start is more useful than errors of the stop.
+    // The error of the start is more useful than the errors of the stop.
     await stopAll(started).catch(() => {});
     throw withAdvice(error, options);
   }
@@ -52,5 +52,7 @@ function withAdvice(error: unknown, { port, data }: StartOptions): unknown {
   const taken = 'port' in error ? error.port : undefined;
   const kept = data ? ', or change it in local.json of the data folder' : '';
   const advice = taken === port ? ', or name another with --port' : kept;
-  return new Error(`port ${taken} is taken: end what uses it${advice}`, { cause: error });
+  return new Error(`port ${taken} is in use: stop the process that uses it${advice}`, {
+    cause: error,
+  });
 }

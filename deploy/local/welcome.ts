@@ -18,7 +18,7 @@ export function welcome(plan: Plan, { services, shops }: Running, controlUrl: st
     `gRPC              ${targets.slice(0, 3).join(', ')}`,
     `                  ${targets.slice(3).join(', ')}`,
     `Control server    ${controlUrl}`,
-    `All else          ${plan.options.stack}`,
+    `Everything else    ${plan.options.stack}`,
   ];
   const [shop] = shops;
   const [open] = shop?.fixtures.returns.open ?? [];

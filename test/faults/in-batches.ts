@@ -1,6 +1,6 @@
 /**
- * Works on a number of items at a time, then on the next ones. Returns results in the order of the items. The first
- * failure ends it.
+ * Works on `size` items concurrently, then on the next ones. Returns the results in the order of the items. Stops at
+ * the first failure.
  */
 export async function inBatches<T, U>(
   items: readonly T[],

@@ -1,6 +1,6 @@
 import { writeFile } from 'node:fs/promises';
 import { randomOf } from '../kit/random.ts';
-import { ALONE, watchCrowding } from './crowding.ts';
+import { IDLE_MACHINE, watchMachineLoad } from './machine-load.ts';
 import { type Options, parseOptions } from './options.ts';
 import {
   type Finished,
@@ -11,21 +11,21 @@ import {
   writeDocs,
   wrongOf,
 } from './report.ts';
-import { type ApartRow, type Outcome, type Row, type SharedRow, someOf } from './row.ts';
+import { type Outcome, type Row, type SeparateRow, type SharedRow, someOf } from './row.ts';
 import { ROWS } from './rows/all.ts';
 import { keepLogs } from './system/logs.ts';
 import { type System, startSystem } from './system/system.ts';
-import { untilSure } from './until-sure.ts';
+import { withRepeats } from './with-repeats.ts';
 
-// `npm run test:faults`: breaks the real system on purpose, and compares its promises with what arrived.
+// `npm run test:faults`: breaks the running system on purpose, and checks what it promises.
 
-// Each of the many processes is ended with us.
+// One listener for each process that is killed with this one.
 process.setMaxListeners(100);
 
-// So that an interrupted run leaves no processes behind: they are killed on exit.
+// On these signals the process exits normally, which kills its child processes.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.once(signal, () => {
-    process.stderr.write(`ended by ${signal}\n`);
+    process.stderr.write(`stopped by ${signal}\n`);
     process.exit(130);
   });
 }
@@ -44,45 +44,47 @@ function chosen({ only }: Options): readonly Row[] {
   return rows;
 }
 
-/** Runs the rows one after another over one system. Rows that need no system run beside them. */
+/** Runs the rows one after another on one system. Rows that need no system run at the same time. */
 async function runRows(options: Options): Promise<Run> {
   const rows = chosen(options);
   const began = performance.now();
   const random = randomOf(options.seed);
   const contextOf = ({ name }: Row, run: number) => {
-    // The seed decides the first run of a row. Another run uses other random choices.
+    // The seed decides the first run of a row. Each repeat uses other random choices.
     const stream = run === 1 ? name : `${name}, run ${run}`;
     return { ...options, random: random.fork(stream), say };
   };
   const systems = shareSystem();
 
-  const runApart = (row: ApartRow): Promise<Finished> =>
-    untilSure(options, say, (run) => finish(row, options, () => row.runApart(contextOf(row, run))));
+  const runSeparately = (row: SeparateRow): Promise<Finished> =>
+    withRepeats(options, say, (run) =>
+      finish(row, options, () => row.runSeparately(contextOf(row, run))),
+    );
 
   const runShared = (row: SharedRow): Promise<Finished> =>
-    untilSure(options, say, async (run) => {
+    withRepeats(options, say, async (run) => {
       say(`${row.name}: ${row.fault}`);
       const system = await systems.get();
-      const crowding = options.full ? ALONE : watchCrowding();
+      const load = options.full ? IDLE_MACHINE : watchMachineLoad();
       const context = {
         ...contextOf(row, run),
         system,
         get slack() {
-          return options.slack * crowding.factor();
+          return options.slack * load.factor();
         },
       };
       const one = await finish(row, options, async () => {
         const outcome = await checked(system, await row.run(context));
-        return crowded(outcome, crowding.factor());
+        return withSlowdown(outcome, load.factor());
       });
-      crowding.stop();
-      // The rest of a failed row must not affect the next one.
+      load.stop();
+      // The remains of a failed row must not affect the next row.
       if (!passes(one)) say(`  logs are kept in ${await keepLogs(system.folder, row.name)}`);
       if (!passes(one) || (row.leavesMess && options.full)) await systems.end();
       return one;
     });
 
-  const apart = rows.filter((row) => 'runApart' in row).map(runApart);
+  const apart = rows.filter((row) => 'runSeparately' in row).map(runSeparately);
   const finished: Finished[] = [];
   try {
     for (const row of rows) if ('run' in row) finished.push(await runShared(row));
@@ -94,7 +96,7 @@ async function runRows(options: Options): Promise<Run> {
   return { ...options, startedAt, tookMs: performance.now() - began, finished: inOrder };
 }
 
-/** The system that rows share: started when one needs it, a fresh one after its end. */
+/** The system that rows share. It starts when a row needs it. After it was stopped, the next row gets a new system. */
 function shareSystem() {
   let system: System | undefined;
   return {
@@ -110,7 +112,7 @@ function shareSystem() {
   };
 }
 
-/** Runs one row to its end, however it ends. */
+/** Runs one row, and reports a failure as its outcome. */
 async function finish(row: Row, options: Options, work: () => Promise<Outcome>): Promise<Finished> {
   const began = performance.now();
   const outcome = await within(row, options, work()).catch(failed);
@@ -120,23 +122,23 @@ async function finish(row: Row, options: Options, work: () => Promise<Outcome>):
   return one;
 }
 
-/** A smaller factor is not reported. */
+/** Smaller slowdowns are not reported. */
 const NOTICEABLE = 1.2;
 
-/** Adds to the measured text by which factor the promised times were extended. */
-function crowded(outcome: Outcome, factor: number): Outcome {
+/** Adds the slowdown by which the time limits were multiplied to the figures. */
+function withSlowdown(outcome: Outcome, factor: number): Outcome {
   if (factor < NOTICEABLE) return outcome;
   const figure = `others use the machine: judged × ${factor.toFixed(1)} more`;
   return { ...outcome, figures: [...outcome.figures, figure] };
 }
 
-/** No process of the database may have ended but by our own hand. */
+/** Reports processes of the database that crashed without being killed by the suite. */
 async function checked({ database }: System, outcome: Outcome): Promise<Outcome> {
   const deaths = someOf(await database.deaths());
   return { ...outcome, problems: [...outcome.problems, ...deaths] };
 }
 
-/** A row that hangs must not hang the suite. */
+/** Limits the time of a row, so that a hanging row does not block the suite. */
 async function within(
   row: Row,
   { full, slack }: Options,
@@ -145,7 +147,7 @@ async function within(
   const limit = (full ? row.budgetMs.full : row.budgetMs.short) * slack;
   let timer: NodeJS.Timeout | undefined;
   const overdue = new Promise<never>((_done, fail) => {
-    timer = setTimeout(() => fail(new Error(`not over after ${limit / 1_000} s`)), limit);
+    timer = setTimeout(() => fail(new Error(`not finished after ${limit / 1_000} s`)), limit);
   });
   return Promise.race([work, overdue]).finally(() => clearTimeout(timer));
 }
@@ -183,5 +185,5 @@ try {
   process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
   process.exitCode = 2;
 }
-// What a failed row left behind must not keep the process alive.
+// The remains of a failed row must not keep the process alive.
 process.exit();

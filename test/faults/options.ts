@@ -4,14 +4,14 @@ import { parseArgs } from 'node:util';
 export interface Options {
   readonly seed: number;
   readonly full: boolean;
-  /** Names of rows; empty for all. */
+  /** Names of rows. Empty for all rows. */
   readonly only: readonly string[];
   /** See RowContext. */
   readonly slack: number;
   readonly list: boolean;
-  /** Puts the table into docs/delivery.md. */
+  /** Whether to write the table into docs/delivery.md. */
   readonly writeDocs: boolean;
-  /** Also writes the result to this file, as JSON. */
+  /** A file for the result as JSON. */
   readonly json?: string;
 }
 
@@ -24,7 +24,7 @@ export const USAGE = `usage: npm run test:faults -- [options]
   --json <file>  the result as JSON, besides
   --write-docs   put the table into docs/delivery.md`;
 
-/** @throws Error with the usage when the arguments make no sense. */
+/** @throws Error with the usage when the arguments are invalid. */
 export function parseOptions(args: readonly string[]): Options {
   try {
     const { values } = parseArgs({
@@ -40,9 +40,9 @@ export function parseOptions(args: readonly string[]): Options {
       },
     });
     const seed = values.seed === undefined ? randomInt(1, 2 ** 31) : Number(values.seed);
-    if (!Number.isSafeInteger(seed)) throw new Error('--seed wants a whole number');
+    if (!Number.isSafeInteger(seed)) throw new Error('--seed must be a whole number');
     const slack = Number(values.slack ?? (values.full ? 1 : 2));
-    if (!(slack >= 1)) throw new Error('--slack wants a number from 1');
+    if (!(slack >= 1)) throw new Error('--slack must be a number from 1');
     return {
       seed,
       slack,

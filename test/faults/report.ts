@@ -6,13 +6,13 @@ const PAGE = fileURLToPath(new URL('../../docs/delivery.md', import.meta.url));
 const BEGIN = '<!-- faults: begin -->';
 const END = '<!-- faults: end -->';
 
-/** A row that was run. */
+/** A finished row. */
 export interface Finished {
   readonly row: Row;
   readonly outcome: Outcome;
   /** Milliseconds. */
   readonly tookMs: number;
-  /** How often it ran again because of a doubt; absent when one try was enough. */
+  /** Number of repeats because of doubts. Absent when one run was enough. */
   readonly repeats?: number;
 }
 
@@ -21,17 +21,17 @@ export interface Run {
   readonly full: boolean;
   readonly slack: number;
   readonly startedAt: Date;
-  /** Of the whole, start to end. Milliseconds. */
+  /** Duration of the whole run. Milliseconds. */
   readonly tookMs: number;
   readonly finished: readonly Finished[];
 }
 
 export const passes = ({ outcome }: Finished): boolean => wrongOf(outcome).length === 0;
 
-/** All that speaks against it. */
+/** All problems and doubts. */
 export const wrongOf = ({ problems, doubts }: Outcome): string[] => [...problems, ...doubts];
 
-/** The table for people, with the problems of each row below it. */
+/** The table in Markdown, with the problems of each row below it. */
 export function markdownOf(run: Run): string {
   const day = run.startedAt.toISOString().slice(0, 10);
   const command = `npm run test:faults -- ${run.full ? '--full ' : ''}--seed ${run.seed}`;
@@ -70,12 +70,12 @@ function resultOf(one: Finished): string {
   return one.repeats === undefined ? 'holds' : `holds, after ${one.repeats} repeats`;
 }
 
-/** `12 s`, `3 min`. */
+/** A duration such as `12 s` or `3 min`. */
 function lasted(ms: number): string {
   return ms < 100_000 ? `${Math.round(ms / 1_000)} s` : `${Math.round(ms / 60_000)} min`;
 }
 
-/** For machines. */
+/** The result as JSON. */
 export function jsonOf(run: Run): string {
   const rows = run.finished.map((one) => ({
     name: one.row.name,
@@ -89,11 +89,12 @@ export function jsonOf(run: Run): string {
   return `${JSON.stringify({ seed, full, slack, started_at, took_ms, rows }, null, 2)}\n`;
 }
 
-/** Puts the table between its marks in docs/delivery.md. @throws Error when the marks are gone. */
+/** Writes the table between its marks in docs/delivery.md. @throws Error when the marks are missing. */
 export async function writeDocs(run: Run): Promise<void> {
   const page = await readFile(PAGE, 'utf8');
   const [before, rest] = page.split(BEGIN);
   const [, after] = rest?.split(END) ?? [];
-  if (before === undefined || after === undefined) throw new Error(`${PAGE} has no place for it`);
+  if (before === undefined || after === undefined)
+    throw new Error(`${PAGE} has no marks for the table`);
   await writeFile(PAGE, `${before}${BEGIN}\n${markdownOf(run)}${END}${after}`);
 }

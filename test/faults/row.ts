@@ -1,38 +1,38 @@
 import type { Random } from '../kit/random.ts';
 import type { System } from './system/system.ts';
 
-/** What a row of the suite is run with. */
+/** The input of a row. */
 export interface RowContext {
   /** The system that the rows of a run share. */
   readonly system: System;
   readonly random: Random;
-  /** The long form, of an hour; else the short one, for every change. */
+  /** True for the long form of an hour, false for the short form of every change. */
   readonly full: boolean;
   /**
-   * By which factor a recovery may exceed its promised time: 1 on a machine without other load. Part of the table. In
-   * the short form it grows with the load of the machine, so read it when it is needed.
+   * The factor by which a recovery may exceed its time limit: 1 on a machine without other load. The table names it. In
+   * the short form it grows with the machine's load, so read it when you need it.
    */
   readonly slack: number;
-  /** A line about how far it is. */
+  /** Prints a line of progress. */
   say(text: string): void;
 }
 
-/** What came of a row. */
+/** The result of a row. */
 export interface Outcome {
   readonly trials: number;
-  /** What was in flight when the faults came, over all trials. */
+  /** Number of attempts, events or calls that were in flight at the faults, over all trials. */
   readonly inFlight: number;
   readonly lost: number;
-  /** Requests that came again under the same webhook-id. */
+  /** Number of repeated requests with the same webhook-id. */
   readonly duplicates: number;
   readonly unexplained: number;
-  /** Measured, in words: `recovery 2.1 s (median), 3.9 s (longest)`. */
+  /** Measured values as text: `recovery 2.1 s (median), 3.9 s (longest)`. */
   readonly figures: readonly string[];
-  /** What was broken of the promises; there is no second chance. */
+  /** Broken promises. One is enough for the row to fail. */
   readonly problems: readonly string[];
   /**
-   * Times that exceeded their promise, and faults without effect. Other load on the machine may cause both, so the
-   * short form runs such a row again.
+   * Exceeded time limits, and faults without effect. Other load on the machine may cause both, so the short form repeats
+   * such a row.
    */
   readonly doubts: readonly string[];
 }
@@ -41,34 +41,34 @@ interface Line {
   readonly name: string;
   readonly fault: string;
   readonly mustHold: string;
-  /** Longest time in the short and in the full form. Milliseconds. */
+  /** Maximum duration in the short and in the full form. Milliseconds. */
   readonly budgetMs: { readonly short: number; readonly full: number };
 }
 
-/** A line of the table that breaks the system which all of its kind share, one after the other. */
+/** A row that breaks the shared system. Such rows run one after the other. */
 export interface SharedRow extends Line {
-  /** What its full form leaves behind would disturb the rows after it: they get a fresh system. */
+  /** Whether its full form leaves the system in a state that would disturb other rows. Then they get a new system. */
   readonly leavesMess?: boolean;
   run(context: RowContext): Promise<Outcome>;
 }
 
-/** A line of the table without that system. It runs beside the other rows, with a lower priority. */
-export interface ApartRow extends Line {
-  runApart(context: Omit<RowContext, 'system'>): Promise<Outcome>;
+/** A row without the shared system. It runs at the same time as other rows, with a lower priority. */
+export interface SeparateRow extends Line {
+  runSeparately(context: Omit<RowContext, 'system'>): Promise<Outcome>;
 }
 
-/** One line of the table. */
-export type Row = SharedRow | ApartRow;
+/** One row of the table. */
+export type Row = SharedRow | SeparateRow;
 
-/** The value below which this share of the values lie; NaN of none. */
+/** The value below which this share of the values lies. NaN for an empty list. */
 export function percentile(values: readonly number[], share: number): number {
   const sorted = [...values].sort((a, b) => a - b);
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN;
 }
 
 /**
- * Which of the waits of a slice are compared. A slice of the short form has only a hundred, and their 99th percentile
- * is one delivery, which depends on the machine.
+ * Which percentile of the delivery times of a slice is compared. A slice of the short form has about a hundred
+ * deliveries. Their 99th percentile is a single delivery, which depends on the machine.
  */
 export function comparedWait(full: boolean): { readonly share: number; readonly name: string } {
   return full ? { share: 0.99, name: 'p99' } : { share: 0.5, name: 'median' };
@@ -79,7 +79,7 @@ export function seconds(ms: number): string {
   return `${(ms / 1_000).toFixed(1)} s`;
 }
 
-/** The first of a list and how many more there are, for a report. */
+/** The first problems of a list and the number of the others, for a report. */
 export function someOf(problems: readonly string[], most = 5): string[] {
   const more = problems.length - most;
   return more > 0 ? [...problems.slice(0, most), `and ${more} more`] : [...problems];

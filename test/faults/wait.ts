@@ -1,11 +1,11 @@
 import { type Condition, until, type Wait } from '../kit/until.ts';
 
 /**
- * Waits for a condition of a system in which things fail on purpose, and returns its value. All time counts, because rows
- * promise how fast it recovers.
+ * Waits for a condition while things fail on purpose, and returns its value. It counts real time, because rows assert how
+ * fast the system recovers.
  *
- * @throws OverdueError when it does not become true in time; StopWaitingError when `condition` throws that. Other errors count
- *   as "not yet".
+ * @throws OverdueError when the condition does not become true in time. StopWaitingError when `condition` throws it.
+ *   Other errors mean "not yet".
  */
 export function waitFor<T>(
   condition: Condition<T>,
@@ -14,7 +14,7 @@ export function waitFor<T>(
   return until(condition, { everyMs: 20, ...wait, byTheClock: true, despiteErrors: true });
 }
 
-/** Milliseconds since the epoch with fractions, comparable between the processes of one machine. */
+/** Milliseconds since the epoch with fractions. Comparable between the processes of one machine. */
 export function nowMs(): number {
   return performance.timeOrigin + performance.now();
 }

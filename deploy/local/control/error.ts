@@ -1,6 +1,6 @@
 import { z } from 'zod';
 
-/** A refused control, as the caller gets it. */
+/** An error of the control server, with the HTTP status of its response. */
 export class ControlError extends Error {
   override readonly name = 'ControlError';
   readonly status: number;
@@ -11,7 +11,7 @@ export class ControlError extends Error {
   }
 }
 
-/** @throws ControlError 400 with the fault. */
+/** @throws ControlError 400 that says what is invalid. */
 export function parsed<T extends z.ZodType>(schema: T, value: unknown): z.infer<T> {
   const result = schema.safeParse(value);
   if (result.success) return result.data;

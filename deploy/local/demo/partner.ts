@@ -5,9 +5,9 @@ import { Durations } from './percentiles.ts';
 const UNAVAILABLE_MS = 180_000;
 
 /** Timeout of one request. Milliseconds. */
-const ANSWER_MS = 15_000;
+const TIMEOUT_MS = 15_000;
 
-export interface Answer {
+export interface RestResponse {
   readonly status: number;
   readonly body: unknown;
 }
@@ -20,8 +20,8 @@ export interface Details {
 }
 
 /**
- * A partner's REST client. It repeats a call while the stack is unavailable: no connection, no response, 429 or 503.
- * Durations are recorded for each answered call, measured from its last attempt.
+ * A partner's REST client. It repeats a call while the stack is unavailable: no connection, no response, 429 or 503. It
+ * records the duration of the last attempt of each call.
  */
 export class Partner {
   readonly durations = new Map<string, Durations>();
@@ -34,8 +34,8 @@ export class Partner {
     this.#key = key;
   }
 
-  /** @throws Error when the stack stays unavailable, or answers with a 5xx other than 503. */
-  async call(name: string, method: string, path: string, body?: unknown): Promise<Answer> {
+  /** @throws Error when the stack stays unavailable, or responds with a 5xx other than 503. */
+  async call(name: string, method: string, path: string, body?: unknown): Promise<RestResponse> {
     const deadline = Date.now() + UNAVAILABLE_MS;
     for (let attempt = 0; ; attempt += 1) {
       const started = performance.now();
@@ -47,7 +47,7 @@ export class Partner {
         return answer;
       }
       if (Date.now() > deadline)
-        throw new Error(`${name}: no answer for ${UNAVAILABLE_MS / 1000} s`);
+        throw new Error(`${name}: no response for ${UNAVAILABLE_MS / 1000} s`);
       this.repeats += 1;
       await sleep(Math.min(1_000, 50 * 2 ** attempt));
     }
@@ -59,7 +59,7 @@ export class Partner {
     return status === 200 ? (body as Details) : undefined;
   }
 
-  async #try(method: string, path: string, body: unknown): Promise<Answer | undefined> {
+  async #try(method: string, path: string, body: unknown): Promise<RestResponse | undefined> {
     try {
       const response = await fetch(`${this.#baseUrl}${path}`, {
         method,
@@ -68,7 +68,7 @@ export class Partner {
           ...(body !== undefined && { 'Content-Type': 'application/json' }),
         },
         ...(body !== undefined && { body: JSON.stringify(body) }),
-        signal: AbortSignal.timeout(ANSWER_MS),
+        signal: AbortSignal.timeout(TIMEOUT_MS),
       });
       const text = await response.text();
       return { status: response.status, body: text ? JSON.parse(text) : undefined };

@@ -21,9 +21,9 @@ export interface Receiver {
 }
 
 /**
- * A merchant's webhook endpoint: verifies each signature as in Standard Webhooks and answers 204.
+ * A merchant's webhook endpoint. It verifies each signature as in Standard Webhooks and responds with 204.
  *
- * @param secretOf returns the subscription's secret; while it is undefined, the endpoint answers 503.
+ * @param secretOf returns the subscription's secret. While it returns undefined, the endpoint responds with 503.
  * @param port 0 takes a free one.
  */
 export async function startReceiver(

@@ -26,9 +26,9 @@ export function printReport(report: DayReport): void {
     ['webhooks (valid, by id)', report.webhooks],
     ['lost', report.lost],
     ['repeated (same webhook-id again)', report.repeated],
-    ['doubled (two ids for one event)', report.doubled],
+    ['duplicates (two ids for one event)', report.doubled],
     ['invalid signatures', report.invalid],
-    ['REST calls made again', report.repeats],
+    ['repeated REST calls', report.repeats],
     ['seconds', report.seconds.toFixed(1)],
   ];
   console.log();

@@ -51,7 +51,7 @@ export async function seedDemo(
   const shops: SeededShop[] = [];
   for (const [at, id] of shopIds.entries()) {
     const progress = (share: number) => context.progress((at + share) / shopIds.length);
-    shops.push(await resuming(() => seedShop({ ...context, progress }, id, at === 0)));
+    shops.push(await withRetries(() => seedShop({ ...context, progress }, id, at === 0)));
   }
   seeded.shops = shops;
   await context.memory.save();
@@ -59,16 +59,16 @@ export async function seedDemo(
 }
 
 /** Maximum number of attempts for a shop. */
-const MOST_RUNS = 5;
+const MAX_RUNS = 5;
 const BUSY = [Code.DeadlineExceeded, Code.Unavailable, Code.ResourceExhausted];
 
-/** Repeats `work`, which continues where it stopped, while the machine is too busy to answer in time. */
-async function resuming<T>(work: () => Promise<T>): Promise<T> {
+/** Repeats `work` while the machine is too busy to respond in time. Each repeat continues where the last one stopped. */
+async function withRetries<T>(work: () => Promise<T>): Promise<T> {
   for (let run = 1; ; run += 1) {
     try {
       return await work();
     } catch (error) {
-      if (run === MOST_RUNS || !BUSY.includes(ConnectError.from(error).code)) throw error;
+      if (run === MAX_RUNS || !BUSY.includes(ConnectError.from(error).code)) throw error;
     }
   }
 }

@@ -7,6 +7,6 @@ test.each([
   ['2026-08-15', '2026-10', '2026-07'],
   ['2027-11-01', '2026-07', '2026-10'],
   ['2028-02-01', '2026-07', '2026-10'],
-])('at %s a demo shop meant for %s starts with %s', (day, wanted, version) => {
-  expect(payloadVersionAt(new Date(`${day}T00:00:00Z`), wanted)).toBe(version);
+])('on %s a demo shop that prefers %s gets %s', (day, preferred, version) => {
+  expect(payloadVersionAt(new Date(`${day}T00:00:00Z`), preferred)).toBe(version);
 });

@@ -77,9 +77,9 @@ export async function createShops(context: SeedContext): Promise<number[]> {
   return ids;
 }
 
-/** The wanted payload version of a demo shop, or the newest active one if the calendar does not support it. */
-export function payloadVersionAt(today: Date, wanted: string): string {
-  return supportedVersions(today).includes(wanted) ? wanted : newestActive(today);
+/** The preferred payload version of a demo shop. If the calendar does not support it, the newest active version. */
+export function payloadVersionAt(today: Date, preferred: string): string {
+  return supportedVersions(today).includes(preferred) ? preferred : newestActive(today);
 }
 
 /** Fills one shop using only RPCs, and returns its part of the stack file. Safe to run again without duplicates. */
@@ -150,15 +150,15 @@ async function seedDestinations(clients: Clients, shopId: number) {
 async function seedWebhook(context: SeedContext, shopId: number) {
   const { webhooks } = context.clients;
   const call = { shopId: BigInt(shopId), actor: LOCAL_ACTOR };
-  const wanted = { topic: 'return', trigger: 'return.closed' };
+  const preferred = { topic: 'return', trigger: 'return.closed' };
   const { subscriptions } = await webhooks.listSubscriptions(call);
   const known = subscriptions.find(({ url }) => url === context.sinkUrl);
   if (known) {
     const { secrets } = await webhooks.revealSecret({ ...call, subscriptionId: known.id });
-    return { id: Number(known.id), ...wanted, secret: secrets[0]?.value ?? '' };
+    return { id: Number(known.id), ...preferred, secret: secrets[0]?.value ?? '' };
   }
-  const made = await webhooks.createSubscription({ ...call, ...wanted, url: context.sinkUrl });
-  return { id: Number(made.subscription?.id), ...wanted, secret: made.secret };
+  const made = await webhooks.createSubscription({ ...call, ...preferred, url: context.sinkUrl });
+  return { id: Number(made.subscription?.id), ...preferred, secret: made.secret };
 }
 
 interface Task {

@@ -126,7 +126,7 @@ export function submission(shop: DemoShop, o: SubmissionOptions): Submission {
   };
 }
 
-/** What an exchange asks for instead. */
+/** The items that the shopper gets in an exchange. */
 const EXCHANGED = {
   productId: 6000n,
   variantId: 60_000n,

@@ -27,7 +27,7 @@ describe('an external issuer', () => {
     '{}',
     'no JSON',
     '{"issuer":"https://other.example.com","jwks_uri":"https://a.example.com"}',
-  ])('is refused by name when it answers %s', async (text) => {
+  ])('is rejected with its name when it responds with %s', async (text) => {
     answer = () => text;
     await expect(jwksUrlOf(issuer)).rejects.toThrow(`OIDC_ISSUER ${issuer} cannot be used`);
   });

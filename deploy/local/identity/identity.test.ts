@@ -55,7 +55,7 @@ function clientOf(client: { clientId: string; clientSecret: string }, auth: oaut
   return oauth.discovery(issuer, client.clientId, client.clientSecret, auth, o);
 }
 
-/** Goes through the pages like a browser, until the redirect to the app or a page without a form. */
+/** Completes the pages like a browser. Stops at the redirect to the app or at a page without a form. */
 async function install(name: string, o: { password?: string; shop?: string } = {}): Promise<Page> {
   const fields = {
     email: `${name}@example.com`,
@@ -70,7 +70,7 @@ async function install(name: string, o: { password?: string; shop?: string } = {
   return browse(start, { fields, until: REDIRECT });
 }
 
-/** The claims of the token that the app gets for a code. */
+/** The claims of the token that the app gets for its code. */
 async function claimsOf(page: Page): Promise<unknown> {
   const tokens = await oauth.authorizationCodeGrant(app, page.url, { expectedState: 'st' });
   const [, payload = ''] = tokens.access_token.split('.');
@@ -146,7 +146,7 @@ describe('the sign-in of this service', () => {
     return oauth.authorizationCodeGrant(signIn, page.url, checks);
   }
 
-  test('returns the identity of the user, without asking for a shop', async () => {
+  test('returns the identity of the user, without the choice of a shop', async () => {
     const tokens = await tokensOf({ hint: 'both@example.com' });
     const expected = { sub: 'user-both', email: 'both@example.com', email_verified: true };
     expect(tokens.claims()).toMatchObject({ ...expected, aud: 'sign-in' });
@@ -179,7 +179,7 @@ describe('the sign-in of this service', () => {
     expect(page).not.toContain('<b>');
   });
 
-  test('asks again when another user is signed in than in the hint', async () => {
+  test('shows the form again when the signed-in user is not the user of the hint', async () => {
     const cookies = new Map<string, string>();
     const first = await tokensOf({ hint: 'owner@example.com', cookies });
     expect(first.claims()).toMatchObject({ sub: 'user-owner' });
@@ -189,7 +189,7 @@ describe('the sign-in of this service', () => {
     expect(again.claims()).toMatchObject({ sub: 'user-both' });
   });
 
-  test('allows signing in as another user than in the hint', async () => {
+  test('lets another user sign in than the user of the hint', async () => {
     const tokens = await tokensOf({ hint: 'owner@example.com', fill: 'both' });
     expect(tokens.claims()).toMatchObject({ sub: 'user-both' });
   });

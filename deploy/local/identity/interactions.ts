@@ -12,9 +12,9 @@ const MAX_PENDING = 1_000;
 interface Context {
   readonly provider: Provider;
   readonly options: IdentityOptions;
-  /** Written when a person agrees, read when a token is created. */
+  /** The chosen shop. Written when a user agrees, read when a token is created. */
   readonly shopOfGrant: Map<string, number>;
-  /** The people who still have to choose a shop, by interaction. */
+  /** The users who still have to choose a shop, by interaction. */
   readonly choosing: Map<string, Account>;
 }
 
@@ -27,17 +27,17 @@ export function interactionRoutes(
   const context: Context = { provider, options, shopOfGrant, choosing: new Map() };
   const router = Router();
   router.use('/interaction', express.urlencoded({ extended: false, limit: '8kb' }));
-  router.get('/interaction/:uid', (req, res) => askWho(context, req, res));
+  router.get('/interaction/:uid', (req, res) => showSignIn(context, req, res));
   router.post('/interaction/:uid/sign-in', (req, res) => signIn(context, req, res));
-  router.post('/interaction/:uid/shop', (req, res) => takeShop(context, req, res));
+  router.post('/interaction/:uid/shop', (req, res) => submitShop(context, req, res));
   return router;
 }
 
-async function askWho(context: Context, req: Request, res: Response): Promise<void> {
+async function showSignIn(context: Context, req: Request, res: Response): Promise<void> {
   const { provider, options } = context;
   const { uid, session, prompt, params } = await provider.interactionDetails(req, res);
   const known = options.accounts.find((account) => account.id === session?.accountId);
-  if (known && prompt.name !== 'login') return askForShop(context, known, req, res);
+  if (known && prompt.name !== 'login') return showShops(context, known, req, res);
   const email = typeof params.login_hint === 'string' ? params.login_hint : '';
   res.send(signInPage(`/interaction/${uid}/sign-in`, { email }));
 }
@@ -52,12 +52,13 @@ async function signIn(context: Context, req: Request, res: Response): Promise<vo
     res.status(401).send(signInPage(`/interaction/${uid}/sign-in`, { email, failed: true }));
     return;
   }
-  if (session && session.accountId !== account.id) await forget(provider, interaction, session.uid);
-  await askForShop(context, account, req, res);
+  if (session && session.accountId !== account.id)
+    await removeSession(provider, interaction, session.uid);
+  await showShops(context, account, req, res);
 }
 
-/** Removes the session of another account; otherwise oidc-provider would show a sign-out page with a script. */
-async function forget(
+/** Removes the session of another account. Otherwise oidc-provider would show a sign-out page with a script. */
+async function removeSession(
   provider: Provider,
   interaction: Interaction,
   sessionUid: string,
@@ -71,7 +72,7 @@ async function forget(
   await session.persist();
 }
 
-async function askForShop(context: Context, account: Account, req: Request, res: Response) {
+async function showShops(context: Context, account: Account, req: Request, res: Response) {
   const { provider, choosing } = context;
   const { uid, params } = await provider.interactionDetails(req, res);
   const [first, ...more] = needsShop(params) ? account.shopIds : [];
@@ -82,7 +83,7 @@ async function askForShop(context: Context, account: Account, req: Request, res:
   res.send(shopPage(`/interaction/${uid}/shop`, String(params.client_id), account.shopIds));
 }
 
-async function takeShop(context: Context, req: Request, res: Response): Promise<void> {
+async function submitShop(context: Context, req: Request, res: Response): Promise<void> {
   const { uid } = await context.provider.interactionDetails(req, res);
   const account = context.choosing.get(uid);
   const shop = Number(req.body?.shop_id);
@@ -102,7 +103,7 @@ async function finish(
   const { params, uid } = await provider.interactionDetails(req, res);
   choosing.delete(uid);
   if (shop === undefined && needsShop(params)) {
-    // There is nothing to grant. Without this refusal, oidc-provider would ask for consent in an endless loop.
+    // There is nothing to grant. Without this rejection, oidc-provider would request consent in an endless loop.
     const error_description = 'there is no shop to act for';
     const refusal = { error: 'access_denied', error_description };
     await provider.interactionFinished(req, res, refusal, { mergeWithLastSubmission: false });

@@ -32,7 +32,7 @@ export function createIdentity(options: IdentityOptions): Express {
     if (res.headersSent) return next(_error);
     res
       .status(400)
-      .send(messagePage('Not possible', 'This sign-in has ended. Start again from your app.'));
+      .send(messagePage('Not possible', 'This sign-in has expired. Start again from your app.'));
   }) satisfies express.ErrorRequestHandler);
 
   return app;

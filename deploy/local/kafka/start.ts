@@ -39,7 +39,7 @@ export interface LocalKafka {
   readonly pids: () => number[];
   /** Kills one broker, as in a crash. */
   kill(index: number): Promise<void>;
-  /** Makes one broker hang: it does not answer and does not close connections. */
+  /** Makes one broker hang: it does not respond and does not close connections. */
   freeze(index: number): void;
   thaw(index: number): void;
   /** Starts a killed broker again. */
@@ -161,10 +161,12 @@ async function untilUp(node: KafkaNode, child: ChildProcess, since: number): Pro
     const text = (await readFile(node.log)).subarray(since).toString();
     if (text.includes('Kafka Server started')) return;
     if (child.exitCode !== null || child.signalCode !== null) {
-      throw new Error(`broker ${node.id} ended at once:\n${text.slice(-2_000)}`);
+      throw new Error(`broker ${node.id} exited during its start:\n${text.slice(-2_000)}`);
     }
   }
-  throw new Error(`broker ${node.id} was not up after ${START_TIMEOUT_MS / 1000} s: ${node.log}`);
+  throw new Error(
+    `broker ${node.id} was not ready after ${START_TIMEOUT_MS / 1000} s: ${node.log}`,
+  );
 }
 
 async function stopLeftovers(folder: string): Promise<void> {

@@ -2,10 +2,10 @@ import type { ChildProcess } from 'node:child_process';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { endChild } from '../end-process.ts';
 
-/** A server that ends more often than this within a minute is not started again. */
+/** A server that exits more often than this within a minute is not started again. */
 const MAX_RESTARTS = 10;
 const WINDOW_MS = 60_000;
-/** Time limit for a restart; ports and files of the ended process may stay in use for a while. Milliseconds. */
+/** Time limit for a restart. Ports and files of the exited process may stay in use for a while. Milliseconds. */
 const TRY_FOR_MS = 60_000;
 const PAUSE_MS = 250;
 
@@ -17,15 +17,15 @@ export interface KeptServer {
 
 export interface KeepOptions {
   readonly name: string;
-  /** Starts the server. Resolves when it is ready; ends it and rejects when it does not become ready. */
+  /** Starts the server. Resolves when it is ready. Stops it and rejects when it does not become ready. */
   readonly start: () => Promise<ChildProcess>;
-  /** Called with messages about restarts. Without it, a server that ends is not started again. */
+  /** Called with messages about restarts. Without it, a server that exits is not started again. */
   readonly onRestart?: ((line: string) => void) | undefined;
 }
 
 /**
- * Starts a server and, with `onRestart`, starts it again when it ends unexpectedly, at most ten times per minute. The
- * server is stopped when this process ends.
+ * Starts a server and, with `onRestart`, restarts it when it exits unexpectedly, at most ten times per minute. The server
+ * stops with this process.
  *
  * @throws the error of the first start.
  */
@@ -40,24 +40,28 @@ export async function keepRunning(o: KeepOptions): Promise<KeptServer> {
     const child = server;
     child.once('exit', (code, signal) => {
       if (ending || !o.onRestart) return;
-      restarting = restart(`ended by itself (${signal ?? `status ${code}`})`);
+      restarting = restart(`exited unexpectedly (${signal ?? `status ${code}`})`);
     });
   };
   const restart = async (what: string): Promise<void> => {
     const now = performance.now();
     restarts = [...restarts.filter((at) => now - at < WINDOW_MS), now];
     if (restarts.length > MAX_RESTARTS) {
-      return report(`${what} for the ${restarts.length}th time within a minute: it stays down`);
+      return report(
+        `${what} for the ${restarts.length}th time within a minute: it is not started again`,
+      );
     }
     report(`${what}: starting it again`);
     while (!ending) {
       try {
         server = await o.start();
         watch();
-        return report(`is back after ${Math.round(performance.now() - now)} ms`);
+        return report(`is ready again after ${Math.round(performance.now() - now)} ms`);
       } catch (error) {
         if (performance.now() - now > TRY_FOR_MS) {
-          return report(`stays down: ${error instanceof Error ? error.message : String(error)}`);
+          return report(
+            `could not be started again: ${error instanceof Error ? error.message : String(error)}`,
+          );
         }
         await sleep(PAUSE_MS);
       }

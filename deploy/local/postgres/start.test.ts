@@ -62,8 +62,8 @@ describe('local PostgreSQL', () => {
     process.kill(pid, 'SIGKILL');
     await until(() => lines.length === 2);
     expect(lines).toEqual([
-      'PostgreSQL ended by itself (SIGKILL): starting it again',
-      expect.stringMatching(/^PostgreSQL is back after \d+ ms$/),
+      'PostgreSQL exited unexpectedly (SIGKILL): starting it again',
+      expect.stringMatching(/^PostgreSQL is ready again after \d+ ms$/),
     ]);
     expect(kept.pid).not.toBe(pid);
     expect(await query(kept.url, 'select answer from kept')).toEqual([{ answer: 42 }]);

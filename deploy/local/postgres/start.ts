@@ -176,7 +176,7 @@ async function untilReady(server: ChildProcess, config: pg.ClientConfig, log: st
   });
   for (const end = Date.now() + START_TIMEOUT_MS; Date.now() < end; await sleep(25)) {
     if (failed) throw new Error('PostgreSQL could not be started', { cause: failed });
-    if (server.exitCode !== null) throw new Error(`PostgreSQL ended at once, see ${log}`);
+    if (server.exitCode !== null) throw new Error(`PostgreSQL exited during its start, see ${log}`);
     if (await answers(config)) return;
   }
   throw new Error(`PostgreSQL was not ready after ${START_TIMEOUT_MS / 1000} s, see ${log}`);

@@ -21,7 +21,7 @@ describe('balance', () => {
     expect(balance.all()).toEqual([{ ...due, deliveredAt: 1_100 }]);
   });
 
-  test('counts the first arrival, and an event read again once', () => {
+  test('uses the first arrival, and counts a repeated event once', () => {
     const balance = createBalance();
     balance.owe({ ...due });
     balance.arrive('event-1', '/a', 1_100);
@@ -31,7 +31,7 @@ describe('balance', () => {
     expect(balance.all()).toEqual([{ ...due, deliveredAt: 1_100 }]);
   });
 
-  test('an arrival elsewhere is none here', () => {
+  test('ignores an arrival at another path', () => {
     const balance = createBalance();
     balance.arrive('event-1', '/b', 1_100);
     balance.owe({ ...due });

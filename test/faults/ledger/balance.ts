@@ -5,16 +5,16 @@ export interface Due {
   readonly path: string;
   /** When the event's transaction began. Milliseconds since the epoch. */
   readonly at: number;
-  /** When the sink had accepted and answered it. */
+  /** When the sink had accepted the request and sent its response. */
   deliveredAt?: number;
 }
 
-/** Compares due deliveries with those that arrived. */
+/** Compares due deliveries with the requests that the sink accepted. */
 export interface Balance {
-  /** Adds a stored event. A repetition has no effect. */
+  /** Adds a stored event. A repeated event has no effect. */
   owe(due: Due): void;
   /**
-   * The sink has accepted it.
+   * Adds an accepted request.
    *
    * @param at milliseconds since the epoch.
    */
@@ -24,8 +24,8 @@ export interface Balance {
 }
 
 /**
- * Either order is possible: an event may be delivered after the stored events were read and before the sink's book is
- * read.
+ * Events and arrivals may be added in any order: an event may be delivered after the stored events were read and before
+ * the arrivals are read.
  */
 export function createBalance(): Balance {
   const dues = new Map<string, Due>();

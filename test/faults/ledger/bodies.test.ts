@@ -2,12 +2,12 @@ import { describe, expect, test } from '@jest/globals';
 import { sampleEvent } from '../../../services/contract/sample-event.ts';
 import { shapeBody } from '../../../services/webhooks/fan-out/shape.ts';
 import { aboutOf } from '../sink/about.ts';
-import { misfitOf } from './bodies.ts';
+import { differenceFrom } from './bodies.ts';
 
 const VERSION = '2026-10';
 const event = sampleEvent('return.closed', 7n);
 
-/** A request that brings the body of an event under the headers of {@link event}. */
+/** A request with the headers of {@link event} and the body of another event. */
 function bringing(of: typeof event) {
   const body = shapeBody(of, { topic: 'return', version: VERSION, isRedacted: false });
   const about = aboutOf(Buffer.from(body ?? []).toString('utf8'));
@@ -15,27 +15,29 @@ function bringing(of: typeof event) {
 }
 
 describe('a body', () => {
-  test('of its own event matches', () => {
-    expect(misfitOf(bringing(event), event)).toBeUndefined();
+  test('that belongs to its event is accepted', () => {
+    expect(differenceFrom(bringing(event), event)).toBeUndefined();
   });
 
   test.each([
     ['another return', 'returnId', { ...event.snapshot, id: 99n }],
     ['another revision', 'updatedAt', { ...event.snapshot, updatedAt: { seconds: 1n, nanos: 0 } }],
     ['another revision, by its labels', 'labels', { ...event.snapshot, labels: [] }],
-  ])('of %s does not', (_name, field, snapshot) => {
+  ])('with %s is reported', (_name, field, snapshot) => {
     const other = { ...event, snapshot } as typeof event;
-    expect(misfitOf(bringing(other), event)).toContain(field);
+    expect(differenceFrom(bringing(other), event)).toContain(field);
   });
 
-  test('that is no object does not', () => {
-    expect(misfitOf({ ...bringing(event), about: aboutOf('[') }, event)).toContain('returnId');
+  test('that is not an object is reported', () => {
+    expect(differenceFrom({ ...bringing(event), about: aboutOf('[') }, event)).toContain(
+      'returnId',
+    );
   });
 
   test.each([
     ['trigger', { trigger: 'return.updated' }],
     ['sequence', { sequence: 2 }],
-  ])('fits, but its header %s does not', (_name, header) => {
-    expect(misfitOf({ ...bringing(event), ...header }, event)).toBeDefined();
+  ])('that matches, with another header %s, is reported', (_name, header) => {
+    expect(differenceFrom({ ...bringing(event), ...header }, event)).toBeDefined();
   });
 });

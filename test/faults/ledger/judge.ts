@@ -1,29 +1,29 @@
-import type { ArrivalBook, Receipt } from '../sink/arrival-book.ts';
+import type { ArrivalLog, Receipt } from '../sink/arrival-log.ts';
 
-/** When a fault was injected, and whose attempts it interrupted. Milliseconds since the epoch. */
+/** When a fault was injected, and which process's attempts it interrupted. Milliseconds since the epoch. */
 export interface Fault {
   readonly from: number;
-  /** When it was over. */
+  /** The end of the fault. */
   readonly to: number;
-  /** Local ports of the process that was hit; undefined for attempts of any process. */
+  /** Local ports of the process that was hit. Undefined when any process may have been hit. */
   readonly ports?: ReadonlySet<number>;
-  /** By webhook-id, if known: the results that were unrecorded at the time of the fault. */
+  /** The webhook-ids of results that were unrecorded at the time of the fault, if known. */
   readonly unrecorded?: ReadonlySet<string>;
 }
 
 export interface Judgement {
-  /** Requests that came again although an earlier one with the same webhook-id was accepted. */
+  /** Number of repeated requests with a webhook-id that the sink had accepted before. */
   readonly duplicates: number;
-  /** Those that no fault explains, in words. */
+  /** Descriptions of repeats that no fault explains. */
   readonly unexplained: readonly string[];
-  /** Everything else that must never be: bad signatures, one id with two bodies or two events. */
+  /** Other violations: bad signatures, one id with two bodies or two events. */
   readonly violations: readonly string[];
 }
 
-/** A request that was answered this shortly before a fault may have no recorded result yet. Milliseconds. */
+/** When a response was sent this shortly before a fault, its result may not be recorded. Milliseconds. */
 const RECORDING_MS = 1_000;
 
-/** Requests of attempts in flight at the time of the fault: not answered, answered just before, or not recorded. */
+/** Requests in flight at the fault: without a response, with a very recent response, or without a recorded result. */
 export function inFlightAt(receipts: readonly Receipt[], fault: Fault): Receipt[] {
   return receipts.filter(
     (one) =>
@@ -37,8 +37,8 @@ export function inFlightAt(receipts: readonly Receipt[], fault: Fault): Receipt[
 }
 
 /**
- * Requests that were about to be sent when their process was frozen: the first on each of its connections after it
- * continued. Uses only their order, because a freeze of the process or of the sink only delays them.
+ * Requests that a process had prepared when it was frozen: the first on each of its connections after it continued. Uses
+ * only their order, because a freeze of the process or of the sink only delays them.
  */
 function leftAfter(inOrder: readonly Receipt[], { to, ports }: Fault): ReadonlySet<Receipt> {
   const first = new Map<number, Receipt>();
@@ -49,31 +49,31 @@ function leftAfter(inOrder: readonly Receipt[], { to, ports }: Fault): ReadonlyS
   return new Set(first.values());
 }
 
-/** A sender that waited this long for an answer gave up rightly: its deadline is 15 s in all. Milliseconds. */
+/** A sender that waited this long may give up. Its time limit for an attempt is 15 s. Milliseconds. */
 const GAVE_UP_MS = 14_000;
 
-/** A hanging request that its sender ended was never answered, so it must be repeated. */
+/** Whether the sender gave up a request that never got a response. Such a request must be repeated. */
 function wasGivenUp({ at, endedAt, answered }: Receipt): boolean {
   return answered === false && endedAt !== undefined && endedAt - at >= GAVE_UP_MS;
 }
 
-/** Judges all requests at these paths. */
+/** Checks all requests at these paths. */
 export function judge(
-  book: ArrivalBook,
+  log: ArrivalLog,
   paths: ReadonlySet<string>,
   faults: readonly Fault[],
 ): Judgement {
   const unexplained: string[] = [];
   const violations: string[] = [];
   let duplicates = 0;
-  const inOrder = [...paths].flatMap((path) => book.at(path)).sort((a, b) => a.number - b.number);
+  const inOrder = [...paths].flatMap((path) => log.at(path)).sort((a, b) => a.number - b.number);
   const cutOff = faults.map((fault) => ({ fault, left: leftAfter(inOrder, fault) }));
-  violations.push(...eventsUnderTwoIds(book, paths));
-  for (const id of book.ids(paths)) {
-    const receipts = book.withId(id);
+  violations.push(...eventsUnderTwoIds(log, paths));
+  for (const id of log.ids(paths)) {
+    const receipts = log.withId(id);
     violations.push(...wrongIn(id, receipts));
     const accepted = receipts.filter((one) => one.accepted && !wasGivenUp(one));
-    // One fault cuts an attempt off once: it explains one repeat of a delivery, not any number.
+    // One fault interrupts an attempt once, so it explains one repeat of each delivery.
     const spent = new Set<Fault>();
     for (const [nth, receipt] of accepted.entries()) {
       if (nth === 0) continue;
@@ -85,14 +85,14 @@ export function judge(
       );
       if (cause) spent.add(cause.fault);
       else if (!cutOff.some(({ left }) => left.has(receipt))) {
-        unexplained.push(`${id} at ${receipt.path} came again: ${describe(accepted)}`);
+        unexplained.push(`${id} at ${receipt.path} was repeated: ${describe(accepted)}`);
       }
     }
   }
   return { duplicates, unexplained, violations };
 }
 
-/** When requests came, when they were answered, and from which port. */
+/** The times of requests and responses, and the ports. */
 function describe(receipts: readonly Receipt[]): string {
   const time = (ms: number | undefined): string =>
     ms === undefined ? 'never' : new Date(ms).toISOString().slice(11, 23);
@@ -112,10 +112,10 @@ function wrongIn(id: string, receipts: readonly Receipt[]): string[] {
 }
 
 /** Each pair of event and subscription has exactly one webhook-id. */
-function eventsUnderTwoIds(book: ArrivalBook, paths: ReadonlySet<string>): string[] {
+function eventsUnderTwoIds(log: ArrivalLog, paths: ReadonlySet<string>): string[] {
   return [...paths].flatMap((path) => {
     const ids = new Map<string, string>();
-    return book.at(path).flatMap(({ eventId, webhookId }) => {
+    return log.at(path).flatMap(({ eventId, webhookId }) => {
       const known = ids.get(eventId);
       ids.set(eventId, webhookId);
       return known === undefined || known === webhookId

@@ -3,25 +3,25 @@ import { EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { createBalance, type Due } from './balance.ts';
-import { misfitOf } from './bodies.ts';
-import { createChangeBook } from './change-book.ts';
+import { differenceFrom } from './bodies.ts';
+import { compareChanges } from './change-comparison.ts';
 import type { Publisher } from './publisher.ts';
 import type { TrialShop } from './shop.ts';
 
-/** Compares the deliveries that the system has committed with those that arrived. */
+/** Compares the committed deliveries of the system with the requests that the sink received. */
 export interface Ledger {
-  /** Reads new stored events and new arrivals. */
+  /** Reads new stored events and new requests. */
   refresh(): Promise<void>;
   all(): readonly Due[];
   missing(): readonly Due[];
-  /** Acknowledged changes without the event that they should have made. */
+  /** Acknowledged changes without their event. */
   unrecorded(publishers: readonly Publisher[]): string[];
-  /** Events of acknowledged returns without a change that made them. */
+  /** Events of acknowledged returns without a change. */
   extra(publishers: readonly Publisher[]): string[];
-  /** Requests whose body or headers differ from those of their event, as texts. */
+  /** Requests whose body or headers do not match their event, as texts. */
   misfits(): Promise<string[]>;
   /**
-   * Waits until every event is published and delivered and no queue holds a delivery.
+   * Waits until every event is published and delivered, and no queue contains a delivery.
    *
    * @throws Error with the number of missing deliveries; its cause is the OverdueError.
    */
@@ -40,7 +40,7 @@ interface EventRow {
 /** Transactions commit out of order, so events of this period are read again. Milliseconds. */
 const OVERLAP_MS = 15_000;
 
-/** Opened before anything is published for its shops. */
+/** Must be opened before the first event of its shops. */
 export async function openLedger(system: System, shops: readonly TrialShop[]): Promise<Ledger> {
   const { rows } = await system.pool.query<{ last: bigint | null }>(
     'select max(position) as last from returns.events',
@@ -50,11 +50,11 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
   const subscribed = shops.flatMap(({ id, subscriptions }) =>
     subscriptions.map((one) => ({ ...one, shopId: BigInt(id) })),
   );
-  const changes = createChangeBook();
+  const changes = compareChanges();
   const balance = createBalance();
   const read = new Map<string, number>();
   let last = start;
-  /** Read positions over time. The first is the newest one that is old enough to start from. */
+  /** Read positions over time. The first is the newest that is old enough to start from. */
   const marks = [{ at: nowMs(), last }];
 
   function beginning(): bigint {
@@ -79,9 +79,9 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
 
   function readArrivals(): void {
     for (const { path } of subscribed) {
-      const receipts = system.sink.book.at(path);
+      const receipts = system.sink.arrivals.at(path);
       let next = read.get(path) ?? 0;
-      // Requests that are still open are checked again.
+      // Requests without a response are checked again.
       for (let at = next; at < receipts.length; at += 1) {
         const receipt = receipts[at];
         if (!receipt) break;
@@ -104,7 +104,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
     unrecorded: (publishers) => changes.missing(publishers.flatMap((one) => one.acknowledged)),
     extra: (publishers) => changes.extra(publishers.flatMap((one) => one.acknowledged)),
     async misfits() {
-      const receipts = subscribed.flatMap(({ path }) => system.sink.book.at(path));
+      const receipts = subscribed.flatMap(({ path }) => system.sink.arrivals.at(path));
       const byEvent = Map.groupBy(receipts, ({ eventId }) => eventId);
       const wrong: string[] = [];
       for (let after = start; ; ) {
@@ -112,7 +112,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
         for (const { eventId, value } of events) {
           const event = fromBinary(EventSchema, value);
           for (const one of byEvent.get(eventId) ?? [])
-            wrong.push(...[misfitOf(one, event) ?? []].flat());
+            wrong.push(...[differenceFrom(one, event) ?? []].flat());
           byEvent.delete(eventId);
         }
         const last = events.at(-1);
@@ -128,7 +128,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
         if (balance.missing().length > 0) return false;
         const { rows: left } = await system.pool.query<{ count: bigint }>(UNDONE, [shopIds]);
         if (left[0]?.count !== 0n) return false;
-        // From the first on: however late it was committed, it is found.
+        // Reads all events again, so that it also finds events that were committed very late.
         await refresh(start);
         return balance.missing().length === 0;
       };
@@ -150,7 +150,7 @@ interface ValueRow {
   readonly value: Buffer;
 }
 
-/** Most events whose bodies are compared at a time. */
+/** Maximum number of events whose bodies are compared together. */
 const PAGE = 1_000;
 
 const VALUES = `

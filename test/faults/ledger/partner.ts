@@ -5,28 +5,28 @@ import type { System } from '../system/system.ts';
 import { waitFor } from '../wait.ts';
 import type { Publisher } from './publisher.ts';
 
-/** A shop that the gateway knows, and a key to it. */
+/** A shop of the gateway, and an API key. */
 export interface PartnerShop {
   readonly shopId: number;
   readonly key: string;
 }
 
-/** What a partner's calls were answered. */
+/** The responses that a partner got. */
 export interface PartnerLoad {
-  /** How often each status came; 0 is no answer. */
+  /** Number of responses by status. Status 0 means no response. */
   readonly statuses: ReadonlyMap<number, number>;
-  /** Answers that no outage excuses, and pauses that were not named. */
+  /** Responses that are wrong even during an outage, such as a 503 without Retry-After. */
   readonly violations: readonly string[];
-  /** Waits until a read and a write succeed. Milliseconds since it was asked. */
+  /** Waits until a read and a write succeed. Returns how long that took. Milliseconds. */
   untilHealthy(withinMs: number): Promise<number>;
   stop(): Promise<void>;
 }
 
 const SCOPES = 'returns,carts,developer_tools,destinations:write,destinations:read';
-/** An answer may be slow during an outage, but it must arrive. Milliseconds. */
-const ANSWER_MS = 30_000;
+/** A response may be slow during an outage, but it must arrive. Milliseconds. */
+const RESPONSE_MS = 30_000;
 
-/** Makes a shop and a key as an operator does, in the gateway's own environment. */
+/** Creates a shop and a key with the admin commands, in the gateway's environment. */
 export async function openPartnerShop(system: System): Promise<PartnerShop> {
   await system.startFront();
   const [gateway] = system.members('gateway');
@@ -48,13 +48,13 @@ interface Request {
   readonly body?: object;
 }
 
-/** Calls REST like a partner, with reads and writes alternating, at a set rate. */
+/** Calls REST like a partner at a constant rate, with alternating reads and writes. */
 export function startPartner(o: {
   readonly system: System;
   readonly shop: PartnerShop;
   readonly random: Random;
   readonly perSecond: number;
-  /** Where it finds returns to ask for. */
+  /** The source of returns to read. */
   readonly publisher: Publisher;
 }): PartnerLoad {
   const statuses = new Map<number, number>();
@@ -67,9 +67,9 @@ export function startPartner(o: {
       method,
       headers: { 'X-Authorization': o.shop.key, 'Content-Type': 'application/json' },
       ...(body && { body: JSON.stringify(body) }),
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(RESPONSE_MS),
     }).catch((error: unknown) => {
-      violations.push(`${method} ${path}: no answer (${String(error)})`);
+      violations.push(`${method} ${path}: no response (${String(error)})`);
       return undefined;
     });
     await answer?.arrayBuffer();
@@ -108,7 +108,7 @@ export function startPartner(o: {
         const [first, second] = await Promise.all([call(read()), call(write())]);
         return first < 500 && first > 0 && second < 300 && second > 0;
       };
-      await waitFor(isHealthy, { what: 'REST answers again', withinMs, everyMs: 50 });
+      await waitFor(isHealthy, { what: 'REST responds again', withinMs, everyMs: 50 });
       return performance.now() - began;
     },
     async stop() {

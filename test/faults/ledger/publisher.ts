@@ -6,15 +6,15 @@ import type { Random } from '../../kit/random.ts';
 import type { ReturnsReplica, System } from '../system/system.ts';
 import type { TrialShop } from './shop.ts';
 
-/** A change that the system has acknowledged: an event of this trigger and key must exist, soon or later. */
+/** A change that the system has acknowledged. An event with this trigger and key must be stored. */
 export interface Acknowledged {
   readonly trigger: string;
   readonly key: string;
-  /** Milliseconds since the epoch, of the answer. */
+  /** The time of the response. Milliseconds since the epoch. */
   readonly at: number;
 }
 
-/** How often each change is made, in parts. */
+/** The relative frequency of each change. */
 export interface Mix {
   readonly submit: number;
   readonly label: number;
@@ -25,35 +25,35 @@ export interface PublisherOptions {
   readonly system: System;
   readonly shop: TrialShop;
   readonly random: Random;
-  /** Calls a second. */
+  /** Calls per second. */
   readonly perSecond: number;
   readonly mix?: Mix;
 }
 
-/** Changes returns through the public API, at a set rate, and records which changes were acknowledged. */
+/** Changes returns over gRPC at a constant rate, and records the acknowledged changes. */
 export interface Publisher {
   readonly acknowledged: readonly Acknowledged[];
-  /** The last error, for people. */
+  /** The last error, for messages. */
   lastFailure(): unknown;
-  /** Calls that were answered with a failure or not at all, and made again. */
+  /** Number of calls that failed or got no response, and were repeated. */
   repeats(): number;
-  /** Calls that wait for this replica's answer. */
+  /** Number of calls that wait for a response of this replica. */
   openAt(replica: ReturnsReplica): number;
   /**
-   * Starts no more calls. Resolves when all started ones are acknowledged.
+   * Starts no more calls. Resolves when all started calls are acknowledged.
    *
-   * @throws when one never is.
+   * @throws Error when a call was never acknowledged.
    */
   stop(): Promise<void>;
 }
 
 const DEFAULT_MIX: Mix = { submit: 6, label: 2, process: 2 };
-/** More would only wait for each other: a busy machine is not to be buried under repeats. */
+/** Maximum number of concurrent calls. More calls would only slow a busy machine down. */
 const MAX_OPEN = 16;
-/** A change that is rejected for this long counts as lost. Milliseconds. */
+/** A change that fails for this long counts as lost. Milliseconds. */
 const GIVE_UP_MS = 90_000;
 const PAUSE_MS = 50;
-/** A call that gets no answer is made again at the other replica. Milliseconds. */
+/** Time limit of a call. Then it is repeated at the other replica. Milliseconds. */
 const CALL_MS = 10_000;
 
 type Call = (replica: ReturnsReplica, isRepeat: boolean) => Promise<Acknowledged[]>;
@@ -69,7 +69,7 @@ export function startPublisher(o: PublisherOptions): Publisher {
   let repeated = 0;
   let lastFailure: unknown;
 
-  async function insist(call: Call): Promise<void> {
+  async function repeatCall(call: Call): Promise<void> {
     const end = Date.now() + GIVE_UP_MS;
     for (let tries = 0; ; tries += 1) {
       const replica = o.random.pick(o.system.returns);
@@ -78,7 +78,7 @@ export function startPublisher(o: PublisherOptions): Publisher {
         acknowledged.push(...(await call(replica, tries > 0)));
         return;
       } catch (error) {
-        // A rejection is a fault of the trial. Only a missing answer justifies another call.
+        // Only a missing response justifies a repeat. Any other error is a fault of the trial.
         if (!isUnavailable(error)) throw error;
         if (Date.now() > end) throw new Error('a change was never acknowledged', { cause: error });
         repeated += 1;
@@ -92,7 +92,7 @@ export function startPublisher(o: PublisherOptions): Publisher {
 
   const calls = callsOf(o, openReturns);
   const begin = (): void => {
-    const work = insist(calls.next())
+    const work = repeatCall(calls.next())
       .catch((error: unknown) => failures.push(error))
       .then(() => void working.delete(work));
     working.add(work);
@@ -122,7 +122,7 @@ export function startPublisher(o: PublisherOptions): Publisher {
   };
 }
 
-/** The changes in the order of the seed. The return of each is chosen when it starts. */
+/** The changes in the order of the seed. The return is chosen when the change starts. */
 function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
   const { submit, label, process: close } = o.mix ?? DEFAULT_MIX;
   const common = { shopId: BigInt(o.shop.id), actor: LOCAL_ACTOR };
@@ -156,7 +156,7 @@ function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
     const request = { ...common, returnId, source: 'api' };
     return async ({ client }, isRepeat) => {
       const { result } = await client.processReturn(request, settings);
-      // A repeat may find it closed by the first call, whose answer was lost.
+      // The first call may have closed the return, and its response may have been lost.
       if (result.case === 'refused' && !isRepeat) throw new Error(result.value.message);
       return [{ trigger: 'return.closed', key: keyOf(returnId), at: Date.now() }];
     };
@@ -166,7 +166,7 @@ function callsOf(o: PublisherOptions, openReturns: bigint[]): { next(): Call } {
       const part = o.random.next() * (submit + label + close);
       if (part < submit || openReturns.length === 0) return submitOne();
       const at = o.random.between(0, openReturns.length - 1);
-      // One change at a time, because a label is rejected once its return is closed.
+      // One change of a return at a time, because a closed return rejects labels.
       const [returnId = 0n] = openReturns.splice(at, 1);
       return part < submit + label ? labelOne(returnId) : processOne(returnId);
     },

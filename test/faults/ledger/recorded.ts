@@ -5,7 +5,7 @@ const EVERY_MS = 100;
 
 /**
  * Waits until the result of every delivery of the shops is recorded: their queues are empty, and each delivery has
- * ended as delivered. A delivery that arrived and stays in the queue would be sent again after a crash.
+ * ended as delivered. A delivery that arrived but is still in the queue would be sent again after a crash.
  *
  * @throws Error with the number of deliveries left; its cause is the OverdueError.
  */

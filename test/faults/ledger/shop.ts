@@ -4,47 +4,47 @@ import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinat
 import { newestActive } from '../../../services/contract/versions.ts';
 import { inBatches } from '../in-batches.ts';
 import type { System } from '../system/system.ts';
-import { insist } from './insist.ts';
+import { repeatCall } from './repeat-call.ts';
 
-/** A subscription at a path of the sink. */
+/** A subscription to a path of the sink. */
 export interface Subscribed {
   readonly id: bigint;
   readonly trigger: string;
   readonly path: string;
-  /** The address, usually a path at the sink. */
+  /** The URL, usually of a path of the sink. */
   readonly url: string;
 }
 
-/** A shop of one trial, with its subscriptions; no other trial uses it. */
+/** A shop of one trial, with its subscriptions. No other trial uses it. */
 export interface TrialShop {
   readonly id: number;
   readonly currency: 'GBP';
   readonly destinationId: number;
   readonly subscriptions: readonly Subscribed[];
   readonly paths: ReadonlySet<string>;
-  /** Deletes its subscriptions and their arrivals in the sink. */
+  /** Deletes the subscriptions, and their requests in the sink. */
   close(): Promise<void>;
 }
 
-/** A shop has up to a hundred subscriptions: not all are made at once. */
-const AT_ONCE = 10;
+/** Maximum number of concurrent calls that create subscriptions. */
+const PARALLEL = 10;
 const CURRENCY = 'GBP';
 let opened = 0;
 
-/** Number of subscriptions for each trigger. Each has its own address. */
-export type Wanted = Readonly<Record<string, number>>;
+/** Number of subscriptions by trigger. Each has its own URL. */
+export type SubscriptionCounts = Readonly<Record<string, number>>;
 
 export interface ShopOptions {
-  /** A shop of the gateway; by default a new one that only the services know. */
+  /** A shop of the gateway. By default a new shop that only the services know. */
   readonly shopId?: number;
-  /** The address of a path; by default at the sink. */
+  /** The URL of a path. By default at the sink. */
   readonly urlOf?: (path: string) => string;
 }
 
-/** Makes a shop's destination and subscriptions by RPC. Shops themselves are the gateway's affair. */
+/** Creates the destination and subscriptions of a shop by RPC. The shop itself is created by the gateway. */
 export async function openShop(
   system: System,
-  wanted: Wanted,
+  counts: SubscriptionCounts,
   o: ShopOptions = {},
 ): Promise<TrialShop> {
   opened += 1;
@@ -52,13 +52,13 @@ export async function openShop(
   const id = o.shopId ?? 1_000_000 + trial;
   const urlOf = o.urlOf ?? system.sink.urlOf;
   const shop = { shopId: BigInt(id), actor: LOCAL_ACTOR };
-  // The same calls that the gateway makes for a new shop.
+  // The calls that the gateway makes for a new shop.
   const { services } = system;
-  await insist(system, 'setting the currency', (options) =>
+  await repeatCall(system, 'setting the currency', (options) =>
     services.returns.updateSettings({ ...shop, settings: { currency: CURRENCY } }, options),
   );
   const version = newestActive(new Date());
-  await insist(system, 'setting the version', (options) =>
+  await repeatCall(system, 'setting the version', (options) =>
     services.webhooks.setPayloadVersion({ ...shop, version }, options),
   );
   const warehouse = {
@@ -68,10 +68,10 @@ export async function openShop(
     type: DestinationType.WAREHOUSE,
     address: { address1: '1 Sample Street', city: 'London', zip: 'N1 1AA', countryCode: 'GB' },
   };
-  const { destination } = await insist(system, 'making a destination', (options) =>
+  const { destination } = await repeatCall(system, 'making a destination', (options) =>
     services.destinations.createDestination(warehouse, options),
   );
-  const planned = Object.entries(wanted).flatMap(([trigger, count]) =>
+  const planned = Object.entries(counts).flatMap(([trigger, count]) =>
     Array.from({ length: count }, (_, at) => ({
       trigger,
       path: `/${id}/${trial}/${trigger}/${at}`,
@@ -83,7 +83,7 @@ export async function openShop(
     system.sink.learn(path, made.secret);
     return { trigger, path, url, id: made.id };
   };
-  const subscriptions = await inBatches(planned, AT_ONCE, make);
+  const subscriptions = await inBatches(planned, PARALLEL, make);
   await system.sink.flush();
   const paths = new Set(subscriptions.map(({ path }) => path));
   return {
@@ -93,30 +93,30 @@ export async function openShop(
     subscriptions,
     paths,
     async close() {
-      await inBatches(subscriptions, AT_ONCE, ({ id: subscriptionId }) =>
-        insist(system, 'deleting a subscription', (options) =>
+      await inBatches(subscriptions, PARALLEL, ({ id: subscriptionId }) =>
+        repeatCall(system, 'deleting a subscription', (options) =>
           services.webhooks
             .deleteSubscription({ ...shop, subscriptionId }, options)
             .catch(unlessGone),
         ),
       );
-      system.sink.book.forget(paths);
+      system.sink.arrivals.delete(paths);
     },
   };
 }
 
 /**
- * An unanswered creation may have succeeded. Each subscription has its own address, so an existing one with that
- * address is the result.
+ * Creates a subscription. When there was no response, an existing subscription with the URL is the result, because each
+ * subscription has its own URL.
  */
 async function subscribe(
   system: System,
-  wanted: { shopId: bigint; actor: typeof LOCAL_ACTOR; trigger: string; url: string },
+  input: { shopId: bigint; actor: typeof LOCAL_ACTOR; trigger: string; url: string },
 ): Promise<{ readonly id: bigint; readonly secret: string }> {
   const { webhooks } = system.services;
-  const { shopId, actor, url } = wanted;
+  const { shopId, actor, url } = input;
   let isRepeat = false;
-  return insist(system, 'making a subscription', async (options) => {
+  return repeatCall(system, 'making a subscription', async (options) => {
     if (isRepeat) {
       const { subscriptions } = await webhooks.listSubscriptions({ shopId, actor }, options);
       const id = subscriptions.find((one) => one.url === url)?.id;
@@ -127,12 +127,12 @@ async function subscribe(
       }
     }
     isRepeat = true;
-    const answer = await webhooks.createSubscription({ ...wanted, topic: 'return' }, options);
+    const answer = await webhooks.createSubscription({ ...input, topic: 'return' }, options);
     return { id: answer.subscription?.id ?? 0n, secret: answer.secret };
   });
 }
 
-/** A deletion that was not answered may have taken place. */
+/** Ignores "not found", because a repeated deletion may have succeeded before. */
 function unlessGone(error: unknown): void {
   if (!(error instanceof ConnectError && error.code === Code.NotFound)) throw error;
 }

@@ -4,10 +4,10 @@ import { waitFor } from '../wait.ts';
 import type { TrialShop } from './shop.ts';
 
 /**
- * Submits exactly one return in a shop, the nth, however long the answer takes, because more returns would add
+ * Submits exactly one return in a shop, the nth, and waits for its response. More returns would cause additional
  * deliveries and retries.
  *
- * @throws OverdueError
+ * @throws OverdueError when there is no response in time.
  */
 export async function submitOnce(
   { services }: System,
@@ -15,7 +15,7 @@ export async function submitOnce(
   { withinMs, nth = 0 }: { readonly withinMs: number; readonly nth?: number },
 ): Promise<void> {
   const submit = async (): Promise<true> => {
-    // A repeat under the same key is the same return.
+    // A repeat with the same key creates no second return.
     const key = `faults-${shop.id}-once-${nth}`;
     const request = submission(shop, { key, serial: shop.id * 100 + nth, lines: 1 });
     await services.returns.submitReturn(request);

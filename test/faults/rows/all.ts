@@ -22,7 +22,7 @@ import { refusalsRow } from './refusals.ts';
 import { sigkillRows } from './sigkill.ts';
 import { unrecordedResultsRow } from './unrecorded-results.ts';
 
-/** The suite, in the order in which it is run and printed. */
+/** The rows of the suite, in the order in which they run and are printed. */
 export const ROWS: readonly Row[] = [
   latencyRow,
   ...sigkillRows,

@@ -6,37 +6,37 @@ import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_
 import { addBacklog } from '../../bench/backlog.ts';
 import { resetStatements, statementsSince } from '../../bench/statements.ts';
 import { inBatches } from '../in-batches.ts';
-import { insist } from '../ledger/insist.ts';
+import { repeatCall } from '../ledger/repeat-call.ts';
 import { openShop, type TrialShop } from '../ledger/shop.ts';
 import { submitOnce } from '../ledger/submit-once.ts';
 import { comparedWait, type Outcome, percentile, type Row, type RowContext } from '../row.ts';
 import { nowMs, waitFor } from '../wait.ts';
-import { addAtRest, removeAtRest } from './at-rest.ts';
 import { sampled } from './sampling.ts';
 import { type Trial, withTrial } from './trial.ts';
+import { addWaitingDeliveries, removeWaitingDeliveries } from './waiting-deliveries.ts';
 
-const WANTED = { 'return.created': 5 };
+const SUBSCRIPTIONS = { 'return.created': 5 };
 const PER_SECOND = 20;
 const ONLY_SUBMIT = { submit: 1, label: 0, process: 0 };
 const SLICE_MS = { short: 2_000, full: 15_000 };
 const QUIET_MS = 120_000;
 const MUST_HOLD =
   'buffers read per claim ≤ 1.3× of a small backlog; p99 of the others (median in the short form) ≤ 2×; lost 0';
-const MOST = { buffers: 1.3, wait: 2 };
-/** Shortest wait for which a ratio is computed, because shorter ones are noise. Milliseconds. */
-const FLOOR_MS = 50;
+const MAX = { buffers: 1.3, wait: 2 };
+/** Shorter waits count as this long in a ratio, because they are noise. Milliseconds. */
+const MIN_WAIT_MS = 50;
 
-/** What a slice cost and how long its deliveries took. */
+/** The cost of a slice, and the delivery times in it. */
 interface Slice {
-  /** Pages that the claiming statements read, per claimed delivery. */
+  /** Pages that the claiming statements read per claimed delivery. */
   readonly buffersPerClaim: number;
-  /** See {@link comparedWait}. Milliseconds. */
+  /** A percentile of the delivery times, see {@link comparedWait}. Milliseconds. */
   readonly wait: number;
 }
 
-/** Publishes for the healthy shop, and measures claims and waits during that time. */
+/** Publishes for the healthy shop, and measures the claims and delivery times of that period. */
 async function measure(context: RowContext, trial: Trial, admin: pg.Client): Promise<Slice> {
-  // As autovacuum does every minute; without, a later slice would pay for the rows of the earlier ones.
+  // Autovacuum does this every minute. Without it a later slice would pay for the rows of earlier slices.
   await admin.query('vacuum analyze');
   await resetStatements(admin);
   const from = nowMs();
@@ -64,7 +64,7 @@ async function measure(context: RowContext, trial: Trial, admin: pg.Client): Pro
   return { buffersPerClaim: buffers / Math.max(1, claimed), wait };
 }
 
-/** Statements that find ready queues or read their due deliveries. */
+/** Whether a statement finds ready queues or reads their due deliveries. */
 function isClaim(text: string): boolean {
   return text.includes('fresh_from') || (text.includes('ready_at') && /^\s*select/i.test(text));
 }
@@ -72,11 +72,11 @@ function isClaim(text: string): boolean {
 interface Slices {
   readonly small: readonly Slice[];
   readonly large: readonly Slice[];
-  /** Further shops whose waits count, but not their claims. */
+  /** Further shops. Their delivery times count, but not their claims. */
   readonly busy?: readonly Slice[];
 }
 
-/** Of everything measured so far. */
+/** Compares all slices so far. */
 function compared(
   full: boolean,
   { small, large, busy = [] }: Slices,
@@ -93,10 +93,10 @@ function compared(
     large: mean([...large, ...busy], (one) => one.wait),
   };
   const more = buffers.large / buffers.small;
-  const wait = Math.max(FLOOR_MS, waits.large) / Math.max(FLOOR_MS, waits.small);
+  const wait = Math.max(MIN_WAIT_MS, waits.large) / Math.max(MIN_WAIT_MS, waits.small);
   const misses: string[] = [];
-  if (!(more <= MOST.buffers)) misses.push(`buffers per claim × ${more.toFixed(2)}`);
-  if (!(wait <= MOST.wait)) misses.push(`${name} of the others × ${wait.toFixed(2)}`);
+  if (!(more <= MAX.buffers)) misses.push(`buffers per claim × ${more.toFixed(2)}`);
+  if (!(wait <= MAX.wait)) misses.push(`${name} of the others × ${wait.toFixed(2)}`);
   const figures = [
     `buffers per claim × ${more.toFixed(2)} (${buffers.small.toFixed(1)} → ${buffers.large.toFixed(1)})`,
     `${name} of the others × ${wait.toFixed(2)} (${waits.small.toFixed(0)} → ${waits.large.toFixed(0)} ms)`,
@@ -118,13 +118,13 @@ async function withAdmin<T>(context: RowContext, work: (admin: pg.Client) => Pro
 
 const DEAD = { short: 300, full: 10_000 };
 /**
- * Number of failures of each delivery before the cost is measured. None may be due until the next retry, half a minute
- * or five minutes later. Ten thousand do not all fail at the same time.
+ * Number of failures of each delivery before the cost is measured. The next retry is half a minute or five minutes
+ * later, so none is due during the measurement. Ten thousand deliveries need longer to fail.
  */
 const FAILURES = { short: 2, full: 3 };
 const PER_SHOP = 100;
-/** Shops that are opened, or published for, at the same time. */
-const SHOPS_AT_ONCE = 3;
+/** Number of shops that are opened, or published for, concurrently. */
+const PARALLEL_SHOPS = 3;
 const MADE_MS = 300_000;
 
 /** Endpoints that reject every connection, each with a waiting delivery. */
@@ -135,13 +135,13 @@ const deadEndpoints: Row = {
   budgetMs: { short: 300_000, full: 900_000 },
   leavesMess: true,
   run: (context) =>
-    withTrial(context, { wanted: WANTED }, (trial) =>
+    withTrial(context, { subscriptions: SUBSCRIPTIONS }, (trial) =>
       withAdmin(context, async (admin) => {
-        await addAtRest(admin);
+        await addWaitingDeliveries(admin);
         try {
           return await surround(context, trial, admin);
         } finally {
-          await removeAtRest(admin);
+          await removeWaitingDeliveries(admin);
         }
       }),
     ),
@@ -155,25 +155,25 @@ async function surround(context: RowContext, trial: Trial, admin: pg.Client): Pr
   const dead = await openDead(context, count);
   say(`dead endpoints: ${count} are there`);
   await admin.query('analyze');
-  await inBatches(dead, SHOPS_AT_ONCE, (shop) =>
+  await inBatches(dead, PARALLEL_SHOPS, (shop) =>
     submitOnce(context.system, shop, { withinMs: MADE_MS }),
   );
-  // Creating 10,000 deliveries is itself a load. The measurement starts when all of them wait for a retry.
+  // Creating 10,000 deliveries is a load itself. The measurement starts when all of them wait for a retry.
   await untilFailed(admin, dead, { count, times: 1 });
   const busy = [await measure(context, trial, admin)];
-  // Claims of one row from each of many queues cost more, dead or not. The effect on others is measured while all dead
-  // ones wait for a later retry.
+  // Claims of one row from each of many queues cost more in any case. So the effect on others is measured while all dead
+  // endpoints wait for a later retry.
   const times = full ? FAILURES.full : FAILURES.short;
   const failed = await untilFailed(admin, dead, { count, times });
   say(`dead endpoints: ${failed} have failed ${times} times`);
   const slices = { small, large: [] as Slice[], busy };
   await sampled(trial, {
     async round() {
-      // The first half of another round runs without them, while their deliveries are held.
+      // The first half of each further round runs without them: their subscriptions are inactive.
       if (slices.large.length > 0) {
-        await inBatches(dead, SHOPS_AT_ONCE, (shop) => activate(context, shop, false));
+        await inBatches(dead, PARALLEL_SHOPS, (shop) => activate(context, shop, false));
         for (let nth = 0; nth < 2; nth += 1) small.push(await measure(context, trial, admin));
-        await inBatches(dead, SHOPS_AT_ONCE, (shop) => activate(context, shop, true));
+        await inBatches(dead, PARALLEL_SHOPS, (shop) => activate(context, shop, true));
       }
       for (let nth = 0; nth < 2; nth += 1) slices.large.push(await measure(context, trial, admin));
     },
@@ -187,10 +187,10 @@ async function openDead({ system }: RowContext, count: number): Promise<TrialSho
   const port = await freePort();
   const urlOf = (path: string) => `http://127.0.0.1:${port}${path}`;
   const open = () => openShop(system, { 'return.created': PER_SHOP }, { urlOf });
-  return inBatches(Array.from({ length: Math.ceil(count / PER_SHOP) }), SHOPS_AT_ONCE, open);
+  return inBatches(Array.from({ length: Math.ceil(count / PER_SHOP) }), PARALLEL_SHOPS, open);
 }
 
-/** Waits until this many deliveries have failed this often. Returns how many have. */
+/** Waits until this many deliveries have failed this often, and returns their number. */
 async function untilFailed(
   admin: pg.Client,
   shops: readonly TrialShop[],
@@ -209,10 +209,10 @@ async function untilFailed(
 }
 
 const BACKLOG = { small: 1_000, short: 20_000, full: 1_000_000 };
-/** So slow that the backlog stays. Milliseconds. */
+/** Response time of the sink, so that the backlog stays. Milliseconds. */
 const SLOW_MS = 400;
 
-/** One endpoint's long backlog, ahead of everybody else's deliveries. */
+/** A long backlog of one endpoint that is older than all other deliveries. */
 const deepBacklog: Row = {
   name: 'deep-backlog',
   fault: '10^6 rows (20,000 in the short form) of one endpoint ahead of the others',
@@ -220,7 +220,7 @@ const deepBacklog: Row = {
   budgetMs: { short: 300_000, full: 900_000 },
   leavesMess: true,
   run: (context) =>
-    withTrial(context, { wanted: WANTED }, (trial) =>
+    withTrial(context, { subscriptions: SUBSCRIPTIONS }, (trial) =>
       withAdmin(context, async (admin) => deepen(context, trial, admin)),
     ),
 };
@@ -242,7 +242,7 @@ async function deepen(context: RowContext, trial: Trial, admin: pg.Client): Prom
   const slices = { small: [] as Slice[], large: [] as Slice[] };
   const rounds = await sampled(trial, {
     async round() {
-      // Interleaved: one of the two shops is inactive and its backlog held.
+      // Slices alternate: one of the two shops is inactive, and its backlog is kept.
       for (const which of ['small', 'large', 'large', 'small'] as const) {
         await activate(context, shops.small, which === 'small');
         await activate(context, shops.large, which === 'large');
@@ -260,7 +260,7 @@ async function activate({ system }: RowContext, shop: TrialShop, on: boolean): P
   const status = on ? SubscriptionStatus.ACTIVE : SubscriptionStatus.INACTIVE;
   const common = { shopId: BigInt(shop.id), actor: LOCAL_ACTOR, topic: 'return', status };
   for (const { id: subscriptionId, trigger, url } of shop.subscriptions) {
-    await insist(system, 'switching a subscription', (options) =>
+    await repeatCall(system, 'switching a subscription', (options) =>
       system.services.webhooks.updateSubscription(
         { ...common, subscriptionId, trigger, url },
         options,

@@ -11,7 +11,7 @@ const FILES = [
 ];
 const MESSAGE = 'the file has no column InvoiceNo';
 
-/** An import of an empty file reports that. */
+/** Importing an empty file fails with a message that says so. */
 export const blankImportRow: Row = {
   name: 'blank-import',
   fault: 'an import of an empty file, and of one of blank lines',

@@ -1,7 +1,7 @@
 import { nowMs, waitFor } from '../wait.ts';
 import type { Trial } from './trial.ts';
 
-/** Waits until everything stored before that moment has arrived. Answers how long it took. Milliseconds. */
+/** Waits until all events that were stored before `since` have arrived, and returns how long that took. Milliseconds. */
 export async function untilCaughtUp(
   { ledger }: Trial,
   before: number,
@@ -12,6 +12,6 @@ export async function untilCaughtUp(
     await ledger.refresh();
     return ledger.missing().every(({ at }) => at > before);
   };
-  await waitFor(isThere, { what: 'what was stored has arrived', withinMs, everyMs: 50 });
+  await waitFor(isThere, { what: 'all stored events have arrived', withinMs, everyMs: 50 });
   return nowMs() - began;
 }

@@ -3,19 +3,19 @@ import { type Row, seconds } from '../row.ts';
 import { SERVICE_NAMES } from '../system/environment.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
-import { killNoted } from './kill-noted.ts';
+import { killAndRecord } from './kill-and-record.ts';
 import { withTrial } from './trial.ts';
 
 const SUBSCRIPTIONS = 20;
 const BACKLOG = { short: 600, full: 20_000 };
 const KILLS_OF_EACH = { short: 1, full: 8 };
-/** So slow that the backlog stays while processes die. Milliseconds. */
+/** Response time of the sink, so that the backlog stays during the kills. Milliseconds. */
 const SLOW_MS = 1_500;
 const FILL_PER_SECOND = 200;
 const FILL_MS = 300_000;
 const QUIET_MS = 400_000;
 
-/** Every process is killed again and again during a backlog. No operator does anything. */
+/** Every process is killed repeatedly during a backlog, without any manual step. */
 export const crashLoopRow: Row = {
   name: 'crash-loop',
   fault:
@@ -23,7 +23,7 @@ export const crashLoopRow: Row = {
   mustHold: 'lost 0, no poison records, no manual step',
   budgetMs: { short: 180_000, full: 1_200_000 },
   run: (context) =>
-    withTrial(context, { wanted: { 'return.created': SUBSCRIPTIONS } }, async (trial) => {
+    withTrial(context, { subscriptions: { 'return.created': SUBSCRIPTIONS } }, async (trial) => {
       const { system, random, full } = context;
       const form = full ? 'full' : 'short';
       if (full) await system.startFront();
@@ -49,7 +49,7 @@ export const crashLoopRow: Row = {
         if (!member.process.isRunning()) continue;
         await trial.ledger.refresh();
         inFlight += trial.ledger.missing().length > 0 ? 1 : 0;
-        trial.faults.push(await killNoted(system, trial, member));
+        trial.faults.push(await killAndRecord(system, trial, member));
         member.process.start();
       }
       const left = trial.ledger.missing().length;
@@ -62,7 +62,7 @@ export const crashLoopRow: Row = {
         trials: kills,
         inFlight,
         quietMs: QUIET_MS,
-        // All processes start at once: those that live may be kept from their leases for seconds.
+        // All processes start together. The running ones may lose their leases for some seconds.
         passesOn: true,
         figures: [],
       });

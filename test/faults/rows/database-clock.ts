@@ -3,9 +3,9 @@ import { chmod } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import { whereaboutsOf } from '../ledger/whereabouts.ts';
+import { describeDelivery } from '../ledger/describe-delivery.ts';
 import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
-import type { Receipt } from '../sink/arrival-book.ts';
+import type { Receipt } from '../sink/arrival-log.ts';
 import { type FakedTime, fakedTime } from '../system/faked-time.ts';
 import { metricOf } from '../system/metrics.ts';
 import type { System } from '../system/system.ts';
@@ -15,18 +15,18 @@ import { type Trial, withTrial } from './trial.ts';
 const STEP_S = 3_600;
 const PER_SECOND = 25;
 const LOAD_MS = 8_000;
-/** The first pauses of the schedule. */
+/** The first pauses of the retry schedule. */
 const RETRIES_MS = [5_000, 30_000];
-/** After the second failure, with its jitter, and until a step is noticed. */
+/** Covers the second retry with its jitter, and the time until processes notice the step. */
 const RETRIED_MS = 45_000;
 const FLOWS_MS = 20_000;
 const QUIET_MS = 150_000;
-/** Each process of PostgreSQL notices the faked time by itself, and its answers take a moment. */
+/** Each process of PostgreSQL notices the set time separately, within this time. */
 const SEEN_BY_ALL_MS = 2_000;
 const MIX = { submit: 1, label: 0, process: 0 };
-const WANTED = { 'return.created': 3 };
+const SUBSCRIPTIONS = { 'return.created': 3 };
 
-/** The clock of PostgreSQL itself is set, an hour back and an hour forward, under load and with retries waiting. */
+/** The clock of PostgreSQL is set an hour back and an hour forward, under load and with waiting retries. */
 export const databaseClockRow: Row = {
   name: 'clock-database',
   fault: 'the clock of PostgreSQL is set: an hour back, then an hour forward',
@@ -40,7 +40,9 @@ export const databaseClockRow: Row = {
       await chmod(folder, 0o755);
       const time = fakedTime(join(folder, 'offset'));
       await restart(system, time.env);
-      return await withTrial(context, { wanted: WANTED }, (trial) => steps(context, trial, time));
+      return await withTrial(context, { subscriptions: SUBSCRIPTIONS }, (trial) =>
+        steps(context, trial, time),
+      );
     } finally {
       rmSync(folder, { recursive: true, force: true });
       await restart(system, {});
@@ -48,7 +50,7 @@ export const databaseClockRow: Row = {
   },
 };
 
-/** Restarts PostgreSQL, whether it runs or not, and waits for the services. */
+/** Restarts PostgreSQL, and waits for the services. */
 async function restart({ database, members }: System, env: FakedTime['env']): Promise<void> {
   await database.crash();
   await database.start(env);
@@ -86,10 +88,10 @@ async function oneStep(
   const stepsSeen = () => metricOf(system, 'webhooks', 'webhooks_database_clock_steps_total');
   const stepsBefore = await stepsSeen();
   const startedMs = nowMs();
-  const triedAt = () => system.sink.book.at(failing).filter(({ at }) => at > startedMs);
+  const triedAt = () => system.sink.arrivals.at(failing).filter(({ at }) => at > startedMs);
   system.sink.behave([failing], { kind: 'status', status: 500 });
   const publisher = trial.publish({ perSecond: PER_SECOND, mix: MIX });
-  // The oldest waits for half a minute then, and the others for it: the circuit is open.
+  // The oldest delivery waits for half a minute, and the others wait for it, because the circuit is open.
   const isWaiting = () => secondTries(triedAt()) >= 1;
   await waitFor(isWaiting, { what: 'a delivery has failed twice', withinMs: QUIET_MS });
   const waiting = secondTries(triedAt());
@@ -111,13 +113,13 @@ async function oneStep(
     trial.doubts.push(`set ${direction}: retries came only after ${seconds(allMs)}`);
   }
   if ((await stepsSeen()) === stepsBefore) trial.problems.push(`no metric says ${direction}`);
-  // A step forward counts as passed time for deliveries that wait at that moment.
+  // For deliveries that wait at that moment, a step forward counts as passed time.
   const excused = direction === 'forward' ? { from: setMs, to: seenMs } : undefined;
   trial.problems.push(...earlyOf(triedAt(), excused).map((text) => `set ${direction}: ${text}`));
   return { waiting, flowsMs };
 }
 
-/** Sets the clock of PostgreSQL, and waits until its answers show that. */
+/** Sets the clock of PostgreSQL, and waits until its responses show the new time. */
 async function setClock(system: System, time: FakedTime, offsetS: number): Promise<void> {
   time.set(offsetS);
   const isSet = async () => Math.abs((await offsetOf(system)) - offsetS) < STEP_S / 2;
@@ -136,11 +138,11 @@ async function untilThere(
   const what = 'all has arrived';
   await waitFor(isThere, { what, withinMs: QUIET_MS, everyMs: 100 }).catch(async (cause) => {
     const [late] = trial.ledger.missing().filter(({ path }) => isMeant(path));
-    throw new Error(`late: ${late && (await whereaboutsOf(system, late))}`, { cause });
+    throw new Error(`late: ${late && (await describeDelivery(system, late))}`, { cause });
   });
 }
 
-/** From real time; seconds. */
+/** The difference to real time. Seconds. */
 async function offsetOf({ pool }: System): Promise<number> {
   const { rows } = await pool.query<{ s: number }>(
     'select extract(epoch from clock_timestamp())::float8 as s',
@@ -156,7 +158,7 @@ function secondTries(receipts: readonly Receipt[]): number {
   return byDelivery(receipts).filter((tries) => tries.length >= 2).length;
 }
 
-/** Retries that came before the pause of the schedule, except those that waited during `excused`. */
+/** Retries that came before their pause was over, except those that waited during `excused`. */
 function earlyOf(
   receipts: readonly Receipt[],
   excused?: { readonly from: number; readonly to: number },

@@ -1,27 +1,27 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Due } from '../ledger/balance.ts';
-import { whereaboutsOf } from '../ledger/whereabouts.ts';
+import { describeDelivery } from '../ledger/describe-delivery.ts';
 import { type Outcome, type Row, type RowContext, seconds } from '../row.ts';
 import type { System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
 import { unrecordedIn } from './in-flight.ts';
-import { type Trial, USUAL, withTrial } from './trial.ts';
+import { DEFAULT_SUBSCRIPTIONS, type Trial, withTrial } from './trial.ts';
 
-/** A dependency that a row makes unavailable, and how it stops and starts. */
+/** A dependency that the row makes unavailable. */
 interface Dependency {
   readonly name: string;
-  take(system: System): Promise<void>;
-  /** Resolves once it is back. */
-  giveBack(system: System): Promise<void>;
+  stop(system: System): Promise<void>;
+  /** Resolves when it is available again. */
+  start(system: System): Promise<void>;
 }
 
 const service = (name: 'returns' | 'webhooks' | 'destinations'): Dependency => ({
   name,
-  take: async (system) => {
+  stop: async (system) => {
     await Promise.all(system.members(name).map((one) => one.process.kill()));
   },
-  async giveBack(system) {
+  async start(system) {
     for (const one of system.members(name)) one.process.start();
     await Promise.all(system.members(name).map((one) => one.untilReady()));
   },
@@ -30,33 +30,33 @@ const service = (name: 'returns' | 'webhooks' | 'destinations'): Dependency => (
 const DEPENDENCIES: readonly Dependency[] = [
   {
     name: 'PostgreSQL',
-    take: ({ database }) => database.crash(),
-    giveBack: ({ database }) => database.start(),
+    stop: ({ database }) => database.crash(),
+    start: ({ database }) => database.start(),
   },
-  { name: 'Kafka', take: ({ broker }) => broker.crash(), giveBack: ({ broker }) => broker.start() },
+  { name: 'Kafka', stop: ({ broker }) => broker.crash(), start: ({ broker }) => broker.start() },
   service('returns'),
   service('webhooks'),
   service('destinations'),
   {
     name: 'receivers',
-    take: async ({ sink }) => sink.listen(false),
-    giveBack: async ({ sink }) => sink.listen(true),
+    stop: async ({ sink }) => sink.listen(false),
+    start: async ({ sink }) => sink.listen(true),
   },
 ];
 
-/** The others have rows of their own there, or take long. */
+/** The short form leaves the others out: they have their own rows there, or take long. */
 const IN_SHORT: ReadonlySet<string> = new Set(['PostgreSQL', 'returns']);
-const AWAY_MS = { short: 3_000, full: 10_000 };
-/** Calls a second: each makes one event or two. */
+const DOWN_MS = { short: 3_000, full: 10_000 };
+/** Calls per second. Each call makes one or two events. */
 const CALLS_PER_SECOND = { short: 15, full: 130 };
 const FLOWS_MS = 10_000;
-/** While receivers are unavailable a delivery fails twice: after five and after thirty seconds, each plus a fifth. */
+/** While receivers are unavailable, a delivery fails twice: after 5 s and after 30 s more, each with a fifth of jitter. */
 const SECOND_RETRY_MS = 36_000;
 const FIRST_RETRY_MS = 6_000;
 const FIRST_MS = 30_000;
-const PATIENCE_MS = 240_000;
+const TIMEOUT_MS = 240_000;
 
-/** Each dependency in turn is unavailable, with tasks queued and retries waiting, and returns. */
+/** Makes one dependency after the other unavailable, with queued tasks and waiting retries. */
 export const dependenciesRow: Row = {
   name: 'dependencies',
   fault:
@@ -68,9 +68,9 @@ export const dependenciesRow: Row = {
     const outcomes: Outcome[] = [];
     for (const dependency of DEPENDENCIES) {
       if (!context.full && !IN_SHORT.has(dependency.name)) continue;
-      const wanted = { ...USUAL, 'return.closed': 2 };
+      const subscriptions = { ...DEFAULT_SUBSCRIPTIONS, 'return.closed': 2 };
       outcomes.push(
-        await withTrial(context, { wanted }, (trial) => outage(context, trial, dependency)),
+        await withTrial(context, { subscriptions }, (trial) => outage(context, trial, dependency)),
       );
     }
     return sum(outcomes);
@@ -84,42 +84,43 @@ async function outage(context: RowContext, trial: Trial, dependency: Dependency)
   const publisher = trial.publish({ perSecond: CALLS_PER_SECOND[form], mix });
   const failing = trial.shop.subscriptions.find(({ trigger }) => trigger === 'return.updated');
   await sleep(500);
-  // Retries of these fall into the time without the dependency, or just after.
+  // The retries of these become due while the dependency is unavailable, or shortly after.
   system.sink.behave([failing?.path ?? ''], { kind: 'status', status: 500 });
   await sleep(1_500);
-  // The first changes of a system that has just started may take longer than that.
+  // The first changes in a new system may take longer than that.
   const what = 'a delivery has failed and waits';
   const waiting = await waitFor(() => failuresSeen(trial, system), { what, withinMs: FIRST_MS });
   const from = nowMs();
   const before = await queuedIn(trial, system);
   const unrecorded = await unrecordedIn(system, trial);
-  await dependency.take(system);
+  await dependency.stop(system);
   system.sink.behave([failing?.path ?? ''], { kind: 'accept' });
-  await sleep(full ? AWAY_MS.full : AWAY_MS.short);
+  await sleep(full ? DOWN_MS.full : DOWN_MS.short);
   const tasks = Math.max(before, await queuedIn(trial, system));
-  await dependency.giveBack(system);
+  await dependency.start(system);
   const back = nowMs();
   await publisher.stop();
-  await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
+  await untilCaughtUp(trial, nowMs(), TIMEOUT_MS);
   trial.faults.push({ from, to: nowMs(), unrecorded });
   const retryMs = dependency.name === 'receivers' ? SECOND_RETRY_MS : FIRST_RETRY_MS;
   const { ms: late, due } = latestOf(trial, system, { back, retryMs });
   context.say(
     `${dependency.name} unavailable: ${waiting} retries waiting, ${tasks} tasks queued, flows after ${seconds(late)}`,
   );
-  // The details are known only now.
-  if (due && late > FLOWS_MS / 2) context.say(`  the latest: ${await whereaboutsOf(system, due)}`);
+  // Only now the details are known.
+  if (due && late > FLOWS_MS / 2)
+    context.say(`  the latest: ${await describeDelivery(system, due)}`);
   if (late > FLOWS_MS * context.slack) {
     trial.doubts.push(`${dependency.name}: flows again only after ${seconds(late)}`);
   }
   const figures = [`${dependency.name}: flows after ${seconds(late)}`];
-  return trial.finish({ trials: 1, inFlight: waiting + tasks, quietMs: PATIENCE_MS, figures });
+  return trial.finish({ trials: 1, inFlight: waiting + tasks, quietMs: TIMEOUT_MS, figures });
 }
 
-/** How many; false while there is none. */
+/** Number of rejected requests, or false while there are none. */
 async function failuresSeen(trial: Trial, { sink }: System): Promise<number | false> {
   await sink.flush();
-  const arrived = trial.shop.subscriptions.flatMap(({ path }) => sink.book.at(path));
+  const arrived = trial.shop.subscriptions.flatMap(({ path }) => sink.arrivals.at(path));
   const failed = arrived.filter(({ accepted }) => !accepted).length;
   return failed > 0 && failed;
 }
@@ -130,8 +131,8 @@ interface Late {
 }
 
 /**
- * The delivery that took longest from when it could arrive at last: the dependency back, its retry due.
- * Milliseconds; 0 where all came before.
+ * The delivery that took longest since it could arrive: when the dependency was back and its retry was due. 0 ms when
+ * all arrived before.
  */
 function latestOf(
   trial: Trial,
@@ -141,9 +142,9 @@ function latestOf(
   const all = trial.ledger.all().flatMap((one): Late[] => {
     const { eventId, path, at, deliveredAt } = one;
     if (deliveredAt === undefined || deliveredAt < back) return [];
-    const failed = sink.book.at(path).filter((one) => one.eventId === eventId && !one.accepted);
+    const failed = sink.arrivals.at(path).filter((one) => one.eventId === eventId && !one.accepted);
     const lastFailure = failed.at(-1)?.at;
-    // Refused connections are not seen here: the second of them may have been just before.
+    // The sink does not see rejected connections, so the second attempt may have been just before.
     const isBlind = retryMs > FIRST_RETRY_MS;
     const due = isBlind ? back + retryMs : lastFailure === undefined ? 0 : lastFailure + retryMs;
     return [{ ms: deliveredAt - Math.max(back, at, due), due: one }];
@@ -151,7 +152,7 @@ function latestOf(
   return all.reduce((latest, one) => (one.ms > latest.ms ? one : latest), { ms: 0 });
 }
 
-/** The number is unknown while the database is unavailable; then it reports none. */
+/** Number of queued tasks. None while the database is unavailable. */
 async function queuedIn(trial: Trial, { pool }: System): Promise<number> {
   const text = `select count(*) from returns.processing_jobs
                  where shop_id = $1 and state in ('queued', 'running')`;

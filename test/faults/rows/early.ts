@@ -1,16 +1,16 @@
-/** A move of the retry clock: when, by the real one, and how far. Milliseconds. */
+/** An advance of the retry clock: its real time and its size. Milliseconds. */
 export interface Advance {
   readonly at: number;
   readonly ms: number;
 }
 
 /**
- * Returns the attempts that arrived before their pause had passed on the retry clock: real time plus the movement of
- * the clock. This holds even if a process was frozen.
+ * Returns the attempts that arrived before their pause had passed on the retry clock, which shows real time plus its
+ * advances. This works even if a process was frozen.
  *
  * @param times of the attempts, in order. Milliseconds.
- * @param o.pausesMs promised before the second attempt, the third …
- * @returns their numbers: the second is 2.
+ * @param o.pausesMs pauses before the second attempt, the third, and so on.
+ * @returns the numbers of those attempts, from 2.
  */
 export function cameEarly(
   times: readonly number[],

@@ -10,15 +10,15 @@ const PER_SECOND = { short: 15, full: 60 };
 const TRIALS = { short: 1, full: 3 };
 const FAILS_MS = 8_000;
 const QUIET_MS = 120_000;
-/** Every call has one event, which two subscriptions want. */
-const WANTED = { 'return.created': 2 };
+/** Every call makes one event for two subscriptions. */
+const SUBSCRIPTIONS = { 'return.created': 2 };
 const MIX = { submit: 1, label: 0, process: 0 };
 
-/** Every insert breaks it: SQLSTATE 23514, which the data of one record can cause as well. */
+/** Every insert violates it: SQLSTATE 23514, which the data of one record could also cause. */
 const BREAK = 'alter table webhooks.payloads add constraint broken check (false) not valid';
 const MEND = 'alter table webhooks.payloads drop constraint broken';
 
-/** Each record fails as if it were at fault itself; then the cause ends. */
+/** Each record fails, as if its own data were the reason. Then the cause is removed. */
 export const failingRecordsRow: Row = {
   name: 'failing-records',
   fault: 'every record fails in its listener for 8 s, for a reason that is no outage',
@@ -26,7 +26,7 @@ export const failingRecordsRow: Row = {
   budgetMs: { short: 150_000, full: 400_000 },
   run: (context) =>
     asAdmin(context.system, (admin) =>
-      withTrial(context, { wanted: WANTED }, async (trial) => {
+      withTrial(context, { subscriptions: SUBSCRIPTIONS }, async (trial) => {
         const { system, full } = context;
         const form = full ? 'full' : 'short';
         const failuresOf = () => metricOf(system, 'webhooks', 'events_failed_total');

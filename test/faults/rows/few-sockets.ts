@@ -13,16 +13,16 @@ const run = promisify(execFile);
 
 const PER_SECOND = 25;
 const SUBSCRIPTIONS = 6;
-/** So slow that requests are open side by side. Milliseconds. */
+/** Response time of the sink, so that requests are concurrent. Milliseconds. */
 const SLOW_MS = 800;
-/** Descriptors that a process may open beyond those that it has. */
+/** Number of descriptors that a process may still open. */
 const SPARE = 3;
 const SHORT_MS = { short: 6_000, full: 30_000 };
 const SEEN_MS = 60_000;
 const QUIET_MS = 180_000;
 const MIX = { submit: 1, label: 0, process: 0 };
 
-/** The processes that deliver run out of file descriptors. */
+/** The webhooks processes run out of file descriptors. */
 export const fewSocketsRow: Row = {
   name: 'few-sockets',
   fault: 'the webhooks processes have no file descriptor left (EMFILE)',
@@ -30,7 +30,7 @@ export const fewSocketsRow: Row = {
   budgetMs: { short: 300_000, full: 400_000 },
   run: (context) =>
     asAdmin(context.system, (admin) =>
-      withTrial(context, { wanted: { 'return.created': SUBSCRIPTIONS } }, async (trial) => {
+      withTrial(context, { subscriptions: { 'return.created': SUBSCRIPTIONS } }, async (trial) => {
         const { system, full } = context;
         const members = system.members('webhooks');
         const exhausted = () => metricOf(system, 'webhooks', 'webhooks_sockets_exhausted_total');
@@ -44,7 +44,7 @@ export const fewSocketsRow: Row = {
         } finally {
           await Promise.all(members.map((one, nth) => setLimit(one, limits[nth] ?? '1024')));
         }
-        // Asking for it takes a descriptor.
+        // Reading the metric needs a descriptor.
         const isSeen = async () => ((await exhausted()) > before ? exhausted() : false);
         const what = 'a process had no descriptor left';
         const count = await waitFor(isSeen, { what, withinMs: SEEN_MS }).catch(() => before);
@@ -76,7 +76,7 @@ async function softLimit({ process: running }: Member): Promise<string> {
   return /^Max open files\s+(\d+)/m.exec(text)?.[1] ?? '1024';
 }
 
-/** The limit is one of descriptor numbers, so only the free numbers below it are left. */
+/** Leaves a process a few free descriptors. The limit is the highest descriptor number, so only free numbers count. */
 async function leaveFew(member: Member): Promise<void> {
   const open = new Set((await readdir(`/proc/${member.process.pid()}/fd`)).map(Number));
   let limit = 0;
@@ -84,7 +84,7 @@ async function leaveFew(member: Member): Promise<void> {
   await setLimit(member, String(limit));
 }
 
-/** The soft limit alone: it may be raised again. */
+/** Sets only the soft limit, which can be raised again. */
 async function setLimit({ process: running }: Member, limit: string): Promise<void> {
   await run('prlimit', [`--pid=${running.pid()}`, `--nofile=${limit}:`]);
 }

@@ -3,19 +3,19 @@ import { type Row, seconds } from '../row.ts';
 import { metricOf } from '../system/metrics.ts';
 import { nowMs } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
-import { catchInTheAct, TARGETS } from './in-flight.ts';
+import { freezeWithWork, TARGETS } from './in-flight.ts';
 import { withTrial } from './trial.ts';
 
 const PER_SECOND = 40;
-const ANSWER_MS = 60;
-/** Past its lease, in the short form only just. Milliseconds. */
+const RESPONSE_MS = 60;
+/** Longer than its lease, in the short form only slightly. Milliseconds. */
 const FROZEN_MS = { short: 6_000, full: 90_000 };
 const TRIALS = { short: 1, full: 2 };
-/** Its leases and locks in the database are free by then. Milliseconds. */
+/** After this time the database has released the worker's leases and locks. Milliseconds. */
 const OTHERS_MS = 65_000;
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
-/** A worker is frozen until others have taken its work over, and then continues. */
+/** Freezes a worker until others have taken over its work, and then lets it continue. */
 export const frozenWorkerRow: Row = {
   name: 'frozen-worker',
   fault: 'delivery worker SIGSTOPped past its lease (90 s in the full form), then continued',
@@ -25,7 +25,7 @@ export const frozenWorkerRow: Row = {
     withTrial(context, {}, async (trial) => {
       const { system, random, full } = context;
       const trials = TRIALS[full ? 'full' : 'short'];
-      system.sink.behave([...trial.paths], { kind: 'accept', delayMs: ANSWER_MS });
+      system.sink.behave([...trial.paths], { kind: 'accept', delayMs: RESPONSE_MS });
       const publisher = trial.publish({ perSecond: PER_SECOND });
       let inFlight = 0;
       let refused = 0;
@@ -33,25 +33,25 @@ export const frozenWorkerRow: Row = {
       for (let nth = 1; nth <= trials; nth += 1) {
         await sleep(random.between(300, 900));
         const { worker: target } = TARGETS;
-        const caught = await catchInTheAct({ system, trial, publisher, target, random });
-        const { member } = caught;
-        // Requests that were answered but not recorded are repeated too.
-        inFlight += caught.attempts;
+        const frozen = await freezeWithWork({ system, trial, publisher, target, random });
+        const { member } = frozen;
+        // Requests with a response but without a recorded result are repeated too.
+        inFlight += frozen.attempts;
         const before = await stale(system);
-        // Others have its work well before it wakes up.
+        // Others have taken over its work before it continues.
         const [recovery] = await Promise.all([
-          untilCaughtUp(trial, caught.at + 1_000, PATIENCE_MS),
+          untilCaughtUp(trial, frozen.at + 1_000, TIMEOUT_MS),
           sleep(full ? FROZEN_MS.full : FROZEN_MS.short),
         ]);
         longest = Math.max(longest, recovery);
         member.process.thaw();
         const thawedAt = nowMs();
-        const { ports, unrecorded } = caught;
-        trial.faults.push({ from: caught.at, to: thawedAt, ports, unrecorded });
-        await untilCaughtUp(trial, nowMs(), PATIENCE_MS);
+        const { ports, unrecorded } = frozen;
+        trial.faults.push({ from: frozen.at, to: thawedAt, ports, unrecorded });
+        await untilCaughtUp(trial, nowMs(), TIMEOUT_MS);
         refused += (await stale(system)) - before;
         context.say(
-          `worker frozen ${nth}/${trials}: ${caught.inFlight} in flight, others after ${seconds(recovery)}`,
+          `worker frozen ${nth}/${trials}: ${frozen.inFlight} in flight, others after ${seconds(recovery)}`,
         );
       }
       if (longest > OTHERS_MS * context.slack) {
@@ -59,11 +59,11 @@ export const frozenWorkerRow: Row = {
       }
       if (refused === 0) trial.doubts.push('no stale result was rejected');
       const figures = [`others after ${seconds(longest)} (longest)`, `${refused} stale results`];
-      return trial.finish({ trials, inFlight, quietMs: PATIENCE_MS, figures });
+      return trial.finish({ trials, inFlight, quietMs: TIMEOUT_MS, figures });
     }),
 };
 
-/** Results that were rejected because their sender no longer holds the lease, over all workers. */
+/** Number of results that were rejected because their sender no longer owns the lease, over all workers. */
 async function stale(system: Parameters<typeof metricOf>[0]): Promise<number> {
   return metricOf(system, 'webhooks', 'webhooks_results_stale_total');
 }

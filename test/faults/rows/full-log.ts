@@ -12,14 +12,14 @@ import { type ServiceProcess, serviceProcess } from '../system/service-process.t
 import { waitFor } from '../wait.ts';
 
 const START_MS = 60_000;
-const ANSWER_MS = 10_000;
-const AT_ONCE = 20;
-/** A line an answer, of some 300 bytes; a process keeps 1 MiB of them, and a pipe 64 KiB. */
+const RESPONSE_MS = 10_000;
+const PARALLEL = 20;
+/** A response causes a log line of about 300 bytes. A process buffers 1 MiB of them, and a pipe 64 KiB. */
 const ENOUGH_LINES = 6_000;
 const DROPPED = 'log lines were dropped';
 
 /**
- * A process whose log goes to a full disk, or to a reader that has stopped reading, keeps working and can be stopped.
+ * A process with a log on a full disk, or with a log reader that has stopped reading, keeps working and can be stopped.
  */
 export const fullLogRow: Row = {
   name: 'full-log-disk',
@@ -70,7 +70,7 @@ async function withPausedReader(
   { pipe, ports }: { readonly pipe: string; readonly ports: Ports },
 ): Promise<Found & { readonly dropped: number }> {
   await promisify(execFile)('mkfifo', [pipe]);
-  // Both ends at once, so that neither waits for the other to be opened.
+  // Both ends are opened together, because each waits for the other.
   const reader = openSync(pipe, constants.O_RDWR | constants.O_NONBLOCK);
   const gateway = await startGateway(context, { logFile: pipe, ports });
   try {
@@ -98,7 +98,7 @@ interface Gateway {
   readonly metricsUrl: string;
 }
 
-/** Starts another gateway with that log. */
+/** Starts another gateway with this log. */
 async function startGateway(
   { system }: RowContext,
   { logFile, ports }: { readonly logFile: string; readonly ports: Ports },
@@ -115,7 +115,7 @@ async function startGateway(
   running.start();
   const url = `http://127.0.0.1:${port}`;
   const isReady = async () => {
-    if (!running.isRunning()) throw new StopWaitingError('the gateway ended');
+    if (!running.isRunning()) throw new StopWaitingError('the gateway has exited');
     return (await fetch(`${url}/readyz`)).status === 200;
   };
   await waitFor(isReady, { what: 'a gateway serves', withinMs: START_MS });
@@ -123,15 +123,15 @@ async function startGateway(
 }
 
 /**
- * Requests objects that do not exist, because each answer is a line of the log.
+ * Requests objects that do not exist, because each response causes a line in the log.
  *
- * @throws when an answer is missing.
+ * @throws Error when a response is missing.
  */
 async function ask({ url }: Gateway, count: number): Promise<number> {
   const numbers = Array.from({ length: count }, (_, n) => n);
-  const statuses = await inBatches(numbers, AT_ONCE, async (n) => {
+  const statuses = await inBatches(numbers, PARALLEL, async (n) => {
     const answer = await fetch(`${url}/api/2026-10/nothing/${n}`, {
-      signal: AbortSignal.timeout(ANSWER_MS),
+      signal: AbortSignal.timeout(RESPONSE_MS),
     });
     await answer.arrayBuffer();
     return answer.status;
@@ -144,9 +144,12 @@ async function droppedBy({ metricsUrl }: Gateway): Promise<number> {
   return Number(/^log_lines_dropped_total\S* (\d+)/m.exec(page)?.[1] ?? 0);
 }
 
-/** Reads until the report appears. */
+/** Reads the pipe until the report about dropped lines appears. */
 async function reportIn(pipe: string): Promise<boolean> {
-  const log = createReadStream(pipe, { encoding: 'utf8', signal: AbortSignal.timeout(ANSWER_MS) });
+  const log = createReadStream(pipe, {
+    encoding: 'utf8',
+    signal: AbortSignal.timeout(RESPONSE_MS),
+  });
   let tail = '';
   try {
     for await (const chunk of log) {

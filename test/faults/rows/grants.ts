@@ -21,7 +21,7 @@ export async function grant(admin: pg.Client, grants: readonly Grant[]): Promise
   );
 }
 
-/** Works as the superuser, and closes the connection. */
+/** Runs `work` as the superuser, and closes the connection. */
 export async function asAdmin<T>(
   { database }: System,
   work: (admin: pg.Client) => Promise<T>,
@@ -31,7 +31,7 @@ export async function asAdmin<T>(
   return work(admin).finally(() => admin.end());
 }
 
-/** How often the database has rejected the processes of these services. */
+/** How often the database has rejected statements of these services' processes. */
 export async function refusalsSeen(
   system: System,
   services: readonly Parameters<typeof metricOf>[1][],
@@ -40,7 +40,7 @@ export async function refusalsSeen(
   return (await Promise.all(all)).reduce((sum, count) => sum + count, 0);
 }
 
-/** What an operator would have to deal with. */
+/** Problems that an operator would have to handle. */
 export async function leftBehind({ pool }: System, shopId: number): Promise<string[]> {
   const { rows } = await pool.query<{ poison: bigint; failed: bigint }>(
     `select (select count(*) from webhooks.poison_records) + (select count(*) from returns.poison_records) as poison,

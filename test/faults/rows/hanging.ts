@@ -5,7 +5,7 @@ import { nowMs } from '../wait.ts';
 import { sampled } from './sampling.ts';
 import { type Trial, withTrial } from './trial.ts';
 
-/** Everything healthy, or some endpoints never answering. */
+/** In a calm slice all endpoints are healthy. In a hanging slice some never respond. */
 type Slice = 'calm' | 'hanging';
 
 interface Setting {
@@ -13,9 +13,9 @@ interface Setting {
   readonly fault: string;
   readonly shops: number;
   readonly endpointsPerShop: number;
-  /** Of all endpoints. */
+  /** Share of all endpoints. */
   readonly hanging: number;
-  /** Returns submitted per second, over all shops; fewer if the machine is too slow. */
+  /** Returns per second, over all shops. Fewer if the machine is too slow. */
   readonly perSecond: { readonly short: number; readonly full: number };
 }
 
@@ -37,23 +37,23 @@ const SETTINGS: readonly Setting[] = [
   },
 ];
 
-/** Interleaved, so that a slow moment of the machine falls on both. */
+/** Alternating, so that a slow moment of the machine affects both kinds of slices. */
 const ORDER: readonly Slice[] = ['calm', 'hanging', 'hanging', 'calm'];
 const SLICE_MS = { short: 1_200, full: 20_000 };
 const WARM_UP_MS = 1_000;
 /**
- * Deliveries that arrive this long after their slice still count for it. Otherwise they belong to calm medians.
- * Milliseconds.
+ * Deliveries that arrive this long after their slice still belong to it. On a slow machine it is three times the calm
+ * median. Milliseconds.
  */
 const LATE_MS = 800;
 const LATE_MEDIANS = 3;
-/** A machine that needs longer for half of a calm slice has no capacity for the measurement. Milliseconds. */
+/** If half of a calm slice takes longer, the machine has no capacity for the measurement. Milliseconds. */
 const FREE_MS = 200;
 const SLOWER = 0.5;
-const MOST_SLOWER = 2;
+const MAX_SLOWER = 2;
 const QUIET_MS = 150_000;
-/** Shortest wait for which a ratio is computed, because shorter ones are noise. Milliseconds. */
-const FLOOR_MS = 50;
+/** Shorter waits count as this long in a ratio, because they are noise. Milliseconds. */
+const MIN_WAIT_MS = 50;
 
 export const hangingRows: readonly Row[] = SETTINGS.map((setting) => ({
   name: setting.name,
@@ -63,13 +63,13 @@ export const hangingRows: readonly Row[] = SETTINGS.map((setting) => ({
   run: (context) =>
     withTrial(
       context,
-      { wanted: { 'return.created': setting.endpointsPerShop }, shops: setting.shops },
+      { subscriptions: { 'return.created': setting.endpointsPerShop }, shops: setting.shops },
       (trial) => compare(context, trial, setting),
     ),
 }));
 
 interface Arm {
-  /** Of each slice: see {@link comparedWait}. Milliseconds. */
+  /** A percentile of each slice, see {@link comparedWait}. Milliseconds. */
   readonly waits: number[];
   due: number;
   inTime: number;
@@ -86,15 +86,15 @@ async function compare(context: RowContext, trial: Trial, setting: Setting): Pro
   const measure = async (slice: Slice): Promise<void> => {
     if (slice === 'hanging') system.sink.behave([...hanging], { kind: 'hang' });
     await system.sink.flush();
-    // The system needs a moment to notice which endpoints hang. The measurement starts after that.
+    // The system needs a moment to notice the hanging endpoints. Then the measurement starts.
     await publishFor(trial, perSecond, WARM_UP_MS);
     const from = nowMs();
-    // The same number of returns, however slowly.
+    // The same number of returns in each slice, even if they take longer.
     await publishFor(trial, perSecond, SLICE_MS[form] * (setting.perSecond[form] / perSecond));
     const to = nowMs();
     await sleep(lateMs);
     await trial.ledger.refresh();
-    inFlight += system.sink.book.open().filter(({ path }) => hanging.has(path)).length;
+    inFlight += system.sink.arrivals.open().filter(({ path }) => hanging.has(path)).length;
     const healthy = trial.ledger
       .all()
       .filter((one) => isIn(one, from, to) && !hanging.has(one.path));
@@ -118,15 +118,15 @@ async function compare(context: RowContext, trial: Trial, setting: Setting): Pro
   });
 }
 
-/** The number of returns per second that the machine can handle, and how long a delivery may take then. */
+/** The number of returns per second that the machine can process, and the maximum delivery time at this rate. */
 async function paceOf(
   trial: Trial,
-  wanted: number,
+  count: number,
 ): Promise<{ readonly perSecond: number; readonly lateMs: number }> {
-  // Warms up connections, caches and limits before the measurement.
-  await publishFor(trial, wanted, SLICE_MS.short);
+  // Opens connections and fills caches before the measurement.
+  await publishFor(trial, count, SLICE_MS.short);
   await trial.ledger.untilQuiet(QUIET_MS);
-  let perSecond = wanted;
+  let perSecond = count;
   for (let slower = 0; ; slower += 1) {
     const from = nowMs();
     await publishFor(trial, perSecond, SLICE_MS.short);
@@ -136,19 +136,19 @@ async function paceOf(
       .filter(({ at }) => at >= from)
       .map(({ at, deliveredAt }) => (deliveredAt ?? Infinity) - at);
     const median = percentile(waits, 0.5);
-    if (median > FREE_MS && slower < MOST_SLOWER) perSecond *= SLOWER;
+    if (median > FREE_MS && slower < MAX_SLOWER) perSecond *= SLOWER;
     else return { perSecond, lateMs: Math.max(LATE_MS, LATE_MEDIANS * (median || 0)) };
   }
 }
 
-/** Of everything measured so far. */
+/** Compares all slices so far. */
 function compared(
   { calm, hanging }: Record<Slice, Arm>,
   name: string,
 ): { readonly misses: string[]; readonly figures: string[] } {
   // Other load on the machine only adds time, so the faster slices are compared.
   const waits = { calm: percentile(calm.waits, 0.25), hanging: percentile(hanging.waits, 0.25) };
-  const wait = Math.max(FLOOR_MS, waits.hanging) / Math.max(FLOOR_MS, waits.calm);
+  const wait = Math.max(MIN_WAIT_MS, waits.hanging) / Math.max(MIN_WAIT_MS, waits.calm);
   const throughput = hanging.inTime / hanging.due / (calm.inTime / calm.due);
   const misses: string[] = [];
   if (!(wait <= 2)) misses.push(`${name} of the others × ${wait.toFixed(2)}`);
@@ -160,7 +160,7 @@ function compared(
   return { misses, figures };
 }
 
-/** @param all returns a second, over all shops. */
+/** @param all returns per second, over all shops. */
 async function publishFor(trial: Trial, all: number, ms: number): Promise<void> {
   const mix = { submit: 1, label: 0, process: 0 };
   const perSecond = all / trial.shops.length;
@@ -179,14 +179,14 @@ function count(
 ): void {
   into.due += dues.length;
   into.inTime += dues.filter(({ deliveredAt }) => (deliveredAt ?? Infinity) <= until).length;
-  // At a low rate a short slice may be empty, and is skipped.
+  // At a low rate a short slice may be empty. Then it is skipped.
   if (dues.length === 0) return;
   const waits = dues.map(({ at, deliveredAt }) => (deliveredAt ?? until) - at);
   into.waits.push(percentile(waits, share));
 }
 
-/** So many of them, evenly spread. */
-function everyNth(paths: readonly string[], wanted: number): ReadonlySet<string> {
-  const step = paths.length / wanted;
-  return new Set(Array.from({ length: wanted }, (_, at) => paths[Math.floor(at * step)] ?? ''));
+/** `count` of the paths, evenly spread. */
+function everyNth(paths: readonly string[], count: number): ReadonlySet<string> {
+  const step = paths.length / count;
+  return new Set(Array.from({ length: count }, (_, at) => paths[Math.floor(at * step)] ?? ''));
 }

@@ -15,17 +15,17 @@ interface Probe {
   readonly member: Member;
 }
 
-/** A part of the system to be killed, and how much it is in the middle of. */
+/** A part of the system that a row kills, and how its work in flight is counted. */
 export interface Target {
   readonly name: string;
-  /** Whose process it lives in. */
+  /** The service in whose process it runs. */
   readonly service: 'returns' | 'webhooks';
-  /** A quick check of the running process: whether a freeze may have an effect. */
+  /** A quick check of the running process: whether it seems to have work in flight. */
   mayHit(probe: Probe): Promise<boolean>;
   /**
    * Counts the work in flight of the frozen process.
    *
-   * @param since when it froze.
+   * @param since the time of the freeze.
    */
   inFlight(probe: Probe, since: number): Promise<number>;
 }
@@ -33,7 +33,7 @@ export interface Target {
 /** Work that ends within this time belongs to other processes. Milliseconds. */
 const OTHERS_MS = 25;
 
-/** Stored events that are not published. Those that are still there after a moment wait for the frozen process. */
+/** Stored, unpublished events. Those that are still there a moment later wait for the frozen process. */
 const relay: Target = {
   name: 'relay',
   service: 'returns',
@@ -49,21 +49,21 @@ const consumer: Target = {
   inFlight: ({ system, trial }) => stays(() => unreadOf(system, trial.shop.id)),
 };
 
-/** Requests on the frozen process's own connections that the sink had not answered when it froze. */
+/** Requests on the frozen process's connections to which the sink had not responded at the freeze. */
 const worker: Target = {
   name: 'delivery worker',
   service: 'webhooks',
-  mayHit: async ({ system }) => system.sink.book.open().length > 0,
+  mayHit: async ({ system }) => system.sink.arrivals.open().length > 0,
   async inFlight({ system, trial, member }, since) {
     const ports = await portsOf(member.process.pid());
     await system.sink.flush();
     return [...trial.paths]
-      .flatMap((path) => system.sink.book.at(path))
+      .flatMap((path) => system.sink.arrivals.at(path))
       .filter(({ fromPort, endedAt }) => ports.has(fromPort) && (endedAt ?? since) >= since).length;
   },
 };
 
-/** Calls that wait for an answer of the frozen process. */
+/** Calls that wait for a response of the frozen process. */
 const returns: Target = {
   name: 'returns service',
   service: 'returns',
@@ -76,7 +76,7 @@ const returns: Target = {
 
 export const TARGETS = { relay, consumer, worker, returns } as const;
 
-/** How many of the items of `probe` are still there a moment later. */
+/** Number of items of `probe` that are still there a moment later. */
 async function stays(probe: () => Promise<ReadonlySet<string>>): Promise<number> {
   const before = await probe();
   if (before.size === 0) return 0;
@@ -94,8 +94,8 @@ async function pointersOf(system: System, shopId: number): Promise<Set<string>> 
 }
 
 /**
- * Events of the shop that Kafka has and no listener has handled, by id; of the last few seconds, as it
- * is asked over and over while the system is measured.
+ * Ids of the shop's events that Kafka has and no listener has handled. Only of the last few seconds, because it is read
+ * often while the system is measured.
  */
 export async function unreadOf(system: System, shopId: number): Promise<Set<string>> {
   const { rows } = await system.pool.query<{ id: string }>(
@@ -112,15 +112,17 @@ export async function unreadOf(system: System, shopId: number): Promise<Set<stri
 }
 
 /**
- * By webhook-id: requests that the sink has accepted and that are still in the queue, so that they may be repeated,
- * however long ago they were answered. Without the unsent backlog.
+ * Webhook-ids of requests that the sink has accepted and that are still in the queue. They may be repeated. The unsent
+ * backlog is left out.
  */
 export async function unrecordedIn(
   { pool, sink }: System,
   { shops, paths }: Trial,
 ): Promise<Set<string>> {
   await sink.flush();
-  const seen = [...paths].flatMap((path) => sink.book.at(path)).filter(({ accepted }) => accepted);
+  const seen = [...paths]
+    .flatMap((path) => sink.arrivals.at(path))
+    .filter(({ accepted }) => accepted);
   const { rows } = await pool.query<{ id: string }>(
     `select 'msg_' || id as id from webhooks.queue
       where shop_id = any($1) and 'msg_' || id = any($2::text[])`,
@@ -129,34 +131,34 @@ export async function unrecordedIn(
   return new Set(rows.map(({ id }) => id));
 }
 
-const MOST_CHECKS = 200;
+const MAX_CHECKS = 200;
 const BUSY_MS = 60_000;
 
 /** A process that was frozen with work in flight. */
-export interface Caught {
+export interface FrozenProcess {
   readonly member: Member;
   readonly inFlight: number;
-  /** Its attempts that may be repeated. */
+  /** The attempts that may be repeated. */
   readonly attempts: number;
   readonly ports: ReadonlySet<number>;
   readonly unrecorded: ReadonlySet<string>;
   readonly at: number;
-  /** How many checks were made before. */
+  /** Number of earlier checks. */
   readonly checks: number;
 }
 
 /**
- * Freezes a process of the service again and again until it has work in flight, because a fault without effect proves
+ * Freezes processes of the service repeatedly until one has work in flight, because a fault without effect proves
  * nothing.
  *
- * @throws Error when it never has.
+ * @throws Error when none has work in flight.
  */
-export async function catchInTheAct(
+export async function freezeWithWork(
   o: Omit<Probe, 'member'> & { readonly target: Target; readonly random: Random },
-): Promise<Caught> {
+): Promise<FrozenProcess> {
   const { system, target, random } = o;
-  for (let checks = 1; checks <= MOST_CHECKS; checks += 1) {
-    // Any of them: the work may lie with one alone.
+  for (let checks = 1; checks <= MAX_CHECKS; checks += 1) {
+    // The work may be in any of them.
     const member = random.pick(system.members(target.service));
     const probe = { ...o, member };
     const what = `${target.name} has something to do`;
@@ -168,7 +170,7 @@ export async function catchInTheAct(
       const ports = await portsOf(member.process.pid());
       const unrecorded = await unrecordedIn(system, o.trial);
       const fault = { from: at, to: at, ports, unrecorded };
-      const receipts = [...o.trial.paths].flatMap((path) => system.sink.book.at(path));
+      const receipts = [...o.trial.paths].flatMap((path) => system.sink.arrivals.at(path));
       const attempts = inFlightAt(receipts, fault).length;
       return { member, inFlight, attempts, ports, unrecorded, at, checks };
     }
@@ -177,7 +179,7 @@ export async function catchInTheAct(
   }
   const { acknowledged, lastFailure } = o.publisher;
   throw new Error(
-    `${target.name} was never in the middle of anything; ${acknowledged.length} changes so far`,
+    `${target.name} never had work in flight; ${acknowledged.length} changes so far`,
     { cause: lastFailure() },
   );
 }

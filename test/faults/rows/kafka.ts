@@ -5,15 +5,15 @@ import { metricOf } from '../system/metrics.ts';
 import { nowMs, waitFor } from '../wait.ts';
 import { untilCaughtUp } from './catch-up.ts';
 import { unreadOf } from './in-flight.ts';
-import { killNoted } from './kill-noted.ts';
+import { killAndRecord } from './kill-and-record.ts';
 import { type Trial, withTrial } from './trial.ts';
 
 const PER_SECOND = 30;
 const LAG_MS = 30_000;
-/** Lost events are found once a minute, and only after the listeners have read the rest. Milliseconds. */
+/** A comparison of events finds lost ones once a minute, after the listeners have read the rest. Milliseconds. */
 const LOSS_MS = 150_000;
-const PATIENCE_MS = 180_000;
-/** So many events at least are lost by a wipe. */
+const TIMEOUT_MS = 180_000;
+/** Minimum number of events that a wipe must remove. */
 const TAKEN = 10;
 const QUIET_MS = 120_000;
 
@@ -30,14 +30,14 @@ const row = (
   run: (context) => withTrial(context, {}, (trial) => run(context, trial)),
 });
 
-/** Waits for the end of the backlog, and reports when it takes too long. */
+/** Waits until the backlog is gone, and reports when that takes too long. */
 async function lagOf(context: RowContext, trial: Trial, lagMs = LAG_MS): Promise<number> {
-  const lag = await untilCaughtUp(trial, nowMs(), lagMs + PATIENCE_MS);
+  const lag = await untilCaughtUp(trial, nowMs(), lagMs + TIMEOUT_MS);
   if (lag > lagMs * context.slack) trial.doubts.push(`lag gone after ${seconds(lag)}`);
   return lag;
 }
 
-/** A machine that does other things too may answer a few calls too late: one in a hundred, times the slack. */
+/** A busy machine may respond to some calls too late: one in a hundred, times the slack. */
 function judgeApi({ slack }: RowContext, trial: Trial, publisher: Publisher): void {
   const all = publisher.acknowledged.length + publisher.repeats();
   if (publisher.repeats() <= (all / 100) * slack) return;
@@ -93,7 +93,7 @@ const wiped = row(
         return unread.size >= TAKEN && unread;
       };
       const what = 'Kafka holds unread events';
-      const taken = await waitFor(takes, { what, withinMs: PATIENCE_MS, everyMs: 50 });
+      const taken = await waitFor(takes, { what, withinMs: TIMEOUT_MS, everyMs: 50 });
       inFlight += taken.size;
       await system.broker.wipe();
       for (const one of listeners) one.process.thaw();
@@ -135,13 +135,13 @@ const storm = row(
         guest.process.start();
         await guest.untilReady();
       } else if (random.next() < 0.5) await guest.process.stop();
-      else trial.faults.push(await killNoted(system, trial, guest));
+      else trial.faults.push(await killAndRecord(system, trial, guest));
       changes += 1;
       await sleep(STORM.lookMs);
       inFlight += (await unreadOf(system, trial.shop.id)).size;
       await sleep(Math.max(0, STORM.everyMs - (nowMs() - before)));
     }
-    if (guest.process.isRunning()) trial.faults.push(await killNoted(system, trial, guest));
+    if (guest.process.isRunning()) trial.faults.push(await killAndRecord(system, trial, guest));
     const lag = await lagOf(context, trial);
     judgeApi(context, trial, publisher);
     if (inFlight === 0) trial.doubts.push('no change met an event on its way');

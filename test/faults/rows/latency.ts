@@ -5,18 +5,18 @@ import { portsOf } from '../system/sockets.ts';
 import { type Trial, withTrial } from './trial.ts';
 
 const SHOPS = 3;
-/** Consecutive endpoints, enough that each replica holds the shards of some. */
+/** Number of endpoints with consecutive ids, so many that each replica owns shards of some. */
 const ENDPOINTS = 20;
 const WINDOWS = { short: 3, full: 15 };
-/** A window is good when its median is below the limit. Of three windows this many must be good. Milliseconds. */
+/** A window passes when its median is below the limit. Two of three windows must pass. Milliseconds. */
 const LIMIT_MS = 500;
 const SHARE_OF_WINDOWS = 2 / 3;
 const QUIET_MS = 60_000;
 
 /**
- * Two replicas of webhooks: one matches an event, and the other, which holds some of its endpoints, must be notified.
- * Without the notification it finds the deliveries seconds later. So this row asserts a duration, as a median over many
- * deliveries, because it is the promise.
+ * With two replicas of webhooks, one fans an event out and must notify the other, which owns some of the endpoints.
+ * Without the notification the other finds the deliveries seconds later. The promise is a duration, so this row asserts
+ * one, as a median over many deliveries.
  */
 export const latencyRow: Row = {
   name: 'replica-latency',
@@ -25,7 +25,7 @@ export const latencyRow: Row = {
     'lost 0; duplicates 0; median of fresh deliveries by the slower replica < 500 ms in two of three windows',
   budgetMs: { short: 90_000, full: 180_000 },
   run: (context) =>
-    withTrial(context, { wanted: { 'return.created': ENDPOINTS }, shops: SHOPS }, (trial) =>
+    withTrial(context, { subscriptions: { 'return.created': ENDPOINTS }, shops: SHOPS }, (trial) =>
       measure(context, trial),
     ),
 };
@@ -33,7 +33,7 @@ export const latencyRow: Row = {
 async function measure(context: RowContext, trial: Trial): Promise<Outcome> {
   const windows = WINDOWS[context.full ? 'full' : 'short'];
   const medians: number[] = [];
-  // Connections and plans are made in the first one, which does not count.
+  // The first window opens connections and fills caches. It does not count.
   for (let nth = 0; nth <= windows; nth += 1) {
     const sent = await submitInEach(context, trial, nth);
     if (nth > 0) medians.push(await medianOf(context, sent));
@@ -51,7 +51,7 @@ async function measure(context: RowContext, trial: Trial): Promise<Outcome> {
   });
 }
 
-/** One return in each shop at the same time. Resolves to its deliveries, when all have arrived. */
+/** Submits one return in each shop concurrently. Returns its deliveries when all have arrived. */
 async function submitInEach({ system }: RowContext, trial: Trial, nth: number): Promise<Due[]> {
   const before = new Set(trial.ledger.all());
   await Promise.all(
@@ -61,16 +61,16 @@ async function submitInEach({ system }: RowContext, trial: Trial, nth: number): 
   return trial.ledger.all().filter((due) => !before.has(due));
 }
 
-/** For each event the median by the replica that was slower; of these the median. Milliseconds. */
+/** Takes for each event the median of the slower replica, and returns the median of those. Milliseconds. */
 async function medianOf({ system }: RowContext, sent: readonly Due[]): Promise<number> {
   const members = system.members('webhooks');
   const ports = await Promise.all(members.map((one) => portsOf(one.process.pid())));
   const isFrom = (own: ReadonlySet<number>, { eventId, path }: Due): boolean =>
-    system.sink.book.at(path).some((one) => one.eventId === eventId && own.has(one.fromPort));
+    system.sink.arrivals.at(path).some((one) => one.eventId === eventId && own.has(one.fromPort));
   const slower = [...Map.groupBy(sent, ({ eventId }) => eventId).values()].map((ofEvent) => {
     const waits = ports.map((own) => ofEvent.filter((due) => isFrom(own, due)).map(waitOf));
     const medians = waits.map((ofReplica) => percentile(ofReplica, 0.5));
-    // A replica without deliveries, or whose connections are gone, has no value.
+    // A replica without deliveries, or with closed connections, has no value.
     return medians.some(Number.isNaN) ? [] : [Math.max(...medians)];
   });
   return percentile(slower.flat(), 0.5);

@@ -9,19 +9,19 @@ import { asAdmin } from './grants.ts';
 import { unrecordedIn } from './in-flight.ts';
 import { withTrial } from './trial.ts';
 
-/** Longer than a call waits for a lock. */
+/** Longer than a call waits for a lock. Milliseconds. */
 const LOCKED_MS = { short: 9_000, full: 30_000 };
-/** A call waits for a lock for 4 s; the server keeps that time, and a busy machine may check it later. */
+/** A call waits for a lock for at most 4 s. A busy server may stop the wait later. Milliseconds. */
 const LONGEST_WAIT_MS = 7_000;
 const PER_SECOND = 30;
-/** Only calls write events then. */
+/** Only calls write events, because there is no processing. */
 const CALLS_ONLY = { submit: 6, label: 2, process: 0 };
 const FIRST_MS = 30_000;
 const READ_MS = 5_000;
 const EVERY_MS = 100;
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
-/** Another session locks the outbox of returns: writes block, reads continue. */
+/** Another session locks the outbox of returns. Writes wait, reads continue. */
 export const lockedOutboxRow: Row = {
   name: 'locked-outbox',
   fault: '`lock table` on the outbox of returns, under writes',
@@ -50,7 +50,7 @@ export const lockedOutboxRow: Row = {
         if (reads.faults > 0) trial.problems.push(`${reads.faults} reads were answered 500`);
         await admin.query('rollback');
         const back = nowMs();
-        await untilCaughtUp(trial, back, PATIENCE_MS);
+        await untilCaughtUp(trial, back, TIMEOUT_MS);
         const flowsMs = nowMs() - back;
         trial.faults.push({ from, to: nowMs(), unrecorded });
         if (longestMs > LONGEST_WAIT_MS) {
@@ -65,13 +65,13 @@ export const lockedOutboxRow: Row = {
           `flows after ${seconds(flowsMs)}`,
         ];
         const inFlight = publisher.repeats();
-        return trial.finish({ trials: 1, inFlight, quietMs: PATIENCE_MS, figures, passesOn: true });
+        return trial.finish({ trials: 1, inFlight, quietMs: TIMEOUT_MS, figures, passesOn: true });
       }),
     );
   },
 };
 
-/** The status of a read of a return; 0 when none came in time. */
+/** The status of a read of a return. 0 when there was no response in time. */
 async function read(system: System, shop: PartnerShop, publisher: Publisher): Promise<number> {
   const known = publisher.acknowledged.find(({ trigger }) => trigger === 'return.created');
   const id = known?.key.split(':')[1] ?? '1';
@@ -86,7 +86,7 @@ async function read(system: System, shop: PartnerShop, publisher: Publisher): Pr
   }
 }
 
-/** Reads again and again. Counts the answers 200, 500 and others, including missing ones. */
+/** Reads repeatedly until `end`. Counts the statuses 200, 500 and others, including missing responses. */
 async function readUntil(
   end: number,
   readOnce: () => Promise<number>,
@@ -101,9 +101,9 @@ async function readUntil(
   return { good, faults, late: statuses.length - good - faults };
 }
 
-/** For how long, at most, a call's statement waits for the outbox until then. Milliseconds. */
+/** The longest time until `end` that a call's statement waits for the outbox. Milliseconds. */
 function longestWaitUntil(end: number, system: System): Promise<number> {
-  // As the superuser, because other roles do not see what a session waits for.
+  // As the superuser, because other roles do not see the statements of a session.
   return asAdmin(system, async (admin) => {
     let longestMs = 0;
     while (performance.now() < end) {

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Row, type RowContext, seconds } from '../row.ts';
-import type { Receipt } from '../sink/arrival-book.ts';
+import type { Receipt } from '../sink/arrival-log.ts';
 import { NASTY } from '../sink/protocol.ts';
 import { residentMiB } from '../system/memory.ts';
 import { waitFor } from '../wait.ts';
@@ -12,17 +12,17 @@ const FIRST_RETRY_MS = 5_000;
 const QUIET_MS = 120_000;
 const RETURNS = { short: 3, full: 20 };
 
-/** None of these asks for a longer pause than the schedule. */
+/** Values of Retry-After that request no longer pause than the schedule. */
 const GARBAGE = [
   ...['', ' ', '-1', '-99999999999', '+5', '5.5', '0x10', '1e3', 'NaN', 'Infinity', 'soon'],
   ...['3, 4', '3;4', '5 seconds', '\u00bd', 'Thu, 01 Jan 1970 00:00:00 GMT'],
   ...['Wednesday, 01-Jan-20 00:00:00 GMT', 'Thu Jan  1 00:00:00 1970', '2020-01-01T00:00:00Z'],
   ...['Mon, 99 Foo 9999 99:99:99 GMT', '0', '00', '1'],
 ];
-/** This does, and is to be obeyed. Seconds. */
+/** A value that the sender must obey. Seconds. */
 const WANTED_S = 8;
 
-/** Receivers with invalid or harmful answers: limits of time and memory and the schedule apply. */
+/** Receivers with invalid or harmful responses. The limits of time and memory and the retry schedule apply. */
 export const nastyAnswersRow: Row = {
   name: 'nasty-answers',
   fault:
@@ -32,7 +32,7 @@ export const nastyAnswersRow: Row = {
   run: (context) =>
     withTrial(
       context,
-      { wanted: { 'return.created': NASTY.length + GARBAGE.length + 1 } },
+      { subscriptions: { 'return.created': NASTY.length + GARBAGE.length + 1 } },
       (trial) => run(context, trial),
     ),
 };
@@ -50,12 +50,12 @@ async function run(context: RowContext, trial: Trial) {
   await system.sink.flush();
   const memory = watchMemory(context);
   const publisher = trial.publish({ perSecond: 20, mix: { submit: 1, label: 0, process: 0 } });
-  const wanted = RETURNS[full ? 'full' : 'short'];
-  const enough = () => publisher.acknowledged.length >= wanted;
+  const count = RETURNS[full ? 'full' : 'short'];
+  const enough = () => publisher.acknowledged.length >= count;
   await waitFor(enough, { what: 'some returns are submitted', withinMs: 30_000, everyMs: 5 });
   await publisher.stop();
   const all = publisher.acknowledged.length;
-  // From then on all receivers behave; open slow answers continue.
+  // From now on all receivers behave well. Slow responses that are still open continue.
   await untilTried(context, paths);
   system.sink.behave(paths, { kind: 'accept' });
   const isOver = async () => nasty.every((path) => receiptsAt(context, path).every(ended));
@@ -86,14 +86,14 @@ async function run(context: RowContext, trial: Trial) {
 const ended = ({ endedAt }: Receipt): boolean => endedAt !== undefined;
 
 function receiptsAt({ system }: RowContext, path: string): readonly Receipt[] {
-  return system.sink.book.at(path);
+  return system.sink.arrivals.at(path);
 }
 
 function longestOf(receipts: readonly Receipt[]): number {
   return Math.max(0, ...receipts.map(({ at, endedAt }) => (endedAt ?? at) - at));
 }
 
-/** Between the beginning of an attempt and of the next one for the same event. Milliseconds. */
+/** The shortest pause between the starts of two attempts for the same event. Milliseconds. */
 function shortestPause(receipts: readonly Receipt[]): number {
   const last = new Map<string, Receipt>();
   let shortest = Number.POSITIVE_INFINITY;
@@ -110,7 +110,7 @@ async function untilTried(context: RowContext, paths: readonly string[]) {
   await waitFor(isTried, { what: 'each endpoint was tried', withinMs: 120_000, everyMs: 50 });
 }
 
-/** How far the workers' memory grows above where it was. */
+/** Measures by how much the workers' memory grows. */
 function watchMemory({ system }: RowContext): { stop(): Promise<number> } {
   const pids = system.members('webhooks').map((one) => one.process.pid());
   const first = new Map<number, number>();

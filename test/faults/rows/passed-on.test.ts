@@ -13,7 +13,7 @@ beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'rms-passed-on-'));
   const first = [line('2026-11-20T09:00:00.000Z', 5), line('2026-11-20T10:00:01.000Z', 2)];
   await writeFile(join(folder, 'webhooks-1.log'), `${first.join('\n')}\n`);
-  // Its process was killed while it wrote.
+  // A killed process may leave an incomplete last line.
   const second = [line('2026-11-20T10:00:02.000Z', 1), line('2026-11-20T10:00:03.000Z', 9)];
   await writeFile(join(folder, 'webhooks-2.log'), second.join('\n').slice(0, -1));
 });
@@ -23,7 +23,10 @@ test.each([
   [0, false],
   [3, true],
   [4, false],
-])('%i repeats of three attempts that were passed on since', async (repeats, expected) => {
-  const since = Date.parse('2026-11-20T10:00:00.000Z');
-  expect(await isPassedOn({ folder }, since, repeats, 50)).toBe(expected);
-});
+])(
+  '%i repeats are explained by three attempts that others took over: %s',
+  async (repeats, expected) => {
+    const since = Date.parse('2026-11-20T10:00:00.000Z');
+    expect(await isPassedOn({ folder }, since, repeats, 50)).toBe(expected);
+  },
+);

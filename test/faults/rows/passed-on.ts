@@ -2,12 +2,12 @@ import { attemptsPassedOn } from '../system/logs.ts';
 import type { System } from '../system/system.ts';
 import { waitFor } from '../wait.ts';
 
-/** How long a frozen process may take to log this after it continues. Milliseconds. */
+/** A process logs it at most this long after it continues. Milliseconds. */
 const LOG_MS = 10_000;
 
 /**
- * Whether processes that were frozen for longer than their leases have logged at least this many dropped results. Other
- * processes had taken their endpoints over and repeated their attempts. False without repeats.
+ * Whether processes that were frozen for longer than their leases have logged at least this many dropped results. Then
+ * other processes took over their endpoints and repeated their attempts. False without repeats.
  */
 export async function isPassedOn(
   { folder }: Pick<System, 'folder'>,

@@ -8,12 +8,12 @@ import { withTrial } from './trial.ts';
 
 const TRIALS = { short: 1, full: 10 };
 const PER_SECOND = 40;
-const ANSWER_MS = 40;
+const RESPONSE_MS = 40;
 const HEALTHY_MS = 10_000;
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 const QUIET_MS = 90_000;
 
-/** PostgreSQL with all its processes is killed and started again, under load from all sides. */
+/** Kills PostgreSQL with all its processes and starts it again, under load from all sides. */
 export const postgresRow: Row = {
   name: 'postgres-restart',
   fault: 'PostgreSQL killed and restarted',
@@ -24,7 +24,7 @@ export const postgresRow: Row = {
     const shop = await openPartnerShop(system);
     return withTrial(context, { shopId: shop.shopId }, async (trial) => {
       const trials = TRIALS[full ? 'full' : 'short'];
-      system.sink.behave([...trial.paths], { kind: 'accept', delayMs: ANSWER_MS });
+      system.sink.behave([...trial.paths], { kind: 'accept', delayMs: RESPONSE_MS });
       const publisher = trial.publish({ perSecond: PER_SECOND });
       const stream = random.fork('partner');
       const partner = startPartner({ system, shop, random: stream, perSecond: 10, publisher });
@@ -33,9 +33,9 @@ export const postgresRow: Row = {
       for (let nth = 1; nth <= trials; nth += 1) {
         await sleep(random.between(800, 1_500));
         await system.sink.flush();
-        // The calls and attempts that are in the middle of something when it dies.
+        // The calls and attempts that are in flight at the kill.
         const hit = system.returns.reduce((sum, one) => sum + publisher.openAt(one), 0);
-        inFlight += hit + system.sink.book.open().length;
+        inFlight += hit + system.sink.arrivals.open().length;
         const from = nowMs();
         const unrecorded = await unrecordedIn(system, trial);
         await system.database.crash();
@@ -43,8 +43,8 @@ export const postgresRow: Row = {
         await system.database.start();
         const readyAt = nowMs();
         const [rest] = await Promise.all([
-          partner.untilHealthy(PATIENCE_MS),
-          untilCaughtUp(trial, readyAt, PATIENCE_MS),
+          partner.untilHealthy(TIMEOUT_MS),
+          untilCaughtUp(trial, readyAt, TIMEOUT_MS),
         ]);
         const wait = Math.max(rest, nowMs() - readyAt);
         waits.push(wait);

@@ -6,7 +6,7 @@ import { asAdmin, type Grant, grant, leftBehind, refusalsSeen, revoke } from './
 import { unrecordedIn } from './in-flight.ts';
 import { type Trial, withTrial } from './trial.ts';
 
-/** What processing writes: its own results, and the books of the embedded commerce provider. */
+/** The tables that processing writes: its own results, and the ledger of the embedded commerce provider. */
 const GRANTS: readonly Grant[] = [
   { right: 'insert', table: 'returns.commerce_ledger', role: 'rms_returns' },
   { right: 'insert', table: 'returns.processing_outcomes', role: 'rms_returns' },
@@ -14,12 +14,12 @@ const GRANTS: readonly Grant[] = [
 
 const ROUNDS = { short: 1, full: 10 };
 const PER_SECOND = 20;
-/** With this many rejections, each running job meets the outage several times. */
+/** With this many rejections each running job is rejected several times. */
 const REFUSALS = 20;
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 const FLOWS_MS = 10_000;
 
-/** Our own database fails in the middle of processing: that is no attempt of the commerce provider's. */
+/** The database of returns fails during processing. That must not count as an attempt at the commerce provider. */
 export const processingOutageRow: Row = {
   name: 'outage-while-processing',
   fault: 'our own database refuses what processing writes, with jobs under way',
@@ -27,7 +27,7 @@ export const processingOutageRow: Row = {
     'no attempt counted, no job failed; lost 0; every return closes ≤ 10 s after, by itself',
   budgetMs: { short: 150_000, full: 900_000 },
   run: (context) =>
-    withTrial(context, { wanted: { 'return.closed': 1 } }, (trial) =>
+    withTrial(context, { subscriptions: { 'return.closed': 1 } }, (trial) =>
       asAdmin(context.system, async (admin) => {
         const { system, full } = context;
         const mix = { submit: 5, label: 0, process: 5 };
@@ -43,17 +43,17 @@ export const processingOutageRow: Row = {
           await revoke(admin, GRANTS);
           const seen = async () => (await refusalsSeen(system, ['returns'])) - before;
           const what = 'jobs meet the outage';
-          await waitFor(async () => (await seen()) >= REFUSALS, { what, withinMs: PATIENCE_MS });
+          await waitFor(async () => (await seen()) >= REFUSALS, { what, withinMs: TIMEOUT_MS });
           refusals += await seen();
           const { open, counted } = await jobsOf(system, trial);
           hit += open;
           if (counted > 0) trial.problems.push(`${counted} jobs count the outage as an attempt`);
           await grant(admin, GRANTS);
           const back = nowMs();
-          await untilCaughtUp(trial, back, PATIENCE_MS);
+          await untilCaughtUp(trial, back, TIMEOUT_MS);
           await waitFor(async () => (await jobsOf(system, trial)).due === 0, {
             what: 'every job has gone on',
-            withinMs: PATIENCE_MS,
+            withinMs: TIMEOUT_MS,
           });
           longest = Math.max(longest, nowMs() - back);
           trial.faults.push({ from, to: nowMs(), unrecorded });
@@ -65,13 +65,13 @@ export const processingOutageRow: Row = {
         }
         const figures = [`${refusals} refusals`, `goes on after ${seconds(longest)} (longest)`];
         return trial.finish({
-          ...{ trials: rounds, inFlight: hit, quietMs: PATIENCE_MS, figures, passesOn: true },
+          ...{ trials: rounds, inFlight: hit, quietMs: TIMEOUT_MS, figures, passesOn: true },
         });
       }),
     ),
 };
 
-/** Jobs that have not ended; of all jobs, those with a counted failure; and those that wait for another run. */
+/** Number of unfinished jobs, of jobs with a counted failure, and of jobs that wait for another run. */
 async function jobsOf(
   { pool }: System,
   trial: Trial,

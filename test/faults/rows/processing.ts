@@ -16,10 +16,10 @@ export const processingRow: Row = {
   mustHold: 'each exchange order, gift card and refund exactly once',
   // It runs with a lower priority than the other rows.
   budgetMs: { short: 600_000, full: 5_400_000 },
-  async runApart({ random, full, say }) {
+  async runSeparately({ random, full, say }) {
     const points = POINTS[full ? 'full' : 'short'];
     const seed = random.between(1, 1_000_000);
-    const report = await killedApart({ points, seed }, (done) => {
+    const report = await killInSeparateProcess({ points, seed }, (done) => {
       if (done % REPORT_EVERY === 0) say(`processing: ${done}/${points}`);
     });
     const doubts = report.kills < points ? [`only ${report.kills} deaths struck`] : [];
@@ -34,7 +34,7 @@ export const processingRow: Row = {
 
 type Report = Extract<FromKiller, { kind: 'report' }>['report'];
 
-async function killedApart(
+async function killInSeparateProcess(
   o: { points: number; seed: number },
   onProgress: (done: number) => void,
 ): Promise<Report> {

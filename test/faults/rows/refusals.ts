@@ -11,14 +11,14 @@ import { unrecordedIn } from './in-flight.ts';
 import { isPassedOn } from './passed-on.ts';
 import { type Trial, withTrial } from './trial.ts';
 
-/** Why the database rejects a process that it normally serves, and how that is corrected. */
+/** A reason why the database rejects statements that it normally accepts, and how to remove it. */
 interface Refusal {
   readonly name: string;
   begin(admin: pg.Client, system: System): Promise<unknown>;
   end(admin: pg.Client, system: System): Promise<unknown>;
 }
 
-/** Of processes that read, write, listen, deliver and authenticate. */
+/** Rights of processes that read, write, listen, deliver and authenticate. */
 const GRANTS: readonly Grant[] = [
   { right: 'select', table: 'returns.return_lines', role: 'rms_returns' },
   { right: 'insert', table: 'returns.events', role: 'rms_returns' },
@@ -27,7 +27,7 @@ const GRANTS: readonly Grant[] = [
   { right: 'insert', table: 'webhooks.consumed_events', role: 'rms_webhooks' },
   { right: 'insert', table: 'webhooks.attempts', role: 'rms_webhooks' },
 ];
-/** All tables except those for results of deliveries: requests are sent, and their results cannot be recorded. */
+/** Only the right on the results of deliveries. Requests are sent, but their results cannot be recorded. */
 const RESULTS_ONLY = GRANTS.filter(({ table }) => table === 'webhooks.attempts');
 
 const grants = (name: string, lost: readonly Grant[]): Refusal => ({
@@ -40,8 +40,8 @@ const SERVICES = ['returns', 'webhooks', 'gateway', 'carts'] as const;
 const ROLES = SERVICES.map(roleOf);
 
 /**
- * Revokes the right to log in and the password of the roles, or restores them, and ends their connections, so that each
- * must log in again.
+ * Takes the right to log in and the password from the roles, or gives them back, and closes their connections, so that
+ * each process must log in again.
  */
 async function setLogins(admin: pg.Client, right: string, password: string): Promise<void> {
   const login = `${right} password ${pg.escapeLiteral(password)}`;
@@ -68,9 +68,9 @@ const TRIALS = { short: 1, full: 5 };
 const PER_SECOND = 30;
 const REFUSED_MS = { short: 1_000, full: 10_000 };
 const FLOWS_MS = 10_000;
-const PATIENCE_MS = 120_000;
+const TIMEOUT_MS = 120_000;
 
-/** The database rejects allowed statements of processes, under load from all sides. */
+/** The database rejects normally accepted statements of processes, under load from all sides. */
 export const refusalsRow: Row = {
   name: 'database-refusals',
   fault: 'grants lost, logins refused (SQLSTATE 42501, class 28)',
@@ -108,7 +108,7 @@ export const refusalsRow: Row = {
         return trial.finish({
           trials: waits.length,
           inFlight: refused,
-          quietMs: PATIENCE_MS,
+          quietMs: TIMEOUT_MS,
           passesOn: true,
           figures: [
             `flows after ${seconds(longest)} (longest)`,
@@ -140,16 +140,16 @@ async function refuse(
     const more = (await refusalsSeen(system, SERVICES)) - before;
     return more > 0 && more;
   };
-  const count = await waitFor(isRefused, { what, withinMs: PATIENCE_MS });
+  const count = await waitFor(isRefused, { what, withinMs: TIMEOUT_MS });
   await o.refusal.end(o.admin, system);
   const back = nowMs();
-  await Promise.all([o.partner.untilHealthy(PATIENCE_MS), untilCaughtUp(trial, back, PATIENCE_MS)]);
+  await Promise.all([o.partner.untilHealthy(TIMEOUT_MS), untilCaughtUp(trial, back, TIMEOUT_MS)]);
   const flowsMs = nowMs() - back;
   trial.faults.push({ from, to: nowMs(), unrecorded });
   if (o.refusal.name !== LOGINS) {
     await system.sink.flush();
     const again = acceptedAgain(trial, system, sentBefore);
-    // A process that was frozen for longer than its lease has lost its results to another.
+    // A process that was frozen for longer than its lease has lost its results to another process.
     if (again > 0 && !(await isPassedOn(system, from, again))) {
       trial.problems.push(`${o.refusal.name}: ${again} deliveries were sent again`);
     }
@@ -157,15 +157,15 @@ async function refuse(
   return { count, flowsMs };
 }
 
-/** Requests that were accepted, by webhook-id. */
+/** Number of accepted requests, by webhook-id. */
 function acceptedOf(trial: Trial, { sink }: System): ReadonlyMap<string, number> {
-  const counted = sink.book.ids(trial.paths).map((id): [string, number] => {
-    return [id, sink.book.withId(id).filter(({ accepted }) => accepted).length];
+  const counted = sink.arrivals.ids(trial.paths).map((id): [string, number] => {
+    return [id, sink.arrivals.withId(id).filter(({ accepted }) => accepted).length];
   });
   return new Map(counted);
 }
 
-/** Of deliveries that had not been sent before: how many requests were one too many. */
+/** Number of repeated requests of deliveries that had not been sent before the fault. */
 function acceptedAgain(trial: Trial, system: System, before: ReadonlyMap<string, number>): number {
   return [...acceptedOf(trial, system)]
     .filter(([id]) => !before.has(id))

@@ -13,19 +13,19 @@ const values = (given: readonly number[]) => {
   return { trial, rounds };
 };
 
-test('one round is enough when all comparisons hold', async () => {
+test('stops after one round when the comparison holds', async () => {
   const { trial, rounds } = values([1, 0]);
   expect(await rounds).toBe(1);
   expect(trial.doubts).toEqual([]);
 });
 
-test('a bad moment is outweighed by further rounds', async () => {
+test('further rounds can outweigh a bad first round', async () => {
   const { trial, rounds } = values([0, 1, 2]);
   expect(await rounds).toBe(3);
   expect(trial.doubts).toEqual([]);
 });
 
-test('a comparison that never holds is one doubt', async () => {
+test('a comparison that never holds adds one doubt', async () => {
   const { trial, rounds } = values([0, 0, 0, 0]);
   expect(await rounds).toBe(4);
   expect(trial.doubts).toEqual(['mean 0']);

@@ -1,14 +1,14 @@
 import type { Trial } from './trial.ts';
 
-/** Rounds of a comparison, the first among them, before it counts. */
-const MOST_ROUNDS = 4;
+/** Maximum number of rounds of a comparison. */
+const MAX_ROUNDS = 4;
 
 /**
- * Measures in rounds until the comparison holds, over all rounds so far: the effect of other load on a few samples does
- * not last, a fault does. A comparison that does not hold after the last round is a doubt about the trial.
+ * Measures in rounds until the comparison over all rounds holds. The effect of other load on the machine does not last,
+ * but a bug does. A comparison that does not hold after the last round adds a doubt.
  *
- * @param o.misses of everything measured so far.
- * @returns how many rounds it took.
+ * @param o.misses describes what does not hold over all rounds so far.
+ * @returns the number of rounds.
  */
 export async function sampled(
   trial: Pick<Trial, 'doubts'>,
@@ -17,7 +17,7 @@ export async function sampled(
   for (let rounds = 1; ; rounds += 1) {
     await o.round();
     const misses = o.misses();
-    if (misses.length > 0 && rounds < MOST_ROUNDS) continue;
+    if (misses.length > 0 && rounds < MAX_ROUNDS) continue;
     trial.doubts.push(...misses);
     return rounds;
   }

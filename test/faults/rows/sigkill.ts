@@ -3,26 +3,26 @@ import { inFlightAt } from '../ledger/judge.ts';
 import { type Outcome, percentile, type Row, type RowContext, seconds } from '../row.ts';
 import type { Member, System } from '../system/system.ts';
 import { nowMs, waitFor } from '../wait.ts';
-import { catchInTheAct, TARGETS, type Target } from './in-flight.ts';
+import { freezeWithWork, TARGETS, type Target } from './in-flight.ts';
 import { type Trial, withTrial } from './trial.ts';
 
-/** Two slow cores carry this beside the replicas that start all the time. */
+/** Two slow cores can process this rate in addition to starting replicas. */
 const PER_SECOND = 25;
-/** Answers take a moment, so that there is something in flight. Milliseconds. */
-const ANSWER_MS = 40;
+/** Response time, so that requests are in flight. Milliseconds. */
+const RESPONSE_MS = 40;
 const TRIALS = { short: 1, full: 100 };
 /**
- * A killed process is started again at once, like by a kubelet. Every so often it stays stopped until the others have
- * taken over, which shows that they do so by themselves.
+ * A killed process is started again immediately, as by a kubelet. Every tenth time it stays stopped until the others have
+ * taken over, which shows that they do so without it.
  */
 const ALONE_EVERY = 10;
-/** Events stored until this long after the kill show when the others have gone on. Milliseconds. */
+/** Events of this long after the kill must arrive too, to show that the others continue. Milliseconds. */
 const AFTER_MS = 1_000;
-/** Time for another replica to take over the work and the leases of a dead one. Milliseconds. */
+/** Maximum time in which another replica takes over the work and the leases of a dead process. Milliseconds. */
 const RECOVERY_MS = 5_000;
 const LONGEST_MS = 65_000;
 
-/** A row for each part that may be killed; each kill finds it in the middle of something. */
+/** One row for each part that may be killed. Each kill hits a process with work in flight. */
 export const sigkillRows: readonly Row[] = Object.values(TARGETS).map((target) => ({
   name: `kill-${target.name.split(' ').at(-1) === 'worker' ? 'worker' : target.name.split(' ')[0]}`,
   fault: `SIGKILL of the ${target.name}`,
@@ -44,7 +44,7 @@ interface KillRow {
 async function killOften({ context, target, trial }: KillRow): Promise<Outcome> {
   const { system, random, full } = context;
   const trials = TRIALS[full ? 'full' : 'short'];
-  system.sink.behave([...trial.paths], { kind: 'accept', delayMs: ANSWER_MS });
+  system.sink.behave([...trial.paths], { kind: 'accept', delayMs: RESPONSE_MS });
   const publisher = trial.publish({ perSecond: PER_SECOND });
   const recoveries: number[] = [];
   let inFlight = 0;
@@ -52,25 +52,25 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
   let restarted: Member | undefined;
   for (let nth = 1; nth <= trials; nth += 1) {
     await Promise.all([sleep(random.between(100, 600)), restarted?.untilReady()]);
-    const caught = await catchInTheAct({ system, trial, publisher, target, random });
-    const { member } = caught;
+    const frozen = await freezeWithWork({ system, trial, publisher, target, random });
+    const { member } = frozen;
     await member.process.kill();
     const killedAt = nowMs();
-    inFlight += caught.inFlight;
-    checks += caught.checks;
+    inFlight += frozen.inFlight;
+    checks += frozen.checks;
     const isAlone = nth % ALONE_EVERY === 1;
     if (!isAlone) member.process.start();
-    // Only attempts of the worker may be repeated. The other trials explain them by the same process.
+    // Only attempts of the worker may be repeated. In the other trials the same process explains them.
     if (target.service === 'webhooks') {
-      // The sink may still have to read its requests.
+      // The sink may not have read its requests yet.
       await system.sink.flush();
-      const { ports, unrecorded } = caught;
-      trial.faults.push({ from: caught.at, to: nowMs(), ports, unrecorded });
+      const { ports, unrecorded } = frozen;
+      trial.faults.push({ from: frozen.at, to: nowMs(), ports, unrecorded });
     }
     const recovery = await recoveryOf(trial, killedAt);
     recoveries.push(recovery);
     context.say(
-      `${target.name} ${nth}/${trials}: ${caught.inFlight} in flight, back after ${seconds(recovery)}`,
+      `${target.name} ${nth}/${trials}: ${frozen.inFlight} in flight, back after ${seconds(recovery)}`,
     );
     if (isAlone) member.process.start();
     restarted = member;
@@ -92,16 +92,16 @@ async function killOften({ context, target, trial }: KillRow): Promise<Outcome> 
   return target.service === 'webhooks' ? withAttempts(trial, system, outcome) : outcome;
 }
 
-/** Says how many attempts were in flight. Counted at the end: the sink may have been behind. */
+/** Adds the number of attempts in flight. It is counted at the end, because the sink reads requests late. */
 function withAttempts({ faults, paths }: Trial, { sink }: System, outcome: Outcome): Outcome {
-  const receipts = [...paths].flatMap((path) => sink.book.at(path));
+  const receipts = [...paths].flatMap((path) => sink.arrivals.at(path));
   const attempts = faults.reduce((sum, fault) => sum + inFlightAt(receipts, fault).length, 0);
   return { ...outcome, figures: [...outcome.figures, `${attempts} attempts in flight`] };
 }
 
 /**
- * How long after a kill the last delivery arrived of all that were stored before it, or shortly
- * after. Milliseconds.
+ * The time from a kill until the last delivery arrived of all events that were stored before it or shortly after it.
+ * Milliseconds.
  */
 async function recoveryOf({ ledger }: Trial, killedAt: number): Promise<number> {
   const until = killedAt + AFTER_MS;

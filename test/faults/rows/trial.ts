@@ -1,19 +1,19 @@
+import { describeDelivery } from '../ledger/describe-delivery.ts';
 import { type Fault, judge } from '../ledger/judge.ts';
 import { type Ledger, openLedger } from '../ledger/ledger.ts';
 import { type Publisher, type PublisherOptions, startPublisher } from '../ledger/publisher.ts';
 import { untilRecorded } from '../ledger/recorded.ts';
-import { openShop, type TrialShop, type Wanted } from '../ledger/shop.ts';
-import { whereaboutsOf } from '../ledger/whereabouts.ts';
+import { openShop, type SubscriptionCounts, type TrialShop } from '../ledger/shop.ts';
 import { type Outcome, type RowContext, someOf } from '../row.ts';
 import { nowMs } from '../wait.ts';
 import { isPassedOn } from './passed-on.ts';
 
 /** A shop under load, its ledger, and the faults that it went through. */
 export interface Trial {
-  /** The first, and mostly the only one. */
+  /** The first shop, and usually the only one. */
   readonly shop: TrialShop;
   readonly shops: readonly TrialShop[];
-  /** Of all shops. */
+  /** Paths of all shops. */
   readonly paths: ReadonlySet<string>;
   readonly ledger: Ledger;
   readonly faults: Fault[];
@@ -27,35 +27,39 @@ export interface Trial {
 
 export interface Finish {
   readonly trials: number;
-  /** What the faults hit, over all trials. */
+  /** Number of attempts, events or calls that the faults hit, over all trials. */
   readonly inFlight: number;
   readonly figures: readonly string[];
-  /** How long the last of it may take. Milliseconds. */
+  /** Time limit for the last arrivals. Milliseconds. */
   readonly quietMs: number;
-  /** Whether its faults keep processes that live from their leases: the repeats of that are explained. */
+  /** Whether its faults make running processes lose their leases. The repeats of such processes are explained. */
   readonly passesOn?: boolean;
 }
 
-/** Subscriptions of an ordinary trial: two to the commonest event, one to each other. */
-export const USUAL: Wanted = {
+/** Subscriptions of an ordinary trial: two to the most frequent event, one to each other event. */
+export const DEFAULT_SUBSCRIPTIONS: SubscriptionCounts = {
   'return.created': 2,
   'return.updated': 1,
   'return.closed': 1,
   'label.created': 1,
 };
 
-const MOST_LOOKED_FOR = 3;
+const MAX_DESCRIBED = 3;
 
-/** Opens a fresh shop; `work` runs its trials, and its subscriptions are deleted after. */
+/** Opens a new shop, runs `work` with it, and deletes its subscriptions. */
 export async function withTrial(
   { system, random }: RowContext,
-  o: { readonly wanted?: Wanted; readonly shopId?: number; readonly shops?: number },
+  o: {
+    readonly subscriptions?: SubscriptionCounts;
+    readonly shopId?: number;
+    readonly shops?: number;
+  },
   work: (trial: Trial) => Promise<Outcome>,
 ): Promise<Outcome> {
-  const wanted = o.wanted ?? USUAL;
+  const subscriptions = o.subscriptions ?? DEFAULT_SUBSCRIPTIONS;
   const openedAt = nowMs();
-  const shop = await during('opening its shop', openShop(system, wanted, o));
-  const others = Array.from({ length: (o.shops ?? 1) - 1 }, () => openShop(system, wanted));
+  const shop = await during('opening its shop', openShop(system, subscriptions, o));
+  const others = Array.from({ length: (o.shops ?? 1) - 1 }, () => openShop(system, subscriptions));
   const shops = [shop, ...(await during('opening further shops', Promise.all(others)))];
   const paths = new Set(shops.flatMap((one) => [...one.paths]));
   const ledger = await openLedger(system, shops);
@@ -85,12 +89,12 @@ export async function withTrial(
         .then(() => untilRecorded(system, ids, quietMs))
         .catch((error: Error) => problems.push(error.message));
       await system.sink.flush();
-      const judged = judge(system.sink.book, paths, faults);
+      const judged = judge(system.sink.arrivals, paths, faults);
       const werePassedOn = await isPassedOn(system, openedAt, judged.unexplained.length);
       const unexplained = werePassedOn && passesOn ? [] : judged.unexplained;
       const unrecorded = ledger.unrecorded(publishers);
       const lost = ledger.missing();
-      const stuck = lost.slice(0, MOST_LOOKED_FOR).map((one) => whereaboutsOf(system, one));
+      const stuck = lost.slice(0, MAX_DESCRIBED).map((one) => describeDelivery(system, one));
       problems.push(
         ...(await Promise.all(stuck)),
         ...someOf(lost.map(({ eventId, path }) => `lost: event ${eventId} for ${path}`)),
@@ -99,7 +103,7 @@ export async function withTrial(
         ...someOf(judged.violations),
         ...someOf(await ledger.misfits()),
       );
-      // A process was frozen without a fault of the row, which the machine may cause.
+      // The machine may have frozen a process, without a fault of the row.
       if (!werePassedOn) problems.push(...someOf(unexplained));
       else if (!passesOn) {
         doubts.push(`${unexplained.length} attempts were passed on: ${unexplained[0]}`);
@@ -126,14 +130,14 @@ export async function withTrial(
   try {
     outcome = await work(trial);
   } catch (error) {
-    // The failure of the trial matters, not what happens to its shop afterwards.
+    // A failure of the trial matters more than a failure to close its shop.
     await closed();
     throw error;
   }
   return { ...outcome, problems: [...outcome.problems, ...(await closed())] };
 }
 
-/** Adds the phase of the trial to a failure. */
+/** Adds the phase of the trial to an error. */
 function during<T>(phase: string, work: Promise<T>): Promise<T> {
   return work.catch((cause: unknown) => {
     throw new Error(`${phase}: ${whyOf(cause)}`, { cause });

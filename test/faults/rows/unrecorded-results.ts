@@ -15,7 +15,7 @@ const QUIET_MS = 120_000;
 /** The table that cannot be written: the log of attempts, or the queue. */
 const TABLES = ['attempts', 'queue'] as const;
 
-/** SQLSTATE P0001, which does not show whether the row or the table is at fault. */
+/** SQLSTATE P0001 does not show whether the row or the whole table is the reason. */
 const refuse = (table: string): string => `
 create function webhooks.refuse_results() returns trigger language plpgsql
   as $$ begin raise exception 'refused by the fault suite'; end $$;
@@ -24,7 +24,7 @@ create trigger refuse_results before ${table === 'queue' ? 'update or delete' : 
   for each statement execute function webhooks.refuse_results()`;
 const ACCEPT = 'drop function webhooks.refuse_results() cascade';
 
-/** Requests are sent and answered; the database rejects their results. */
+/** Receivers respond to requests, but the database rejects the results. */
 export const unrecordedResultsRow: Row = {
   name: 'unrecorded-results',
   fault: 'results cannot be recorded, for a reason that is no outage',
@@ -71,7 +71,7 @@ export const unrecordedResultsRow: Row = {
         const left = await leftBehind(system, trial.shop.id);
         return { ...outcome, problems: [...outcome.problems, ...left] };
 
-        /** What was queued before that moment has its result. */
+        /** Waits until all deliveries that were queued before that moment have a result. */
         async function untilRecorded(shopId: number, beforeMs: number): Promise<void> {
           const isRecorded = async (): Promise<boolean> => {
             const { rows } = await system.pool.query<{ count: bigint }>(

@@ -1,4 +1,4 @@
-/** The parts of a body of the topic `return` that distinguish one return and one revision from others. */
+/** The parts of a body of the topic `return` by which a test recognises the return and its revision. */
 export interface About {
   readonly topic: unknown;
   readonly trigger: unknown;
@@ -6,11 +6,11 @@ export interface About {
   readonly returnId: unknown;
   readonly state: unknown;
   readonly updatedAt: unknown;
-  /** Tracking numbers of its labels, in order. */
+  /** Tracking numbers of the labels, in order. */
   readonly labels: unknown;
 }
 
-/** Those parts of a body's text; null when it is not a JSON object. */
+/** Extracts those parts from a body. Null when it is not a JSON object. */
 export function aboutOf(body: string): About | null {
   try {
     const parsed: unknown = JSON.parse(body);

@@ -5,11 +5,11 @@ import type { Nasty } from './protocol.ts';
 const DRIP_MS = 500;
 const CHUNK = Buffer.alloc(64 * 1024, 'x');
 
-/** A gzip member that unpacks to ten megabytes of zeros, over and over. */
+/** A gzip member of ten megabytes of zeros, sent repeatedly. */
 export type Bomb = Buffer;
 
-/** Sends one of the answers that no receiver should send. Ends when the sender closes the connection. */
-export function answerNastily(
+/** Sends an invalid or harmful response. Ends when the sender closes the connection. */
+export function respondBadly(
   kind: Nasty,
   o: { res: ServerResponse; socket: Socket; bomb: Bomb },
 ): void {
@@ -27,7 +27,7 @@ export function answerNastily(
       pour(res, bomb);
       return;
     case 'huge-header':
-      // Written by hand, because the HTTP server refuses to send it.
+      // Written as bytes, because the HTTP server does not send such a header.
       socket.write(`HTTP/1.1 500 Oh\r\nx-huge: ${'h'.repeat(1_000_000)}\r\n\r\n`);
       return;
     case 'reset':
@@ -38,14 +38,14 @@ export function answerNastily(
   }
 }
 
-/** One byte now and then: each arrives in time, the whole never does. */
+/** Sends one byte at intervals. The response never ends. */
 function drip(res: ServerResponse): void {
   res.writeHead(500, { 'content-type': 'text/plain' });
   const timer = setInterval(() => res.write('.'), DRIP_MS);
   res.once('close', () => clearInterval(timer));
 }
 
-/** As much as the sender takes. */
+/** Sends as much as the sender reads. */
 function pour(res: ServerResponse, chunk: Buffer): void {
   const more = (): void => {
     while (!res.destroyed && res.write(chunk));

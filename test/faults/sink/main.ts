@@ -5,10 +5,10 @@ import { startReceiver } from '../../kit/webhooks/receiver.ts';
 import { createVerifier } from '../../kit/webhooks/signatures.ts';
 import { nowMs } from '../wait.ts';
 import { aboutOf } from './about.ts';
-import { answerNastily } from './answers.ts';
+import { respondBadly } from './answers.ts';
 import type { Arrival, Behaviour, Ending, FromSink, ToSink } from './protocol.ts';
 
-// The receiver, in a separate process: it is forked, gets commands, and reports arrivals.
+// The receiver, in a separate process. Its parent sends commands, and it reports arrivals.
 
 const REPORT_MS = 20;
 const BOMB_BYTES = 10 * 1024 * 1024;
@@ -76,7 +76,7 @@ function answer(path: string, behaviour: Behaviour, res: ServerResponse): void {
       return;
     }
     default:
-      if (res.socket) answerNastily(behaviour.kind, { res, socket: res.socket, bomb });
+      if (res.socket) respondBadly(behaviour.kind, { res, socket: res.socket, bomb });
   }
 }
 
@@ -117,6 +117,6 @@ process.on('message', (message: ToSink) => {
       return message satisfies never;
   }
 });
-// Whoever forked it is gone.
+// The parent process has exited.
 process.once('disconnect', () => process.exit());
 send({ kind: 'ready', port });

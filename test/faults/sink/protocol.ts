@@ -1,21 +1,21 @@
 import type { About } from './about.ts';
 
-/** How an endpoint of the sink answers. */
+/** How an endpoint of the sink responds. */
 export type Behaviour =
   | { readonly kind: 'accept'; readonly delayMs?: number }
   | { readonly kind: 'status'; readonly status: number; readonly retryAfter?: string }
-  /** Never answers, until it gets another behaviour. Then waiting requests are accepted. */
+  /** Never responds until its behaviour changes. Then waiting requests are accepted. */
   | { readonly kind: 'hang' }
   | { readonly kind: Nasty };
 
-/** Answers that no receiver should give. */
+/** Invalid or harmful responses. */
 export type Nasty = 'drip' | 'endless' | 'huge-header' | 'gzip-bomb' | 'reset';
 
 export const NASTY = ['drip', 'endless', 'huge-header', 'gzip-bomb', 'reset'] as const;
 
-/** One request, as it came in. Times in milliseconds since the epoch. */
+/** A received request. Times are milliseconds since the epoch. */
 export interface Arrival {
-  /** Counts all requests of this sink. */
+  /** Number of the request among all requests of this sink. */
   readonly number: number;
   readonly path: string;
   readonly webhookId: string;
@@ -23,18 +23,18 @@ export interface Arrival {
   readonly trigger: string;
   readonly sequence: number;
   readonly at: number;
-  /** Near end of the connection, seen from the sender: its port. */
+  /** The sender's port of the connection. */
   readonly fromPort: number;
-  /** The error of standardwebhooks about the signature; empty for a valid one. */
+  /** The error of standardwebhooks about the signature. Empty for a valid one. */
   readonly fault: string;
-  /** Whether the answer is to be a success. */
+  /** Whether the response is a success. */
   readonly accepted: boolean;
-  /** Of the body. */
+  /** Hash of the body. */
   readonly sha256: string;
   readonly about: About | null;
 }
 
-/** The end of a request: answered in full, or cut off. */
+/** The end of a request: after the whole response, or by a closed connection. */
 export interface Ending {
   readonly number: number;
   readonly at: number;
@@ -44,11 +44,11 @@ export interface Ending {
 export type ToSink =
   | { readonly kind: 'secret'; readonly path: string; readonly secret: string }
   | { readonly kind: 'behave'; readonly paths: readonly string[]; readonly behaviour: Behaviour }
-  /** Signatures only: whether the timestamp is recent is left out. */
+  /** Verifies signatures, but not whether the timestamp is recent. */
   | { readonly kind: 'ignore-time'; readonly ignore: boolean }
   /** Stops or starts listening. */
   | { readonly kind: 'listen'; readonly listen: boolean }
-  /** Answered by `flushed` after everything that came before. */
+  /** The sink sends `flushed` after the reports of everything before it. */
   | { readonly kind: 'flush'; readonly call: number };
 
 export type FromSink =

@@ -1,20 +1,20 @@
 import { once } from 'node:events';
 import { type NodeProcess, startNode } from '../../kit/process.ts';
-import { ArrivalBook } from './arrival-book.ts';
+import { ArrivalLog } from './arrival-log.ts';
 import type { Behaviour, FromSink, ToSink } from './protocol.ts';
 
 const FLUSH_MS = 60_000;
 
-/** The receiver of all webhooks, and its arrivals. */
+/** The receiver of all webhooks, and the requests that it received. */
 export interface Sink {
-  readonly book: ArrivalBook;
+  readonly arrivals: ArrivalLog;
   urlOf(path: string): string;
   learn(path: string, secret: string): void;
   behave(paths: readonly string[], behaviour: Behaviour): void;
   ignoreTime(ignore: boolean): void;
-  /** Connections are rejected while it does not listen. */
+  /** Starts or stops listening. Without it connections are rejected. */
   listen(on: boolean): void;
-  /** Resolves when the book contains all earlier arrivals and all commands are in force. */
+  /** Resolves when `arrivals` contains all earlier arrivals and all commands have been applied. */
   flush(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -28,12 +28,12 @@ export async function startSink(): Promise<Sink> {
     hasChannel: true,
   });
   const { child } = sink;
-  const book = new ArrivalBook();
+  const arrivals = new ArrivalLog();
   const flushes = new Map<number, () => void>();
   let calls = 0;
   const port = await untilReady(sink);
   child.on('message', (message: FromSink) => {
-    if (message.kind === 'seen') book.add(message.arrivals, message.endings);
+    if (message.kind === 'seen') arrivals.add(message.arrivals, message.endings);
     if (message.kind === 'flushed') {
       flushes.get(message.call)?.();
       flushes.delete(message.call);
@@ -41,7 +41,7 @@ export async function startSink(): Promise<Sink> {
   });
   const send = (message: ToSink): void => void child.send(message);
   return {
-    book,
+    arrivals,
     urlOf: (path) => `http://127.0.0.1:${port}${path}`,
     learn: (path, secret) => send({ kind: 'secret', path, secret }),
     behave: (paths, behaviour) => send({ kind: 'behave', paths, behaviour }),

@@ -13,7 +13,7 @@ export const SERVICE_NAMES = [
 
 export type ServiceName = (typeof SERVICE_NAMES)[number];
 
-/** Number of processes of a service; two where a trial needs another replica. */
+/** Number of processes of a service. Two where a trial needs another replica. */
 const REPLICAS: Readonly<Record<ServiceName, number>> = {
   destinations: 1,
   returns: 2,
@@ -23,26 +23,26 @@ const REPLICAS: Readonly<Record<ServiceName, number>> = {
   webhooks: 2,
 };
 
-/** Connections of each process: all of them share one small server. */
+/** Maximum connections of each process, because all share one small server. */
 const POOL_MAX = 6;
 
 export interface Place {
-  /** `returns-2`: the second process of returns. */
+  /** A name such as `returns-2`, the second process of returns. */
   readonly name: string;
   readonly service: ServiceName | 'gateway';
   readonly port: number;
   readonly metricsPort: number;
 }
 
-export interface Surroundings {
-  /** As the migrator. */
+export interface SystemAddresses {
+  /** The database URL of the migrator. */
   readonly databaseUrl: string;
   readonly brokers: readonly string[];
-  /** Free ports; two for each process. */
+  /** Free ports, two for each process. */
   readonly ports: readonly number[];
 }
 
-/** The processes of the system, each with its own two ports. */
+/** The processes of the system. Each has two ports. */
 export function placesOf(ports: readonly number[]): Place[] {
   const left = [...ports];
   const take = (): number => left.shift() ?? 0;
@@ -58,8 +58,8 @@ export function placesOf(ports: readonly number[]): Place[] {
   return [...services, place('gateway', 1)];
 }
 
-/** Ports that {@link placesOf} needs: two for each replica, and for the gateway. */
-export const PORTS_WANTED = 2 * (Object.values(REPLICAS).reduce((sum, n) => sum + n, 0) + 1);
+/** Number of ports that {@link placesOf} needs: two for each replica, and two for the gateway. */
+export const PORT_COUNT = 2 * (Object.values(REPLICAS).reduce((sum, n) => sum + n, 0) + 1);
 
 /** Secrets of one run. */
 export interface Secrets {
@@ -82,16 +82,16 @@ export function passwordsFor(secrets: Secrets): Record<string, string> {
   return Object.fromEntries(SCHEMAS.map(({ name }) => [name, secrets.databasePassword]));
 }
 
-/** A gRPC name of all processes of a service. */
+/** The gRPC target of all processes of a service. */
 export function targetOf(places: readonly Place[], service: ServiceName): string {
   const all = places.filter((one) => one.service === service);
   return `ipv4:${all.map(({ port }) => `127.0.0.1:${port}`).join(',')}`;
 }
 
-/** All environment variables of a process, like its manifest. */
+/** The whole environment of a process, like in its manifest. */
 export function environmentOf(
   place: Place,
-  o: { places: readonly Place[]; surroundings: Surroundings; secrets: Secrets },
+  o: { places: readonly Place[]; surroundings: SystemAddresses; secrets: Secrets },
 ): Record<string, string> {
   const { places, surroundings, secrets } = o;
   const database = new URL(surroundings.databaseUrl);
@@ -140,7 +140,7 @@ export function environmentOf(
   }
 }
 
-/** What node runs for a place. */
+/** The main file of a process. */
 export function mainOf({ service }: Place): string {
   return service === 'gateway' ? 'gateway/main.ts' : `services/${service}/main.ts`;
 }

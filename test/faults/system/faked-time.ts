@@ -1,21 +1,21 @@
 import { existsSync, writeFileSync } from 'node:fs';
 
-/** Where the package `libfaketime` of Debian lies, by processor. */
+/** Paths of Debian's package `libfaketime`, by processor. */
 const LIBRARIES = ['x86_64', 'aarch64'].map(
   (processor) => `/usr/lib/${processor}-linux-gnu/faketime/libfaketime.so.1`,
 );
 
-/** A wall clock for a server, which can be set while the server runs. Its monotonic clock stays right. */
+/** A wall clock for a server that can be set while the server runs. Its monotonic clock is not changed. */
 export interface FakedTime {
-  /** For the environment of the server. */
+  /** Added to the environment of the server. */
   readonly env: Readonly<Record<string, string>>;
-  /** From real time. The server notices it within about a second. */
+  /** Sets the difference to real time. The server notices it within about a second. */
   set(offsetSeconds: number): void;
 }
 
 /**
- * @param file is written; the server must be able to read it.
- * @throws Error where the library is not installed.
+ * @param file the function writes it, and the server must be able to read it.
+ * @throws Error when the library is not installed.
  */
 export function fakedTime(file: string): FakedTime {
   const library = LIBRARIES.find((path) => existsSync(path));

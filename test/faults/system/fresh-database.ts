@@ -6,13 +6,13 @@ import { roleOf, schemaNamed } from '../../../services/platform/schemas.ts';
 /**
  * Creates a new database on the server, with one schema migrated.
  *
- * @returns its address for the role of that schema.
+ * @returns its URL for the role of that schema.
  */
 export async function freshDatabase(o: {
-  /** As the migrator. */
+  /** The URL of the migrator. */
   readonly serverUrl: string;
   readonly schema: string;
-  /** Of the role. */
+  /** The password of the role. */
   readonly password: string;
 }): Promise<string> {
   const name = `faults_${randomUUID().replaceAll('-', '')}`;

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { RESULTS_NOT_RECORDED } from '../../../services/webhooks/delivery/dispatcher.ts';
 
-/** Copies the logs of all processes out of a folder that is about to be removed; answers where to. */
+/** Copies the logs of all processes out of a folder that will be removed, and returns the new folder. */
 export async function keepLogs(folder: string, row: string): Promise<string> {
   const kept = await mkdtemp(join(tmpdir(), `rms-faults-logs-${row}-`));
   const logs = (await readdir(folder)).filter((name) => name.endsWith('.log'));
@@ -13,7 +13,7 @@ export async function keepLogs(folder: string, row: string): Promise<string> {
   return kept;
 }
 
-/** How many attempts the webhooks processes have lost to others since then, according to their logs. */
+/** Number of attempts that other processes took over since then, according to the logs of the webhooks processes. */
 export async function attemptsPassedOn(folder: string, sinceMs: number): Promise<number> {
   const logs = (await readdir(folder)).filter((name) => /^webhooks-\d+\.log$/.test(name));
   const texts = await Promise.all(logs.map((name) => readFile(join(folder, name), 'utf8')));

@@ -1,9 +1,9 @@
 import type { Place } from './environment.ts';
 import type { System } from './system.ts';
 
-const ANSWER_MS = 2_000;
+const RESPONSE_MS = 2_000;
 
-/** The sum of a metric over the processes of a service that answer; 0 where there is none of the name. */
+/** The total of a metric over the running processes of a service. 0 when there is no such metric. */
 export async function metricOf(
   system: System,
   service: Place['service'],
@@ -12,7 +12,9 @@ export async function metricOf(
   const pages = await Promise.all(
     system.members(service).map(async ({ place }) => {
       const url = `http://127.0.0.1:${place.metricsPort}/metrics`;
-      const page = fetch(url, { signal: AbortSignal.timeout(ANSWER_MS) }).then((one) => one.text());
+      const page = fetch(url, { signal: AbortSignal.timeout(RESPONSE_MS) }).then((one) =>
+        one.text(),
+      );
       return page.catch(() => '');
     }),
   );

@@ -18,17 +18,17 @@ const PASSWORD = 'of a private database';
 
 const tell = (message: FromKiller): void => void process.send?.(message);
 const [folder = '', points = '', seed = ''] = process.argv.slice(2);
-// The parent has ended, or has the result.
+// The parent has exited, or has the result.
 process.once('disconnect', () => process.exit());
 
 setPriority(constants.priority.PRIORITY_LOW);
 const start = () => startPostgres({ folder, durable: false });
-// At this priority a busy machine may be too slow for a start.
+// At this priority the first start may take too long on a busy machine.
 const server = await start().catch(start);
-// It is a separate session, which Linux may schedule as one unit, with its own priority.
+// The server is in a separate session, which Linux may schedule as one unit, with its own priority.
 const lowest = String(constants.priority.PRIORITY_LOW);
 await writeFile(`/proc/${server.pid}/autogroup`, lowest).catch(() => {});
-// The parent removes the folder when it has the result, so the server must have stopped by then.
+// The parent removes the folder when it has the result, so the server must stop before.
 const last = await kill(server.url).catch(failed);
 await server.stop();
 tell(last);

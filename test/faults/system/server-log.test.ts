@@ -2,7 +2,7 @@ import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { followDeaths } from './server-log.ts';
+import { followCrashes } from './server-log.ts';
 
 const death = (pid: number) =>
   `2026-11-21 20:00:00.000 UTC [1] LOG:  server process (PID ${pid}) was terminated by signal 11: Segmentation fault`;
@@ -13,20 +13,20 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-test('each death is reported once, other lines never', async () => {
+test('reports each crash once, and no other lines', async () => {
   const log = join(folder, 'each');
   await appendFile(log, `${death(1)}\nLOG:  database system is ready\n`);
-  const deaths = followDeaths(log);
+  const deaths = followCrashes(log);
   expect(await deaths.take()).toEqual([death(1)]);
   expect(await deaths.take()).toEqual([]);
   await appendFile(log, `${death(2)}\n`);
   expect(await deaths.take()).toEqual([death(2)]);
 });
 
-test('deaths by our own hand are left out, those before it are not', async () => {
+test('leaves out the processes that the suite killed, and reports earlier crashes', async () => {
   const log = join(folder, 'own');
   await appendFile(log, `${death(1)}\n`);
-  const deaths = followDeaths(log);
+  const deaths = followCrashes(log);
   await deaths.look();
   await appendFile(log, `${death(2)}\n`);
   await deaths.skip();

@@ -1,17 +1,17 @@
 import { readFile } from 'node:fs/promises';
 
-/** Processes of a PostgreSQL that ended by a signal, according to its log. */
-export interface Deaths {
+/** Finds processes of PostgreSQL that a signal ended, in the server's log. */
+export interface Crashes {
   /** Reads new lines of the log. */
   look(): Promise<void>;
-  /** Skips new lines of the log, for processes that the suite has killed. */
+  /** Skips new lines of the log, which are about processes that the suite has killed. */
   skip(): Promise<void>;
-  /** Reads new lines, and returns those collected since the last call. */
+  /** Reads new lines, and returns the crashes since the last call. */
   take(): Promise<string[]>;
 }
 
 /** Follows the log in this file, which must exist at each read. */
-export function followDeaths(file: string): Deaths {
+export function followCrashes(file: string): Crashes {
   const found: string[] = [];
   let seen = 0;
   const news = async (): Promise<string[]> => {

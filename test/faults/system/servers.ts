@@ -5,38 +5,38 @@ import { alive } from '../../../deploy/local/end-process.ts';
 import { type LocalKafka, startKafka } from '../../../deploy/local/kafka/start.ts';
 import { type LocalPostgres, startPostgres } from '../../../deploy/local/postgres/start.ts';
 import { waitFor } from '../wait.ts';
-import { followDeaths } from './server-log.ts';
+import { followCrashes } from './server-log.ts';
 
-/** A PostgreSQL that a trial may kill, with the statistics that other trials read. */
+/** A PostgreSQL that a trial may kill. It collects the statistics that some trials read. */
 export interface DatabaseServer {
   url(): string;
-  /** Superuser, in the same database. */
+  /** The URL of the superuser, for the same database. */
   adminUrl(): Promise<string>;
   pid(): number;
-  /** SIGKILL for the server and all its processes, as when the machine dies. */
+  /** Sends SIGKILL to the server and all its processes, as if the machine had crashed. */
   crash(): Promise<void>;
   /**
-   * Starts it again over its data; resolves when it is ready.
+   * Starts the server again with its data. Resolves when it is ready.
    *
-   * @param env added to its environment, for this life only.
+   * @param env added to its environment until the next start.
    */
   start(env?: Readonly<Record<string, string>>): Promise<void>;
-  /** Processes of the servers that ended by a signal since the last call, except those that the suite has killed. */
+  /** Processes that a signal ended since the last call, except those that the suite has killed. */
   deaths(): Promise<string[]>;
   stop(): Promise<void>;
 }
 
 const ORPHANS_MS = 60_000;
 
-/** Its writes reach the disk before they are acknowledged, as in production. */
+/** Starts a server that writes to the disk before it acknowledges, as in production. */
 export async function startDatabaseServer(folder: string): Promise<DatabaseServer> {
   const settings = {
     shared_preload_libraries: 'pg_stat_statements',
     max_connections: '200',
-    // If a row fails, its kept log shows what was slow.
+    // When a row fails, its log shows the slow statements.
     log_lock_waits: 'on',
     log_min_duration_statement: '1s',
-    // With asynchronous commits a kill might lose acknowledged data.
+    // With asynchronous commits a kill could lose acknowledged data.
     synchronous_commit: 'on',
     full_page_writes: 'on',
   };
@@ -48,10 +48,10 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
   };
   const start: DatabaseServer['start'] = async (env = {}) => {
     const restart = () => startPostgres({ folder, port, settings, env });
-    // A machine that is busy for the moment may be too slow for a start.
+    // On a busy machine the first start may take too long.
     server = await restart().catch(restart);
   };
-  const deaths = followDeaths(join(folder, 'postgres.log'));
+  const deaths = followCrashes(join(folder, 'postgres.log'));
   await keepStatistics(await adminUrl());
   return {
     url: () => server.url,
@@ -75,7 +75,7 @@ export async function startDatabaseServer(folder: string): Promise<DatabaseServe
   };
 }
 
-/** Buffers by statement. */
+/** Installs statistics about the buffers that each statement reads. */
 async function keepStatistics(adminUrl: string): Promise<void> {
   const client = new pg.Client({ connectionString: adminUrl });
   await client.connect();
@@ -95,7 +95,7 @@ function killIfAlive(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It ended by itself.
+    // The process has exited.
   }
 }
 
@@ -104,7 +104,7 @@ export interface Broker {
   readonly brokers: readonly string[];
   crash(): Promise<void>;
   start(): Promise<void>;
-  /** A crash that takes all data with it; the next start is that of an empty cluster. */
+  /** Kills the broker and deletes its data. The next start is that of an empty cluster. */
   wipe(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -113,7 +113,7 @@ export async function startBroker(folder: string): Promise<Broker> {
   let kafka: LocalKafka = await startKafka({ folder });
   const { brokers } = kafka;
   let isEmpty = false;
-  /** A machine that is busy for the moment may be too slow for a start. */
+  /** On a busy machine the first start may take too long. */
   const again = async (): Promise<void> => {
     await kafka.kill(0);
     await kafka.restart(0);
@@ -122,7 +122,7 @@ export async function startBroker(folder: string): Promise<Broker> {
     brokers,
     crash: () => kafka.kill(0),
     async start() {
-      // A new handle formats the empty folder; the ports are remembered beside it.
+      // A new handle formats the empty folder. The ports are stored beside it.
       if (isEmpty) kafka = await startKafka({ folder });
       else await kafka.restart(0).catch(again);
       isEmpty = false;

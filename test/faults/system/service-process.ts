@@ -7,10 +7,10 @@ const FREEZE_MS = 30_000;
 const STOP_MS = 30_000;
 
 export interface ServiceProcessOptions extends NodeOptions {
-  /** Its name in logs and reports, such as `returns-1`. */
+  /** The name in logs and reports, such as `returns-1`. */
   readonly name: string;
   readonly env: Readonly<Record<string, string>>;
-  /** Where both of its streams go, over all its lives. */
+  /** The log file of both output streams, over all restarts. */
   readonly logFile: string;
 }
 
@@ -19,21 +19,21 @@ export interface ServiceProcess {
   readonly name: string;
   readonly logFile: string;
   readonly env: Readonly<Record<string, string>>;
-  /** @throws Error when it does not run. */
+  /** @throws Error when the process does not run. */
   pid(): number;
   isRunning(): boolean;
-  /** @param moreArgs put before the other arguments, for this life only. */
+  /** @param moreArgs added before the other arguments, only for this start. */
   start(moreArgs?: readonly string[]): void;
-  /** SIGSTOP. Resolves when the process is frozen. */
+  /** Sends SIGSTOP. Resolves when the process is frozen. */
   freeze(): Promise<void>;
   thaw(): void;
-  /** SIGKILL, frozen or not; resolves once it is gone. */
+  /** Sends SIGKILL, also to a frozen process. Resolves when the process has exited. */
   kill(): Promise<void>;
-  /** SIGTERM, and SIGKILL when that takes too long. Answers the exit code. */
+  /** Sends SIGTERM, and SIGKILL when that takes too long. Returns the exit code. */
   stop(): Promise<number | null>;
 }
 
-/** It runs only after `start`, and is killed together with the process that created it. */
+/** Creates a process. It runs after `start`, and is killed together with this process. */
 export function serviceProcess(o: ServiceProcessOptions): ServiceProcess {
   let running: NodeProcess | undefined;
   const isRunning = (): boolean => running !== undefined && !running.hasExited();
@@ -69,9 +69,9 @@ export function serviceProcess(o: ServiceProcessOptions): ServiceProcess {
   };
 }
 
-/** The letter of proc(5): `R`, `S`, `D`, `T` … */
+/** The state of a process, a letter of proc(5): `R`, `S`, `D`, `T` … */
 async function stateOf(pid: number): Promise<string | undefined> {
   const text = await readFile(`/proc/${pid}/stat`, 'utf8');
-  // The name before it is in parentheses and may contain anything.
+  // The name before the state is in parentheses and may contain any character.
   return text.slice(text.lastIndexOf(')') + 2)[0];
 }

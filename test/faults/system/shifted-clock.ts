@@ -1,5 +1,5 @@
-// Preloaded into a process (`node --import`): each SIGUSR2 moves its wall clock by the next of these.
-// Timers and monotonic time stay right, as they do when a machine's clock is set.
+// Preloaded into a process (`node --import`). Each SIGUSR2 shifts its wall clock by the next of these jumps. Timers and
+// monotonic time are not changed, as when a machine's clock is set.
 
 const HOUR_MS = 3_600_000;
 const JUMPS_MS = [5 * HOUR_MS, -72 * HOUR_MS, 24 * 30 * HOUR_MS];

@@ -1,7 +1,7 @@
 import { readdir, readFile, readlink } from 'node:fs/promises';
 
 /**
- * Local TCP ports of all IPv4 sockets that a process holds. Linux only; the process may be frozen.
+ * Local TCP ports of all IPv4 sockets of a process, which may be frozen. Linux only.
  *
  * @throws Error when there is no such process.
  */

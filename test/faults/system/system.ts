@@ -22,7 +22,7 @@ import {
   freshSecrets,
   mainOf,
   type Place,
-  PORTS_WANTED,
+  PORT_COUNT,
   passwordsFor,
   placesOf,
   SERVICE_NAMES,
@@ -32,12 +32,12 @@ import {
 import { type Broker, type DatabaseServer, startBroker, startDatabaseServer } from './servers.ts';
 import { type ServiceProcess, serviceProcess } from './service-process.ts';
 
-/** Generous: eleven processes may start at once on a machine that does other things too. Milliseconds. */
+/** Time limit for a start. Eleven processes may start together on a busy machine. Milliseconds. */
 const READY_MS = 240_000;
-/** What most trials need; the others start when a trial asks for them. */
+/** The services that most trials need. The others start when a trial requests them. */
 const CORE: readonly Place['service'][] = ['destinations', 'returns', 'webhooks'];
 
-/** One process of the system, and how to ask it whether it is ready. */
+/** One process of the system, with its readiness check. */
 export interface Member {
   readonly place: Place;
   readonly process: ServiceProcess;
@@ -52,37 +52,39 @@ export interface ReturnsReplica {
 /** The whole system. Each part is a separate process. */
 export interface System {
   readonly folder: string;
-  /** A line about how far it is. */
+  /** Prints a line of progress. */
   readonly say: (text: string) => void;
   readonly secrets: Secrets;
   readonly database: DatabaseServer;
   readonly broker: Broker;
   readonly sink: Sink;
-  /** As the migrator, who may read every schema. Fails while the server is unavailable. */
+  /** Connections of the migrator, who may read every schema. They fail while the server is unavailable. */
   readonly pool: pg.Pool;
   readonly baseUrl: string;
-  /** Over all replicas, as the gateway has them. */
+  /** Clients over all replicas, like those of the gateway. */
   readonly services: Services;
   readonly returns: readonly ReturnsReplica[];
   members(service: Place['service']): readonly Member[];
   /** Starts the gateway and the services that only it calls, unless they run. */
   startFront(): Promise<void>;
-  /** A further process of webhooks, not started. */
+  /** Adds a process of webhooks that has not started. */
   extraWebhooks(): Promise<Member>;
   stop(): Promise<void>;
 }
 
-/** A machine that is busy for the moment may be too slow for one of its starts. */
-const MOST_STARTS = 3;
+/** Maximum number of starts, because a busy machine may be too slow for some. */
+const MAX_STARTS = 3;
 
-/** Starts database, broker, sink and the core services, each as its own process, and waits until all serve. */
+/** Starts database, broker, sink and the core services as separate processes, and waits until all are ready. */
 export async function startSystem(say: (text: string) => void): Promise<System> {
   for (let start = 1; ; start += 1) {
     try {
       return await startOnce(say);
     } catch (error) {
-      if (start === MOST_STARTS) throw error;
-      say(`it did not start, once more: ${error instanceof Error ? error.message : String(error)}`);
+      if (start === MAX_STARTS) throw error;
+      say(
+        `the system did not start, starting it again: ${error instanceof Error ? error.message : String(error)}`,
+      );
     }
   }
 }
@@ -101,10 +103,10 @@ async function startOnce(say: (text: string) => void): Promise<System> {
       startBroker(join(folder, 'kafka')),
       startSink(),
     ] as const;
-    // Covers also parts that start after another one failed.
+    // Also stops parts that start after another one failed.
     for (const one of starting) stoppers.push(async () => (await one).stop());
     const [database, broker, sink] = await Promise.all(starting);
-    const ports = await freePorts(PORTS_WANTED + 2);
+    const ports = await freePorts(PORT_COUNT + 2);
     const places = placesOf(ports);
     const secrets = freshSecrets();
     await migrate({ databaseUrl: database.url(), passwords: passwordsFor(secrets) });
@@ -177,7 +179,7 @@ async function startMissing(members: readonly Member[]): Promise<void> {
   await Promise.all(missing.map((one) => one.untilReady()));
 }
 
-/** Asks as a kubelet does. */
+/** Checks the readiness like a kubelet. */
 async function untilReady(place: Place, running: ServiceProcess): Promise<void> {
   const what = `${place.name} serves, see ${running.logFile}`;
   if (place.service === 'gateway') {
@@ -194,7 +196,7 @@ async function untilReady(place: Place, running: ServiceProcess): Promise<void> 
   });
   try {
     const serves = async (): Promise<boolean> => {
-      if (!running.isRunning()) throw new StopWaitingError(await lastWordsOf(running));
+      if (!running.isRunning()) throw new StopWaitingError(await endOfLog(running));
       return (await client.check({})).status === Status.SERVING;
     };
     await waitFor(serves, { what, withinMs: READY_MS });
@@ -203,9 +205,9 @@ async function untilReady(place: Place, running: ServiceProcess): Promise<void> 
   }
 }
 
-const LAST_WORDS = 2_000;
+const LOG_TAIL = 2_000;
 
-async function lastWordsOf({ name, logFile }: ServiceProcess): Promise<string> {
+async function endOfLog({ name, logFile }: ServiceProcess): Promise<string> {
   const log = await readFile(logFile, 'utf8').catch(() => '');
-  return `${name} ended:\n${log.slice(-LAST_WORDS)}`;
+  return `${name} ended:\n${log.slice(-LOG_TAIL)}`;
 }

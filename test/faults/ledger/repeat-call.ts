@@ -3,20 +3,20 @@ import { StopWaitingError } from '../../kit/until.ts';
 import type { System } from '../system/system.ts';
 import { waitFor } from '../wait.ts';
 
-/** For one call: a machine that does other things too may take long. Milliseconds. */
+/** Time limit of one call on a busy machine. Milliseconds. */
 const CALL_MS = 20_000;
-/** For all of its repeats. Milliseconds. */
-const PATIENCE_MS = 120_000;
+/** Time limit of all repeats. Milliseconds. */
+const TIMEOUT_MS = 120_000;
 const PAUSE_MS = 200;
 
 /**
- * Makes a call around a trial, and repeats it until it is answered, so it must be repeatable. Other checks cover the
- * product's promises to callers. Each repeat is logged.
+ * Makes a call before or after a trial, and repeats it until there is a response. The call must be repeatable. Logs each
+ * repeat.
  *
- * @param what names the call, for the message.
- * @throws StopWaitingError when it is rejected, OverdueError when it is never answered, each with the cause.
+ * @param what the name of the call in messages.
+ * @throws StopWaitingError when the service rejects the call, OverdueError when there is no response, each with the cause.
  */
-export async function insist<T>(
+export async function repeatCall<T>(
   { say }: Pick<System, 'say'>,
   what: string,
   call: (options: { readonly timeoutMs: number }) => Promise<T>,
@@ -26,12 +26,12 @@ export async function insist<T>(
       return { answer: await call({ timeoutMs: CALL_MS }) };
     } catch (error) {
       if (isUnavailable(error)) {
-        say(`  ${what}: not answered, once more: ${String(error)}`);
+        say(`  ${what}: no response, repeating it: ${String(error)}`);
         throw error;
       }
       throw new StopWaitingError(`${what}: refused`, { cause: error });
     }
   };
-  const wait = { what, withinMs: PATIENCE_MS, everyMs: PAUSE_MS };
+  const wait = { what, withinMs: TIMEOUT_MS, everyMs: PAUSE_MS };
   return (await waitFor(tryIt, wait)).answer;
 }

@@ -1,10 +1,10 @@
 import type { System } from '../system/system.ts';
 import type { Due } from './balance.ts';
 
-/** Describes where a missing delivery is stuck, to help find the fault. */
-export async function whereaboutsOf({ pool, sink }: System, due: Due): Promise<string> {
-  const { rows } = await pool.query<{ found: object }>(WHEREABOUTS, [due.eventId]);
-  const receipts = sink.book.at(due.path).filter(({ eventId }) => eventId === due.eventId);
+/** Describes the stored state of a missing delivery, to help find the cause. */
+export async function describeDelivery({ pool, sink }: System, due: Due): Promise<string> {
+  const { rows } = await pool.query<{ found: object }>(STATE, [due.eventId]);
+  const receipts = sink.arrivals.at(due.path).filter(({ eventId }) => eventId === due.eventId);
   const seen = receipts.map(({ at, endedAt, accepted, answered, fault }) => ({
     at: new Date(at),
     ...(endedAt !== undefined && { endedAt: new Date(endedAt) }),
@@ -16,7 +16,7 @@ export async function whereaboutsOf({ pool, sink }: System, due: Due): Promise<s
   return `${due.trigger} ${due.eventId} for ${due.path}, stored ${new Date(due.at).toISOString()}: ${stored}; at the sink ${JSON.stringify(seen)}`;
 }
 
-const WHEREABOUTS = `
+const STATE = `
 select json_build_object(
   'event', (select json_build_object('shop', e.shop_id, 'position', e.position, 'key', e.key)
               from returns.events e where e.event_id = $1),

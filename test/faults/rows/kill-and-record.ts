@@ -5,19 +5,19 @@ import { nowMs } from '../wait.ts';
 import { unrecordedIn } from './in-flight.ts';
 import type { Trial } from './trial.ts';
 
-/** Kills a process at any point. Only its own attempts in flight may be repeated. */
-export async function killNoted(
+/** Kills a process, and records the fault. Only the process's own attempts in flight may be repeated. */
+export async function killAndRecord(
   system: System,
   trial: Trial,
   { process: victim }: Member,
 ): Promise<Fault> {
   const from = nowMs();
-  // It is frozen during the check, because a connection that it opens later would not be known as its own.
+  // The process is frozen during the check, so that it opens no connection that the fault does not list.
   await victim.freeze();
   const ports = await portsOf(victim.pid());
   const unrecorded = await unrecordedIn(system, trial);
   await victim.kill();
-  // The sink may still have to read its requests.
+  // The sink may not have read its requests yet.
   await system.sink.flush();
   return { from, to: nowMs(), ports, unrecorded };
 }

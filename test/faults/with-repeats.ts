@@ -1,13 +1,13 @@
 import type { Finished } from './report.ts';
 
-/** Of the tries of a row that was in doubt, this many decide for or against it. */
+/** A row in doubt is decided by this many equal runs. */
 const MAJORITY = 2;
 
 /**
- * Runs a row, and in the short form again when there are only doubts about it: the effect of other load on one run does
- * not last, a fault does. It passes when two of three tries do. A broken promise counts at once.
+ * Runs a row. When the short form has only doubts, it repeats the row, which passes when two of three runs hold: the
+ * effect of other load on the machine does not last, but a bug does. A broken promise is final.
  */
-export async function untilSure(
+export async function withRepeats(
   { full }: { readonly full: boolean },
   say: (text: string) => void,
   attempt: (run: number) => Promise<Finished>,
@@ -30,6 +30,6 @@ export async function untilSure(
       };
     }
     before.push(...doubts);
-    say('  it runs again: that may have been the machine');
+    say('  running it again, because the load of the machine may be the cause');
   }
 }

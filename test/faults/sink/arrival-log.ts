@@ -1,13 +1,13 @@
 import type { Arrival, Ending } from './protocol.ts';
 
-/** One request as far as it is known. `endedAt` is missing while it is open. */
+/** The known parts of a request. `endedAt` is missing while it is open. */
 export interface Receipt extends Arrival {
   endedAt?: number;
   answered?: boolean;
 }
 
-/** Everything that the sink has seen, found by number and by webhook-id. */
-export class ArrivalBook {
+/** All requests that the sink received, by number and by webhook-id. */
+export class ArrivalLog {
   readonly #byNumber = new Map<number, Receipt>();
   readonly #byId = new Map<string, Receipt[]>();
   readonly #byPath = new Map<string, Receipt[]>();
@@ -30,12 +30,12 @@ export class ArrivalBook {
     }
   }
 
-  /** Requests that have not been answered. */
+  /** Requests without a response. */
   open(): Receipt[] {
     return [...this.#open];
   }
 
-  /** In the order in which they came. */
+  /** All requests in the order of their arrival. */
   withId(webhookId: string): readonly Receipt[] {
     return this.#byId.get(webhookId) ?? [];
   }
@@ -50,8 +50,8 @@ export class ArrivalBook {
       .map(([id]) => id);
   }
 
-  /** Removes the entries of these paths, after the end of their trial. */
-  forget(paths: ReadonlySet<string>): void {
+  /** Deletes the requests at these paths, after the end of their trial. */
+  delete(paths: ReadonlySet<string>): void {
     for (const path of paths) {
       for (const receipt of this.at(path)) {
         this.#byNumber.delete(receipt.number);

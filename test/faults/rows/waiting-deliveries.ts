@@ -1,21 +1,21 @@
 import type pg from 'pg';
 
-/** A shop that no trial opens. */
+/** The shop of the waiting deliveries. No trial uses it. */
 const SHOP_ID = 999_999;
 const COUNT = 1_000;
 
 /**
- * Adds endpoints with one delivery each that waits until tomorrow, as in any system in use. Without them every index
- * would have a single page. Its second level, which every look-up reads from a few hundred to tens of thousands of
- * rows, would count as growth by half.
+ * Adds endpoints with one delivery each that waits until tomorrow, as in any real system. Without them every index has a
+ * single page. With a few hundred rows or more it has a second level, and each look-up reads one page more. This would
+ * count as growth.
  */
-export async function addAtRest(admin: pg.Client): Promise<void> {
+export async function addWaitingDeliveries(admin: pg.Client): Promise<void> {
   await admin.query(ADD_SUBSCRIPTIONS, [SHOP_ID, COUNT]);
   await admin.query(ADD_DELIVERIES, [SHOP_ID]);
 }
 
-/** The log of their deliveries stays. */
-export async function removeAtRest(admin: pg.Client): Promise<void> {
+/** Removes them. The log of their deliveries stays. */
+export async function removeWaitingDeliveries(admin: pg.Client): Promise<void> {
   for (const table of ['queue', 'subscription_queues', 'secrets', 'subscriptions', 'endpoints']) {
     await admin.query(`delete from webhooks.${table} where shop_id = $1`, [SHOP_ID]);
   }

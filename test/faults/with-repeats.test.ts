@@ -1,19 +1,19 @@
 import { expect, test } from '@jest/globals';
 import type { Finished } from './report.ts';
-import { untilSure } from './until-sure.ts';
+import { withRepeats } from './with-repeats.ts';
 
 const row = {
   name: 'row',
   fault: '',
   mustHold: '',
   budgetMs: { short: 1, full: 1 },
-  runApart: () => Promise.reject(new Error('not asked for')),
+  runSeparately: () => Promise.reject(new Error('not asked for')),
 };
 
-/** The problems of one run after another; returns the number of runs and the final result. */
+/** Runs a row with these results, one after another. Returns the number of runs and the final outcome. */
 async function judged(runs: { problems?: string[]; doubts?: string[] }[], full = false) {
   let count = 0;
-  const { outcome, repeats } = await untilSure(
+  const { outcome, repeats } = await withRepeats(
     { full },
     () => {},
     async (run): Promise<Finished> => {
@@ -27,16 +27,16 @@ async function judged(runs: { problems?: string[]; doubts?: string[] }[], full =
   return { count, problems, doubts, figures, ...(repeats && { repeats }) };
 }
 
-test('one run is enough without problems', async () => {
+test('one run is enough without problems and doubts', async () => {
   expect(await judged([{}])).toEqual({ count: 1, problems: [], doubts: [], figures: ['f'] });
 });
 
-test('a broken promise counts at once', async () => {
+test('a broken promise is final', async () => {
   const run = { problems: ['lost'], doubts: ['late'] };
   expect(await judged([run, {}])).toEqual({ count: 1, ...run, figures: ['f'] });
 });
 
-test('a row in doubt passes when two of three tries do, and is reported as repeated', async () => {
+test('a row in doubt passes when two of three runs hold, and its figures report the repeats', async () => {
   expect(await judged([{ doubts: ['late by 1 s'] }, {}, {}])).toEqual({
     count: 3,
     problems: [],
@@ -46,17 +46,17 @@ test('a row in doubt passes when two of three tries do, and is reported as repea
   });
 });
 
-test('one try of three is not enough', async () => {
+test('a row in doubt fails when only one of three runs holds', async () => {
   const late = { doubts: ['late'] };
   expect(await judged([late, {}, late])).toMatchObject({ count: 3, doubts: ['late'], repeats: 2 });
   expect(await judged([late, late])).toMatchObject({ count: 2, doubts: ['late'], repeats: 1 });
 });
 
-test('a promise that is broken during the repetition counts at once', async () => {
+test('a broken promise in a repeat is final', async () => {
   const late = { doubts: ['late'] };
   expect(await judged([late, { problems: ['lost'] }])).toMatchObject({ problems: ['lost'] });
 });
 
-test('the full form has trials enough: there a doubt counts at once', async () => {
+test('a doubt is final in the full form, which has enough trials', async () => {
   expect(await judged([{ doubts: ['late'] }], true)).toMatchObject({ count: 1, doubts: ['late'] });
 });

@@ -1,6 +1,6 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { expect, test } from '@jest/globals';
-import { insist } from './insist.ts';
+import { repeatCall } from './repeat-call.ts';
 
 const failingAtFirst = (times: number, code: Code) => {
   const calls: number[] = [];
@@ -12,17 +12,17 @@ const failingAtFirst = (times: number, code: Code) => {
   return { call, calls };
 };
 
-test('a call that is not answered is made again', async () => {
+test('repeats a call without a response', async () => {
   const logged: string[] = [];
   const say = (text: string): void => void logged.push(text);
   const { call, calls } = failingAtFirst(2, Code.DeadlineExceeded);
-  await expect(insist({ say }, 'asking', call)).resolves.toBe('yes');
+  await expect(repeatCall({ say }, 'asking', call)).resolves.toBe('yes');
   expect(calls).toHaveLength(3);
-  expect(logged).toEqual(Array(2).fill(expect.stringContaining('asking: not answered')));
+  expect(logged).toEqual(Array(2).fill(expect.stringContaining('asking: no response')));
 });
 
-test('an error is final, and names the call', async () => {
+test('does not repeat a call that failed with an error, and names it', async () => {
   const { call, calls } = failingAtFirst(2, Code.InvalidArgument);
-  await expect(insist({ say: () => {} }, 'asking', call)).rejects.toThrow('asking: refused');
+  await expect(repeatCall({ say: () => {} }, 'asking', call)).rejects.toThrow('asking: refused');
   expect(calls).toHaveLength(1);
 });

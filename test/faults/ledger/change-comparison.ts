@@ -1,24 +1,24 @@
 import type { Acknowledged } from './publisher.ts';
 
-/** An event as it is stored. */
+/** A stored event. */
 interface Stored {
   readonly eventId: string;
   readonly trigger: string;
   readonly key: string;
 }
 
-/** Compares acknowledged changes with stored ones, change by change. */
-export interface ChangeBook {
-  /** Adds a stored event. A repetition has no effect. */
+/** Compares acknowledged changes with stored events. */
+export interface ChangeComparison {
+  /** Adds a stored event. A repeated event has no effect. */
   add(event: Stored): void;
-  /** Acknowledged changes without an event of their own. */
+  /** Acknowledged changes without an event. */
   missing(acknowledged: readonly Acknowledged[]): string[];
-  /** Events of acknowledged returns that no acknowledged change made. */
+  /** Events of acknowledged returns without an acknowledged change. */
   extra(acknowledged: readonly Acknowledged[]): string[];
 }
 
-/** Counts, by return and trigger: two labels of one return are two events, not one. */
-export function createChangeBook(): ChangeBook {
+/** Counts by return and trigger: two labels of one return must have two events. */
+export function compareChanges(): ChangeComparison {
   const events = new Map<string, Set<string>>();
   const storedOf = (name: string): number => events.get(name)?.size ?? 0;
   return {
