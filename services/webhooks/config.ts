@@ -19,14 +19,16 @@ export const webhooksShape = {
   WEBHOOK_ALLOWED_ORIGINS: list
     .default([])
     .describe(
-      'Origins allowed besides public https ones, such as http://127.0.0.1:*; never in production',
+      'Permitted origins besides public https ones, such as http://127.0.0.1:*; never in production',
     ),
   WEBHOOK_CONCURRENCY: wholeNumber(1, 1_000)
     .default(512)
-    .describe('Places for deliveries in flight in this process'),
+    .describe('Maximum attempts in flight in this process'),
   WEBHOOK_SHOP_BYTES_PER_MINUTE: wholeNumber(1024 ** 2, 1024 ** 4)
     .default(1024 ** 3)
-    .describe('Most bytes that deliveries of one shop send in a minute; what is over it waits'),
+    .describe(
+      'Maximum bytes that deliveries of one shop send in a minute; further deliveries wait',
+    ),
   WEBHOOK_LOG_DAYS: wholeNumber(1, 365)
     .default(30)
     .describe('Days for which finished deliveries, their attempts and payloads are kept'),
