@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto';
 import {
   type CreateSubscriptionResponse,
   type Subscription,
@@ -32,12 +33,16 @@ export async function getPayloadVersion(context: ActionContext): Promise<string>
   return (await context.services.webhooks.getPayloadVersion(callerOf(context))).version;
 }
 
-/** Adds a subscription. Only this response contains the secret. */
+/** Adds a subscription. Only this response contains the secret. The new key is for retries of the call. */
 export function createWebhook(
   context: ActionContext,
   body: WebhookBody,
 ): Promise<CreateSubscriptionResponse> {
-  return context.services.webhooks.createSubscription({ ...callerOf(context), ...fieldsOf(body) });
+  return context.services.webhooks.createSubscription({
+    ...callerOf(context),
+    ...fieldsOf(body),
+    idempotencyKey: randomUUID(),
+  });
 }
 
 /** Changes a subscription. Absent fields are not changed. */

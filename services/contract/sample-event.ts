@@ -19,7 +19,11 @@ type Detail = NonNullable<MessageInitShape<typeof EventSchema>['detail']>;
 const at = timestampFromDate(SAMPLE_TIME);
 
 /** A test event of any trigger, made of the documented sample data, with a new id. */
-export function sampleEvent(trigger: Trigger, shopId: bigint, eventId = randomUUID()): Event {
+export function sampleEvent(
+  trigger: Trigger,
+  shopId: bigint,
+  eventId: string = randomUUID(),
+): Event {
   const aboutReturn = RETURN_TRIGGERS.some((one) => one === trigger);
   const detail = detailOf(trigger, shopId);
   const state: ReturnState = trigger === 'return.closed' ? ReturnState.CLOSED : ReturnState.OPEN;

@@ -5,6 +5,7 @@ import type pg from 'pg';
 import {
   type DestinationSchema,
   DestinationsService,
+  LinkLocationRequestSchema,
   UpdateDestinationRequestSchema,
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { keyUseOf } from '../platform/idempotency.ts';
@@ -42,6 +43,7 @@ export function destinationRoutes(pool: pg.Pool): (router: ConnectRouter) => voi
         const link = parseInput(locationLink, request);
         const changed = await changeDestination(pool, link, {
           id: link.destinationId,
+          use: keyUseOf('LinkLocation', LinkLocationRequestSchema, request),
           change: ({ id, updatedAt, ...state }) => ({
             ...state,
             providerLocationId: link.providerLocationId,

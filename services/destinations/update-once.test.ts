@@ -31,3 +31,24 @@ test('an update with a key is made once: a repeat returns the destination as it 
   expect((await update('North', 'k-1')).destination).toMatchObject({ name: 'South' });
   expect(await refusal(update('East', 'k-1'))).toMatchObject({ reason: 'IDEMPOTENCY_CONFLICT' });
 });
+
+test('a location is linked once per key, also when two calls race', async () => {
+  const shopId = newShop();
+  const depot = { shopId, actor, idempotencyKey: 'k-0', name: 'Depot' };
+  const { destination } = await service.client.createDestination(depot);
+  const destinationId = destination?.id ?? 0n;
+  const link = (providerLocationId: bigint, idempotencyKey = '') =>
+    service.client.linkLocation({
+      shopId,
+      actor,
+      destinationId,
+      providerLocationId,
+      idempotencyKey,
+    });
+  await Promise.all([link(5n, 'k-1'), link(5n, 'k-1')]);
+  await link(6n);
+  expect((await link(5n, 'k-1')).destination).toMatchObject({ providerLocationId: 6n });
+  expect(await service.events(shopId)).toHaveLength(3);
+  expect(await refusal(link(7n, 'k-1'))).toMatchObject({ reason: 'IDEMPOTENCY_CONFLICT' });
+  expect(await refusal(link(7n, 'k'.repeat(201)))).toMatchObject({ field: 'idempotency_key' });
+});

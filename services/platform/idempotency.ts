@@ -2,8 +2,10 @@ import { createHash } from 'node:crypto';
 import { create, type DescMessage, type MessageShape, toBinary } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
+import { z } from 'zod';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from './errors.ts';
+import { optionalIdempotencyKey, parseInput } from './input.ts';
 import type { Logger } from './log.ts';
 import type { Queryable } from './postgres.ts';
 import { startLoop, type Worker } from './worker.ts';
@@ -45,14 +47,23 @@ export function requestHash<D extends DescMessage>(
 /** A message with a key that may be empty. */
 type KeyedMessage = { readonly shopId: bigint; readonly idempotencyKey: string };
 
-/** The use of the key in a request; undefined without a key. */
+const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
+
+/**
+ * The use of the key in a request; undefined without a key.
+ *
+ * @throws DomainError INVALID_ARGUMENT for a key that is too long or cannot be stored.
+ */
 export function keyUseOf<D extends DescMessage>(
   operation: string,
   schema: D,
   request: MessageShape<D> & KeyedMessage,
 ): KeyUse | undefined {
-  const { shopId, idempotencyKey: key } = request;
-  return key === '' ? undefined : { shopId, operation, key, hash: requestHash(schema, request) };
+  const { shopId } = request;
+  const { idempotencyKey: key } = parseInput(keyed, request);
+  return key === undefined
+    ? undefined
+    : { shopId, operation, key, hash: requestHash(schema, request) };
 }
 
 /**
@@ -74,15 +85,16 @@ export async function findUse(db: Queryable, use: KeyUse): Promise<bigint | unde
 
 /**
  * Runs `work` once per key: a later or parallel use of the same key waits for the first and gets its result. Call it
- * before any row is locked.
+ * before any row is locked. Without a key every call is the first.
  *
  * @throws DomainError IDEMPOTENCY_CONFLICT when the key was used with other content.
  */
 export async function oncePerKey(
   tx: Queryable,
-  use: KeyUse,
+  use: KeyUse | undefined,
   work: () => Promise<bigint>,
 ): Promise<{ readonly id: bigint; readonly repeated: boolean }> {
+  if (!use) return { id: await work(), repeated: false };
   await tx.query('select pg_advisory_xact_lock(hashtextextended($1, 0))', [
     `${use.shopId}:${use.operation}:${use.key}`,
   ]);

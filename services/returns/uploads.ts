@@ -1,13 +1,17 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { CustomerUpload_Kind, type Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { AddCustomerUploadRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  type AddCustomerUploadRequest,
+  AddCustomerUploadRequestSchema,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../contract/limits.ts';
+import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { lineItemNotFound, stateForbids } from './errors.ts';
 import { isLive } from './return.ts';
-import { changeReturn } from './store/change.ts';
+import { changeReturnOnce } from './store/change.ts';
 import { returnsOfLines } from './store/line-owners.ts';
 import { stateText, uploadKindText } from './store/texts.ts';
 
@@ -42,9 +46,10 @@ export async function addCustomerUpload(
   const [returnId] = await returnsOfLines(pool, input.shopId, [input.lineItemId]);
   if (returnId === undefined) throw lineItemNotFound();
   const isImage = input.kind === CustomerUpload_Kind.IMAGE;
-  const changed = await changeReturn(
+  return changeReturnOnce(
     pool,
     { ...input, returnId, addsInput: true },
+    keyUseOf('AddCustomerUpload', AddCustomerUploadRequestSchema, request),
     async (tx, current) => {
       if (!isLive(current.state)) {
         throw stateForbids(`the return is ${stateText.toText(current.state)}`);
@@ -75,7 +80,6 @@ export async function addCustomerUpload(
       return { value: undefined, timeline: [{ returnId, kind: 'upload.added', text, facts }] };
     },
   );
-  return changed.return;
 }
 
 async function isRedacted(tx: Queryable, of: Pick<Return, 'shopId' | 'id'>): Promise<boolean> {

@@ -1,12 +1,15 @@
 import type { ConnectRouter, ServiceImpl } from '@connectrpc/connect';
 import type pg from 'pg';
 import {
+  CreateSubscriptionRequestSchema,
+  RotateSecretRequestSchema,
+  SendTestRequestSchema,
   UpdateSubscriptionRequestSchema,
   WebhooksService,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
-import { keyUseOf } from '../platform/idempotency.ts';
+import { keyUseOf, oncePerKey } from '../platform/idempotency.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
@@ -16,7 +19,7 @@ import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
 import { limitedHostOf } from './subscriptions/host-limit.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
-import { addSecret, rotateSecret, secretsOf } from './subscriptions/secrets.ts';
+import { earlierSecret, rotateSecret, secretsOf } from './subscriptions/secrets.ts';
 import { parseChange, parseFields } from './subscriptions/subscription.ts';
 import {
   createSubscription,
@@ -26,7 +29,7 @@ import {
   lockSubscription,
   updateSubscription,
 } from './subscriptions/subscription-store.ts';
-import { addTestDelivery } from './test-event.ts';
+import { sendTest } from './test-event.ts';
 import { deliveryMessage, secretMessage, subscriptionMessage } from './views.ts';
 
 export interface WebhooksContext {
@@ -69,7 +72,8 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
         fields: parseFields(request, policy),
         offsetMs: clock.offsetMs(),
         limitedHost,
-        withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
+        use: keyUseOf('CreateSubscription', CreateSubscriptionRequestSchema, request),
+        keyring,
       });
       return { subscription: subscriptionMessage(subscription), secret: secret.value };
     },
@@ -102,14 +106,20 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
       const secrets = await secretsOf(pool, { shopId, subscriptionId }, keyring);
       return { secrets: secrets.map(secretMessage) };
     },
-    async rotateSecret({ shopId, subscriptionId, overlapHours = DEFAULT_OVERLAP_HOURS }) {
+    async rotateSecret(request) {
+      const { shopId, subscriptionId, overlapHours = DEFAULT_OVERLAP_HOURS } = request;
       if (overlapHours < 0 || overlapHours > MAX_OVERLAP_HOURS) {
         throw invalidField('overlap_hours', `must be 0 to ${MAX_OVERLAP_HOURS}`);
       }
       const owner = { shopId, subscriptionId };
+      const use = keyUseOf('RotateSecret', RotateSecretRequestSchema, request);
       const secret = await inTransaction(pool, async (tx) => {
-        await lockSubscription(tx, shopId, subscriptionId);
-        return rotateSecret(tx, owner, { keyring, overlapHours });
+        const { id } = await oncePerKey(tx, use, async () => {
+          await lockSubscription(tx, shopId, subscriptionId);
+          return (await rotateSecret(tx, owner, { keyring, overlapHours })).id;
+        });
+        await getSubscription(tx, shopId, subscriptionId);
+        return earlierSecret(tx, owner, { keyring, id });
       });
       return { secret: secretMessage(secret) };
     },
@@ -118,9 +128,11 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
 
 function testMethods({ pool, clock, today }: WebhooksContext) {
   return {
-    async sendTest({ shopId, subscriptionId, trigger }) {
+    async sendTest(request) {
+      const { shopId, subscriptionId, trigger } = request;
+      const use = keyUseOf('SendTest', SendTestRequestSchema, request);
       const at = { today: today(), offsetMs: clock.offsetMs() };
-      const delivery = await addTestDelivery(pool, { shopId, subscriptionId, trigger, ...at });
+      const delivery = await sendTest(pool, { shopId, subscriptionId, trigger, use, ...at });
       return { delivery: deliveryMessage(delivery) };
     },
   } satisfies Methods;

@@ -1,13 +1,16 @@
-import { timestampNow } from '@bufbuild/protobuf/wkt';
+import { hash, randomUUID } from 'node:crypto';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import { sampleEvent } from '../contract/sample-event.ts';
 import { payloadVersionServed } from '../contract/versions.ts';
 import { TRIGGERS } from '../contract/vocabulary.ts';
 import { invalidField } from '../platform/errors.ts';
-import { inTransaction } from '../platform/postgres.ts';
+import { type KeyUse, oncePerKey } from '../platform/idempotency.ts';
+import { inTransaction, type Queryable } from '../platform/postgres.ts';
 import { currentTraceparent } from '../platform/telemetry.ts';
 import { notifyDue } from './delivery/queue/notify.ts';
 import { lockQueue } from './delivery/queue/queue-changes.ts';
+import { deliveryIdOf, type EventKey } from './delivery-id.ts';
 import { insertDeliveries } from './fan-out/insert.ts';
 import { shapeBody } from './fan-out/shape.ts';
 import { stateForbids } from './log/delivery.ts';
@@ -17,39 +20,71 @@ import { payloadVersion } from './subscriptions/payload-version.ts';
 import { subscriptionNotFound } from './subscriptions/subscription.ts';
 import { lockSubscriptionShared } from './subscriptions/subscription-store.ts';
 
+interface TestEvent {
+  readonly shopId: bigint;
+  readonly subscriptionId: bigint;
+  /** Any trigger that the subscription's topic delivers; its own when empty. */
+  readonly trigger: string;
+  readonly today: Date;
+  /** Offset of the retry clock. */
+  readonly offsetMs: number;
+}
+
 /**
- * Writes a delivery of documented sample data to one subscription. It is sent like any other.
+ * Writes a delivery of documented sample data to one subscription. It is sent like any other. A repeat with the same
+ * idempotency key returns that delivery and sends nothing.
  *
- * @param o.trigger any trigger that the subscription's topic delivers; its own when empty.
- * @throws DomainError NOT_FOUND; INVALID_ARGUMENT when the topic does not deliver the trigger; FAILED_PRECONDITION when
- *   the subscription is inactive.
+ * @throws DomainError NOT_FOUND, for a repeat also when the delivery has left the log; INVALID_ARGUMENT when the topic
+ *   does not deliver the trigger; FAILED_PRECONDITION when the subscription is inactive; IDEMPOTENCY_CONFLICT.
  */
-export function addTestDelivery(
+export function sendTest(
   pool: pg.Pool,
-  o: { shopId: bigint; subscriptionId: bigint; trigger: string; today: Date; offsetMs: number },
+  o: TestEvent & { readonly use: KeyUse | undefined },
 ): Promise<LoggedDelivery> {
+  const eventId = o.use ? eventIdOf(o.use) : randomUUID();
   return inTransaction(pool, async (tx) => {
-    const subscription = await lockSubscriptionShared(tx, o);
-    if (!subscription) throw subscriptionNotFound(o.subscriptionId);
-    const wanted = o.trigger === '' ? subscription.trigger : o.trigger;
-    const trigger = TRIGGERS.find((known) => known === wanted);
-    if (!trigger) throw invalidField('trigger', `must be one of ${TRIGGERS.join(', ')}`);
-    if (!subscription.isActive) throw stateForbids('the subscription is inactive');
-    const stored = await payloadVersion(tx, o.shopId, o.today);
-    const { version } = payloadVersionServed(stored, o.today);
-    const event = {
-      ...sampleEvent(trigger, o.shopId),
-      occurredAt: timestampNow(),
-      traceparent: currentTraceparent(),
-    };
-    const { topic } = subscription;
-    const body = shapeBody(event, { topic, version, isRedacted: false });
-    if (!body) throw invalidField('trigger', `is not delivered to topic ${topic}`);
-    const { subscriptionId } = o;
-    const delivery = { event, subscriptionId, topic, version, body, isTest: true };
-    await lockQueue(tx, o);
-    const [added] = await insertDeliveries(tx, [delivery], o);
-    await notifyDue(tx, [o], { isChange: false });
-    return getDelivery(tx, { shopId: o.shopId, id: added?.id ?? '', withBody: false });
+    // The result of a key is a number. Event and subscription follow from the request, so the time makes the id whole.
+    const { id: occurredAtMs } = await oncePerKey(tx, o.use, async () => {
+      const occurredAt = new Date();
+      await addTestDelivery(tx, o, { eventId, occurredAt });
+      return BigInt(occurredAt.getTime());
+    });
+    const occurredAt = new Date(Number(occurredAtMs));
+    const id = deliveryIdOf({ eventId, occurredAt }, o.subscriptionId);
+    return getDelivery(tx, { shopId: o.shopId, id, withBody: false });
   });
+}
+
+/** The same UUID (RFC 9562, version 8) for every use of a key. */
+function eventIdOf({ shopId, operation, key }: KeyUse): string {
+  const sum = hash('sha256', `${shopId} ${operation} ${key}`, 'hex');
+  return `${sum.slice(0, 8)}-${sum.slice(8, 12)}-8${sum.slice(12, 15)}-8${sum.slice(15, 18)}-${sum.slice(18, 30)}`;
+}
+
+async function addTestDelivery(
+  tx: Queryable,
+  o: TestEvent,
+  { eventId, occurredAt }: EventKey,
+): Promise<void> {
+  const subscription = await lockSubscriptionShared(tx, o);
+  if (!subscription) throw subscriptionNotFound(o.subscriptionId);
+  const wanted = o.trigger === '' ? subscription.trigger : o.trigger;
+  const trigger = TRIGGERS.find((known) => known === wanted);
+  if (!trigger) throw invalidField('trigger', `must be one of ${TRIGGERS.join(', ')}`);
+  if (!subscription.isActive) throw stateForbids('the subscription is inactive');
+  const stored = await payloadVersion(tx, o.shopId, o.today);
+  const { version } = payloadVersionServed(stored, o.today);
+  const event = {
+    ...sampleEvent(trigger, o.shopId, eventId),
+    occurredAt: timestampFromDate(occurredAt),
+    traceparent: currentTraceparent(),
+  };
+  const { topic } = subscription;
+  const body = shapeBody(event, { topic, version, isRedacted: false });
+  if (!body) throw invalidField('trigger', `is not delivered to topic ${topic}`);
+  const { subscriptionId } = o;
+  const delivery = { event, subscriptionId, topic, version, body, isTest: true };
+  await lockQueue(tx, o);
+  await insertDeliveries(tx, [delivery], o);
+  await notifyDue(tx, [o], { isChange: false });
 }

@@ -4,8 +4,12 @@ import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { type Return as Details, Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { EditReturnRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  type EditReturnRequest,
+  EditReturnRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
+import { keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
@@ -13,7 +17,7 @@ import { checkedSums } from '../money/return-sums.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
 
 import { Return, requireUncommitted } from '../return.ts';
-import { changeReturn } from '../store/change.ts';
+import { changeReturnOnce } from '../store/change.ts';
 import { requireReturnable } from '../submit/returnable.ts';
 import { editedLines, lineEdit } from './edit-lines.ts';
 import { storeEdit } from './edit-store.ts';
@@ -34,7 +38,7 @@ const edit = z.object({
  * computed again.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an edit without a change, and for amounts that contradict the
- *   outcome); NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS, see return.ts; ABORTED with
+ *   outcome); NOT_FOUND; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS, see return.ts; ABORTED with
  *   REVISION_CONFLICT when the return changed after the caller had read it.
  */
 export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Details> {
@@ -42,7 +46,8 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
   if (input.changes.length === 0 && input.outcome === Outcome.UNSPECIFIED && !input.amounts) {
     throw invalidField('changes', 'must hold at least one change');
   }
-  const changed = await changeReturn(pool, { ...input, addsInput: true }, async (tx, current) => {
+  const use = keyUseOf('EditReturn', EditReturnRequestSchema, request);
+  return changeReturnOnce(pool, { ...input, addsInput: true }, use, async (tx, current) => {
     new Return(current).requireEditable();
     requireRevision(current, input.expectedRevision);
     const commitments = {
@@ -75,7 +80,6 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
       ],
     };
   });
-  return changed.return;
 }
 
 function requireRevision(current: Details, expectedRevision: bigint): void {

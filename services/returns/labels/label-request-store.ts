@@ -35,6 +35,19 @@ function toLabelRequest(row: LabelRequestRow): LabelRequest {
   return request;
 }
 
+/** The label request with this id; undefined when the shop has none. */
+export async function findLabelRequest(
+  db: Queryable,
+  shopId: bigint,
+  requestId: bigint,
+): Promise<LabelRequest | undefined> {
+  const { rows } = await db.query<LabelRequestRow>(
+    `select ${COLUMNS} from label_requests where shop_id = $1 and id = $2`,
+    [shopId, requestId],
+  );
+  return rows[0] && toLabelRequest(rows[0]);
+}
+
 /** A label request and the event about its change. */
 export interface RequestWithEvent {
   readonly request: LabelRequest;

@@ -5,20 +5,23 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { LabelRequest } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   type CancelLabelRequestRequest,
+  CancelLabelRequestRequestSchema,
   LabelProvider,
   type RequestLabelRequest,
+  RequestLabelRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError } from '../../platform/errors.ts';
+import { claimKey, keyUseOf, oncePerKey } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound, stateForbids } from '../errors.ts';
 import { isLive } from '../return.ts';
 import { loadSettings } from '../settings.ts';
-import { changeReturn, changeReturnIn } from '../store/change.ts';
+import { changeReturnIn } from '../store/change.ts';
 import { loadReturn } from '../store/load.ts';
 import { changing } from '../store/transaction.ts';
-import { cancelRequest, issueLabelRequest } from './label-request-store.ts';
+import { cancelRequest, findLabelRequest, issueLabelRequest } from './label-request-store.ts';
 
 const labelInput = z.object({ ...callerShape, returnId: id });
 
@@ -26,7 +29,7 @@ const labelInput = z.object({ ...callerShape, returnId: id });
  * Requests a label of the third-party provider.
  *
  * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the shop makes its own labels, or the return is not open or
- *   in review; ALREADY_EXISTS when a label request is open.
+ *   in review; ALREADY_EXISTS when a label request is open, or the key was used with other content.
  */
 export async function requestLabel(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
@@ -37,7 +40,20 @@ export async function requestLabel(
   const known = await loadReturn(deps.pool, by.shopId, by.returnId);
   if (!known) throw returnNotFound();
   const destination = await destinationOf(deps.destinations, by, known.destinationId);
-  const { value } = await changeReturn(deps.pool, by, async (tx, current) => {
+  const o = { settings, destination };
+  const use = keyUseOf('RequestLabel', RequestLabelRequestSchema, request);
+  return changing(deps.pool, by.shopId, async (tx) => {
+    const { id: requestId } = await oncePerKey(tx, use, () => issue(tx, by, o));
+    return existing(tx, by.shopId, requestId);
+  });
+}
+
+async function issue(
+  transaction: pg.PoolClient,
+  by: z.output<typeof labelInput>,
+  { settings, destination }: Parameters<typeof issueLabelRequest>[2],
+): Promise<bigint> {
+  const { value } = await changeReturnIn(transaction, by, async (tx, current) => {
     if (settings.labelProvider !== LabelProvider.THIRD_PARTY) {
       throw stateForbids('the shop makes its own labels');
     }
@@ -45,7 +61,7 @@ export async function requestLabel(
     const issued = await issueLabelRequest(tx, current, { settings, destination });
     const text = 'A label was requested';
     return {
-      value: issued.request,
+      value: issued.request.id,
       events: [issued.event],
       timeline: [{ returnId: current.id, kind: 'label.request.issued', text }],
     };
@@ -65,8 +81,12 @@ export async function cancelLabelRequest(
   request: CancelLabelRequestRequest,
 ): Promise<LabelRequest> {
   const by = parseInput(cancellation, request);
+  const use = keyUseOf('CancelLabelRequest', CancelLabelRequestRequestSchema, request);
   return changing(pool, by.shopId, async (tx) => {
-    const returnId = await returnOfRequest(tx, by.shopId, by.requestId);
+    const isFirst = await claimKey(tx, use, by.requestId);
+    const known = await existing(tx, by.shopId, by.requestId);
+    if (!isFirst) return known;
+    const { returnId } = known;
     const { value } = await changeReturnIn(tx, { ...by, returnId }, async (inside, current) => {
       const cancelled = await cancelRequest(inside, by.shopId, by.requestId);
       if (!cancelled) throw stateForbids('the label request is not open');
@@ -81,12 +101,9 @@ export async function cancelLabelRequest(
   });
 }
 
-async function returnOfRequest(tx: Queryable, shopId: bigint, requestId: bigint): Promise<bigint> {
-  const { rows } = await tx.query<{ return_id: bigint }>(
-    'select return_id from label_requests where shop_id = $1 and id = $2',
-    [shopId, requestId],
-  );
-  if (rows[0]) return rows[0].return_id;
+async function existing(db: Queryable, shopId: bigint, requestId: bigint): Promise<LabelRequest> {
+  const found = await findLabelRequest(db, shopId, requestId);
+  if (found) return found;
   throw new DomainError(
     Code.NotFound,
     ErrorReason.LABEL_REQUEST_NOT_FOUND,

@@ -12,10 +12,17 @@ import {
   type RecordLabelRequest,
   RecordLabelRequestSchema,
   type UpdateLabelRequest,
+  UpdateLabelRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { DomainError } from '../../platform/errors.ts';
-import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
+import {
+  claimKey,
+  keyUseOf,
+  oncePerKey,
+  releaseKey,
+  requestHash,
+} from '../../platform/idempotency.ts';
 import {
   callerShape,
   id,
@@ -32,7 +39,7 @@ import { pastTime } from '../past.ts';
 import { reopening } from '../reopen.ts';
 import { isLive } from '../return.ts';
 import type { DetailEvent } from '../store/append-events.ts';
-import { changeReturn, changeReturnIn } from '../store/change.ts';
+import { changeReturnIn } from '../store/change.ts';
 import { loadLabel } from '../store/load.ts';
 import { labelStatusText, stateText } from '../store/texts.ts';
 import { changing } from '../store/transaction.ts';
@@ -170,9 +177,9 @@ const labelUpdate = z.object({
 /**
  * Records a carrier update of a parcel. Updates may arrive in any order: an update that is older than the last one, or
  * that comes after `delivered`, is ignored. An absent status or tracking number does not change. When a parcel moves,
- * an expired return opens again.
+ * an expired return opens again. A repeat with the same key changes nothing; an ignored update leaves its key unused.
  *
- * @throws DomainError INVALID_ARGUMENT; LABEL_NOT_FOUND.
+ * @throws DomainError INVALID_ARGUMENT; LABEL_NOT_FOUND; IDEMPOTENCY_CONFLICT.
  */
 export async function updateLabel(
   pool: pg.Pool,
@@ -181,9 +188,28 @@ export async function updateLabel(
   const update = parseInput(labelUpdate, request);
   const occurredAt = update.occurredAt ? pastTime('occurred_at', update.occurredAt) : new Date();
   const known = await existing(pool, update.shopId, update.labelId);
-  const by = { ...update, returnId: known.returnId };
-  const { value } = await changeReturn(pool, by, async (tx, current) => {
-    const applied = await applyCarrierUpdate(tx, { ...update, occurredAt });
+  const by = { ...update, occurredAt, returnId: known.returnId };
+  const use = keyUseOf('UpdateLabel', UpdateLabelRequestSchema, request);
+  return changing(pool, update.shopId, async (tx) => {
+    if (await claimKey(tx, use, update.labelId)) {
+      const { label, ignored } = await applyUpdate(tx, by);
+      if (use && ignored) await releaseKey(tx, use);
+      return { label, ignored };
+    }
+    return { label: await existing(tx, update.shopId, update.labelId), ignored: false };
+  });
+}
+
+interface CarrierUpdate extends z.output<typeof labelUpdate> {
+  readonly occurredAt: Date;
+}
+
+async function applyUpdate(
+  transaction: pg.PoolClient,
+  update: CarrierUpdate & { readonly returnId: bigint },
+): Promise<{ label: Label; ignored: boolean }> {
+  const { value } = await changeReturnIn(transaction, update, async (tx, current) => {
+    const applied = await applyCarrierUpdate(tx, update);
     const label = await existing(tx, update.shopId, update.labelId);
     if (!applied.changed) return { value: { label, ignored: applied.ignored } };
     const facts = { label_id: `${label.id}`, status: statusOf(label) };
@@ -210,7 +236,7 @@ export async function updateLabel(
  */
 async function applyCarrierUpdate(
   tx: Queryable,
-  update: z.output<typeof labelUpdate> & { readonly occurredAt: Date },
+  update: CarrierUpdate,
 ): Promise<{ ignored: boolean; changed: boolean }> {
   const status =
     update.status === LabelStatus.UNSPECIFIED ? '' : labelStatusText.toText(update.status);

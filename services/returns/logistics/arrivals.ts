@@ -1,9 +1,13 @@
 import type pg from 'pg';
 import { z } from 'zod';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { RecordArrivalRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  type RecordArrivalRequest,
+  RecordArrivalRequestSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
+import { keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
@@ -11,7 +15,7 @@ import { lineItemNotFound, stateForbids } from '../errors.ts';
 import { optionalId } from '../fields.ts';
 import { pastTime } from '../past.ts';
 import { reopening } from '../reopen.ts';
-import { changeReturn } from '../store/change.ts';
+import { changeReturnOnce } from '../store/change.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import { stateText } from '../store/texts.ts';
 
@@ -42,7 +46,8 @@ export async function recordArrival(
   if (other !== undefined) throw invalidField('line_item_ids', 'must be line items of one return');
   await destinationOf(deps.destinations, input, input.consolidationDestinationId);
 
-  const changed = await changeReturn(deps.pool, { ...input, returnId }, async (tx, current) => {
+  const use = keyUseOf('RecordArrival', RecordArrivalRequestSchema, request);
+  return changeReturnOnce(deps.pool, { ...input, returnId }, use, async (tx, current) => {
     if (current.state === ReturnState.CANCELLED) {
       throw stateForbids(`the return is ${stateText.toText(current.state)}`);
     }
@@ -59,7 +64,6 @@ export async function recordArrival(
       ],
     };
   });
-  return changed.return;
 }
 
 const ARRIVE = `

@@ -4,6 +4,7 @@ import { newSecret } from '../sender/signature.ts';
 
 /** A valid signing secret. */
 export interface Secret {
+  readonly id: bigint;
   readonly value: string;
   readonly createdAt: Date;
   /** When it stops signing; null for the newest. */
@@ -22,12 +23,14 @@ const MAX_SECRETS = 10;
 export async function addSecret(tx: Queryable, owner: Owner, keyring: Keyring): Promise<Secret> {
   const value = newSecret();
   const { keyId, encrypted } = keyring.encrypt(value, contextOf(owner));
-  const { rows } = await tx.query<{ createdAt: Date }>(
+  const { rows } = await tx.query<{ id: bigint; createdAt: Date }>(
     `insert into secrets (shop_id, subscription_id, key_id, sealed) values ($1, $2, $3, $4)
-     returning created_at as "createdAt"`,
+     returning id, created_at as "createdAt"`,
     [owner.shopId, owner.subscriptionId, keyId, encrypted],
   );
-  return { value, createdAt: rows[0]?.createdAt ?? new Date(), expiresAt: null };
+  const [row] = rows;
+  if (!row) throw new Error('a secret was not stored');
+  return { ...row, value, expiresAt: null };
 }
 
 /**
@@ -56,22 +59,38 @@ export async function rotateSecret(
 /** The valid secrets, newest first. */
 export async function secretsOf(db: Queryable, owner: Owner, keyring: Keyring): Promise<Secret[]> {
   const { rows } = await db.query<{
+    id: bigint;
     keyId: string;
     encrypted: Uint8Array;
     createdAt: Date;
     expiresAt: Date | null;
   }>(
-    `select key_id as "keyId", sealed as encrypted, created_at as "createdAt", expires_at as "expiresAt"
+    `select id, key_id as "keyId", sealed as encrypted, created_at as "createdAt", expires_at as "expiresAt"
        from secrets
       where shop_id = $1 and subscription_id = $2 and (expires_at is null or expires_at > now())
       order by id desc`,
     [owner.shopId, owner.subscriptionId],
   );
-  return rows.map(({ keyId, encrypted, createdAt, expiresAt }) => ({
+  return rows.map(({ keyId, encrypted, ...row }) => ({
+    ...row,
     value: keyring.decrypt(keyId, encrypted, contextOf(owner)),
-    createdAt,
-    expiresAt,
   }));
+}
+
+/**
+ * The secret that an earlier call with the same idempotency key created: the one with this id, or without an id the
+ * first one of the subscription. When it signs no more, the newest.
+ */
+export async function earlierSecret(
+  db: Queryable,
+  owner: Owner,
+  o: { readonly keyring: Keyring; readonly id?: bigint },
+): Promise<Secret> {
+  const valid = await secretsOf(db, owner, o.keyring);
+  const found = o.id === undefined ? valid.at(-1) : valid.find(({ id }) => id === o.id);
+  const secret = found ?? valid[0];
+  if (!secret) throw new Error('a subscription has no secret');
+  return secret;
 }
 
 /** Binds a secret to its subscription: copied to the row of another one, it cannot be decrypted. */

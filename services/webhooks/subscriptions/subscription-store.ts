@@ -1,11 +1,12 @@
 import { createHash } from 'node:crypto';
 import type pg from 'pg';
-import { claimKey, type KeyUse } from '../../platform/idempotency.ts';
+import { claimKey, type KeyUse, oncePerKey } from '../../platform/idempotency.ts';
+import type { Keyring } from '../../platform/keyring.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { addQueue, changeQueue, closeQueue, lockQueue } from '../delivery/queue/queue-changes.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { type LimitedHost, lockQuota, requireCapacityAtHost } from './host-limit.ts';
-import type { Secret } from './secrets.ts';
+import { addSecret, earlierSecret, type Secret } from './secrets.ts';
 import {
   MAX_SUBSCRIPTIONS,
   quotaExceeded,
@@ -46,41 +47,56 @@ export async function getSubscription(
   return found;
 }
 
+interface NewSubscription {
+  readonly fields: SubscriptionFields;
+  /** Offset of the retry clock. */
+  readonly offsetMs: number;
+  readonly limitedHost: LimitedHost;
+  readonly keyring: Keyring;
+  readonly use?: KeyUse | undefined;
+}
+
 /**
- * Stores a new subscription. `withSecret` stores its secret in the same transaction.
+ * Stores a new subscription with a secret, once per idempotency key. A repeat returns both as they are now.
  *
- * @throws DomainError RESOURCE_EXHAUSTED at the limit of the shop or of the host.
+ * @throws DomainError RESOURCE_EXHAUSTED at the limit of the shop or of the host; IDEMPOTENCY_CONFLICT; NOT_FOUND for a
+ *   repeat when it was deleted.
  */
 export function createSubscription(
   pool: pg.Pool,
   shopId: bigint,
-  o: {
-    fields: SubscriptionFields;
-    /** Offset of the retry clock. */
-    offsetMs: number;
-    limitedHost: LimitedHost;
-    withSecret: (tx: Queryable, id: bigint) => Promise<Secret>;
-  },
+  o: NewSubscription,
 ): Promise<{ subscription: Subscription; secret: Secret }> {
   return inTransaction(pool, async (tx) => {
-    const { topic, trigger, url, status = 'active' } = o.fields;
-    await lockQuota(tx, shopId);
-    await requireCapacity(tx, shopId);
-    if (status === 'active') {
-      await requireCapacityAtHost(tx, { shopId, topic, trigger, url }, o.limitedHost);
-    }
-    const endpointId = await endpointOf(tx, shopId, url);
-    const { rows } = await tx.query<{ id: bigint }>(
-      `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status, inactive_since)
+    const { id } = await oncePerKey(tx, o.use, () => insertSubscription(tx, shopId, o));
+    const subscription = await getSubscription(tx, shopId, id);
+    const owner = { shopId, subscriptionId: id };
+    return { subscription, secret: await earlierSecret(tx, owner, { keyring: o.keyring }) };
+  });
+}
+
+async function insertSubscription(
+  tx: Queryable,
+  shopId: bigint,
+  o: NewSubscription,
+): Promise<bigint> {
+  const { topic, trigger, url, status = 'active' } = o.fields;
+  await lockQuota(tx, shopId);
+  await requireCapacity(tx, shopId);
+  if (status === 'active') {
+    await requireCapacityAtHost(tx, { shopId, topic, trigger, url }, o.limitedHost);
+  }
+  const endpointId = await endpointOf(tx, shopId, url);
+  const { rows } = await tx.query<{ id: bigint }>(
+    `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status, inactive_since)
        values ($1, $2, $3, $4, $5, case when $5 = 'inactive' then now() + $6 * interval '1 ms' end)
        returning id`,
-      [shopId, topic, trigger, endpointId, status, o.offsetMs],
-    );
-    const id = rows[0]?.id ?? 0n;
-    await addQueue(tx, { shopId, subscriptionId: id });
-    const secret = await o.withSecret(tx, id);
-    return { subscription: await getSubscription(tx, shopId, id), secret };
-  });
+    [shopId, topic, trigger, endpointId, status, o.offsetMs],
+  );
+  const id = rows[0]?.id ?? 0n;
+  await addQueue(tx, { shopId, subscriptionId: id });
+  await addSecret(tx, { shopId, subscriptionId: id }, o.keyring);
+  return id;
 }
 
 async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {

@@ -1,5 +1,4 @@
 import type pg from 'pg';
-import { addSecret } from '../../../services/webhooks/subscriptions/secrets.ts';
 import { createSubscription } from '../../../services/webhooks/subscriptions/subscription-store.ts';
 import { keyring } from './running-webhooks.ts';
 
@@ -31,7 +30,7 @@ export async function newSubscription(
     fields: subscriptionFields(input),
     offsetMs: 0,
     limitedHost: () => undefined,
-    withSecret: (tx, subscriptionId) => addSecret(tx, { shopId, subscriptionId }, keyring),
+    keyring,
   });
   return subscription.id;
 }

@@ -1,0 +1,51 @@
+import { globSync, readFileSync } from 'node:fs';
+import { type DescService, ScalarType } from '@bufbuild/protobuf';
+import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
+import { describe, expect, test } from '@jest/globals';
+import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { DispositionsService } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import { EventsService } from '../../proto/gen/rms/events/v1/events_service_pb.ts';
+import { FraudService } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { ROOT } from '../kit/process.ts';
+
+const SERVICES: readonly DescService[] = [
+  ReturnsService,
+  DispositionsService,
+  DestinationsService,
+  FraudService,
+  CartsService,
+  WebhooksService,
+  EventsService,
+];
+
+/** The rows of the table in docs/decisions.md: an RPC, and why it needs no key. */
+const TABLE = /^\| `(\w+\.\w+)` \| (.{20,}) \|$/gm;
+
+const named = (of: boolean) =>
+  SERVICES.flatMap(({ name, methods }) =>
+    methods
+      .filter(({ idempotency }) => idempotency !== Idempotency.NO_SIDE_EFFECTS)
+      .filter(({ input }) => (input.field.idempotencyKey?.scalar === ScalarType.STRING) === of)
+      .map((method) => `${name.replace(/Service$/, '')}.${method.name}`),
+  );
+
+describe('every RPC that writes', () => {
+  const page = readFileSync(`${ROOT}docs/decisions.md`, 'utf8');
+  const listed = [...page.matchAll(TABLE)].map(([, rpc = '']) => rpc);
+
+  test('is an RPC of the services above', () => {
+    const protos = globSync('proto/rms/**/*.proto', { cwd: ROOT });
+    const rpcs = protos.flatMap(
+      (path) => readFileSync(`${ROOT}${path}`, 'utf8').match(/^ {2}rpc /gm) ?? [],
+    );
+    expect(rpcs).toHaveLength(SERVICES.flatMap(({ methods }) => methods).length);
+  });
+
+  test('takes an idempotency key, or docs/decisions.md says why it needs none', () => {
+    expect(named(true).length).toBeGreaterThan(20);
+    expect([...listed].sort()).toEqual(named(false).sort());
+  });
+});
