@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { DEV } from './kubectl.ts';
 
 /** A return of the demo shop. */
-const demoReturn = z.object({ id: z.number(), order_name: z.string() });
+export const demoReturn = z.object({ id: z.number(), order_name: z.string() });
 const demoPage = z.object({
   users: z.array(z.object({ name: z.string(), email: z.string(), password: z.string() })),
   shops: z
@@ -18,6 +18,7 @@ const demoPage = z.object({
 const webhooks = z.array(
   z.object({
     webhook_id: z.string(),
+    path: z.string(),
     valid: z.literal(true),
     payload: z.object({ id: z.number() }).nullable(),
   }),
@@ -33,10 +34,13 @@ export async function demoShop() {
   return { id: shop.id, key: shop.api_keys.all, returns: shop.fixtures.returns.open, users };
 }
 
-/** What the receiver has got: how often each webhook id came. */
-export async function arrived(): Promise<ReadonlyMap<string, { count: number; returnId: number }>> {
+/** What the receiver has got at a path: how often each webhook id came. */
+export async function arrived(
+  at: string,
+): Promise<ReadonlyMap<string, { count: number; returnId: number }>> {
   const byId = new Map<string, { count: number; returnId: number }>();
-  for (const { webhook_id, payload } of webhooks.parse(await ask('webhooks.json'))) {
+  const all = webhooks.parse(await ask('webhooks.json'));
+  for (const { webhook_id, payload } of all.filter(({ path }) => path === at)) {
     const known = byId.get(webhook_id);
     byId.set(webhook_id, {
       count: (known?.count ?? 0) + 1,

@@ -1,16 +1,22 @@
 import { Command, Option } from 'commander';
 import { autoscale } from './steps/autoscale.ts';
 import { install } from './steps/install.ts';
+import { privateWebhook } from './steps/private-webhook.ts';
 import { production } from './steps/production.ts';
 import { refusals } from './steps/refusals.ts';
+import { signIn } from './steps/sign-in.ts';
 import { signals } from './steps/signals.ts';
+import { starved } from './steps/starved.ts';
 import { upgrade } from './steps/upgrade.ts';
 import { wrongAuthority } from './steps/wrong-authority.ts';
 import type { Trial } from './trial.ts';
 
-/** In the order in which they run. `upgrade` needs `install`, the steps after `production` need that. */
+/** In the order in which they run. Those between `install` and `production` need the first, those below the second. */
 const STEPS = {
+  starved,
   install,
+  'sign-in': signIn,
+  'private-webhook': privateWebhook,
   upgrade,
   production,
   refusals,

@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import type { Namespace } from './kubectl.ts';
 
 /** How a TCP connection ended: `open`, or the code of the error; a policy that drops packets is a `timeout`. */
@@ -60,11 +59,4 @@ export async function tokenOf(
   audience: string,
 ): Promise<string> {
   return (await space.kubectl('create', 'token', account, '--audience', audience)).trim();
-}
-
-const podWithAddress = z.object({ status: z.object({ podIP: z.string() }) });
-
-export async function addressOf(space: Namespace, pod: string): Promise<string> {
-  const json: unknown = JSON.parse(await space.kubectl('get', 'pod', pod, '-o', 'json'));
-  return podWithAddress.parse(json).status.podIP;
 }

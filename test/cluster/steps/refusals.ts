@@ -1,10 +1,8 @@
-import { Namespace, PRODUCTION } from '../kubectl.ts';
-import { PROCESSES, processPods, untilReady } from '../pods.ts';
+import { PRODUCTION } from '../kubectl.ts';
+import { PROCESSES, processPods } from '../pods.ts';
 import { callFrom, connectFrom, tokenOf } from '../probes.ts';
+import { ELSEWHERE, startStranger } from '../stranger.ts';
 import type { Trial } from '../trial.ts';
-
-/** A namespace that is not ours. */
-export const ELSEWHERE = new Namespace('rms-elsewhere');
 
 const FIND = '/rms.returns.v1.ReturnsService/FindReturn';
 const SUBMIT = '/rms.returns.v1.ReturnsService/SubmitReturn';
@@ -14,25 +12,6 @@ export async function refusals(trial: Trial): Promise<void> {
   await startStranger(trial.images.release);
   await tryConnections(trial);
   await tryTokens(trial);
-}
-
-/** A pod of another namespace, that listens on 8080 and runs nothing. */
-export async function startStranger(image: string): Promise<void> {
-  const listen =
-    "require('node:http').createServer((_, res) => { console.log('asked'); res.end(); }).listen(8080)";
-  await ELSEWHERE.apply(
-    { apiVersion: 'v1', kind: 'Namespace', metadata: { name: ELSEWHERE.name } },
-    {
-      apiVersion: 'v1',
-      kind: 'Pod',
-      metadata: { name: 'stranger', namespace: ELSEWHERE.name },
-      spec: {
-        terminationGracePeriodSeconds: 1,
-        containers: [{ name: 'node', image, command: ['node', '-e', listen] }],
-      },
-    },
-  );
-  await untilReady(ELSEWHERE);
 }
 
 async function tryConnections({ check }: Trial): Promise<void> {
