@@ -30,9 +30,9 @@ export class Namespace {
     await this.#write('create', [object], '--raw', path);
   }
 
-  /** A Service or pod on a port of this machine, until `stop`. */
-  async forward(target: string, port: number) {
-    const [local = 0] = await freePorts(1);
+  /** A Service or pod on a port of this machine, until `stop`; on a free one by default. */
+  async forward(target: string, port: number, onPort?: number) {
+    const local = onPort ?? (await freePorts(1))[0];
     const args = ['-n', this.name, 'port-forward', target, `${local}:${port}`];
     const child = spawn('kubectl', args, { stdio: ['ignore', 'pipe', 'inherit'] });
     await Promise.race([

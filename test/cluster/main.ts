@@ -4,6 +4,7 @@ import { install } from './steps/install.ts';
 import { privateWebhook } from './steps/private-webhook.ts';
 import { production } from './steps/production.ts';
 import { refusals } from './steps/refusals.ts';
+import { restore } from './steps/restore.ts';
 import { signIn } from './steps/sign-in.ts';
 import { signals } from './steps/signals.ts';
 import { starved } from './steps/starved.ts';
@@ -18,6 +19,7 @@ const STEPS = {
   'sign-in': signIn,
   'private-webhook': privateWebhook,
   upgrade,
+  restore,
   production,
   refusals,
   'wrong-authority': wrongAuthority,

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { until } from '../../kit/until.ts';
 import { demoShop } from '../demo.ts';
 import { DEV } from '../kubectl.ts';
+import { untilReady } from '../pods.ts';
 import { connectFrom } from '../probes.ts';
 import { untilRolledOut } from '../release.ts';
 import { addressOfStranger, ELSEWHERE, startStranger } from '../stranger.ts';
@@ -53,4 +54,6 @@ export async function privateWebhook(trial: Trial): Promise<void> {
 async function allow(origins: string): Promise<void> {
   await DEV.kubectl('set', 'env', 'deployment/webhooks', `WEBHOOK_ALLOWED_ORIGINS=${origins}`);
   await untilRolledOut(DEV, 'webhooks');
+  // The former pod answers calls until it is gone.
+  await untilReady(DEV);
 }

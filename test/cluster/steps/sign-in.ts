@@ -5,7 +5,7 @@ import { Browser } from '../../kit/oauth/browser.ts';
 import { demoShop } from '../demo.ts';
 import { DEV } from '../kubectl.ts';
 import { localAddress } from '../local-address.ts';
-import type { Trial } from '../trial.ts';
+import { gatewayUrl, type Trial } from '../trial.ts';
 
 /** The public addresses of the dev overlay. */
 const GATEWAY = 'http://localhost:8080';
@@ -20,14 +20,16 @@ interface Person {
 }
 
 /** A person signs an assistant in through the pages, and the assistant calls a tool. */
-export async function signIn({ check }: Trial): Promise<void> {
+export async function signIn(trial: Trial): Promise<void> {
+  const { check } = trial;
   const shop = await demoShop();
   const owner = shop.users.find(({ name }) => name === 'owner');
   if (!owner) throw new Error('the demo has no owner');
-  // The overlay's public addresses on this machine, as `kubectl port-forward` makes them, through the Services.
+  // The overlay's public addresses on this machine. Policies let only the gateway reach the identity provider.
+  const gateway = new URL(await gatewayUrl(trial, DEV));
   const addresses = [
-    await localAddress(8080, { host: await clusterIp('gateway'), port: 80 }),
-    await localAddress(8090, { host: await clusterIp('identity'), port: 8090 }),
+    await localAddress(8080, { host: gateway.hostname, port: Number(gateway.port || 80) }),
+    await DEV.forward('service/identity', 8090, 8090),
   ];
   try {
     const token = await tokenOf(owner);
@@ -37,10 +39,6 @@ export async function signIn({ check }: Trial): Promise<void> {
   } finally {
     for (const address of addresses) address.stop();
   }
-}
-
-function clusterIp(service: string): Promise<string> {
-  return DEV.kubectl('get', `service/${service}`, '-o', 'jsonpath={.spec.clusterIP}');
 }
 
 /** Goes through the pages of the gateway and of the identity provider, and redeems the code. */
