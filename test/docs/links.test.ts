@@ -1,0 +1,43 @@
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { posix } from 'node:path';
+import { expect, test } from '@jest/globals';
+
+const PAGES = execFileSync('git', ['ls-files', '*.md'], { encoding: 'utf8' })
+  .trim()
+  .split('\n')
+  .filter((page) => existsSync(page));
+
+/** The text of a page without its code blocks. */
+const textOf = (page: string) => readFileSync(page, 'utf8').replaceAll(/^\s*```.*?^\s*```/gms, '');
+
+/** The anchor that GitHub gives a heading. */
+const anchorOf = (heading: string) =>
+  heading
+    .replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-');
+
+const anchorsOf = (page: string) =>
+  [...textOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
+
+/** The relative links of a page: file and anchor, from the root of the repository. */
+function linksOf(page: string): { file: string; anchor: string }[] {
+  return [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)]
+    .map(([, link = '']) => link)
+    .filter((link) => !/^[a-z]+:/.test(link))
+    .map((link) => {
+      const [path = '', anchor = ''] = link.split('#');
+      return { file: path === '' ? page : posix.join(posix.dirname(page), path), anchor };
+    });
+}
+
+test.each(PAGES)('%s links only to files and headings that exist', (page) => {
+  const broken = linksOf(page).filter(
+    ({ file, anchor }) =>
+      !existsSync(file) ||
+      (file.endsWith('.md') && anchor !== '' && !anchorsOf(file).includes(anchor)),
+  );
+  expect(broken).toEqual([]);
+});
