@@ -15,23 +15,23 @@ export interface AssistantsViewer {
   readonly from: Pick<Author, 'source' | 'requestId'>;
 }
 
-/** The connected assistants that a user may see and disconnect: their own ones; with `team.manage`, all of the shop. */
+/** The connected assistants that a user may see and disconnect: with `team.manage` all of the shop, else the user's own. */
 export interface Assistants {
   /** Oldest first. @param o.after the last grant of the previous page. */
   list(o: { limit: number; after?: Pick<ActiveGrant, 'id' | 'createdAt'> }): Promise<ActiveGrant[]>;
   /**
-   * Disconnects an assistant: its tokens are rejected from the next call on. Idempotent as long as the grant is stored.
+   * Disconnects an assistant, so that its next call is rejected. Idempotent as long as the grant is stored.
    *
-   * @throws DomainError NOT_FOUND when it does not exist, or the user may not disconnect it.
+   * @throws DomainError NOT_FOUND when the grant does not exist or the user may not end it.
    */
   disconnect(id: string): Promise<void>;
 }
 
 export function createAssistants(pool: pg.Pool, viewer: AssistantsViewer): Assistants {
   const { shopId, userId, role, actor, from } = viewer;
-  const whose = permits(role, ['team.manage']) ? { shopId } : { shopId, userId };
+  const owner = permits(role, ['team.manage']) ? { shopId } : { shopId, userId };
   return {
-    list: (page) => listGrants(pool, { ...whose, ...page }),
-    disconnect: (id) => revokeGrant(pool, { ...whose, id, by: { actor, ...from } }),
+    list: (page) => listGrants(pool, { ...owner, ...page }),
+    disconnect: (id) => revokeGrant(pool, { ...owner, id, by: { actor, ...from } }),
   };
 }

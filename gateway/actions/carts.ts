@@ -4,7 +4,7 @@ import type { CartBody, CartEntryValue } from '../../services/contract/resources
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 /**
- * Stores a cart of variants. Entries that are objects keep all their fields.
+ * Stores a cart of variants. An entry that is an object keeps all its fields.
  *
  * @param key idempotency key of at most 200 characters; a repeat with the same key returns the first cart.
  */
@@ -13,19 +13,19 @@ export async function createCart(
   body: CartBody,
   key: string,
 ): Promise<Cart> {
-  const answer = await context.services.carts.createCart({
+  const { cart } = await context.services.carts.createCart({
     ...callerOf(context),
     entries: body.cart.map(entryOf),
     ...(typeof body.shopify === 'string' && { shopify: body.shopify }),
     shopifyNull: body.shopify === null,
     idempotencyKey: key,
   });
-  return sent(answer.cart, 'cart');
+  return sent(cart, 'cart');
 }
 
 function entryOf(entry: CartEntryValue) {
-  const bare = numberOf(entry);
-  if (bare !== undefined) return { variantId: BigInt(bare), objectJson: '' };
+  const number = numberOf(entry);
+  if (number !== undefined) return { variantId: BigInt(number), objectJson: '' };
   const variantId = BigInt(numberOf(Reflect.get(Object(entry), 'variant_id')) ?? 0);
   return { variantId, objectJson: JSON.stringify(entry) };
 }

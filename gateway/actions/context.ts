@@ -4,13 +4,13 @@ import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import type { Services } from '../services.ts';
 
-/** The shop and the actor of a read. All reads of a batch have the same ones. */
+/** The shop and the actor of a read. All reads of a batch have the same shop and the same actor. */
 export interface Reader {
   readonly shopId: bigint;
   readonly actor: MessageInitShape<typeof ActorSchema>;
 }
 
-/** Reads one return; the newest one if an order has several. Rejects as `FindReturn` does. */
+/** Reads one return; the newest if an order has several. Rejects with the errors of the RPC `FindReturn`. */
 export type ReadReturn = (reader: Reader, selector: DetailsSelector) => Promise<Return>;
 
 /** The context of an action: the services, the only shop that it may access, and the actor. */
@@ -26,8 +26,8 @@ export function callerOf(context: ActionContext) {
   return { shopId: context.shopId, actor: context.actor };
 }
 
-/** Returns a part of a response that the service always sends. @throws Error when it is absent, which is a bug. */
+/** Requires a part of a response that the service always sends. @throws Error when it is absent, which is a bug. */
 export function sent<T>(part: T | undefined, name: string): T {
-  if (part === undefined) throw new Error(`the service answered without ${name}`);
+  if (part === undefined) throw new Error(`the response of the service has no ${name}`);
   return part;
 }

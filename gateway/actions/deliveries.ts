@@ -12,7 +12,7 @@ import { type ActionContext, callerOf, sent } from './context.ts';
 const STATE = enumText(DeliveryStateSchema);
 
 /**
- * A page of the deliveries to a subscription that exists, newest event first.
+ * Returns a page of the deliveries of a subscription, newest event first.
  *
  * @param subscriptionId 0 for all subscriptions of the shop, including deleted ones.
  */
@@ -39,11 +39,11 @@ export function listDeliveries(
 /**
  * Sends a delivery of a subscription again, with the same `webhook-id` and the same bytes.
  *
- * @param of.idempotencyKey at most 200 characters; a repeat with the same key sends nothing. A new key when absent.
+ * @param o.idempotencyKey at most 200 characters; a repeat with the same key sends nothing. A new key when absent.
  */
 export async function replayDelivery(
   context: ActionContext,
-  of: {
+  o: {
     readonly subscriptionId: bigint;
     readonly deliveryId: string;
     readonly idempotencyKey?: string;
@@ -51,9 +51,9 @@ export async function replayDelivery(
 ): Promise<Delivery> {
   const { delivery } = await context.services.webhooks.replayDelivery({
     ...callerOf(context),
-    // The client retries a call whose response was lost; the retry must not start a second replay.
+    // The gRPC client retries a call whose response was lost. The retry must not start a second replay.
     idempotencyKey: randomUUID(),
-    ...of,
+    ...o,
   });
   return sent(delivery, 'delivery');
 }

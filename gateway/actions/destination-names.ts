@@ -7,14 +7,14 @@ import { listDestinations } from './destinations.ts';
 export type DestinationNames = (context: ActionContext, id: bigint) => Promise<string | null>;
 
 const SHOPS_MAX = 1_000;
-/** Names are cached for this time, so a new name may be shown this late. Milliseconds. */
+/** How long names are cached; a new name appears after at most this time. Milliseconds. */
 const TTL_MS = 60_000;
-/** An unavailable service is not called again for this time. Milliseconds. */
+/** How long an unavailable service is not called again. Milliseconds. */
 const UNAVAILABLE_TTL_MS = 2_000;
 
 /**
- * Reads the names of destinations, which responses show next to their ids. A shop has at most 1,000 destinations that
- * rarely change, so the names of each shop are cached for a minute.
+ * Creates the reader of destination names, which responses show next to the ids. A shop has at most 1,000 destinations
+ * and rarely changes them, so the names of each shop are cached for a minute.
  *
  * Names are optional: when the destinations service is unavailable, the request succeeds without them.
  */

@@ -9,7 +9,7 @@ import { type ActionContext, callerOf, sent } from './context.ts';
 
 const TYPE = enumText(DestinationTypeSchema);
 
-/** The shop's destinations, ordered by id. */
+/** Returns the shop's destinations, ordered by id. */
 export async function listDestinations(context: ActionContext): Promise<Destination[]> {
   const { destinations } = context.services;
   return (await destinations.listDestinations(callerOf(context))).destinations;
@@ -23,7 +23,7 @@ export async function updateDestination(
   idempotencyKey = '',
 ): Promise<Destination> {
   const { name, type, enabled, address } = body;
-  const answer = await context.services.destinations.updateDestination({
+  const { destination } = await context.services.destinations.updateDestination({
     ...callerOf(context),
     destinationId,
     idempotencyKey,
@@ -32,7 +32,7 @@ export async function updateDestination(
     ...(typeof enabled === 'boolean' && { enabled }),
     ...(address && { address: addressOf(address) }),
   });
-  return sent(answer.destination, 'destination');
+  return sent(destination, 'destination');
 }
 
 function addressOf(address: NonNullable<DestinationBody['address']>) {

@@ -6,18 +6,18 @@ import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
 
 let bench: McpBench;
-let asked: AssessRequest | undefined;
+let received: AssessRequest | undefined;
 beforeAll(async () => {
   bench = await startMcpBench();
   const disposition = { outcome: DispositionOutcome.DONATE, inspectedAt: NOW };
   Object.assign(bench.services.dispositions, {
     assess: (request: AssessRequest) => {
-      asked = request;
+      received = request;
       const items = request.items.map(({ lineItemId, note }) => ({
         lineItemId,
         disposition: { ...disposition, ...(!request.withoutNotes && { note }) },
       }));
-      // Another order than that of the request: the gateway must not depend on it.
+      // Not in the order of the request, on which the gateway must not depend.
       return { items: items.reverse() };
     },
   });
@@ -26,7 +26,7 @@ afterAll(() => bench?.stop());
 
 const line = Number(FAKE.lineItem);
 
-test('notes are returned as they were sent, and the service does not send them back', async () => {
+test('the response has the notes of the request, which the service does not return', async () => {
   const baseUrl = `http://127.0.0.1:${bench.gateway.port}`;
   const json = {
     items: [
@@ -45,7 +45,7 @@ test('notes are returned as they were sent, and the service does not send them b
       { line_item_id: line, note: 'a note' },
     ],
   });
-  expect(asked?.withoutNotes).toBe(true);
+  expect(received?.withoutNotes).toBe(true);
 });
 
 test('an assistant gets only the beginning of a long note', async () => {
@@ -55,5 +55,5 @@ test('an assistant gets only the beginning of a long note', async () => {
   const answer = await bench.call(token, 'record_dispositions', { items });
   const shown = answer.data.items.map(({ note }: { note: string }) => note).reverse();
   expect(shown).toEqual([notes[0], `${notes[0]}…`, `${'n'.repeat(999)}\ufffd…`]);
-  expect(asked?.items.map(({ note }) => note)).toEqual(notes);
+  expect(received?.items.map(({ note }) => note)).toEqual(notes);
 });

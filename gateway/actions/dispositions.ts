@@ -10,21 +10,21 @@ import { type ActionContext, callerOf } from './context.ts';
 
 const OUTCOME = enumText(DispositionOutcomeSchema);
 
-/** Timeout; thirty notes of full length take long to pass through two services. Milliseconds. */
+/** Longer than for other calls, because thirty notes of full length pass through two services. Milliseconds. */
 const TIMEOUT_MS = 20_000;
 
-/** Records the dispositions of 1 to 30 lines, all or none. Returns them in the order of the request. */
+/** Records the dispositions of 1 to 30 line items, all or none. Returns them in the order of the request. */
 export async function assessDispositions(
   context: ActionContext,
   body: AssessBody,
   idempotencyKey = '',
 ): Promise<DispositionRecord[]> {
-  // The response leaves out the notes, which may have megabytes. They are filled in from the request.
+  // The service returns no notes, because they may have megabytes. They are copied from the request.
   const items = body.items.map(inputOf);
   const request = { ...callerOf(context), items, withoutNotes: true, idempotencyKey };
-  const answer = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
-  const sentItems = new Map(items.map((item) => [item.lineItemId, item]));
-  return answer.items.map((record) => withNote(record, sentItems.get(record.lineItemId)?.note));
+  const recorded = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
+  const itemsById = new Map(items.map((item) => [item.lineItemId, item]));
+  return recorded.items.map((record) => withNote(record, itemsById.get(record.lineItemId)?.note));
 }
 
 function withNote(record: DispositionRecord, note: string | undefined): DispositionRecord {

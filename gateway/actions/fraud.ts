@@ -9,23 +9,23 @@ export async function createFraudReport(
   { category, comment }: FraudReportBody,
   idempotencyKey = '',
 ): Promise<Report> {
-  const answer = await context.services.fraud.createReport({
+  const { report } = await context.services.fraud.createReport({
     ...callerOf(context),
     returnId,
     idempotencyKey,
     ...(category && { category }),
     ...(comment && comment.trim() !== '' && { comment }),
   });
-  return sent(answer.report, 'report');
+  return sent(report, 'report');
 }
 
-/** The report of a return. Rejects when the return does not exist or has no report. */
+/** Returns the fraud report of a return. Rejects with NOT_FOUND when the return does not exist or has no report. */
 export async function getFraudReport(context: ActionContext, returnId: bigint): Promise<Report> {
-  const answer = await context.services.fraud.getReport({ ...callerOf(context), returnId });
-  return sent(answer.report, 'report');
+  const { report } = await context.services.fraud.getReport({ ...callerOf(context), returnId });
+  return sent(report, 'report');
 }
 
-/** The categories of reports, in a fixed order. */
+/** Returns the categories of reports, in a fixed order. */
 export async function listFraudCategories(context: ActionContext): Promise<Category[]> {
   return (await context.services.fraud.listCategories(callerOf(context))).categories;
 }

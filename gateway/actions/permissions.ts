@@ -1,9 +1,9 @@
 import type { Permission } from '../tenancy/permissions.ts';
 
 /**
- * The permissions for each action in a shop. Any one of the listed permissions is enough; an empty list means that no
- * permission is needed. The MCP server hides the tools that a user may not use, and refuses calls of them. How to add a
- * tool: CONTRIBUTING.md.
+ * The permissions for each action in a shop. One of the listed permissions is enough; an empty list means that no
+ * permission is needed. The MCP server hides the tools that a user may not use, and rejects calls of them.
+ * CONTRIBUTING.md says how to add a tool.
  */
 export const ACTION_PERMISSIONS = {
   get_shop_context: [],
@@ -34,7 +34,7 @@ export const ACTION_PERMISSIONS = {
 
 export type ActionName = keyof typeof ACTION_PERMISSIONS;
 
-/** The permissions of which one is needed; empty for an action that is allowed to every signed-in user. */
+/** The permissions of an action; a user needs one of them. Empty when every signed-in user may do it. */
 export function permissionsFor(action: ActionName): readonly Permission[] {
   return ACTION_PERMISSIONS[action];
 }

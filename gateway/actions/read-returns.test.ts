@@ -13,19 +13,19 @@ import { createReturnReader } from './read-returns.ts';
 const KEY: Reader = { shopId: 1n, actor: { kind: Actor_Kind.API_KEY, id: 'k1', name: 'Key' } };
 const ABSENT = 404n;
 
-/** A fake service that finds every id except one, and records its requests. */
+/** A fake service that finds all ids except `ABSENT`, and records its requests. */
 function fakeReturns(o: { together?: (ids: bigint[]) => Promise<bigint[]> } = {}) {
   const together: { shopId: bigint; actorId: string; ids: bigint[] }[] = [];
   const alone: { id: bigint; timeoutMs: number }[] = [];
-  const make = (id: bigint): Return => create(ReturnSchema, { id });
-  const idOf = (one: { selector?: { case?: string | undefined; value?: unknown } }): bigint =>
-    typeof one.selector?.value === 'bigint' ? one.selector.value : 0n;
+  const returnOf = (id: bigint): Return => create(ReturnSchema, { id });
+  const idOf = (request: { selector?: { case?: string | undefined; value?: unknown } }): bigint =>
+    typeof request.selector?.value === 'bigint' ? request.selector.value : 0n;
   const client: Pick<Services['returns'], 'findReturn' | 'findReturns'> = {
     async findReturn(request, options) {
       const id = idOf(request);
       alone.push({ id, timeoutMs: options?.timeoutMs ?? 0 });
       if (id === ABSENT) throw new ConnectError('no such return', Code.NotFound);
-      return { $typeName: 'rms.returns.v1.FindReturnResponse', return: make(id) };
+      return { $typeName: 'rms.returns.v1.FindReturnResponse', return: returnOf(id) };
     },
     async findReturns(request) {
       const ids = (request.selectors ?? []).map(idOf);
@@ -34,13 +34,13 @@ function fakeReturns(o: { together?: (ids: bigint[]) => Promise<bigint[]> } = {}
         actorId: request.actor?.id ?? '',
         ids,
       });
-      const answered = o.together ? await o.together(ids) : ids.filter((id) => id !== ABSENT);
+      const foundIds = o.together ? await o.together(ids) : ids.filter((id) => id !== ABSENT);
       return {
         $typeName: 'rms.returns.v1.FindReturnsResponse',
-        found: answered.map((id) => ({
+        found: foundIds.map((id) => ({
           $typeName: 'rms.returns.v1.FoundReturn',
-          positions: ids.flatMap((asked, at) => (asked === id ? [at] : [])),
-          return: make(id),
+          positions: ids.flatMap((requested, at) => (requested === id ? [at] : [])),
+          return: returnOf(id),
         })),
       };
     },
@@ -89,7 +89,7 @@ describe('reading returns', () => {
     ]);
   });
 
-  test('a batch holds at most 32', async () => {
+  test('a batch has at most 32 reads', async () => {
     const { client, together } = fakeReturns();
     const read = reads(client);
     const ids = Array.from({ length: 70 }, (_, at) => BigInt(at + 1));
@@ -100,14 +100,14 @@ describe('reading returns', () => {
   test('a return that does not exist fails only its own read', async () => {
     const { client, alone } = fakeReturns();
     const read = reads(client);
-    const [there, absent] = await Promise.allSettled([read(7n), read(ABSENT)]);
-    expect(there).toMatchObject({ status: 'fulfilled', value: 7n });
+    const [existing, absent] = await Promise.allSettled([read(7n), read(ABSENT)]);
+    expect(existing).toMatchObject({ status: 'fulfilled', value: 7n });
     expect(absent).toMatchObject({ status: 'rejected', reason: { code: Code.NotFound } });
     expect(alone.map(({ id }) => id)).toEqual([ABSENT]);
   });
 
   test.each([Code.Internal, Code.Unimplemented, Code.ResourceExhausted])(
-    'a batch that failed (%s) is asked one by one, in what is left of the time',
+    'after a failed batch (%s), each return is read alone in the remaining time',
     async (code) => {
       const { client, alone } = fakeReturns({
         together: () => Promise.reject(new ConnectError('no', code)),
@@ -136,9 +136,9 @@ describe('reading returns', () => {
 
   const LARGE = 1n;
 
-  /** Reads whose large returns wait until they are released; `shops` lists the shops of the begun ones. */
+  /** Reads whose large returns wait for `release`. `shops` has the shop of each begun read of a large return. */
   function largeReads() {
-    const held = Promise.withResolvers<void>();
+    const blocked = Promise.withResolvers<void>();
     const shops: unknown[] = [];
     const { client } = fakeReturns({ together: async (ids) => ids.filter((id) => id !== LARGE) });
     const read = reads({
@@ -148,15 +148,15 @@ describe('reading returns', () => {
         if (!isLarge) return client.findReturn(request, options);
         if (request.maxBytes) throw tooLarge();
         shops.push(request.shopId);
-        await held.promise;
+        await blocked.promise;
         return client.findReturn(request, options);
       },
     });
-    return { read, shops, letGo: held.resolve };
+    return { read, shops, release: blocked.resolve };
   }
 
   test('at most two large returns are in memory until their responses are sent; small ones are not limited', async () => {
-    const { read, shops, letGo } = largeReads();
+    const { read, shops, release } = largeReads();
     const ends = Array.from({ length: 20 }, () => new AbortController());
     const all = ends.map((end, at) =>
       forCaller(end.signal, () => read(LARGE, { ...KEY, shopId: BigInt(at + 1) })),
@@ -166,7 +166,7 @@ describe('reading returns', () => {
     expect(await read(7n)).toBe(7n);
     expect(shops.length).toBe(2);
 
-    letGo();
+    release();
     await all[0];
     // Its response is not ready yet, so its permit is still in use.
     await read(7n);
@@ -178,18 +178,18 @@ describe('reading returns', () => {
   });
 
   test('one shop reads one large return at a time, and does not block another shop', async () => {
-    const { read, shops, letGo } = largeReads();
+    const { read, shops, release } = largeReads();
     const end = new AbortController();
-    const ask = (shopId: bigint) =>
+    const readLarge = (shopId: bigint) =>
       forCaller(end.signal, () => read(LARGE, { ...KEY, shopId })).catch(() => {});
-    const greedy = [1n, 1n, 1n, 1n].map(ask);
+    const ofFirst = [1n, 1n, 1n, 1n].map(readLarge);
     await until(() => shops.length === 1);
-    const other = ask(2n);
+    const other = readLarge(2n);
     await until(() => shops.length === 2);
     expect(shops).toEqual([1n, 2n]);
-    letGo();
+    release();
     end.abort();
-    await Promise.all([...greedy, other]);
+    await Promise.all([...ofFirst, other]);
   });
 });
 

@@ -16,14 +16,14 @@ const MAX_BATCH = 32;
 /** Deadline of a read, whether in a batch or alone. Milliseconds. */
 const DEADLINE_MS = 5_000;
 
-/** A return whose lines and uploads are larger than this, as JSON, is read with a permit. Bytes. */
+/** A larger return is read with a permit. Its size is that of its line items and uploads as JSON. Bytes. */
 const SMALL_BYTES = 1024 * 1024;
-/** Permits for large returns. Each needs several times its size in memory, here and in its service. */
+/** Permits for large returns. A large return needs several times its size in memory, here and in the service. */
 const LARGE = { size: 2, maxWaiting: 16, waitMs: 4_000, perShop: { size: 1, maxWaiting: 8 } };
-/** Deadline of the read of a large return, counted from its permit. Milliseconds. */
+/** Deadline of the read of a large return, from the time when it gets its permit. Milliseconds. */
 const LARGE_DEADLINE_MS = 10_000;
 
-/** The reads of one shop and actor that are sent at the end of this turn of the event loop. */
+/** The reads of one shop and actor in this turn of the event loop. They are sent at its end. */
 interface Batch {
   readonly loader: DataLoader<DetailsSelector, Return | undefined>;
   /** The trace of the first read. */
@@ -31,16 +31,16 @@ interface Batch {
 }
 
 /**
- * Reads returns. Reads in one turn of the event loop are sent as one batch.
+ * Creates a reader that sends the reads of one turn of the event loop as one batch.
  *
  * So the reads of a busy caller share the cost of one call and one statement. No read is delayed, and nothing is
- * cached. A batch contains only reads with the same shop and the same actor, so that the call has the right actor. It
- * belongs to the trace of its first read; the spans of the others have that trace in `batch.trace_id`.
+ * cached. All reads of a batch have the same shop and the same actor, so that the call has the right actor. The batch
+ * belongs to the trace of its first read. The spans of its other reads have the id of this trace in `batch.trace_id`.
  *
- * A return that the batch does not contain (it does not exist, it is too large, or the batch failed) is read alone in
- * the remaining time, so no read fails because of another one. A large one waits for a permit. The service bounds the
- * work of a batch, so a batch without an answer in time means that the service is unavailable. Then all its reads
- * fail, because 32 single calls would only increase the load.
+ * Some returns are not in the result of a batch: returns that do not exist or are too large, or all when the batch
+ * failed. Each of them is read alone in the remaining time, so no read fails because of another read. A large return
+ * waits for a permit. If the service is unavailable, all reads of the batch fail, because 32 single calls would only
+ * increase the load. A timeout counts as unavailable, because the service bounds the work of a batch.
  */
 export function createReturnReader(returns: Returns): ReadReturn {
   const batches = new Map<string, Batch>();
@@ -54,12 +54,12 @@ export function createReturnReader(returns: Returns): ReadReturn {
       span?.setAttribute('batch.trace_id', open.traceId);
       return open;
     }
-    const ask = (selectors: readonly DetailsSelector[]) => {
+    const readBatch = (selectors: readonly DetailsSelector[]) => {
       batches.delete(key);
-      // The batch continues when one of its callers disconnects.
-      return withoutCaller(() => askTogether(returns, reader, selectors));
+      // The batch must continue when one of its callers disconnects.
+      return withoutCaller(() => readTogether(returns, reader, selectors));
     };
-    const loader = new DataLoader<DetailsSelector, Return | undefined>(ask, {
+    const loader = new DataLoader<DetailsSelector, Return | undefined>(readBatch, {
       cache: false,
       maxBatchSize: MAX_BATCH,
       batchScheduleFn: (dispatch) => void setImmediate(dispatch),
@@ -70,39 +70,39 @@ export function createReturnReader(returns: Returns): ReadReturn {
   };
 
   return async (reader, selector) => {
-    const askedAt = performance.now();
+    const startedAt = performance.now();
     const found = await batchOf(reader).loader.load(selector);
     if (found) return found;
-    const timeoutMs = Math.max(1, DEADLINE_MS - (performance.now() - askedAt));
+    const timeoutMs = Math.max(1, DEADLINE_MS - (performance.now() - startedAt));
     const request = { ...reader, selector };
     try {
-      const answer = await returns.findReturn({ ...request, maxBytes: SMALL_BYTES }, { timeoutMs });
-      return sent(answer.return, 'return');
+      const small = await returns.findReturn({ ...request, maxBytes: SMALL_BYTES }, { timeoutMs });
+      return sent(small.return, 'return');
     } catch (error) {
       if (reasonOf(error) !== ErrorReason.ANSWER_TOO_LARGE) throw error;
     }
     await large.takeUntil(reader.shopId, currentCaller());
-    const answer = await returns.findReturn(request, { timeoutMs: LARGE_DEADLINE_MS });
-    return sent(answer.return, 'return');
+    const whole = await returns.findReturn(request, { timeoutMs: LARGE_DEADLINE_MS });
+    return sent(whole.return, 'return');
   };
 }
 
-/** The return of each selector; undefined for those to be read alone. Rejects when the service is unavailable. */
-async function askTogether(
+/** Returns the return of each selector; undefined for a return to be read alone. Rejects when the service is unavailable. */
+async function readTogether(
   returns: Returns,
   reader: Reader,
   selectors: readonly DetailsSelector[],
 ): Promise<(Return | undefined)[]> {
-  const answers = new Array<Return | undefined>(selectors.length).fill(undefined);
-  if (selectors.length === 1) return answers;
+  const results = new Array<Return | undefined>(selectors.length).fill(undefined);
+  if (selectors.length === 1) return results;
   const request = { ...reader, selectors: selectors.map((selector) => ({ selector })) };
   try {
     const { found } = await returns.findReturns(request, { timeoutMs: DEADLINE_MS });
     for (const { positions, return: ret } of found) {
-      for (const position of positions) answers[position] = ret;
+      for (const position of positions) results[position] = ret;
     }
   } catch (error) {
     if (isUnavailable(error)) throw error;
   }
-  return answers;
+  return results;
 }

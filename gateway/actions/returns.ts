@@ -9,7 +9,7 @@ import type { DetailsSelector } from '../../services/contract/resources/details-
 import type { ProcessBody } from '../../services/contract/resources/process.ts';
 import { type ActionContext, callerOf } from './context.ts';
 
-/** Finds a return by its id, its order's id or its order's name; the newest one if there are several. */
+/** Finds a return by its id, its order's id or its order's name. If there are several, returns the newest. */
 export function findReturn(context: ActionContext, selector: DetailsSelector): Promise<Return> {
   return context.readReturn(callerOf(context), selector);
 }
@@ -17,9 +17,9 @@ export function findReturn(context: ActionContext, selector: DetailsSelector): P
 export type ProcessResult = ProcessReturnResponse['result'];
 
 /**
- * Queues a return for processing. A refusal is a result, not an error.
+ * Queues a return for processing. If the service rejects it, that is a result and not an error.
  *
- * @param o.source the caller: `warehouse` (REST), `admin` (portal), `api` (MCP).
+ * @param o.source the kind of caller: `warehouse` (REST), `admin` (portal), `api` (MCP).
  */
 export async function processReturn(
   context: ActionContext,

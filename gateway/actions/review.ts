@@ -1,25 +1,25 @@
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** The reasons and the comment when a return is flagged or unflagged. */
-export interface ReviewWords {
+/** Why a return is flagged or unflagged. */
+export interface ReviewInput {
   readonly returnId: bigint;
-  /** At least one is needed to flag. */
+  /** At least one to flag a return. */
   readonly reasons: readonly string[];
   readonly comment?: string | undefined;
   readonly idempotencyKey?: string;
 }
 
-/** Flags an open return for review: it cannot be processed until it is unflagged. */
-export async function flagReturn(context: ActionContext, words: ReviewWords): Promise<Return> {
-  const answer = await context.services.returns.flagReturn(requestOf(context, words));
-  return sent(answer.return, 'return');
+/** Flags an open return for review. It cannot be processed until it is unflagged. */
+export async function flagReturn(context: ActionContext, input: ReviewInput): Promise<Return> {
+  const response = await context.services.returns.flagReturn(requestOf(context, input));
+  return sent(response.return, 'return');
 }
 
-/** Unflags a return in review: it is open again. */
-export async function unflagReturn(context: ActionContext, words: ReviewWords): Promise<Return> {
-  const answer = await context.services.returns.unflagReturn(requestOf(context, words));
-  return sent(answer.return, 'return');
+/** Unflags a return in review, which becomes open again. */
+export async function unflagReturn(context: ActionContext, input: ReviewInput): Promise<Return> {
+  const response = await context.services.returns.unflagReturn(requestOf(context, input));
+  return sent(response.return, 'return');
 }
 
 /** Cancels a return that is open or in review. This cannot be undone. */
@@ -32,7 +32,7 @@ export async function cancelReturn(
   return sent((await context.services.returns.cancelReturn(request)).return, 'return');
 }
 
-function requestOf(context: ActionContext, words: ReviewWords) {
-  const { returnId, reasons, comment = '', idempotencyKey = '' } = words;
+function requestOf(context: ActionContext, input: ReviewInput) {
+  const { returnId, reasons, comment = '', idempotencyKey = '' } = input;
   return { ...callerOf(context), returnId, reasons: [...reasons], comment, idempotencyKey };
 }

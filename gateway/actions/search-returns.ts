@@ -7,9 +7,9 @@ import { type ActionContext, callerOf } from './context.ts';
 
 const STATE = enumText(ReturnStateSchema);
 
-/** The filters and the page of a search. Absent filters do not restrict it. */
+/** The filters and the page of a search. An absent filter matches every return. */
 export interface ReturnsQuery {
-  /** Order name, tracking number or e-mail address as a whole, or part of a title. */
+  /** A whole order name, tracking number or e-mail address, or a part of a title. */
   readonly query?: string | undefined;
   readonly states?: readonly (typeof RETURN_STATES)[number][] | undefined;
   /** Inclusive. */
@@ -26,27 +26,27 @@ export interface ReturnsQuery {
 }
 
 /**
- * A page of the shop's returns, newest first, and the number of matches (counted up to 10,000). The returns have no
- * notes, descriptions, images and uploads.
+ * Returns a page of the shop's returns, newest first, and the number of matches (counted up to 10,000). The returns have
+ * no notes, descriptions, images or uploads.
  */
 export function searchReturns(
   context: ActionContext,
-  wanted: ReturnsQuery,
+  search: ReturnsQuery,
 ): Promise<SearchReturnsResponse> {
-  const { createdFrom, createdTo } = wanted;
+  const { createdFrom, createdTo } = search;
   return context.services.returns.searchReturns({
     ...callerOf(context),
-    query: wanted.query ?? '',
-    states: (wanted.states ?? []).map((state) => STATE.fromText(state)),
+    query: search.query ?? '',
+    states: (search.states ?? []).map((state) => STATE.fromText(state)),
     ...(createdFrom && { createdFrom: timestampFromDate(createdFrom) }),
     ...(createdTo && { createdTo: timestampFromDate(createdTo) }),
-    includeArchived: wanted.includeArchived,
-    flaggedOnly: wanted.flaggedOnly ?? false,
-    sku: wanted.sku ?? '',
-    destinationId: wanted.destinationId ?? 0n,
-    pageSize: wanted.limit,
-    cursor: wanted.cursor ?? '',
-    // Neither the summary of a return nor the summary of its lines contains them.
+    includeArchived: search.includeArchived,
+    flaggedOnly: search.flaggedOnly ?? false,
+    sku: search.sku ?? '',
+    destinationId: search.destinationId ?? 0n,
+    pageSize: search.limit,
+    cursor: search.cursor ?? '',
+    // The results of a search show none of the long texts.
     withoutLongTexts: true,
   });
 }

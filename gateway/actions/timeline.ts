@@ -4,7 +4,7 @@ import type {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** A page of a return's timeline, newest first. */
+/** Returns a page of a return's timeline, newest entry first. */
 export function getTimeline(
   context: ActionContext,
   o: { returnId: bigint; limit: number; cursor?: string | undefined },

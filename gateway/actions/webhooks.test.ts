@@ -6,12 +6,12 @@ import { restClient } from '../../test/kit/gateway/rest-client.ts';
 let bench: McpBench;
 beforeAll(async () => {
   bench = await startMcpBench();
-  const refuse = (): never => {
+  const reject = (): never => {
     throw hostLimitReached('hooks.example.com', 5);
   };
   Object.assign(bench.services.webhooks, {
-    createSubscription: refuse,
-    updateSubscription: refuse,
+    createSubscription: reject,
+    updateSubscription: reject,
   });
 }, 60_000);
 afterAll(() => bench?.stop());
@@ -24,15 +24,18 @@ const limit = expect.stringContaining(
 test.each([
   ['POST', '/api/v1/webhooks'],
   ['PUT', '/api/v1/webhooks/41'],
-] as const)('%s %s: one too many to its host is 422, naming the limit', async (method, path) => {
-  const baseUrl = `http://127.0.0.1:${bench.gateway.port}`;
-  expect(await restClient(bench)({ method, path, json, baseUrl })).toMatchObject({
-    status: 422,
-    body: { errors: { code: 'FAILED_TO_CREATE_WEBHOOK', message: limit } },
-  });
-});
+] as const)(
+  '%s %s: one subscription too many for a host is 422 with the limit',
+  async (method, path) => {
+    const baseUrl = `http://127.0.0.1:${bench.gateway.port}`;
+    expect(await restClient(bench)({ method, path, json, baseUrl })).toMatchObject({
+      status: 422,
+      body: { errors: { code: 'FAILED_TO_CREATE_WEBHOOK', message: limit } },
+    });
+  },
+);
 
-test('update_webhook refuses one subscription too many for a host, and names the limit', async () => {
+test('update_webhook rejects one subscription too many for a host, and the error has the limit', async () => {
   const { token } = await bench.member('owner');
   const args = { webhook_id: 41, status: 'active' };
   const result = await bench.call(token, 'update_webhook', args);

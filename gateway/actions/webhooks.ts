@@ -15,9 +15,9 @@ export type WebhookChange = { readonly [K in keyof WebhookBody]?: WebhookBody[K]
 const STATUS = enumText(SubscriptionStatusSchema);
 
 /**
- * The shop's subscriptions, ordered by id.
+ * Returns the shop's subscriptions, ordered by id.
  *
- * @param o.backlog whether to include the backlog of each.
+ * @param o.backlog whether to include the backlog of each subscription.
  */
 export async function listWebhooks(
   context: ActionContext,
@@ -28,12 +28,12 @@ export async function listWebhooks(
   return (await webhooks.listSubscriptions(request)).subscriptions;
 }
 
-/** The API version of the shop's payloads, such as `2026-07`. */
+/** Returns the API version of the shop's payloads, such as `2026-07`. */
 export async function getPayloadVersion(context: ActionContext): Promise<string> {
   return (await context.services.webhooks.getPayloadVersion(callerOf(context))).version;
 }
 
-/** Adds a subscription. Only this response contains the secret. The new key is for retries of the call. */
+/** Creates a subscription. No other response contains its secret. The new key is for retries of the call. */
 export function createWebhook(
   context: ActionContext,
   body: WebhookBody,
@@ -67,6 +67,10 @@ export async function deleteWebhook(context: ActionContext, subscriptionId: bigi
 }
 
 function fieldsOf({ topic, trigger, url, status }: WebhookChange) {
-  const given = status ? STATUS.fromText(status) : SubscriptionStatus.UNSPECIFIED;
-  return { topic: topic ?? '', trigger: trigger ?? '', url: url ?? '', status: given };
+  return {
+    topic: topic ?? '',
+    trigger: trigger ?? '',
+    url: url ?? '',
+    status: status ? STATUS.fromText(status) : SubscriptionStatus.UNSPECIFIED,
+  };
 }

@@ -21,7 +21,7 @@ import type { Author } from '../tenancy/audit.ts';
 /** The database, the services and the author that admin commands use. */
 export interface AdminContext {
   readonly pool: pg.Pool;
-  /** Connected on first access, which throws when the environment has no addresses for them. */
+  /** Connects on first access, which throws when the environment has no addresses of the services. */
   readonly services: Services;
   readonly by: Author;
   close(): Promise<void>;
@@ -54,11 +54,11 @@ const stackShape = z.object({
 });
 
 /**
- * Finds database, services and service token: in the given stack file; else in the environment, if it has a database;
- * else in the stack file of the running local stack.
+ * Finds the addresses of database and services, and the service token. They come from `stackFile`, else from the
+ * environment, if it has a database, else from the stack file of the running local stack.
  *
- * @param stackFile another stack file, for one of several stacks.
- * @throws Error that states what to set or to start; ConfigError for an invalid environment.
+ * @param stackFile selects one of several local stacks.
+ * @throws Error that says what to set or to start; ConfigError for an invalid environment.
  */
 export async function openAdminContext(
   env: NodeJS.ProcessEnv,
@@ -74,7 +74,7 @@ function fromEnvironment(env: NodeJS.ProcessEnv): AdminContext {
     const config = loadConfig(servicesShape, env);
     const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
     const { DESTINATIONS_TARGET: destinations } = config;
-    // No command calls the other services, and clients connect only when they are called.
+    // No command calls the other services, and a client connects only when it is called.
     const unused = returns;
     return {
       identity: identityFromConfig(config),
@@ -103,24 +103,24 @@ async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
   try {
     return stackShape.parse(JSON.parse(text));
   } catch (cause) {
-    throw new Error(`${path} is not the file of a local stack: name another with --stack`, {
+    throw new Error(`${path} is not the file of a local stack: select another file with --stack`, {
       cause,
     });
   }
 }
 
-/** @param reach returns the addresses of the services; called only by commands that need a service. */
+/** @param addresses returns the addresses of the services; called only by commands that need a service. */
 function open(
   databaseUrl: string,
-  reach: () => { readonly identity: ServiceIdentity; readonly targets: ServiceTargets },
+  addresses: () => { readonly identity: ServiceIdentity; readonly targets: ServiceTargets },
 ): AdminContext {
-  // The stack file names the migrator's database; everything here is in the gateway's schema.
+  // The stack file has the database URL of the migrator. All commands use the gateway's schema.
   const url = new URL(databaseUrl);
   url.searchParams.set('options', '-c search_path=gateway');
   const pool = createPool(url.href, { max: 2, applicationName: 'admin' });
   let backend: ReturnType<typeof connectServices> | undefined;
   const connect = () => {
-    const { targets, identity } = reach();
+    const { targets, identity } = addresses();
     return connectServices(targets, { identity: identity.as('gateway') });
   };
   return {
@@ -140,11 +140,11 @@ function open(
   };
 }
 
-/** Opens what a command needs (database, services), runs the command, and closes it. */
+/** Opens the context of a command, runs the command, and closes the context. */
 export type Open = (
   work: (context: AdminContext) => Promise<void>,
   stackFile?: string,
 ) => Promise<void>;
-/** As {@link Open}, for the system that the options select. */
+/** Does the same as {@link Open}, for the system that the options select. */
 export type Run = (work: (context: AdminContext) => Promise<void>) => Promise<void>;
 export type Print = (line: string) => void;

@@ -41,7 +41,7 @@ async function shopId(): Promise<string> {
 }
 
 describe('shop', () => {
-  test('create is idempotent, list shows the shop', async () => {
+  test('create is idempotent, and list shows the shop', async () => {
     const id = await shopId();
     expect(await shopId()).toBe(id);
     expect(await admin('shop', 'list')).toContain(`${id}  EUR  Hats`);
@@ -58,7 +58,7 @@ describe('shop sandbox', () => {
         return { settings };
       },
     });
-    const created = ['--name', 'Trial', '--currency', 'EUR', '--owner-email', 'hats@example.com'];
+    const created = ['--name', 'Sandbox', '--currency', 'EUR', '--owner-email', 'hats@example.com'];
     const [line = ''] = await admin('shop', 'create', ...created, '--sandbox');
     expect(sandbox).toBe(true);
     const shop = ['--shop', /^shop (\d+)/.exec(line)?.[1] ?? ''];
@@ -79,7 +79,7 @@ describe('shop sandbox', () => {
 });
 
 describe('payload-version', () => {
-  test('set sends it to the service and audits it, show reads it', async () => {
+  test('set sends the version to the service and audits it; show reads it', async () => {
     const id = await shopId();
     const set: unknown[] = [];
     Object.assign(backend.services.webhooks, {
@@ -102,7 +102,7 @@ describe('payload-version', () => {
     backend.reset();
   });
 
-  test('an invalid or unsupported version and a missing shop are refused', async () => {
+  test('an invalid or unsupported version and a missing shop are rejected', async () => {
     const id = await shopId();
     for (const version of ['unstable', 'v1', '2026-08', '']) {
       const call = admin('payload-version', 'set', '--shop', id, version);
@@ -149,7 +149,7 @@ describe('key', () => {
     ['--shop', '1', '--scopes', 'returns', '--per-minute', '0'],
     ['--shop', '1', '--scopes', 'returns', '--expires', 'tomorrow'],
     ['--shop', '1'],
-  ])('create %s %s %s %s is refused', async (...words) => {
+  ])('create %s %s %s %s is rejected', async (...words) => {
     await expect(admin('key', 'create', ...words)).rejects.toThrow(/must|required/);
   });
 });
@@ -171,7 +171,7 @@ describe('member', () => {
 });
 
 describe('grants', () => {
-  test('list shows the connected assistants, revoke ends one', async () => {
+  test('list shows the connected assistants, and revoke disconnects one', async () => {
     const { pool } = under.database;
     const shop = ['--shop', await shopId()];
     const bob = ['--email', 'bob@example.com', '--role', 'analyst'];
@@ -213,10 +213,10 @@ describe('app', () => {
 });
 
 describe('the admin context', () => {
-  test('without a stack or an environment the error states what to do', async () => {
+  test('without a stack or an environment, the error says what to do', async () => {
     await expect(openAdminContext({}, '/nowhere/stack.json')).rejects.toThrow(/npm start/);
   });
-  test('only the variables that the command needs are named', async () => {
+  test('the error has only the variables that the command needs', async () => {
     await expect(openAdminContext({ DATABASE_URL: 'x' })).rejects.toThrow(/DATABASE_URL/);
     const env = { DATABASE_URL: 'postgres://a@b/c', RETURNS_TARGET: '' };
     const found = await openAdminContext(env);

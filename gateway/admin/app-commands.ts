@@ -40,7 +40,7 @@ export function appCommands(run: Run, print: Print): Command {
   );
   app
     .command('list')
-    .description('list the installed apps, oldest first: client id, issuer, since when')
+    .description('list the installed apps, oldest first: client id, issuer, time of installation')
     .requiredOption('--shop <id>', 'the shop', shopId)
     .action(({ shop }: ShopOption) =>
       run(async ({ pool }) => {

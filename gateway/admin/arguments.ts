@@ -6,7 +6,7 @@ import { DESTINATION_TYPES } from '../../services/contract/vocabulary.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
-/** Parsers of command-line values. Each throws commander's error with the expected form. */
+// Parsers of command-line values. Each throws commander's error, which says what the value must be.
 
 export function shopId(text: string): bigint {
   const id = parsePathId(text);

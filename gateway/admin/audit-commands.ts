@@ -16,7 +16,7 @@ interface ListOptions {
 }
 
 const DEFAULT_LIMIT = 100;
-/** Longer names are cut. Characters. */
+/** Longer names and subjects are cut. Characters. */
 const NAME_MAX = 200;
 const SUBJECT_MAX = 500;
 
@@ -26,15 +26,15 @@ export function auditCommands(run: Run, print: Print): Command {
   audit
     .command('list')
     .description(
-      'newest first, a line an entry: time, actor, address, request id, action, object, outcome; `-` for what there is none of',
+      'list the entries, newest first, one per line: time, actor, address, request id, action, object, outcome; `-` when absent',
     )
     .requiredOption('--shop <id>', 'the shop', shopId)
     .option('--since <time>', 'from this time on, such as 2027-07-01T00:00:00Z', time)
     .option('--until <time>', 'before this time', time)
-    .option('--actor <id>', 'id of a key, a client or a person')
-    .option('--action <name>', 'such as rest.createCart, or rest.* for all that begin so')
-    .option('--limit <count>', 'most entries, 1 to 10000', pageSize, DEFAULT_LIMIT)
-    .option('--cursor <id>', 'go on where an earlier list ended', entryId)
+    .option('--actor <id>', 'id of a key, a client or a user')
+    .option('--action <name>', 'such as rest.createCart, or rest.* for all that begin with rest.')
+    .option('--limit <count>', 'maximum number of entries, 1 to 10000', pageSize, DEFAULT_LIMIT)
+    .option('--cursor <id>', 'continue where an earlier list ended', entryId)
     .action(({ shop, cursor, ...filter }: ListOptions) =>
       run(async ({ pool }) => {
         await requireShop(pool, shop);

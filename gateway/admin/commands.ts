@@ -18,13 +18,13 @@ interface ShopOption {
   readonly shop: bigint;
 }
 
-/** `npm run admin -- …`: commands that call the tenancy functions. */
+/** `npm run admin -- …`: the commands of operators. */
 export function adminProgram(open: Open, print: Print): Command {
   const program = new Command('admin')
     .description(
       'Shops, their destinations, members, API keys, payload versions, installed apps, connected assistants and audit log',
     )
-    .option('--stack <file>', 'the stack file of the local stack to work on');
+    .option('--stack <file>', 'the stack file, which selects a local stack');
   const run: Run = (work) => open(work, program.opts<{ stack?: string }>().stack);
   return program
     .addCommand(shopCommands(run, print))
@@ -42,10 +42,10 @@ function shopCommands(run: Run, print: Print): Command {
   const shop = new Command('shop').description('create or list shops, or mark them as sandboxes');
   shop
     .command('create')
-    .description('create a shop with its owner; repeatable')
+    .description('create a shop with its owner; may be repeated')
     .requiredOption('--name <name>', 'name of the shop')
     .requiredOption('--currency <code>', 'ISO 4217 code; cannot be changed later')
-    .requiredOption('--owner-email <email>', 'address of the first owner')
+    .requiredOption('--owner-email <email>', 'e-mail address of the first owner')
     .option(
       '--sandbox',
       'sandbox shop: processed with the embedded commerce provider, without moving money',
@@ -53,8 +53,8 @@ function shopCommands(run: Run, print: Print): Command {
     .action((o: { name: string; currency: string; ownerEmail: string; sandbox?: true }) =>
       run(async ({ pool, services, by }) => {
         const payloadVersion = newestActive(new Date());
-        const made = await createShop(pool, services, { ...o, payloadVersion, by });
-        print(`shop ${made.id} "${made.name}" (${made.currency})`);
+        const created = await createShop(pool, services, { ...o, payloadVersion, by });
+        print(`shop ${created.id} "${created.name}" (${created.currency})`);
       }),
     );
   shop
@@ -63,7 +63,7 @@ function shopCommands(run: Run, print: Print): Command {
     .action(() =>
       run(async ({ pool }) => {
         for (const { id, name, currency, configuredAt } of await listShops(pool)) {
-          const state = configuredAt ? '' : '  not finished: run `shop create` again';
+          const state = configuredAt ? '' : '  incomplete: run `shop create` again';
           print(`${id}  ${currency}  ${name}${state}`);
         }
       }),
@@ -82,12 +82,12 @@ function keyCommands(run: Run, print: Print): Command {
   const key = new Command('key').description('create, revoke or list API keys');
   key
     .command('create')
-    .description('create an API key; it is shown this once')
+    .description('create an API key; its text is shown only now')
     .requiredOption('--shop <id>', 'the shop', shopId)
     .requiredOption('--scopes <list>', `separated by commas: ${SCOPES.join(', ')}`, scopes)
-    .option('--description <text>', 'what it is for', '')
-    .option('--expires <time>', 'when it stops working, such as 2027-07-01T00:00:00Z', time)
-    .option('--per-minute <count>', 'REST requests a minute, other than the default', perMinute)
+    .option('--description <text>', 'purpose of the key', '')
+    .option('--expires <time>', 'when the key expires, such as 2027-07-01T00:00:00Z', time)
+    .option('--per-minute <count>', 'REST requests per minute, instead of the default', perMinute)
     .action((o: KeyOptions) =>
       run(async ({ pool, by }) => {
         const { text } = await createApiKey(pool, {
@@ -103,9 +103,9 @@ function keyCommands(run: Run, print: Print): Command {
     );
   key
     .command('revoke')
-    .description('revoke an API key; refused everywhere within 5 seconds')
+    .description('revoke an API key; all replicas reject it within 5 seconds')
     .requiredOption('--shop <id>', 'the shop', shopId)
-    .argument('<key>', 'its id, or the whole key')
+    .argument('<key>', 'id of the key, or the whole key')
     .action((keyId: string, o: ShopOption) =>
       run(async ({ pool, by }) => {
         await revokeApiKey(pool, { shopId: o.shop, keyId, by });

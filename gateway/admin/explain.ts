@@ -2,10 +2,10 @@ import { ConnectError } from '@connectrpc/connect';
 import { isUnavailable } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/outage.ts';
 
-/** Describes the failure of a command in one line that an operator can act on. */
+/** Describes the failure of a command in one line, so that an operator knows what to do. */
 export function explain(error: unknown): string {
-  if (isOutage(error)) return 'the database does not answer; is the system running?';
-  if (isUnavailable(error)) return 'a service does not answer; is the system running?';
+  if (isOutage(error)) return 'the database does not respond; is the system running?';
+  if (isUnavailable(error)) return 'a service does not respond; is the system running?';
   if (error instanceof ConnectError) return error.rawMessage;
   return error instanceof Error ? error.message : String(error);
 }

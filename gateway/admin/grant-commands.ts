@@ -10,8 +10,8 @@ export function grantCommands(run: Run, print: Print): Command {
   const grants = new Command('grants').description('list or revoke the connected assistants');
   grants
     .command('list')
-    .description('list the assistants that are connected, oldest first')
-    .option('--shop <id>', 'of this shop only', shopId)
+    .description('list the connected assistants, oldest first')
+    .option('--shop <id>', 'only of this shop', shopId)
     .action((o: { shop?: bigint }) =>
       run(async ({ pool }) => {
         if (o.shop !== undefined) await requireShop(pool, o.shop);
@@ -20,8 +20,8 @@ export function grantCommands(run: Run, print: Print): Command {
     );
   grants
     .command('revoke')
-    .description('disconnect an assistant; refused from its next call on')
-    .argument('<id>', 'as `grants list` shows it')
+    .description('disconnect an assistant; its next call is rejected')
+    .argument('<id>', 'id of the grant, from `grants list`')
     .action((id: string) =>
       run(async ({ pool, by }) => {
         await revokeGrant(pool, { id, by });
@@ -43,7 +43,7 @@ function lineOf(grant: ActiveGrant): string {
   ].join('  ');
 }
 
-/** Apps without a metadata document share one client id; the host shows which app it is. */
+/** Apps without a metadata document share one client id. The host of the app tells them apart. */
 function nameOf({ clientId, app }: ActiveGrant): string {
   const name = KNOWN_CLIENTS.find((known) => known.clientId === clientId)?.name ?? clientId;
   return app === null ? name : `${name} (${app})`;

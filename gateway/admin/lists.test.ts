@@ -35,7 +35,7 @@ const admin = (...words: string[]) =>
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
 
-/** A shop with entries of two keys, a second apart, the first at ten o'clock. */
+/** Creates a shop with two entries of one actor and then two of another. The subjects are 0 to 3. */
 async function shopWithEntries() {
   const shop = await under.newShop();
   const actions = ['rest.createCart', 'rest.updateWebhook', 'rest.createCart', 'member.added'];
@@ -73,7 +73,7 @@ describe('audit list', () => {
     }
   });
 
-  test('is newest first, in pages', async () => {
+  test('returns the newest entries first, in pages', async () => {
     const { shop, subjects } = await shopWithEntries();
     const list = (...more: string[]) => admin('audit', 'list', '--shop', shop, ...more);
     expect(subjects(await list())).toBe('3210');
@@ -106,12 +106,12 @@ describe('audit list', () => {
   });
 });
 
-test('member list shows number, role, address and name', async () => {
+test('member list shows user id, role, e-mail address and name', async () => {
   const shop = String(await under.newShop());
   const email = `${randomUUID()}@example.com`;
-  const person = ['--shop', shop, '--email', email];
-  const [made = ''] = await admin('member', 'add', ...person, '--role', 'owner', '--name', 'Ada');
-  const id = /^user (\d+)/.exec(made)?.[1];
+  const user = ['--shop', shop, '--email', email];
+  const [added = ''] = await admin('member', 'add', ...user, '--role', 'owner', '--name', 'Ada');
+  const id = /^user (\d+)/.exec(added)?.[1];
   const [line, ...others] = await admin('member', 'list', '--shop', shop);
   expect(line).toMatch(new RegExp(`^${id}  owner  ${email}  since ${TIME}  Ada$`));
   expect(others).toEqual([]);

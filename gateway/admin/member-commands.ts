@@ -18,23 +18,23 @@ export function memberCommands(run: Run, print: Print): Command {
   const member = new Command('member').description('add, remove, unlink or list members of a shop');
   member
     .command('add')
-    .description('add a member, or give one another role')
+    .description('add a member, or change the role of a member')
     .requiredOption('--shop <id>', 'the shop', shopId)
-    .requiredOption('--email <email>', 'address of the person')
+    .requiredOption('--email <email>', 'e-mail address of the user')
     .requiredOption('--role <role>', `one of ${ROLES.join(', ')}`, role)
-    .option('--name <name>', 'name of the person')
+    .option('--name <name>', 'name of the user')
     .action((o: ShopOption & { email: string; role: Role; name?: string }) =>
       run(async ({ pool, by }) => {
-        const { shop, ...person } = o;
-        const made = await addMember(pool, { ...person, shopId: shop, by });
-        print(`user ${made.userId} is ${made.role} of shop ${made.shopId}`);
+        const { shop, ...user } = o;
+        const added = await addMember(pool, { ...user, shopId: shop, by });
+        print(`user ${added.userId} is ${added.role} of shop ${added.shopId}`);
       }),
     );
   member
     .command('remove')
     .description('end a membership')
     .requiredOption('--shop <id>', 'the shop', shopId)
-    .requiredOption('--email <email>', 'address of the person')
+    .requiredOption('--email <email>', 'e-mail address of the user')
     .action((o: ShopOption & { email: string }) =>
       run(async ({ pool, by }) => {
         await removeMember(pool, { shopId: o.shop, email: o.email, by });
@@ -44,10 +44,10 @@ export function memberCommands(run: Run, print: Print): Command {
   member
     .command('unlink')
     .description(
-      'forget which account of the identity provider a member signs in with, and disconnect the member; the next account that proves the address is linked',
+      'remove the link to the identity-provider account of a member, and disconnect the assistants of the member; the next account that proves the address is linked',
     )
     .requiredOption('--shop <id>', 'the shop', shopId)
-    .requiredOption('--email <email>', 'address of the person')
+    .requiredOption('--email <email>', 'e-mail address of the user')
     .action((o: ShopOption & { email: string }) =>
       run(async ({ pool, by }) => {
         await unlinkAccount(pool, { shopId: o.shop, email: o.email, by });
@@ -56,15 +56,16 @@ export function memberCommands(run: Run, print: Print): Command {
     );
   member
     .command('list')
-    .description('list the members, longest first: number, role, address, since when, name')
+    .description(
+      'list the members, oldest first: user id, role, e-mail address, time of joining, name',
+    )
     .requiredOption('--shop <id>', 'the shop', shopId)
     .action(({ shop }: ShopOption) =>
       run(async ({ pool }) => {
         await requireShop(pool, shop);
-        for (const one of await listMembers(pool, shop)) {
-          const name = one.name === null ? '-' : printable(one.name, NAME_MAX);
-          const since = one.createdAt.toISOString();
-          print(`${one.userId}  ${one.role}  ${one.email}  since ${since}  ${name}`);
+        for (const { userId, role, email, createdAt, ...user } of await listMembers(pool, shop)) {
+          const name = user.name === null ? '-' : printable(user.name, NAME_MAX);
+          print(`${userId}  ${role}  ${email}  since ${createdAt.toISOString()}  ${name}`);
         }
       }),
     );

@@ -9,18 +9,18 @@ export function oauthKeyCommands(run: Run, print: Print): Command {
   );
   key
     .command('rotate')
-    .description('sign with a new key from now on; nobody is signed out')
+    .description('sign with a new key from now on; all users stay signed in')
     .action(() =>
       run(async ({ pool }) => {
         await rotateOAuthKey(pool);
         print(
-          'the gateway makes the new key with the next token; the old one verifies for 13 hours',
+          'the gateway creates the new key with the next token; the old key verifies tokens for 13 hours',
         );
       }),
     );
   key
     .command('list')
-    .description('list the keys that sign or still verify')
+    .description('list the keys that sign tokens or still verify them')
     .action(() =>
       run(async ({ pool }) => {
         for (const { kid, createdAt, replacedAt } of await listOAuthKeys(pool)) {

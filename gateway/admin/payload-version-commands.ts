@@ -16,7 +16,7 @@ export function payloadVersionCommands(run: Run, print: Print): Command {
   );
   version
     .command('show')
-    .description('show the version that payloads are shaped for today')
+    .description('show the version of payloads today')
     .requiredOption('--shop <id>', 'the shop', shopId)
     .action(({ shop }: ShopOption) =>
       run(async ({ pool, services, by: { actor } }) => {
@@ -28,19 +28,19 @@ export function payloadVersionCommands(run: Run, print: Print): Command {
     .command('set')
     .description('set the version for payloads of later events, for all webhooks of the shop')
     .requiredOption('--shop <id>', 'the shop', shopId)
-    .argument(
-      '<version>',
-      `one that is supported today, of ${RELEASED.join(', ')}`,
-      releasedVersion,
-    )
-    .action((wanted: string, { shop }: ShopOption) =>
+    .argument('<version>', `a supported version, of ${RELEASED.join(', ')}`, releasedVersion)
+    .action((newVersion: string, { shop }: ShopOption) =>
       run(async ({ pool, services, by }) => {
         await requireShop(pool, shop);
         const { actor } = by;
-        await services.webhooks.setPayloadVersion({ shopId: shop, actor, version: wanted });
-        const [subject, action, detail] = [`${shop}`, 'payload_version.set', { version: wanted }];
+        await services.webhooks.setPayloadVersion({ shopId: shop, actor, version: newVersion });
+        const [subject, action, detail] = [
+          `${shop}`,
+          'payload_version.set',
+          { version: newVersion },
+        ];
         await recordAudit(pool, { shopId: shop, by, action, subject, detail });
-        print(`shop ${shop}: payloads of events from now on are shaped for ${wanted}`);
+        print(`shop ${shop}: payloads of events from now on are shaped for ${newVersion}`);
       }),
     );
   return version;

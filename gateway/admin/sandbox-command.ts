@@ -13,10 +13,15 @@ interface SandboxOptions {
 /** `shop sandbox`: shows or sets whether a shop is a sandbox, whose returns are processed without moving money. */
 export function sandboxCommand(run: Run, print: Print): Command {
   return new Command('sandbox')
-    .description('show or set whether a shop is a sandbox, processed without moving money')
+    .description(
+      'show or set whether a shop is a sandbox, whose returns are processed without moving money',
+    )
     .requiredOption('--shop <id>', 'the shop', shopId)
-    .option('--on', 'a sandbox: production processes it with the embedded commerce provider')
-    .option('--off', 'a live shop')
+    .option(
+      '--on',
+      'make it a sandbox: production processes its returns with the embedded commerce provider',
+    )
+    .option('--off', 'make it a live shop')
     .action(({ shop, on, off }: SandboxOptions, command: Command) => {
       if (on && off) command.error('error: --on and --off exclude each other');
       return run(async ({ pool, services, by }) => {

@@ -34,9 +34,9 @@ function invoice(...changes: object[]): Invoice {
   return { number: row.InvoiceNo, rows, size: rows.length, bytesRead: 0 };
 }
 
-function submissionOf(made: Invoice) {
-  const mapped = mapInvoice(made, target);
-  if ('faults' in mapped) throw new Error(JSON.stringify(mapped.faults));
+function submissionOf(invoice: Invoice) {
+  const mapped = mapInvoice(invoice, target);
+  if ('errors' in mapped) throw new Error(JSON.stringify(mapped.errors));
   return mapped.submission;
 }
 
@@ -57,11 +57,11 @@ describe('a line amount', () => {
     );
   });
 
-  test.each(['-1', '1,5', 'abc', '', '1e3', '0.001'])('refuses the price %p', (price) => {
+  test.each(['-1', '1,5', 'abc', '', '1e3', '0.001'])('rejects the price %p', (price) => {
     expect(lineAmount(price, 1, 2)).toBeUndefined();
   });
 
-  test('takes a finer price whose product fits the currency', () => {
+  test('accepts a price with more decimals than the currency, if the product fits', () => {
     expect(lineAmount('0.005', 2, 2)).toBe('0.01');
   });
 
@@ -116,8 +116,8 @@ describe('an invoice', () => {
     [{ InvoiceDate: 'yesterday' }, 'InvoiceDate must be an ISO time, not "yesterday"'],
     [{ StockCode: ' ' }, 'StockCode is empty'],
     [{ isWhole: false }, 'the row has more or fewer cells than the first line'],
-  ])('is refused for %p, with the line and the reason', (change, reason) => {
-    expect(mapInvoice(invoice(change), target)).toEqual({ faults: [{ line: 2, reason }] });
+  ])('is rejected for %p, with the line and the reason', (change, reason) => {
+    expect(mapInvoice(invoice(change), target)).toEqual({ errors: [{ line: 2, reason }] });
   });
 });
 
@@ -127,7 +127,7 @@ describe('a file', () => {
     try {
       await writeFile(join(folder, 'file.csv'), text);
       const invoices: Invoice[] = [];
-      for await (const one of readInvoices(join(folder, 'file.csv'))) invoices.push(one);
+      for await (const invoice of readInvoices(join(folder, 'file.csv'))) invoices.push(invoice);
       return invoices;
     } finally {
       await rm(folder, { recursive: true });
@@ -136,7 +136,7 @@ describe('a file', () => {
   const header =
     'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
 
-  test('returns an invoice that is too long for a return as one, so that it is refused as a whole', async () => {
+  test('returns an invoice that is too long for a return as one invoice, so that it is rejected as a whole', async () => {
     const rows = Array.from({ length: 260 }, (_, at) => `A,${at},,-1,d,1,,UK\n`).join('');
     const invoices = await invoicesOf(`${header}\n${rows}B,3,,-1,d,1,,UK\n`);
     expect(invoices.map(({ number, rows: read, size }) => [number, read.length, size])).toEqual([
@@ -155,9 +155,9 @@ describe('a file', () => {
     expect(invoices[0]?.rows[0]?.Description).toBe('x, "y"');
   });
 
-  test('with a row of too few or too many cells is read to the end, and the row is marked', async () => {
+  test('is read to its end when a row has too few or too many cells, and the row is marked', async () => {
     const text = `${header}\nA,1,,-1,d\nB,2,,-1,d,1,,UK,more\nC,3,,-1,d,1,,UK\n`;
-    const rows = (await invoicesOf(text)).flatMap((one) => one.rows);
+    const rows = (await invoicesOf(text)).flatMap((invoice) => invoice.rows);
     expect(rows.map(({ line, isWhole }) => [line, isWhole])).toEqual([
       [2, false],
       [3, false],
@@ -171,11 +171,11 @@ describe('a file', () => {
     ['blank lines of another system', '\r\n\r\n'],
     ['a byte order mark', '\ufeff\n'],
     ['spaces', '  \n \n'],
-  ])('of %s is refused', async (_, text) => {
+  ])('of %s is rejected', async (_, text) => {
     await expect(invoicesOf(text)).rejects.toThrow('the file has no column InvoiceNo');
   });
 
-  test('without a required column is refused with its name', async () => {
+  test('without a required column is rejected with the name of the column', async () => {
     await expect(invoicesOf('InvoiceNo,StockCode\nA,1\n')).rejects.toThrow(
       'line 1: the file has no column Description, Quantity, InvoiceDate, UnitPrice, CustomerID, Country',
     );

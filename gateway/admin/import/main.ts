@@ -21,9 +21,9 @@ interface Options {
 const program = new Command('npm run import --')
   .description('Imports returns from a CSV file; safe to run again. See docs/import.md.')
   .argument('<file.csv>', 'the file, or - for standard input (32 MiB at most)')
-  .requiredOption('--shop <id>', 'the shop they belong to', shopId)
-  .option('--currency <code>', "the file's currency; refused when it is not the shop's")
-  .option('--sha256 <hex>', 'with -: of the whole file, so that a part of it is refused', sha256)
+  .requiredOption('--shop <id>', 'the shop of the returns', shopId)
+  .option('--currency <code>', "the file's currency; another one than the shop's is rejected")
+  .option('--sha256 <hex>', 'with -: the hash of the whole file; an incomplete file is rejected', sha256)
   .option('--stack <file>', 'the stack file of the local stack to import into')
   .action(async (name: string, options: Options) => {
     const context = await openAdminContext(process.env, options.stack);
@@ -54,7 +54,7 @@ async function run(name: string, options: Options, o: AdminContext): Promise<voi
     bar.update(size);
     bar.stop();
     printSummary(summary);
-    process.exitCode = summary.refused.returns > 0 ? 1 : 0;
+    process.exitCode = summary.rejected.returns > 0 ? 1 : 0;
   } finally {
     bar.stop();
     if (typeof source !== 'string') await source.close();

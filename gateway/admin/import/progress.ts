@@ -1,8 +1,6 @@
 const WIDTH = 40;
 
-/**
- * Shows a progress bar on standard error: one line that is redrawn, and only on a terminal.
- */
+/** Shows a progress bar on standard error, if that is a terminal: one line, which is drawn again at each update. */
 export function startProgress(
   title: string,
   total: number,

@@ -24,9 +24,9 @@ export type Row = Readonly<Record<(typeof COLUMNS)[number], string>> & {
 /** The adjacent rows of one invoice; they become one return. */
 export interface Invoice {
   readonly number: string;
-  /** At most {@link MAX_ROWS} + 1 rows; further rows are only counted. */
+  /** At most {@link MAX_ROWS} + 1 rows. Further rows are only counted. */
   readonly rows: readonly Row[];
-  /** The number of its rows in the file. */
+  /** The number of adjacent rows of this invoice in the file. */
   readonly size: number;
   /** Bytes of the file read so far. */
   readonly bytesRead: number;
@@ -39,8 +39,8 @@ export const MAX_ROWS = 250;
 export type Source = string | FileHandle;
 
 /**
- * Reads a CSV file invoice by invoice, with only one in memory. Of an invoice that is too long for a return, only the
- * rows that show this are kept, and the invoice is refused as a whole.
+ * Reads a CSV file invoice by invoice, with only one invoice in memory. An invoice that is too long for a return is
+ * rejected later; here it has {@link MAX_ROWS} + 1 rows.
  *
  * @throws Error with the line when a column is missing or the file is not CSV.
  */
@@ -83,10 +83,10 @@ export async function* readInvoices(source: Source): AsyncGenerator<Invoice> {
 }
 
 /**
- * Reads a whole CSV file and returns the numbers of the invoices whose rows are not all adjacent. {@link readInvoices}
- * returns such an invoice in several parts.
+ * Reads a whole CSV file, and returns the numbers of the invoices whose rows are not all adjacent. {@link readInvoices}
+ * yields such an invoice in several parts.
  *
- * @throws Error as readInvoices does.
+ * @throws Error for the same reasons as readInvoices.
  */
 export async function findScattered(source: Source): Promise<ReadonlySet<string>> {
   const seen = new Set<string>();
@@ -98,7 +98,7 @@ export async function findScattered(source: Source): Promise<ReadonlySet<string>
   return scattered;
 }
 
-/** The cells of a row that is too short. */
+/** The values of missing cells. */
 const EMPTY: Record<(typeof COLUMNS)[number], string> = {
   InvoiceNo: '',
   StockCode: '',

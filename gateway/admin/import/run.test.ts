@@ -67,46 +67,46 @@ describe('import', () => {
     expect(await importing(shopId, [row('A'), row('B')])).toMatchObject({
       imported: { returns: 1 },
       skipped: { returns: 1 },
-      refused: { returns: 0 },
+      rejected: { returns: 0 },
     });
     expect(await importing(shopId, [row('A'), row('A')])).toMatchObject({
-      refused: { returns: 1, rows: 2 },
-      faults: [{ line: 2, reason: expect.stringContaining('imported before with other rows') }],
+      rejected: { returns: 1, rows: 2 },
+      errors: [{ line: 2, reason: expect.stringContaining('imported before with other rows') }],
     });
   });
 
-  test('refuses an invoice whose rows are not adjacent', async () => {
+  test('rejects an invoice whose rows are not adjacent', async () => {
     const shopId = await bench.shop();
     const rows = [row('A'), row('B'), row('A'), row('C'), row('A'), row('A')];
-    const reason = 'A has rows elsewhere in the file too: rows of one invoice must stand together';
+    const reason = 'A has rows elsewhere in the file too: rows of one invoice must be adjacent';
     expect(await importing(shopId, rows)).toEqual({
       imported: { returns: 2, rows: 2 },
       skipped: { returns: 0, rows: 0 },
-      refused: { returns: 1, rows: 4 },
-      faultCount: 3,
-      faults: [2, 4, 6].map((line) => ({ line, reason })),
+      rejected: { returns: 1, rows: 4 },
+      errorCount: 3,
+      errors: [2, 4, 6].map((line) => ({ line, reason })),
     });
     const { returns } = await bench.client.searchReturns({ shopId, actor });
     expect(returns.map((one) => one.order?.name).sort()).toEqual(['B', 'C']);
   });
 
   test('reports rows without an invoice number', async () => {
-    const { faults, refused } = await importing(await bench.shop(), [row(''), row('B'), row('')]);
-    expect(faults).toMatchObject([
+    const { errors, rejected } = await importing(await bench.shop(), [row(''), row('B'), row('')]);
+    expect(errors).toMatchObject([
       { line: 2, reason: 'InvoiceNo is empty' },
       { line: 4, reason: 'InvoiceNo is empty' },
     ]);
-    expect(refused.rows).toBe(2);
+    expect(rejected.rows).toBe(2);
   });
 
-  test('imports nothing of a file that cannot be read to its end', async () => {
+  test('imports nothing from a file that cannot be read to its end', async () => {
     const shopId = await bench.shop();
     const broken = importing(shopId, [row('A'), row('B'), 'C,"22631']);
     await expect(broken).rejects.toThrow(/line 4/);
     expect(await triggers(shopId)).toEqual([]);
   });
 
-  test('refuses a file in another currency than the shop’s', async () => {
+  test('rejects a file in another currency than the shop’s', async () => {
     const call = { shopId: await bench.shop(), actor };
     await expect(targetOf(bench.client, call, 'eur')).rejects.toThrow(
       `the file is in EUR and shop ${call.shopId} in GBP: amounts are never converted`,

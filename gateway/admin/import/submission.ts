@@ -18,7 +18,7 @@ const CODES = new Map(
   ),
 );
 
-/** Country names in the file that are not names of ISO 3166. */
+/** Codes of country names that occur in the file and not in ISO 3166. */
 const COUNTRY_CODES = new Map(Object.entries({ EIRE: 'IE', USA: 'US', RSA: 'ZA' }));
 
 /** The time zone of `InvoiceDate`. */
@@ -27,8 +27,8 @@ const TIME_ZONE = 'Europe/London';
 /** Ids at the commerce provider start here, so that they never equal internal ids. */
 const PROVIDER_IDS = 1_000_000_000_000n;
 
-/** A row that cannot become a line of a return. */
-export interface RowFault {
+/** Why a row cannot become a line item. `line` is the line of the file. */
+export interface RowError {
   readonly line: number;
   readonly reason: string;
 }
@@ -38,23 +38,23 @@ export type Submission = Exclude<
   SubmitReturnRequest
 >;
 
-export type Mapped = { readonly submission: Submission } | { readonly faults: readonly RowFault[] };
+export type Mapped = { readonly submission: Submission } | { readonly errors: readonly RowError[] };
 
 /**
- * Converts the rows of one invoice to a submission. Values that the file does not have get the defaults of
+ * Converts the rows of one invoice to a submission. Values that the file does not have get the deerrors of
  * docs/import.md: tax 0, outcome refund, no label, presentment currency = shop currency.
  */
 export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
   const [first] = invoice.rows;
-  if (!first) return { faults: [] };
-  const faults: RowFault[] = [];
+  if (!first) return { errors: [] };
+  const errors: RowError[] = [];
   if (invoice.size > MAX_ROWS) {
     const reason = `${invoice.number} has ${invoice.size} rows: a return takes at most ${MAX_ROWS}`;
-    faults.push({ line: first.line, reason });
+    errors.push({ line: first.line, reason });
   }
-  const lines = invoice.rows.map((row, at) => lineOf(row, at, { target, faults }));
-  const submittedAt = localTime(first, faults);
-  if (faults.length > 0) return { faults };
+  const lines = invoice.rows.map((row, at) => lineOf(row, at, { target, errors }));
+  const submittedAt = localTime(first, errors);
+  if (errors.length > 0) return { errors };
   return {
     submission: {
       shopId: target.shopId,
@@ -75,18 +75,18 @@ export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {
   };
 }
 
-function lineOf(row: Row, at: number, o: { target: ImportTarget; faults: RowFault[] }) {
-  const refuse = (reason: string) => o.faults.push({ line: row.line, reason });
-  if (!row.isWhole) refuse('the row has more or fewer cells than the first line');
-  if (row.InvoiceNo.trim() === '') refuse('InvoiceNo is empty');
-  if (row.StockCode.trim() === '') refuse('StockCode is empty');
+function lineOf(row: Row, at: number, o: { target: ImportTarget; errors: RowError[] }) {
+  const reject = (reason: string) => o.errors.push({ line: row.line, reason });
+  if (!row.isWhole) reject('the row has more or fewer cells than the first line');
+  if (row.InvoiceNo.trim() === '') reject('InvoiceNo is empty');
+  if (row.StockCode.trim() === '') reject('StockCode is empty');
   const quantity = Number(row.Quantity);
-  const sentBack = Number.isInteger(quantity) && quantity < 0 && quantity >= -1_000_000;
-  if (!sentBack)
-    refuse(`Quantity must be a whole number from -1000000 to -1, not "${row.Quantity}"`);
-  const amount = sentBack ? lineAmount(row.UnitPrice, -quantity, o.target.decimals) : '0';
+  const isValid = Number.isInteger(quantity) && quantity < 0 && quantity >= -1_000_000;
+  if (!isValid)
+    reject(`Quantity must be a whole number from -1000000 to -1, not "${row.Quantity}"`);
+  const amount = isValid ? lineAmount(row.UnitPrice, -quantity, o.target.decimals) : '0';
   if (amount === undefined) {
-    refuse(
+    reject(
       `UnitPrice must be a decimal number that fits ${o.target.currency}, not "${row.UnitPrice}"`,
     );
   }
@@ -99,16 +99,16 @@ function lineOf(row: Row, at: number, o: { target: ImportTarget; faults: RowFaul
     sku: row.StockCode,
     lineItemTitle: title,
     title,
-    quantity: sentBack ? -quantity : 1,
+    quantity: isValid ? -quantity : 1,
     price: money,
     refundItem: money,
   };
 }
 
-function localTime(row: Row, faults: RowFault[]): number {
+function localTime(row: Row, errors: RowError[]): number {
   const time = timeInZone(row.InvoiceDate, TIME_ZONE);
   if (time === undefined) {
-    faults.push({
+    errors.push({
       line: row.line,
       reason: `InvoiceDate must be an ISO time, not "${row.InvoiceDate}"`,
     });
@@ -121,7 +121,7 @@ function countryCode(name: string): string {
   return COUNTRY_CODES.get(name) ?? CODES.get(name.toLowerCase()) ?? '';
 }
 
-/** An id from 48 bits of the text's hash, the same in every run, and larger than all internal ids. */
+/** An id from 48 bits of the text's hash. It is the same in every run, and larger than all internal ids. */
 function stableId(text: string): bigint {
   const hash = createHash('sha256').update(`import:${text}`).digest();
   return PROVIDER_IDS + BigInt(hash.readUIntBE(0, 6));

@@ -15,31 +15,31 @@ export interface ImportTarget {
   /** Decimals of the currency. */
   readonly decimals: number;
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** The file does not contain it. With `mail`, a label would be requested if a third party makes the shop's labels. */
+  /** Not in the file. For a shop whose labels a third party makes, it is not `mail`, which would request a label. */
   readonly returnMethod: ReturnMethod;
 }
 
 /**
- * Reads from a shop's settings what an import needs.
+ * Reads the settings of a shop that an import needs.
  *
- * @param stated the file's currency, if it was given.
+ * @param fileCurrency the currency of the file; undefined when not stated.
  * @throws Error when the file is in another currency than the shop's.
  */
 export async function targetOf(
   returns: Client<typeof ReturnsService>,
   call: Pick<ImportTarget, 'shopId' | 'actor'>,
-  stated?: string,
+  fileCurrency?: string,
 ): Promise<ImportTarget> {
   const { settings } = await returns.getSettings(call);
   const currency = settings?.currency ?? '';
-  if (stated && stated.toUpperCase() !== currency) {
+  if (fileCurrency && fileCurrency.toUpperCase() !== currency) {
     throw new Error(
-      `the file is in ${stated.toUpperCase()} and shop ${call.shopId} in ${currency}: amounts are never converted`,
+      `the file is in ${fileCurrency.toUpperCase()} and shop ${call.shopId} in ${currency}: amounts are never converted`,
     );
   }
   const decimals = currencyOf(currency)?.digits ?? 2;
-  const asksForLabels = settings?.labelProvider === LabelProvider.THIRD_PARTY;
-  const returnMethod = asksForLabels ? ReturnMethod.DROP_OFF : ReturnMethod.MAIL;
+  const requestsLabels = settings?.labelProvider === LabelProvider.THIRD_PARTY;
+  const returnMethod = requestsLabels ? ReturnMethod.DROP_OFF : ReturnMethod.MAIL;
   return { ...call, currency, decimals, returnMethod };
 }
 

@@ -25,7 +25,7 @@ describe('a time in London', () => {
   });
 
   test.each(['yesterday', '', '2011-02-30', '2011-07-01T25:00', '1/7/2011 14:33'])(
-    '%j is none',
+    '%j is not a time',
     (text) => {
       expect(london(text)).toBeUndefined();
     },

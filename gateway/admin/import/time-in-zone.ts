@@ -5,8 +5,8 @@ const MINUTE_MS = 60_000;
 const DAY_MS = 24 * 60 * MINUTE_MS;
 
 /**
- * Parses an ISO 8601 time. A time without an offset is wall-clock time in `zone`; a date alone means midnight. A time
- * in an hour that the zone skips is read with the offset before the change; in a repeated hour, the first one is used.
+ * Parses an ISO 8601 time. A time without an offset is local time in `zone`; a date alone means midnight. A time in an
+ * hour that the zone skips gets the offset before the change. A time in a repeated hour is in the first of the two.
  *
  * @param zone name of the IANA database, such as `Europe/London`.
  * @returns milliseconds since 1970; undefined when the text is not a valid time.
@@ -19,11 +19,11 @@ export function timeInZone(text: string, zone: string): number | undefined {
   if (wall === undefined) return undefined;
   const before = wall - offsetAt(wall - DAY_MS, zone);
   const after = wall - offsetAt(wall + DAY_MS, zone);
-  const isRight = (at: number) => at + offsetAt(at, zone) === wall;
-  return isRight(before) || !isRight(after) ? before : after;
+  const isSameTime = (at: number) => at + offsetAt(at, zone) === wall;
+  return isSameTime(before) || !isSameTime(after) ? before : after;
 }
 
-/** The zone's offset from UTC at that time. Milliseconds. */
+/** The zone's offset from UTC at a time. Milliseconds. */
 function offsetAt(at: number, zone: string): number {
   const format = new Intl.DateTimeFormat('en', { timeZone: zone, timeZoneName: 'longOffset' });
   const name = format.formatToParts(at).find(({ type }) => type === 'timeZoneName')?.value ?? '';
