@@ -37,24 +37,24 @@ describe('revocation', () => {
 
 describe('failed credentials', () => {
   const failures = async (count: number, sent: Partial<Sent>): Promise<number[]> => {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: count }, () => send({ ...CART, ...sent })),
     );
-    return answers.map(({ status }) => status);
+    return responses.map(({ status }) => status);
   };
   const countOf = (statuses: readonly number[], status: number): number =>
-    statuses.filter((one) => one === status).length;
+    statuses.filter((other) => other === status).length;
 
-  test('from the 61st in a minute the response is 429 instead of 401, and a valid key still passes', async () => {
+  test('from the 61st in a minute, the response is 429 instead of 401; a valid key still passes', async () => {
     const headers = from('203.0.113.7');
     const statuses = await failures(70, { key: 'bad', headers });
     expect([countOf(statuses, 401), countOf(statuses, 429)]).toEqual([60, 10]);
-    const refused = await send({ ...CART, key: newKey().text, headers });
-    expect(refused).toMatchObject({
+    const rejected = await send({ ...CART, key: newKey().text, headers });
+    expect(rejected).toMatchObject({
       status: 429,
       body: { message: expect.any(String), errors: {} },
     });
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect(Number(rejected.headers['retry-after'])).toBeGreaterThanOrEqual(1);
     expect((await send({ ...CART, headers })).status).toBe(200);
     await untilStatus(200, { ...CART, key: await under.newKey(), headers });
   });
@@ -62,10 +62,10 @@ describe('failed credentials', () => {
   test('a rejected token counts like a rejected key', async () => {
     const headers = { ...from('203.0.113.11'), authorization: 'Bearer nonsense' };
     const sent = { path: '/api/v1/webhooks', key: null, headers };
-    const answers = await Promise.all(Array.from({ length: 61 }, () => send(sent)));
+    const responses = await Promise.all(Array.from({ length: 61 }, () => send(sent)));
     expect(
       countOf(
-        answers.map(({ status }) => status),
+        responses.map(({ status }) => status),
         429,
       ),
     ).toBe(1);
@@ -95,7 +95,7 @@ describe('failed credentials', () => {
 });
 
 describe('the limit of a key', () => {
-  test('is per key, and is cleared by a reset', async () => {
+  test('is per key, and a reset clears it', async () => {
     const key = await under.newKey({ restPerMinute: 3 });
     const statuses = [];
     for (let at = 0; at < 5; at += 1) statuses.push((await send({ ...CART, key })).status);
@@ -106,7 +106,7 @@ describe('the limit of a key', () => {
 });
 
 describe('use of a key', () => {
-  test('is written at the latest when the gateway stops', async () => {
+  test('is written when the gateway stops, or earlier', async () => {
     const other = await startTestGateway();
     await restClient(other)({ path: '/api/v1/webhooks' });
     const { pool } = other.database;

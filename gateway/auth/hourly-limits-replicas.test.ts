@@ -28,16 +28,16 @@ function send({ path, address, headers, ...rest }: Sent, replica: number): Promi
   });
 }
 
-/** The number of admitted requests, of 250 concurrent ones sent alternately to two replicas. */
+/** Sends 250 concurrent requests alternately to two replicas, and returns how many were admitted. */
 async function admitted(sent: Sent): Promise<number> {
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: 250 }, async (_, at) => {
-      const answer = await send(sent, at % 2);
-      await answer.arrayBuffer();
-      return answer.status;
+      const response = await send(sent, at % 2);
+      await response.arrayBuffer();
+      return response.status;
     }),
   );
-  return answers.filter((status) => status !== 429).length;
+  return responses.filter((status) => status !== 429).length;
 }
 
 const form = { 'content-type': 'application/x-www-form-urlencoded' };
@@ -51,7 +51,7 @@ describe('two gateways over one database', () => {
     ['/oauth/authorize?client_id=nobody', 100, {}],
     ['/oauth/token', 100, { method: 'POST', headers: form, body: 'grant_type=x' }],
   ])(
-    'let exactly as many pass at %s: %d',
+    'admit at %s exactly %d',
     async (path, limit, sent) => {
       const address = `203.0.113.${path.length}`;
       expect(await admitted({ path, ...sent, address })).toBe(limit);
@@ -64,11 +64,11 @@ describe('two gateways over one database', () => {
     const address = '198.51.100.1, 203.0.113.201';
     expect(await admitted({ path, address })).toBe(100);
     const other = { path: '/.well-known/oauth-protected-resource/mcp', address: '203.0.113.201' };
-    const refused = await send(other, 0);
-    expect(refused.status).toBe(429);
-    expect(refused.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
-    expect(refused.headers.get('access-control-allow-origin')).toBe('*');
-    expect(await refused.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
+    const rejected = await send(other, 0);
+    expect(rejected.status).toBe(429);
+    expect(rejected.headers.get('retry-after')).toMatch(/^[1-9]\d*$/);
+    expect(rejected.headers.get('access-control-allow-origin')).toBe('*');
+    expect(await rejected.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
   }, 60_000);
 
   test('do not count the resume path against the limit of /oauth/authorize', async () => {
@@ -76,8 +76,8 @@ describe('two gateways over one database', () => {
   }, 60_000);
 
   test('admit exactly the limit of tool calls of a user', async () => {
-    const person = await stack.newPerson();
-    const { body } = await stack.tokens(person);
+    const user = await stack.newPerson();
+    const { body } = await stack.tokens(user);
     const authorization = `Bearer ${String(body.access_token)}`;
     const call = { jsonrpc: '2.0', id: 1, method: 'tools/call' };
     const params = { name: 'get_shop_context', arguments: {} };

@@ -78,17 +78,17 @@ const from = (address: string, method = 'GET') => ({
   headers: { 'x-forwarded-for': address },
 });
 
-/** The statuses of `count` concurrent requests, sent alternately to both replicas. */
+/** Sends `count` concurrent requests alternately to both replicas, and returns the statuses. */
 async function statuses(count: number, path: string, address: string): Promise<number[]> {
-  const answers = await Promise.all(
+  const responses = await Promise.all(
     Array.from({ length: count }, async (_, at) => {
       const replica = replicas[at % 2 === 0 ? 0 : 1];
-      const answer = await fetch(`${replica.url}/${path}`, from(address));
-      await answer.arrayBuffer();
-      return answer.status;
+      const response = await fetch(`${replica.url}/${path}`, from(address));
+      await response.arrayBuffer();
+      return response.status;
     }),
   );
-  return answers;
+  return responses;
 }
 
 const passed = (all: readonly number[]) => all.filter((status) => status === 200).length;
@@ -106,21 +106,21 @@ describe('a limit of sign-in', () => {
     expect(all.filter((status) => status === 429)).toHaveLength(250 - limit);
   });
 
-  test('is per address, with one row of the table each', async () => {
+  test('is per address, and each address has its own row', async () => {
     await statuses(51, 'register', '203.0.113.2');
     expect(await statuses(1, 'register', '203.0.113.2')).toEqual([429]);
     expect(await statuses(1, 'register', '203.0.113.3')).toEqual([200]);
     expect(await statuses(1, 'token', '203.0.113.2')).toEqual([200]);
   });
 
-  test('answers with Retry-After in whole seconds, and a body with the fields of OAuth and of this API', async () => {
+  test('responds with Retry-After in whole seconds, and a body with the fields of OAuth and of this API', async () => {
     await statuses(51, 'register', '203.0.113.4');
-    const answer = await fetch(`${replicas[0].url}/register`, from('203.0.113.4', 'POST'));
-    const body: unknown = await answer.json();
-    const retryAfter = answer.headers.get('retry-after') ?? '';
+    const response = await fetch(`${replicas[0].url}/register`, from('203.0.113.4', 'POST'));
+    const body: unknown = await response.json();
+    const retryAfter = response.headers.get('retry-after') ?? '';
     expect(retryAfter).toMatch(/^[1-9]\d*$/);
     expect(Number(retryAfter)).toBeLessThanOrEqual(3_600);
-    expect(answer.headers.get('cache-control')).toBe('no-store');
+    expect(response.headers.get('cache-control')).toBe('no-store');
     const message = expect.stringContaining(`Try again in ${retryAfter} s.`);
     expect(body).toEqual({
       error: 'temporarily_unavailable',
@@ -148,13 +148,13 @@ describe('a limit of sign-in', () => {
     await small.stop();
   });
 
-  test.each(PATHS)('%s answers 503 while the database is unavailable', async (path) => {
+  test.each(PATHS)('%s returns 503 while the database is unavailable', async (path) => {
     const unreachable = createPool('postgres://nobody@127.0.0.1:1/none');
     const replica = await startReplica(unreachable);
-    const answer = await fetch(`${replica.url}/${path}`, from('203.0.113.7'));
-    expect(answer.status).toBe(503);
-    expect(answer.headers.get('retry-after')).toBe('5');
-    expect(await answer.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
+    const response = await fetch(`${replica.url}/${path}`, from('203.0.113.7'));
+    expect(response.status).toBe(503);
+    expect(response.headers.get('retry-after')).toBe('5');
+    expect(await response.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
     await replica.stop();
     await unreachable.end();
   });
@@ -162,12 +162,12 @@ describe('a limit of sign-in', () => {
 
 describe('the limit of tool calls', () => {
   test('is 600 per hour and user over two replicas', async () => {
-    const answers = await Promise.all(
+    const responses = await Promise.all(
       Array.from({ length: 650 }, (_, at) =>
         replicas[at % 2 === 0 ? 0 : 1].limits.mcpCalls.take('7'),
       ),
     );
-    expect(answers.filter(({ admitted }) => admitted)).toHaveLength(600);
+    expect(responses.filter(({ admitted }) => admitted)).toHaveLength(600);
     expect(await replicas[0].limits.mcpCalls.take('8')).toEqual({ admitted: true });
   });
 });

@@ -10,17 +10,17 @@ describe('API key', () => {
     expect(parseKey(text)).toEqual({ keyId, secret });
   });
 
-  test('no two are alike', () => {
-    const made = new Set(Array.from({ length: 200 }, () => newKey().text));
-    expect(made.size).toBe(200);
+  test('is always another one', () => {
+    const keys = new Set(Array.from({ length: 200 }, () => newKey().text));
+    expect(keys.size).toBe(200);
   });
 
-  test('one wrong character is noticed without a database', () => {
+  test('with one wrong character is rejected without a database', () => {
     const { text } = newKey();
-    const places = fc.integer({ min: 4, max: text.length - 1 });
+    const positions = fc.integer({ min: 4, max: text.length - 1 });
     const characters = fc.constantFrom(...'abcdefgh0123456789');
     fc.assert(
-      fc.property(places, characters, (at, character) => {
+      fc.property(positions, characters, (at, character) => {
         const typo = `${text.slice(0, at)}${character}${text.slice(at + 1)}`;
         return typo === text || parseKey(typo) === undefined;
       }),

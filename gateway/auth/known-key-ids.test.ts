@@ -13,7 +13,7 @@ beforeAll(async () => {
 });
 afterAll(() => under.stop());
 
-/** The test's database with a count of statements. */
+/** The test's database, which counts its statements. */
 function counting(): { db: Queryable; statements(): number } {
   let count = 0;
   const db: Queryable = new Proxy(under.database.pool, {
@@ -46,7 +46,7 @@ describe('known key ids', () => {
     await until(() => ids.mayExist(id), 5_000, 100);
   });
 
-  test('are read in pages, also when many keys have the same creation time', async () => {
+  test('are read in pages, even if many keys have the same creation time', async () => {
     const shopId = await under.newShop();
     await under.database.pool.query(
       `insert into api_keys (shop_id, key_id, secret_hash, scopes, description)
@@ -60,7 +60,7 @@ describe('known key ids', () => {
   });
 });
 
-/** The statements of one read: all keys of the test above have the same creation time. */
+/** The statements of one read. It reads again all 25,000 keys of the test above, because they have one creation time. */
 const PAGES = 3;
 
 describe('a blocked address', () => {
@@ -71,17 +71,17 @@ describe('a blocked address', () => {
     expect(await check.check(newKey().text, { isBlocked: true })).toBeUndefined();
     const before = statements();
     const startedAt = performance.now();
-    const madeUp = Array.from({ length: 2_000 }, () =>
+    const invented = Array.from({ length: 2_000 }, () =>
       check.check(newKey().text, { isBlocked: true }),
     );
-    expect(new Set(await Promise.all(madeUp))).toEqual(new Set([undefined]));
-    // New keys are read once every two seconds, for any number of requests.
-    const readings = Math.floor((performance.now() - startedAt) / 2_000) + 1;
-    expect(statements() - before).toBeLessThanOrEqual(PAGES * readings);
+    expect(new Set(await Promise.all(invented))).toEqual(new Set([undefined]));
+    // New keys are read at most once every two seconds, for any number of requests.
+    const reads = Math.floor((performance.now() - startedAt) / 2_000) + 1;
+    expect(statements() - before).toBeLessThanOrEqual(PAGES * reads);
     expect(await check.check(valid, { isBlocked: true })).toMatchObject({ shopId: 1n });
   });
 
-  test('for another address, an invented key is read from the database and a new key is accepted at once', async () => {
+  test('for another address, an invented key is read from the database, and a new key is accepted immediately', async () => {
     const { db, statements } = counting();
     const check = createApiKeyCheck(db, () => {});
     await check.check(newKey().text);

@@ -21,10 +21,10 @@ async function admitted(
   limit: number,
   requests: number,
 ) {
-  const answers = await Promise.all(
+  const admissions = await Promise.all(
     Array.from({ length: requests }, (_, at) => limits[at % limits.length]?.take(key, limit)),
   );
-  return answers.filter((answer) => answer?.admitted).length;
+  return admissions.filter((admission) => admission?.admitted).length;
 }
 
 describe('the limit of REST callers', () => {
@@ -33,12 +33,12 @@ describe('the limit of REST callers', () => {
     expect(await admitted([replica], `one-${limit}`, limit, limit * 2 + 10)).toBe(limit);
   });
 
-  test('several replicas together never admit more, and a busy key gets its full limit', async () => {
+  test('several replicas together admit exactly the limit of a busy key', async () => {
     const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, LONG_TIMEOUT));
     expect(await admitted(replicas, 'three', 100, 600)).toBe(100);
   });
 
-  test('a request costs its points, and at most those of a full window', async () => {
+  test('a request costs its points, but at most the points of a full window', async () => {
     const replica = createLeasedLimit(database.pool, logger, LONG_TIMEOUT);
     expect(await replica.take('points', 30, 20)).toEqual({ admitted: true });
     expect(await replica.take('points', 30, 10)).toEqual({ admitted: true });
@@ -56,19 +56,19 @@ describe('the limit of REST callers', () => {
 
   test('points are counted over all replicas', async () => {
     const replicas = [1, 2, 3].map(() => createLeasedLimit(database.pool, logger, LONG_TIMEOUT));
-    const answers = await Promise.all(
+    const admissions = await Promise.all(
       Array.from({ length: 60 }, (_, at) => replicas[at % 3]?.take('points of three', 100, 5)),
     );
-    expect(answers.filter((answer) => answer?.admitted).length).toBeLessThanOrEqual(20);
+    expect(admissions.filter((admission) => admission?.admitted).length).toBeLessThanOrEqual(20);
   });
 
-  test('a refusal has the time until the end of the window', async () => {
+  test('a rejected request gets the time until the end of the window', async () => {
     const replica = createLeasedLimit(database.pool, logger, LONG_TIMEOUT);
     await replica.take('again', 1);
-    const refused = await replica.take('again', 1);
-    expect(refused).toEqual({ admitted: false, retryAfterS: expect.any(Number) });
-    expect(!refused.admitted && refused.retryAfterS).toBeGreaterThanOrEqual(1);
-    expect(!refused.admitted && refused.retryAfterS).toBeLessThanOrEqual(60);
+    const rejected = await replica.take('again', 1);
+    expect(rejected).toEqual({ admitted: false, retryAfterS: expect.any(Number) });
+    expect(!rejected.admitted && rejected.retryAfterS).toBeGreaterThanOrEqual(1);
+    expect(!rejected.admitted && rejected.retryAfterS).toBeLessThanOrEqual(60);
   });
 
   test.each([
@@ -95,21 +95,21 @@ describe('the limit of REST callers', () => {
   });
 });
 
-describe('a counted limit', () => {
+describe('an exact limit', () => {
   test('is counted over all replicas', async () => {
     const options = { pool: database.pool, name: 'counted', points: 10, windowS: 60 };
     const replicas = [createRateLimit(options), createRateLimit(options)];
-    const answers = await Promise.all(
+    const admissions = await Promise.all(
       Array.from({ length: 40 }, (_, at) => replicas[at % 2]?.take('1.2.3.4')),
     );
-    expect(answers.filter((answer) => answer?.admitted)).toHaveLength(10);
+    expect(admissions.filter((admission) => admission?.admitted)).toHaveLength(10);
   });
 
-  test('continues without a database', async () => {
+  test('counts alone without a database', async () => {
     const unreachable = createPool('postgres://nobody@127.0.0.1:1/none');
     const limit = createRateLimit({ pool: unreachable, name: 'alone', points: 2, windowS: 60 });
-    const answers = [await limit.take('x'), await limit.take('x'), await limit.take('x')];
-    expect(answers.map(({ admitted }) => admitted)).toEqual([true, true, false]);
+    const admissions = [await limit.take('x'), await limit.take('x'), await limit.take('x')];
+    expect(admissions.map(({ admitted }) => admitted)).toEqual([true, true, false]);
     await unreachable.end();
   });
 });

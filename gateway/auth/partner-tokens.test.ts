@@ -28,7 +28,7 @@ beforeAll(async () => {
     keys[alg] = pair.privateKey;
     published.push({ ...(await exportJWK(pair.publicKey)), kid: alg, alg });
   }
-  keys.stranger = (await generateKeyPair('ES256')).privateKey;
+  keys.other = (await generateKeyPair('ES256')).privateKey;
   jwks = createServer((_req, res) => res.end(JSON.stringify({ keys: published }))).listen(0);
   await once(jwks, 'listening');
   const address = jwks.address();
@@ -93,7 +93,10 @@ describe("a partner's token", () => {
     ['typ JWT', { header: { typ: 'JWT' } }],
     ['a shop id as text', { claims: { shop_id: '1' } }],
     ['azp instead of client_id', { claims: { client_id: undefined, azp: 'app' } }],
-    ['a life of an hour, most of it over', { claims: { iat: nowS() - 3_540, exp: nowS() + 60 } }],
+    [
+      'a lifetime of an hour, most of it over',
+      { claims: { iat: nowS() - 3_540, exp: nowS() + 60 } },
+    ],
   ])('with %s is accepted', async (_, o) => {
     expect((await list(await token(o))).status).toBe(200);
   });
@@ -102,11 +105,11 @@ describe("a partner's token", () => {
     ['another issuer', { claims: { iss: 'https://elsewhere.example.com' } }],
     ['another audience', { claims: { aud: 'https://elsewhere.example.com' } }],
     ['no audience', { claims: { aud: undefined } }],
-    ['a past end', { claims: { exp: nowS() - 60 } }],
-    ['no end', { claims: { exp: undefined } }],
+    ['an expiry in the past', { claims: { exp: nowS() - 60 } }],
+    ['no expiry', { claims: { exp: undefined } }],
     ['an expiry more than an hour in the future', { claims: { exp: nowS() + 3_700 } }],
     [
-      'a life of more than an hour, most of it over',
+      'a lifetime of more than an hour, most of it over',
       { claims: { iat: nowS() - 3_600, exp: nowS() + 60 } },
     ],
     ['a start in the future', { claims: { nbf: nowS() + 600 } }],
@@ -116,19 +119,19 @@ describe("a partner's token", () => {
     ['an app installed for another issuer', { claims: { client_id: 'of-another-issuer' } }],
     ['another type', { header: { typ: 'logout+jwt' } }],
     ['an algorithm that is not accepted', { alg: 'PS256' }],
-    ["a stranger's key", { key: 'stranger' }],
+    ['another private key', { key: 'other' }],
     ['an unknown key id', { header: { kid: 'unknown' } }],
     ['a shop id out of range', { claims: { shop_id: -1 } }],
   ])('with %s is rejected', async (_, o) => {
-    const answer = await list(await token(o));
-    expect(answer).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
-    expect(answer.headers['www-authenticate']).toBe(
+    const response = await list(await token(o));
+    expect(response).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
+    expect(response.headers['www-authenticate']).toBe(
       'Bearer realm="rms", error="invalid_token", scope="developer_tools"',
     );
   });
 
   test.each(['', 'x', 'a.b.c', `${'e'.repeat(9_000)}.e.e`])(
-    '%# nonsense is refused',
+    '%# nonsense is rejected',
     async (text) => {
       expect((await list(text)).status).toBe(401);
     },
@@ -153,12 +156,12 @@ describe("a partner's token", () => {
   });
 
   test('without the scope is rejected with insufficient_scope', async () => {
-    const answer = await list(await token({ claims: { scope: 'openid' } }));
-    expect(answer).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
-    expect(answer.headers['www-authenticate']).toContain('error="insufficient_scope"');
+    const response = await list(await token({ claims: { scope: 'openid' } }));
+    expect(response).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });
+    expect(response.headers['www-authenticate']).toContain('error="insufficient_scope"');
   });
 
-  test('has precedence over a key that is sent as well', async () => {
+  test('has precedence over a key in the same request', async () => {
     expect((await list('bad', under.key)).status).toBe(401);
     expect((await list(await token(), 'bad')).status).toBe(200);
   });
@@ -173,12 +176,12 @@ describe("a partner's token", () => {
   });
 
   test('is rejected within 5 seconds after the installation is removed', async () => {
-    const app = { shopId: 1n, issuer: ISSUER, clientId: 'leaving', by: TEST_AUTHOR };
-    await install(under, 'leaving');
-    const leaving = await token({ claims: { client_id: 'leaving' } });
-    expect((await list(leaving)).status).toBe(200);
+    const app = { shopId: 1n, issuer: ISSUER, clientId: 'removed', by: TEST_AUTHOR };
+    await install(under, 'removed');
+    const removed = await token({ claims: { client_id: 'removed' } });
+    expect((await list(removed)).status).toBe(200);
     await removeApp(under.database.pool, app);
-    await until(async () => (await list(leaving)).status === 401, 5_000);
+    await until(async () => (await list(removed)).status === 401, 5_000);
   });
 });
 
@@ -225,7 +228,7 @@ test('while the authorization server is unavailable, a new token gets 503, not 4
     PUBLIC_BASE_URL: AUDIENCE,
   });
   const headers = { authorization: `Bearer ${await token()}` };
-  const answer = await restClient(gateway)({ path: '/api/v1/webhooks', key: null, headers });
-  expect(answer).toMatchObject({ status: 503, headers: { 'retry-after': expect.any(String) } });
+  const response = await restClient(gateway)({ path: '/api/v1/webhooks', key: null, headers });
+  expect(response).toMatchObject({ status: 503, headers: { 'retry-after': expect.any(String) } });
   await gateway.stop();
 });

@@ -55,7 +55,7 @@ describe('an access line', () => {
     expect(await accessLine({ path: '/oauth/authorize' })).toMatchObject({ address });
   });
 
-  test('has the reason for which a key was rejected, and its id', async () => {
+  test('has the reason why a key was rejected, and the id of the key', async () => {
     const revoked = await bench.newKey();
     await revokeApiKey(bench.database.pool, { shopId: 1n, keyId: revoked, by: TEST_AUTHOR });
     const expired = await bench.newKey({ expiresAt: new Date(Date.now() - 1_000) });
@@ -90,13 +90,13 @@ describe('an access line', () => {
     });
   });
 
-  test('has a missing scope as reason, and the key id', async () => {
+  test('has the reason of a missing scope, and the id of the key', async () => {
     const key = await bench.newKey({ scopes: ['returns'] });
     const [refused, actorId, shopId] = ['scope missing', idOf(key), '1'];
     expect(await accessLine({ ...CART, key })).toMatchObject({ refused, actorId, shopId });
   });
 
-  test('has the reason for which a token was rejected', async () => {
+  test('has the reason why a token was rejected', async () => {
     const hooks = { path: '/api/v1/webhooks' };
     const bearer = (token: string) => ({ headers: { authorization: `Bearer ${token}` } });
     expect(await accessLine({ ...hooks, ...bearer('a b') })).toMatchObject({

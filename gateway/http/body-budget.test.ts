@@ -18,7 +18,7 @@ function statusOf(work: () => void): number {
 }
 
 describe('the budget of bodies', () => {
-  test('a caller may have the largest body, and no byte more', () => {
+  test('a caller may send the largest body, and no byte more', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     const [one, two] = [budget.open({ caller: 'a' }), budget.open({ caller: 'a' })];
     expect(statusOf(() => one.growTo(32 * MIB))).toBe(200);
@@ -27,7 +27,7 @@ describe('the budget of bodies', () => {
     expect(statusOf(() => two.growTo(1))).toBe(200);
   });
 
-  test('a refusal has Retry-After', () => {
+  test('a rejected request gets Retry-After', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     const growTo = (caller: string) => budget.open({ caller }).growTo(32 * MIB);
     growTo('a');
@@ -38,7 +38,7 @@ describe('the budget of bodies', () => {
     }
   });
 
-  test('large bodies leave a quarter to callers with small ones', () => {
+  test('large bodies leave a quarter to callers with small bodies', () => {
     const budget = createBodyBudget(sizes, { of: 'bodies' });
     budget.open({ caller: 'a' }).growTo(32 * MIB);
     budget.open({ caller: 'b' }).growTo(16 * MIB);
@@ -62,7 +62,7 @@ describe('the budget of bodies', () => {
     expect(statusOf(() => open('c', '1').growTo(1))).toBe(200);
   });
 
-  test('bytes that were read are released at once', () => {
+  test('bytes that the client has read are released immediately', () => {
     const budget = createBodyBudget(sizes, { of: 'answers' });
     const reserved = budget.open({ caller: 'a' });
     reserved.growTo(32 * MIB);
@@ -76,9 +76,9 @@ describe('the budget of bodies', () => {
   test('when the budget is used up, slowly read responses are aborted, the slowest first', () => {
     const clock = { ms: 0 };
     const budget = createBodyBudget(sizes, { of: 'answers', now: () => clock.ms });
-    const ended: string[] = [];
+    const aborted: string[] = [];
     const open = (caller: string, bytes: number) => {
-      const reserved = budget.open({ caller, abort: () => ended.push(caller) });
+      const reserved = budget.open({ caller, abort: () => aborted.push(caller) });
       reserved.growTo(bytes);
       return reserved;
     };
@@ -90,10 +90,10 @@ describe('the budget of bodies', () => {
     slow.shrinkTo(18 * MIB);
     fast.shrinkTo(5 * MIB);
     open('late', 20 * MIB);
-    expect(ended).toEqual(['silent']);
+    expect(aborted).toEqual(['silent']);
     open('latest', 20 * MIB);
-    expect(ended).toEqual(['silent', 'slow']);
-    // A response that is read fast and one that has just begun are not aborted.
+    expect(aborted).toEqual(['silent', 'slow']);
+    // Neither a response that is read fast nor one that has just begun is aborted.
     expect(statusOf(() => open('last', 20 * MIB))).toBe(503);
     expect(budget.reservedBytes()).toBe(45 * MIB);
   });
@@ -106,21 +106,21 @@ describe('the budget of bodies', () => {
     expect(budget.reservedBytes()).toBe(0);
   });
 
-  test('counts the reserved bytes after any sequence of changes', () => {
+  test('counts correctly after any sequence of changes', () => {
     const step = fc.record({
       caller: fc.constantFrom('a', 'b', 'c'),
       shop: fc.constantFrom('1', '2'),
       total: fc.integer({ min: 0, max: 40 * MIB }),
-      isOver: fc.boolean(),
+      isReleased: fc.boolean(),
     });
     fc.assert(
       fc.property(fc.array(step), (steps) => {
         const budget = createBodyBudget(sizes, { of: 'bodies' });
         let expected = 0;
-        const open = steps.map(({ caller, shop, total, isOver }) => {
+        const open = steps.map(({ caller, shop, total, isReleased }) => {
           const reserved = budget.open({ caller, shop });
-          if (statusOf(() => reserved.growTo(total)) === 200 && !isOver) expected += total;
-          if (isOver) reserved.release();
+          if (statusOf(() => reserved.growTo(total)) === 200 && !isReleased) expected += total;
+          if (isReleased) reserved.release();
           return reserved;
         });
         expect(budget.reservedBytes()).toBe(expected);

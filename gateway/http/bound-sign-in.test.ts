@@ -4,14 +4,14 @@ import { afterEach, describe, expect, test } from '@jest/globals';
 import { type SignInStack, startSignInStack } from '../../test/kit/oauth/sign-in-stack.ts';
 import { until } from '../../test/kit/until.ts';
 
-/** The number of slots; an address may use a quarter: four requests. */
+/** The number of slots. An address may use a quarter of them. */
 const SIZE = 16;
 const METADATA = '/.well-known/oauth-protected-resource';
 
 let stack: SignInStack;
 afterEach(() => stack.stop());
 
-/** A request from an address, whose body does not arrive. */
+/** Sends a request from an address without the rest of its body. */
 async function begin(path: string, address: string): Promise<Socket> {
   const head = [
     `POST ${path} HTTP/1.1`,
@@ -42,15 +42,15 @@ describe.each(['/oauth/token', '/oauth/register', '/oauth/revoke'])(
         httpLimits: { headersMs: 3_000 },
       });
       const slow: Socket[] = [];
-      const refused = await until(async () => {
-        const answer = await from('203.0.113.1');
-        if (answer.status === 429) return answer;
+      const rejected = await until(async () => {
+        const response = await from('203.0.113.1');
+        if (response.status === 429) return response;
         slow.push(await begin(path, '203.0.113.1'));
         return undefined;
       });
       const left = slow.filter(({ closed }) => !closed).map((socket) => once(socket, 'close'));
-      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
-      expect(await refused.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
+      expect(Number(rejected.headers.get('retry-after'))).toBeGreaterThanOrEqual(1);
+      expect(await rejected.json()).toMatchObject({ error: 'temporarily_unavailable', errors: {} });
       expect((await from('203.0.113.2')).status).toBe(200);
 
       await until(async () => (await from('203.0.113.1')).status === 200);

@@ -5,7 +5,7 @@ import { createInFlight } from './in-flight.ts';
 
 const SIZE = 8;
 
-test('a burst is served for a short time; a longer one is refused at the bound', async () => {
+test('a burst may exceed the slots for a short time; after that, further requests are shed', async () => {
   const clock = { ms: 0 };
   const logger = createLogger({ service: 'test', level: 'fatal', pretty: false });
   const telemetry = await startTelemetry({ service: 'test', metricsPort: 0 });
@@ -16,11 +16,11 @@ test('a burst is served for a short time; a longer one is refused at the bound',
   clock.ms += 1_001;
   expect([inFlight.isCrowded(), inFlight.sheds('createCart')]).toEqual([true, true]);
   await expect(enter()).rejects.toMatchObject({ error: { status: 503 } });
-  // Other operations have their own slots. A slot is free again when fewer requests than the bound are in flight.
+  // Other operations have their own slots. A slot is free when fewer requests than slots are in flight.
   expect(inFlight.sheds('updateDestination')).toBe(false);
   for (const slot of slots.slice(0, 3)) slot.release();
   expect(inFlight.isCrowded()).toBe(false);
-  // Soon after a refusal there is no burst, because batches of responses free all slots for a moment.
+  // Soon after a shed request there is no burst, because batches of responses free all slots for a moment.
   await enter();
   expect(inFlight.isCrowded()).toBe(true);
   clock.ms += 1_001;

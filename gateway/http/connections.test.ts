@@ -72,12 +72,12 @@ async function serve(listener: RequestListener, limits: Partial<HttpLimits> = {}
 
 const ok: RequestListener = (_req, res) => void res.end('ok');
 
-describe('a refused connection is closed, also when the client keeps its side open', () => {
+describe('a connection is closed, even if the client keeps its side open, after', () => {
   test.each([
     ['headers that never end', HALF_A_HEAD, 408],
     ['nothing at all', '', 408],
     ['a body that never ends', `POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\nx`, 408],
-    ['what is not HTTP', 'nonsense\r\n\r\n', 400],
+    ['bytes that are not HTTP', 'nonsense\r\n\r\n', 400],
     ['headers too large', `GET / HTTP/1.1\r\n${HEAD}x: ${'y'.repeat(20_000)}`, 431],
     ['a tunnel', `CONNECT x:443 HTTP/1.1\r\n${HEAD}\r\n`, 400],
   ])('%s', async (_, bytes, status) => {
@@ -88,7 +88,7 @@ describe('a refused connection is closed, also when the client keeps its side op
     expect(one.received()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
-  test('bytes that are not HTTP, after an answered request', async () => {
+  test('bytes that are not HTTP, after a response', async () => {
     const { client, open } = await serve(ok);
     const one = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
     await until(() => one.received().includes('ok'));
@@ -97,7 +97,7 @@ describe('a refused connection is closed, also when the client keeps its side op
     expect(one.received()).toMatch(/ok.*HTTP\/1.1 400 /s);
   });
 
-  test('a response before the body has arrived does not keep the connection open', async () => {
+  test('a response, if the body does not arrive', async () => {
     const { client, open, ended } = await serve(ok);
     const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
     await until(() => one.isOver() && open() === 0);
@@ -105,7 +105,7 @@ describe('a refused connection is closed, also when the client keeps its side op
     expect(ended).toEqual(['body not sent']);
   });
 
-  test('a body that arrives after the response keeps the connection open', async () => {
+  test('no response whose body arrives later: the connection stays open', async () => {
     const { client } = await serve(ok, { rejectedMs: 60_000 });
     const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
     await until(() => one.received().includes('ok'));
@@ -137,18 +137,18 @@ describe('a full server', () => {
     expect(ended).toEqual(['too many connections']);
   });
 
-  test('keeps connections that are being answered, and closes the new one', async () => {
-    const asked: ServerResponse[] = [];
-    const { client } = await serve((_req, res) => void asked.push(res), { maxConnections: 1 });
+  test('keeps connections with a complete request, and closes the new connection', async () => {
+    const pending: ServerResponse[] = [];
+    const { client } = await serve((_req, res) => void pending.push(res), { maxConnections: 1 });
     const first = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
-    await until(() => asked.length === 1);
+    await until(() => pending.length === 1);
     const second = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
     await until(() => second.isOver());
-    asked[0]?.end('ok');
+    pending[0]?.end('ok');
     await until(() => first.received().includes('ok'));
   });
 
-  test('answers other clients during thousands of incomplete requests', async () => {
+  test('serves other clients during thousands of incomplete requests', async () => {
     const { client, open } = await serve(ok, { maxConnections: 200 });
     const half: Promise<Client>[] = [];
     for (let nth = 0; nth < 2_000; nth += 1) half.push(client(HALF_A_HEAD));
@@ -159,7 +159,7 @@ describe('a full server', () => {
   });
 });
 
-/** A client that keeps its one connection. */
+/** A client with one connection, which it reuses. */
 function keepAliveClient(port: number) {
   const agent = new Agent({ keepAlive: true, maxSockets: 1 });
   closeAll.unshift(async () => agent.destroy());
@@ -173,7 +173,7 @@ function keepAliveClient(port: number) {
 }
 
 describe('a client with an idle connection, when the server ends its connections', () => {
-  test('gets a response to its next request, which says that the connection ends', async () => {
+  test('gets a response to its next request, with `Connection: close`', async () => {
     const { server } = await serve(ok, { idleAtStopMs: 60_000 });
     const send = keepAliveClient(server.port);
     expect(await send()).toEqual({ isReused: false, connection: 'keep-alive' });
@@ -183,7 +183,7 @@ describe('a client with an idle connection, when the server ends its connections
     expect(await send()).toEqual({ isReused: false, connection: 'close' });
   });
 
-  test('can send that request also when the server accepts no connections any more', async () => {
+  test('can send that request even after the server has stopped to accept connections', async () => {
     const { server, open } = await serve(ok, { idleAtStopMs: 60_000 });
     const send = keepAliveClient(server.port);
     await send();
@@ -202,14 +202,14 @@ describe('a client with an idle connection, when the server ends its connections
     expect(ended).toEqual([]);
   });
 
-  test('is told in the response to a request that was in flight', async () => {
-    const asked: ServerResponse[] = [];
-    const { server } = await serve((_req, res) => void asked.push(res));
-    const answer = keepAliveClient(server.port)();
-    await until(() => asked.length === 1);
+  test('gets `Connection: close` in the response to a request that was in flight', async () => {
+    const pending: ServerResponse[] = [];
+    const { server } = await serve((_req, res) => void pending.push(res));
+    const response = keepAliveClient(server.port)();
+    await until(() => pending.length === 1);
     server.endConnections();
-    asked[0]?.end('ok');
-    expect(await answer).toMatchObject({ connection: 'close' });
+    pending[0]?.end('ok');
+    expect(await response).toMatchObject({ connection: 'close' });
   });
 });
 

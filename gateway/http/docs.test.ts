@@ -3,18 +3,18 @@ import { OPERATIONS } from '../../services/contract/operations.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 
-let quiet: TestGateway;
+let under: TestGateway;
 let send: ReturnType<typeof restClient>;
 beforeAll(async () => {
-  quiet = await startTestGateway({
+  under = await startTestGateway({
     DOCS_ENABLED: false,
     API_CALENDAR: new Date('2027-08-01T00:00:00Z'),
     PARTNER_ISSUER: 'https://login.example.org/',
     PARTNER_JWKS_URL: 'https://login.example.org/jwks',
   });
-  send = restClient(quiet);
+  send = restClient(under);
 });
-afterAll(() => quiet?.stop());
+afterAll(() => under?.stop());
 
 describe('without the documentation page', () => {
   test('the link in responses of a deprecated version works', async () => {
@@ -22,13 +22,13 @@ describe('without the documentation page', () => {
     const links = [...String(headers.link).matchAll(/<([^>]+)>/g)].map(([, path = '']) => path);
     expect(links.length).toBeGreaterThan(0);
     for (const path of new Set(links)) {
-      const answer = await send({ path });
-      expect([path, answer.status, answer.headers['content-type']]).toEqual([
+      const response = await send({ path });
+      expect([path, response.status, response.headers['content-type']]).toEqual([
         path,
         200,
         'text/html; charset=utf-8',
       ]);
-      expect(answer.headers['content-security-policy']).toContain("default-src 'none'");
+      expect(response.headers['content-security-policy']).toContain("default-src 'none'");
     }
     expect((await send({ path: '/docs' })).status).toBe(404);
   });

@@ -23,17 +23,17 @@ async function asMigrator(sql: string): Promise<void> {
 }
 
 describe('X-Request-Id', () => {
-  const idOf = async (given?: string): Promise<unknown> => {
-    const headers = given === undefined ? {} : { 'x-request-id': given };
+  const idOf = async (id?: string): Promise<unknown> => {
+    const headers = id === undefined ? {} : { 'x-request-id': id };
     return (await send({ path: '/livez', headers })).headers['x-request-id'];
   };
   test('is new on every response', async () => {
     const paths = ['/livez', '/nothing', '/api/v1/webhooks', '/api/2000-01/x', '/docs', '/%'];
-    const answers = await Promise.all(paths.map((path) => send({ path })));
-    const ids = new Set(answers.map(({ headers }) => headers['x-request-id']));
+    const responses = await Promise.all(paths.map((path) => send({ path })));
+    const ids = new Set(responses.map(({ headers }) => headers['x-request-id']));
     expect(ids.size).toBe(paths.length);
   });
-  test("is the caller's own id when that is safe", async () => {
+  test("is the caller's own id when that id is safe", async () => {
     expect(await idOf('trace.7_a-B')).toBe('trace.7_a-B');
     for (const bad of ['a b', 'x'.repeat(129), '<script>']) expect(await idOf(bad)).not.toBe(bad);
   });
@@ -44,57 +44,57 @@ describe('probes', () => {
     expect(await send({ path: '/livez' })).toMatchObject({ status: 200, body: { status: 'ok' } });
     // A probe fails when the database pauses for a moment.
     const ready = await until(async () => {
-      const answer = await send({ path: '/readyz' });
-      return answer.status === 200 && answer;
+      const response = await send({ path: '/readyz' });
+      return response.status === 200 && response;
     });
     expect(ready.body).toEqual({ status: 'ok', parts: { database: 'ok', schema: 'fits' } });
   });
 
-  test('with a schema newer than the code it is not ready, and readyz shows the reason', async () => {
+  test('with a schema newer than the code the gateway is not ready, and readyz shows the reason', async () => {
     await asMigrator(
       "insert into gateway.schema_migrations (name, sha256) values ('9999_later.sql', '')",
     );
     const fresh = await startTestGateway({ DATABASE_URL: under.database.url });
-    const answer = await until(async () => {
-      const one = await restClient(fresh)({ path: '/readyz' });
-      return JSON.stringify(one.body).includes('later') && one;
+    const response = await until(async () => {
+      const current = await restClient(fresh)({ path: '/readyz' });
+      return JSON.stringify(current.body).includes('later') && current;
     });
     await asMigrator("delete from gateway.schema_migrations where name = '9999_later.sql'");
     await fresh.stop();
-    expect(answer).toMatchObject({
+    expect(response).toMatchObject({
       status: 503,
       body: { status: 'unready', parts: { schema: expect.stringContaining('9999_later.sql') } },
     });
   });
 
-  test('without its database it is live and ready, and answers 503 to unknown keys', async () => {
-    const cut = await startTestGateway({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
-    const ask = restClient(cut);
-    expect((await ask({ path: '/livez' })).status).toBe(200);
-    expect(await ask({ path: '/readyz' })).toMatchObject({
+  test('without its database the gateway is live and ready, and returns 503 for unknown keys', async () => {
+    const other = await startTestGateway({ DATABASE_URL: 'postgres://nobody@127.0.0.1:1/none' });
+    const sendOther = restClient(other);
+    expect((await sendOther({ path: '/livez' })).status).toBe(200);
+    expect(await sendOther({ path: '/readyz' })).toMatchObject({
       status: 200,
       body: { status: 'ok', parts: { database: 'does not answer' } },
     });
-    const answer = await ask({ path: '/api/v1/webhooks' });
-    expect(answer).toMatchObject({
+    const response = await sendOther({ path: '/api/v1/webhooks' });
+    expect(response).toMatchObject({
       status: 503,
       body: { message: expect.any(String), errors: {} },
     });
-    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    expect((await ask({ path: '/api/v1/webhooks', key: 'malformed' })).status).toBe(401);
-    await cut.stop();
+    expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect((await sendOther({ path: '/api/v1/webhooks', key: 'malformed' })).status).toBe(401);
+    await other.stop();
   });
 });
 
 describe('documentation', () => {
   test.each(['2026-07', '2026-10', 'unstable'])('serves the document of %s', async (version) => {
-    const answer = await send({ path: `/openapi/${version}.json` });
-    expect(answer).toMatchObject({
+    const response = await send({ path: `/openapi/${version}.json` });
+    expect(response).toMatchObject({
       status: 200,
       body: { openapi: expect.stringMatching(/^3\.1/) },
     });
   });
-  test('an unknown version has none', async () => {
+  test('an unknown version has no document', async () => {
     expect((await send({ path: '/openapi/2000-01.json' })).status).toBe(404);
     expect((await send({ path: '/openapi/..%2F..%2Fpackage.json' })).status).toBe(404);
   });
@@ -110,7 +110,7 @@ describe('documentation', () => {
     const start = await send({ path: '/docs/start.js' });
     for (const version of ['2026-07', '2026-10', 'unstable']) expect(start.text).toContain(version);
   });
-  test('can be switched off', async () => {
+  test('of the page can be switched off', async () => {
     const quiet = await startTestGateway({ DOCS_ENABLED: false });
     expect((await restClient(quiet)({ path: '/docs' })).status).toBe(404);
     await quiet.stop();
@@ -153,15 +153,15 @@ describe('hostile clients', () => {
       'POST /api/v1/cart HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nx',
       400,
     ],
-    ['a length that is none', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n', 400],
+    ['a negative length', 'POST / HTTP/1.1\r\nhost: x\r\ncontent-length: -1\r\n\r\n', 400],
     ['no host', 'GET /api/v1/webhooks HTTP/1.1\r\nconnection: close\r\n\r\n', 400],
     ['two hosts', 'GET /livez HTTP/1.1\r\nhost: x\r\nHOST: x\r\nconnection: close\r\n\r\n', 400],
     ['two hosts at /mcp', 'POST /mcp HTTP/1.0\r\nhost: 127.0.0.1\r\nHost: evil\r\n\r\n', 400],
     ['a tunnel', 'CONNECT x:443 HTTP/1.1\r\nhost: x\r\n\r\n', 400],
   ])('%s', async (_, bytes, status) => {
-    const answer = await raw(bytes);
-    expect(answer).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
-    expect(answer).toMatch(/x-request-id: .*"errors":\{\}\}$/is);
+    const response = await raw(bytes);
+    expect(response).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
+    expect(response).toMatch(/x-request-id: .*"errors":\{\}\}$/is);
   });
   test.each([
     'GET /api/v1/webhooks?%ff=%ff&a[b]=c&a[b]=d HTTP/1.1',
@@ -174,11 +174,11 @@ describe('hostile clients', () => {
     `GET /api/v1/warehouse/return/details?return_id=${'9'.repeat(8_000)} HTTP/1.1`,
     'GET /api/v1/warehouse/return/details?order_name=%00 HTTP/1.1',
   ])('%s does not cause a 500', async (line) => {
-    const answer = await raw(
+    const response = await raw(
       `${line}\r\nhost: x\r\nx-authorization: ${under.key}\r\nconnection: close\r\n\r\n`,
     );
-    expect(answer).toMatch(/^HTTP\/1\.1 [24]\d\d /);
-    expect(answer).toMatch(/x-request-id: /i);
+    expect(response).toMatch(/^HTTP\/1\.1 [24]\d\d /);
+    expect(response).toMatch(/x-request-id: /i);
   });
 });
 
@@ -223,24 +223,24 @@ test("a caller's trace continues in the services", async () => {
   expect(seen).toContain(trace);
 });
 
-test('a stopping gateway answers in-flight requests', async () => {
+test('a stopping gateway completes in-flight requests', async () => {
   const other = await startTestGateway();
   let release = (): void => {};
-  const held = new Promise<void>((resolve) => {
+  const blocked = new Promise<void>((resolve) => {
     release = resolve;
   });
   const arrived = new Promise<void>((resolve) => {
     other.services.carts.createCart = async () => {
       resolve();
-      await held;
+      await blocked;
       return { cart: { token: 'x', entries: [{ variantId: 1n }] } };
     };
   });
-  const answer = restClient(other)({ path: '/api/v1/cart', json: { cart: [1] } });
+  const response = restClient(other)({ path: '/api/v1/cart', json: { cart: [1] } });
   await arrived;
   const stopped = other.gateway.stop();
   release();
-  expect((await answer).status).toBe(200);
+  expect((await response).status).toBe(200);
   await stopped;
   await other.stop();
 });

@@ -8,7 +8,7 @@ import { restClient } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { until } from '../../test/kit/until.ts';
 
-/** Slots of an operation, and of a burst. */
+/** The number of slots of an operation, and the maximum of a burst. */
 const SIZE = 8;
 const BURST = 4 * SIZE;
 const READ = `/api/v1/warehouse/return/details?return_id=${FAKE.returns.open}`;
@@ -23,38 +23,38 @@ function dial(port: number, head: string): Promise<Socket> {
 let under: TestGateway;
 afterEach(() => under.stop());
 
-/** A gateway whose reads of returns do not finish before `letGo`. */
-async function startHolding() {
+/** Starts a gateway whose reads of returns do not finish before `release`. */
+async function startBlocked() {
   under = await startTestGateway({ MAX_REQUESTS_IN_FLIGHT: SIZE });
-  const held = Promise.withResolvers<void>();
+  const blocked = Promise.withResolvers<void>();
   const state = { begun: 0 };
   const { findReturn } = under.services.returns;
   if (!findReturn) throw new Error('no fake');
   Object.assign(under.services.returns, {
     findReturn: async (...call: Parameters<typeof findReturn>) => {
       state.begun += 1;
-      await held.promise;
+      await blocked.promise;
       return findReturn(...call);
     },
     findReturns: () => ({ found: [] }),
   });
-  return { send: restClient(under), state, letGo: held.resolve };
+  return { send: restClient(under), state, release: blocked.resolve };
 }
 
 describe('in-flight requests', () => {
-  test('beyond the bound they get 503 with Retry-After at once', async () => {
-    const { send, state, letGo } = await startHolding();
+  test('beyond the slots get 503 with Retry-After immediately', async () => {
+    const { send, state, release } = await startBlocked();
     const first = Array.from({ length: BURST }, () => send({ path: READ }));
     await until(() => state.begun === BURST);
 
-    // One has no credential: it is refused before the credential is checked. One has an unusual spelling.
-    const refused = await Promise.all([
+    // A request without a credential is shed too, because slots are checked first; so is an unusual spelling of the path.
+    const rejected = await Promise.all([
       ...Array.from({ length: 20 }, () => send({ path: READ })),
       send({ path: READ, key: null }),
       send({ path: READ.replace('/v1', '') }),
       send({ path: READ.replace('v1', '%76%31') }),
     ]);
-    for (const { status, headers, body } of refused) {
+    for (const { status, headers, body } of rejected) {
       expect(status).toBe(503);
       expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
       expect(headers['x-request-id']).toEqual(expect.any(String));
@@ -67,7 +67,7 @@ describe('in-flight requests', () => {
     const metadata = '/.well-known/oauth-protected-resource';
     expect((await send({ path: metadata })).status).toBe(200);
 
-    letGo();
+    release();
     expect((await Promise.all(first)).map(({ status }) => status)).toEqual(
       new Array<number>(BURST).fill(200),
     );
@@ -76,30 +76,30 @@ describe('in-flight requests', () => {
     expect(metrics).toMatch(/http_server_shed_total\{.*operation="getReturnDetails".*\} 23/);
   });
 
-  test('a refusal has the form of the requested version', async () => {
-    const { send, state, letGo } = await startHolding();
+  test('the response to a shed request has the form of the requested version', async () => {
+    const { send, state, release } = await startBlocked();
     const first = Array.from({ length: BURST }, () => send({ path: READ }));
     await until(() => state.begun === BURST);
     const path = READ.replace('v1', 'unstable');
-    const answers = await Promise.all(
-      Array.from({ length: SIZE }, () => send({ path, headers: { 'x-request-id': 'mine' } })),
+    const responses = await Promise.all(
+      Array.from({ length: SIZE }, () => send({ path, headers: { 'x-request-id': 'own-id' } })),
     );
-    for (const { status, headers, body } of answers) {
+    for (const { status, headers, body } of responses) {
       expect([status, headers['content-type']]).toEqual([503, 'application/problem+json']);
       expect(headers['x-service-api-version']).toBe('unstable');
       expect(headers['x-service-api-warning']).toEqual(expect.any(String));
       expect(headers['cache-control']).toBe('no-store');
       expect(headers['x-content-type-options']).toBe('nosniff');
-      expect(headers['x-request-id']).toBe('mine');
+      expect(headers['x-request-id']).toBe('own-id');
       expect(body).toMatchObject({ status: 503, title: 'Service Unavailable' });
     }
-    letGo();
+    release();
     await Promise.all(first);
   });
 
   test('a client that sends its body slowly occupies no slot', async () => {
-    const { send, letGo } = await startHolding();
-    letGo();
+    const { send, release } = await startBlocked();
+    release();
     const { port } = under.gateway;
     const head = [
       'POST /api/v1/cart HTTP/1.1',
@@ -122,8 +122,8 @@ describe('in-flight requests', () => {
     const slow = await Promise.all(
       Array.from({ length: SIZE / 2 }, () => dial(under.gateway.port, head)),
     );
-    const answers = await Promise.all(slow.map((socket) => once(socket, 'data')));
-    for (const [text] of answers) expect(String(text)).toMatch(/^HTTP\/1.1 40[13]/);
+    const responses = await Promise.all(slow.map((socket) => once(socket, 'data')));
+    for (const [text] of responses) expect(String(text)).toMatch(/^HTTP\/1.1 40[13]/);
     const { status } = await restClient(under)({ path: '/mcp', method: 'POST', key: null });
     expect(status).not.toBe(503);
     for (const socket of slow) socket.destroy();
@@ -131,20 +131,20 @@ describe('in-flight requests', () => {
 
   test('an overloaded service causes 503 with Retry-After, and is called once', async () => {
     under = await startTestGateway();
-    let asked = 0;
+    let calls = 0;
     Object.assign(under.services.returns, {
       findReturn: () => {
-        asked += 1;
+        calls += 1;
         throw overloaded();
       },
     });
     const { status, headers } = await restClient(under)({ path: READ });
     expect(status).toBe(503);
     expect(Number(headers['retry-after'])).toBeGreaterThanOrEqual(1);
-    expect(asked).toBe(1);
+    expect(calls).toBe(1);
   });
 
-  test.each(['/mcp', '/oauth/authorize'])('%s is bounded as well', async (path) => {
+  test.each(['/mcp', '/oauth/authorize'])('%s has slots as well', async (path) => {
     under = await startTestGateway({ MAX_REQUESTS_IN_FLIGHT: 8 });
     const lock = new pg.Client(under.database.migratorUrl);
     await lock.connect();
@@ -157,13 +157,13 @@ describe('in-flight requests', () => {
       key: null,
       headers: { authorization: 'Bearer e30.e30.e30' },
     };
-    const answers = Array.from({ length: 40 }, () => send(sent));
-    const refused = await until(async () => {
-      const first = await Promise.race(answers);
+    const responses = Array.from({ length: 40 }, () => send(sent));
+    const rejected = await until(async () => {
+      const first = await Promise.race(responses);
       return first.status === 503 && first;
     });
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    expect(Number(rejected.headers['retry-after'])).toBeGreaterThanOrEqual(1);
     await lock.end();
-    await Promise.all(answers);
+    await Promise.all(responses);
   });
 });

@@ -5,10 +5,10 @@ import { text } from 'node:stream/consumers';
 import { afterEach, describe, expect, test } from '@jest/globals';
 import { until } from '../../test/kit/until.ts';
 import { HttpError } from '../errors.ts';
-import type { EndReason } from '../http/connections.ts';
-import { startHttpServer } from '../http/server.ts';
+import type { EndReason } from './connections.ts';
 import { sendLarge } from './large-response.ts';
 import { readBody } from './receive-body.ts';
+import { startHttpServer } from './server.ts';
 
 const MIB = 1024 * 1024;
 /** A minimum rate that only a stalled client falls below. */
@@ -31,15 +31,15 @@ async function serve(listener: RequestListener) {
 }
 
 describe('a large response', () => {
-  test('arrives unchanged, and its memory is released as it is read', async () => {
-    const answer = `a${'\u{1f4e6}é'.repeat(2 * MIB)}`;
+  test('arrives unchanged, and its memory is released as the client reads', async () => {
+    const body = `a${'\u{1f4e6}é'.repeat(2 * MIB)}`;
     const left: number[] = [];
     const { port } = await serve((_req, res) => {
-      res.setHeader('Content-Length', Buffer.byteLength(answer));
-      void sendLarge(res, answer, { reserved: { shrinkTo: (bytes) => left.push(bytes) } });
+      res.setHeader('Content-Length', Buffer.byteLength(body));
+      void sendLarge(res, body, { reserved: { shrinkTo: (bytes) => left.push(bytes) } });
     });
     const [res]: IncomingMessage[] = await once(get({ port }), 'response');
-    expect(res && (await text(res)) === answer).toBe(true);
+    expect(res && (await text(res)) === body).toBe(true);
     expect(left.length).toBeGreaterThan(10);
     expect(left).toEqual(left.toSorted((a, b) => b - a));
     expect(left.at(-1)).toBe(0);
@@ -81,7 +81,7 @@ describe('a large body', () => {
     return outcome.promise;
   }
 
-  test('that stops arriving is refused', async () => {
+  test('that stops arriving is rejected', async () => {
     const outcome = await reading((socket) => void socket.write(Buffer.alloc(1.5 * MIB, ' ')));
     expect(outcome).toBeInstanceOf(HttpError);
     expect(outcome).toMatchObject({ error: { status: 408 } });

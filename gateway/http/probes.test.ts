@@ -7,22 +7,25 @@ import { createReadiness } from './probes.ts';
 test.each([
   ['fits is ready', () => createTestDatabase('gateway'), true],
   ['does not fit is not ready', createEmptyDatabase, false],
-])('a gateway whose schema %s, also after its database has left', async (_, create, isReady) => {
-  const database = await create();
-  const pool = createPool(database.url);
-  const readiness = createReadiness(pool, () => false);
-  const before = await until(async () => {
-    const one = await readiness();
-    return one.parts.schema !== 'unknown' && one;
-  });
-  await pool.end();
-  const after = await until(async () => {
-    const one = await readiness();
-    return one.parts.database !== 'ok' && one;
-  });
-  await database.drop();
-  expect([before.ready, after.ready]).toEqual([isReady, isReady]);
-});
+])(
+  'a gateway whose schema %s, and it stays so when the database becomes unavailable',
+  async (_, create, isReady) => {
+    const database = await create();
+    const pool = createPool(database.url);
+    const readiness = createReadiness(pool, () => false);
+    const before = await until(async () => {
+      const current = await readiness();
+      return current.parts.schema !== 'unknown' && current;
+    });
+    await pool.end();
+    const after = await until(async () => {
+      const current = await readiness();
+      return current.parts.database !== 'ok' && current;
+    });
+    await database.drop();
+    expect([before.ready, after.ready]).toEqual([isReady, isReady]);
+  },
+);
 
 test('a gateway that is stopping is not ready', async () => {
   const pool = createPool('postgres://nobody@127.0.0.1:1/none');

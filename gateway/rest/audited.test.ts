@@ -49,10 +49,10 @@ function requestOf({ id, method, path }: Operation, objectId = IDS[id] ?? FAKE.w
 }
 
 /** Sends a request from an IPv6 address with a new request id, and returns the id. */
-async function sendTracked(sent: Sent): Promise<{ requestId: string; answer: Received }> {
+async function sendTracked(sent: Sent): Promise<{ requestId: string; response: Received }> {
   const requestId = randomUUID();
   const headers = { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8:1:2:3:4:5:6' };
-  return { requestId, answer: await send({ ...sent, headers }) };
+  return { requestId, response: await send({ ...sent, headers }) };
 }
 
 interface Entry {
@@ -70,7 +70,7 @@ async function entriesOf(requestId: string): Promise<Entry[]> {
   return rows;
 }
 
-/** The two entries of a write. */
+/** Waits for the two entries of a write. */
 async function bothOf(requestId: string): Promise<Entry[]> {
   return until(async () => {
     const entries = await entriesOf(requestId);
@@ -82,29 +82,32 @@ const WRITES = OPERATIONS.filter(isWrite);
 const READS = OPERATIONS.filter((operation) => !isWrite(operation));
 
 describe('the audit log of REST', () => {
-  test.each(WRITES)('$id: has actor, address, request id, subject and outcome', async (one) => {
-    const { requestId, answer } = await sendTracked(requestOf(one));
-    expect(answer.status).toBe(one.success.status);
-    const [asked, ended] = await bothOf(requestId);
-    const common = {
-      shopId: '1',
-      actorKind: 'api_key',
-      actorId: parseKey(under.key)?.keyId,
-      source: '2001:db8:1:2::/64',
-      action: `rest.${one.id}`,
-    };
-    expect(asked).toMatchObject({ ...common, detail: { phase: 'asked', version: '2026-07' } });
-    expect(ended).toMatchObject({
-      ...common,
-      subject: SUBJECTS[one.id] ?? String(IDS[one.id] ?? FAKE.webhook),
-      detail: { call: asked?.detail.call, phase: 'done', status: one.success.status },
-    });
-    expect(JSON.stringify([asked, ended])).not.toMatch(/whsec_|ttttt|hooks\.example/);
-  });
+  test.each(WRITES)(
+    '$id: has actor, address, request id, subject and outcome',
+    async (operation) => {
+      const { requestId, response } = await sendTracked(requestOf(operation));
+      expect(response.status).toBe(operation.success.status);
+      const [asked, ended] = await bothOf(requestId);
+      const common = {
+        shopId: '1',
+        actorKind: 'api_key',
+        actorId: parseKey(under.key)?.keyId,
+        source: '2001:db8:1:2::/64',
+        action: `rest.${operation.id}`,
+      };
+      expect(asked).toMatchObject({ ...common, detail: { phase: 'asked', version: '2026-07' } });
+      expect(ended).toMatchObject({
+        ...common,
+        subject: SUBJECTS[operation.id] ?? String(IDS[operation.id] ?? FAKE.webhook),
+        detail: { call: asked?.detail.call, phase: 'done', status: operation.success.status },
+      });
+      expect(JSON.stringify([asked, ended])).not.toMatch(/whsec_|ttttt|hooks\.example/);
+    },
+  );
 
   test.each(READS)('$id is a read and has no entry', async (operation) => {
-    const { requestId, answer } = await sendTracked(requestOf(operation));
-    expect(answer.status).toBe(200);
+    const { requestId, response } = await sendTracked(requestOf(operation));
+    expect(response.status).toBe(200);
     // When the entry of a later write exists, all earlier entries would exist too.
     const later = await sendTracked(requestOf(WRITES[0] ?? operation));
     await bothOf(later.requestId);
@@ -112,23 +115,23 @@ describe('the audit log of REST', () => {
   });
 
   test.each(WRITES.filter(({ path }) => path.includes('{id}')))(
-    '$id with an id that does not exist is audited as refused',
+    '$id with an id that does not exist has the phase refused',
     async (operation) => {
-      const { requestId, answer } = await sendTracked(requestOf(operation, 999n));
-      expect(answer.status).toBe(404);
+      const { requestId, response } = await sendTracked(requestOf(operation, 999n));
+      expect(response.status).toBe(404);
       const [, ended] = await bothOf(requestId);
       expect(ended).toMatchObject({ detail: { phase: 'refused', status: 404 } });
     },
   );
 
-  test('a refusal inside a 200 is a refusal', async () => {
+  test('an error inside a 200 has the phase refused', async () => {
     const path = `/api/v1/warehouse/return/${FAKE.returns.flagged}/process`;
     const { requestId } = await sendTracked({ method: 'POST', path });
     const [, ended] = await bothOf(requestId);
     expect(ended).toMatchObject({ detail: { phase: 'refused', status: 200 } });
   });
 
-  test('a call that a service does not answer has the outcome unknown', async () => {
+  test('a call to which a service does not respond has the phase unknown', async () => {
     under.services.carts.createCart = () => {
       throw new Error('gone');
     };

@@ -12,8 +12,8 @@ import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-
 import { until } from '../../test/kit/until.ts';
 
 const MIB = 1024 * 1024;
-/** Larger than what the kernel buffers for a client that does not read. */
-const ANSWER_BYTES = 16 * MIB;
+/** More than the kernel buffers for a client that does not read. */
+const RESPONSE_BYTES = 16 * MIB;
 const UNREAD_BYTES = 4 * MIB;
 let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;
@@ -21,7 +21,7 @@ let send: (sent: Sent) => Promise<Received>;
 beforeAll(async () => {
   under = await startTestGateway({
     bodyBudget: { process: 8 * MIB, shop: 8 * MIB, caller: 2 * MIB },
-    responseBudget: { process: 64 * MIB, shop: ANSWER_BYTES + UNREAD_BYTES },
+    responseBudget: { process: 64 * MIB, shop: RESPONSE_BYTES + UNREAD_BYTES },
   });
   send = restClient(under);
 });
@@ -36,8 +36,8 @@ const gzipped = (size: number, key = under.key): Promise<Received> => {
   return send({ path: ASSESS, raw: gzipSync(body(size)), key, headers });
 };
 
-/** A caller that announces a body, sends all of it except one byte, and keeps the connection open. */
-function holding(key: string, size: number, sent = size - 1) {
+/** Starts a request without the end of its body, and keeps the connection open. */
+function incomplete(key: string, size: number, sent = size - 1) {
   const socket = connect(under.gateway.port, '127.0.0.1');
   const lines = [`POST ${ASSESS} HTTP/1.1`, 'host: x', `x-authorization: ${key}`];
   const about = [
@@ -48,7 +48,7 @@ function holding(key: string, size: number, sent = size - 1) {
   ];
   socket.on('error', () => {}).resume();
   socket.write([...lines, ...about].join('\r\n'));
-  return { leave: () => socket.destroy() };
+  return { disconnect: () => socket.destroy() };
 }
 
 /** A client that sends a request and does not read the response. */
@@ -71,36 +71,36 @@ describe('bytes of bodies in memory', () => {
   test.each([
     ['announced', assess],
     ['inflated', gzipped],
-  ])('beyond the budget of a caller, as %s: 429 with Retry-After', async (_, ask) => {
-    expect((await ask(2 * MIB)).status).toBe(200);
-    const answer = await ask(2 * MIB + 1);
-    expect(answer).toMatchObject({ status: 429, ...BUSY });
-    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+  ])('beyond the budget of a caller, %s: 429 with Retry-After', async (_, sendBody) => {
+    expect((await sendBody(2 * MIB)).status).toBe(200);
+    const response = await sendBody(2 * MIB + 1);
+    expect(response).toMatchObject({ status: 429, ...BUSY });
+    expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/);
   });
 
-  test('beyond that of the process: 503 with Retry-After, while small bodies pass', async () => {
+  test('beyond the budget of the process: 503 with Retry-After, but small bodies pass', async () => {
     const keys = await Promise.all(Array.from({ length: 4 }, () => under.newKey()));
-    const held = keys.slice(1).map((key) => holding(key, 2 * MIB));
+    const requests = keys.slice(1).map((key) => incomplete(key, 2 * MIB));
     await until(async () => (await reservedBytes()) === 6 * MIB - 3);
-    const answer = await assess(1.5 * MIB, keys[0]);
-    expect(answer).toMatchObject({ status: 503, ...BUSY });
-    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    const response = await assess(1.5 * MIB, keys[0]);
+    expect(response).toMatchObject({ status: 503, ...BUSY });
+    expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect((await assess(1_000, keys[0])).status).toBe(200);
-    for (const one of held) one.leave();
+    for (const request of requests) request.disconnect();
     await until(async () => (await reservedBytes()) === 0);
     expect((await assess(1.5 * MIB, keys[0])).status).toBe(200);
   });
 
   test('are counted as they arrive: an announced length alone is not counted', async () => {
     const keys = await Promise.all(Array.from({ length: 5 }, () => under.newKey()));
-    const held = keys.slice(1).map((key) => holding(key, 2 * MIB, 1_000));
+    const requests = keys.slice(1).map((key) => incomplete(key, 2 * MIB, 1_000));
     await until(async () => (await reservedBytes()) === 4_000);
     expect((await assess(2 * MIB, keys[0])).status).toBe(200);
-    for (const one of held) one.leave();
+    for (const request of requests) request.disconnect();
     await until(async () => (await reservedBytes()) === 0);
   });
 
-  test('are released after every kind of end of a request', async () => {
+  test('are released after every outcome of a request', async () => {
     const json = { 'content-type': 'application/json' };
     expect((await assess(33 * MIB)).status).toBe(413);
     expect((await send({ path: ASSESS, raw: 'x', headers: json })).status).toBe(400);
@@ -113,24 +113,24 @@ describe('bytes of bodies in memory', () => {
 describe('bytes of responses in memory', () => {
   const DETAILS = '/api/v1/warehouse/return/details?return_id=11';
 
-  test('unread responses: beyond the budget of a shop 429, other shops are answered', async () => {
-    const customer = create(CustomerSchema, { firstName: 'x'.repeat(ANSWER_BYTES) });
+  test('unread responses beyond the budget of a shop: 429, but small responses pass', async () => {
+    const customer = create(CustomerSchema, { firstName: 'x'.repeat(RESPONSE_BYTES) });
     under.services.returns.findReturn = () => ({ return: { ...sampleReturn(), customer } });
-    const one = reader(DETAILS);
+    const unread = reader(DETAILS);
     await until(async () => (await reservedBytes('answers')) > UNREAD_BYTES);
-    const refused = await send({ path: DETAILS });
-    expect(refused.status).toBe(429);
-    expect(refused).toMatchObject(BUSY);
-    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    const rejected = await send({ path: DETAILS });
+    expect(rejected.status).toBe(429);
+    expect(rejected).toMatchObject(BUSY);
+    expect(rejected.headers['retry-after']).toMatch(/^[1-9]\d*$/);
     expect((await send({ path: '/api/v1/webhooks' })).status).toBe(200);
-    one.destroy();
+    unread.destroy();
     await until(async () => (await reservedBytes('answers')) === 0);
     expect((await send({ path: DETAILS })).status).toBe(200);
     under.resetServices();
   });
 
   test('unread responses of one shop do not block large returns of another shop', async () => {
-    const customer = create(CustomerSchema, { firstName: 'x'.repeat(ANSWER_BYTES) });
+    const customer = create(CustomerSchema, { firstName: 'x'.repeat(RESPONSE_BYTES) });
     let large = 0;
     under.services.returns.findReturn = ({ maxBytes }) => {
       if (maxBytes > 0) {
@@ -148,9 +148,9 @@ describe('bytes of responses in memory', () => {
       readers.push(reader(DETAILS, key));
       await until(async () => large === readers.length && (await reservedBytes('answers')) > 0);
     }
-    const answer = await send({ path: DETAILS, ...(keys[0] && { key: keys[0] }) });
-    expect(answer.status).toBe(200);
-    for (const one of readers) one.destroy();
+    const response = await send({ path: DETAILS, ...(keys[0] && { key: keys[0] }) });
+    expect(response.status).toBe(200);
+    for (const socket of readers) socket.destroy();
     await until(async () => (await reservedBytes('answers')) === 0);
     under.resetServices();
   });

@@ -24,7 +24,7 @@ afterAll(() => under.stop());
 /** A valid cart with this number of bytes. */
 const cartOf = (bytes: number): string => '{"cart":[1]}'.padEnd(bytes);
 
-/** The number of admitted reads. */
+/** Sends reads, and returns how many were admitted. */
 async function readsLeft(key: string, tries: number): Promise<number> {
   let passed = 0;
   for (let at = 0; at < tries; at += 1) {
@@ -40,8 +40,8 @@ describe('a body costs a point of the rate limit for each 64 KiB', () => {
     ['300 KiB', 300 * KIB, 5],
   ])('%s', async (_size, bytes, left) => {
     const key = await under.newKey({ restPerMinute: 10 });
-    const answer = await send({ path: CART, raw: cartOf(bytes), headers: JSON_TYPE, key });
-    expect(answer.status).toBe(200);
+    const response = await send({ path: CART, raw: cartOf(bytes), headers: JSON_TYPE, key });
+    expect(response.status).toBe(200);
     expect(await readsLeft(key, 12)).toBe(left);
   });
 
@@ -49,21 +49,21 @@ describe('a body costs a point of the rate limit for each 64 KiB', () => {
     ['inflated', cartOf(300 * KIB), 200],
     ['no JSON', 'x'.repeat(300 * KIB), 400],
     ['over the limit', cartOf(5_000 * KIB), 413],
-  ])('counted after decompression, for any response: %s', async (_what, text, status) => {
+  ])('is counted after decompression, for any status: %s', async (_what, text, status) => {
     const key = await under.newKey({ restPerMinute: 10 });
     const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
-    const answer = await send({ path: CART, raw: gzipSync(text), headers, key });
-    expect(answer.status).toBe(status);
+    const response = await send({ path: CART, raw: gzipSync(text), headers, key });
+    expect(response.status).toBe(status);
     expect(await readsLeft(key, 12)).toBeLessThanOrEqual(5);
   });
 
-  test('a body that costs more than the remaining points is refused before it reaches a service', async () => {
+  test('a body that costs more than the remaining points is rejected before it reaches a service', async () => {
     const key = await under.newKey({ restPerMinute: 10 });
     await send({ path: HOOKS, key });
     const raw = cartOf(640 * KIB);
-    const refused = await send({ path: CART, raw, headers: JSON_TYPE, key });
-    expect(refused).toMatchObject({ status: 429, body: { message: expect.any(String) } });
-    expect(Number(refused.headers['retry-after'])).toBeGreaterThanOrEqual(1);
+    const rejected = await send({ path: CART, raw, headers: JSON_TYPE, key });
+    expect(rejected).toMatchObject({ status: 429, body: { message: expect.any(String) } });
+    expect(Number(rejected.headers['retry-after'])).toBeGreaterThanOrEqual(1);
   });
 
   test('a new window admits any allowed request', async () => {
@@ -84,9 +84,9 @@ describe('a response above 1 MiB costs a point for each 256 KiB', () => {
   afterEach(() => under.resetServices());
 
   test.each([
-    ['800 KiB: none beyond its own', 800, 19],
-    ['2 MiB: nine', 2 * KIB, 10],
-    ['8 MiB: what is left of the window, and it is answered all the same', 8 * KIB, 0],
+    ['800 KiB: only the point of the request', 800, 19],
+    ['2 MiB: nine additional points', 2 * KIB, 10],
+    ['8 MiB: all points that are left, and the response is sent', 8 * KIB, 0],
   ])('%s', async (_size, kib, left) => {
     const customer = create(CustomerSchema, { firstName: 'x'.repeat(kib * KIB) });
     under.services.returns.findReturn = () => ({ return: { ...sampleReturn(), customer } });
@@ -114,11 +114,11 @@ describe('the daily bytes of a shop', () => {
     expect((await sendTo(cart(700 * KIB))).status).toBe(429);
   };
 
-  test('are refused beyond the quota until the day ends, with every key of the shop', async () => {
+  test('beyond the quota are rejected until the day ends, with every key of the shop', async () => {
     await useUp();
-    const refused = await sendTo({ ...cart(100), key: await small.newKey() });
-    expect(refused).toMatchObject({ status: 429, body: { message: expect.any(String) } });
-    const retryAfterS = Number(refused.headers['retry-after']);
+    const rejected = await sendTo({ ...cart(100), key: await small.newKey() });
+    expect(rejected).toMatchObject({ status: 429, body: { message: expect.any(String) } });
+    const retryAfterS = Number(rejected.headers['retry-after']);
     const leftS = 86_400 - ((Date.now() / 1_000) % 86_400);
     expect(Math.abs(retryAfterS - leftS)).toBeLessThan(60);
   });
@@ -147,7 +147,7 @@ describe('the daily bytes of a shop', () => {
     expect((await sendTo(notJson)).status).toBe(429);
   });
 
-  test('refusals are a metric', async () => {
+  test('rejections are a metric', async () => {
     await useUp();
     const metrics = await (await fetch(small.gateway.metricsUrl)).text();
     expect(metrics).toMatch(/^shop_byte_quota_rejections_total [1-9]/m);

@@ -40,7 +40,7 @@ function head(path: string, lines: readonly string[]): string {
 
 describe('media type', () => {
   test.each(['application/json', 'Application/JSON; charset=utf-8', 'application/json;x=y'])(
-    '%s is taken',
+    '%s is accepted',
     async (type) => {
       const headers = { 'content-type': type };
       expect((await send({ path: CART, raw: '{"cart":[1]}', headers })).status).toBe(200);
@@ -49,15 +49,15 @@ describe('media type', () => {
   test.each(['text/plain', 'application/jsonp', 'application/vnd.api+json', ''])(
     '%j is 415',
     async (type) => {
-      const answer = await send({
+      const response = await send({
         path: CART,
         raw: '{"cart":[1]}',
         headers: { 'content-type': type },
       });
-      expect(answer).toMatchObject({ status: 415, body: SHAPE });
+      expect(response).toMatchObject({ status: 415, body: SHAPE });
     },
   );
-  test('a missing one is 415 on a body, and nothing without a body', async () => {
+  test('a missing media type is 415 with a body, and accepted without a body', async () => {
     expect((await send({ path: CART, raw: '{"cart":[1]}' })).status).toBe(415);
     expect(await send({ method: 'POST', path: PROCESS })).toMatchObject({
       status: 200,
@@ -79,10 +79,10 @@ describe('media type', () => {
 describe('encoding', () => {
   test('gzip is decompressed', async () => {
     const headers = { ...JSON_TYPE, 'content-encoding': 'gzip' };
-    const answer = await send({ path: CART, raw: gzipSync('{"cart":[7]}'), headers });
-    expect(answer).toMatchObject({ status: 200, body: { data: { cart: [7] } } });
+    const response = await send({ path: CART, raw: gzipSync('{"cart":[7]}'), headers });
+    expect(response).toMatchObject({ status: 200, body: { data: { cart: [7] } } });
   });
-  test('broken gzip is 400, another encoding 415', async () => {
+  test('broken gzip is 400, and another encoding is 415', async () => {
     const broken = { ...JSON_TYPE, 'content-encoding': 'gzip' };
     expect(await send({ path: CART, raw: 'not gzip', headers: broken })).toMatchObject({
       status: 400,
@@ -122,31 +122,31 @@ describe('size', () => {
       (_, at) => `{"line_item_id":${1_000 + at},"note":"${note}"}`,
     );
     const raw = `{"items":[${items.join(',')}]}`;
-    const answer = await send({ path: '/api/v1/dispositioning/assess', raw, headers: JSON_TYPE });
-    expect(answer.status).toBe(200);
-    expect(answer.body).toHaveLength(30);
-    expect(answer.body).toMatchObject([
+    const response = await send({ path: '/api/v1/dispositioning/assess', raw, headers: JSON_TYPE });
+    expect(response.status).toBe(200);
+    expect(response.body).toHaveLength(30);
+    expect(response.body).toMatchObject([
       { line_item_id: 1_000, note: '\u{1f600}'.repeat(65_535) },
       ...Array(29).fill({}),
     ]);
   });
 
-  test('a refused request with a large unread body is answered, and the connection is closed', async () => {
-    const answer = await exchange(
+  test('a rejected request with a large unread body gets its response, and the connection is closed', async () => {
+    const response = await exchange(
       head(CART, ['content-type: application/json', 'content-length: 5000000']) +
         'x'.repeat(5_000_000),
     );
-    expect(answer).toMatch(/^HTTP\/1.1 413 .*connection: close.*"errors":\{\}\}$/is);
+    expect(response).toMatch(/^HTTP\/1.1 413 .*connection: close.*"errors":\{\}\}$/is);
   });
 
   test('a connection with a small unread body can be reused', async () => {
-    const refused = `POST /api/v1/cart HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n0123456789`;
+    const unauthorized = `POST /api/v1/cart HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\n0123456789`;
     const next = 'GET /livez HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n';
-    expect(await exchange(`${refused}${next}`)).toMatch(/^HTTP\/1.1 401 .*HTTP\/1.1 200 /s);
+    expect(await exchange(`${unauthorized}${next}`)).toMatch(/^HTTP\/1.1 401 .*HTTP\/1.1 200 /s);
   });
 
   test('100 Continue is sent only after the checks before the body', async () => {
-    const ask = (key: string): Promise<{ continued: boolean; status: number }> =>
+    const post = (key: string): Promise<{ continued: boolean; status: number }> =>
       new Promise((resolve, reject) => {
         let continued = false;
         const req = httpRequest(`${under.gateway.baseUrl}${CART}`, {
@@ -170,8 +170,8 @@ describe('size', () => {
         req.on('error', reject);
         req.flushHeaders();
       });
-    expect(await ask(under.key)).toEqual({ continued: true, status: 200 });
-    expect(await ask('bad')).toEqual({ continued: false, status: 401 });
+    expect(await post(under.key)).toEqual({ continued: true, status: 200 });
+    expect(await post('bad')).toEqual({ continued: false, status: 401 });
   });
 });
 
@@ -182,8 +182,8 @@ describe('JSON', () => {
   test.each(['', '{', 'nope', '[1]', '"x"', '1', 'true', 'null', '{"cart":[1]} x', "{'cart':[1]}"])(
     '%j is 400 or counts as absent',
     async (raw) => {
-      const answer = await post(raw);
-      expect(answer).toMatchObject({ status: raw === '' ? 422 : 400, body: SHAPE });
+      const response = await post(raw);
+      expect(response).toMatchObject({ status: raw === '' ? 422 : 400, body: SHAPE });
     },
   );
   test('invalid UTF-8 is 400', async () => {
@@ -220,7 +220,7 @@ describe('JSON', () => {
   test('brackets inside strings do not count', async () => {
     expect((await post(`{"cart":[1],"x":"${'[{\\"'.repeat(100)}"}`)).status).toBe(200);
   });
-  test('of two equal keys the last wins', async () => {
+  test('the last of two equal keys counts', async () => {
     expect((await post('{"cart":"x","cart":[1]}')).status).toBe(200);
   });
   test('keys such as __proto__ have no special meaning', async () => {
@@ -231,8 +231,8 @@ describe('JSON', () => {
     const details = (value: string) =>
       send({ path: PROCESS, raw: JSON.stringify({ k: value }), headers: JSON_TYPE });
     expect((await details('\n'.repeat(16_383))).text).toBe('true');
-    const answer = await details('\n'.repeat(16_384));
-    expect(answer.status).toBe(422);
-    expect(answer.text).toContain('must be at most 16 KiB');
+    const response = await details('\n'.repeat(16_384));
+    expect(response.status).toBe(422);
+    expect(response.text).toContain('must be at most 16 KiB');
   });
 });

@@ -44,16 +44,19 @@ describe('deliveries of a webhook', () => {
     ],
   };
 
-  test('are listed without the sent body and the received response', async () => {
-    const answer = await send({ path });
-    expect([answer.status, answer.body]).toEqual([200, { deliveries: [shown], next_cursor: null }]);
+  test('are listed without request bodies and received responses', async () => {
+    const response = await send({ path });
+    expect([response.status, response.body]).toEqual([
+      200,
+      { deliveries: [shown], next_cursor: null },
+    ]);
   });
 
   test('have pages and filters', async () => {
-    const asked: object[] = [];
+    const requests: object[] = [];
     const fake = under.services.webhooks.listDeliveries;
     under.services.webhooks.listDeliveries = (request, context) => {
-      asked.push(request);
+      requests.push(request);
       if (!fake) throw new Error('no fake');
       return fake(request, context);
     };
@@ -63,7 +66,7 @@ describe('deliveries of a webhook', () => {
     expect(first.body).toMatchObject({ next_cursor: 'next' });
     expect((await send({ path: `${path}?cursor=next` })).status).toBe(200);
     under.resetServices();
-    expect(asked).toMatchObject([
+    expect(requests).toMatchObject([
       {
         subscriptionId: FAKE.webhook,
         liveOnly: true,
@@ -79,8 +82,8 @@ describe('deliveries of a webhook', () => {
   });
 
   test('are replayed, and the response is the delivery', async () => {
-    const answer = await send({ method: 'POST', path: `${path}/${FAKE.delivery}/replay` });
-    expect([answer.status, answer.body]).toEqual([200, { ...shown, state: 'waiting' }]);
+    const response = await send({ method: 'POST', path: `${path}/${FAKE.delivery}/replay` });
+    expect([response.status, response.body]).toEqual([200, { ...shown, state: 'waiting' }]);
   });
 
   test.each(['msg_1', 'x', '%00', '%zz', 'msg_0199E1A4-7B20-8ABC-8DEF-000000000041'])(
@@ -123,7 +126,7 @@ describe('deliveries of a webhook', () => {
     [`cursor=${'x'.repeat(201)}`, 'cursor must be at most 200 characters.'],
     ['cursor=x', 'cursor must be the cursor of a previous page.'],
     ['cursor=%00', 'cursor must not contain NUL or unpaired surrogate characters.'],
-  ])('deliveries?%s is 422, also for a webhook that does not exist', async (query, message) => {
+  ])('deliveries?%s is 422, even for a webhook that does not exist', async (query, message) => {
     for (const id of ['41', 'abc']) {
       if (id === 'abc' && query === 'cursor=x') continue;
       expect(await send({ path: `/api/v1/webhooks/${id}/deliveries?${query}` })).toMatchObject({

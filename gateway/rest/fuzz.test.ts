@@ -70,9 +70,9 @@ test('no body, path or header causes a 500', async () => {
         const path = `/api${prefix}${named}`;
         const carriesBody = one.method !== 'GET';
         const request = { method: one.method, path, headers: sent, ...(carriesBody && { raw }) };
-        const answer = await send(request);
-        expect(answer.status).toBeLessThan(500);
-        expect(answer.headers['x-request-id']).toBeDefined();
+        const response = await send(request);
+        expect(response.status).toBeLessThan(500);
+        expect(response.headers['x-request-id']).toBeDefined();
       },
     ),
     { numRuns: 600 },

@@ -15,16 +15,16 @@ afterAll(() => under.stop());
 const webhook = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' };
 
 test('lists webhooks', async () => {
-  const answer = await send({ path: '/api/v1/webhooks' });
-  expect(answer).toMatchObject({
+  const response = await send({ path: '/api/v1/webhooks' });
+  expect(response).toMatchObject({
     status: 200,
     body: [{ id: 41, topic: 'return', trigger: 'return.closed', status: 'active' }],
   });
 });
 
 test('creates a webhook and shows its secret', async () => {
-  const answer = await send({ path: '/api/v1/webhooks', json: webhook });
-  expect(answer).toMatchObject({
+  const response = await send({ path: '/api/v1/webhooks', json: webhook });
+  expect(response).toMatchObject({
     status: 201,
     body: { ...webhook, id: 41, status: 'active', secret: expect.stringMatching(/^whsec_/) },
   });
@@ -62,12 +62,12 @@ test('updates a destination', async () => {
     enabled: false,
     address: { country_code: 'gb', phone: '1' },
   };
-  const answer = await send({ method: 'PUT', path: '/api/v1/destinations/31', json });
-  expect(answer).toMatchObject({
+  const response = await send({ method: 'PUT', path: '/api/v1/destinations/31', json });
+  expect(response).toMatchObject({
     status: 200,
     body: { id: 31, name: 'North', type: 'donate', enabled: false, provider_location_id: null },
   });
-  expect(answer.text).not.toContain('phone');
+  expect(response.text).not.toContain('phone');
 });
 
 test('reads return details by id and by order name', async () => {
@@ -111,7 +111,7 @@ test('queues a return for processing', async () => {
   });
 });
 
-test('returns a refusal to process inside a 200, in every version', async () => {
+test('returns the error of a return that cannot be processed inside a 200, in every version', async () => {
   for (const version of ['v1', '2026-07', '2026-10', 'unstable']) {
     const flagged = await send({
       method: 'POST',
@@ -140,7 +140,7 @@ test('creates a cart and echoes it', async () => {
   });
 });
 
-test('echoes the numbers of a cart digit by digit', async () => {
+test('echoes the numbers of a cart with all their digits', async () => {
   const cart = '[1,{"variant_id":2,"price":1.10,"nested":{"ref":12345678901234567890}}]';
   const headers = { 'content-type': 'application/json' };
   const { status, text } = await send({ path: '/api/v1/cart', raw: `{"cart":${cart}}`, headers });

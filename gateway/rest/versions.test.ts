@@ -17,7 +17,7 @@ afterAll(() => under.stop());
 
 const at = (day: string, sent: Sent): Promise<Received> =>
   send({ ...sent, baseUrl: urls[day] ?? '' });
-const REFUSED: readonly Sent[] = [
+const INVALID: readonly Sent[] = [
   { path: '/nothing' },
   { method: 'PATCH', path: '/webhooks' },
   { path: '/webhooks', key: null },
@@ -32,9 +32,9 @@ describe('the version that serves', () => {
     ['2026-07', '2026-07'],
     ['2026-10', '2026-10'],
     ['unstable', 'unstable'],
-  ])('%s is served by %s, including errors', async (asked, served) => {
-    for (const sent of [{ path: '/webhooks' }, ...REFUSED]) {
-      const { headers } = await send({ ...sent, path: `/api/${asked}${sent.path}` });
+  ])('%s is served by %s, including errors', async (requested, served) => {
+    for (const sent of [{ path: '/webhooks' }, ...INVALID]) {
+      const { headers } = await send({ ...sent, path: `/api/${requested}${sent.path}` });
       expect(headers['x-service-api-version']).toBe(served);
       expect(headers['x-service-api-warning']).toBe(
         served === 'unstable'
@@ -47,17 +47,20 @@ describe('the version that serves', () => {
     }
   });
 
-  test('without a version in the path, the oldest supported one serves', async () => {
-    const answer = await send({ path: '/api/webhooks' });
-    expect(answer).toMatchObject({ status: 200, headers: { 'x-service-api-version': '2026-07' } });
+  test('without a version in the path, the oldest supported version serves', async () => {
+    const response = await send({ path: '/api/webhooks' });
+    expect(response).toMatchObject({
+      status: 200,
+      headers: { 'x-service-api-version': '2026-07' },
+    });
     const later = await at('2027-11-01', { path: '/api/webhooks' });
     expect(later.headers['x-service-api-version']).toBe('2026-10');
   });
 
   test('an unknown version is 404 with the list of versions, even without a key', async () => {
     for (const version of ['2026-08', '2019-01', 'v2', 'v0']) {
-      const answer = await send({ path: `/api/${version}/webhooks`, key: null });
-      expect(answer).toMatchObject({
+      const response = await send({ path: `/api/${version}/webhooks`, key: null });
+      expect(response).toMatchObject({
         status: 404,
         body: { message: expect.stringContaining('2026-07, 2026-10, unstable'), errors: {} },
       });
@@ -71,8 +74,8 @@ describe('the version that serves', () => {
 
 describe('the lifecycle', () => {
   test('a deprecated version has headers with its sunset date', async () => {
-    const answer = await at('2027-08-01', { path: '/api/v1/webhooks', key: null });
-    expect(answer).toMatchObject({
+    const response = await at('2027-08-01', { path: '/api/v1/webhooks', key: null });
+    expect(response).toMatchObject({
       status: 401,
       headers: {
         sunset: 'Fri, 01 Oct 2027 00:00:00 GMT',
@@ -84,11 +87,11 @@ describe('the lifecycle', () => {
     expect(active.headers).not.toHaveProperty('sunset');
   });
 
-  test('a sunset version is served by the oldest supported', async () => {
-    const answer = await at('2027-11-01', {
+  test('requests to a sunset version are served by the oldest supported version', async () => {
+    const response = await at('2027-11-01', {
       path: '/api/2026-07/warehouse/return/details?return_id=11',
     });
-    expect(answer).toMatchObject({
+    expect(response).toMatchObject({
       status: 200,
       body: { line_items: [{ condition: { condition_category: { grade: 'a' } } }] },
       headers: {
@@ -99,16 +102,16 @@ describe('the lifecycle', () => {
   });
 
   test('the alias v1 ends with its version', async () => {
-    const answer = await at('2027-11-01', { path: '/api/v1/webhooks' });
-    expect(answer).toMatchObject({
+    const response = await at('2027-11-01', { path: '/api/v1/webhooks' });
+    expect(response).toMatchObject({
       status: 404,
       body: { message: expect.stringContaining('2026-10') },
     });
   });
 
   test('the newest version stays deprecated until there is a newer one', async () => {
-    const answer = await at('2028-02-01', { path: '/api/2026-10/webhooks' });
-    expect(answer).toMatchObject({
+    const response = await at('2028-02-01', { path: '/api/2026-10/webhooks' });
+    expect(response).toMatchObject({
       status: 200,
       headers: { sunset: 'Sat, 01 Jan 2028 00:00:00 GMT' },
     });
@@ -116,13 +119,13 @@ describe('the lifecycle', () => {
 });
 
 describe('unstable', () => {
-  test.each(REFUSED)('%j is a problem document', async (sent) => {
-    const answer = await send({ ...sent, path: `/api/unstable${sent.path}` });
-    expect(answer.headers['content-type']).toBe('application/problem+json');
-    expect(answer.body).toMatchObject({
+  test.each(INVALID)('%j is a problem document', async (sent) => {
+    const response = await send({ ...sent, path: `/api/unstable${sent.path}` });
+    expect(response.headers['content-type']).toBe('application/problem+json');
+    expect(response.body).toMatchObject({
       type: expect.any(String),
       title: expect.any(String),
-      status: answer.status,
+      status: response.status,
       detail: expect.any(String),
       code: expect.stringMatching(/^[A-Z_]+$/),
       errors: expect.any(Array),

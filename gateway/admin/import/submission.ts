@@ -41,7 +41,7 @@ export type Submission = Exclude<
 export type Mapped = { readonly submission: Submission } | { readonly errors: readonly RowError[] };
 
 /**
- * Converts the rows of one invoice to a submission. Values that the file does not have get the deerrors of
+ * Converts the rows of one invoice to a submission. Values that the file does not contain get the defaults of
  * docs/import.md: tax 0, outcome refund, no label, presentment currency = shop currency.
  */
 export function mapInvoice(invoice: Invoice, target: ImportTarget): Mapped {

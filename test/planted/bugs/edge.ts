@@ -32,6 +32,6 @@ export const edgeBugs: readonly Bug[] = [
     file: 'gateway/http/exchange.ts',
     find: 'parts.map(encodeURIComponent)',
     replace: 'parts',
-    tests: ['gateway/rest/refusals.test.ts'],
+    tests: ['gateway/rest/errors.test.ts'],
   },
 ];

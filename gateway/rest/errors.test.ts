@@ -23,7 +23,7 @@ beforeAll(async () => {
 afterEach(() => under.resetServices());
 afterAll(() => under.stop());
 
-const GOOD_BODIES: Record<string, unknown> = {
+const VALID_BODIES: Record<string, unknown> = {
   createWebhook: { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' },
   updateWebhook: { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' },
   assessDispositions: { items: [{ line_item_id: 21 }] },
@@ -37,25 +37,25 @@ function requestOf(operation: Operation, id = '11'): Sent {
   const query = operation.id === 'getReturnDetails' ? `?return_id=${id}` : '';
   const named = operation.path.replace('{id}', id).replace('{delivery_id}', FAKE.delivery);
   const path = `/api/v1${named}${query}`;
-  const json = GOOD_BODIES[operation.id];
+  const json = VALID_BODIES[operation.id];
   return { method: operation.method, path, ...(json !== undefined && { json }) };
 }
 
 const UNAUTHORIZED = { errors: 'Unauthorized.' };
 
 describe('credentials', () => {
-  test.each(OPERATIONS)('$id without one is 401', async (operation) => {
-    const answer = await send({ ...requestOf(operation), key: null });
-    expect(answer).toMatchObject({ status: 401, body: UNAUTHORIZED });
-    const challenge = String(answer.headers['www-authenticate']);
+  test.each(OPERATIONS)('$id without a credential is 401', async (operation) => {
+    const response = await send({ ...requestOf(operation), key: null });
+    expect(response).toMatchObject({ status: 401, body: UNAUTHORIZED });
+    const challenge = String(response.headers['www-authenticate']);
     expect(challenge).toContain('ApiKey realm="rms"');
     expect(challenge.includes('Bearer')).toBe(operation.credentials === 'bearer-or-api-key');
   });
 
-  test.each(OPERATIONS)('$id with a key that lacks the scope', async (operation) => {
+  test.each(OPERATIONS)('$id with a key without the scope', async (operation) => {
     const key = await under.newKey({ scopes: [] });
-    const answer = await send({ ...requestOf(operation), key });
-    expect(answer).toMatchObject(
+    const response = await send({ ...requestOf(operation), key });
+    expect(response).toMatchObject(
       operation.id === 'assessDispositions'
         ? { status: 403, body: { message: 'This action is unauthorized.' } }
         : { status: 401, body: UNAUTHORIZED },
@@ -74,9 +74,9 @@ describe('credentials', () => {
     const expired = await under.newKey({ expiresAt: new Date(Date.now() - 1_000) });
     const wrongSecret = newKey().text.replace(/^rms_.{12}/, under.key.slice(0, 16));
     for (const key of ['x', newKey().text, revoked, expired, wrongSecret, `${under.key}x`]) {
-      const answer = await send({ path: '/api/v1/cart', json: { cart: [1] }, key });
-      expect(answer).toMatchObject({ status: 401, body: UNAUTHORIZED });
-      expect(answer.headers['www-authenticate']).toBe('ApiKey realm="rms"');
+      const response = await send({ path: '/api/v1/cart', json: { cart: [1] }, key });
+      expect(response).toMatchObject({ status: 401, body: UNAUTHORIZED });
+      expect(response.headers['www-authenticate']).toBe('ApiKey realm="rms"');
     }
   });
 
@@ -90,7 +90,7 @@ describe('credentials', () => {
   });
 
   test.each(['Basic dXNlcjpwYXNz', 'Negotiate abc', 'Bearerx abc', ''])(
-    'an Authorization header of another scheme is no credential: %j',
+    'an Authorization header of another scheme is ignored: %j',
     async (authorization) => {
       const path = '/api/v1/webhooks';
       expect((await send({ path, headers: { authorization } })).status).toBe(200);
@@ -102,8 +102,8 @@ describe('credentials', () => {
 
   test("cannot see another shop's objects", async () => {
     const key = await under.newKey({ shopId: await under.newShop() });
-    const answer = await send({ path: '/api/v1/warehouse/return/details?return_id=11', key });
-    expect(answer).toMatchObject({
+    const response = await send({ path: '/api/v1/warehouse/return/details?return_id=11', key });
+    expect(response).toMatchObject({
       status: 404,
       body: { errors: { message: 'No return found with this ID.' } },
     });
@@ -116,10 +116,10 @@ describe('objects that do not exist', () => {
   );
   const ids = ['999', 'abc', '0', '-1', '01', '1.0', '9007199254740992', '%31x', '1%2F2', '%zz'];
 
-  test.each(withIds)('$id answers the 404 of the operation', async (operation) => {
+  test.each(withIds)('$id returns the 404 of the operation', async (operation) => {
     for (const id of ids) {
-      const answer = await send(requestOf(operation, id));
-      expect([id, answer.status, answer.body]).toEqual([id, 404, operation.notFound?.body]);
+      const response = await send(requestOf(operation, id));
+      expect([id, response.status, response.body]).toEqual([id, 404, operation.notFound?.body]);
     }
   });
 
@@ -139,8 +139,8 @@ describe('objects that do not exist', () => {
   });
 
   test('a second fraud report is 409', async () => {
-    const answer = await send({ path: '/api/v1/returns/14/fraud-report', json: {} });
-    expect(answer).toMatchObject({
+    const response = await send({ path: '/api/v1/returns/14/fraud-report', json: {} });
+    expect(response).toMatchObject({
       status: 409,
       body: { errors: { message: expect.any(String) } },
     });
@@ -189,9 +189,9 @@ describe('paths and methods', () => {
   );
 
   test('a method that the path does not have is 405 with Allow, before the credential', async () => {
-    const answer = await send({ method: 'PATCH', path: '/api/v1/webhooks/41', key: null });
-    expect(answer).toMatchObject({ status: 405, body: shape });
-    expect(answer.headers.allow).toBe('PUT, DELETE, OPTIONS');
+    const response = await send({ method: 'PATCH', path: '/api/v1/webhooks/41', key: null });
+    expect(response).toMatchObject({ status: 405, body: shape });
+    expect(response.headers.allow).toBe('PUT, DELETE, OPTIONS');
     expect((await send({ method: 'PUT', path: '/api/v1/webhooks' })).headers.allow).toBe(
       'GET, POST, HEAD, OPTIONS',
     );
@@ -199,12 +199,12 @@ describe('paths and methods', () => {
 
   test('OPTIONS is 204 with Allow and without CORS, before the credential', async () => {
     const headers = { origin: 'https://elsewhere.example.com' };
-    const answer = await send({ method: 'OPTIONS', path: '/api/v1/cart', key: null, headers });
-    expect(answer).toMatchObject({ status: 204, text: '', headers: { allow: 'POST, OPTIONS' } });
-    expect(answer.headers).not.toHaveProperty('access-control-allow-origin');
+    const response = await send({ method: 'OPTIONS', path: '/api/v1/cart', key: null, headers });
+    expect(response).toMatchObject({ status: 204, text: '', headers: { allow: 'POST, OPTIONS' } });
+    expect(response.headers).not.toHaveProperty('access-control-allow-origin');
   });
 
-  test('HEAD answers as GET, without the body', async () => {
+  test('HEAD returns the headers of GET without the body', async () => {
     const path = '/api/v1/warehouse/return/details?return_id=11';
     const get = await send({ path });
     const head = await send({ method: 'HEAD', path });
@@ -219,12 +219,12 @@ describe('paths and methods', () => {
 
 describe('validation', () => {
   test('reports the field and the reason', async () => {
-    const answer = await send({
+    const response = await send({
       method: 'PUT',
       path: '/api/v1/destinations/31',
       json: { type: 'x' },
     });
-    expect(answer).toMatchObject({
+    expect(response).toMatchObject({
       status: 422,
       body: { message: expect.stringMatching(/^(name|type) /), errors: {} },
     });
@@ -252,8 +252,8 @@ describe('validation', () => {
     });
   });
   test('an unknown query parameter is ignored', async () => {
-    const answer = await send({ path: '/api/v1/warehouse/return/details?return_id=11&x=1&x=2' });
-    expect(answer.status).toBe(200);
+    const response = await send({ path: '/api/v1/warehouse/return/details?return_id=11&x=1&x=2' });
+    expect(response.status).toBe(200);
   });
 });
 
@@ -262,36 +262,36 @@ describe('server-side failures', () => {
     under.services.carts.createCart = () => {
       throw new ConnectError('connect ECONNREFUSED 10.1.2.3', Code.Unavailable);
     };
-    const answer = await send({ path: '/api/v1/cart', json: { cart: [1] } });
-    expect(answer).toMatchObject({
+    const response = await send({ path: '/api/v1/cart', json: { cart: [1] } });
+    expect(response).toMatchObject({
       status: 503,
       body: { message: expect.any(String), errors: {} },
     });
-    expect(answer.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    expect(answer.text).not.toMatch(/10\.1\.2\.3|ECONN/);
+    expect(response.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect(response.text).not.toMatch(/10\.1\.2\.3|ECONN/);
   });
-  test('an incompletely created shop is 503, because repeating `shop create` completes it', async () => {
+  test('an incompletely created shop is 503, because `shop create` can complete it', async () => {
     under.services.carts.createCart = () => {
       const reason = ErrorReason.SHOP_NOT_CONFIGURED;
       throw new DomainError(Code.FailedPrecondition, reason, 'the shop has no settings');
     };
-    const answer = await send({ path: '/api/v1/cart', json: { cart: [1] } });
-    expect(answer.status).toBe(503);
-    expect(answer.text).not.toContain('settings');
+    const response = await send({ path: '/api/v1/cart', json: { cart: [1] } });
+    expect(response.status).toBe(503);
+    expect(response.text).not.toContain('settings');
   });
   test('a bug in a service is 500 with the request id and without the cause', async () => {
     under.services.carts.createCart = () => {
       throw new Error('relation "carts" does not exist');
     };
-    const answer = await send({ path: '/api/v1/cart', json: { cart: [1] } });
-    expect(answer).toMatchObject({
+    const response = await send({ path: '/api/v1/cart', json: { cart: [1] } });
+    expect(response).toMatchObject({
       status: 500,
       body: { message: expect.any(String), errors: {} },
     });
-    expect(answer.text).toContain(String(answer.headers['x-request-id']));
-    expect(answer.text).not.toContain('relation');
+    expect(response.text).toContain(String(response.headers['x-request-id']));
+    expect(response.text).not.toContain('relation');
   });
-  test('a bug in the gateway is 500 as well', async () => {
+  test('a response without a required part is 500 as well', async () => {
     under.services.carts.createCart = () => ({});
     expect((await send({ path: '/api/v1/cart', json: { cart: [1] } })).status).toBe(500);
   });
