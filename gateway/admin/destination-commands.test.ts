@@ -21,9 +21,10 @@ beforeAll(async () => {
     service: DestinationsService,
     start: startDestinations,
   });
-  const { target: it } = service;
-  const targets = { returns: it, dispositions: it, fraud: it, carts: it, webhooks: it };
-  clients = connectServices({ ...targets, destinations: it }, { identity });
+  const { target } = service;
+  const unused = { returns: target, dispositions: target, fraud: target };
+  const targets = { ...unused, carts: target, webhooks: target, destinations: target };
+  clients = connectServices(targets, { identity });
 });
 afterAll(async () => {
   clients.close();
@@ -31,7 +32,7 @@ afterAll(async () => {
   await under.stop();
 });
 
-/** The commands `destination …` of a new shop. */
+/** Creates a shop, and returns its `destination` commands. */
 async function shopCommands() {
   const shop = `${await under.newShop()}`;
   const context = { pool: under.database.pool, services: clients.services };
@@ -47,7 +48,7 @@ async function shopCommands() {
 const DEPOT = ['--name', 'Depot', '--address1', '1 Quay', '--zip', 'N1 1AA', '--country-code'];
 
 describe('destination create', () => {
-  test('creates the first destination of a shop, once for its name, and audits it', async () => {
+  test('creates a destination once for each name, and audits it', async () => {
     const { shop, create, list } = await shopCommands();
     expect(await list()).toEqual([]);
     const [line = ''] = await create(...DEPOT, 'gb');
@@ -64,7 +65,7 @@ describe('destination create', () => {
     expect(rows[0]).toEqual({ action: 'destination.created', subject: id, detail });
   });
 
-  test('says why it created none', async () => {
+  test('prints why it created no destination', async () => {
     const { shop, create, list } = await shopCommands();
     await create(...DEPOT, 'GB');
     for (const [words, reason] of [

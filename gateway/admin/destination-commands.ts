@@ -8,6 +8,7 @@ import {
 import { DESTINATION_TYPES } from '../../services/contract/vocabulary.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
+import { sent } from '../actions/context.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
@@ -34,42 +35,50 @@ interface CreateOptions extends ShopOption {
   readonly phone?: string;
 }
 
-/** `destination …`: the places that returned goods are sent to. Partners list and change them, and create none. */
+/** `destination …`: the places that returned goods are sent to. Partners can change destinations, but not create them. */
 export function destinationCommands(run: Run, print: Print): Command {
   const destination = new Command('destination').description('create or list destinations');
   destination
     .command('create')
-    .description('create a destination; repeatable: a name names one destination of its shop')
+    .description(
+      'create a destination; may be repeated: a shop gets only one destination of a name',
+    )
     .requiredOption('--shop <id>', 'the shop', shopId)
-    .requiredOption('--name <name>', 'its name, such as "Main warehouse"')
+    .requiredOption('--name <name>', 'name of the destination, such as "Main warehouse"')
     .option(
       '--type <type>',
       `one of ${DESTINATION_TYPES.join(', ')}`,
       destinationType,
       DESTINATION_TYPES[0],
     )
-    .option('--disabled', 'new returns may not be sent there')
-    .option('--recipient <name>', 'of the address, as are the options below')
+    .option('--disabled', 'no new return may be sent to it')
+    .option(
+      '--recipient <name>',
+      'name in the address; the options below are parts of the address too',
+    )
     .option('--company <name>', 'company')
     .option('--address1 <text>', 'first line')
     .option('--address2 <text>', 'second line')
     .option('--city <city>', 'city')
     .option('--state <state>', 'state or province')
     .option('--zip <code>', 'postal code')
-    .option('--country-code <code>', 'ISO 3166, two letters; the name of the country follows')
-    .option('--phone <number>', 'phone number: stored, never shown')
+    .option(
+      '--country-code <code>',
+      'ISO 3166 code of two letters, from which the name of the country follows',
+    )
+    .option('--phone <number>', 'phone number; stored and never shown')
     .action((o: CreateOptions) =>
       run(async ({ pool, services, by }) => {
         await requireShop(pool, o.shop);
         const request = { shopId: o.shop, actor: by.actor, ...requestOf(o) };
-        const answer = await services.destinations.createDestination(request).catch((error) => {
+        const created = await services.destinations.createDestination(request).catch((error) => {
           throw reasonOf(error) === ErrorReason.IDEMPOTENCY_CONFLICT ? nameTaken(o) : error;
         });
-        if (!answer.destination) throw new Error('the service returned no destination');
-        const { id, name } = answer.destination;
+        const destination = sent(created.destination, 'destination');
+        const { id, name } = destination;
         const entry = { subject: `${id}`, action: 'destination.created', detail: { name } };
         await recordAudit(pool, { shopId: o.shop, by, ...entry });
-        print(lineOf(answer.destination));
+        print(lineOf(destination));
       }),
     );
   destination
@@ -83,7 +92,7 @@ export function destinationCommands(run: Run, print: Print): Command {
           shopId: shop,
           actor,
         });
-        for (const one of destinations) print(lineOf(one));
+        for (const entry of destinations) print(lineOf(entry));
       }),
     );
   return destination;
@@ -111,11 +120,11 @@ function requestOf(o: CreateOptions) {
 
 function nameTaken({ shop, name }: CreateOptions): Error {
   return new Error(
-    `this command created "${name}" in shop ${shop} before, with other values: give another name, or change it over the API`,
+    `this command created "${name}" in shop ${shop} before, with other values: use another name, or change the destination through the API`,
   );
 }
 
-/** Such as `destination 3 "Main warehouse" (warehouse, GB)`. */
+/** Formats a destination, such as `destination 3 "Main warehouse" (warehouse, GB)`. */
 function lineOf({ id, name, type, enabled, address }: Destination): string {
   const traits = [TYPE.toText(type), address?.countryCode, enabled ? '' : 'disabled'];
   return `destination ${id} "${name}" (${traits.filter(Boolean).join(', ')})`;

@@ -31,7 +31,7 @@ afterAll(async () => {
 const HEADER = 'InvoiceNo,StockCode,Description,Quantity,InvoiceDate,UnitPrice,CustomerID,Country';
 const CSV = `${HEADER}\nA,22631,HAT,-1,2010-12-01T14:33:00,1.95,12472,France\n`;
 
-/** Runs the command with its standard input, in an environment like that of a gateway's pod. */
+/** Runs the command with this standard input, in an environment like that of a gateway's pod. */
 async function importing(input: string, ...words: string[]) {
   const targets = Object.entries(backend.targets).map(([name, at]) => [
     `${name.toUpperCase()}_TARGET`,
@@ -44,7 +44,7 @@ async function importing(input: string, ...words: string[]) {
   const ended = new Promise<number | null>((done) => {
     child.once('close', done);
   });
-  // A command that does not read its input closes it.
+  // A command that exits early closes its input.
   child.stdin.on('error', () => {});
   child.stdin.end(input);
   const [stdout, stderr] = await Promise.all([text(child.stdout), text(child.stderr)]);
@@ -65,7 +65,7 @@ describe('import -', () => {
     ['with a short hash', CSV, ['-', '--sha256', 'abc'], 'must be 64 hexadecimal digits'],
     ['with a hash for a path', '', ['a.csv', '--sha256', '0'.repeat(64)], '--sha256 is only for'],
     ['of a file that is missing', '', ['a.csv'], 'import: there is no file a.csv'],
-  ])('%s submits nothing and says why', async (_, input, words, reason) => {
+  ])('%s submits nothing and prints why', async (_, input, words, reason) => {
     const before = submitted.length;
     const { code, stderr } = await importing(input, ...words);
     expect([code, stderr]).toEqual([1, expect.stringContaining(reason)]);

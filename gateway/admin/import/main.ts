@@ -23,7 +23,11 @@ const program = new Command('npm run import --')
   .argument('<file.csv>', 'the file, or - for standard input (32 MiB at most)')
   .requiredOption('--shop <id>', 'the shop of the returns', shopId)
   .option('--currency <code>', "the file's currency; another one than the shop's is rejected")
-  .option('--sha256 <hex>', 'with -: the hash of the whole file; an incomplete file is rejected', sha256)
+  .option(
+    '--sha256 <hex>',
+    'with -: the hash of the whole file; an incomplete file is rejected',
+    sha256,
+  )
   .option('--stack <file>', 'the stack file of the local stack to import into')
   .action(async (name: string, options: Options) => {
     const context = await openAdminContext(process.env, options.stack);

@@ -3,10 +3,10 @@ import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Maximum bytes of a file that comes through standard input: half of a pod's `/tmp`, whose limit would end the pod. */
+/** Maximum bytes of standard input: half of a pod's `/tmp`. Kubernetes evicts a pod that exceeds the limit of its `/tmp`. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
-/** A file without a name, which vanishes when it is closed or the process ends. */
+/** A file without a name. It disappears when it is closed or the process exits. */
 interface StoredInput {
   readonly source: FileHandle;
   readonly size: number;
@@ -15,9 +15,9 @@ interface StoredInput {
 /**
  * Stores standard input on disk, because an import reads its file twice. Only one chunk of it is in memory.
  *
- * @param o.sha256 of the whole file, in hexadecimal. A connection that breaks ends standard input as a whole file does,
- *   and only this tells the two apart.
- * @throws Error when it is empty, larger than 32 MiB, or not the file that was stated.
+ * @param o.sha256 hash of the whole file, in hexadecimal. Standard input also ends when the connection breaks, and only
+ *   the hash shows that the file is incomplete.
+ * @throws Error when the input is empty, larger than 32 MiB, or has another hash.
  */
 export async function storeInput(
   input: AsyncIterable<Uint8Array>,
@@ -36,9 +36,11 @@ export async function storeInput(
       await file.writeFile(chunk);
     }
     if (size === 0) throw new Error(`standard input is empty: ${PIPE}`);
-    const found = hash.digest('hex');
-    if (o.sha256 !== undefined && o.sha256 !== found) {
-      throw new Error(`standard input ended after ${size} bytes with the SHA-256 ${found}: ${CUT}`);
+    const actual = hash.digest('hex');
+    if (o.sha256 !== undefined && o.sha256 !== actual) {
+      throw new Error(
+        `standard input ended after ${size} bytes with the SHA-256 ${actual}: ${CUT}`,
+      );
     }
     return { source: file, size };
   } catch (error) {
@@ -49,7 +51,8 @@ export async function storeInput(
 
 const SPLIT = 'split the file where an invoice ends, and import the parts one after the other';
 const PIPE = 'end the command with `< file.csv`, and give `kubectl exec` its option -i';
-const CUT = 'it is not the file that --sha256 names, or the connection broke; run it again';
+const CUT =
+  'it is another file than that of --sha256, or the connection broke; run the command again';
 
 async function openUnnamed(): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-import-stdin-'));
