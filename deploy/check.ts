@@ -2,8 +2,8 @@ import { refusalsOf } from './check/refusals.ts';
 import { renderOverlay } from './check/render.ts';
 
 /**
- * `node deploy/check.ts <overlay> …` renders overlays and names what must not reach production. Ends with 1 if there is
- * something. Needs kubectl, no cluster.
+ * `node deploy/check.ts <overlay> …` renders overlays and lists what must not reach production. Exits with 1 if there is
+ * anything. Needs kubectl, but no cluster.
  */
 const overlays = process.argv.slice(2);
 if (overlays.length === 0) {
@@ -15,7 +15,7 @@ for (const overlay of overlays) {
     const refusals = await refusalsOf(renderOverlay(overlay));
     for (const line of refusals) process.stderr.write(`${overlay}: ${line}\n`);
     if (refusals.length > 0) process.exitCode = 1;
-    else process.stdout.write(`${overlay}: nothing to refuse\n`);
+    else process.stdout.write(`${overlay}: nothing found\n`);
   } catch (error) {
     process.stderr.write(`${overlay}: ${error instanceof Error ? error.message : String(error)}\n`);
     process.exitCode = 1;

@@ -4,7 +4,7 @@ import { existsSync } from 'node:fs';
 // `npm run check:quick`: lint, types, and tests of every file that differs from the last commit, or from the commit in
 // `npm run check:quick -- <commit>`.
 
-/** Tests in other folders that a change usually fails, most of them because a page or a list is out of date. */
+/** Tests in other folders that a change often breaks, usually because a page or a list is out of date. */
 const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly string[] }[] = [
   {
     changed: /^services\/contract\/|^docs\/(?:changelog\.md$|openapi\/)/,

@@ -10,18 +10,18 @@ import { parseStat } from './work.ts';
 
 const reading = (at: number, idle: number, own: number) => ({ at, idle, own, cores: 2 });
 
-describe('the CPU share of other programs', () => {
-  test('is the busy time of all cores less that of our own processes', () => {
-    // Two cores for 5 s: 10 core-seconds, of which 4 were idle and 5.5 ours.
+describe('the background load', () => {
+  test('is the busy time of all cores minus the CPU time of the bench', () => {
+    // Two cores for 5 s are 10 core-seconds: 4 were idle and the bench used 5.5.
     const share = shareBetween(reading(100, 50, 7), reading(105, 54, 12.5));
     expect(share).toEqual({ machine: 10, others: 0.5 });
   });
 
-  test('is 0 where readings in hundredths give slightly less than 0', () => {
+  test('is 0 when rounding gives slightly less than 0', () => {
     expect(shareBetween(reading(0, 0, 0), reading(1, 1, 1.01)).others).toBe(0);
   });
 
-  test('is judged over all slices of a row, with the worst beside', () => {
+  test('is the mean over all slices of a row, and names the worst slice', () => {
     const shares = sharesOf([
       { others: 0.25, machine: 10 },
       { others: 0.25, machine: 40 },
@@ -35,7 +35,7 @@ describe('the CPU share of other programs', () => {
     expect(backgroundLoadFigure({ ...shares, mean: 0.0201 }).met).toBe(false);
   });
 
-  test('counts waiting for a disk as idle, and cores by their lines', () => {
+  test('counts waiting for a disk as idle', () => {
     const text = 'cpu  10 0 20 300 50 0 7 9 0 0\ncpu0 5 0 10 150 25\ncpu1 5 0 10 150 25\nintr 1\n';
     expect(parseMachine(text)).toEqual({ cores: 2, idle: 3.5 });
   });

@@ -2,30 +2,30 @@ import { readFileSync } from 'node:fs';
 import type { Figure } from './figure.ts';
 import { cpuOfTree, type ProcessTime, readProcesses } from './work.ts';
 
-/** Figures measured under more background load are not published. 0.02 is 2 % of the machine. */
+/** Figures with more background load are not published. 0.02 is 2 % of the machine's CPU. */
 export const MAX_BACKGROUND_LOAD = 0.02;
-/** Linux counts in hundredths of a second. */
+/** Linux counts CPU time in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
 
-/** What is read at the beginning and at the end of a slice. */
+/** Counters at the start and at the end of a slice. */
 export interface Reading {
   /** Seconds of a monotonic clock. */
   readonly at: number;
   readonly cores: number;
-  /** Idle seconds, all cores together, since boot. */
+  /** Idle seconds of all cores since boot. */
   readonly idle: number;
   /** CPU-seconds of all processes of the bench and of the kernel's threads. */
   readonly own: number;
 }
 
-/** Of the machine, during something. Core-seconds. */
+/** CPU time of a slice. Core-seconds. */
 export interface Share {
   readonly others: number;
   readonly machine: number;
 }
 
 /**
- * The background load between two readings: the time in which cores were not idle, less that of our own processes. It
+ * The background load between two readings: the time in which cores were not idle, minus the CPU time of the bench. It
  * includes processes in other containers and the time that the hypervisor took (steal).
  */
 export function shareBetween(before: Reading, after: Reading): Share {
@@ -34,25 +34,25 @@ export function shareBetween(before: Reading, after: Reading): Share {
   return { machine, others: Math.max(0, busy - (after.own - before.own)) };
 }
 
-/** Reads the text of `/proc/stat`: cores, and the time that they were idle or waited for a disk. */
+/** Parses `/proc/stat`: the number of cores, and the time in which they were idle or waited for a disk. */
 export function parseMachine(text: string): Pick<Reading, 'cores' | 'idle'> {
   const cores = text.match(/^cpu\d+ /gm)?.length ?? 0;
   const [, , , idle = 0, waiting = 0] = (/^cpu +(.*)$/m.exec(text)?.[1] ?? '')
     .split(' ')
     .map(Number);
-  if (cores === 0) throw new Error('/proc/stat names no cores');
+  if (cores === 0) throw new Error('/proc/stat lists no cores');
   return { cores, idle: (idle + waiting) / TICKS_PER_SECOND };
 }
 
-/** Threads of the kernel work for other processes; without other load that is the bench. */
+/** CPU time of the bench. Includes the kernel's threads, because on an idle machine they work only for the bench. */
 export function ownOf(root: number, all: readonly ProcessTime[]): number {
   const kernel = all.filter(({ isKernel }) => isKernel).reduce((sum, { own }) => sum + own, 0);
   return cpuOfTree(root, all) + kernel;
 }
 
-/** Of one row. */
+/** Background load of one row. */
 export interface RowShares {
-  /** 0 to 1, over all slices. */
+  /** From 0 to 1, over all slices. */
   readonly mean: number;
   readonly worst: number;
   readonly slices: number;
@@ -67,7 +67,7 @@ export function sharesOf(slices: readonly Share[]): RowShares {
   };
 }
 
-/** The share as a line of the row, and whether it is low enough for the row to be published. */
+/** The load as a figure of the row, and whether it is low enough to publish the row. */
 export function backgroundLoadFigure({ mean, worst, slices }: RowShares): Figure {
   const percent = (share: number) => `${(share * 100).toFixed(1)} %`;
   return {
@@ -78,16 +78,16 @@ export function backgroundLoadFigure({ mean, worst, slices }: RowShares): Figure
   };
 }
 
-/** Collects the CPU share of other programs in each slice of a row. */
-export interface ShareBook {
-  /** Begins a slice; call the answer at its end. */
+/** Measures the background load in each slice of a row. */
+export interface LoadMeter {
+  /** Starts a slice. Call the returned function at its end. */
   begin(): () => void;
-  /** Those since the last call. */
+  /** Returns the slices since the last call. */
   take(): Share[];
 }
 
-/** @param root the process under which everything of the bench runs. */
-export function createShareBook(root: number): ShareBook {
+/** @param root the process that started all processes of the bench. */
+export function createLoadMeter(root: number): LoadMeter {
   let slices: Share[] = [];
   const reading = (): Reading => ({
     ...parseMachine(readFileSync('/proc/stat', 'utf8')),

@@ -1,13 +1,13 @@
 import type pg from 'pg';
 
-/** Bytes of a body, as of a small return. */
+/** Size of a body, as of a small return. Bytes. */
 const BODY_BYTES = 1_000;
-/** Rows of one statement: larger ones take too long. */
+/** Rows per statement, because larger statements take too long. */
 const PART = 50_000;
 
 /**
- * Inserts due deliveries into the queue of the webhooks service, alternating over the subscriptions of the shops, like
- * fan-out: payload, delivery, queue, and the queue of the subscription marked due.
+ * Inserts due deliveries into the queue of the webhooks service, alternating over the subscriptions of the shops. It
+ * writes the rows of the fan-out: payload, delivery, queue, and the subscription's queue as due.
  */
 export async function addBacklog(
   admin: pg.Client,
@@ -19,7 +19,7 @@ export async function addBacklog(
   }
 }
 
-/** Forgets all that waits; the service must not run. */
+/** Deletes all waiting deliveries. The service must not run. */
 export async function dropBacklog(admin: pg.Client): Promise<void> {
   await admin.query('truncate webhooks.queue');
   await admin.query(

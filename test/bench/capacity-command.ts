@@ -33,21 +33,27 @@ interface Options extends Demand {
 export function addCapacityCommand(program: Command): void {
   program
     .command('capacity')
-    .description('What so many returns take, by the model of docs/capacity.md.')
+    .description(
+      'Prints the resources for a number of returns, computed with the model of docs/capacity.md.',
+    )
     .option('--returns-a-day <count>', 'returns processed in a day', number, 100_000)
-    .option('--deliveries-per-return <count>', 'webhooks that follow from one return', number, 4)
+    .option('--deliveries-per-return <count>', 'webhooks per return', number, 4)
     .option('--endpoints <count>', 'endpoints that share the deliveries', number, 1_000)
-    .option('--latency-ms <ms>', 'until a receiver has answered', number, 200)
-    .option('--peak <factor>', 'the busiest minutes to the mean of the day', number, 4)
+    .option('--latency-ms <ms>', 'time until a receiver responds', number, 200)
+    .option('--peak <factor>', 'ratio of the busiest minutes to the mean of the day', number, 4)
     .option('--core-hour <price>', 'price of a core for an hour', number)
     .option('--gb-month <price>', 'price of a GB of disk for a month', number)
-    .option('--coefficients <file>', 'what was measured', FILE)
+    .option('--coefficients <file>', 'the measured coefficients', FILE)
     .option(
       '--measure',
       'measure the coefficients and check the model: half an hour, idle machine',
       false,
     )
-    .option('--quick', 'with --measure and --coefficients: to see that it works', false)
+    .option(
+      '--quick',
+      'with --measure and --coefficients: a short run, to see that it works',
+      false,
+    )
     .addHelpText('after', '\nThe defaults of the demand are examples, not figures of a shop.')
     .action(run);
 }
@@ -58,7 +64,9 @@ async function run(o: Options, command: Command): Promise<void> {
     return;
   }
   if (o.quick && o.coefficients === FILE) {
-    command.error('--quick measures nothing worth keeping: name another file with --coefficients');
+    command.error(
+      'the result of --quick is not precise enough to be stored there: choose another file with --coefficients',
+    );
   }
   await measure(o);
 }
@@ -111,11 +119,11 @@ function planTable(o: Options, known: Coefficients): string {
     ['processes', list(Object.entries(plan.processes), 0)],
     ['connections to PostgreSQL', `${plan.databaseConnections}`],
     ['requests to receivers in flight', plan.inFlight.toFixed(0)],
-    ["use of an endpoint's places", `${(plan.endpointUse * 100).toFixed(1)} %${full}`],
+    ["use of an endpoint's in-flight limit", `${(plan.endpointUse * 100).toFixed(1)} %${full}`],
     ['disk', `${plan.diskGb.toFixed(1)} GB, and ${plan.growthGb.toFixed(1)} GB more each month`],
     [
       'a million deliveries',
-      `${plan.coreHoursPerMillion.toFixed(2)} core-hours, ${plan.gbPerMillion.toFixed(2)} GB held`,
+      `${plan.coreHoursPerMillion.toFixed(2)} core-hours, ${plan.gbPerMillion.toFixed(2)} GB stored`,
     ],
   ];
   if (o.coreHour !== undefined && o.gbMonth !== undefined) {
@@ -131,6 +139,6 @@ function planTable(o: Options, known: Coefficients): string {
 
 function number(text: string): number {
   const value = Number(text);
-  if (!(value > 0)) throw new InvalidArgumentError('a number above 0');
+  if (!(value > 0)) throw new InvalidArgumentError('must be a number above 0');
   return value;
 }

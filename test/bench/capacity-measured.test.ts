@@ -14,7 +14,7 @@ const byProcess = (parts: Record<string, number>): Figure => ({
 });
 const number = (name: string, value: number): Figure => ({ name, value: '', number: value });
 
-/** Round numbers, not measured ones. CPU-s per 1,000. */
+/** Round numbers instead of measured ones. CPU-s per 1,000. */
 const FIGURES: Readonly<Record<string, readonly Figure[]>> = {
   idle: [{ name: IDLE_STACK, value: '', parts: { webhooks: 2, kafka: 4 } }],
   'steady-50': [byProcess({ webhooks: 4, kafka: 2 })],
@@ -35,7 +35,7 @@ const results = CAPACITY_ROWS.map((row) => ({ row, figures: FIGURES[row.name] ??
 describe('coefficients of the capacity model', () => {
   const known = coefficientsFrom(results, 'a test');
 
-  test('are cores by process at each rate, from the idle stack to the burst', () => {
+  test('are the cores by process at each rate, from the idle stack to the burst', () => {
     expect(known.points).toEqual([
       { perSecond: 0, cores: { webhooks: 0.02, kafka: 0.04 } },
       { perSecond: 50, cores: { webhooks: 0.2, kafka: 0.1 } },
@@ -46,14 +46,14 @@ describe('coefficients of the capacity model', () => {
     expect(known.stored).toEqual({ delivery: 4_000, event: 2_000, record: 1_500, return: 9_000 });
   });
 
-  test('are checked at points that were not used to compute them', () => {
+  test('are checked at rates that were not used to compute them', () => {
     // At 100: a third of the way from 0.3 to 0.6 cores; at 400: a quarter from 0.6 to 0.75.
     const checks = checksFrom(results, known);
     expect(checks.map(({ model }) => Number(model.toFixed(4)))).toEqual([0.4, 0.6375]);
     expect(checkTable(checks)).toContain('receivers that answer at once | 0.40 | 0.45 | 1.13 |');
   });
 
-  test('are not made from a run that lacks a row', () => {
+  test('are not computed when a row is missing', () => {
     const some = results.filter(({ row }) => row.name !== 'closed');
     expect(() => coefficientsFrom(some, '')).toThrow('row closed was not run');
   });

@@ -14,7 +14,7 @@ const STEADY = [
   { perSecond: 200, row: steady200 },
 ];
 
-/** What has to be run for the coefficients, and then for the check. */
+/** The rows for the coefficients, and then those for the check. */
 export const CAPACITY_ROWS: readonly Row[] = [
   idle,
   ...STEADY.map(({ row }) => row),
@@ -24,9 +24,9 @@ export const CAPACITY_ROWS: readonly Row[] = [
 ];
 
 /**
- * The model's coefficients from the rows.
+ * Computes the model's coefficients from the rows.
  *
- * @throws Error where a row or a figure is missing.
+ * @throws Error when a row or a figure is missing.
  */
 export function coefficientsFrom(results: readonly Result[], source: string): Coefficients {
   const figuresOf = (row: Row) => findRow(results, row).figures;
@@ -54,7 +54,7 @@ export function coefficientsFrom(results: readonly Result[], source: string): Co
   };
 }
 
-/** The model beside a measurement. Cores. */
+/** A measurement, and what the model predicts for it. Cores. */
 export interface Check {
   readonly point: CapacityPoint;
   readonly model: number;
@@ -69,7 +69,7 @@ export function checksFrom(results: readonly Result[], known: Coefficients): Che
   }));
 }
 
-/** As Markdown. */
+/** The checks as Markdown. */
 export function checkTable(checks: readonly Check[]): string {
   const lines = checks.map(({ point, model, measured }) => {
     const values = [model, measured, measured / model].map((value) => value.toFixed(2));
@@ -93,7 +93,7 @@ function figureOf(figures: readonly Figure[], name: string): Figure {
 
 function numberOf(figures: readonly Figure[], name: string): number {
   const { number } = figureOf(figures, name);
-  if (number === undefined) throw new Error(`"${name}" is no number`);
+  if (number === undefined) throw new Error(`"${name}" is not a number`);
   return number;
 }
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Coefficients, coresFor, type Demand, planFor, pricePerMillion } from './capacity.ts';
 
-/** Round numbers, not measured ones. */
+/** Round numbers instead of measured ones. */
 const KNOWN: Coefficients = {
   source: 'a test',
   points: [
@@ -12,7 +12,7 @@ const KNOWN: Coefficients = {
   returns: { perSecond: 50, cores: { webhooks: 0.2, postgres: 1.3, gateway: 0.5 } },
   stored: { delivery: 4_000, event: 2_000, record: 1_000, return: 10_000 },
 };
-/** 10 deliveries a second, 40 in the busiest minutes. */
+/** 10 deliveries per second on average, 40 in the busiest minutes. */
 const DEMAND: Demand = {
   returnsADay: 432_000,
   deliveriesPerReturn: 2,
@@ -22,19 +22,19 @@ const DEMAND: Demand = {
 };
 
 describe('the capacity model', () => {
-  test('takes cores from the line between two measured rates', () => {
+  test('interpolates cores between two measured rates', () => {
     const cores = coresFor(550, 0, KNOWN);
     expect(cores.get('webhooks')).toBeCloseTo(0.6);
     expect(cores.get('postgres')).toBeCloseTo(0.65);
     expect(cores.get('total')).toBeCloseTo(1.25);
   });
 
-  test('takes the idle stack without deliveries, and multiples of the highest rate above it', () => {
+  test('uses the idle stack without deliveries, and extrapolates above the highest rate', () => {
     expect(coresFor(0, 0, KNOWN).get('total')).toBeCloseTo(0.2);
     expect(coresFor(3_000, 0, KNOWN).get('webhooks')).toBeCloseTo(2.7);
   });
 
-  test('adds the cost of processing a return beyond its delivery and the idle stack', () => {
+  test('adds the cost of processing a return, without the cost of its delivery and of the idle stack', () => {
     // At 50 deliveries a second: webhooks 0.2, postgres 0.3; so a return takes 1/50 of postgres, 0.5/50 of gateway.
     const cores = coresFor(100, 10, KNOWN);
     expect(cores.get('webhooks')).toBeCloseTo(0.3);
@@ -43,7 +43,7 @@ describe('the capacity model', () => {
     expect(cores.get('total')).toBeCloseTo(1.1);
   });
 
-  test('plans rates, requests in flight, processes and connections', () => {
+  test('computes rates, requests in flight, processes and connections', () => {
     const plan = planFor(DEMAND, KNOWN);
     expect(plan.mean).toBeCloseTo(10);
     expect(plan.busiest).toBeCloseTo(40);
@@ -53,26 +53,26 @@ describe('the capacity model', () => {
     expect(plan.databaseConnections).toBe(2 * (10 + 19 + 23));
   });
 
-  test('plans more processes of webhooks for slow receivers, and reports when endpoints are full', () => {
+  test('adds processes of webhooks for slow receivers, and reports when endpoints reach their limit', () => {
     const plan = planFor({ ...DEMAND, latencyMs: 50_000 }, KNOWN);
     expect(plan.inFlight).toBeCloseTo(2_000);
     expect(plan.processes.webhooks).toBe(4);
     expect(plan.endpointUse).toBeCloseTo(2.5);
   });
 
-  test('plans more processes where one core is not enough', () => {
+  test('adds processes when one core is not enough', () => {
     const busy = planFor({ ...DEMAND, returnsADay: 432_000 * 75 }, KNOWN);
     // 3,000 deliveries a second: 2.7 cores of webhooks at 0.7 a process; 1,500 returns a second: 15 of gateway.
     expect(busy.processes).toMatchObject({ webhooks: 4, gateway: 22 });
   });
 
-  test('plans disk by retention', () => {
+  test('computes the disk from the retention', () => {
     const plan = planFor(DEMAND, KNOWN);
     expect(plan.diskGb).toBeCloseTo((864_000 * (4_000 * 30 + 3_000 * 7)) / 1e9);
     expect(plan.growthGb).toBeCloseTo((432_000 * 30 * 10_000) / 1e9);
   });
 
-  test('computes the price of a million deliveries from core-hours of the mean load and the disk', () => {
+  test('computes the price of a million deliveries from core-hours and disk', () => {
     const plan = planFor(DEMAND, KNOWN);
     const cores = coresFor(10, 5, KNOWN).get('total') ?? Number.NaN;
     expect(plan.coreHoursPerMillion).toBeCloseTo((cores / 10 / 3_600) * 1e6);
@@ -84,7 +84,7 @@ describe('the capacity model', () => {
     expect(price).toBeCloseTo(0.6);
   });
 
-  test('rejects an empty demand', () => {
+  test('rejects a demand of 0', () => {
     expect(() => planFor({ ...DEMAND, endpoints: 0 }, KNOWN)).toThrow('endpoints must be above 0');
   });
 });

@@ -1,12 +1,12 @@
 import { z } from 'zod';
 
-/** Deliveries in flight at one endpoint, and in one process of webhooks (`WEBHOOK_CONCURRENCY`). */
-const PLACES_OF_ENDPOINT = 8;
-const PLACES_OF_PROCESS = 512;
-/** A process of Node uses one core. Above this share of it, requests of a burst wait. */
-const MOST_OF_A_CORE = 0.7;
-/** One may end at any time. */
-const FEWEST_PROCESSES = 2;
+/** Maximum number of deliveries in flight to one endpoint, and in one process of webhooks (`WEBHOOK_CONCURRENCY`). */
+const IN_FLIGHT_PER_ENDPOINT = 8;
+const IN_FLIGHT_PER_PROCESS = 512;
+/** A process of Node uses one core. Above this share of a core, requests of a burst wait. */
+const MAX_CORE_SHARE = 0.7;
+/** One process may crash at any time. */
+const MIN_PROCESSES = 2;
 /** Connections to PostgreSQL of one process, as docs/operations.md lists them (section Limits). */
 const CONNECTIONS = { gateway: 10, returns: 19, webhooks: 23 };
 /** Defaults of `RETENTION_DAYS` and `WEBHOOK_LOG_DAYS`. */
@@ -15,67 +15,67 @@ const LOG_DAYS = 30;
 const DAY_S = 86_400;
 const MONTH_DAYS = 30;
 
-/** Cores by process. */
+/** Number of cores by process. */
 const cores = z.record(z.string(), z.number());
 
-/** What the bench measures; see docs/capacity.md. */
+/** Measurements of the bench. docs/capacity.md describes them. */
 export const coefficients = z.object({
   /** Day and machine. */
   source: z.string(),
-  /** Cores at a rate of deliveries, the lowest first; that of rate 0 is the idle stack. */
+  /** Cores at a rate of deliveries, the lowest rate first. Rate 0 is the idle stack. */
   points: z.array(z.object({ perSecond: z.number(), cores })).min(2),
   /** Cores while returns are processed over REST, each with one delivery. */
   returns: z.object({ perSecond: z.number(), cores }),
   /** Bytes on disk. */
   stored: z.object({
-    /** Of a delivery, with its part of the payload: kept for the days of the log. */
+    /** A delivery with its part of the payload. It is kept for the retention of the log. */
     delivery: z.number(),
-    /** Of an event in PostgreSQL and in Kafka: kept for the days of events. */
+    /** An event in PostgreSQL and in Kafka. It is kept for the retention of events. */
     event: z.number(),
     record: z.number(),
-    /** Of a return with its timeline: kept for good. */
+    /** A return with its timeline. It is kept permanently. */
     return: z.number(),
   }),
 });
 export type Coefficients = z.infer<typeof coefficients>;
 
-/** What is to be carried. */
+/** The load to plan for. */
 export interface Demand {
   readonly returnsADay: number;
   readonly deliveriesPerReturn: number;
-  /** Endpoints that share the deliveries evenly. */
+  /** Number of endpoints that share the deliveries evenly. */
   readonly endpoints: number;
-  /** Until a receiver has answered. Milliseconds. */
+  /** Time until a receiver responds. Milliseconds. */
   readonly latencyMs: number;
-  /** The busiest minutes to the mean of the day. */
+  /** Ratio of the busiest minutes to the mean of the day. */
   readonly peak: number;
 }
 
-/** What it takes. */
+/** The resources for a demand. */
 export interface Plan {
-  /** Deliveries a second. */
+  /** Deliveries per second. */
   readonly mean: number;
   readonly busiest: number;
-  /** Requests under way in the busiest minutes: connections to receivers that are in use. */
+  /** Requests in flight in the busiest minutes. Each uses a connection to a receiver. */
   readonly inFlight: number;
-  /** Share of an endpoint's places that are in use then; above 1 its deliveries wait. */
+  /** Share of an endpoint's in-flight limit in the busiest minutes. Above 1 its deliveries wait. */
   readonly endpointUse: number;
-  /** In the busiest minutes, by process; `total` is their sum. */
+  /** Cores in the busiest minutes, by process. `total` is their sum. */
   readonly cores: ReadonlyMap<string, number>;
   readonly processes: Readonly<Record<keyof typeof CONNECTIONS, number>>;
   readonly databaseConnections: number;
-  /** GB of PostgreSQL and Kafka, without the permanent data of returns. */
+  /** GB of PostgreSQL and Kafka, without returns, which are kept permanently. */
   readonly diskGb: number;
-  /** GB that each month adds for good. */
+  /** GB that each month adds permanently. */
   readonly growthGb: number;
-  /** Core-hours of a day's mean load for each million deliveries. */
+  /** Core-hours per million deliveries, at the mean load of a day. */
   readonly coreHoursPerMillion: number;
-  /** GB for each million deliveries a month. */
+  /** GB per million deliveries a month. */
   readonly gbPerMillion: number;
 }
 
 /**
- * The resources for a demand, from the measurements of the bench. docs/capacity.md has the formulas.
+ * Computes the resources for a demand from the measurements of the bench. docs/capacity.md has the formulas.
  *
  * @throws RangeError when a number of the demand is not above 0.
  */
@@ -94,7 +94,7 @@ export function planFor(demand: Demand, known: Coefficients): Plan {
     mean,
     busiest,
     inFlight,
-    endpointUse: inFlight / (demand.endpoints * PLACES_OF_ENDPOINT),
+    endpointUse: inFlight / (demand.endpoints * IN_FLIGHT_PER_ENDPOINT),
     cores: busy,
     processes,
     databaseConnections:
@@ -115,14 +115,14 @@ export function pricePerMillion(
   return plan.coreHoursPerMillion * price.coreHour + plan.gbPerMillion * price.gbMonth;
 }
 
-/** Cores by process at this rate of deliveries and processed returns. */
+/** Cores by process at these rates of deliveries and processed returns. */
 export function coresFor(
   deliveries: number,
   returns: number,
   known: Coefficients,
 ): Map<string, number> {
   const sums = coresAt(deliveries, known.points);
-  // The cost of the deliveries and the idle stack is known, so it is subtracted from the row that processes returns.
+  // The row that processes returns contains the known cost of the deliveries and the idle stack, so it is subtracted.
   const inRow = coresAt(known.returns.perSecond, known.points);
   for (const [name, value] of Object.entries(known.returns.cores)) {
     const each = Math.max(0, value - (inRow.get(name) ?? 0)) / known.returns.perSecond;
@@ -132,7 +132,7 @@ export function coresFor(
   return sums;
 }
 
-/** On the line between the two nearest points; above the last one, as many times its cores as its rate. */
+/** Interpolates between the two nearest points. Above the last point cores grow in proportion to the rate. */
 function coresAt(perSecond: number, points: Coefficients['points']): Map<string, number> {
   const above = points.findIndex((point) => point.perSecond >= perSecond);
   const [low, high] = above > 0 ? [points[above - 1], points[above]] : [undefined, undefined];
@@ -152,11 +152,11 @@ function coresAt(perSecond: number, points: Coefficients['points']): Map<string,
 
 function processesFor(busy: ReadonlyMap<string, number>, inFlight: number): Plan['processes'] {
   const forCores = (name: string) =>
-    Math.max(FEWEST_PROCESSES, Math.ceil((busy.get(name) ?? 0) / MOST_OF_A_CORE));
+    Math.max(MIN_PROCESSES, Math.ceil((busy.get(name) ?? 0) / MAX_CORE_SHARE));
   return {
     gateway: forCores('gateway'),
     returns: forCores('returns'),
-    webhooks: Math.max(forCores('webhooks'), Math.ceil(inFlight / PLACES_OF_PROCESS)),
+    webhooks: Math.max(forCores('webhooks'), Math.ceil(inFlight / IN_FLIGHT_PER_PROCESS)),
   };
 }
 
@@ -164,7 +164,7 @@ function diskOf(
   { returnsADay, deliveriesPerReturn }: Demand,
   { stored }: Coefficients,
 ): Pick<Plan, 'diskGb' | 'growthGb'> {
-  // An event has at least one delivery: with several subscriptions this is more than there will be.
+  // An event has at least one delivery. With several subscriptions this estimate is too high.
   const deliveriesADay = returnsADay * deliveriesPerReturn;
   const bytesADay = stored.delivery * LOG_DAYS + (stored.event + stored.record) * EVENT_DAYS;
   return {

@@ -1,18 +1,18 @@
 import { type NodeOptions, type NodeProcess, startNode } from '../kit/process.ts';
 import type { Methods } from './ipc.ts';
 
-/** Starts a process that a profile can be taken of, with these environment variables and no others. */
+/** Starts a process that can be profiled, with exactly these environment variables. */
 export function startProcess(o: NodeOptions): NodeProcess {
   return startNode({ ...o, args: ['--inspect-port=127.0.0.1:0', ...o.args] });
 }
 
-/** A process that answers calls; see `serveParent`. */
+/** A process that responds to calls, see `serveParent`. */
 export interface Worker<M extends Methods> extends NodeProcess {
   call<K extends keyof M & string>(
     method: K,
     ...input: Parameters<M[K]>
   ): Promise<Awaited<ReturnType<M[K]>>>;
-  onTold(listener: (value: number) => void): void;
+  onReceived(listener: (value: number) => void): void;
 }
 
 /** Starts a process of the bench itself. `M` is the type of its methods. */
@@ -48,6 +48,6 @@ export function startWorker<M extends Methods>(o: NodeOptions): Worker<M> {
         child.send({ id, method, input });
       });
     },
-    onTold: (listener) => void listeners.push(listener),
+    onReceived: (listener) => void listeners.push(listener),
   };
 }

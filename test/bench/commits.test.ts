@@ -20,12 +20,12 @@ other: not asked for.
 | throughput | deliveries a second | 9 | | |
 `;
 
-describe('two commits in turns', () => {
-  test('alternate which is first, pair by pair', () => {
+describe('the comparison of two commits', () => {
+  test('alternates which commit is first, pair by pair', () => {
     expect(turnsOf(3)).toEqual(['ours', 'theirs', 'theirs', 'ours', 'ours', 'theirs']);
   });
 
-  test('are read from the output of their benches, row by row', () => {
+  test('reads the figures from the output of a bench, row by row', () => {
     expect(Object.fromEntries(parseOutput(OUTPUT, ['throughput', 'overload']))).toEqual({
       'throughput | deliveries a second': 1_286,
       'throughput | CPU-s per 1,000, all processes': 2.53,
@@ -35,7 +35,7 @@ describe('two commits in turns', () => {
     });
   });
 
-  test('are compared pair by pair, in the figures that every run has', () => {
+  test('compares pair by pair the figures that every run has', () => {
     const run = (rate: number, more: readonly (readonly [string, number])[] = []) =>
       new Map([['row | rate', rate], ...more]);
     const compared = comparedFigures(

@@ -1,11 +1,11 @@
 import { type Spread, spreadOf } from './stats.ts';
 
-/** Figures of a run by row and name. Only those that begin with a number. */
+/** Figures of a run by row and name. Contains only those that begin with a number. */
 export type Figures = ReadonlyMap<string, number>;
 
 export type Side = 'ours' | 'theirs';
 
-/** A B B A A B B A …, so that a temporary disturbance of the machine affects both alike. */
+/** A B B A A B B A …, so that a temporary disturbance of the machine affects both commits. */
 export function turnsOf(pairs: number): Side[] {
   return Array.from({ length: pairs }, (_, at): Side[] =>
     at % 2 === 0 ? ['ours', 'theirs'] : ['theirs', 'ours'],
@@ -15,7 +15,7 @@ export function turnsOf(pairs: number): Side[] {
 /**
  * Parses the output of a bench of any commit: a line `row: about`, then `  name: value …` for each figure.
  *
- * @param rows the names of rows that count.
+ * @param rows the names of the rows to read.
  */
 export function parseOutput(text: string, rows: readonly string[]): Figures {
   const figures = new Map<string, number>();
@@ -34,11 +34,11 @@ export interface Compared {
   readonly figure: string;
   readonly ours: Spread;
   readonly theirs: Spread;
-  /** Ours to theirs, pair by pair. */
+  /** Ratio of this checkout to the other commit, pair by pair. */
   readonly ratio: Spread;
 }
 
-/** Figures that every run of both has. */
+/** The figures that every run of both commits has. */
 export function comparedFigures(ours: readonly Figures[], theirs: readonly Figures[]): Compared[] {
   const names = [...(ours[0]?.keys() ?? [])].filter((name) =>
     [...ours, ...theirs].every((run) => run.has(name)),
@@ -51,7 +51,7 @@ export function comparedFigures(ours: readonly Figures[], theirs: readonly Figur
   });
 }
 
-/** Side by side, as Markdown. */
+/** The comparison as a Markdown table. */
 export function comparedTable(compared: readonly Compared[], commit: string): string {
   const text = ({ median, low, high }: Spread) =>
     `${number(median)} (${number(low)} to ${number(high)})`;

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { runNode } from '../kit/process.ts';
-import { backgroundLoadFigure, createShareBook, sharesOf } from './background-load.ts';
+import { backgroundLoadFigure, createLoadMeter, sharesOf } from './background-load.ts';
 import {
   comparedFigures,
   comparedTable,
@@ -18,8 +18,8 @@ import {
 
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
-/** Time limit of one run. */
-const PATIENCE_MS = 60 * 60_000;
+/** Time limit of one run. Milliseconds. */
+const TIMEOUT_MS = 60 * 60_000;
 
 export interface CompareOptions {
   readonly commit: string;
@@ -29,18 +29,18 @@ export interface CompareOptions {
 }
 
 /**
- * Alternately runs the benches of this checkout and of a commit, each with its own services and data, and prints their
- * figures side by side.
+ * Runs the bench of this checkout and of a commit alternately, each with its own services and data, and prints the
+ * figures of both.
  *
- * @returns whether the other load of the machine was low enough for the ratios.
+ * @returns whether the background load was low enough for the ratios.
  */
 export async function compareCommits(o: CompareOptions): Promise<boolean> {
   const other = await checkOut(o.commit);
-  const shares = createShareBook(process.pid);
+  const shares = createLoadMeter(process.pid);
   const found: Record<Side, Figures[]> = { ours: [], theirs: [] };
   try {
     if (await other.hasOtherBench()) {
-      say('The bench itself differs between both: only figures that both have are compared.');
+      say('The two benches may differ. Only figures that both have are compared.');
     }
     const turns = turnsOf(o.pairs);
     for (const [at, side] of turns.entries()) {
@@ -55,14 +55,14 @@ export async function compareCommits(o: CompareOptions): Promise<boolean> {
   }
   say(`\n${comparedTable(comparedFigures(found.ours, found.theirs), other.name)}`);
   const { name, value, met } = backgroundLoadFigure(sharesOf(shares.take()));
-  say(`\n${name}: ${value}${met ? '' : ' - too much: do not publish these ratios'}`);
+  say(`\n${name}: ${value}${met ? '' : ' - too high: do not publish these ratios'}`);
   return met === true;
 }
 
-/** The figures of one run. Whether they are reliable is decided over all runs, not by the bench itself. */
+/** The figures of one run. Background load is judged over all runs, not by the bench of the commit. */
 async function turn(folder: string, { rows, quick }: CompareOptions): Promise<Figures> {
   const main = join(folder, 'test/bench/main.ts');
-  // Older benches have no peer.
+  // Older benches have no comparison with Outpost.
   const hasPeer = (await readFile(main, 'utf8')).includes('--no-peer');
   const args = [main, '--only', ...rows];
   if (quick) args.push('--quick');
@@ -71,7 +71,7 @@ async function turn(folder: string, { rows, quick }: CompareOptions): Promise<Fi
     args,
     cwd: folder,
     env: process.env,
-    timeoutMs: PATIENCE_MS,
+    timeoutMs: TIMEOUT_MS,
     onParentExit: 'SIGTERM',
   });
   const figures = parseOutput(stdout, rows);
@@ -85,13 +85,13 @@ async function turn(folder: string, { rows, quick }: CompareOptions): Promise<Fi
 
 interface OtherCheckout {
   readonly folder: string;
-  /** Short, for people. */
+  /** The short hash for messages. */
   readonly name: string;
   hasOtherBench(): Promise<boolean>;
   remove(): void;
 }
 
-/** A git worktree in a temporary folder. It is removed even when the run is interrupted. */
+/** Creates a git worktree in a temporary folder. It is removed even when the run is interrupted. */
 async function checkOut(commit: string): Promise<OtherCheckout> {
   const git = async (...args: string[]) => (await run('git', args, { cwd: ROOT })).stdout.trim();
   const id = await git('rev-parse', '--verify', `${commit}^{commit}`);
@@ -118,7 +118,7 @@ async function checkOut(commit: string): Promise<OtherCheckout> {
   };
 }
 
-/** The packages of this checkout where both want the same, otherwise those that the commit wants. */
+/** Links the packages of this checkout when both lock files are equal. Otherwise installs those of the commit. */
 async function addPackages(folder: string): Promise<void> {
   const lock = (where: string) => readFile(join(where, 'package-lock.json'), 'utf8');
   const [ours, theirs] = await Promise.all([lock(ROOT), lock(folder)]);
@@ -127,7 +127,7 @@ async function addPackages(folder: string): Promise<void> {
     return;
   }
   say('package-lock.json differs: npm ci');
-  await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, timeout: PATIENCE_MS });
+  await run('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, timeout: TIMEOUT_MS });
 }
 
 function say(text: string): void {

@@ -6,7 +6,7 @@ import { perThousand, startMeter, together, type Work } from './measure.ts';
 import type { Platform } from './platform.ts';
 import { type Spread, spreadOf } from './stats.ts';
 
-/** How much longer than a slice each side runs before anything counts. */
+/** Warm-up time as a multiple of a slice. */
 const WARM_UP = 2;
 
 /** One of two systems to compare. */
@@ -17,7 +17,7 @@ export interface Side {
 
 export interface Slice {
   readonly perSecond: number;
-  /** CPU-seconds per 1,000 requests of all that serves them, PostgreSQL included, the load not. */
+  /** CPU-seconds per 1,000 requests of all serving processes, PostgreSQL included, the load generator excluded. */
   readonly cpu: number;
   readonly p50: number;
   readonly requests: number;
@@ -27,7 +27,7 @@ export interface Slice {
 export interface Comparison {
   readonly ours: readonly Slice[];
   readonly theirs: readonly Slice[];
-  /** Ours to theirs, pair by pair. */
+  /** Ratio of this system to the reference, pair by pair. */
   readonly throughput: Spread;
   readonly cpu: Spread;
 }
@@ -35,19 +35,19 @@ export interface Comparison {
 export interface Arena {
   readonly platform: Platform;
   readonly load: Worker<HttpLoadMethods>;
-  /** Processes that serve beside those of the platform. */
+  /** Serving processes in addition to those of the platform. */
   readonly beside: readonly NodeProcess[];
   readonly pairs: number;
   readonly seconds: number;
 }
 
 /**
- * Alternately runs two loads, A B B A A B B A…, so that a disturbance of the machine affects both alike, and compares
- * neighbours.
+ * Runs two loads alternately, A B B A A B B A…, so that a disturbance of the machine affects both, and compares them
+ * pair by pair.
  */
 export async function compare(arena: Arena, ours: Side, theirs: Side): Promise<Comparison> {
   const slices: { ours: Slice[]; theirs: Slice[] } = { ours: [], theirs: [] };
-  // Not counted: code gets hot and connections open.
+  // The warm-up is not counted: code is compiled and connections open.
   const warming = { ...arena, seconds: WARM_UP * arena.seconds };
   await slice(warming, ours);
   await slice(warming, theirs);
@@ -70,7 +70,7 @@ async function slice({ platform, ...o }: Arena, { load, connections }: Side): Pr
     const outputs = [...platform.processes(), ...o.beside].map((one) => one.output());
     throw new Error(`${result.failed} requests to ${load.origin} failed: ${outputs.join(' ')}`);
   }
-  // Kafka has its own life, and no part in a request.
+  // Kafka is left out, because it has no part in a request.
   const cpu = work.total - (work.byProcess.get('kafka') ?? 0);
   return {
     perSecond: result.requests / result.seconds,
@@ -81,12 +81,12 @@ async function slice({ platform, ...o }: Arena, { load, connections }: Side): Pr
   };
 }
 
-/** Median of one figure of slices. */
+/** Median of one figure over the slices. */
 export function medianOf(slices: readonly Slice[], of: (one: Slice) => number): number {
   return spreadOf(slices.map(of)).median;
 }
 
-/** CPU-seconds for each 1,000 requests, by process. */
+/** CPU-seconds per 1,000 requests, by process. */
 export function workText(slices: readonly Slice[]): string {
   const requests = slices.reduce((sum, one) => sum + one.requests, 0);
   return perThousand(together(slices.map((one) => one.work)), requests);

@@ -8,34 +8,34 @@ export interface Flood extends Load {
   readonly seconds: number;
   /** Duration of the same load before the measurement. */
   readonly warmUpSeconds: number;
-  /** Whether a rejected client sends the same request again after the requested pause, instead of a new one. */
+  /** Whether a rejected client repeats the same request after the pause of `Retry-After`, instead of sending a new one. */
   readonly isRetrying: boolean;
 }
 
-/** What became of a flood. Times from when a request was due. Milliseconds. */
+/** The result of a flood. Times start when a request was due. Milliseconds. */
 export interface FloodResult {
-  /** Repetitions included. */
+  /** Number of requests, repeats included. */
   readonly sent: number;
   readonly accepted: number;
-  /** Accepted while there was more to send. Later ones were no longer in overload. */
+  /** Accepted before the last request was due. Later the system was no longer overloaded. */
   readonly acceptedInTime: number;
   readonly acceptedP99: number;
   readonly refused: number;
   readonly refusedP50: number;
   readonly refusedP99: number;
-  /** Answers other than 2xx and 503, 503 without `Retry-After`, and failed connections. */
+  /** Responses other than 2xx and 503, 503 without `Retry-After`, and failed connections. */
   readonly failed: number;
 }
 
 const CONNECTIONS = 512;
-/** How often due requests are sent. Milliseconds. */
+/** Interval at which due requests are sent. Milliseconds. */
 const TICK_MS = 5;
 
-/** Open loop: each request is sent at its time, whatever the state of earlier ones. */
+/** Open loop: each request is sent at its time, also when earlier ones have no response. */
 export async function flood(o: Flood): Promise<FloodResult> {
   const client = keepAliveClient(o, CONNECTIONS);
   const requests = o.lists.flat();
-  const book = newBook();
+  const book = newCounts();
   const again = createAgain();
   const began = monotonicMs();
   const countedFrom = began + o.warmUpSeconds * 1_000;
@@ -74,7 +74,7 @@ export async function flood(o: Flood): Promise<FloodResult> {
   return resultOf(book);
 }
 
-interface Book {
+interface Counts {
   readonly acceptedMs: number[];
   readonly refusedMs: number[];
   sent: number;
@@ -82,11 +82,11 @@ interface Book {
   failed: number;
 }
 
-function newBook(): Book {
+function newCounts(): Counts {
   return { acceptedMs: [], refusedMs: [], sent: 0, acceptedInTime: 0, failed: 0 };
 }
 
-function resultOf({ acceptedMs, refusedMs, ...book }: Book): FloodResult {
+function resultOf({ acceptedMs, refusedMs, ...book }: Counts): FloodResult {
   return {
     ...book,
     accepted: acceptedMs.length,
@@ -97,9 +97,9 @@ function resultOf({ acceptedMs, refusedMs, ...book }: Book): FloodResult {
   };
 }
 
-/** Requests that are to be sent again, each from its time on. */
+/** Requests that will be repeated, each from its time on. */
 function createAgain() {
-  /** By the pause, so that each list is in the order of its times. */
+  /** By pause, so that each list is ordered by time. */
   const lists = new Map<number, { readonly request: LoadRequest; readonly from: number }[]>();
   return {
     add(request: LoadRequest, pauseS: number, now: number): void {
@@ -114,7 +114,7 @@ function createAgain() {
   };
 }
 
-/** What was served in a closed loop. */
+/** The result of a closed loop. */
 export interface ClosedResult {
   readonly perSecond: number;
   /** Milliseconds. */
@@ -123,9 +123,9 @@ export interface ClosedResult {
 }
 
 /**
- * Closed loop: this many connections send requests one after another.
+ * Closed loop: this many connections each send one request after another.
  *
- * @throws Error on any answer other than 2xx.
+ * @throws Error when a response is not 2xx.
  */
 export async function closedLoop(
   o: Load & { connections: number; seconds: number },
@@ -139,7 +139,7 @@ export async function closedLoop(
       if (!request) throw new Error('there is nothing to send');
       const begun = monotonicMs();
       const { status } = await client.send(request);
-      if (status < 200 || status > 299) throw new Error(`answered ${status} below capacity`);
+      if (status < 200 || status > 299) throw new Error(`status ${status} below capacity`);
       times.push(monotonicMs() - begun);
     }
   };

@@ -6,10 +6,10 @@ import type { PublisherMethods } from './publisher.ts';
 import type { Bench } from './row.ts';
 import type { Arrivals, Receivers, SinkMethods } from './sink.ts';
 
-/** Subscriptions made at the same time. */
+/** Maximum number of concurrent calls that create subscriptions. */
 const PARALLEL = 16;
-/** How long deliveries in flight may take to arrive. Milliseconds. */
-const PATIENCE_MS = 60_000;
+/** Time limit until deliveries in flight have arrived. Milliseconds. */
+const TIMEOUT_MS = 60_000;
 
 /** Both ends of the webhook path: the publisher of events, and the receiver of deliveries. */
 export interface Hooks {
@@ -18,16 +18,16 @@ export interface Hooks {
   readonly both: readonly [Worker<PublisherMethods>, Worker<SinkMethods>];
   arrivals(): Promise<Arrivals>;
   /**
-   * Waits until this many have arrived since the sink started.
+   * Waits until this many deliveries have arrived since the sink started.
    *
-   * @throws when they do not.
+   * @throws Error when they do not arrive in time.
    */
   untilReceived(count: number): Promise<void>;
   stop(): Promise<void>;
 }
 
 export interface HookOptions {
-  /** Subscriptions of each shop, each with its own address. An event has as many deliveries. */
+  /** Number of subscriptions of each shop. An event has as many deliveries. */
   readonly perShop?: number;
   readonly receivers?: Receivers;
 }
@@ -49,7 +49,7 @@ export async function startHooks(
   const origin = `${receivers.certificate ? 'https' : 'http'}://127.0.0.1:${port}`;
   await sink.call('learn', await subscribe(bench, { shops, perShop, origin }));
   let received = 0;
-  sink.onTold((count) => {
+  sink.onReceived((count) => {
     received = count;
     publisher.call('received', Math.floor(count / perShop)).catch(() => {});
   });
@@ -59,7 +59,7 @@ export async function startHooks(
     both: [publisher, sink],
     arrivals: () => sink.call('arrivals', undefined),
     async untilReceived(count) {
-      for (const end = performance.now() + PATIENCE_MS; received < count; await sleep(20)) {
+      for (const end = performance.now() + TIMEOUT_MS; received < count; await sleep(20)) {
         if (performance.now() > end) {
           throw new Error(`${count - received} of ${count} deliveries did not arrive`);
         }
@@ -71,7 +71,7 @@ export async function startHooks(
   };
 }
 
-/** Answers the secrets by path. */
+/** Subscribes the paths, and returns their secrets by path. */
 async function subscribe(
   { platform }: Bench,
   o: { readonly shops: readonly bigint[]; readonly perShop: number; readonly origin: string },

@@ -6,13 +6,13 @@ import { serveParent } from './ipc.ts';
 import type { Load, LoadRequest } from './load.ts';
 import { monotonicMs } from './stats.ts';
 
-/** Stands in a body for a number that no other request has. */
+/** In a body, each request replaces it with a new number. */
 const UNIQUE = '{unique}';
 
 export interface LoadResult {
   readonly requests: number;
   readonly seconds: number;
-  /** Answers other than 2xx, and connections that failed. */
+  /** Responses other than 2xx, and failed connections. */
   readonly failed: number;
   /** Milliseconds. */
   readonly p50: number;
@@ -26,7 +26,7 @@ const methods = {
   closedLoop: (o: Load & { connections: number; seconds: number }): Promise<ClosedResult> =>
     closedLoop(o),
 
-  /** Closed loop: this many connections send requests one after another. */
+  /** Closed loop: this many connections each send one request after another. */
   async saturate(o: Load & { connections: number; seconds: number }): Promise<LoadResult> {
     let next = 0;
     const result = await autocannon({
@@ -49,7 +49,7 @@ const methods = {
     };
   },
 
-  /** Open loop: each request is sent at its time, whatever the state of earlier ones. Returns when each was due. */
+  /** Open loop: each request is sent at its time, also when earlier ones have no response. Returns when each was due. */
   async schedule(o: Load & { perSecond: number }): Promise<{ due: number[]; failed: number }> {
     const pool = new Pool(o.origin, { connections: 64 });
     const started = monotonicMs();

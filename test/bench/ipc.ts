@@ -1,4 +1,4 @@
-/** A process of the bench answers calls of its parent over the channel that Node opens between them. */
+/** Methods of a child process. Its parent calls them over the channel that Node opens between them. */
 export type Methods = Readonly<Record<string, (input: never) => unknown>>;
 
 interface Call {
@@ -7,17 +7,17 @@ interface Call {
   readonly input: unknown;
 }
 
-/** What a child sends besides answers. */
-export interface Told {
+/** The number of received deliveries. A child sends it without a call. */
+export interface Received {
   readonly received: number;
 }
 
-type Answer = { readonly id: number } & ({ readonly value: unknown } | { readonly error: string });
+type Result = { readonly id: number } & ({ readonly value: unknown } | { readonly error: string });
 
-/** Serves the parent's calls until the channel closes, then ends the process. */
+/** Serves the parent's calls until the channel closes, and then exits. */
 export function serveParent(methods: Methods): void {
   process.on('message', (call: Call) => {
-    answer(methods, call).then(
+    run(methods, call).then(
       (value) => send({ id: call.id, value }),
       (error: unknown) => send({ id: call.id, error: String(error) }),
     );
@@ -25,17 +25,17 @@ export function serveParent(methods: Methods): void {
   process.once('disconnect', () => process.exit(0));
 }
 
-/** Tells the parent a number, unasked. */
-export function tellParent(received: number): void {
+/** Reports the number of received deliveries to the parent. */
+export function reportReceived(received: number): void {
   send({ received });
 }
 
-async function answer(methods: Methods, { method, input }: Call): Promise<unknown> {
+async function run(methods: Methods, { method, input }: Call): Promise<unknown> {
   const found = methods[method];
   if (!found) throw new Error(`there is no ${method}`);
   return await found(input as never);
 }
 
-function send(message: Answer | Told): void {
+function send(message: Result | Received): void {
   process.send?.(message);
 }

@@ -1,34 +1,34 @@
 import { createConnection, type Socket } from 'node:net';
 import type { Load, LoadRequest } from './load.ts';
 
-/** The part of an answer that a load needs. */
-export interface Answer {
-  /** 0 where the connection failed. */
+/** The part of a response that a load generator needs. */
+export interface ClientResponse {
+  /** 0 when the connection failed. */
   readonly status: number;
-  /** Of `Retry-After`; 0 without. Seconds. */
+  /** `Retry-After` in seconds. 0 without the header. */
   readonly retryAfterS: number;
 }
 
 export interface Client {
-  /** Sends a request on a free connection, or once one is free. Never rejects. */
-  send(request: LoadRequest): Promise<Answer>;
+  /** Sends a request on a free connection, and waits for one if necessary. Never rejects. */
+  send(request: LoadRequest): Promise<ClientResponse>;
   close(): void;
 }
 
-/** In flight on one connection. */
+/** A request in flight on a connection. */
 interface Pending {
   readonly bytes: string;
-  readonly resolve: (answer: Answer) => void;
+  readonly resolve: (answer: ClientResponse) => void;
 }
 
-const FAILED: Answer = { status: 0, retryAfterS: 0 };
+const FAILED: ClientResponse = { status: 0, retryAfterS: 0 };
 
 /**
- * A client that costs little besides two system calls per request. In an overload test a more expensive one would take
- * CPU from the servers on the same machine. It supports only what our gateway sends (`Content-Length`, no interim
- * answers).
+ * A client that costs little besides two system calls per request. A more expensive client would take CPU from the
+ * servers of an overload test, which run on the same machine. It supports only responses as the gateway sends them: with
+ * `Content-Length`, without interim responses.
  *
- * @param connections most connections at once, opened when they are needed.
+ * @param connections maximum number of connections. Each is opened when it is needed.
  */
 export function keepAliveClient(
   load: Pick<Load, 'origin' | 'headers'>,
@@ -55,7 +55,7 @@ export function keepAliveClient(
     let text = '';
     socket.setEncoding('latin1').on('data', (chunk: string) => {
       text += chunk;
-      const answer = answerIn(text);
+      const answer = parseResponse(text);
       if (!answer) return;
       text = '';
       const done = sockets.get(socket);
@@ -94,8 +94,8 @@ export function keepAliveClient(
   };
 }
 
-/** The answer, once all of it is there. */
-function answerIn(text: string): Answer | undefined {
+/** Parses a response. Undefined while it is incomplete. */
+function parseResponse(text: string): ClientResponse | undefined {
   const end = text.indexOf('\r\n\r\n');
   if (end === -1) return undefined;
   const length = Number(/\r\ncontent-length: (\d+)/i.exec(text)?.[1] ?? 0);

@@ -1,4 +1,4 @@
-/** What a load generator sends. */
+/** The requests of a load generator. */
 
 export interface LoadRequest {
   readonly method: 'GET' | 'POST';
@@ -9,6 +9,6 @@ export interface LoadRequest {
 export interface Load {
   readonly origin: string;
   readonly headers: Readonly<Record<string, string>>;
-  /** A connection goes through one of the lists, again and again. */
+  /** Each connection repeats the requests of one list. */
   readonly lists: readonly (readonly LoadRequest[])[];
 }

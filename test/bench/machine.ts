@@ -7,7 +7,7 @@ import { findJava } from '../../deploy/local/kafka/jars.ts';
 
 const run = promisify(execFile);
 
-/** What the figures were measured on, in a line each. */
+/** Lines that describe the machine of the figures. */
 export async function machineLines(postgresVersion: string): Promise<string[]> {
   const manifest = await readFile(new URL('../../package.json', import.meta.url), 'utf8');
   const { dependencies } = z

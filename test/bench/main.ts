@@ -17,7 +17,7 @@ interface Options {
   readonly pairs: number;
 }
 
-// What was started ends with this process, by its exit; a signal alone would leave it running.
+// On a signal the process exits normally, which stops its child processes.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 const ONLY_PRINT = { quick: false, profile: false, peer: false, writeDocs: false };
@@ -25,24 +25,26 @@ const ONLY_PRINT = { quick: false, profile: false, peer: false, writeDocs: false
 const program = new Command('npm run bench --')
   .description('Measures what docs/performance.md promises. Needs Linux, Java 17 and Maven.')
   .option('--only <row...>', `rows: ${ROWS.map(({ name }) => name).join(', ')}`, [])
-  .option('--quick', 'short runs, to see that it works; its figures say little', false)
-  .option('--profile', 'print where the processes spent their time; costs some itself', false)
-  .option('--write-docs', 'put the table into docs/performance.md', false)
+  .option('--quick', 'short runs, to see that the bench works; the figures are not precise', false)
+  .option('--profile', 'print where the processes spent their time; this costs time itself', false)
+  .option('--write-docs', 'write the table into docs/performance.md', false)
   .option('--json <file>', 'write the figures as JSON')
-  .option('--no-peer', 'leave Outpost out')
-  .option('--compare <commit>', 'run this checkout and a commit in turns, and print ratios')
-  .option('--pairs <count>', 'turns of each with --compare', wholeNumber, 4)
+  .option('--no-peer', 'do not compare with Outpost')
+  .option('--compare <commit>', 'run this checkout and a commit alternately, and print ratios')
+  .option('--pairs <count>', 'number of runs of each with --compare', wholeNumber, 4)
   .addHelpText(
     'after',
     '\nStatus 1: a row did not run. Status 2: the background load was above 2 % of the machine, so a row is not published.',
   )
   .action(run);
-// Both commands have --quick: an option after the command belongs to the command.
+// Both commands have --quick. After the command name it belongs to the command.
 program.enablePositionalOptions();
 addCapacityCommand(program);
 program
   .command('soak')
-  .description('Constant load for an hour: does memory grow, is a webhook lost or repeated?')
+  .description(
+    'Runs constant load for an hour, and measures memory growth and lost or repeated webhooks.',
+  )
   .option('--minutes <count>', 'how long', wholeNumber, 60)
   .action(async ({ minutes }: { minutes: number }) => {
     const results = await runRows({ ...ONLY_PRINT, rows: [soak(minutes)] });
@@ -54,11 +56,11 @@ await program.parseAsync();
 async function run(o: Options): Promise<void> {
   const unknown = o.only.filter((name) => !ROWS.some((row) => row.name === name));
   if (unknown.length > 0) program.error(`no such row: ${unknown.join(', ')}`);
-  if (o.quick && o.writeDocs) program.error('figures of --quick are not for the page');
+  if (o.quick && o.writeDocs) program.error('--write-docs does not accept the figures of --quick');
   const rows = ROWS.filter(({ name }) => o.only.length === 0 || o.only.includes(name));
   if (o.compare !== undefined) {
     if (o.writeDocs || o.json || o.profile)
-      program.error('--compare prints ratios and nothing else');
+      program.error('--compare only prints ratios: it takes none of the other options');
     const names = rows.map(({ name }) => name);
     const isQuiet = await compareCommits({ ...o, commit: o.compare, rows: names });
     process.exit(o.quick || isQuiet ? 0 : 2);

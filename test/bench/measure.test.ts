@@ -17,12 +17,12 @@ const work = {
   total: 8.504,
 };
 
-describe('CPU of a slice', () => {
-  test('has a second sum without the processes that only the bench has', () => {
+describe('CPU time of a slice', () => {
+  test('has a second total without the processes of the bench itself', () => {
     expect(withoutEnds(work)).toBeCloseTo(7.004);
   });
 
-  test('is shown by process, and for PostgreSQL by kind; small parts are added up', () => {
+  test('is listed by process, and for PostgreSQL by kind, with small parts added up', () => {
     expect(perThousand(work, 1_000)).toBe(
       'postgres 4.00 (webhooks 2.50, walwriter 1.50), returns 3.00, publisher 1.00, sink 0.50',
     );

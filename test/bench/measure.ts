@@ -4,18 +4,18 @@ import type { Platform } from './platform.ts';
 import { cpuByKind, kindsOf } from './postgres-kinds.ts';
 import { cpuOfTree, type ProcessTime, readProcesses, residentOf } from './work.ts';
 
-/** Processes of the bench itself: the two ends of the path, and the client of the API. */
+/** Processes of the bench itself: both ends of the webhook path, and the client of the API. */
 const ENDS = ['sink', 'publisher', 'load'];
-/** Name of the figure. */
+/** The name of the figure. */
 export const BY_PROCESS = 'CPU-s per 1,000, by process';
-/** Below this, a share is not named. CPU-s per 1,000. */
+/** Smaller parts are not listed. CPU-s per 1,000. */
 const SMALLEST = 0.005;
 
-/** CPU-seconds by process: first the product's, then the others. */
+/** CPU-seconds by process: first those of the product, then the others. */
 export interface Work {
   readonly byProcess: ReadonlyMap<string, number>;
   /**
-   * CPU of PostgreSQL by kind of process, for backends by their application. The sum is PostgreSQL's part of
+   * CPU of PostgreSQL by kind of process. A backend's kind is its application. The sum is PostgreSQL's part of
    * `byProcess`.
    */
   readonly byKind: ReadonlyMap<string, number>;
@@ -23,8 +23,8 @@ export interface Work {
 }
 
 /**
- * Measures CPU-seconds of PostgreSQL, Kafka, the services and the processes of the bench itself, and the CPU of other
- * programs of the machine.
+ * Measures CPU-seconds of PostgreSQL, Kafka, the services and the processes of the bench, and the background load of the
+ * machine.
  */
 export async function startMeter(
   platform: Platform,
@@ -43,7 +43,7 @@ export async function startMeter(
   };
 }
 
-/** Several measurements as one. */
+/** Adds up several measurements. */
 export function together(works: readonly Work[]): Work {
   const add = (maps: readonly ReadonlyMap<string, number>[]) => {
     const sums = new Map<string, number>();
@@ -56,12 +56,12 @@ export function together(works: readonly Work[]): Work {
   return { byProcess, byKind: add(works.map((work) => work.byKind)), total: sumOf(byProcess) };
 }
 
-/** CPU-seconds without the processes that only the bench has. */
+/** CPU-seconds without the processes of the bench itself. */
 export function withoutEnds({ byProcess, total }: Work): number {
   return ENDS.reduce((sum, name) => sum - (byProcess.get(name) ?? 0), total);
 }
 
-/** CPU-s per 1,000, by process; the figure's parts are without the processes that only the bench has. */
+/** CPU-s per 1,000, by process. The parts of the figure leave out the processes of the bench itself. */
 export function byProcessFigure(work: Work, count: number): Figure {
   const product = [...work.byProcess].filter(([name]) => !ENDS.includes(name));
   return {
@@ -71,7 +71,7 @@ export function byProcessFigure(work: Work, count: number): Figure {
   };
 }
 
-/** `webhooks 0.21, postgres 0.30 (webhooks 0.20, …), …`: CPU-seconds for each 1,000 of something. */
+/** CPU-seconds per 1,000 requests or deliveries as text: `webhooks 0.21, postgres 0.30 (webhooks 0.20, …), …`. */
 export function perThousand(work: Work, count: number): string {
   const inside = partsOf(work.byKind, count).join(', ');
   return partsOf(work.byProcess, count)
@@ -79,7 +79,7 @@ export function perThousand(work: Work, count: number): string {
     .join(', ');
 }
 
-/** The largest first. Small parts are added up, so that the sum is the whole. */
+/** Lists the largest part first. Adds small parts up, so that the list has the same total. */
 function partsOf(map: ReadonlyMap<string, number>, count: number): string[] {
   const each = [...map].map(([name, seconds]) => [name, (seconds / count) * 1_000] as const);
   const named = each.filter(([, value]) => value >= SMALLEST).sort(([, a], [, b]) => b - a);
@@ -90,7 +90,7 @@ function partsOf(map: ReadonlyMap<string, number>, count: number): string[] {
     .map(([name, value]) => `${name} ${value.toFixed(2)}`);
 }
 
-/** Resident memory of every process but PostgreSQL's. MB. */
+/** Resident memory of every process except PostgreSQL's. MB. */
 export function residentText(processes: readonly NodeProcess[]): string {
   return processes.map(({ name, pid }) => `${name} ${residentOf(pid).toFixed(0)}`).join(', ');
 }

@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { z } from 'zod';
 
 const ROOT = fileURLToPath(new URL('../../', import.meta.url));
-const PATIENCE_MS = 60_000;
+const TIMEOUT_MS = 60_000;
 
 const stackFile = z.object({
   base_url: z.string(),
@@ -24,18 +24,18 @@ const stackFile = z.object({
     .min(1),
 });
 
-/** The local stack while it runs. */
+/** The running local stack. */
 export interface NpmStart {
-  /** All processes of it are below this one. */
+  /** The first process. It started all others. */
   readonly pid: number;
-  /** From the command to the first 200 of GET return details. */
+  /** Time from the command to the first 200 of GET return details. Seconds. */
   readonly seconds: number;
 }
 
 /**
- * Runs `npm start` with new data for the time of `work`, which starts when it has answered.
+ * Runs `npm start` with new data, and then `work`, which starts after the first successful response.
  *
- * @throws Error when it does not answer within a minute.
+ * @throws Error when there is no response within a minute.
  */
 export async function withNpmStart<T>(work: (started: NpmStart) => Promise<T>): Promise<T> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-bench-start-'));
@@ -62,11 +62,11 @@ export async function withNpmStart<T>(work: (started: NpmStart) => Promise<T>): 
 }
 
 async function untilAnswered(stack: string): Promise<void> {
-  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await sleep(10)) {
+  for (const end = performance.now() + TIMEOUT_MS; performance.now() < end; await sleep(10)) {
     const text = await readFile(stack, 'utf8').catch(() => undefined);
     if (text && (await answers(stackFile.parse(JSON.parse(text))).catch(() => false))) return;
   }
-  throw new Error('npm start did not answer');
+  throw new Error('npm start did not respond');
 }
 
 async function answers({ base_url, shops }: z.infer<typeof stackFile>): Promise<boolean> {

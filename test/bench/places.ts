@@ -2,7 +2,7 @@ import { freePorts } from '../../deploy/local/free-ports.ts';
 import type { Services } from '../../gateway/services.ts';
 import { newKeyringText } from '../../services/platform/keyring.ts';
 
-/** A process of the product, by the name of its schema. */
+/** A process of the product, named like its schema. */
 export type ProcessName = keyof Services | 'gateway';
 
 /** All processes of the product. */
@@ -16,14 +16,14 @@ export const PROCESS_NAMES: readonly ProcessName[] = [
   'gateway',
 ];
 
-/** Where each process listens. */
+/** The ports of each process. */
 export interface Places {
   readonly targets: Readonly<Record<keyof Services, string>>;
-  /** Of the service and of its metrics. */
+  /** Ports of the service and of its metrics. */
   ports(name: ProcessName): readonly [number, number];
 }
 
-/** Free ports for all. */
+/** Chooses free ports for all processes. */
 export async function placesOf(): Promise<Places> {
   const free = await freePorts(2 * PROCESS_NAMES.length);
   const ports = (name: ProcessName): [number, number] => {
@@ -49,12 +49,12 @@ export interface Environment {
   readonly token: string;
   readonly brokers: string;
   readonly oauthKeyring: string;
-  /** The authority behind receivers over TLS. */
+  /** The certificate authority of receivers over TLS. */
   readonly authorityFile: string;
   readonly urlOf: (schema: string) => string;
 }
 
-/** The environment of each process: required variables, and limits so high that they do not affect the measurement. */
+/** The environment of each process: required variables, and limits that the measurement does not reach. */
 export function environmentsOf(o: Environment) {
   const { places, token, brokers, oauthKeyring, urlOf } = o;
   const targets = Object.entries(places.targets).map(([name, target]) => [
@@ -74,7 +74,7 @@ export function environmentsOf(o: Environment) {
     SHOP_MIB_PER_DAY: '1000000',
     HOST: '127.0.0.1',
   };
-  // No user signs in; the bench itself creates tokens.
+  // No user signs in. The bench creates tokens itself.
   const signIn = {
     PUBLIC_BASE_URL: `http://127.0.0.1:${places.ports('gateway')[0]}`,
     SIGN_IN_ISSUER: 'http://127.0.0.1:1',

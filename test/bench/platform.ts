@@ -19,15 +19,15 @@ import { migrate } from '../../services/platform/migrate.ts';
 import { roleOf, SCHEMAS } from '../../services/platform/schemas.ts';
 import { type Certificate, createAuthority } from '../kit/certificates.ts';
 import type { NodeProcess } from '../kit/process.ts';
-import { createShareBook, type ShareBook } from './background-load.ts';
+import { createLoadMeter, type LoadMeter } from './background-load.ts';
 import { startProcess } from './child.ts';
 import { environmentsOf, type ProcessName, placesOf } from './places.ts';
 
-/** Longer than a client's pause between two attempts to connect. Milliseconds. */
+/** Longer than a gRPC client's pause before it reconnects. Milliseconds. */
 const RECONNECT_MS = 1_500;
 const START_MS = 60_000;
 
-/** As a small production server would have it. */
+/** Settings of a small production server. */
 const POSTGRES_SETTINGS = {
   shared_buffers: '256MB',
   max_wal_size: '2GB',
@@ -42,25 +42,25 @@ export interface Platform {
   readonly folder: string;
   readonly postgresPid: number;
   readonly kafkaPid: number;
-  /** As superuser in the database of the services. */
+  /** Connected as superuser to the database of the services. */
   readonly admin: pg.Client;
   readonly services: Services;
   readonly gatewayUrl: string;
-  /** Opens the keys that sign access tokens. */
+  /** The keyring of the keys that sign access tokens. */
   readonly oauthKeyring: string;
-  /** For a receiver at 127.0.0.1; webhooks trusts it. */
+  /** A certificate for 127.0.0.1 that webhooks trusts. */
   readonly certificate: Certificate;
-  /** Background load while something was measured. */
-  readonly shares: ShareBook;
+  /** Background load during the measurements. */
+  readonly shares: LoadMeter;
   urlOf(schema: string): string;
-  /** Starts the missing ones of these processes and stops all others. */
+  /** Starts the missing ones of these processes, and stops all others. */
   run(names: readonly ProcessName[]): Promise<void>;
   processes(): readonly NodeProcess[];
   metricsUrlOf(name: ProcessName): string;
   stop(): Promise<void>;
 }
 
-/** Starts PostgreSQL (fsync on) and Kafka with a migrated database; services when they are asked for. */
+/** Starts PostgreSQL (fsync on) and Kafka with a migrated database. Services start when a row needs them. */
 export async function startPlatform(): Promise<Platform> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-bench-'));
   const forget = () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -97,7 +97,7 @@ export async function startPlatform(): Promise<Platform> {
     const made = startProcess({ name, args: [file], env: variables(name) });
     running.set(name, made);
     await untilServing(made, places.ports(name)[0], name);
-    // A client that called while it was unavailable waits up to a second before it tries again.
+    // A client that called while a service was stopped waits up to a second before it reconnects.
     await sleep(RECONNECT_MS);
   };
   const stop = async (name: ProcessName) => {
@@ -113,7 +113,7 @@ export async function startPlatform(): Promise<Platform> {
     gatewayUrl: `http://127.0.0.1:${places.ports('gateway')[0]}`,
     oauthKeyring,
     certificate: authority.issue({ address: '127.0.0.1' }),
-    shares: createShareBook(process.pid),
+    shares: createLoadMeter(process.pid),
     urlOf,
     processes: () => [...running.values()],
     metricsUrlOf: (name) => `http://127.0.0.1:${places.ports(name)[1]}/metrics`,
@@ -132,7 +132,7 @@ export async function startPlatform(): Promise<Platform> {
   };
 }
 
-/** The superuser's password is the migrator's, in a server of our own. */
+/** In a local server the superuser has the migrator's password. */
 async function superuser(migratorUrl: string): Promise<pg.Client> {
   const url = new URL(migratorUrl);
   url.username = 'postgres';
@@ -148,7 +148,7 @@ async function untilServing(made: NodeProcess, port: number, name: ProcessName):
     if (made.hasExited()) throw new Error(`${name} ended:\n${made.output()}`);
     if (await serves(port).catch(() => false)) return;
   }
-  throw new Error(`${name} did not serve:\n${made.output()}`);
+  throw new Error(`${name} was not ready:\n${made.output()}`);
 }
 
 async function gatewayServes(port: number): Promise<boolean> {

@@ -13,25 +13,25 @@ const kinds = new Map([
   [105, 'returns'],
 ]);
 
-describe('CPU of PostgreSQL by kind of process', () => {
+describe('CPU time of PostgreSQL by kind of process', () => {
   const before = [
     process(ROOT, 1, 10),
     process(101, 5),
     process(102, 20),
-    // Ends during the slice, after 2 further seconds.
+    // Exits during the slice, after using 2 more seconds.
     process(104, 30),
   ];
   const after = [
     process(ROOT, 1.5, 10 + 32 + 4),
     process(101, 6),
     process(102, 23),
-    // Begins during the slice.
+    // Starts during the slice.
     process(103, 1),
     process(105, 0.5),
   ];
   const sums = cpuByKind(ROOT, before, after, kinds);
 
-  test('is counted from the beginning of the slice, or of the process', () => {
+  test('is counted from the start of the slice, or of the process', () => {
     expect(Object.fromEntries(sums)).toEqual({
       postmaster: 0.5,
       checkpointer: 1,
@@ -41,19 +41,19 @@ describe('CPU of PostgreSQL by kind of process', () => {
     });
   });
 
-  test('has the CPU of the server as its sum, including children that ended during the slice', () => {
+  test('adds up to the CPU time of the server, including children that exited during the slice', () => {
     const whole = cpuOfTree(ROOT, after) - cpuOfTree(ROOT, before);
     expect([...sums.values()].reduce((sum, value) => sum + value, 0)).toBeCloseTo(whole);
   });
 
-  test('distinguishes a process from an earlier one with its pid', () => {
+  test('distinguishes a process from an earlier one with the same pid', () => {
     const reused = [process(ROOT, 1, 30), process(104, 2, 0, 999)];
     const found = cpuByKind(ROOT, [process(ROOT, 1, 0), process(104, 30)], reused, kinds);
     expect(found.get('unnamed')).toBe(2);
     expect(found.get(ENDED)).toBe(0);
   });
 
-  test('leaves out processes that are not of the server', () => {
+  test('leaves out processes that do not belong to the server', () => {
     const other = { ...process(900, 50), parent: 1 };
     expect(cpuByKind(ROOT, [process(ROOT, 1)], [process(ROOT, 2), other], kinds).size).toBe(2);
   });

@@ -1,16 +1,16 @@
 import type pg from 'pg';
 import { type ProcessTime, treeOf } from './work.ts';
 
-/** Children of the server that ended before the end of the slice. */
+/** Children of the server that exited before the end of the slice. */
 export const ENDED = 'ended processes';
 const POSTMASTER = 'postmaster';
-/** Without an application's name, and processes that no longer show in `pg_stat_activity`. */
+/** Processes without an application's name, or without a row in `pg_stat_activity`. */
 const UNNAMED = 'unnamed';
 
 /**
- * CPU-seconds of PostgreSQL between two readings of the processes, by kind of process. The sum is the CPU of the whole
- * server: the time of ended children is in their parent's account. It counts as one kind, without the part that was
- * counted for them before.
+ * CPU-seconds of PostgreSQL between two readings, by kind of process. They add up to the CPU time of the whole server:
+ * the kernel adds the time of exited children to their parent. That time is one kind, without the part that was already
+ * counted for them.
  *
  * @param root the server's first process.
  * @param kinds of the processes, by pid.
@@ -35,7 +35,7 @@ export function cpuByKind(
   return sums;
 }
 
-/** The kinds of the server's processes; for backends the name of the application. */
+/** The kinds of the server's processes. A backend's kind is the name of its application. */
 export async function kindsOf(admin: pg.Client): Promise<Map<number, string>> {
   const { rows } = await admin.query<{ pid: number; kind: string }>(
     `select pid, case when backend_type = 'client backend' then application_name else backend_type end as kind

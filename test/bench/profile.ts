@@ -2,13 +2,13 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import type { NodeProcess } from '../kit/process.ts';
 
-/** Lines of each list that is printed. */
+/** Number of printed lines of each list. */
 const TOP = 25;
-/** Microseconds between two samples. Shorter intervals cost more than they help. */
+/** Interval between two samples. A shorter interval costs more than it helps. Microseconds. */
 const SAMPLE_US = 1_000;
-/** A longer step between two samples is time in which the process was not let run. Microseconds. */
+/** A longer interval means that the process did not run. Microseconds. */
 const LONGEST_US = 3 * SAMPLE_US;
-const PATIENCE_MS = 10_000;
+const TIMEOUT_MS = 10_000;
 
 const profile = z.object({
   nodes: z.array(
@@ -25,8 +25,8 @@ type Profile = z.infer<typeof profile>;
 const answer = z.object({ id: z.number().optional(), result: z.unknown().optional() });
 
 /**
- * Samples processes of Node during `work`, with the inspector that SIGUSR1 opens, and prints where each spent its own
- * time: by part, then by function.
+ * Samples Node processes during `work`, with the inspector that SIGUSR1 opens, and prints where each spent its own time:
+ * by part, then by function.
  */
 export async function profiled<T>(
   processes: readonly NodeProcess[],
@@ -56,14 +56,14 @@ async function startSampling(one: NodeProcess): Promise<() => Promise<Profile>> 
   };
 }
 
-/** The inspector prints its address on standard error. */
+/** The URL of the inspector, which the process prints on standard error. */
 async function inspectorOf(one: NodeProcess): Promise<string> {
   process.kill(one.pid, 'SIGUSR1');
-  for (const end = performance.now() + PATIENCE_MS; performance.now() < end; await sleep(20)) {
+  for (const end = performance.now() + TIMEOUT_MS; performance.now() < end; await sleep(20)) {
     const [, url] = /Debugger listening on (ws:\S+)/.exec(one.output()) ?? [];
     if (url) return url;
   }
-  throw new Error(`${one.name} opened no inspector`);
+  throw new Error(`${one.name} did not open its inspector`);
 }
 
 type Call = (method: string, params?: object) => Promise<unknown>;
@@ -113,7 +113,7 @@ function topOf({ nodes, samples, timeDeltas }: Profile): string[] {
   return [`busy ${(busy / 1e6).toFixed(1)} s`, ...top(parts), '--', ...top(functions)];
 }
 
-/** The package, or the folder of ours, that a script belongs to. */
+/** The package or the folder of this repository that a script belongs to. */
 function partOf(url: string): string {
   const [, inPackage] = /.*node_modules\/((?:@[^/]+\/)?[^/]+)/.exec(url) ?? [];
   if (inPackage) return inPackage;

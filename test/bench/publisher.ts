@@ -9,7 +9,7 @@ import { serveParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
 
 const DATABASE_URL = process.env.DATABASE_URL ?? '';
-/** Connections have no deadline: on a busy machine events are late, and the latency shows it. */
+/** Connections have no time limit: on a busy machine events are late, and the latency shows this. */
 const pool = new pg.Pool({
   connectionString: DATABASE_URL,
   max: 16,
@@ -23,7 +23,7 @@ let received = 0;
 let isSaturating = false;
 let writers: Promise<void>[] = [];
 
-/** The event of a closed return: its whole state, with its own key. */
+/** The event of a closed return, with its whole state and a new key. */
 function newEvent(shopId: bigint): NewEvent {
   lastReturn += 1n;
   const { actor, snapshot } = sampleEvent(TRIGGER, shopId);
@@ -39,7 +39,7 @@ function newEvent(shopId: bigint): NewEvent {
   };
 }
 
-/** One transaction, as the services append. Answers the events' ids. */
+/** Appends events in one transaction, like the services. Returns their ids. */
 async function append(shops: readonly bigint[], count: number): Promise<string[]> {
   const events = Array.from({ length: count }, () => {
     appended += 1;
@@ -49,7 +49,7 @@ async function append(shops: readonly bigint[], count: number): Promise<string[]
 }
 
 const methods = {
-  /** Appends one event a transaction at a fixed rate. Answers when each was to be, by event id. */
+  /** Appends one event per transaction at a fixed rate. Returns the scheduled time of each, by event id. */
   async flow(o: { shops: readonly bigint[]; perSecond: number; count: number }) {
     const times = new Map<string, number>();
     const started = monotonicMs();
@@ -79,7 +79,7 @@ const methods = {
     };
     writers = Array.from({ length: o.writers }, writer);
   },
-  /** How many deliveries the sink has had. */
+  /** Sets the number of deliveries that the sink has received. */
   received(count: number) {
     received = count;
   },
@@ -88,7 +88,7 @@ const methods = {
     await Promise.all(writers);
     return appended;
   },
-  /** Appends this many at once, in large transactions. */
+  /** Appends this many events in large transactions. */
   async fill(o: { shops: readonly bigint[]; count: number; batch: number }) {
     for (let left = o.count; left > 0; left -= o.batch) {
       await append(o.shops, Math.min(left, o.batch));

@@ -2,16 +2,16 @@ import express from 'express';
 import { returnDetailsView } from '../../services/contract/details/return-details.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import { loadReturns } from '../../services/returns/store/load.ts';
-import { BARE_FLOOR, SAME_ROWS_FLOOR } from './floor.ts';
+import { BARE_BASELINE, SAME_ROWS_BASELINE } from './baseline.ts';
 import { serveParent } from './ipc.ts';
 
-/** As many connections as the service that it is compared with has. */
+/** The same number of connections as the service that it is compared with. */
 const POOL_MAX = 10;
 const SHOP_ID = BigInt(process.env.SHOP_ID ?? '0');
 
 /**
- * The reference system: one Express process with the same database, without keys, limits, versions, validation,
- * telemetry or a second process.
+ * The reference system: one Express process on the same database, without keys, limits, versions, validation, telemetry
+ * or a second process.
  */
 async function listen(): Promise<number> {
   const pool = (url = '') => createPool(url, { max: POOL_MAX, applicationName: 'reference' });
@@ -19,7 +19,7 @@ async function listen(): Promise<number> {
   const writes = pool(process.env.WRITES_URL);
   const app = express();
 
-  // The same statement and the same answer as GET return details.
+  // The same statement and the same response as GET return details.
   app.get('/details', async (req, res) => {
     const id = BigInt(String(req.query.return_id));
     const [found] = await loadReturns(reads, SHOP_ID, [id]);
@@ -27,7 +27,7 @@ async function listen(): Promise<number> {
     else res.status(404).end();
   });
 
-  // The same statement, but an answer that is ready.
+  // The same statement, but a prepared response.
   let ready: unknown;
   app.get('/details-ready', async (req, res) => {
     const id = BigInt(String(req.query.return_id));
@@ -36,19 +36,19 @@ async function listen(): Promise<number> {
     res.type('json').send(ready);
   });
 
-  // One statement: only the content of the call, or every row that the services store.
+  // One statement. It stores only the content of the call, or every row that the services store.
   const snapshot = Buffer.from(process.env.SNAPSHOT ?? '', 'base64');
   const returnsByLine = new Map<number, number>(JSON.parse(process.env.RETURNS_BY_LINE ?? '[]'));
   const json = express.json({ limit: '1mb' });
   app.post('/assess-bare', json, async (req, res) => {
     const values = [SHOP_ID, JSON.stringify(req.body.items)];
-    res.json((await writes.query({ name: 'bare', text: BARE_FLOOR, values })).rows);
+    res.json((await writes.query({ name: 'bare', text: BARE_BASELINE, values })).rows);
   });
   app.post('/assess', json, async (req, res) => {
     const { items } = req.body;
     const returnId = returnsByLine.get(items[0].line_item_id);
     const values = [SHOP_ID, JSON.stringify(items), snapshot, returnId];
-    res.json((await writes.query({ name: 'same', text: SAME_ROWS_FLOOR, values })).rows);
+    res.json((await writes.query({ name: 'same', text: SAME_ROWS_BASELINE, values })).rows);
   });
 
   return new Promise((done) => {

@@ -17,7 +17,7 @@ describe('the table of figures', () => {
     expect(table).toContain('| 1.0 % (5.0 % in the worst of 3 slices) | ≤ 2.0 % | met |');
   });
 
-  test('leaves out figures of a disturbed row, and shows the CPU share of other programs', () => {
+  test('leaves out the figures of a disturbed row, and shows the background load', () => {
     const table = summarise([disturbed]);
     expect(table).not.toContain('9.0 %');
     expect(table).toContain('not published: background load | 5.3 %');

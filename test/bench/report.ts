@@ -4,7 +4,7 @@ import type { Row } from './row.ts';
 
 const RUNS = 'to run';
 
-/** Figures of a row, and the CPU share of other programs during its measurement. */
+/** The figures of a row, and the background load during its measurement. */
 export interface Result {
   readonly row: Row;
   readonly figures: readonly Figure[];
@@ -16,7 +16,7 @@ export function mayBePublished({ shares }: Pick<Result, 'shares'>): boolean {
   return backgroundLoadFigure(shares).met === true;
 }
 
-/** A row that failed has only this figure. */
+/** The only figure of a failed row. */
 export function failureOf(error: unknown): Figure {
   const value = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { name: 'the row', value: value.split('\n', 3).join(' '), goal: RUNS, met: false };
@@ -35,7 +35,7 @@ export function printRow({ figures, shares }: Result): void {
   }
 }
 
-/** All rows as one table in Markdown. A disturbed row has only a note. */
+/** All rows as one Markdown table. A disturbed row has only a note. */
 export function summarise(results: readonly Result[]): string {
   const lines = results.flatMap((result) =>
     publishedOf(result).map(({ name, value, ...goal }) => {

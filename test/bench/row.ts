@@ -2,25 +2,25 @@ import type { NodeProcess } from '../kit/process.ts';
 import type { Figure } from './figure.ts';
 import type { Platform } from './platform.ts';
 
-/** What a row is run with. */
+/** The input of a row. */
 export interface Bench {
-  /** Shorter everything: for development, and to see that the bench itself works. */
+  /** Whether to shorten everything, for development and to see that the bench works. */
   readonly quick: boolean;
   /** Whether rows are compared with Outpost. */
   readonly peer: boolean;
   readonly platform: Platform;
-  /** Runs the measured work. With `--profile` it prints where the processes spent their time. */
+  /** Runs the measured work. With `--profile` it also prints where the processes spent their time. */
   watch<T>(processes: readonly NodeProcess[], work: () => Promise<T>): Promise<T>;
   /** Prints progress. */
   note(text: string): void;
-  /** So many shops that no other row uses. */
+  /** Returns ids of this many shops that no other row uses. */
   newShops(count: number): bigint[];
 }
 
 /** One row of the table of goals. */
 export interface Row {
   readonly name: string;
-  /** What is measured and counted. */
+  /** A description of what is measured and counted. */
   readonly about: string;
   run(bench: Bench): Promise<Figure[]>;
 }
@@ -30,7 +30,7 @@ interface Goal {
   readonly value: number;
   readonly unit?: string;
   readonly digits?: number;
-  /** Text beside the value, such as an interval. */
+  /** Additional text after the value, such as an interval. */
   readonly more?: string;
 }
 

@@ -55,12 +55,12 @@ export async function runRows(o: RunOptions): Promise<Result[]> {
   return results;
 }
 
-/** A row without its own slices is judged as a whole. */
+/** Runs a row. Without slices of its own, its background load is measured as a whole. */
 async function runRow(row: Row, bench: Bench): Promise<Result> {
   const { shares } = bench.platform;
   shares.take();
   const endRow = shares.begin();
-  // One that fails does not keep the others from running.
+  // A failed row does not prevent the others from running.
   const figures = await row.run(bench).catch((error: unknown) => [failureOf(error)]);
   const slices = shares.take();
   endRow();

@@ -10,16 +10,16 @@ import { createPool } from '../../services/platform/postgres.ts';
 import type { Platform } from './platform.ts';
 
 const PARALLEL = 8;
-/** Shops of the gateway count from 1. They are created first, and shops of webhook rows start far above. */
+/** Ids of the gateway's shops start at 1, and are created first. Ids of shops for webhook rows start far above them. */
 export const FIRST_FREE_SHOP = 1_000_001n;
 
 export interface BenchShop {
   readonly id: bigint;
-  /** What a request to the REST API carries. */
+  /** Headers of requests to the REST API. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
-/** A shop with an API key. Needs gateway, returns and webhooks. */
+/** Creates a shop with an API key. Needs gateway, returns and webhooks. */
 export async function makeShop(platform: Platform): Promise<BenchShop> {
   const pool = createPool(platform.urlOf('gateway'), { max: 1 });
   const by = { actor: LOCAL_ACTOR, source: 'bench' };
@@ -39,7 +39,7 @@ export async function makeShop(platform: Platform): Promise<BenchShop> {
   }
 }
 
-/** Returns as shoppers submit them. Needs returns. */
+/** Submits returns like shoppers. Needs returns. */
 export async function makeReturns(
   platform: Platform,
   shop: BenchShop,

@@ -2,13 +2,13 @@ import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { createVerifier } from '../kit/webhooks/signatures.ts';
-import { serveParent, tellParent } from './ipc.ts';
+import { reportReceived, serveParent } from './ipc.ts';
 import { monotonicMs } from './stats.ts';
 
-/** The signature of every nth delivery is verified, because verifying all would cost more than the deliveries. */
+/** The signature of every nth delivery is verified. Verifying all would cost more than the deliveries. */
 const VERIFY_EACH = 100;
-/** How often the parent gets the number of arrivals. Milliseconds. */
-const TELL_MS = 20;
+/** Interval at which the parent gets the number of arrivals. Milliseconds. */
+const REPORT_MS = 20;
 const ANSWER = Buffer.from('HTTP/1.1 204 No Content\r\n\r\n');
 const END_OF_HEAD = Buffer.from('\r\n\r\n');
 
@@ -18,39 +18,39 @@ export interface Arrivals {
   readonly repeated: number;
   readonly verified: number;
   readonly invalid: number;
-  /** Connections ever opened. */
+  /** Number of connections that were ever opened. */
   readonly connections: number;
-  /** Monotonic milliseconds of the first arrival, by key; only while they are recorded. */
+  /** The monotonic time of the first arrival in milliseconds, by key. Empty unless times are recorded. */
   readonly times: ReadonlyMap<string, number>;
 }
 
 const seen = new Set<string>();
 const verifier = createVerifier();
-/** Paths whose secret is known. */
+/** Secrets by path. */
 const signed = new Set<string>();
-/** What the times of arrivals are kept by, if at all. */
+/** The key of the recorded times. `nothing` records none. */
 type KeptBy = 'nothing' | 'delivery' | 'event' | 'return';
 let keptBy: KeptBy = 'nothing';
 const times = new Map<string, number>();
 const counts = { received: 0, repeated: 0, verified: 0, invalid: 0, connections: 0 };
 
-/** How receivers behave. */
+/** The behaviour of receivers. */
 export interface Receivers {
-  /** The shortest and the longest time until they answer. Milliseconds. */
+  /** The shortest and the longest response time. Milliseconds. */
   readonly answerMs?: readonly [number, number];
-  /** With it they are reached over TLS. */
+  /** With a certificate receivers use TLS. */
   readonly certificate?: { readonly cert: string; readonly key: string };
-  /** Header names are in Go's form (`Webhook-Id`), not in that of our sender. */
+  /** Whether header names have Go's form (`Webhook-Id`) instead of lower case. */
   readonly isCanonical?: boolean;
 }
 
-/** Any prime: answers take times all over the range, and the same ones in every run. */
+/** Any prime: response times then cover the whole range, and are the same in every run. */
 const STEP_MS = 37;
 let answerMs: Receivers['answerMs'];
 let names = { id: 'webhook-id', length: 'content-length' };
 let answered = 0;
 
-/** A receiver as cheap as one can be in Node: it reads just enough of HTTP to find where a request ends. */
+/** A receiver as cheap as possible in Node. It parses just enough of HTTP to find the end of a request. */
 async function listen(o: Receivers): Promise<number> {
   answerMs = o.answerMs;
   if (o.isCanonical) names = { id: 'Webhook-Id', length: 'Content-Length' };
@@ -79,7 +79,7 @@ function receive(socket: Socket): void {
   });
 }
 
-/** Answers the request at the front, if it is there as a whole. Says how many bytes it had. */
+/** Responds to the first request when it is complete, and returns its size in bytes. */
 function take(bytes: Buffer, socket: Socket): number {
   const end = bytes.indexOf(END_OF_HEAD);
   if (end < 0) return 0;
@@ -137,7 +137,7 @@ function verify(head: string, id: string, body: Buffer): void {
   else counts.invalid += 1;
 }
 
-/** The name as our sender writes it: to compare in any case would cost more. */
+/** Reads a header by the exact name that the sender uses. Ignoring case would cost more. */
 function headerOf(head: string, name: string): string | undefined {
   const at = head.indexOf(`\r\n${name}: `);
   if (at < 0) return undefined;
@@ -147,14 +147,14 @@ function headerOf(head: string, name: string): string | undefined {
 
 const methods = {
   listen: (o: Receivers): Promise<number> => listen(o),
-  /** Secrets by path. Requests to other paths are counted and not verified. */
+  /** Sets secrets by path. Requests to other paths are counted but not verified. */
   learn(known: ReadonlyMap<string, string>) {
     for (const [path, secret] of known) {
       signed.add(path);
       verifier.learn(path, secret);
     }
   },
-  /** Begins to keep the times of arrivals, or stops. */
+  /** Starts or stops recording the times of arrivals. */
   keepTimes(by: KeptBy) {
     keptBy = by;
     times.clear();
@@ -165,7 +165,7 @@ export type SinkMethods = typeof methods;
 
 let reported = 0;
 setInterval(() => {
-  if (counts.received !== reported) tellParent(counts.received);
+  if (counts.received !== reported) reportReceived(counts.received);
   reported = counts.received;
-}, TELL_MS);
+}, REPORT_MS);
 serveParent(methods);

@@ -1,16 +1,16 @@
 import type pg from 'pg';
 
-/** The work of PostgreSQL for one statement, over all values. */
+/** The work of PostgreSQL for one statement, over all its calls. */
 export interface Statement {
   readonly role: string;
   readonly text: string;
   readonly calls: number;
   readonly rows: number;
-  /** Time inside the server, planning included. Milliseconds. */
+  /** Time in the server, planning included. Milliseconds. */
   readonly ms: number;
-  /** Of these, for planning. */
+  /** The part of the time for planning. */
   readonly planMs: number;
-  /** Pages read, in memory or not. */
+  /** Number of pages read, from memory or disk. */
   readonly buffers: number;
   readonly walBytes: number;
 }
@@ -20,7 +20,7 @@ export async function resetStatements(admin: pg.Client): Promise<void> {
   await admin.query('select pg_stat_statements_reset()');
 }
 
-/** What the services' roles ran since the last reset, the longest first. */
+/** The statements of the services' roles since the last reset, the longest first. */
 export async function statementsSince(admin: pg.Client): Promise<Statement[]> {
   const { rows } = await admin.query<Statement>(
     `select r.rolname as role, s.query as text, s.calls::float8 as calls, s.rows::float8 as rows,
@@ -48,8 +48,8 @@ export function sumsOf(statements: readonly Statement[]): StatementSums {
   };
 }
 
-/** The costliest statements as lines: share of the time, calls, rows and pages a call. */
-export function costliest(statements: readonly Statement[], count: number): string[] {
+/** The most expensive statements as lines: share of the time, calls, rows and pages per call. */
+export function mostExpensive(statements: readonly Statement[], count: number): string[] {
   const all = sum(statements, ({ ms }) => ms);
   return statements.slice(0, count).map((one) => {
     const share = `${((100 * one.ms) / all).toFixed(1)} %`.padStart(7);

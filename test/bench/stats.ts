@@ -1,4 +1,4 @@
-/** A middle value with the bounds between which the true one lies, most likely. */
+/** A median, and the bounds of its confidence interval. */
 export interface Spread {
   readonly median: number;
   readonly low: number;
@@ -6,7 +6,7 @@ export interface Spread {
   readonly count: number;
 }
 
-/** How sure the interval of a median is to be. */
+/** Confidence of the interval of a median. */
 const CONFIDENCE = 0.95;
 
 /**
@@ -23,7 +23,7 @@ export function spreadOf(values: readonly number[]): Spread {
   return { median, low: sorted[cut] ?? 0, high: sorted[count - 1 - cut] ?? 0, count };
 }
 
-/** How many values may be left out at each end. */
+/** Number of values that the interval leaves out at each end. */
 function cutOf(count: number): number {
   let outside = 0;
   let chance = 0.5 ** count;
@@ -35,7 +35,7 @@ function cutOf(count: number): number {
   return 0;
 }
 
-/** The slope of the line of least squares through points (x, y). Needs two different x. */
+/** The slope of the least-squares line through points (x, y). Needs two different x. */
 export function slopeOf(points: readonly (readonly [number, number])[]): number {
   const mean = (values: readonly number[]) => values.reduce((a, b) => a + b, 0) / values.length;
   const [meanX, meanY] = [mean(points.map(([x]) => x)), mean(points.map(([, y]) => y))];
@@ -43,7 +43,7 @@ export function slopeOf(points: readonly (readonly [number, number])[]): number 
   return products / points.reduce((sum, [x]) => sum + (x - meanX) ** 2, 0);
 }
 
-/** Machine-wide monotonic time, the same in every process. Milliseconds. */
+/** Monotonic time of the machine, the same in every process. Milliseconds. */
 export function monotonicMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -4,7 +4,7 @@ import type { Figure } from './figure.ts';
 import type { Platform } from './platform.ts';
 import { figure } from './row.ts';
 
-/** What is counted for each. */
+/** The kinds of stored objects. */
 export type Kept = 'delivery' | 'event' | 'record' | 'return';
 
 const WHERE: Readonly<Record<Kept, string>> = {
@@ -14,12 +14,12 @@ const WHERE: Readonly<Record<Kept, string>> = {
   return: 'tables of returns, for each return',
 };
 
-/** Bytes on disk, indexes included. */
+/** Size on disk, indexes included. Bytes. */
 export interface Stored {
   readonly webhooks: number;
-  /** The outbox of returns. */
+  /** Tables of the outbox of returns. */
   readonly events: number;
-  /** The rest of returns. */
+  /** Other tables of returns. */
   readonly returns: number;
   /** Records of all topics. */
   readonly kafka: number;
@@ -34,11 +34,11 @@ export async function storedBytes({ admin, folder }: Platform): Promise<Stored> 
            from pg_class c join pg_namespace n on n.oid = c.relnamespace where c.relkind = 'r') as sizes`,
   );
   const [found] = rows;
-  if (!found) throw new Error('PostgreSQL did not say how large its tables are');
+  if (!found) throw new Error('PostgreSQL returned no table sizes');
   return { ...found, kafka: bytesOfRecords(join(folder, 'kafka')) };
 }
 
-/** Kafka's own topics begin with two underscores. */
+/** Topics of Kafka itself begin with two underscores. They are left out. */
 function bytesOfRecords(folder: string): number {
   return readdirSync(folder, { recursive: true, encoding: 'utf8' })
     .filter((path) => path.endsWith('.log') && !path.includes('__') && /-\d+\/\d+\.log$/.test(path))

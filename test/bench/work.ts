@@ -1,24 +1,24 @@
 import { readdirSync, readFileSync } from 'node:fs';
 
-/** The kernel counts in hundredths of a second. */
+/** The kernel counts CPU time in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
-/** Among the flags of a process: a thread of the kernel (PF_KTHREAD). */
+/** The process flag of a kernel thread (PF_KTHREAD). */
 const KERNEL_THREAD = 0x00200000;
 
 /** CPU time of a process at one moment, from the kernel. */
 export interface ProcessTime {
   readonly pid: number;
   readonly parent: number;
-  /** When it began, in ticks since boot: with the pid it names a process for ever. */
+  /** Start of the process in ticks since boot. Together with the pid it identifies a process. */
   readonly began: number;
   readonly isKernel: boolean;
   /** CPU-seconds (user and system) of the process itself. */
   readonly own: number;
-  /** CPU-seconds of children that ended, and of theirs. */
+  /** CPU-seconds of its exited children, and of theirs. */
   readonly ended: number;
 }
 
-/** All processes that this one can see. Read it once for everything that is to add up. */
+/** Reads all visible processes. Figures that must add up need one common reading. */
 export function readProcesses(): ProcessTime[] {
   const pids = readdirSync('/proc').filter((name) => /^\d+$/.test(name));
   return pids.flatMap((pid) => {
@@ -27,7 +27,7 @@ export function readProcesses(): ProcessTime[] {
   });
 }
 
-/** A process and all below it. */
+/** A process and all its descendants. */
 export function treeOf(root: number, all: readonly ProcessTime[]): ProcessTime[] {
   const tree = new Set(all.filter(({ pid }) => pid === root));
   for (let before = -1; before < tree.size; ) {
@@ -38,12 +38,12 @@ export function treeOf(root: number, all: readonly ProcessTime[]): ProcessTime[]
   return [...tree];
 }
 
-/** CPU-seconds (user and system) that a process and all below it have used since they began. */
+/** CPU-seconds (user and system) that a process and all its descendants have used since they started. */
 export function cpuOfTree(root: number, all: readonly ProcessTime[] = readProcesses()): number {
   return treeOf(root, all).reduce((sum, { own, ended }) => sum + own + ended, 0);
 }
 
-/** Resident memory of a process and all below it: shared pages counted once (PSS). MB. */
+/** Resident memory of a process and all its descendants. Shared pages count once (PSS). MB. */
 export function memoryOfTree(root: number): number {
   const pids = treeOf(root, readProcesses()).map(({ pid }) => pid);
   return pids.reduce((sum, pid) => sum + kilobytes(`/proc/${pid}/smaps_rollup`, 'Pss'), 0) / 1024;
@@ -54,9 +54,9 @@ export function residentOf(pid: number): number {
   return kilobytes(`/proc/${pid}/status`, 'VmRSS') / 1024;
 }
 
-/** Reads the text of `/proc/<pid>/stat`. */
+/** Parses `/proc/<pid>/stat`. */
 export function parseStat(pid: number, text: string): ProcessTime {
-  // The second field, the name, may contain anything. The third begins after its last bracket.
+  // The second field, the name, may contain any character. The third begins after its last bracket.
   const fields = text
     .slice(text.lastIndexOf(')') + 2)
     .split(' ')
@@ -76,7 +76,7 @@ function kilobytes(file: string, name: string): number {
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(read(file) ?? '')?.[1] ?? 0);
 }
 
-/** Undefined when the process is gone. */
+/** Undefined when the process has exited. */
 function read(file: string): string | undefined {
   try {
     return readFileSync(file, 'utf8');

@@ -3,7 +3,7 @@ import { betweenMarks } from './write-docs.ts';
 
 const MARKS = ['<!-- begin -->', '<!-- end -->'] as const;
 
-describe('text between the marks of a page', () => {
+describe('the text between the marks of a page', () => {
   test('is replaced, and the text around it stays', () => {
     const page = 'before\n<!-- begin -->\n\nold\n\n<!-- end -->\nafter\n';
     expect(betweenMarks(page, MARKS, 'new')).toBe(

@@ -8,15 +8,15 @@ const END = '<!-- end of figures -->';
 export interface Run {
   readonly results: readonly Result[];
   readonly machine: readonly string[];
-  /** The options it was started with. */
+  /** The options of the run. */
   readonly command: string;
 }
 
 /**
- * Puts the table into docs/performance.md, between its marks, and a place for the reason of every
- * missed goal that has none yet. What people wrote there stays.
+ * Writes the table between its marks in docs/performance.md. Adds a section for each missed goal without one, in which
+ * people write the reason. Their text stays.
  *
- * @throws Error when the page has lost its marks.
+ * @throws Error when the marks are missing.
  */
 export async function writeDocs(run: Run): Promise<void> {
   const page = betweenMarks(await readFile(PAGE, 'utf8'), [BEGIN, END], figuresOf(run));
@@ -25,9 +25,9 @@ export async function writeDocs(run: Run): Promise<void> {
 }
 
 /**
- * A page with other text between its two marks.
+ * Replaces the text between the two marks of a page.
  *
- * @throws Error when the page has lost them.
+ * @throws Error when a mark is missing.
  */
 export function betweenMarks(
   page: string,
@@ -54,7 +54,7 @@ function figuresOf({ results, machine, command }: Run): string {
   ].join('\n');
 }
 
-/** Headings for goals that are missed and that the page does not explain yet. */
+/** Sections for missed goals that the page does not explain yet. */
 function placesFor({ results }: Run, after: string): string {
   return results
     .filter(mayBePublished)

@@ -9,24 +9,24 @@ import { startKafka } from '../../deploy/local/kafka/start.ts';
 import { startPostgres } from '../../deploy/local/postgres/start.ts';
 import { type NodeProcess, runToSuccess, startNode } from '../kit/process.ts';
 
-/** What a pod finds in its cluster, on loopback. */
+/** The processes of an overlay on this machine, with the addresses of a cluster. */
 export interface Cluster {
-  /** By name of the workload. */
+  /** Processes by name of the workload. */
   readonly processes: ReadonlyMap<string, NodeProcess>;
-  /** `host:port` that an in-cluster name such as `returns:8080` stands for. */
+  /** Maps an in-cluster address such as `returns:8080` to a loopback `host:port`. */
   addressOf(name: string): string;
-  /** The environment of a workload, as it was started with. */
+  /** The environment with which a workload was started. */
   envOf(name: string): Readonly<Record<string, string>>;
-  /** Ends whatever still runs. */
+  /** Stops all running processes. */
   stop(): Promise<void>;
 }
 
 /**
- * Runs an overlay without Kubernetes: a PostgreSQL that checks passwords, a Kafka broker, the
- * migration job, then every Deployment as a process of its own with the command and the variables
- * of its manifest. In-cluster addresses and ports become loopback ones; nothing else is changed.
+ * Runs an overlay without Kubernetes: a PostgreSQL that checks passwords, a Kafka broker, the migration job, then every
+ * Deployment as a separate process with the command and the variables of its manifest. Only in-cluster addresses and
+ * ports are replaced by loopback ones.
  *
- * @param extra further variables, by workload.
+ * @param extra additional variables, by workload.
  */
 export async function startCluster(
   overlay: string,
@@ -62,7 +62,7 @@ export async function startCluster(
       .flatMap((one) => one.containers)
       .find(({ name }) => name === 'migrate');
     if (!migrate) throw new Error('the overlay does not migrate');
-    // The superuser's password is the server's own; those of the roles are set by the migrations.
+    // The server sets the superuser's password. The migrations set those of the roles.
     const env = { ...environmentOf(migrate, data), DATABASE_URL: postgres.url };
     await runToSuccess({ args: argumentsOf(migrate), env });
     for (const one of workloads.filter(({ kind }) => kind === 'Deployment')) {
@@ -81,7 +81,7 @@ export async function startCluster(
   }
 }
 
-/** Without `node`, which is the one that runs the tests. */
+/** The arguments without `node`, because the tests use their own node. */
 function argumentsOf({ name, command }: Container): readonly string[] {
   const [program, ...args] = command;
   if (program !== 'node') throw new Error(`${name} runs ${program}, not node`);
@@ -89,7 +89,7 @@ function argumentsOf({ name, command }: Container): readonly string[] {
 }
 
 interface Places {
-  /** From in-cluster `host:port` to the one on loopback. */
+  /** Maps an in-cluster `host:port` to the loopback one. */
   readonly addresses: ReadonlyMap<string, string>;
   readonly ports: ReadonlyMap<string, readonly [main: number, metrics: number, health: number]>;
 }
@@ -109,7 +109,7 @@ async function placesOf(
     ['postgres:5432', `127.0.0.1:${shared.postgres}`],
     ['kafka:9092', shared.kafka.join(',')],
     ['localhost:8080', `127.0.0.1:${ports.get('gateway')?.[0]}`],
-    // The demo has its identity provider on the port that others have for their liveness.
+    // The demo uses the port for its identity provider that other processes use for liveness.
     ['receiver:8080', `127.0.0.1:${ports.get('demo')?.[0]}`],
     ['localhost:8090', `127.0.0.1:${ports.get('demo')?.[2]}`],
     ...[...ports].map(([name, [main]]) => [`${name}:8080`, `127.0.0.1:${main}`] as const),

@@ -22,7 +22,7 @@ const PROCESSES = deployments(renderWith([]))
   .toSorted();
 const SERVICES = PROCESSES.filter((name) => name !== 'gateway');
 
-test('there are components', () => {
+test('deploy/components contains components', () => {
   expect(COMPONENTS).toEqual([
     'autoscaling',
     'disruption',
@@ -39,12 +39,12 @@ test('there are components', () => {
 });
 
 describe.each(COMPONENTS)('the component %s', (name) => {
-  test('stands in the table of deploy/README.md', () => {
+  test('is in the table of deploy/README.md', () => {
     const page = readFileSync(new URL('deploy/README.md', ROOT), 'utf8');
     expect(page).toContain(`| \`components/${name}\` |`);
   });
 
-  test('renders alone, all in the namespace of the overlay', () => {
+  test('renders alone, with all objects in the namespace of the overlay', () => {
     const objects = renderWith([name]);
     const namespaces = objects.map(({ metadata }) => metadata.namespace);
     expect(new Set(namespaces)).toEqual(new Set(['elsewhere']));
@@ -57,7 +57,7 @@ describe.each(COMPONENTS)('the component %s', (name) => {
   });
 });
 
-test('all components together render, in any order', () => {
+test('all components render together in any order', () => {
   const objects = (names: readonly string[]) =>
     new Set(renderWith(names).map((one) => JSON.stringify(one)));
   const rest = COMPONENTS.filter((name) => name !== 'ingress');
@@ -67,19 +67,19 @@ test('all components together render, in any order', () => {
 describe('autoscaling', () => {
   const objects = renderWith(['autoscaling']);
 
-  test('has one for each process, and leaves the number of pods to it', () => {
+  test('has an autoscaler for each process, which decides the number of pods', () => {
     expect(namesOf(objects, 'HorizontalPodAutoscaler')).toEqual(PROCESSES);
     for (const { spec } of ofKind(objects, 'Deployment'))
       expect(spec).not.toHaveProperty('replicas');
   });
 
-  test('never goes below two', () => {
+  test('keeps at least two pods', () => {
     for (const { spec } of ofKind(objects, 'HorizontalPodAutoscaler')) {
       expect(spec).toMatchObject({ minReplicas: 2, maxReplicas: 6 });
     }
   });
 
-  test('applies nothing of KEDA', () => {
+  test('applies no object of KEDA', () => {
     expect(objects.map(({ kind }) => kind)).not.toContain('ScaledObject');
   });
 });
@@ -87,7 +87,7 @@ describe('autoscaling', () => {
 describe('disruption', () => {
   const objects = renderWith(['disruption']);
 
-  test('drains one replica of each at a time', () => {
+  test('lets a drain evict one replica at a time', () => {
     expect(namesOf(objects, 'PodDisruptionBudget')).toEqual(PROCESSES);
     for (const { spec, metadata } of ofKind(objects, 'PodDisruptionBudget')) {
       expect(spec).toMatchObject({
@@ -97,7 +97,7 @@ describe('disruption', () => {
     }
   });
 
-  test('spreads the pods of a Deployment over nodes, if it can', () => {
+  test('spreads the pods of a Deployment over nodes if possible', () => {
     for (const { pod } of deployments(objects)) {
       expect(pod.topologySpreadConstraints).toEqual([
         expect.objectContaining({ whenUnsatisfiable: 'ScheduleAnyway' }),
@@ -119,7 +119,7 @@ describe('identity', () => {
     })),
   );
 
-  test.each(PROCESSES)('%s accepts the tokens of its callers only', (name) => {
+  test.each(PROCESSES)('%s accepts only the tokens of its callers', (name) => {
     const found = deployments(objects).find((one) => one.name === name);
     const env = found ? environmentOf(found.main, data) : {};
     const { SERVICE_SUBJECTS, SERVICE_AUTH } = loadConfig(identityShape, {
@@ -137,7 +137,7 @@ describe('identity', () => {
     );
   });
 
-  test.each(PROCESSES)('%s runs as an account of its own, with a token for us', (name) => {
+  test.each(PROCESSES)('%s has its own service account, with a token for our audience', (name) => {
     const found = deployments(objects).find((one) => one.name === name);
     expect(found?.pod.serviceAccountName).toBe(name);
     expect(found?.pod.volumes).toContainEqual({
@@ -152,7 +152,7 @@ describe('identity', () => {
   });
 });
 
-test('kafka-topics: the Job reads its variables, with those of tls, too', async () => {
+test('kafka-topics: the Job reads all its variables, also with tls', async () => {
   const all = renderWith(['tls', 'kafka-topics']);
   expect(await refusalsOf(all)).toEqual([]);
   const job = workloadsIn(all).find(({ name }) => name.startsWith('topics-'));
@@ -165,7 +165,7 @@ test('kafka-topics: the Job reads its variables, with those of tls, too', async 
   );
 });
 
-test.each(COMPONENTS)('%s: its pods are admitted by the profile restricted', (name) => {
+test.each(COMPONENTS)('%s: the Pod Security level restricted admits its pods', (name) => {
   expect(renderWith([name]).flatMap(denialsOf)).toEqual([]);
 });
 
@@ -182,24 +182,21 @@ describe('tls', () => {
     for (const [, file] of files) expect(folders).toContain(file.slice(0, file.lastIndexOf('/')));
   });
 
-  test.each(PROCESSES)(
-    '%s has a certificate of its own, and may have one for PostgreSQL',
-    (name) => {
-      const found = deployments(objects).find((one) => one.name === name);
-      expect(found?.pod.volumes).toEqual(
-        expect.arrayContaining([
-          { name: 'grpc-tls', secret: { secretName: `${name}-tls` } },
-          {
-            name: 'database-client',
-            secret: { secretName: `${name}-database-client`, optional: true },
-          },
-          { name: 'database-ca', configMap: { name: 'database-ca', optional: true } },
-        ]),
-      );
-    },
-  );
+  test.each(PROCESSES)('%s has its own certificate, and optionally one for PostgreSQL', (name) => {
+    const found = deployments(objects).find((one) => one.name === name);
+    expect(found?.pod.volumes).toEqual(
+      expect.arrayContaining([
+        { name: 'grpc-tls', secret: { secretName: `${name}-tls` } },
+        {
+          name: 'database-client',
+          secret: { secretName: `${name}-database-client`, optional: true },
+        },
+        { name: 'database-ca', configMap: { name: 'database-ca', optional: true } },
+      ]),
+    );
+  });
 
-  test('the migrations verify the database, too', () => {
+  test('the migrations verify the certificate of the database', () => {
     const migrate = workloadsIn(objects).find(({ kind }) => kind === 'Job');
     expect(migrate?.main.volumeMounts.map(({ mountPath }) => mountPath)).toEqual(
       expect.arrayContaining(['/var/run/rms/database-ca', '/var/run/rms/database-client']),
@@ -207,7 +204,7 @@ describe('tls', () => {
   });
 });
 
-test('observability: pods say where their metrics are', () => {
+test('observability: pods have annotations with the port of their metrics', () => {
   const scraped = ofKind(renderWith(['observability']), 'Deployment').map(({ spec }) => spec);
   for (const spec of scraped) {
     expect(spec).toMatchObject({
@@ -218,7 +215,7 @@ test('observability: pods say where their metrics are', () => {
 });
 
 describe.each(['route', 'ingress'])('%s', (name) => {
-  test('names the proxies in front of the gateway, not everybody', () => {
+  test('lists the proxies in front of the gateway instead of trusting every address', () => {
     const { values = {} } =
       dataIn(renderWith([name])).find((one) => one.name.startsWith('gateway-')) ?? {};
     const { TRUSTED_PROXIES } = loadConfig(
@@ -229,7 +226,7 @@ describe.each(['route', 'ingress'])('%s', (name) => {
   });
 });
 
-test('in-cluster-stores: images of others have a version', () => {
+test('in-cluster-stores: images of other projects have a version', () => {
   const images = workloadsIn(renderWith(['in-cluster-stores']))
     .filter(({ kind }) => kind === 'StatefulSet')
     .map(({ main }) => main.image);
@@ -239,7 +236,7 @@ test('in-cluster-stores: images of others have a version', () => {
   ]);
 });
 
-/** Values for keys of secrets that this test does not look at. */
+/** Values for keys of secrets that this test does not use. */
 function anything(): Record<string, string> {
   return new Proxy<Record<string, string>>({}, { get: () => 'x' });
 }

@@ -4,12 +4,12 @@ import { join, relative, resolve } from 'node:path';
 import { type Manifest, renderOverlay } from '../../deploy/check/render.ts';
 
 /**
- * The objects of the base with these components, as an overlay in the namespace `elsewhere`.
+ * The objects of the base with these components, in an overlay for the namespace `elsewhere`.
  *
- * @param extra further lines of the kustomization.
+ * @param extra additional lines of the kustomization.
  */
 export function renderWith(components: readonly string[], extra = ''): Manifest[] {
-  // Resolved, because kustomize follows links before it reads relative paths.
+  // The real path, because kustomize resolves links before it reads relative paths.
   const folder = mkdtempSync(join(resolve(tmpdir()), 'rms-overlay-'));
   const path = (name: string) => relative(folder, resolve('deploy', name));
   const lines = [

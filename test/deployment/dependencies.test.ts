@@ -9,14 +9,14 @@ import {
   sourcesIn,
 } from './sources.ts';
 
-/** Loaded only when asked for, with a message that says so when it is missing. */
+/** Loaded only when they are needed. A missing one causes a clear message. */
 const OPTIONAL = [{ file: 'services/platform/log.ts', target: 'pino-pretty' }];
 
 describe('the image', () => {
   const shipped = sourcesIn(['gateway', 'services', 'proto/gen'], { inImage: true });
   const imports = shipped.flatMap(importsOf);
 
-  test('holds the main file of every process and no test', () => {
+  test('contains the main file of every process and no test', () => {
     expect(shipped.filter((file) => file.endsWith('/main.ts'))).toEqual(
       expect.arrayContaining(['gateway/main.ts', 'services/returns/main.ts']),
     );
@@ -31,11 +31,11 @@ describe('the image', () => {
     expect(missing).toEqual(OPTIONAL);
   });
 
-  test('has at most 30 packages of its own choice, so that each can be watched', () => {
+  test('has at most 30 direct dependencies, so that each can be watched', () => {
     expect(packages().image.size).toBeLessThanOrEqual(30);
   });
 
-  test('starts no process and runs no text as code', () => {
+  test('starts no child process and evaluates no text as code', () => {
     const dangerous = /node:(child_process|cluster|vm)\b|\beval\(|\bnew Function\(/;
     expect(shipped.filter((file) => dangerous.test(readFileSync(file, 'utf8')))).toEqual([]);
   });
@@ -50,13 +50,13 @@ describe('the image', () => {
 describe('the image for development', () => {
   const files = importedFrom('deploy/demo/main.ts', 'deploy/demo/forward.ts');
 
-  test('has every file that the demo imports', () => {
+  test('contains every file that the demo imports', () => {
     const taken = /^(deploy\/(demo|local)|gateway|services|proto\/gen)\//;
     expect(files.filter((file) => !taken.test(file))).toEqual([]);
     expect(files).toContain('deploy/local/identity/provider.ts');
   });
 
-  test('has every package that they import: one more than the other image', () => {
+  test('contains every package that these files import: one more than the release image', () => {
     const { image } = packages();
     const more = files
       .flatMap(importsOf)
@@ -65,7 +65,7 @@ describe('the image for development', () => {
   });
 });
 
-/** These files, and what they import, at any distance. */
+/** These files, and all files that they import directly or indirectly. */
 function importedFrom(...mains: string[]): string[] {
   const found = new Set(mains);
   for (const file of found) {
@@ -75,7 +75,7 @@ function importedFrom(...mains: string[]): string[] {
   return [...found].filter((file) => file.endsWith('.ts'));
 }
 
-test('who calls whom: the gateway all, dispositions and fraud returns, returns destinations, webhooks returns', () => {
+test('calls between services are as documented: gateway to all, dispositions and fraud to returns, returns to destinations, webhooks to returns', () => {
   const edges = sourcesIn(['gateway', 'services'], { inImage: true })
     .filter((file) => !file.startsWith('services/platform/'))
     .flatMap((file) => {
@@ -96,7 +96,7 @@ test('who calls whom: the gateway all, dispositions and fraud returns, returns d
   ]);
 });
 
-test('what a shipped file reads from docs is in the image', () => {
+test('contains the files of docs that a shipped file reads', () => {
   const read = sourcesIn(['gateway', 'services'], { inImage: true }).flatMap(docsReadBy);
   expect(read).toContain('docs/changelog.md');
   expect(read.filter((path) => !isShipped(path))).toEqual([]);

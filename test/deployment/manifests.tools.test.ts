@@ -24,7 +24,7 @@ function isOurs(image: string): boolean {
 describe.each(['dev', 'dev-sync', 'production'])('the overlay %s', (name) => {
   const all = renderOverlay(`deploy/overlays/${name}`);
 
-  test('makes a namespace that enforces the profile restricted', () => {
+  test('has a namespace that enforces the Pod Security level restricted', () => {
     const [namespace, ...others] = all.filter(({ kind }) => kind === 'Namespace');
     expect(others).toEqual([]);
     expect(namespace?.metadata.labels).toMatchObject({
@@ -35,11 +35,11 @@ describe.each(['dev', 'dev-sync', 'production'])('the overlay %s', (name) => {
     }
   });
 
-  test('is admitted by it', () => {
+  test('has only pods that this level admits', () => {
     expect(all.flatMap(denialsOf)).toEqual([]);
   });
 
-  test('names every image by a tag that stays, and pulls it once', () => {
+  test('has a fixed tag for every image, and pulls it only if it is not present', () => {
     for (const { containers } of workloadsIn(all)) {
       for (const { image, imagePullPolicy } of containers) {
         expect(image).toMatch(/:(?!latest$)[\w.-]+$/);
@@ -61,7 +61,7 @@ describe.each(['dev', 'dev-sync', 'production'])('the overlay %s', (name) => {
     }
   });
 
-  test('uses only kinds that every cluster knows', () => {
+  test('uses only kinds that every cluster has', () => {
     const groups = all.map(({ apiVersion }) => String(apiVersion).replace(/\/?v\d+$/, ''));
     expect(groups.filter((group) => group.includes('.') && !group.endsWith('.k8s.io'))).toEqual([]);
     expect(groups).not.toContain('gateway.networking.k8s.io');
@@ -74,13 +74,13 @@ describe('the dev overlay', () => {
     expect(processes.map(({ name }) => name).toSorted()).toEqual(expected);
   });
 
-  test('migrates in an init container, because a Job cannot be changed', () => {
+  test('migrates in an init container, because Kubernetes does not allow changes of a Job', () => {
     expect(workloads.filter(({ kind }) => kind === 'Job')).toEqual([]);
     const demo = workloads.find(({ name }) => name === 'demo');
     expect(demo?.pod.initContainers.map(mainFileOf)).toEqual(['services/platform/migrate.ts']);
   });
 
-  test('lets webhooks out to the receiver and to no other private address', () => {
+  test('lets webhooks connect to the receiver and to no other private address', () => {
     const webhooks = processes.find(({ name }) => name === 'webhooks');
     const { WEBHOOK_ALLOWED_ORIGINS } = webhooks ? environmentOf(webhooks.main, data) : {};
     expect(WEBHOOK_ALLOWED_ORIGINS).toBe('http://receiver:8080');
@@ -96,7 +96,7 @@ describe('the dev overlay', () => {
 });
 
 describe.each(named(workloads))('workload %s', (_, { containers }) => {
-  test('asks for what it needs, is bounded in memory and disk, and not in CPU', () => {
+  test('requests the resources that it needs, with limits for memory and disk but not for CPU', () => {
     for (const { resources } of containers) {
       expect(resources).toEqual({
         requests: {
@@ -119,14 +119,14 @@ describe.each(named(processes))('deployment %s', (name, { main, pod }) => {
     ? { httpGet: { path: '/livez', port: 'http' } }
     : { grpc: { port: 8081, service: 'rms.liveness' } };
 
-  test('is asked whether it is ready, without limits of the database for its life', () => {
+  test('has a readiness probe, and a liveness probe that does not depend on the database', () => {
     expect(main.readinessProbe).toMatchObject({
       httpGet: { path: '/readyz', port: isGateway ? 'http' : 'metrics' },
     });
     expect(main.livenessProbe).toMatchObject(alive);
   });
 
-  test('may take two minutes for a start', () => {
+  test('may take two minutes to start', () => {
     expect(main.startupProbe).toMatchObject({ ...alive, periodSeconds: 2, failureThreshold: 60 });
   });
 
@@ -140,11 +140,11 @@ describe.each(named(processes))('deployment %s', (name, { main, pod }) => {
     expect(seconds).toBeLessThan(50);
   });
 
-  test('has time for an ordered shutdown: the delay, then 20 s of draining', () => {
+  test('has time for a graceful shutdown: the delay, then 20 s of draining', () => {
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(40);
   });
 
-  test('has named ports, and serves its liveness where it is asked', () => {
+  test('has named ports, and serves liveness on the port of the probe', () => {
     const ports = Object.fromEntries(main.ports.map((one) => [one.name, one.containerPort]));
     expect(ports).toEqual(
       isGateway ? { http: 8080, metrics: 9464 } : { grpc: 8080, metrics: 9464, liveness: 8081 },
@@ -158,7 +158,7 @@ describe('the Services', () => {
     ({ kind, metadata }) => kind === 'Service' && metadata.labels['app.kubernetes.io/part-of'],
   );
 
-  test('name their ports, and none publishes liveness', () => {
+  test('use the named ports, and none publishes the liveness port', () => {
     const ports = services.map(({ metadata, spec }) => [
       metadata.name,
       Object(spec).ports.map((one: { name: string }) => one.name),
@@ -192,19 +192,19 @@ describe.each(programs)('program %s', (_, { container, pod }) => {
     expect(existsSync(new URL(file, ROOT))).toBe(true);
   });
 
-  test('is given every variable that it needs, well-formed', async () => {
+  test('gets every variable that it needs, with valid values', async () => {
     const shape = await shapeOf(file);
     expect(() => loadConfig(shape, environmentOf(container, data))).not.toThrow();
   });
 
-  test('is named no variable that it does not read', async () => {
+  test('gets no variable that it does not read', async () => {
     const shape = await shapeOf(file);
     const helpers = helpersIn(container);
     const names = container.env.map((one) => one.name).filter((name) => !helpers.has(name));
     expect(names.filter((name) => !(name in shape))).toEqual([]);
   });
 
-  test('runs without rights, and can write only to a small /tmp', () => {
+  test('runs without privileges, and can write only to a small /tmp', () => {
     expect(pod.automountServiceAccountToken).toBe(false);
     expect(pod.serviceAccountName).toBeDefined();
     expect(container.securityContext).toMatchObject({ readOnlyRootFilesystem: true });

@@ -31,7 +31,7 @@ const operations = readFileSync('docs/operations.md', 'utf8');
 /** Metrics of kube-state-metrics and of the kubelet. */
 const OF_THE_CLUSTER = /^(kube|kubelet)_/;
 
-/** The metrics in an expression: words with an underscore that are no function, label or keyword. */
+/** The metrics in an expression: words with an underscore that are not functions, labels or keywords. */
 function metricsIn(expr: string): string[] {
   const bare = expr
     .replaceAll(/"[^"]*"/g, '')
@@ -41,7 +41,7 @@ function metricsIn(expr: string): string[] {
   return words.filter((word) => !OF_THE_CLUSTER.test(word));
 }
 
-/** What the code gives to the meter, as Prometheus spells it, without the endings that its exporter adds. */
+/** The names that the code gives to the meter, as Prometheus writes them, without the suffixes of its exporter. */
 function namesInCode(): ReadonlySet<string> {
   const files = globSync(['gateway/**/*.ts', 'services/**/*.ts']).filter(
     (file) => !file.endsWith('.test.ts'),
@@ -49,7 +49,7 @@ function namesInCode(): ReadonlySet<string> {
   const texts = files.flatMap(
     (file) => readFileSync(file, 'utf8').match(/['`][a-z]+[._][a-z._${}]+['`]/g) ?? [],
   );
-  // The RPC metrics have one name for each side.
+  // The RPC metrics have one name for the client and one for the server.
   const names = texts.flatMap((text) =>
     ['client', 'server'].map((side) => text.replace(/\$\{side\}/, side)),
   );
@@ -60,7 +60,7 @@ function stemOf(metric: string): string {
   return metric.replace(/_(bucket|sum|count)$/, '').replace(/_total$/, '');
 }
 
-test('each alert has a section in the runbook, each section an alert, and the link leads there', () => {
+test('each alert has a section in the runbook and links to it, and each section has an alert', () => {
   const sections = [...runbook.matchAll(/^### (\w+)$/gm)].map(([, name]) => name);
   expect(sections).toEqual(rules.map(({ alert }) => alert));
   for (const { alert, labels, annotations } of rules) {
@@ -69,7 +69,7 @@ test('each alert has a section in the runbook, each section an alert, and the li
   }
 });
 
-test('each metric of a rule or a panel is in the list of metrics, and in the code', () => {
+test('each metric of a rule or a panel is in the list of metrics and in the code', () => {
   const expressions = [
     ...rules.map(({ expr }) => expr),
     ...panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)),
@@ -84,7 +84,7 @@ test('each metric of a rule or a panel is in the list of metrics, and in the cod
   expect(metrics.filter((metric) => !code.has(stemOf(metric)))).toEqual([]);
 });
 
-test('parentheses and braces of each expression are balanced', () => {
+test('each expression has balanced parentheses and braces', () => {
   for (const { expr } of rules) {
     for (const [open, close] of ['()', '{}', '[]'].map((pair) => pair.split(''))) {
       expect(expr.split(open ?? '').length).toBe(expr.split(close ?? '').length);

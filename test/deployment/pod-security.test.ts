@@ -21,8 +21,8 @@ function pod(o: { security?: object; container?: object; spec?: object }) {
   });
 }
 
-describe('the profile restricted', () => {
-  test('admits what asks for nothing', () => {
+describe('the Pod Security level restricted', () => {
+  test('admits a pod that requests nothing', () => {
     expect(pod({})).toEqual([]);
   });
 
@@ -58,7 +58,7 @@ describe('the profile restricted', () => {
     expect(pod({ spec })).toEqual([`Deployment some: ${denial}`]);
   });
 
-  test('looks at init containers, too', () => {
+  test('checks init containers, too', () => {
     expect(pod({ spec: { initContainers: [{ name: 'first' }] } })).toHaveLength(4);
   });
 });

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Manifest } from '../../deploy/check/render.ts';
 
-/** Of volumes: what the profile `restricted` admits. */
+/** The kinds of volumes that the level `restricted` admits. */
 const VOLUMES = [
   'configMap',
   'csi',
@@ -66,8 +66,8 @@ const podShape = z.looseObject({
 type Security = z.infer<typeof securityShape>;
 
 /**
- * Why the profile `restricted` of Pod Security refuses the pods of an object, control by control; empty if it admits
- * them, or if there are none.
+ * Why the Pod Security level `restricted` denies the pods of an object, one line per control. Empty if it admits them or
+ * if there are none.
  *
  * @see https://kubernetes.io/docs/concepts/security/pod-security-standards/
  */
@@ -114,7 +114,7 @@ function containerDenials(one: z.infer<typeof containerShape>, ofPod: Security):
   return found.map((denial) => `${one.name}: ${denial}`);
 }
 
-/** Of a pod and of a container alike. */
+/** Denials that apply to pods and containers. */
 function commonDenials(own: Security): string[] {
   const found: string[] = [];
   if (own.runAsUser === 0) found.push('runAsUser');

@@ -21,7 +21,7 @@ const isStore = (name: string) => ['postgres', 'kafka'].includes(name);
 const named = (name: string) => policies.find(({ metadata }) => metadata.name === name);
 
 describe('the network policies', () => {
-  test('deny everything else, in both directions', () => {
+  test('deny all other connections in both directions', () => {
     expect(named('default-deny')?.spec).toEqual({
       podSelector: { matchLabels: {}, matchExpressions: [] },
       policyTypes: ['Ingress', 'Egress'],
@@ -30,13 +30,13 @@ describe('the network policies', () => {
     });
   });
 
-  test('let through the calls of docs/architecture.md, and no others', () => {
+  test('allow exactly the calls of docs/architecture.md', () => {
     const calls = edges.filter((edge) => edge.endsWith(':8080'));
     expect(calls.map((edge) => edge.replace(':8080', '')).toSorted()).toEqual(documentedCalls());
     expect(calls).toHaveLength(11);
   });
 
-  test('let through what the manifests name as targets, and no others', () => {
+  test('allow exactly the targets in the manifests', () => {
     const targets = processes.flatMap(({ name, main }) =>
       main.env
         .filter((one) => one.name.endsWith('_TARGET'))
@@ -45,7 +45,7 @@ describe('the network policies', () => {
     expect(edges.filter((edge) => edge.endsWith(':8080')).toSorted()).toEqual(targets.toSorted());
   });
 
-  test('let everybody with a database reach PostgreSQL, and the services Kafka', () => {
+  test('allow every process with a database to reach PostgreSQL, and the services to reach Kafka', () => {
     const clients = workloads.map(({ name }) => name).filter((name) => !isStore(name));
     const withDatabase = clients.filter((name) => !name.startsWith('topics'));
     const services = clients.filter((name) => name !== 'gateway' && !name.startsWith('migrate'));
@@ -58,7 +58,7 @@ describe('the network policies', () => {
     );
   });
 
-  test('let every pod ask the name servers, over UDP and TCP', () => {
+  test('allow every pod to query the name servers, over UDP and TCP', () => {
     expect(named('dns')?.spec.podSelector).toEqual({ matchLabels: {}, matchExpressions: [] });
     const kubeSystem = { 'kubernetes.io/metadata.name': 'kube-system' };
     expect(named('dns')?.spec.egress).toEqual([
@@ -72,7 +72,7 @@ describe('the network policies', () => {
     ]);
   });
 
-  test('are reached from outside of the namespace only at the gateway, and by Prometheus', () => {
+  test('allow connections from outside of the namespace only to the gateway, and from Prometheus', () => {
     const open = policies.filter(({ spec }) => spec.ingress.some(({ from }) => from.length === 0));
     expect(open.map(({ metadata }) => metadata.name)).toEqual(['gateway']);
     const foreign = policies.filter(({ spec }) =>
@@ -81,7 +81,7 @@ describe('the network policies', () => {
     expect(foreign.map(({ metadata }) => metadata.name)).toEqual(['monitoring']);
   });
 
-  test('let out of the cluster only webhooks and the gateway', () => {
+  test('allow connections out of the cluster only from webhooks and the gateway', () => {
     const outward = policies.filter(({ spec }) =>
       spec.egress.some(({ to }) => to.some(({ ipBlock }) => ipBlock)),
     );
@@ -99,7 +99,7 @@ describe('the network policies', () => {
   });
 });
 
-test('the dev overlay has the edges of the demo besides', () => {
+test('also allow the connections of the demo in the dev overlay', () => {
   const dev = renderOverlay('deploy/overlays/dev');
   const all = edgesBetween(policiesIn(dev), workloadsIn(dev));
   const more = all.filter((edge) => !edges.includes(edge));
@@ -123,7 +123,7 @@ describe('the addresses that no webhook reaches', () => {
   );
   const except = blocks.flatMap((block) => block?.except ?? []);
 
-  test('are those of the code', () => {
+  test('are the same as in the code', () => {
     const code = readFileSync(
       new URL('../../services/webhooks/guard/address.ts', import.meta.url),
       'utf8',
@@ -135,7 +135,7 @@ describe('the addresses that no webhook reaches', () => {
     expect(except.toSorted()).toEqual(refused.toSorted());
   });
 
-  test.each(except)('%s: the code refuses its first address', (range) => {
+  test.each(except)('%s: the code rejects its first address', (range) => {
     expect(judgeAddress(range.replace(/\/\d+$/, ''))).toBe(false);
   });
 
@@ -145,7 +145,7 @@ describe('the addresses that no webhook reaches', () => {
     );
   });
 
-  test('the ports are those of the code', () => {
+  test('the ports are the same as in the code', () => {
     const ports = named('webhooks-to-internet')?.spec.egress[0]?.ports ?? [];
     const isOpen = (port: number) =>
       ports.some((one) => port >= one.port && port <= (one.endPort ?? one.port));

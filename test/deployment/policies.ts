@@ -64,7 +64,7 @@ export function selects(selector: Selector, labels: Readonly<Record<string, stri
   );
 }
 
-/** `caller -> callee:port` between pods of the namespace, for connections that both directions let through. */
+/** `caller -> callee:port` between pods of the namespace, for connections that the policies of both pods allow. */
 export function edgesBetween(
   policies: readonly Policy[],
   workloads: readonly Workload[],

@@ -27,7 +27,7 @@ let receiver: Receiver;
 let secret: string;
 
 beforeAll(async () => {
-  // Public addresses only, unless a receiver on loopback is let in.
+  // Only public addresses, unless a receiver on loopback is allowed.
   cluster = await startCluster('deploy/overlays/dev', {
     webhooks: { WEBHOOK_ALLOWED_ORIGINS: 'http://127.0.0.1:*' },
   });
@@ -43,7 +43,7 @@ afterAll(async () => {
   await cluster?.stop();
 });
 
-/** Waits for a fact about a process; says what the process wrote if it ends instead. */
+/** Waits for a condition of a process. When the process exits first, the error contains its output. */
 async function untilIn(name: string, isTrue: () => Promise<boolean>): Promise<void> {
   const running = cluster.processes.get(name);
   await until(async () => {
@@ -54,26 +54,26 @@ async function untilIn(name: string, isTrue: () => Promise<boolean>): Promise<vo
   });
 }
 
-describe('seven processes with only their manifests', () => {
-  test.each(SERVICES)('%s serves, asked as the kubelet asks', async (name) => {
+describe('seven processes with only the variables of their manifests', () => {
+  test.each(SERVICES)('%s passes its readiness probe', async (name) => {
     const { METRICS_PORT } = cluster.envOf(name);
     const url = `http://127.0.0.1:${METRICS_PORT}/readyz`;
     await untilIn(name, async () => (await fetch(url)).status === 200);
   });
 
-  test('gateway is ready, asked as the kubelet asks', async () => {
+  test('gateway passes its readiness probe', async () => {
     await untilIn('gateway', async () => (await fetch(`${baseUrl}/readyz`)).status === 200);
     expect((await fetch(`${baseUrl}/livez`)).status).toBe(200);
   });
 
-  test.each(PROCESSES)('%s is measured on a port of its own', async (name) => {
+  test.each(PROCESSES)('%s serves its metrics on a separate port', async (name) => {
     const { METRICS_PORT } = cluster.envOf(name);
     const answer = await fetch(`http://127.0.0.1:${METRICS_PORT}/metrics`);
     expect(await answer.text()).toContain('process_resident_memory_bytes');
   });
 });
 
-describe('a return, through all of them', () => {
+describe('a return, through all processes', () => {
   let partner: Partner;
   let made: Return;
   const shop = { id: 0, currency: 'GBP', destinationId: 0 };
@@ -100,7 +100,7 @@ describe('a return, through all of them', () => {
     expect(secret).toMatch(/^whsec_/);
   });
 
-  test('a return submitted by gRPC is read over REST', async () => {
+  test('a partner reads a return over REST that was submitted over gRPC', async () => {
     const { destination } = await backend.services.destinations.createDestination({
       ...forShop(),
       idempotencyKey: 'warehouse',
@@ -110,13 +110,13 @@ describe('a return, through all of them', () => {
     const answer = await backend.services.returns.submitReturn(
       submission(shop, { key: 'return-1', serial: 1 }),
     );
-    if (!answer.return) throw new Error('no return in the answer');
+    if (!answer.return) throw new Error('the response has no return');
     made = answer.return;
     const details = await partner.details(`return_id=${made.id}`);
     expect(details).toMatchObject({ id: Number(made.id), state: 'open', order_name: '#1' });
   });
 
-  test('dispositions, fraud, carts and destinations are reached over REST', async () => {
+  test('a partner uses dispositions, fraud, carts and destinations over REST', async () => {
     const call = (path: string, body: unknown, method = 'POST') =>
       partner.call(path, method, `/api/2026-10/${path}`, body);
     const items = made.lineItems.map((line) => ({
@@ -132,7 +132,7 @@ describe('a return, through all of them', () => {
     expect(statuses).toEqual([200, 201, 200, 200]);
   });
 
-  test('it is processed, and return.closed arrives over Kafka, signed', async () => {
+  test('a partner processes it, and a signed return.closed arrives over Kafka', async () => {
     const path = `/api/2026-10/warehouse/return/${made.id}/process`;
     expect(await partner.call('process', 'POST', path)).toEqual({ status: 200, body: true });
     await until((see) => see(receiver.received.length) > 0, START_MS);
@@ -143,7 +143,7 @@ describe('a return, through all of them', () => {
   });
 });
 
-describe('what there is to try', () => {
+describe('the demo of the dev overlay', () => {
   const readJson = async (url: string) => (await fetch(url)).json();
   const demo = (path: string) => `http://${cluster.addressOf('receiver:8080')}${path}`;
   const contentsShape = z.object({
@@ -152,7 +152,7 @@ describe('what there is to try', () => {
     shops: z.array(z.looseObject({ api_keys: z.looseObject({ all: z.string() }) })).length(2),
   });
 
-  test('demo shops, with keys that work and people who can sign in', async () => {
+  test('has shops with valid keys, and users who can sign in', async () => {
     await untilIn('demo', async () => (await fetch(demo('/readyz'))).status === 200);
     const { shops, users } = contentsShape.parse(await readJson(demo('/demo.json')));
     const [first] = shops;
@@ -161,7 +161,7 @@ describe('what there is to try', () => {
     expect((await partner.details('order_name=%2310000'))?.state).toBe('open');
   });
 
-  test('an identity provider, at the address that the gateway has', async () => {
+  test('has an identity provider at the address that the gateway uses', async () => {
     const { SIGN_IN_ISSUER: issuer } = cluster.envOf('gateway');
     const contents = contentsShape.parse(await readJson(demo('/demo.json')));
     expect(contents.auth_url).toBe(issuer);
@@ -169,7 +169,7 @@ describe('what there is to try', () => {
     expect(metadata).toMatchObject({ issuer, jwks_uri: cluster.envOf('gateway').PARTNER_JWKS_URL });
   });
 
-  test('a receiver that shows the webhooks of the demo data, signed', async () => {
+  test('has a receiver that shows the signed webhooks of the demo data', async () => {
     await until(async () => {
       const webhooks = z
         .array(z.looseObject({ valid: z.boolean(), path: z.string() }))
@@ -198,12 +198,12 @@ describe('operating it', () => {
     const said = await runToSuccess({ args: replay, env: cluster.envOf('returns') });
     const [, count] = /^(\d+) event\(s\) published again$/m.exec(said) ?? [];
     expect(Number(count)).toBeGreaterThan(2);
-    // Kafka may bring one again by itself as well: at least once.
+    // Kafka may also deliver an event again without the replay: at least once.
     await until(async (see) => see(await repeats()) >= repeatedBefore + Number(count), START_MS);
     expect(receiver.received).toHaveLength(before);
   });
 
-  test('every metric is explained in docs/operations.md', async () => {
+  test('docs/operations.md explains every metric', async () => {
     const page = readFileSync(new URL('../../docs/operations.md', import.meta.url), 'utf8');
     const exported = new Set<string>();
     for (const name of PROCESSES) {
@@ -218,7 +218,7 @@ describe('operating it', () => {
 });
 
 describe('the end of a pod', () => {
-  test('on SIGTERM every process ends by itself, with 0, well within its grace period', async () => {
+  test('on SIGTERM every process exits with 0, well within its grace period', async () => {
     const startedAt = performance.now();
     const processes = [...cluster.processes.values()];
     expect(processes.map(({ hasExited }) => hasExited())).toEqual(Array(8).fill(false));
@@ -230,7 +230,7 @@ describe('the end of a pod', () => {
     expect(performance.now() - startedAt).toBeLessThan(STOP_MS);
   });
 
-  test('says that it stopped, and nothing of a fault', () => {
+  test('every process logs that it stopped, and no error', () => {
     for (const [name, { output }] of cluster.processes) {
       if (name !== 'demo') expect(output()).toContain('"stopped"');
       expect(output()).not.toMatch(/"level":"(error|fatal)"/);

@@ -15,7 +15,7 @@ const named = workloads.map((one) => [one.name, one] as const);
 
 const url = 'postgres://rms@db.example.com/rms?sslmode=verify-full';
 const keyring = newKeyringText();
-/** The secrets that deploy/README.md asks for. */
+/** The secrets that deploy/README.md lists. */
 const SECRETS: readonly Data[] = [
   {
     kind: 'Secret',
@@ -29,24 +29,24 @@ const SECRETS: readonly Data[] = [
 ];
 
 describe('the production overlay', () => {
-  test('has nothing that must not reach production', async () => {
+  test('passes the check before production', async () => {
     expect(await refusalsOf(objects)).toEqual([]);
   });
 
   test.each(named)(
-    '%s starts with it, encrypted, with the secrets that README asks for',
+    '%s starts with encrypted connections and the secrets that README lists',
     async (name, one) => {
       const env = environmentOf(one.main, [...dataIn(objects), ...SECRETS]);
       const shape = await shapeOf(mainFileOf(one.main) ?? '');
       const given = name.startsWith('migrate') ? withPasswords(env) : env;
-      // Refuses plain connections and static tokens.
+      // Rejects plain connections and static tokens.
       expect(loadConfig(shape, { ...given, NODE_ENV: 'production' })).toMatchObject(
         name.startsWith('migrate') ? {} : { SERVICE_AUTH: 'kubernetes', TRANSPORT_SECURITY: 'tls' },
       );
     },
   );
 
-  test.each(named)('%s mounts what its variables name', (_, { main, pod }) => {
+  test.each(named)('%s mounts the files that its variables name', (_, { main, pod }) => {
     const env = environmentOf(main, [...dataIn(objects), ...SECRETS]);
     const folders = main.volumeMounts.map(({ mountPath }) => mountPath);
     for (const [variable, file] of Object.entries(env)) {
@@ -58,23 +58,23 @@ describe('the production overlay', () => {
     expect(main.volumeMounts.filter(({ name }) => !volumes.includes(name))).toEqual([]);
   });
 
-  test('runs two of each, spread, drained one at a time', () => {
+  test('runs two pods of each process, spread over nodes and drained one at a time', () => {
     const deployments = workloads.filter(({ kind }) => kind === 'Deployment');
     expect(deployments.map(({ replicas }) => replicas)).toEqual(Array(7).fill(2));
     expect(namesOf(objects, 'PodDisruptionBudget')).toEqual(namesOf(objects, 'Deployment'));
   });
 
-  test('denies what is not named', () => {
+  test('denies connections that no policy allows', () => {
     expect(namesOf(objects, 'NetworkPolicy')).toContain('default-deny');
   });
 
-  test('brings no password and no server of its own', () => {
+  test('contains no password and no database server or broker', () => {
     expect(ofKind(objects, 'Secret')).toEqual([]);
     expect(ofKind(objects, 'StatefulSet')).toEqual([]);
   });
 });
 
-test('the dev overlay is refused, by name', async () => {
+test('the check rejects the dev overlay, and names each reason', async () => {
   const refusals = await refusalsOf(renderOverlay('deploy/overlays/dev'));
   expect(refusals).toEqual(
     expect.arrayContaining([

@@ -12,14 +12,14 @@ const renamed = (name: string) => `patches:
 const jobs = (extra: string) => renderWith([], extra).filter(({ kind }) => kind === 'Job');
 
 describe('the migration Job', () => {
-  test('has the version of package.json in its name, as the labels have', () => {
+  test('has the version of package.json in its name, like the labels', () => {
     const [job, ...others] = jobs('');
     expect(others).toEqual([]);
     expect(job?.metadata.name).toBe(`migrate-${String(version).replaceAll('.', '-')}`);
     expect(job?.metadata.labels['app.kubernetes.io/version']).toBe(version);
   });
 
-  test('is not the only one: that of the topics has the version, too', () => {
+  test('the Job of the topics has the version in its name, too', () => {
     const all = renderWith(['kafka-topics']).filter(({ kind }) => kind === 'Job');
     expect(all).toHaveLength(2);
     for (const { metadata } of all) {
@@ -27,20 +27,20 @@ describe('the migration Job', () => {
     }
   });
 
-  test('of two releases stands side by side: nothing that names the one names the other', () => {
+  test('Jobs of two releases can exist together, because their names and labels differ', () => {
     const [first] = jobs('');
     const [second] = jobs(renamed('migrate-9-9-9'));
     expect(first?.metadata.name).not.toBe(second?.metadata.name);
-    // Kubernetes selects its pods by a label of its own; a selector would be shared.
+    // Kubernetes adds a unique label for the Job's pods. A selector of our own would match both Jobs.
     expect(first?.spec).not.toHaveProperty('selector');
     expect(second?.spec).not.toHaveProperty('selector');
   });
 
-  test('is not removed by itself, because what keeps the manifests would make it again', () => {
+  test('is not deleted automatically, because GitOps tools would create it again', () => {
     expect(jobs('')[0]?.spec).not.toHaveProperty('ttlSecondsAfterFinished');
   });
 
-  test('runs before the Deployments of its release in Argo CD, and may be replaced by Flux', () => {
+  test('runs before the Deployments of its release in Argo CD, and Flux may replace it', () => {
     const objects = renderWith([]);
     const [job] = objects.filter(({ kind }) => kind === 'Job');
     expect(job?.metadata.annotations).toMatchObject({
@@ -55,7 +55,7 @@ describe('the migration Job', () => {
   });
 });
 
-test('selectors are those of the first release: a Deployment cannot change them', () => {
+test('selectors stay those of the first release, because Kubernetes does not allow changes', () => {
   for (const { metadata, spec } of renderWith([])) {
     if (spec && typeof spec === 'object' && 'selector' in spec && 'template' in spec) {
       expect(spec.selector).toEqual({ matchLabels: { app: metadata.name } });
@@ -80,7 +80,7 @@ describe('skaffold.yaml', () => {
     for (const [, path = ''] of paths) expect(read(`${path}/kustomization.yaml`)).not.toBe('');
   });
 
-  test('builds the images that the overlays name, from stages of the Dockerfile', () => {
+  test('builds the images of the overlays from stages of the Dockerfile', () => {
     const images = new Set([...skaffold.matchAll(/- image: (\S+)/g)].map(([, image]) => image));
     expect([...images].toSorted()).toEqual(['rms', 'rms-dev']);
     const targets = [...skaffold.matchAll(/target: (\w+)/g)].map(([, target]) => target);
@@ -99,14 +99,14 @@ const STAGES = [
 const stage = (name: string) => STAGES.find((one) => one.name === name);
 
 describe('the Dockerfile', () => {
-  test('names its bases as build arguments, by tags that every builder has', () => {
+  test('names its base images as build arguments, with tags of public registries', () => {
     const stages = STAGES.map(({ name }) => name);
     const bases = new Set(STAGES.map(({ base }) => base).filter((base) => !stages.includes(base)));
     expect([...bases].toSorted()).toEqual(['BASE_IMAGE', 'NODE_IMAGE']);
     expect(DOCKERFILE).not.toMatch(/<<|--link|latest|^# *syntax/m);
   });
 
-  test('ends with the stage for production: Node alone, without npm and without the demo', () => {
+  test('ends with the stage for production, with Node but without npm and the demo', () => {
     expect(STAGES.at(-1)).toMatchObject({ name: 'release', base: 'service' });
     expect(stage('service')?.base).toBe('BASE_IMAGE');
     const lines = `${stage('service')?.lines}${stage('release')?.lines}`;
@@ -114,7 +114,7 @@ describe('the Dockerfile', () => {
     expect(lines).not.toMatch(/\bnpm\b|COPY deploy|COPY --from=packages \/usr\/local\/lib/);
   });
 
-  test('says its version and revision, and carries its bill of materials', () => {
+  test('contains its version, its revision and its bill of materials', () => {
     expect(stage('release')?.lines).toMatch(/org\.opencontainers\.image\.version=\$\{VERSION\}/);
     expect(stage('release')?.lines).toMatch(/org\.opencontainers\.image\.revision=\$\{REVISION\}/);
     expect(stage('packages')?.lines).toMatch(/npm sbom .*> sbom\.cdx\.json/);

@@ -7,7 +7,7 @@ import { type Manifest, renderOverlay } from '../../deploy/check/render.ts';
 import { renderWith } from './components.ts';
 
 const INSTALL = 'this test needs kubernetes-validate: pip install kubernetes-validate';
-/** Minor versions of Kubernetes: the oldest that we say works, and later ones. */
+/** Minor versions of Kubernetes: the oldest supported one, and later ones. */
 const VERSIONS = ['1.31', '1.33', '1.35'];
 
 const folder = mkdtempSync(join(tmpdir(), 'rms-schemas-'));
@@ -32,9 +32,9 @@ const manifests: readonly (readonly [string, () => Manifest[]])[] = [
 ];
 
 describe.each(VERSIONS)('the schemas of Kubernetes %s', (version) => {
-  test.each(manifests)('fit %s, with no unknown field', (name, render) => {
+  test.each(manifests)('accept %s, and find no unknown field', (name, render) => {
     const file = join(folder, `${name.replaceAll(' ', '-')}.yaml`);
-    // JSON is YAML.
+    // JSON is valid YAML.
     writeFileSync(
       file,
       render()
@@ -45,7 +45,7 @@ describe.each(VERSIONS)('the schemas of Kubernetes %s', (version) => {
   });
 });
 
-test('a mistyped field does not fit', () => {
+test('reject a mistyped field', () => {
   const file = join(folder, 'mistyped.yaml');
   writeFileSync(
     file,

@@ -10,25 +10,25 @@ const packageShape = z.object({
   devDependencies: z.record(z.string(), z.string()),
 });
 
-/** The packages that an image has (`dependencies`), and those of a checkout. */
+/** The packages of the image (`dependencies`), and those of a checkout. */
 export function packages(): { readonly image: Set<string>; readonly checkout: Set<string> } {
   const { dependencies, devDependencies } = packageShape.parse(JSON.parse(read('package.json')));
   const image = Object.keys(dependencies);
   return { image: new Set(image), checkout: new Set([...image, ...Object.keys(devDependencies)]) };
 }
 
-/** Sources below the folders, relative to the root; without those that `.dockerignore` leaves out, if asked. */
+/** Sources below the folders, relative to the root. Optionally without those that `.dockerignore` leaves out. */
 export function sourcesIn(
   folders: readonly string[],
   o: { readonly inImage: boolean },
 ): readonly string[] {
   const patterns = folders.map((folder) => `${folder}/**/*.ts`);
-  // A folder of tests may have packages of its own.
+  // A folder of tests may have its own packages.
   const exclude = ['**/node_modules/**', ...(o.inImage ? leftOut() : [])];
   return globSync(patterns, { cwd: ROOT, exclude }).toSorted();
 }
 
-/** Patterns for files anywhere; the rest of that file leaves out all and takes folders back. */
+/** Patterns for files anywhere. The rest of that file leaves out everything and adds folders again. */
 function leftOut(): string[] {
   return read('.dockerignore')
     .split('\n')
@@ -44,13 +44,13 @@ export interface Import {
   readonly isFile: boolean;
 }
 
-/** `import … from`, `export … from`, `import()` and `require()`, as far as they are left when types are stripped. */
+/** `import … from`, `export … from`, `import()` and `require()` that remain after types are stripped. */
 const STATEMENT =
   /^(?:import|export)(?! type\b)[^;'"]*?from\s+['"]([^'"]+)['"]|^import ['"]([^'"]+)['"]/gm;
 const CALL =
   /(?<!typeof )\b(?:import|require|require\.resolve|import\.meta\.resolve)\(['"]([^'"]+)['"]\)/g;
 
-/** What a file needs to be there when it runs; Node's own modules are left out. */
+/** The files and packages that a file needs at run time. Node's own modules are left out. */
 export function importsOf(file: string): Import[] {
   const text = read(file);
   const named = [...text.matchAll(STATEMENT), ...text.matchAll(CALL)];
@@ -64,7 +64,7 @@ export function importsOf(file: string): Import[] {
     );
 }
 
-/** `@connectrpc/connect/protocol` is of `@connectrpc/connect`. */
+/** The package of a specifier: `@connectrpc/connect` for `@connectrpc/connect/protocol`. */
 function packageOf(specifier: string): string {
   return specifier
     .split('/')
@@ -72,7 +72,7 @@ function packageOf(specifier: string): string {
     .join('/');
 }
 
-/** Files below docs that a file names by their place beside it; what is written there is no matter. */
+/** Files below docs that a file names by a relative URL. */
 export function docsReadBy(file: string): string[] {
   if (/\bwriteFile(Sync)?\(/.test(read(file))) return [];
   return [...read(file).matchAll(/new URL\('((?:\.\.\/)+docs\/[^']+)', import\.meta\.url\)/g)].map(
@@ -80,7 +80,7 @@ export function docsReadBy(file: string): string[] {
   );
 }
 
-/** Whether the build takes the file in, and the image has it. */
+/** Whether the build context and the image contain the file. */
 export function isShipped(path: string): boolean {
   const isIn = (line: string): boolean => path === line || path.startsWith(`${line}/`);
   const taken = read('.dockerignore')
@@ -92,7 +92,7 @@ export function isShipped(path: string): boolean {
   return taken.some(isIn) && copied.some(isIn);
 }
 
-/** Whose RPCs a file calls: `ReturnsService`. */
+/** The services whose RPCs a file calls, such as `ReturnsService`. */
 export function servicesCalledBy(file: string): string[] {
   return [...read(file).matchAll(/\bcreateServiceClient\(\s*(\w+)/g)].map(([, name = '']) => name);
 }

@@ -9,8 +9,8 @@ async function failed(file: string, env: Record<string, string>): Promise<string
   return started.output();
 }
 
-describe('a process with a faulty environment', () => {
-  test('names every fault of the gateway in one message and ends with 1', async () => {
+describe('a process with an invalid environment', () => {
+  test('names every invalid variable of the gateway in one message and exits with 1', async () => {
     const said = await failed('gateway/main.ts', {
       ...identity,
       PORT: 'ninety',
@@ -32,7 +32,7 @@ describe('a process with a faulty environment', () => {
     ]);
   });
 
-  test('repeats no value, for it may be a secret', async () => {
+  test('repeats no value, because it may be a secret', async () => {
     const said = await failed('services/webhooks/main.ts', {
       SERVICE_TOKEN: 'too-short',
       WEBHOOK_KEYRING: 'k1:not-a-key',
@@ -42,7 +42,7 @@ describe('a process with a faulty environment', () => {
     expect(said).not.toMatch(/too-short|not-a-key|password-only/);
   });
 
-  test('says what is missing where production asks for another identity', async () => {
+  test('says which variables are missing when production requires another identity', async () => {
     const said = await failed('services/carts/main.ts', {
       ...identity,
       NODE_ENV: 'production',
@@ -52,7 +52,7 @@ describe('a process with a faulty environment', () => {
     expect(said).toMatch(/SERVICE_AUTH: production allows kubernetes only/);
   });
 
-  test('a migration without a database says so and ends with 1', async () => {
+  test('a migration without a database URL says so and exits with 1', async () => {
     const said = await failed('services/platform/migrate.ts', {});
     expect(said).toMatch(/^migrate: /);
     expect(said).toContain('DATABASE_URL');

@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 
-/** Requirements of levels 1 and 2 in each chapter of ASVS 5.0.0. */
+/** Number of requirements of levels 1 and 2 in each chapter of ASVS 5.0.0. */
 const REQUIREMENTS = [27, 11, 19, 10, 9, 35, 18, 7, 7, 29, 14, 9, 13, 9, 13, 16, 7];
 
 interface Row {
@@ -16,7 +16,7 @@ const rows: readonly Row[] = [
 ].map(([, id = '', state = '', proof = '']) => ({ id, state, proof }));
 
 describe('the page about ASVS', () => {
-  test('has every requirement of levels 1 and 2 once', () => {
+  test('lists every requirement of levels 1 and 2 once', () => {
     const chapters = REQUIREMENTS.map(
       (_count, index) => rows.filter(({ id }) => id.startsWith(`V${index + 1}.`)).length,
     );
@@ -24,7 +24,7 @@ describe('the page about ASVS', () => {
     expect(new Set(rows.map(({ id }) => id)).size).toBe(rows.length);
   });
 
-  test('calls nothing met without naming what exists', () => {
+  test('names an existing file for each requirement that is met', () => {
     const unproven = rows.filter(({ state, proof }) => {
       const named = [...proof.matchAll(/`([\w./-]+\/[\w./-]+|[A-Z]+\.md|[\w.]+\.json)`/g)];
       const missing = named.filter(([, path = '']) => !existsSync(path));
@@ -33,7 +33,7 @@ describe('the page about ASVS', () => {
     expect(unproven).toEqual([]);
   });
 
-  test('has at least 95 % of what applies met', () => {
+  test('at least 95 % of the applicable requirements are met', () => {
     const applying = rows.filter(({ state }) => state !== 'n/a');
     const met = applying.filter(({ state }) => state === 'met');
     expect(rows.filter(({ state }) => !['met', 'no', 'n/a'].includes(state))).toEqual([]);
@@ -41,7 +41,7 @@ describe('the page about ASVS', () => {
   });
 });
 
-/** A reason that no single file could show. */
+/** A proof that no single file could show. */
 function isPlain(proof: string): boolean {
   return ['JavaScript; no native code of our own', '`npm run sbom`, run by `.ci/run`'].includes(
     proof,

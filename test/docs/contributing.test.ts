@@ -3,7 +3,7 @@ import { expect, test } from '@jest/globals';
 
 const ROOT = new URL('../../', import.meta.url);
 
-/** Paths from the root, in backticks. Those with a placeholder (`<name>`) are none. */
+/** Paths from the root, in backticks. Paths with a placeholder (`<name>`) are left out. */
 const PATH = /`((?:deploy|docs|gateway|proto|services|test)\/[\w./-]+)`/g;
 
 test('CONTRIBUTING.md names only files and folders that exist', () => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 
-/** Every id column: what its own checks and its sequence say, and whether it repeats the id of another row. */
+/** Every id column, with its checks, its sequence, and whether it references another row. */
 const COLUMNS = `
   select n.nspname || '.' || c.relname || '.' || a.attname as column,
          coalesce((select seqmax from pg_sequence
@@ -16,9 +16,9 @@ const COLUMNS = `
      and not c.relispartition and not a.attisdropped and a.atttypid = 'bigint'::regtype
      and a.attname ~ '(^|_)id$'`;
 
-/** The platform's own notes about events that are stored, or were, with their checked shop. */
+/** The platform's records of handled events, whose shop was checked before. */
 const NOTES = /\.consumed_events\.shop_id$/;
-/** Ids of ours by which an order or a return is asked for: a provider's own start above them. */
+/** Ids of our own orders and returns. The ids of a provider start above them. */
 const SHORT = ['returns.orders.id', 'returns.returns.id'];
 
 interface Column {
@@ -41,7 +41,7 @@ beforeAll(async () => {
 afterAll(() => database?.drop());
 
 describe('the database', () => {
-  test('holds no id above 2^53 - 1, which a JSON number would not carry', () => {
+  test('no column accepts an id above 2^53 - 1, which a JSON number could not represent', () => {
     const unbounded = columns.filter(({ column, lastValue, checks, isForeign }) => {
       const isNumbered = lastValue !== '0' && BigInt(lastValue) <= Number.MAX_SAFE_INTEGER;
       const isChecked = checks.includes(String(Number.MAX_SAFE_INTEGER));
@@ -51,7 +51,7 @@ describe('the database', () => {
     expect(columns.length).toBeGreaterThan(50);
   });
 
-  test('numbers our orders and returns below 10^9', () => {
+  test('ids of our own orders and returns are below 10^9', () => {
     const short = columns.filter(({ column }) => SHORT.includes(column));
     expect(short.map(({ lastValue }) => lastValue)).toEqual(SHORT.map(() => '999999999'));
   });

@@ -5,11 +5,11 @@ import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 
 const PAGE = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8');
 
-/** Parts of a column's name that suggest something about a person, or a place for anything. */
+/** Parts of a column's name that suggest personal data or free text. */
 const SUSPICIOUS =
   /email|name|address|phone|customer|author|actor|note|comment|description|text|facts|detail|body|content|snapshot|value|headers|excerpt|reasons?$|processor/;
 
-/** Only these types can hold such data. Partitions are as their table. */
+/** Columns of types that can contain such data. Partitions have the columns of their table. */
 const COLUMNS = `
   select c.table_schema as schema, c.table_name as table, c.column_name as column
     from information_schema.columns c
@@ -18,7 +18,7 @@ const COLUMNS = `
      and not (select relispartition from pg_class
                where oid = format('%I.%I', c.table_schema, c.table_name)::regclass)`;
 
-/** Words of our own, not of a caller. */
+/** Columns with words of our own instead of a caller's text. */
 const FIXED = /_kind$|^category_name$|^inactive_reason$/;
 
 interface Column {
@@ -48,7 +48,7 @@ const spellings = ({ schema, table, column }: Column) => [
 ];
 
 describe('docs/privacy.md', () => {
-  test('lists every column whose name suggests data about a person', () => {
+  test('lists every column whose name suggests personal data', () => {
     const missing = columns
       .filter(({ column }) => SUSPICIOUS.test(column) && !FIXED.test(column))
       .filter((column) => !spellings(column).some((name) => listed.includes(name)))
@@ -56,7 +56,7 @@ describe('docs/privacy.md', () => {
     expect(missing).toEqual([]);
   });
 
-  test('lists no column that does not exist, and none twice', () => {
+  test('lists only existing columns, and each once', () => {
     const existing = new Set(columns.flatMap(spellings));
     expect(listed.filter((name) => !existing.has(name))).toEqual([]);
     expect(new Set(listed).size).toBe(listed.length);

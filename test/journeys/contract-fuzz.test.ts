@@ -4,10 +4,10 @@ import { rawBodies, valuesFor } from '../kit/arbitrary-request.ts';
 import { type DocumentedOperation, documentedOperations } from '../kit/openapi.ts';
 import { startTestStack, type TestStack } from '../kit/stack.ts';
 
-/** Requests for each operation and version; FUZZ_RUNS=1000 for a long run. */
+/** Number of requests for each operation and version. FUZZ_RUNS=1000 makes a long run. */
 const RUNS = Number(process.env.FUZZ_RUNS ?? 40);
 
-/** Which document holds for a version segment; '' names no version: the oldest serves. */
+/** The OpenAPI document of each version segment. '' names no version, so the oldest supported one serves. */
 const SEGMENTS: Readonly<Record<string, string>> = {
   v1: '2026-07',
   '2026-07': '2026-07',
@@ -32,7 +32,7 @@ afterAll(() => stack?.stop(), 60_000);
 
 describe.each(Object.entries(SEGMENTS))('/api/%s', (segment, version) => {
   test(
-    'answers anything with a documented status and a body that fits its schema',
+    'responds to any request with a documented status and a body that matches its schema',
     async () => {
       const document = await documentOf(version);
       for (const operation of documentedOperations(document)) {

@@ -17,7 +17,7 @@ afterAll(() => stack?.control('POST', '/limits/reset'));
 
 const LIST = { jsonrpc: '2.0', id: 1, method: 'tools/list' };
 
-/** A plain request to the MCP server, with whatever is sent as the credential. */
+/** A plain request to the MCP server, with any credential. */
 async function mcp(headers: Record<string, string>, query = '') {
   for (let attempt = 1; ; attempt += 1) {
     const answer = await fetch(`${stack.file.mcp.url}${query}`, {
@@ -26,7 +26,7 @@ async function mcp(headers: Record<string, string>, query = '') {
       body: JSON.stringify(LIST),
     });
     const body: unknown = await answer.json();
-    // On a busy machine the database may be late: that says nothing about the credential.
+    // On a busy machine the database may be late, which says nothing about the credential.
     if (answer.status === 503 && attempt < 5) continue;
     return { status: answer.status, challenge: answer.headers.get('www-authenticate'), body };
   }
@@ -42,8 +42,8 @@ function rest(sent: { path: string; headers?: Record<string, string>; json?: unk
 const DETAILS = '/api/2026-10/warehouse/return/details?return_id=1';
 const WEBHOOKS = '/api/2026-10/webhooks';
 
-describe('a credential is for its own door', () => {
-  test('a token of an assistant is nothing to REST', async () => {
+describe('each credential works for one interface only', () => {
+  test('REST rejects the token of an assistant', async () => {
     const token = tokenOf(stack, 'owner', stack.shop.id);
     expect((await withBearer(token)).status).toBe(200);
     const authorization = `Bearer ${token}`;
@@ -61,7 +61,7 @@ describe('a credential is for its own door', () => {
     }
   });
 
-  test("a partner's token, an API key, the service token and a code are nothing to assistants", async () => {
+  test("the MCP server rejects a partner's token, an API key, the service token and a code", async () => {
     const { file, shop } = stack;
     const others = [
       ...Object.values(shop.partner_tokens),
@@ -82,7 +82,7 @@ describe('a credential is for its own door', () => {
     expect(asKey.challenge).not.toContain('error=');
   });
 
-  test('what the identity provider gives is nothing to either', async () => {
+  test('both interfaces reject the tokens of the identity provider', async () => {
     const { id_token = '', access_token } = await identityTokens();
     expect(id_token.split('.')).toHaveLength(3);
     for (const token of [id_token, access_token]) {
@@ -92,13 +92,13 @@ describe('a credential is for its own door', () => {
     }
   });
 
-  test('a token in the address counts for nothing', async () => {
+  test('a token in the URL has no effect', async () => {
     const token = tokenOf(stack, 'owner', stack.shop.id);
     expect((await mcp({}, `?access_token=${token}`)).status).toBe(401);
     expect((await rest({ path: `${WEBHOOKS}?access_token=${token}` })).status).toBe(401);
   });
 
-  test('a token whose shop was changed is none', async () => {
+  test('a token with a changed shop is invalid', async () => {
     const [head = '', body = '', signature = ''] = tokenOf(stack, 'admin', stack.shop.id).split(
       '.',
     );
@@ -110,13 +110,13 @@ describe('a credential is for its own door', () => {
 });
 
 describe('the next call', () => {
-  test('of somebody who was removed is refused, and so is an expired token', async () => {
+  test('of a removed member is rejected, and so is an expired token', async () => {
     const { shop } = stack;
     expect((await withBearer(tokenOf(stack, 'removed', shop.id))).status).toBe(401);
     expect((await withBearer(tokenOf(stack, 'owner', `${shop.id}_expired`))).status).toBe(401);
   });
 
-  test('follows a change of role', async () => {
+  test('uses the new role after a change', async () => {
     const { shop } = stack;
     const { email } = personOf(stack, 'returns_agent');
     const token = tokenOf(stack, 'returns_agent', shop.id);
@@ -138,7 +138,7 @@ describe('the next call', () => {
   });
 });
 
-test('no token and no code is in the log', async () => {
+test('the log contains no token and no code', async () => {
   const path = process.env.TEST_STACK_LOG;
   if (!path) throw new Error('TEST_STACK_LOG is set by test/kit/jest/global-mcp-setup.ts');
   const browser = await startBrowser();
@@ -149,7 +149,7 @@ test('no token and no code is in the log', async () => {
   await browser.close();
   const { access_token = '', refresh_token = '' } = session.memory.stored ?? {};
   const log = await readFile(path, 'utf8');
-  // Else nothing would be proved: the log is there, and holds the requests that were made.
+  // The log contains the requests of this test, so the check above proves something.
   expect(log).toContain('tools/list');
   for (const secret of [access_token, refresh_token, person.password, person.email]) {
     expect(secret).not.toBe('');
@@ -160,7 +160,7 @@ test('no token and no code is in the log', async () => {
   }
 }, 180_000);
 
-/** What the sign-in's own client would get: an ID token and an access token of the identity provider. */
+/** The tokens that the gateway would get as a client of the identity provider. */
 async function identityTokens() {
   const { auth_url, partner } = stack.file;
   const { email, password } = personOf(stack, 'owner');

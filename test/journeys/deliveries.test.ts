@@ -48,7 +48,7 @@ const setStatus = async (hook: Hook, status: string) => {
 const headerOf = (received: { headers: Record<string, unknown> }, name: string) =>
   String(received.headers[name]);
 
-/** Answers one path with a status; all others with 200. */
+/** Makes one path respond with this status. All others respond with 200. */
 function answering(hook: Hook, status: number, headers = {}): void {
   partner.receiver.answer = (response, received) => {
     if (received.path === hook.path) response.writeHead(status, headers).end();
@@ -62,8 +62,8 @@ const healthy = () => {
   };
 };
 
-describe('a delivery that fails', () => {
-  test('is tried again after 5 s, 30 s and 5 min: same id, same bytes, real time', async () => {
+describe('a failing delivery', () => {
+  test('is retried after 5 s, 30 s and 5 min in real time, with the same id and the same bytes', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     answering(hook, 500);
     await cause();
@@ -92,7 +92,7 @@ describe('a delivery that fails', () => {
     }
   });
 
-  test('is not tried before its time', async () => {
+  test('is not retried before its time', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     answering(hook, 503, { 'retry-after': '600' });
     await cause();
@@ -101,7 +101,7 @@ describe('a delivery that fails', () => {
     const other = await partner.subscribe('return', 'return.created');
     await cause();
     await partner.nth(other, 1);
-    // The second event's first attempt may have come; the first one's second has not.
+    // The first attempt of the second event may have arrived. The second attempt of the first one has not.
     const [oldest] = (await deliveriesOf(hook)).toReversed();
     expect(oldest?.attempts).toHaveLength(1);
     healthy();
@@ -111,7 +111,7 @@ describe('a delivery that fails', () => {
     );
   });
 
-  test('with 410 sets the subscription inactive at once', async () => {
+  test('makes the subscription inactive after a 410', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     answering(hook, 410);
     await cause();
@@ -122,7 +122,7 @@ describe('a delivery that fails', () => {
 });
 
 describe('an inactive subscription', () => {
-  test('gets no new events; what was waiting is held and goes on when it is active again', async () => {
+  test('gets no new events, and its waiting deliveries continue when it is active again', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     const witness = await partner.subscribe('return', 'return.created');
     answering(hook, 500);
@@ -142,7 +142,7 @@ describe('an inactive subscription', () => {
     expect(await deliveriesOf(hook)).toHaveLength(1);
   });
 
-  test('a deleted one gets nothing more, and its log is kept', async () => {
+  test('gets nothing after its deletion, and its log is kept', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     answering(hook, 500);
     await cause();
@@ -153,7 +153,7 @@ describe('an inactive subscription', () => {
     expect(states).toEqual([DeliveryState.DROPPED]);
   });
 
-  test('a new address takes what is waiting', async () => {
+  test('a new url applies to waiting deliveries', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     answering(hook, 500);
     await cause();
@@ -182,7 +182,7 @@ describe('replay and test', () => {
     verified(hook, second);
   });
 
-  test('SendTest sends any trigger that the topic delivers, in the version of the shop', async () => {
+  test('SendTest sends any trigger of the topic, in the payload version of the shop', async () => {
     const hook = await partner.subscribe('return', 'return.closed');
     for (const [at, trigger] of RETURN_TRIGGERS.entries()) {
       await journey.services.webhooks.sendTest({
@@ -200,7 +200,7 @@ describe('replay and test', () => {
   });
 });
 
-test('one trace leads from the REST request to the webhook', async () => {
+test('one trace contains the REST request and the webhook', async () => {
   const hook = await partner.subscribe('return', 'return.closed');
   const { id } = await journey.stack.fixture('open');
   const traceId = id.toString(16).padStart(32, 'ab');
@@ -213,7 +213,7 @@ test('one trace leads from the REST request to the webhook', async () => {
   expect(headerOf(received, 'traceparent').split('-')[1]).toBe(traceId);
 });
 
-test('no webhook goes to a refused address, nor to the stack itself, however it is spelled', async () => {
+test('no webhook goes to a forbidden address or to the stack itself, in any notation', async () => {
   const { file } = journey.stack;
   const port = new URL(partner.receiver.url).port;
   const own = [

@@ -19,7 +19,7 @@ const find = (query: string) =>
   journey.send({ path: `/api/2026-10/warehouse/return/details?${query}` });
 
 describe('return details: the selectors', () => {
-  test('the id, our order id, that of the provider, and the order name find the same return', async () => {
+  test("the id, our order id, the provider's order id and the order name find the same return", async () => {
     const ref = firstOf(journey.stack.shop, 'open');
     const name = encodeURIComponent(ref.order_name);
     const queries = [
@@ -35,7 +35,7 @@ describe('return details: the selectors', () => {
     }
   });
 
-  test('of two returns of an order it is the newest', async () => {
+  test('the selector of an order finds the newest of its two returns', async () => {
     const { fixtures } = journey.stack.shop;
     const ref = firstOf(journey.stack.shop, 'order_with_two_returns');
     const { returns } = await journey.services.returns.searchReturns({
@@ -57,7 +57,7 @@ describe('return details: the shape', () => {
   const kinds = ['open', 'closed', 'two_currencies', 'zero_decimals', 'two_labels', 'no_label'];
 
   test.each([...kinds, 'graded', 'uploads', 'warranty', 'exchange', 'gift_card', 'expired'])(
-    'every key is there: %s',
+    'has every key: %s',
     async (fixture) => {
       const body = await detailsOf(firstOf(journey.stack.shop, fixture).id);
       expect(returnDetails.strict().parse(body)).toEqual(body);
@@ -67,7 +67,7 @@ describe('return details: the shape', () => {
     },
   );
 
-  test('labels: oldest first, the newest on top, in minor units and as an amount', async () => {
+  test('labels are listed oldest first, with the newest at the top level, in minor units and as an amount', async () => {
     const body = await detailsOf(firstOf(journey.stack.shop, 'two_labels').id);
     const { labels } = body as { labels: readonly Record<string, unknown>[] };
     expect(labels).toHaveLength(2);
@@ -94,7 +94,7 @@ describe('return details: the shape', () => {
     });
   });
 
-  test('states and types', async () => {
+  test('states and types have the documented values', async () => {
     const states = { open: 'open', flagged: 'review', closed: 'closed', cancelled: 'cancelled' };
     for (const [fixture, state] of Object.entries({ ...states, expired: 'expired' })) {
       expect(await detailsOf(firstOf(journey.stack.shop, fixture).id)).toMatchObject({ state });
@@ -103,7 +103,7 @@ describe('return details: the shape', () => {
     expect(type).toBe('warranty');
   });
 
-  test('uploads of the shopper', async () => {
+  test('uploads of the shopper are listed', async () => {
     const body = await detailsOf(firstOf(journey.stack.shop, 'uploads').id);
     const [first, second] = body.line_items as { customer_uploads: unknown }[];
     const upload = { id: expect.any(Number), url: expect.stringContaining('uploads.example.com') };
@@ -132,7 +132,7 @@ const KINDS = ['open', 'closed', 'two_currencies', 'zero_decimals', 'exchange', 
 const BASES = [undefined, 'shop', 'presentment'];
 const cases = KINDS.flatMap((kind) => BASES.map((basis) => [kind, basis] as const));
 
-/** Top-level amounts that follow the currency basis; `refund` is a case of its own. */
+/** Top-level amounts that follow the currency basis. `refund` has its own rule. */
 const TOTALS = [
   ...['total', 'exchange', 'gift_card', 'return_product_total', 'return_discount_total'],
   ...['return_tax_total', 'return_total', 'refund_shipping_total', 'refund_shipping_tax_total'],
@@ -144,8 +144,8 @@ const LINE_AMOUNTS = [
   ...['refund_excluding_shipping', 'refund_shipping_tax', 'refund_excluding_shipping_tax'],
 ];
 
-describe.each(cases)('the sums of %s, in the basis %s', (kind, basis) => {
-  test('hold to the last decimal', async () => {
+describe.each(cases)('the amounts of %s, in the basis %s', (kind, basis) => {
+  test('add up exactly', async () => {
     const body = await read(kind, basis);
     const lineSum = (name: string) =>
       body.line_items.reduce((total, line) => total + minor(line[name]), 0n);
@@ -179,7 +179,7 @@ describe.each(cases)('the sums of %s, in the basis %s', (kind, basis) => {
     }
   });
 
-  test('and so does the rule of the presentment object', async () => {
+  test('follow the rule of the presentment object', async () => {
     const { presentment } = await read(kind, basis);
     const inPresentment = await read(kind, 'presentment');
     expect(presentment.return_shipping_total).toBe(inPresentment.refund_shipping_total);
@@ -206,7 +206,7 @@ describe.each([
     }
   });
 
-  test('`presentment`: the stored presentment amounts, top to bottom', async () => {
+  test('`presentment`: the stored presentment amounts on every level', async () => {
     const [body, shop] = [await read(kind, 'presentment'), await read(kind, 'shop')];
     for (const name of [...TOTALS, 'refund']) expect(body[name]).toMatch(shaped(decimals));
     for (const line of body.line_items) {
@@ -224,7 +224,7 @@ describe.each([
     );
   });
 
-  test('never moves the names of the currencies, nor the bill of the label', async () => {
+  test('does not change the names of the currencies, nor the price of the label', async () => {
     for (const basis of BASES) {
       expect(await read(kind, basis)).toMatchObject({
         currency: 'GBP',
@@ -237,7 +237,7 @@ describe.each([
   });
 });
 
-test('refunds keep the currency they were made in, whatever the basis', async () => {
+test('refunds keep the currency in which they were made, in every basis', async () => {
   for (const basis of BASES) {
     const body = await read('closed', basis);
     expect(body).toMatchObject({

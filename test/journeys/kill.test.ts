@@ -6,10 +6,10 @@ import { temporaryFolder } from '../kit/postgres/temporary-folder.ts';
 import type { Ref } from '../kit/stack.ts';
 import { until } from '../kit/until.ts';
 
-/** Returns that are on their way while the process is killed. */
+/** Number of returns that are being processed at the kill. */
 const COUNT = 30;
 
-/** What was in flight belongs to the dead process until its leases run out: a minute and more. */
+/** Work in flight belongs to the killed process until its leases expire, after a minute or more. Milliseconds. */
 const LEASE_MS = 120_000;
 
 let folder: string;
@@ -38,7 +38,7 @@ interface Ledger {
   readonly refunds: readonly { readonly amount: string; readonly currency: string }[];
 }
 
-test('SIGKILL at any moment loses nothing and doubles nothing', async () => {
+test('SIGKILL at any moment loses and duplicates nothing', async () => {
   const hook = await partner.subscribe('return', 'return.closed');
   const refs = await Promise.all(
     Array.from({ length: COUNT }, () => journey.stack.fixture('open')),
@@ -52,11 +52,11 @@ test('SIGKILL at any moment loses nothing and doubles nothing', async () => {
   const before = journey.stack.file;
   await journey.stop();
   journey = await startJourney(['--data', folder]);
-  // The same addresses, keys and ids as before.
+  // The stack has the same addresses, keys and ids as before.
   expect(journey.stack.file).toMatchObject({ base_url: before.base_url, grpc: before.grpc });
   expect(journey.stack.shop).toMatchObject({ id: 1, api_keys: before.shops[0]?.api_keys });
   expect(journey.stack.shop.fixtures).toEqual(before.shops[0]?.fixtures);
-  // An assistant that was signed in still is: the key of its token is the same, and its grant is there.
+  // A signed-in assistant stays signed in: the key of its token and its grant still exist.
   expect(await assistantStatus(before.users[0]?.mcp_tokens['1'])).toBe(200);
 
   await Promise.all(refs.map(processUntilClosed));
@@ -87,7 +87,7 @@ async function assistantStatus(token = ''): Promise<number> {
 
 const outbox = () => journey.stack.control<Record<string, number>>('GET', '/outbox');
 
-/** Asks until the return is closed: an answer lost in the kill says nothing about what was done. */
+/** Repeats the call until the return is closed. A response lost in the kill does not show what was done. */
 async function processUntilClosed({ id }: Ref): Promise<void> {
   const isClosed = async () => {
     if ((await stateOf(id)) === 'closed') return true;
@@ -97,12 +97,12 @@ async function processUntilClosed({ id }: Ref): Promise<void> {
   await until(isClosed, 60_000, 500);
 }
 
-/** Returns of which the closing was told; each signature is judged. */
+/** Returns whose return.closed arrived. Verifies each signature. */
 function closedIds(hook: Hook): Set<unknown> {
   return new Set(partner.received(hook).map((received) => verified(hook, received).id));
 }
 
-/** One pair for each event and delivery: a repeated delivery keeps its id, so there is one pair an event. */
+/** Pairs of event and delivery. A repeated delivery keeps its id, so each event has one pair. */
 function idsOfEvents(hook: Hook): string[] {
   const pairs = partner
     .received(hook)

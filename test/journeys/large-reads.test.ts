@@ -6,10 +6,10 @@ import { firstLine, type ReturnsBench, startReturnsBench } from '../kit/services
 import { until } from '../kit/until.ts';
 
 const MEBIBYTE = 2 ** 20;
-/** As large as a return may be. */
+/** The maximum size of a return. Bytes. */
 const SIZE = 24 * MEBIBYTE;
 const READERS = 20;
-/** Of the gateway's calls; a refusal comes at once. */
+/** The deadline of the gateway's calls. A rejection arrives much earlier. */
 const CALL_DEADLINE_MS = 5_000;
 
 let returns: ReturnsBench;
@@ -23,9 +23,9 @@ afterAll(() => Promise.all([under.stop(), returns.stop()]), 60_000);
 
 const pathOf = (id: bigint) => `/api/2026-10/warehouse/return/details?return_id=${id}`;
 
-test('20 clients that read the largest return, or leave in the middle, disturb no other shop', async () => {
+test('20 clients that read the largest return or disconnect early do not disturb another shop', async () => {
   const send = restClient(under);
-  // The gateway made its first shop under the number that the service gives to its first.
+  // The gateway's first shop has the same id as the first shop of the service.
   const large = await returns.submit(await returns.shop());
   const url = `https://x.example/${'x'.repeat(2_000)}`;
   await returns.db.pool.query(
@@ -47,7 +47,7 @@ test('20 clients that read the largest return, or leave in the middle, disturb n
   do {
     const askedAt = performance.now();
     const { status } = await readOther();
-    // Gateway, service and clients share one event loop here: a call may meet its deadline in it.
+    // Gateway, service and clients share one event loop here, so a call may reach its deadline.
     if (status !== 503 || performance.now() - askedAt < CALL_DEADLINE_MS) statuses.add(status);
   } while (!state.isOver);
 
@@ -56,7 +56,7 @@ test('20 clients that read the largest return, or leave in the middle, disturb n
     else expect(status).toBe(200);
   }
   expect([...statuses]).toEqual([200]);
-  // Calls of clients that left may still hold the shop's permit: then it is 503, and the client tries again.
+  // Calls of disconnected clients may still use the shop's permit. Then the status is 503 and the client retries.
   const whole = await until(async () => {
     const answer = await send({ path: pathOf(large.id) });
     expect([200, 503]).toContain(answer.status);
@@ -65,7 +65,7 @@ test('20 clients that read the largest return, or leave in the middle, disturb n
   expect(whole.text.length).toBeGreaterThan(SIZE);
 }, 120_000);
 
-/** A client that leaves at the first bytes of the answer, or takes all of it. */
+/** A client that disconnects at the first bytes of the response, or reads all of it. */
 async function leaveOrRead(id: bigint, leaves: boolean) {
   const { statusCode, headers, body } = await request(`${under.gateway.baseUrl}${pathOf(id)}`, {
     headers: { 'x-authorization': under.key },

@@ -18,10 +18,10 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => journey?.stop(), 60_000);
 
-/** Four bytes, in the database as in JSON. */
+/** A character of four bytes, both in the database and in JSON. */
 const BOX = '\u{1f4e6}';
 const FULL_NOTE = BOX.repeat(NOTE_MAX);
-/** More full notes than 24 MiB have room for. */
+/** With so many full notes the details would exceed 24 MiB. */
 const LINES = 100;
 
 const newId = () => BigInt(randomInt(1, 2 ** 47));
@@ -42,7 +42,7 @@ async function submitted(shop: StackShop): Promise<Return> {
   return made;
 }
 
-/** A note of so many bytes. */
+/** A note of this many bytes. */
 const noteOf = (bytes: number) => `${BOX.repeat(Math.floor(bytes / 4))}${'x'.repeat(bytes % 4)}`;
 
 describe.each([
@@ -51,19 +51,19 @@ describe.each([
 ])('the largest return of shop %i, payloads of %s', (at, version) => {
   let shop: StackShop;
   let id: bigint;
-  /** A line of which nothing is said yet, and the longest note that it may have. */
+  /** The next line without an assessment, and the longest note that it may have. */
   let last: { readonly line: number; readonly bytes: number };
   const key = () => shop.api_keys.all ?? '';
 
   const assess = (items: readonly object[]) =>
     journey.send({ path: '/api/2026-10/dispositioning/assess', json: { items }, key: key() });
-  /** As the gateway does, but past the limits of a key. */
+  /** The call of the gateway, without the rate limit of a key. */
   const fill = async (notes: readonly (readonly [line: number, note: string])[]) => {
     const items = notes.map(([line, note]) => ({ lineItemId: BigInt(line), note }));
     const call = { ...callIn(shop), items };
     await journey.services.dispositions.assess(call, { timeoutMs: 60_000 });
   };
-  /** On a busy machine so much may take longer than a read may. */
+  /** On a busy machine this may take longer than the time limit of a read. */
   const details = (asked: string) =>
     until(async () => {
       const path = `/api/${asked}/warehouse/return/details?return_id=${id}`;
@@ -87,7 +87,7 @@ describe.each([
     const [first = 0, ...lines] = made.lineItems.map(({ lineItemId }) => Number(lineItemId));
     const blank = await measured();
     await fill([[first, 'x']]);
-    /** What an assessment takes beside the bytes of its note. */
+    /** Bytes of an assessment in addition to its note. */
     const frame = (await measured()) - blank - 1;
     let room = DETAILS_BYTES_MAX - blank - frame - 1;
     while (room > 2 * (frame + 4 * NOTE_MAX)) {
@@ -101,7 +101,7 @@ describe.each([
     last = { line: lines.shift() ?? 0, bytes: room - (half + frame) - frame };
   }, 240_000);
 
-  test('one byte more than 24 MiB is refused, naming the limit, and nothing is recorded', async () => {
+  test('one byte more than 24 MiB is rejected with the limit, and nothing is recorded', async () => {
     const { line, bytes } = last;
     const refused = await assess([{ line_item_id: line, note: noteOf(bytes + 1) }]);
     expect(refused).toMatchObject({
@@ -117,7 +117,7 @@ describe.each([
     expect(accepted.status).toBe(200);
   }, 120_000);
 
-  test('24 MiB are read in both versions, processed, and delivered', async () => {
+  test('a return of 24 MiB can be read in both versions, processed and delivered', async () => {
     for (const asked of ['2026-07', '2026-10']) {
       const answer = await details(asked);
       expect(answer).toMatchObject({ status: 200, body: { id: Number(id), state: 'open' } });

@@ -18,7 +18,7 @@ import type { OpenStack } from '../kit/stack.ts';
 const EMAIL_FORM = 'Sign in to connect your shop';
 const SHOP_FORM = 'Which shop?';
 const CONSENT = 'Allow access to your shop?';
-/** Of the bundled identity provider. */
+/** The heading of the bundled identity provider. */
 const PASSWORD_FORM = 'Sign in';
 
 let stack: OpenStack;
@@ -29,27 +29,27 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => browser?.close(), 60_000);
 
-type Wanted = Omit<SignInTry, 'stack' | 'browser' | 'person'> & { readonly name: string };
+type SignInInput = Omit<SignInTry, 'stack' | 'browser' | 'person'> & { readonly name: string };
 
-function arrive({ name, ...wanted }: Wanted): Promise<SignInResult> {
-  return signIn({ stack, browser, person: personOf(stack, name), ...wanted });
+function arrive({ name, ...input }: SignInInput): Promise<SignInResult> {
+  return signIn({ stack, browser, person: personOf(stack, name), ...input });
 }
 
-/** Signs in, and insists that it worked. */
-async function connected(wanted: Wanted) {
-  const { client, ...rest } = await arrive(wanted);
+/** Signs in, and fails when that does not work. */
+async function connected(input: SignInInput) {
+  const { client, ...rest } = await arrive(input);
   if (!client) throw new Error(`not signed in: ${rest.pages.join(', ')}: ${rest.text}`);
   return { ...rest, client };
 }
 
-/** What the signed-in person is told of themselves. */
+/** The context that the signed-in user gets. */
 async function contextOf({ client }: Awaited<ReturnType<typeof connected>>) {
   const { structuredContent } = await client.callTool({ name: 'get_shop_context', arguments: {} });
   return structuredContent;
 }
 
 describe.each(REVISIONS)('an assistant of revision %s', (revision: Revision) => {
-  test('signs in somebody with one shop, who types the address', async () => {
+  test('signs in a user of one shop, who types the address', async () => {
     const session = await connected({ name: 'owner', revision });
     expect(session.pages).toEqual([EMAIL_FORM, PASSWORD_FORM, CONSENT, 'Back']);
     expect(session.memory.stored).toMatchObject({
@@ -68,7 +68,7 @@ describe.each(REVISIONS)('an assistant of revision %s', (revision: Revision) => 
     await session.client.close();
   });
 
-  test('signs in somebody with two shops, who chooses one', async () => {
+  test('signs in a user of two shops, who chooses one', async () => {
     const { otherShop } = stack;
     const session = await connected({ name: 'two_shops', revision, shopId: otherShop.id });
     expect(session.pages).toEqual([EMAIL_FORM, SHOP_FORM, PASSWORD_FORM, CONSENT, 'Back']);
@@ -79,7 +79,7 @@ describe.each(REVISIONS)('an assistant of revision %s', (revision: Revision) => 
     await session.client.close();
   });
 
-  test('names the person in advance: no address is asked for', async () => {
+  test('sends the address in advance, so the user need not type it', async () => {
     const session = await connected({ name: 'warehouse', revision, hinted: true });
     expect(session.pages).toEqual([PASSWORD_FORM, CONSENT, 'Back']);
     expect(await contextOf(session)).toMatchObject({ user: { role: 'warehouse' } });
@@ -88,14 +88,14 @@ describe.each(REVISIONS)('an assistant of revision %s', (revision: Revision) => 
     await session.client.close();
   });
 
-  test('learns that an address has no shop only after its owner has signed in', async () => {
+  test('gets the error about an address without a shop only after the sign-in', async () => {
     const { pages, text, client } = await arrive({ name: 'no_shop', revision });
     expect(pages.slice(0, 2)).toEqual([EMAIL_FORM, PASSWORD_FORM]);
     expect(text).toMatch(/No email was found/);
     expect(client).toBeUndefined();
   });
 
-  test('goes on by itself when its token has expired', async () => {
+  test('continues automatically when its token has expired', async () => {
     const { memory, client } = await connected({ name: 'developer', revision, hinted: true });
     await client.close();
     const before = memory.stored;
@@ -110,7 +110,7 @@ describe.each(REVISIONS)('an assistant of revision %s', (revision: Revision) => 
     await again.client.close();
   });
 
-  test('is out with the next call once the person is no member any more', async () => {
+  test('is rejected with the next call after the user was removed from the shop', async () => {
     const { shop } = stack;
     const { email } = personOf(stack, 'analyst');
     const membership = ['--shop', String(shop.id), '--email', email];
@@ -120,7 +120,7 @@ describe.each(REVISIONS)('an assistant of revision %s', (revision: Revision) => 
     await admin(stack, 'member', 'remove', ...membership);
     try {
       await expect(session.client.listTools()).rejects.toBeInstanceOf(UnauthorizedError);
-      // Neither the token nor its refreshing helped: the assistant would sign in anew.
+      // Neither the token nor its refresh worked, so the assistant would sign in again.
       expect(session.memory.stored).toBeUndefined();
       expect(session.memory.opened).toBeInstanceOf(URL);
     } finally {
@@ -130,7 +130,7 @@ describe.each(REVISIONS)('an assistant of revision %s', (revision: Revision) => 
   });
 });
 
-test('our pages have no faults of accessibility that a machine can find', async () => {
+test('the pages have no accessibility errors that a tool can find', async () => {
   const faults: string[] = [];
   const seen = async (page: Page) => {
     if (!page.url().startsWith(stack.file.base_url)) return;

@@ -16,7 +16,7 @@ afterAll(() => browser?.close(), 60_000);
 
 type Call = readonly [tool: string, args: Record<string, unknown>];
 
-/** The id of an assistant that the owner has just connected, and that nothing else works with. */
+/** Connects another assistant for the owner, which no other call uses. Returns its id. */
 async function anotherAssistant(): Promise<string | undefined> {
   const person = personOf(stack, 'owner');
   const { client } = await signIn({ stack, browser, person, revision: '2026-07-28', hinted: true });
@@ -30,7 +30,7 @@ async function anotherAssistant(): Promise<string | undefined> {
   return assistants.find(({ is_this_connection }) => is_this_connection)?.assistant_id;
 }
 
-/** A call of every tool, in an order in which all succeed. */
+/** One call of every tool, in an order in which all succeed. */
 async function everyCall(client: Client): Promise<readonly Call[]> {
   const { shop } = stack;
   const [worked, cancelled, processed] = await Promise.all(

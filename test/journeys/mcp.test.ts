@@ -27,7 +27,7 @@ async function connect(token: string): Promise<Client> {
   const url = new URL(`${journey.stack.file.base_url}/mcp`);
   const headers = { Authorization: `Bearer ${token}` };
   await made.connect(new StreamableHTTPClientTransport(url, { requestInit: { headers } }));
-  // From here on the client judges every answer by the schema that the list shows.
+  // From here on the client validates every result with the schema of the tool list.
   await made.listTools();
   return made;
 }
@@ -37,7 +37,7 @@ async function call(name: string, args: object = {}, as = client): Promise<ToolR
   return toolResult(result as Parameters<typeof toolResult>[0]);
 }
 
-/** Everything that a list holds, page by page. */
+/** Reads all pages of a list. */
 async function walk<T>(name: string, list: string, args: object): Promise<T[]> {
   const all: T[] = [];
   let cursor: string | null = null;
@@ -50,7 +50,7 @@ async function walk<T>(name: string, list: string, args: object): Promise<T[]> {
 }
 
 describe('reading', () => {
-  test('one return is what REST answers', async () => {
+  test('a return has the same content as over REST', async () => {
     const { id, order_name, provider_order_id } = firstOf(journey.stack.shop, 'two_labels');
     const rest = await journey.send({
       path: `/api/2026-10/warehouse/return/details?return_id=${id}`,
@@ -61,7 +61,7 @@ describe('reading', () => {
     }
   });
 
-  test('pages hold every return once, addresses masked', async () => {
+  test('pages contain every return once, with masked e-mail addresses', async () => {
     const all = await walk<{ id: number; customer_email_masked: string | null }>(
       'search_returns',
       'returns',
@@ -75,7 +75,7 @@ describe('reading', () => {
     }
   });
 
-  test('every other list answers too', async () => {
+  test('every other list returns its items', async () => {
     const { shop } = journey.stack;
     const { id } = firstOf(shop, 'graded');
     const timeline = await walk<{ kind: string }>('get_return_timeline', 'entries', {
@@ -100,7 +100,7 @@ describe('reading', () => {
     expect((await call('list_webhook_deliveries', { detail: 'full' })).isError).toBe(false);
   });
 
-  test("another shop's things are as absent as nobody's", async () => {
+  test('objects of another shop look like objects that do not exist', async () => {
     const { id } = firstOf(journey.stack.otherShop, 'open');
     const other = await call('get_return', { return_id: id });
     const nobody = await call('get_return', { return_id: 987_654_321 });
@@ -110,7 +110,7 @@ describe('reading', () => {
 });
 
 describe('changing', () => {
-  test('a return is processed by the person, once however often it is asked', async () => {
+  test('processes a return once, even when it is called repeatedly, with the user as actor', async () => {
     const ref = await journey.stack.fixture('two_currencies');
     const args = { return_id: ref.id, idempotency_key: randomUUID() };
     const first = await call('process_return', args);
@@ -149,7 +149,7 @@ describe('changing', () => {
     expect(bare.text).toMatch(/cancelled. Nothing was changed/);
   });
 
-  test('dispositions, a report, a destination, a cart and a webhook', async () => {
+  test('creates dispositions, a report, a cart and a webhook, and changes a destination', async () => {
     const { shop } = journey.stack;
     const { id, line_item_ids } = await journey.stack.fixture('open');
     const [line_item_id] = line_item_ids;
@@ -172,7 +172,7 @@ describe('changing', () => {
     await call('update_webhook', { webhook_id, status: 'active' });
   });
 
-  test('is in the audit log before and after', async () => {
+  test('is in the audit log before and after its effect', async () => {
     const { id } = await journey.stack.fixture('open');
     await call('add_return_note', { return_id: id, text: 'For the log' });
     const db = new pg.Client({ connectionString: journey.stack.file.database_url });
@@ -187,7 +187,7 @@ describe('changing', () => {
   });
 });
 
-describe('a call whose end was lost', () => {
+describe('a repeated call whose result was lost', () => {
   let db: pg.Client;
   beforeAll(async () => {
     db = new pg.Client({ connectionString: journey.stack.file.database_url });
@@ -195,7 +195,7 @@ describe('a call whose end was lost', () => {
   });
   afterAll(() => db?.end());
 
-  /** As if its answer had never been stored, long ago. */
+  /** Makes it look as if the result was never stored, and the call was long ago. */
   const lose = (key: string) =>
     db.query(
       `update gateway.tool_calls set answer = null, started_at = now() - interval '10 minutes'
@@ -203,7 +203,7 @@ describe('a call whose end was lost', () => {
       [key],
     );
 
-  test('answers what the return is now, and is not done over what was done since', async () => {
+  test('returns the present state, and does not undo later changes', async () => {
     const { id } = await journey.stack.fixture('open');
     const key = randomUUID();
     const args = { return_id: id, reasons: ['Odd photo'], idempotency_key: key };
@@ -216,7 +216,7 @@ describe('a call whose end was lost', () => {
     expect((await call('get_return', { return_id: id })).data.return.state).toBe('open');
   });
 
-  test('of processing is not queued again', async () => {
+  test('does not queue the processing again', async () => {
     const { id } = await journey.stack.fixture('open');
     const args = { return_id: id, idempotency_key: randomUUID() };
     expect((await call('process_return', args)).data.result).toBe('queued');
@@ -225,7 +225,7 @@ describe('a call whose end was lost', () => {
     expect((await call('process_return', args)).data.result).toBe('queued');
   });
 
-  test('of dispositions and of a destination is known to their services', async () => {
+  test('has no second effect on dispositions and destinations', async () => {
     const { line_item_ids } = await journey.stack.fixture('open');
     const items = line_item_ids.map((line_item_id) => ({ line_item_id, note: 'Torn' }));
     const record = { items, idempotency_key: randomUUID() };
@@ -246,7 +246,7 @@ describe('a call whose end was lost', () => {
 });
 
 describe('an outage', () => {
-  test('of a service is told without its cause, and passes', async () => {
+  test('of a service is reported without its cause, and is temporary', async () => {
     const { id } = firstOf(journey.stack.shop, 'open');
     await journey.stack.control('POST', '/services/returns/stop');
     const away = await call('get_return', { return_id: id });

@@ -25,7 +25,7 @@ const detailsOf = async (id: number) =>
     .body as Readonly<Record<string, unknown>>;
 
 describe('assess dispositions', () => {
-  test('answers in the order of the request, in UTC, and the details show it', async () => {
+  test('returns the items in the order of the request with UTC times, and the details show them', async () => {
     const ref = await journey.stack.fixture('open');
     const [first = 0, second = 0] = ref.line_item_ids;
     const items = [
@@ -69,7 +69,7 @@ describe('assess dispositions', () => {
     ]);
   });
 
-  test('images follow those of the grading; a later assessment replaces the former', async () => {
+  test('images are listed after those of the grading, and a later assessment replaces an earlier one', async () => {
     const { id, line_item_ids } = await journey.stack.fixture('graded');
     const item = { line_item_id: line_item_ids[0], images: ['https://images.example.com/2.png'] };
     await post('/dispositioning/assess', { items: [{ ...item, note: 'first' }] });
@@ -86,7 +86,7 @@ describe('assess dispositions', () => {
     ]);
   });
 
-  test('is all or nothing', async () => {
+  test('records all items or none', async () => {
     const { id, line_item_ids } = await journey.stack.fixture('open');
     const theirs = firstOf(journey.stack.otherShop, 'open').line_item_ids[0];
     const items = [{ line_item_id: line_item_ids[0] }, { line_item_id: theirs }];
@@ -94,8 +94,8 @@ describe('assess dispositions', () => {
     expect(await detailsOf(id)).toMatchObject({ line_items: [{ disposition: null }, {}] });
   });
 
-  test('takes the largest legal request: 30 notes of 65,535 characters, each escaped', async () => {
-    // Six bytes for each half of a pair: twelve on the wire for one character.
+  test('accepts the largest valid request: 30 notes of 65,535 characters, each escaped', async () => {
+    // A character of two UTF-16 units is twelve bytes in the escaped form.
     const note = '\\ud83d\\udce6'.repeat(65_535);
     const lines = journey.stack.shop.fixtures.line_items.slice(0, 30);
     const items = lines.map((id) => `{"line_item_id":${id},"note":"${note}"}`);
@@ -122,7 +122,7 @@ describe('update destination', () => {
       `/fixtures/destination?shop=${journey.stack.shop.id}`,
     );
 
-  test('keeps what is not sent', async () => {
+  test('keeps the fields that are not in the request', async () => {
     const before = await fresh();
     const renamed = await put(`/destinations/${before.id}`, { name: 'Renamed' });
     expect(renamed).toMatchObject({ status: 200 });
@@ -134,7 +134,7 @@ describe('update destination', () => {
     });
   });
 
-  test('an address replaces the whole address; the country is filled from its code', async () => {
+  test('an address replaces the whole address, and its country is derived from the code', async () => {
     const { id } = await fresh();
     const address = { address1: 'Hafenstr. 1', country_code: 'de', phone: '+49 30 1' };
     const { body } = await put(`/destinations/${id}`, {
@@ -178,7 +178,7 @@ describe('fraud report and cart', () => {
     [{ category: null, comment: null }, null, null],
     [{ category: 'item-is-worn', comment: ' seen \u{1f440} ' }, 'item-is-worn', ' seen \u{1f440} '],
     [{ category: 'other', comment: '\u{1f440}'.repeat(512) }, 'other', '\u{1f440}'.repeat(512)],
-  ])('a report of %j', async (json, category, comment) => {
+  ])('a report of %j is stored', async (json, category, comment) => {
     const { id } = await journey.stack.fixture('closed');
     const answer = await post(`/returns/${id}/fraud-report`, json);
     expect(answer.status).toBe(201);
@@ -196,7 +196,7 @@ describe('fraud report and cart', () => {
     [{ cart: [1], shopify: 'eyJhIjoxfQ==' }],
     [{ cart: [1], shopify: 'eyJhIjoxfQ' }],
     [{ cart: [1], shopify: null }],
-  ])('a cart is echoed: %j', async (json) => {
+  ])('a cart is returned as it was sent: %j', async (json) => {
     const answer = await post('/cart', { ...json, ignored: true });
     expect(answer.status).toBe(200);
     const token = expect.stringMatching(/^[\w-]{43}$/);
@@ -209,8 +209,8 @@ describe('fraud report and cart', () => {
   });
 });
 
-describe('credentials that are good', () => {
-  test.each(SCOPES)('the key %s opens the operations of its scope', async (scope) => {
+describe('valid credentials', () => {
+  test.each(SCOPES)('the key %s allows the operations of its scope', async (scope) => {
     const key = journey.stack.shop.api_keys[scope] ?? '';
     for (const operation of OPERATIONS.filter((one) => one.scope === scope)) {
       const sent = requestOf(operation);
@@ -219,7 +219,7 @@ describe('credentials that are good', () => {
     }
   });
 
-  test('a partner token manages webhooks from creation to deletion, in its own shop', async () => {
+  test('a partner token manages webhooks from creation to deletion in its own shop', async () => {
     const token = journey.stack.shop.partner_tokens.developer_tools;
     const partner = { key: null, headers: { authorization: `Bearer ${token}` } };
     const json = { topic: 'label', trigger: 'return.closed', url: 'https://hooks.example.com/a' };
@@ -239,7 +239,7 @@ describe('credentials that are good', () => {
       status: 204,
       text: '',
     });
-    // Without a status it is kept.
+    // Without a status in the request the status stays.
     await journey.send({ ...one, method: 'PUT', json: { ...json, topic: 'return' } });
     const listed = (await journey.send({ ...partner, path })).body as { id: number }[];
     expect(listed.find((webhook) => webhook.id === id)).toEqual({ id, ...change });
@@ -251,7 +251,7 @@ describe('credentials that are good', () => {
     expect((await journey.send({ ...one, method: 'DELETE' })).status).toBe(404);
   });
 
-  test('a bearer token opens nothing but webhooks', async () => {
+  test('a bearer token allows only webhooks', async () => {
     const token = journey.stack.shop.partner_tokens.developer_tools;
     const headers = { authorization: `Bearer ${token}` };
     const sent = { path: '/api/2026-10/cart', json: { cart: [1] }, headers, key: null };

@@ -37,7 +37,7 @@ interface Draft {
 
 type Fault = (draft: Draft) => void;
 
-/** Everything that can be wrong with the update of a webhook, in the order in which it is told. */
+/** All errors of an update of a webhook, in the order of the checks. */
 const FAULTS: readonly (readonly [string, Fault])[] = [
   ['unknown version', (draft) => Object.assign(draft, { segment: '2026-08' })],
   ['wrong method', (draft) => Object.assign(draft, { method: 'PATCH' })],
@@ -64,7 +64,7 @@ async function updateWith(faults: readonly Fault[]): Promise<Received> {
     isLarge: false,
     isCut: false,
   };
-  // The later fault first: what both touch is then as the earlier one has it.
+  // The later error is applied first, so that the earlier one overwrites the parts that both change.
   for (const apply of faults.toReversed()) apply(draft);
   const json = JSON.stringify(draft.body);
   const padding = ' '.repeat(draft.isLarge ? 1024 * 1024 : 0);
@@ -77,17 +77,17 @@ async function updateWith(faults: readonly Fault[]): Promise<Received> {
   });
 }
 
-describe('of two faults the earlier check answers', () => {
+describe('of two errors the earlier check decides the response', () => {
   const pairs = FAULTS.flatMap(([first, one], at) =>
     FAULTS.slice(at + 1).map(([second, other]) => ({ first, second, faults: [one, other] })),
   );
 
-  test('each fault alone has an answer of its own', async () => {
+  test('each error alone has its own response', async () => {
     const answers = await Promise.all(FAULTS.map(([, fault]) => updateWith([fault])));
     const statuses = answers.map(({ status }) => status);
     expect(statuses).toEqual([404, 405, 401, 401, 415, 413, 400, 422, 422, 404]);
     const codes = answers.slice(1).map(({ body }) => (body as { code: string }).code);
-    // A wrong key and a missing scope look the same from outside.
+    // A wrong key and a missing scope have the same response.
     expect(new Set(codes).size).toBe(FAULTS.length - 2);
   });
 
@@ -96,7 +96,7 @@ describe('of two faults the earlier check answers', () => {
     expect([both.status, both.body]).toEqual([alone.status, alone.body]);
   });
 
-  test('the rate limit comes after the scope and before the body', async () => {
+  test('the rate limit is checked after the scope and before the body', async () => {
     const key = keyOf('limited');
     const good = `/api/v1/warehouse/return/details?return_id=${firstOf(journey.stack.shop, 'open').id}`;
     await untilLimited(async () => {
@@ -123,7 +123,7 @@ describe('of two faults the earlier check answers', () => {
 });
 
 describe.each(SEGMENTS)('in /api/%s, served by %s', (segment, version) => {
-  test('the 61st refused credential of an address in a minute is 429', async () => {
+  test('the 61st rejected credential of an address in a minute gets 429', async () => {
     const ip = `198.51.100.${SEGMENTS.findIndex(([name]) => name === segment) + 1}`;
     const headers = { 'x-forwarded-for': `192.0.2.99, ${ip}` };
     const path = under(segment, '/webhooks');
@@ -132,21 +132,21 @@ describe.each(SEGMENTS)('in /api/%s, served by %s', (segment, version) => {
       expect([nth, status]).toEqual([nth, 401]);
     }
     expectRefusal(await journey.send({ path, key: 'wrong', headers }), version, RATE_LIMITED);
-    // A missing credential is not counted, a valid one still passes, and others are not concerned.
+    // A missing credential is not counted, a valid one still works, and other addresses are not affected.
     expect((await journey.send({ path, key: null, headers })).status).toBe(401);
     expect((await journey.send({ path, headers })).status).toBe(200);
     const other = { 'x-forwarded-for': '198.51.100.200' };
     expect((await journey.send({ path, key: 'wrong', headers: other })).status).toBe(401);
   });
 
-  test('dispositions may be 32 MiB', async () => {
+  test('a body of dispositions may have 32 MiB', async () => {
     const path = under(segment, '/dispositioning/assess');
     const large = Buffer.alloc(32 * 1024 * 1024 + 1, ' ');
     expectRefusal(await journey.send(raw(path, large)), version, TOO_LARGE);
   });
 });
 
-describe('a service that is away', () => {
+describe('an unavailable service', () => {
   const NEEDS = {
     returns: ['getReturnDetails', 'processReturn', 'createFraudReport', 'assessDispositions'],
     dispositions: ['assessDispositions'],
@@ -175,7 +175,7 @@ describe('a service that is away', () => {
     await journey.stack.control('POST', `/services/${service}/start`);
   });
 
-  test('and all is well soon after it is back', async () => {
+  test('works again soon after it is back', async () => {
     const { id } = firstOf(journey.stack.shop, 'open');
     const calls: Sent[] = [
       { path: `/api/v1/warehouse/return/details?return_id=${id}` },
@@ -187,9 +187,9 @@ describe('a service that is away', () => {
   });
 });
 
-test('a shop has 100 webhooks and no more', async () => {
+test('a shop can have 100 webhooks and no more', async () => {
   const key = journey.stack.otherShop.api_keys.developer_tools ?? '';
-  // Each to a host of its own: five active ones are the most to one host.
+  // Each has its own host, because a host may have at most five active ones.
   const create = (segment: string, host: number) =>
     journey.send({
       path: under(segment, '/webhooks'),

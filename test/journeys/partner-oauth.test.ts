@@ -22,16 +22,16 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => journey?.stop(), 60_000);
 
-interface Wanted {
-  /** Name of a person in the stack file. */
+interface TokenInput {
+  /** Name of a user in the stack file. */
   readonly user?: string;
-  /** The shop to choose where there are several. */
+  /** The shop to choose if the user has several. */
   readonly shop?: number;
   readonly scope?: string;
 }
 
-/** Goes through the pages of the authorization server as a merchant would, and redeems the code. */
-async function tokensFor({ user = 'owner', shop, scope = 'developer_tools' }: Wanted = {}) {
+/** Completes the pages of the authorization server like a merchant, and redeems the code. */
+async function tokensFor({ user = 'owner', shop, scope = 'developer_tools' }: TokenInput = {}) {
   const { partner, users } = journey.stack.file;
   const person = users.find(({ name }) => name === user);
   const verifier = oauth.randomPKCECodeVerifier();
@@ -65,14 +65,14 @@ const WEBHOOKS = '/api/2026-10/webhooks';
 const HOOK = { topic: 'return', trigger: 'return.closed', url: 'https://partner.example.com/in' };
 const CHALLENGE = 'Bearer realm="rms", error="invalid_token", scope="developer_tools"';
 
-test('the authorization server is where the interface says', () => {
+test('the authorization server has the address that the interface defines', () => {
   const { authorization_endpoint, token_endpoint } = app.serverMetadata();
   const { auth_url } = journey.stack.file;
   expect(authorization_endpoint).toBe(`${auth_url}/authorize`);
   expect(token_endpoint).toBe(`${auth_url}/oauth/token`);
 });
 
-describe('a merchant lets an app work on webhooks', () => {
+describe('a merchant lets an app manage webhooks', () => {
   test('the app creates, lists, changes and deletes them with its token', async () => {
     const { access_token, token_type, expires_in, scope } = await tokensFor();
     expect({ token_type, scope }).toEqual({ token_type: 'bearer', scope: 'developer_tools' });
@@ -93,7 +93,7 @@ describe('a merchant lets an app work on webhooks', () => {
     });
   });
 
-  test('one who has two shops chooses, and the app sees that one only', async () => {
+  test('a user of two shops chooses one, and the app can access only that one', async () => {
     const { shop, otherShop } = journey.stack;
     const { access_token } = await tokensFor({ user: 'two_shops', shop: otherShop.id });
     const { body } = await withToken(access_token, { path: WEBHOOKS });
@@ -106,7 +106,7 @@ describe('a merchant lets an app work on webhooks', () => {
     }
   });
 
-  test('a token without the scope is told which one is missing', async () => {
+  test('a token without the scope gets an error that names the missing scope', async () => {
     const { access_token } = await tokensFor();
     const { no_scope = '' } = journey.stack.shop.partner_tokens;
     expect((await withToken(access_token, { path: WEBHOOKS })).status).toBe(200);
@@ -115,7 +115,7 @@ describe('a merchant lets an app work on webhooks', () => {
     expect(refused.headers['www-authenticate']).toContain('error="insufficient_scope"');
   });
 
-  test('its token opens nothing but webhooks', async () => {
+  test('the token allows only webhooks', async () => {
     const { access_token } = await tokensFor();
     for (const sent of [
       { path: '/api/2026-10/cart', json: { cart: [1] } },
@@ -128,7 +128,7 @@ describe('a merchant lets an app work on webhooks', () => {
     expect((await journey.send(asKey)).status).toBe(401);
   });
 
-  test('a code is taken once, with its verifier only', async () => {
+  test('a code can be used once, and only with its verifier', async () => {
     const { partner, users } = journey.stack.file;
     const { email = '', password = '' } = users.find(({ name }) => name === 'owner') ?? {};
     const redirect_uri = partner.redirect_uri ?? '';
@@ -155,7 +155,7 @@ describe('a merchant lets an app work on webhooks', () => {
 });
 
 describe('a merchant removes an app', () => {
-  test('its tokens end within 5 seconds, and count again once it is installed anew', async () => {
+  test('its tokens are rejected within 5 seconds, and accepted again once the app is installed again', async () => {
     const { stack } = journey;
     const { access_token } = await tokensFor();
     const status = async () => (await withToken(access_token, { path: WEBHOOKS })).status;

@@ -7,15 +7,15 @@ import { postgresOf, signalAll } from '../kit/postgres/postgres-processes.ts';
 import type { Ref } from '../kit/stack.ts';
 import { until } from '../kit/until.ts';
 
-/** Longest answer while the database hangs: the limits of a key's look-up and of a call, one after the other. */
+/** Longest response time while the database hangs: the time limits of the key's look-up and of a call. Milliseconds. */
 const ANSWER_MS = 20_000;
 const HANG_MS = 6_000;
-/** From the database being back until everything works. Milliseconds. */
+/** Maximum time from the return of the database until everything works. Milliseconds. */
 const HEALTHY_MS = 10_000;
 
-/** Recovery of a database that was killed, on a busy machine. Milliseconds. */
+/** Time limit for the recovery of a killed database on a busy machine. Milliseconds. */
 const RESTART_MS = 60_000;
-/** More when no request fell into the outage: a busy machine asks seldom, and the server is back within a second. */
+/** Number of kills. More than the minimum if no request fell into the outage, which lasts less than a second. */
 const KILLS = { least: 2, most: 8 };
 
 let journey: Journey;
@@ -31,7 +31,7 @@ interface Answer {
   readonly ms: number;
 }
 
-/** One request of each kind, reads and writes over all services; each may be repeated. */
+/** One request of each kind, reads and writes of all services. Each may be repeated. */
 function requestsFor(ref: Ref): Sent[] {
   const { destinations } = journey.stack.shop.fixtures;
   const path = '/api/2026-10';
@@ -57,14 +57,14 @@ async function answerOf(sent: Sent): Promise<Answer> {
   return { what, status, retryAfter: String(headers['retry-after']), ms };
 }
 
-/** Sends one round after another, all at once, until told to end. */
-function keepAsking(refs: readonly Ref[]) {
+/** Sends one round of concurrent requests after another, until it is stopped. */
+function keepRequesting(refs: readonly Ref[]) {
   const answers: Answer[] = [];
   let asking = true;
   const ask = async () => {
     for (let at = 0; asking; at += 1) {
       const ref = refs[at % refs.length];
-      if (!ref) throw new Error('there is no return to ask about');
+      if (!ref) throw new Error('there is no return to request');
       answers.push(...(await Promise.all(requestsFor(ref).map(answerOf))));
       await sleep(50);
     }
@@ -79,7 +79,7 @@ function keepAsking(refs: readonly Ref[]) {
   };
 }
 
-/** What may be answered: success, or 503 with a whole number of seconds; never any other failure. */
+/** Responses that are not allowed: other than success, or 503 with a whole number of seconds. */
 function faultsOf(answers: readonly Answer[]): Answer[] {
   return answers.filter(({ status, retryAfter, ms }) => {
     if (ms > ANSWER_MS) return true;
@@ -95,7 +95,7 @@ async function untilHealthy(refs: readonly Ref[]): Promise<void> {
   }, HEALTHY_MS);
 }
 
-/** Waits until another server than the one killed takes connections: the stack starts it. */
+/** Waits until the server that the stack started in place of the killed one accepts connections. */
 async function untilAnswering(killed: number): Promise<void> {
   await until(async () => {
     const [server] = await postgresOf(journey.stack.file.pid).catch(() => [killed]);
@@ -115,7 +115,7 @@ async function connects(): Promise<boolean> {
 const fresh = (count: number) =>
   Promise.all(Array.from({ length: count }, () => journey.stack.fixture('open')));
 
-/** Each return asked for is closed in the end, refunded once. */
+/** Asserts that each return is closed and was refunded once. */
 async function expectRefundedOnce(refs: readonly Ref[]): Promise<void> {
   for (const { id } of refs) {
     await untilState(journey, id, 'closed');
@@ -124,10 +124,10 @@ async function expectRefundedOnce(refs: readonly Ref[]): Promise<void> {
   }
 }
 
-describe('while PostgreSQL is away', () => {
-  test('killed and started again: 503 with Retry-After, never 500, then everything as before', async () => {
+describe('while PostgreSQL is unavailable', () => {
+  test('after a kill: 503 with Retry-After, never 500, then everything works as before', async () => {
     const refs = await fresh(4);
-    const load = keepAsking(refs);
+    const load = keepRequesting(refs);
     const is503 = ({ status }: Answer): boolean => status === 503;
     const isEnough = (kills: number): boolean => kills >= KILLS.least && load.answers.some(is503);
     for (let kills = 0; !isEnough(kills) && kills < KILLS.most; kills += 1) {
@@ -143,9 +143,9 @@ describe('while PostgreSQL is away', () => {
     await expectRefundedOnce(refs);
   }, 240_000);
 
-  test('halted: every answer comes in time, then everything goes on', async () => {
+  test('while it is frozen: every response arrives in time, then everything works again', async () => {
     const refs = await fresh(3);
-    const load = keepAsking(refs);
+    const load = keepRequesting(refs);
     await until(() => load.answers.at(-1)?.status === 200);
     const pids = await postgresOf(journey.stack.file.pid);
     signalAll(pids, 'SIGSTOP');

@@ -48,9 +48,9 @@ interface TappedEvent {
   readonly event: Readonly<Record<string, unknown>>;
 }
 
-/** Events of one return with that trigger, as they were published. */
+/** Published events of one return with this trigger. */
 async function eventsOf(id: number, trigger: string) {
-  // An event is written with its change; what is no longer waiting has been published.
+  // An event is written together with its change. An empty outbox means that it was published.
   await until(async () => {
     const waiting = await journey.stack.control<Record<string, number>>('GET', '/outbox');
     return waiting.returns === 0;
@@ -68,14 +68,14 @@ async function closed(fixture: string, json?: object) {
   return { ref, body, ledger: await ledgerOf(ref.id) };
 }
 
-test('nothing is refused for load where some hundred requests come at once', async () => {
+test('some hundred concurrent requests are not rejected as overload', async () => {
   const list = { path: '/api/2026-10/webhooks' };
   const answers = await Promise.all(Array.from({ length: 150 }, () => journey.send(list)));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
 });
 
-describe('processing fulfils what remains', () => {
-  test('a refund, once, in the presentment currency', async () => {
+describe('processing fulfils the remaining outcomes', () => {
+  test('makes a refund once, in the presentment currency', async () => {
     const { ref, body, ledger } = await closed('two_currencies');
     expect(ledger).toMatchObject({ orders: [], gift_cards: [] });
     const { refund: amount } = body.presentment as { refund: string };
@@ -91,7 +91,7 @@ describe('processing fulfils what remains', () => {
     expect(await eventsOf(ref.id, 'return.closed')).toHaveLength(1);
   });
 
-  test('passes numbers on digit by digit', async () => {
+  test('passes numbers on exactly as they were sent', async () => {
     const ref = await journey.stack.fixture('exchange');
     await journey.send({
       path: `/api/2026-10/warehouse/return/${ref.id}/process`,
@@ -107,7 +107,7 @@ describe('processing fulfils what remains', () => {
     expect(queued?.facts).toEqual({ weight: '1.10', ref: '12345678901234567890' });
   });
 
-  test('an exchange order that carries the details of the request', async () => {
+  test('creates an exchange order with the details of the request', async () => {
     const json = { note: 'Handle with care', express: true, rank: 1.5, nothing: null };
     const { ref, body, ledger } = await closed('exchange', json);
     expect(ledger).toMatchObject({ gift_cards: [], refunds: [] });
@@ -127,7 +127,7 @@ describe('processing fulfils what remains', () => {
     );
   });
 
-  test('a gift card', async () => {
+  test('issues a gift card', async () => {
     const { body, ledger } = await closed('gift_card', { campaign: 'autumn' });
     expect(ledger).toMatchObject({ orders: [], refunds: [] });
     expect(ledger.gift_cards).toMatchObject([
@@ -141,7 +141,7 @@ describe('processing fulfils what remains', () => {
     });
   });
 
-  test('and archives the return: it leaves searches unless asked for', async () => {
+  test('archives the return, so that searches find it only on request', async () => {
     const { ref } = await closed('warranty');
     const search = async (includeArchived: boolean) => {
       const found = await journey.services.returns.searchReturns({
@@ -155,11 +155,11 @@ describe('processing fulfils what remains', () => {
     expect(await search(true)).toContain(ref.id);
   });
 
-  test('once, however often and however much at once it is asked for', async () => {
+  test('runs once, for any number of repeated and concurrent requests', async () => {
     const ref = await journey.stack.fixture('open');
     const answers = await Promise.all(Array.from({ length: 8 }, () => process(ref.id)));
     await untilState(journey, ref.id, 'closed');
-    // Whoever came after the closing was told so; everyone else got the acknowledgement.
+    // Requests after the closing got an error, and all others the acknowledgement.
     for (const { body } of answers) {
       expect([true, 'UNPROCESSABLE_RETURN']).toContain(
         body === true || (body as { errors: { code: string } }).errors.code,
@@ -170,8 +170,8 @@ describe('processing fulfils what remains', () => {
   });
 });
 
-describe('a return with an open instant-refund credit', () => {
-  test('answers true and is not processed', async () => {
+describe('a return with an open instant refund', () => {
+  test('returns true and is not processed', async () => {
     const ref = await journey.stack.fixture('instant_refund');
     expect(await process(ref.id)).toMatchObject({ status: 200, body: true });
     const { entries } = await journey.services.returns.getTimeline({
@@ -184,7 +184,7 @@ describe('a return with an open instant-refund credit', () => {
     expect(await ledgerOf(ref.id)).toEqual({ orders: [], gift_cards: [], refunds: [] });
   });
 
-  test('is refused when it is flagged as well', async () => {
+  test('is rejected when it is also flagged', async () => {
     const { id } = firstOf(journey.stack.shop, 'flagged_instant_refund');
     expect((await process(id)).body).toEqual({
       errors: { message: expect.any(String), code: 'UNPROCESSABLE_FLAGGED_RETURN' },
@@ -194,7 +194,7 @@ describe('a return with an open instant-refund credit', () => {
 });
 
 describe('failures of the commerce provider', () => {
-  test('passing ones are tried again, with one effect', async () => {
+  test('transient failures are retried, with one effect', async () => {
     const ref = await journey.stack.fixture('exchange');
     await fail(ref, 'passing', 2);
     expect((await process(ref.id)).body).toBe(true);
@@ -203,7 +203,7 @@ describe('failures of the commerce provider', () => {
     expect(await eventsOf(ref.id, 'return.processing.failed')).toEqual([]);
   });
 
-  test('a final one leaves it open and says so; a new request finishes it with its own details', async () => {
+  test('after a permanent failure the return stays open, and a new request finishes it with its own details', async () => {
     const ref = await journey.stack.fixture('exchange');
     await fail(ref, 'final', 1);
     expect((await process(ref.id, { attempt: 'first' })).body).toBe(true);
@@ -222,7 +222,7 @@ describe('failures of the commerce provider', () => {
     expect(await eventsOf(ref.id, 'return.processing.failed')).toHaveLength(1);
   });
 
-  test('the fixture `fails` fails each time', async () => {
+  test('the fixture `fails` fails at each run', async () => {
     const ref = await journey.stack.fixture('fails');
     for (const times of [1, 2]) {
       expect((await process(ref.id)).body).toBe(true);
@@ -234,7 +234,7 @@ describe('failures of the commerce provider', () => {
   });
 });
 
-test('refusals dispatch nothing', async () => {
+test('rejected requests cause no events', async () => {
   for (const fixture of ['flagged', 'closed', 'cancelled', 'expired']) {
     const { id } = firstOf(journey.stack.shop, fixture);
     const before = { details: await details(id), ledger: await ledgerOf(id) };

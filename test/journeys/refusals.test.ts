@@ -78,7 +78,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     }
   });
 
-  test('partner tokens that do not count', async () => {
+  test('invalid partner tokens: 401', async () => {
     const tokens = journey.stack.shop.partner_tokens;
     for (const kind of ['no_scope', 'expired', 'wrong_audience', 'not_installed']) {
       const error = kind === 'no_scope' ? 'insufficient_scope' : 'invalid_token';
@@ -92,7 +92,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     }
   });
 
-  test('404 for a path of nobody, 405 with Allow', async () => {
+  test('404 for an unknown path, 405 with Allow for an unknown method', async () => {
     for (const path of ['/nothing', '/webhooks/', '/Webhooks', '/webhooks/1/2', '/%zz', '']) {
       await refused({ path }, { status: 404, body: MESSAGE, code: 'NOT_FOUND' });
     }
@@ -103,7 +103,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     }
   });
 
-  test('OPTIONS is 204 with Allow; HEAD is GET without its body', async () => {
+  test('OPTIONS is 204 with Allow, and HEAD is GET without its body', async () => {
     for (const { path } of OPERATIONS) {
       const answer = await send({ method: 'OPTIONS', path, key: null });
       expect(answer).toMatchObject({ status: 204, text: '', headers: { allow: text } });
@@ -125,7 +125,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     ['not gzip', raw('/cart', 'plain', { 'content-encoding': 'gzip' })],
   ])('400: a body that is %s', async (_, sent) => refused(sent, BAD_BODY));
 
-  test('a body nested 32 deep is read', async () => {
+  test('a body nested 32 levels deep is accepted', async () => {
     const deep = `{"cart":[1],"x":${'['.repeat(31)}${']'.repeat(31)}}`;
     expect((await send(raw('/cart', deep))).status).toBe(200);
   });
@@ -137,7 +137,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     ['another encoding', { 'content-encoding': 'br' }],
   ])('415: %s', async (_, headers) => refused(raw('/cart', '{"cart":[1]}', headers), MEDIA_TYPE));
 
-  test('413: more than 1 MiB, as sent and after inflation', async () => {
+  test('413: more than 1 MiB, as sent or after decompression', async () => {
     const large = `{"cart":[1],"x":"${'x'.repeat(1024 * 1024)}"}`;
     await refused(raw('/cart', large), TOO_LARGE);
     await refused(raw('/cart', gzipSync(large), { 'content-encoding': 'gzip' }), TOO_LARGE);
@@ -174,8 +174,8 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
       itemWith({ inspected_at: '2026-02-30T00:00:00Z' }),
     ],
     ['an unknown outcome', 'POST', ASSESS, itemWith({ disposition_outcome: 'sold' })],
-    ['a line of nobody', 'POST', ASSESS, itemWith({ line_item_id: MISSING_ID })],
-    ['a line named twice', 'POST', ASSESS, { items: [{ line_item_id: 1 }, { line_item_id: 1 }] }],
+    ['a line item that does not exist', 'POST', ASSESS, itemWith({ line_item_id: MISSING_ID })],
+    ['the same line twice', 'POST', ASSESS, { items: [{ line_item_id: 1 }, { line_item_id: 1 }] }],
     ['no name', 'PUT', '/destinations/1', {}],
     ['a name of 192 characters', 'PUT', '/destinations/1', { name: 'n'.repeat(192) }],
     ['an unknown type', 'PUT', '/destinations/1', { name: 'North', type: 'shop' }],
@@ -201,10 +201,10 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     ['an empty cart', 'POST', '/cart', { cart: [] }],
     ['501 entries', 'POST', '/cart', { cart: Array(501).fill(1) }],
     ['a variant id above 2^53 - 1', 'POST', '/cart', { cart: [2 ** 53] }],
-    ['what is no Base64', 'POST', '/cart', { cart: [1], shopify: 'not base64!' }],
+    ['invalid Base64', 'POST', '/cart', { cart: [1], shopify: 'not base64!' }],
   ])('422: %s (%s %s)', async (_, method, path, json) => refused({ method, path, json }, INVALID));
 
-  test('422: an absent body where one is required', async () => {
+  test('422: a missing body where one is required', async () => {
     await refused({ method: 'POST', path: '/cart' }, INVALID);
   });
 
@@ -218,7 +218,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     refused({ path: `/warehouse/return/details?${query}` }, INVALID),
   );
 
-  test('404: ids that name nothing, and ids of another shop', async () => {
+  test('404: ids that do not exist, and ids of another shop', async () => {
     const { fixtures } = journey.stack.otherShop;
     const foreign: Partial<Record<Operation['id'], number>> = {
       updateWebhook: fixtures.webhooks[0]?.id ?? 0,
@@ -237,7 +237,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     }
   });
 
-  test('422 FAILED_TO_CREATE_WEBHOOK: an address that is not allowed', async () => {
+  test('422 FAILED_TO_CREATE_WEBHOOK: a forbidden address', async () => {
     const urls = [
       'ftp://example.com/',
       'https://localhost/',
@@ -251,7 +251,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     }
   });
 
-  test('422 FAILED_TO_CREATE_WEBHOOK: a sixth active one to a host', async () => {
+  test('422 FAILED_TO_CREATE_WEBHOOK: a sixth active webhook for a host', async () => {
     const json = { ...HOOK, url: `https://hooks-of-${segment || 'none'}.example.com/` };
     const ids: number[] = [];
     for (let nth = 0; nth < 5; nth += 1) {
@@ -275,7 +275,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     ['closed', 'UNPROCESSABLE_RETURN'],
     ['cancelled', 'UNPROCESSABLE_RETURN'],
     ['expired', 'UNPROCESSABLE_RETURN'],
-  ])('process refuses a return that is %s inside a 200', async (fixture, code) => {
+  ])('process rejects a return that is %s inside a 200', async (fixture, code) => {
     const { id } = firstOf(journey.stack.shop, fixture);
     const answer = await send({ method: 'POST', path: `/warehouse/return/${id}/process` });
     expect(answer).toMatchObject({ status: 200, headers: { 'content-type': 'application/json' } });
@@ -283,7 +283,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     expectCommonHeaders(answer, version);
   });
 
-  test('429: the sixth request of the key limited to five a minute', async () => {
+  test('429: the sixth request in a minute of the key with a limit of five', async () => {
     const { limited = '' } = journey.stack.shop.api_keys;
     const path = `/warehouse/return/details?return_id=${firstOf(journey.stack.shop, 'open').id}`;
     const sixth = await untilLimited(async () => {

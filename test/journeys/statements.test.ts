@@ -25,8 +25,8 @@ import {
 } from '../kit/services/processing.ts';
 import { actor } from '../kit/services/running-service.ts';
 
-// What a write costs PostgreSQL. A limit here is reached by what is merged, not by what is left out: that an
-// operation keeps its promises, the tests of its service say.
+// The cost of a write for PostgreSQL. A lower number must come from merged statements, not from missing ones: the tests
+// of the services check what each operation promises.
 
 let returns: TestDatabase;
 let dispositions: TestDatabase;
@@ -38,7 +38,7 @@ beforeAll(async () => {
 });
 afterAll(() => Promise.all([returns.drop(), dispositions.drop()]));
 
-/** Pools of both services, which count together. */
+/** Pools of both services with a common count. */
 function countedPools() {
   const sent: Sent = { statements: [], roundTrips: 0 };
   const pools = [returns, dispositions].map(({ url }) => createPool(url, { max: 1 }));
@@ -56,7 +56,7 @@ function countedPools() {
 }
 
 describe('recording an assessment', () => {
-  /** The returns service as dispositions calls it, without the network between them. */
+  /** The returns service as dispositions calls it, without the network in between. */
   const depsOf = ({
     ofReturns,
     ofDispositions,
@@ -80,7 +80,7 @@ describe('recording an assessment', () => {
   test.each([
     ['of a line for the first time', 0],
     ['of a line that was assessed before', 1],
-  ])('%s takes at most 7 round trips', async (_, earlier) => {
+  ])('%s needs at most 7 round trips', async (_, earlier) => {
     const shopId = await newShop(returns.pool);
     const { lineItems } = await newReturn(returns.pool, shopId);
     const lineItemId = lineItems[0]?.lineItemId ?? 0n;
@@ -100,7 +100,7 @@ describe('recording an assessment', () => {
 });
 
 describe('processing a return', () => {
-  test('until it is closed takes at most 20 statements', async () => {
+  test('until it is closed needs at most 20 statements', async () => {
     const shopId = await newShop(returns.pool);
     const of = await newReturn(returns.pool, shopId);
     const pool = createPool(returns.url);

@@ -64,7 +64,7 @@ interface Outcome {
   readonly message?: string;
 }
 
-/** What became of a call; the ids that an error's text repeats are left out. */
+/** The outcome of a call. Ids that an error's text repeats are left out. */
 async function outcomeOf(called: Promise<unknown>): Promise<Outcome> {
   try {
     return { answer: textOf(await called) };
@@ -86,18 +86,18 @@ const REASONS = new Map<number, string>(
 
 function withoutIds(text: string): string {
   const values = [...Object.values(theirs), ...Object.values(MISSING_IDS)].map(String);
-  // The longest first: short ones are parts of others.
+  // The longest id first, because short ones may be parts of others.
   const longestFirst = values.toSorted((one, other) => other.length - one.length);
   return longestFirst.reduce((rest, value) => rest.replaceAll(value, '#'), text);
 }
 
-test('there is one of everything in the other shop', () => {
+test('the other shop has one object of every kind', () => {
   for (const [name, value] of Object.entries(theirs)) {
     expect([name, Boolean(value)]).toEqual([name, true]);
   }
 });
 
-describe("another shop's ids are as if they did not exist", () => {
+describe("another shop's ids look as if they did not exist", () => {
   let before: string;
   beforeAll(async () => {
     before = await wholeShop(journey, journey.stack.otherShop);
@@ -111,20 +111,20 @@ describe("another shop's ids are as if they did not exist", () => {
       const one = await outcomeOf(call(journey.services, rpc, { ...request, ...ours }));
       const other = await outcomeOf(call(journey.services, rpc, { ...nobodys[at], ...ours }));
       expect(one).toEqual(other);
-      // Either nothing was found or the answer is empty: anything else never came to the id.
+      // Either the object was not found or the response is empty. Any other outcome means that the id was not checked.
       const wasFound = `${one.reason} ${one.field}`;
       if (one.answer === undefined) expect(wasFound).toMatch(/_NOT_FOUND |\.line_item_id$/);
       else for (const id of Object.values(theirs)) expect(one.answer).not.toContain(textOf(id));
     }
   });
 
-  test('and nothing of the other shop has changed', async () => {
+  test('nothing of the other shop has changed', async () => {
     expect(await wholeShop(journey, journey.stack.otherShop)).toBe(before);
   });
 });
 
 test.each(RPCS.filter(({ method }) => !namesThings(method)))(
-  '$name of one shop says nothing of the other, and does nothing to it',
+  '$name of one shop shows and changes nothing of the other',
   async (rpc) => {
     const before = await wholeShop(journey, journey.stack.otherShop);
     const [request] = requestsNaming(rpc.method, MISSING_IDS);
@@ -136,8 +136,8 @@ test.each(RPCS.filter(({ method }) => !namesThings(method)))(
   },
 );
 
-describe('who may call at all', () => {
-  test.each(RPCS)('$name: not without the service token', async (rpc) => {
+describe('callers without the required data', () => {
+  test.each(RPCS)('$name rejects a call without the service token', async (rpc) => {
     for (const token of ['', 'w'.repeat(43)]) {
       const { services, close } = connectStack(journey.stack, token);
       const refused = await outcomeOf(call(services, rpc, callIn(journey.stack.shop)));
@@ -146,7 +146,7 @@ describe('who may call at all', () => {
     }
   });
 
-  test.each(RPCS)('$name: not without an actor or a shop', async (rpc) => {
+  test.each(RPCS)('$name rejects a call without an actor or a shop', async (rpc) => {
     const { shopId, actor } = callIn(journey.stack.shop);
     const bad: [object, string][] = [
       [{ shopId }, 'actor'],

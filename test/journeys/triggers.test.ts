@@ -56,7 +56,7 @@ describe.each([
 
   const next = (trigger: string) => all.next(trigger);
 
-  /** Return details as this shop reads them in the version of its payloads. */
+  /** Return details as this shop reads them in its payload version. */
   async function details(): Promise<Record<string, unknown>> {
     const path = `/api/${version}/warehouse/return/details?return_id=${returnId}`;
     const { body } = await journey.send({ path, key: shop.api_keys.returns ?? '' });
@@ -68,7 +68,7 @@ describe.each([
     expect(payload).toEqual({ topic: 'return', trigger, shop_id: shop.id, ...(await details()) });
   }
 
-  test('a submitted return: return.created and label.request.issued', async () => {
+  test('a submitted return causes return.created and label.request.issued', async () => {
     const demo = { ...shop, destinationId: shop.fixtures.destinations.linked };
     const serial = randomInt(10_000_000, 2_000_000_000);
     const key = `triggers:${serial}`;
@@ -101,7 +101,7 @@ describe.each([
     });
   });
 
-  test('a label: label.created, label.updated and return.updated', async () => {
+  test('a label causes label.created, label.updated and return.updated', async () => {
     const { label } = await journey.services.returns.recordLabel({
       ...callIn(shop),
       idempotencyKey: `label:${returnId}`,
@@ -141,7 +141,7 @@ describe.each([
     await expectDetails('return.updated');
   });
 
-  test('a grading: return.updated, the category in the words of the version', async () => {
+  test('a grading causes return.updated, with the category name of the version', async () => {
     await journey.services.dispositions.gradeItems({
       ...callIn(shop),
       items: lines.map((line) => ({ lineItemId: BigInt(line), category: 'grade_c' })),
@@ -161,7 +161,7 @@ describe.each([
     );
   });
 
-  test('a request withdrawn: label.request.cancelled', async () => {
+  test('a cancelled label request causes label.request.cancelled', async () => {
     const { labelRequest } = await journey.services.returns.requestLabel({
       ...callIn(shop),
       returnId: BigInt(returnId),
@@ -178,7 +178,7 @@ describe.each([
     });
   });
 
-  test('a consolidated shipment: shipment.processed and return.updated', async () => {
+  test('a consolidated shipment causes shipment.processed and return.updated', async () => {
     await journey.services.returns.recordPartnerShipment({
       ...callIn(shop),
       partnerShipmentId: `PS-${returnId}`,
@@ -198,7 +198,7 @@ describe.each([
     await expectDetails('return.updated');
   });
 
-  test('a processed return: return.closed, restock.requested and giftcard.requested', async () => {
+  test('a processed return causes return.closed, restock.requested and giftcard.requested', async () => {
     const path = `/api/${version}/warehouse/return/${returnId}/process`;
     const processed = await journey.send({
       method: 'POST',
@@ -234,7 +234,7 @@ describe.each([
     });
   });
 
-  test('processing that fails for good: return.processing.failed', async () => {
+  test('processing that fails permanently causes return.processing.failed', async () => {
     const { id: failing } = await journey.stack.control<{ id: number }>(
       'POST',
       `/fixtures/fails?shop=${shop.id}`,
@@ -254,7 +254,7 @@ describe.each([
     });
   });
 
-  test('every trigger came, and no event came to a subscription twice', () => {
+  test('every trigger arrived, and no event arrived twice at a subscription', () => {
     expect([...all.seen.keys()].sort()).toEqual([...TRIGGERS].sort());
     for (const hook of all.hooks.values()) {
       const events = partner.received(hook).map(({ headers }) => headers['x-service-event-id']);

@@ -8,7 +8,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => journey?.stop(), 60_000);
 
-/** Asks a listener whose version calendar stands at that day; the stack's own without one. */
+/** Sends a GET to the listener whose version calendar has this date, by default to the stack's own gateway. */
 function ask(path: string, day?: string) {
   const baseUrl = day === undefined ? journey.stack.file.base_url : at(day);
   return journey.send({ path, baseUrl });
@@ -60,7 +60,7 @@ describe('the condition category', () => {
     expect(categories(body)).toEqual(expected);
   });
 
-  test('is all that differs between the released versions', async () => {
+  test('is the only difference between the released versions', async () => {
     const [older, newer] = [
       await ask(`/api/2026-07${details()}`),
       await ask(`/api/2026-10${details()}`),
@@ -75,7 +75,7 @@ describe('the condition category', () => {
 });
 
 describe('an active version', () => {
-  test('says which it is, and nothing of an end', async () => {
+  test('has the version header, and no deprecation headers', async () => {
     const { headers } = await ask(`/api/2026-07${details()}`);
     expect(headers['x-service-api-version']).toBe('2026-07');
     for (const name of ['sunset', 'deprecation', 'link', 'x-service-api-warning']) {
@@ -83,7 +83,7 @@ describe('an active version', () => {
     }
   });
 
-  test('an unknown one is 404 and names those there are, with or without a key', async () => {
+  test('an unknown version is 404 with the list of versions, with or without a key', async () => {
     const path = '/api/2026-08/webhooks';
     for (const sent of [{ path }, { path, key: null }, { path: '/api/v2/cart' }]) {
       const answer = await journey.send(sent);
@@ -118,7 +118,7 @@ describe('in August 2027', () => {
 });
 
 describe('in November 2027', () => {
-  test('2026-07 is served by 2026-10, which the answer says', async () => {
+  test('2026-07 is served by 2026-10, as the header says', async () => {
     const { status, headers, body } = await ask(`/api/2026-07${details()}`, '2027-11-01');
     expect(status).toBe(200);
     expect(categories(body)).toEqual(OBJECTS);
@@ -128,19 +128,19 @@ describe('in November 2027', () => {
     );
   });
 
-  test('v1 is gone', async () => {
+  test('v1 is retired', async () => {
     const answer = await ask('/api/v1/webhooks', '2027-11-01');
     expect(answer).toMatchObject({ status: 404 });
     expect(answer.body).toEqual({ message: expect.stringContaining('2026-10'), errors: {} });
   });
 
-  test('no version is 2026-10, the oldest supported', async () => {
+  test('a path without a version uses 2026-10, the oldest supported version', async () => {
     const { headers, body } = await ask(`/api${details()}`, '2027-11-01');
     expect(headers['x-service-api-version']).toBe('2026-10');
     expect(categories(body)).toEqual(OBJECTS);
   });
 
-  test('refusals have the headers too', async () => {
+  test('error responses have the headers too', async () => {
     const answer = await ask('/api/2026-07/warehouse/return/details', '2027-11-01');
     expectRefusal(answer, '2026-10', {
       status: 422,
@@ -151,7 +151,7 @@ describe('in November 2027', () => {
   });
 });
 
-describe('in February 2028, with nothing newer released', () => {
+describe('in February 2028, without a newer release', () => {
   test('2026-10 stays deprecated and keeps its sunset day', async () => {
     for (const segment of ['/2026-10', '']) {
       const answer = await ask(`/api${segment}${details()}`, '2028-02-01');
@@ -166,14 +166,14 @@ describe('in February 2028, with nothing newer released', () => {
     }
   });
 
-  test('2026-07 still leads to it', async () => {
+  test('2026-07 is still served by it', async () => {
     const { headers } = await ask(`/api/2026-07${details()}`, '2028-02-01');
     expect(headers['x-service-api-version']).toBe('2026-10');
     expect(headers.link).toContain('rel="successor-version"');
   });
 });
 
-test('unstable warns on every answer, in every age', async () => {
+test('unstable has a warning in every response, on every date', async () => {
   for (const day of [undefined, '2027-08-01', '2027-11-01', '2028-02-01']) {
     for (const path of [details(), '/nothing', '/warehouse/return/details']) {
       const { headers } = await ask(`/api/unstable${path}`, day);

@@ -31,7 +31,7 @@ afterAll(async () => {
 const PATH = '/api/2026-10/webhooks';
 const call = () => callIn(journey.stack.shop);
 
-/** Between the attempts of a delivery; up to a fifth is added. */
+/** Pauses between the attempts of a delivery, without the jitter of up to a fifth. Seconds. */
 const PAUSES_S = [5, 30, 300, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000, 86_400];
 
 interface Shown {
@@ -60,7 +60,7 @@ const succeeds = (response: { writeHead(status: number): { end(): void } }) =>
   void response.writeHead(200).end();
 
 describe('the log of a webhook over REST', () => {
-  test('lists what was sent, newest first, in pages and by state, trigger and time', async () => {
+  test('lists deliveries newest first, in pages, and filters by state, trigger and time', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     const began = new Date(Date.now() - 1_000).toISOString();
     for (const _ of [1, 2, 3]) await journey.stack.fixture('no_label');
@@ -91,7 +91,7 @@ describe('the log of a webhook over REST', () => {
     expect((await list(hook, `to=${began}`)).deliveries).toHaveLength(0);
   });
 
-  test('a replay over REST brings the same bytes under the same id; while it waits, 409', async () => {
+  test('a replay over REST sends the same bytes with the same id, and is 409 while it waits', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     await journey.stack.fixture('no_label');
     const first = await partner.nth(hook, 1);
@@ -125,7 +125,7 @@ describe('the log of a webhook over REST', () => {
     expect(foreign.status).toBe(404);
   });
 
-  test('of a deleted webhook is 404, its deliveries too', async () => {
+  test('of a deleted webhook is 404, and so are its deliveries', async () => {
     const hook = await partner.subscribe('return', 'return.created');
     await journey.stack.fixture('no_label');
     const id = String((await partner.nth(hook, 1)).headers['webhook-id']);
@@ -136,7 +136,7 @@ describe('the log of a webhook over REST', () => {
     expect([listed.status, replayed.status]).toEqual([404, 404]);
   });
 
-  test.each(SEGMENTS)('/api/%s refuses a query that breaks a rule', async (segment, version) => {
+  test.each(SEGMENTS)('/api/%s rejects an invalid query', async (segment, version) => {
     const hook = await partner.subscribe('return', 'return.created');
     for (const query of [
       'state=lost',
@@ -152,7 +152,7 @@ describe('the log of a webhook over REST', () => {
   });
 });
 
-test('a replay by filter sends again what was exhausted, and a backfill what came before', async () => {
+test('a replay by filter sends exhausted deliveries again, and a backfill sends earlier events', async () => {
   const { webhooks } = journey.services;
   const early = await journey.stack.fixture('no_label');
   const hook = await partner.subscribe('return', 'return.created');
@@ -196,7 +196,7 @@ async function untilEnded(replayId: bigint, done: number) {
   return replay;
 }
 
-test('of all pairs of topic and trigger, a test event goes to those that deliver', async () => {
+test('a test event works exactly for the pairs of topic and trigger that are delivered', async () => {
   const { webhooks } = journey.services;
   for (const topic of TOPICS) {
     const hook = await partner.subscribe(topic, 'return.closed');

@@ -32,7 +32,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-/** The checks that a run wrote down, by scenario. */
+/** The checks that a run recorded, by scenario. */
 async function checksIn(folder: string): Promise<Map<string, readonly Check[]>> {
   const runs = await readdir(folder);
   const entries = await Promise.all(
@@ -48,7 +48,7 @@ async function checksIn(folder: string): Promise<Map<string, readonly Check[]>> 
 
 const isFault = ({ status }: Check): boolean => status === 'FAILURE' || status === 'WARNING';
 
-/** Faults other than those that the suite cannot test here, as lines. */
+/** Failed checks as lines, without those that the suite cannot test here. */
 function faultsIn(checks: readonly Check[]): string[] {
   return checks
     .filter((check) => isFault(check) && !isUntestable(check))
@@ -74,7 +74,7 @@ describe.each(REVISIONS)('the conformance suite at revision %s', (revision: Revi
     expect(faultsIn(checks)).toEqual([]);
   });
 
-  test('has no scenario that is neither passed nor explained', () => {
+  test('has no scenario that neither passes nor has an explanation', () => {
     const open = [...found.keys()].filter(
       (name) =>
         !MUST_PASS[revision].includes(name) &&
@@ -122,7 +122,7 @@ describe('the conformance suite for authorization servers', () => {
   }, 180_000);
 });
 
-test('the document names all that does not apply', async () => {
+test('the document lists every scenario that does not apply', async () => {
   const page = await readFile(new URL('../../docs/mcp/conformance.md', import.meta.url), 'utf8');
   const names = [...Object.keys(NOT_APPLICABLE), ...Object.keys(UNTESTABLE_CHECKS)];
   const plain = names.map((name) => name.replace(/ on .*/, ''));

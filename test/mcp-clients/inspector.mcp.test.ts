@@ -10,7 +10,7 @@ let run: (...args: string[]) => Promise<ClientRun>;
 beforeAll(async () => {
   const stack = await sharedStack();
   home = await mkdtemp(join(tmpdir(), 'rms-inspector-'));
-  // In a file, since command lines are for everybody to read.
+  // In a file, because other users can read command lines.
   const config = join(home, 'servers.json');
   const headers = { Authorization: `Bearer ${tokenOf(stack, 'owner', stack.shop.id)}` };
   const server = { type: 'streamable-http', url: stack.file.mcp.url, headers };
@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(home, { recursive: true, force: true }));
 
-test('the Inspector lists the tools, and finds no fault in their schemas', async () => {
+test('the Inspector lists the tools, and finds no error in their schemas', async () => {
   const { code, stdout, stderr } = await run('--method', 'tools/list', '--strict');
   expect([code, stderr.match(/^(Error|Warning): tool .*/gm)]).toEqual([0, null]);
   const { tools } = JSON.parse(stdout) as { tools: { name: string }[] };

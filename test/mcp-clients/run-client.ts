@@ -1,11 +1,11 @@
 import { fileURLToPath } from 'node:url';
 import { startNode } from '../kit/process.ts';
 
-/** Longest run of a client on a busy machine. Milliseconds. */
-const PATIENCE_MS = 150_000;
+/** Time limit for a client on a busy machine. Milliseconds. */
+const TIMEOUT_MS = 150_000;
 const FOLDER = fileURLToPath(new URL('./node_modules/@modelcontextprotocol/', import.meta.url));
 
-/** Programs of others, by where their entry lies. */
+/** The main files of programs of other projects. */
 export const CONFORMANCE = `${FOLDER}conformance/dist/index.js`;
 export const INSPECTOR = `${FOLDER}inspector/clients/launcher/build/index.js`;
 
@@ -16,10 +16,10 @@ export interface ClientRun {
 }
 
 /**
- * Runs a program in a process of its own.
+ * Runs a program in a separate process.
  *
- * @param o.home where it may keep files.
- * @param o.onOutput told everything printed so far, each time more is.
+ * @param o.home a folder in which it may write files.
+ * @param o.onOutput called with the whole output so far, each time there is more.
  */
 export async function runClient(
   program: string,
@@ -32,7 +32,7 @@ export async function runClient(
     env: { PATH: process.env.PATH, HOME: o.home, NO_COLOR: '1' },
   });
   client.child.stdout?.on('data', () => o.onOutput?.(client.output('stdout')));
-  const overdue = setTimeout(() => client.signal('SIGTERM'), PATIENCE_MS);
+  const overdue = setTimeout(() => client.signal('SIGTERM'), TIMEOUT_MS);
   const { code } = await client.exited;
   clearTimeout(overdue);
   return { code, stdout: client.output('stdout'), stderr: client.output('stderr') };

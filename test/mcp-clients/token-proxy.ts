@@ -4,14 +4,14 @@ import type { AddressInfo } from 'node:net';
 import { pipeline } from 'node:stream';
 
 export interface TokenProxy {
-  /** Where the target is to be had without a token: the same path, on loopback. */
+  /** The address of the target without a token: the same path on loopback. */
   readonly url: string;
   stop(): Promise<void>;
 }
 
 /**
- * Stands before an MCP server for clients that cannot send a token: passes on what it gets as it is,
- * and adds the token. Its own address becomes the target's; a foreign `Host` or `Origin` stays one.
+ * A proxy in front of an MCP server for clients that cannot send a token. It forwards requests unchanged and adds the
+ * token. It replaces its own address by the target's in `Host` and `Origin`, and keeps any other.
  */
 export async function startTokenProxy(target: URL, token: string): Promise<TokenProxy> {
   const server = createServer((req, res) => {
@@ -23,7 +23,7 @@ export async function startTokenProxy(target: URL, token: string): Promise<Token
     });
     onward.on('response', (answer) => {
       res.writeHead(answer.statusCode ?? 502, answer.rawHeaders);
-      // Either end may leave early: the other then ends too.
+      // When one side disconnects early, the other side is closed too.
       pipeline(answer, res, () => {});
     });
     onward.on('error', () => res.destroy());
@@ -44,7 +44,7 @@ export async function startTokenProxy(target: URL, token: string): Promise<Token
   };
 }
 
-/** As they came, names and repetitions included, in a flat list. */
+/** The headers as received, names and repetitions included, in a flat list. */
 function headersFor(req: IncomingMessage, target: URL, ownPort: number): string[] {
   const own = new RegExp(`^(http://)?(127\\.0\\.0\\.1|localhost):${ownPort}$`);
   return req.rawHeaders.map((text, at) => {

@@ -1,28 +1,28 @@
-/** A small edit that breaks one promise, of the delivery path or of the HTTP edge. */
+/** A small edit that breaks one promise of the delivery path or of the HTTP layer. */
 export interface Bug {
-  /** Short, in kebab-case. */
+  /** A short name in kebab-case. */
   readonly name: string;
-  /** The promise that it breaks, in the words of docs/delivery.md if it is there. */
+  /** The promise that it breaks. If docs/delivery.md has the promise, in its words. */
   readonly promise: string;
-  /** From the root of the repository. */
+  /** The path from the root of the repository. */
   readonly file: string;
-  /** Stands in the file exactly once. */
+  /** The text to replace. The file contains it exactly once. */
   readonly find: string;
   readonly replace: string;
-  /** Test files that should catch it, the cheapest first. */
+  /** Test files that should catch the bug, the fastest first. */
   readonly tests: readonly string[];
-  /** A row of the fault suite that should, if no test file does. */
+  /** A row of the fault suite that should catch the bug if no test file does. */
   readonly row?: string;
 }
 
 /**
- * The text of the file with the bug in it.
+ * Plants the bug in the text of the file.
  *
- * @throws Error unless the text to replace is in the file exactly once.
+ * @throws Error unless the text contains `find` exactly once.
  */
 export function planted({ name, file, find, replace }: Bug, text: string): string {
   const count = text.split(find).length - 1;
-  if (count !== 1) throw new Error(`${name}: its text stands ${count} times in ${file}`);
-  // A function: a replacement text may contain `$`.
+  if (count !== 1) throw new Error(`${name}: its text is ${count} times in ${file}`);
+  // A function, because a replacement text may contain `$`.
   return text.replace(find, () => replace);
 }

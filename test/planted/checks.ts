@@ -3,39 +3,39 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { runNode } from '../kit/process.ts';
 
-/** Longest time of one run of tests, or of one row. Milliseconds. */
-const LONGEST_MS = 600_000;
+/** Time limit for one run of tests, or of one row. Milliseconds. */
+const TIMEOUT_MS = 600_000;
 
-/** A test that failed. */
+/** A failed test. */
 export interface Failure {
-  /** Its full name. */
+  /** The full name. */
   readonly test: string;
-  /** First line of its error. */
+  /** The first line of the error. */
   readonly reason: string;
 }
 
-/** What a run of checks came to. */
+/** The result of a run of checks. */
 export interface Checked {
   readonly failures: readonly Failure[];
-  /** Checks that could not run, such as a file that does not load. They do not count as catching the bug. */
+  /** Checks that could not run, for example because a file does not load. They do not count as catching the bug. */
   readonly broken: readonly string[];
 }
 
-/** Where checks run. */
+/** The folder and server of the checks. */
 export interface Place {
   /** The root of the copy. */
   readonly folder: string;
-  /** A PostgreSQL that all runs of tests share: to start one takes longer than most tests. */
+  /** A PostgreSQL that all runs share, because its start takes longer than most tests. */
   readonly postgresUrl: string;
 }
 
-/** Runs a program of the copy with Node. Resolves to its exit code and output. Kills it when it takes too long. */
+/** Runs a program of the copy with Node, and returns its exit code and output. Kills it after the time limit. */
 async function node(
   { folder, postgresUrl }: Place,
   args: readonly string[],
 ): Promise<{ code: number | null; said: string }> {
   const env = { ...process.env, TEST_POSTGRES_URL: postgresUrl };
-  const { code, stdout, stderr } = await runNode({ args, cwd: folder, env, timeoutMs: LONGEST_MS });
+  const { code, stdout, stderr } = await runNode({ args, cwd: folder, env, timeoutMs: TIMEOUT_MS });
   return { code, said: `${stdout}${stderr}` };
 }
 
@@ -96,9 +96,9 @@ export async function runRow(place: Place, row: string): Promise<Checked> {
   return { failures: [{ test: `fault row ${row}`, reason: line.slice(2) }], broken: [] };
 }
 
-/** Without the colours of a terminal. */
+/** The first line without terminal colours. */
 function firstLine(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: that is how colours are written.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: terminal colours are control characters.
   const plain = text.replaceAll(/\u001b\[[\d;]*m/g, '');
   return (
     plain

@@ -9,17 +9,17 @@ import { type Bug, planted } from './bug.ts';
 const run = promisify(execFile);
 const ROOT = fileURLToPath(new URL('../../', import.meta.url)).replace(/\/$/, '');
 
-/** A copy of the checkout that may be broken. */
+/** A copy of the checkout in which bugs are planted. */
 export interface Copy {
   readonly folder: string;
-  /** Plants a bug for the time of `work`. */
+  /** Plants a bug during `work`. */
   withBug<T>(bug: Bug, work: () => Promise<T>): Promise<T>;
   remove(): Promise<void>;
 }
 
 /**
- * Makes a git worktree beside the checkout, where `node_modules` can be hard-linked. What is changed and not
- * committed is in it, untracked files are not.
+ * Creates a git worktree beside the checkout, where `node_modules` can be hard-linked. It contains uncommitted changes,
+ * but no untracked files.
  */
 export async function makeCopy(): Promise<Copy> {
   const git = async (...args: string[]) => (await run('git', args, { cwd: ROOT })).stdout.trim();
@@ -27,7 +27,7 @@ export async function makeCopy(): Promise<Copy> {
   // Removes the folder even when the run is interrupted.
   const remove = (): void => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
-  // Without the refresh a file that was only touched makes `stash create` fail.
+  // Without the refresh `stash create` fails for a file with only a new modification time.
   await git('update-index', '-q', '--refresh').catch(() => {});
   await git('worktree', 'add', '--detach', folder, (await git('stash', 'create')) || 'HEAD');
   await run('cp', ['-al', join(ROOT, 'node_modules'), join(folder, 'node_modules')]);

@@ -8,21 +8,21 @@ import { BUGS } from './bugs/all.ts';
 import { type Checked, type Failure, type Place, runRow, runTests } from './checks.ts';
 import { type Copy, makeCopy } from './copy.ts';
 
-// `npm run test:planted`: plants bugs, one at a time, into a copy of the checkout, and sees whether tests fail.
+// `npm run test:planted`: plants one bug after another in a copy of the checkout, and checks whether tests fail.
 
-/** So many may survive. */
-const MOST_SURVIVORS = 2;
+/** Maximum number of bugs that no test catches. */
+const MAX_SURVIVORS = 2;
 
 const USAGE = `usage: npm run test:planted -- [options]
   --only <name>  this bug; may be given several times
   --list         the bugs`;
 
-/** What became of a bug. */
+/** The result of a bug. */
 interface Fate {
   readonly bug: Bug;
   /** Absent when no check failed. */
   readonly caughtBy?: Failure;
-  /** Why a check could not run. It then does not count as catching the bug. */
+  /** Why a check could not run. This does not count as catching the bug. */
   readonly broken?: string;
 }
 
@@ -34,7 +34,7 @@ function chosen(only: readonly string[]): readonly Bug[] {
   return only.length === 0 ? BUGS : BUGS.filter(({ name }) => only.includes(name));
 }
 
-/** A test that fails without a bug would catch every one. */
+/** Checks that all tests pass without a bug. A failing test would seem to catch every bug. */
 async function assertSound(place: Place, bugs: readonly Bug[]): Promise<void> {
   const files = [...new Set(bugs.flatMap(({ tests }) => tests))];
   say(`without a bug: ${files.length} test files`);
@@ -44,7 +44,7 @@ async function assertSound(place: Place, bugs: readonly Bug[]): Promise<void> {
   if (wrong.length > 0) throw new Error(`fails without a bug: ${wrong.join('; ')}`);
 }
 
-/** Tries one file after the other, then the row, until something fails. */
+/** Runs one file after the other, then the row, until a check fails. */
 async function fateOf(copy: Copy, place: Place, bug: Bug): Promise<Fate> {
   const checks: (() => Promise<Checked>)[] = bug.tests.map((file) => () => runTests(place, [file]));
   const { row } = bug;
@@ -96,7 +96,7 @@ async function main(): Promise<void> {
     }
     const survivors = fates.filter(({ caughtBy }) => !caughtBy).length;
     say(`\n${tableOf(fates)}\n\n${fates.length - survivors} of ${fates.length} caught`);
-    const most = values.only.length > 0 ? 0 : MOST_SURVIVORS;
+    const most = values.only.length > 0 ? 0 : MAX_SURVIVORS;
     process.exitCode = survivors > most ? 1 : 0;
   } finally {
     await postgres.stop();
@@ -104,7 +104,7 @@ async function main(): Promise<void> {
   }
 }
 
-// So that an interrupted run leaves no processes behind: they are killed on exit.
+// On these signals the process exits normally, which kills its child processes.
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) {
   process.once(signal, () => process.exit(130));
 }

@@ -5,10 +5,10 @@ import { gzipSync } from 'node:zlib';
 
 const BODY_BYTES = 32 * 1024 * 1024;
 const ITEM = '{"line_item_id":21,"disposition_note":"x"}';
-/** Bytes of a character that has V8 take two for every other one of the text. */
+/** A character above U+00FF. With it V8 stores every character of the text in two bytes. */
 const WIDE_BYTES = 3;
 
-/** A little to send, and as much as a body may be to hold: 32 MiB of JSON, narrow and wide. */
+/** Bodies that are small when sent, and as large as allowed in memory: 32 MiB of JSON, in one-byte and two-byte text. */
 export const INFLATING = [
   gzipSync(`{"items":[${ITEM}]}`.padEnd(BODY_BYTES, ' ')),
   gzipSync(`{"€":"${'y'.repeat(BODY_BYTES - WIDE_BYTES - ITEM.length - 18)}","items":[${ITEM}]}`),
@@ -19,7 +19,7 @@ export interface Target {
   readonly port: number;
 }
 
-export interface Answered {
+export interface AttackResponse {
   readonly status: number;
   readonly ms: number;
   readonly retryAfter: string | undefined;
@@ -27,7 +27,7 @@ export interface Answered {
 
 const agent = new Agent({ keepAlive: true });
 
-interface Asked {
+interface RequestInput {
   readonly key: string;
   readonly method: 'GET' | 'POST';
   readonly path: string;
@@ -36,10 +36,10 @@ interface Asked {
 }
 
 /**
- * One request; status 0 when the connection broke without an answer. A kept connection that the server was about to
- * close says nothing of the request: it is made again, as clients do.
+ * Sends one request. Status 0 means that the connection broke without a response. When the server closes an idle
+ * connection at that moment, the request is repeated, as clients do.
  */
-export function ask(target: Target, o: Asked): Promise<Answered> {
+export function ask(target: Target, o: RequestInput): Promise<AttackResponse> {
   const began = performance.now();
   const { method, path, body } = o;
   const headers = { 'x-authorization': o.key, ...o.headers };
@@ -60,8 +60,8 @@ export function ask(target: Target, o: Asked): Promise<Answered> {
   });
 }
 
-/** Sends a body that inflates to a thousand times its size. */
-export function inflate(target: Target, key: string, nth: number): Promise<Answered> {
+/** Sends a body that decompresses to a thousand times its size. */
+export function inflate(target: Target, key: string, nth: number): Promise<AttackResponse> {
   return ask(target, {
     key,
     method: 'POST',
@@ -71,13 +71,13 @@ export function inflate(target: Target, key: string, nth: number): Promise<Answe
   });
 }
 
-/** Opens connections that send half their headers and then nothing, until it is stopped. */
+/** Opens connections that send half of their headers and then nothing, until it is stopped. */
 export function sendHalfHeaders(target: Target, perSecond: number) {
   const open = new Set<Socket>();
   let opened = 0;
   const timer = setInterval(() => {
     opened += 1;
-    // It never ends its own side: the server has to.
+    // The client never closes its side. The server must close the connection.
     const socket = connect({ port: target.port, host: '127.0.0.1', allowHalfOpen: true });
     open.add(socket);
     socket.on('error', () => {}).once('close', () => open.delete(socket));
@@ -88,16 +88,16 @@ export function sendHalfHeaders(target: Target, perSecond: number) {
     stop(): void {
       clearInterval(timer);
     },
-    /** The attacker leaves. */
+    /** Closes all connections. */
     close(): void {
       for (const socket of open) socket.destroy();
     },
   };
 }
 
-/** Calls again and again, with a pause between calls, until it is stopped. */
-export function repeat(call: () => Promise<Answered>, pauseMs: number) {
-  const answers: Answered[] = [];
+/** Repeats a call with a pause in between, until it is stopped. */
+export function repeat(call: () => Promise<AttackResponse>, pauseMs: number) {
+  const answers: AttackResponse[] = [];
   let isOver = false;
   const done = (async () => {
     while (!isOver) {

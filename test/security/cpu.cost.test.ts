@@ -16,10 +16,10 @@ import {
 } from '../kit/security/costly-requests.ts';
 import { cpuOfRequest, median } from '../kit/security/cpu.ts';
 
-/** How many times the CPU of a read a request may take, in gateway and services together. */
+/** Maximum CPU of a request as a multiple of a read, in gateway and services together. */
 const READS_MAX = 20;
 const ROUNDS = 3;
-/** A machine that does something else at the moment makes single rounds dear, not all of them. */
+/** Number of tries. Other load on the machine makes some rounds more expensive, but not all. */
 const TRIES = 3;
 const READS = 20;
 const REQUESTS = 4;
@@ -34,10 +34,10 @@ afterAll(() => journey?.stop());
 
 const read = () => journey.send(costlyRequests(journey.stack.shop).getReturnDetails());
 
-/** How many reads a request costs: the least of some tries, each the median of its rounds. */
+/** The CPU of a request as a multiple of a read: the minimum of some tries, each the median of its rounds. */
 async function readsOf(send: () => Promise<Received>, limit: number): Promise<number> {
   await send();
-  // Less than half of what is allowed needs no second look.
+  // Less than half of the limit needs no second try.
   const first = await roundOf(send);
   if (first <= limit / 2) return first;
   const tries: number[] = [];
@@ -56,7 +56,7 @@ async function roundOf(send: () => Promise<Received>): Promise<number> {
   return (await cpuOfRequest(metricsUrl, REQUESTS, send)) / one;
 }
 
-/** The request with a further field of its body, which is ignored. */
+/** The request with an additional field in its body, which the gateway ignores. */
 function filled({ json, ...sent }: Sent, filling: string): Sent {
   const body = JSON.stringify(json);
   const comma = body === '{}' ? '' : ',';
@@ -64,7 +64,7 @@ function filled({ json, ...sent }: Sent, filling: string): Sent {
   return { ...sent, raw, headers: { 'content-type': 'application/json' } };
 }
 
-/** Those whose body may be legal with an unknown field of any content. */
+/** Operations whose body is valid with an unknown field of any content. */
 const FILLABLE = OPERATIONS.filter(
   ({ id, body }) => body && !['assessDispositions', 'processReturn'].includes(id),
 ).map(({ id }) => id);
@@ -80,7 +80,7 @@ describe('the CPU of an operation of the REST API', () => {
     FILLABLE.flatMap((id) => Object.keys(FILLINGS).map((filling) => [id, filling] as const)),
   )('%s with %s', async (id, filling) => {
     const requests = costlyRequests(journey.stack.shop);
-    // A full cart fills a body by itself.
+    // A full cart fills a body without a filling.
     const json = id === 'createCart' ? { cart: [1] } : requests[id]().json;
     const request = filled({ ...requests[id](), json }, FILLINGS[filling] ?? '');
     const send = () => journey.send(request);
@@ -88,7 +88,7 @@ describe('the CPU of an operation of the REST API', () => {
     expect(await readsOf(send, READS_MAX)).toBeLessThanOrEqual(READS_MAX);
   });
 
-  test('of the largest body costs no more than two reads for each point of the limit', async () => {
+  test('of the largest body is at most two reads for each point of the rate limit', async () => {
     const ids = journey.stack.shop.fixtures.line_items.slice(0, 30);
     const { path } = costlyRequests(journey.stack.shop).assessDispositions();
     const headers = { 'content-type': 'application/json' };

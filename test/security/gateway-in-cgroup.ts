@@ -4,7 +4,7 @@ import { type ProcessInCgroup, startInCgroup } from './process-in-cgroup.ts';
 
 const MAIN = fileURLToPath(new URL('../../gateway/main.ts', import.meta.url));
 
-/** A gateway in a process of its own, with the memory of its manifest. */
+/** Starts a gateway in a separate process, with the memory limit of its manifest. */
 export function startGatewayInCgroup(o: {
   readonly databaseUrl: string;
   readonly targets: ServiceTargets;

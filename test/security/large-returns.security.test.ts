@@ -12,9 +12,9 @@ import { actor, identity, newShop } from '../kit/services/running-service.ts';
 import { type ProcessInCgroup, startInCgroup } from './process-in-cgroup.ts';
 
 const MIB = 1024 * 1024;
-/** Largest returns that are changed, or read, at once; each is of a shop of its own. */
-const AT_ONCE = 8;
-/** Almost as large as details may be. */
+/** Number of largest returns that are changed or read concurrently. Each belongs to another shop. */
+const PARALLEL = 8;
+/** Almost the maximum size of the details. */
 const RETURN_BYTES = 23 * MIB;
 const CALL_MS = 60_000;
 
@@ -44,7 +44,7 @@ beforeEach(async () => {
     identity,
     timeoutMs: CALL_MS,
   }));
-  all = await Promise.all(Array.from({ length: AT_ONCE }, newLargeReturn));
+  all = await Promise.all(Array.from({ length: PARALLEL }, newLargeReturn));
 });
 
 async function newLargeReturn(): Promise<Return> {
@@ -65,8 +65,8 @@ async function newLargeReturn(): Promise<Return> {
   return made;
 }
 
-/** Has all done at once, and those that were refused again until none is. */
-async function atOnce(work: (of: Return) => Promise<unknown>): Promise<void> {
+/** Runs the work for all returns concurrently, and repeats the rejected ones until all succeed. */
+async function concurrently(work: (of: Return) => Promise<unknown>): Promise<void> {
   let left = all;
   while (left.length > 0) {
     const outcomes = await Promise.allSettled(left.map(work));
@@ -90,9 +90,9 @@ function finish(): void {
 
 const ids = ({ shopId, id }: Return) => ({ shopId, actor, returnId: id });
 
-describe('a returns service with the memory of its manifest', () => {
-  test('changes the largest returns of many shops at once', async () => {
-    await atOnce(async (of) => {
+describe('a returns service with the memory limit of its manifest', () => {
+  test('changes the largest returns of many shops concurrently', async () => {
+    await concurrently(async (of) => {
       const { return: changed } = await client.flagReturn({ ...ids(of), reasons: ['Odd'] });
       expect(changed?.state).toBe(ReturnState.REVIEW);
     });
@@ -100,12 +100,12 @@ describe('a returns service with the memory of its manifest', () => {
   });
 
   test('reads them', async () => {
-    await atOnce(({ shopId, id }) => client.getReturns({ shopId, actor, returnIds: [id] }));
+    await concurrently(({ shopId, id }) => client.getReturns({ shopId, actor, returnIds: [id] }));
     finish();
   });
 
-  test('reads snapshots of them', async () => {
-    await atOnce((of) => client.getSnapshot({ ...ids(of), revision: of.revision }));
+  test('reads their snapshots', async () => {
+    await concurrently((of) => client.getSnapshot({ ...ids(of), revision: of.revision }));
     finish();
   });
 });

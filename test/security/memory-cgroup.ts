@@ -1,15 +1,15 @@
 import { mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs';
 
-/** A control group with a limit of memory, in which the kernel ends a process as it would in a pod. */
+/** A control group with a memory limit, in which the kernel kills a process as in a pod. */
 export interface MemoryCgroup {
-  /** A shell command that enters it. */
+  /** A shell command that enters the group. */
   readonly enter: string;
-  /** The most memory that it ever held. Bytes. */
+  /** The maximum memory that the group used. Bytes. */
   peakBytes(): number;
   remove(): void;
 }
 
-/** Version 2, and the version 1 beside which some machines have it. */
+/** Version 2, and version 1, which some machines also have. */
 const KINDS = [
   { root: '/sys/fs/cgroup', limit: 'memory.max', peak: 'memory.peak' },
   {
@@ -19,7 +19,7 @@ const KINDS = [
   },
 ] as const;
 
-/** Makes one; undefined where this machine, or this user, may not. */
+/** Creates a control group. Undefined when this machine or this user may not. */
 export function makeMemoryCgroup(name: string, bytes: number): MemoryCgroup | undefined {
   for (const { root, limit, peak } of KINDS) {
     const folder = `${root}/${name}`;
@@ -43,10 +43,10 @@ export function makeMemoryCgroup(name: string, bytes: number): MemoryCgroup | un
   return undefined;
 }
 
-/** The memory that the manifests give every process. Bytes. */
+/** The memory limit of every process in the manifests. Bytes. */
 export function memoryOfManifest(): number {
   const file = new URL('../../deploy/base/process.yaml', import.meta.url);
   const [, mebibytes] = /limits: \{ memory: (\d+)Mi\b/.exec(readFileSync(file, 'utf8')) ?? [];
-  if (mebibytes === undefined) throw new Error('the manifests bound no memory');
+  if (mebibytes === undefined) throw new Error('the manifests have no memory limit');
   return Number(mebibytes) * 1024 * 1024;
 }

@@ -27,8 +27,8 @@ const bearer = (token: string): Partial<Sent> => ({
   headers: { authorization: `Bearer ${token}` },
 });
 
-/** What proves nothing, wherever it is sent. */
-const WORTHLESS: Readonly<Record<string, () => Partial<Sent>>> = {
+/** Credentials that every operation must reject. */
+const INVALID_CREDENTIALS: Readonly<Record<string, () => Partial<Sent>>> = {
   nothing: () => ({ key: null }),
   'an empty key': () => ({ key: '' }),
   'a malformed key': () => ({ key: 'rms_short' }),
@@ -74,7 +74,7 @@ function assistantToken(): string {
   return owner?.mcp_tokens[String(journey.stack.shop.id)] ?? '';
 }
 
-/** The operation's request with a credential, from an address of its own. */
+/** Sends the operation's request with a credential, from a separate address. */
 function ask(operation: Operation, credential: Partial<Sent>, id?: number) {
   const { path, ...rest } = requestOf(operation, id);
   const headers = { ...aside(), ...credential.headers };
@@ -90,12 +90,12 @@ const FORBIDDEN = {
 describe.each(OPERATIONS.map((operation) => ({ name: operation.id, operation })))(
   '$name',
   ({ operation }) => {
-    test.each(Object.keys(WORTHLESS))('%s is refused with 401', async (name) => {
-      const credential = WORTHLESS[name]?.() ?? {};
+    test.each(Object.keys(INVALID_CREDENTIALS))('%s is rejected with 401', async (name) => {
+      const credential = INVALID_CREDENTIALS[name]?.() ?? {};
       expectRefusal(await ask(operation, credential), '2026-10', UNAUTHORIZED);
     });
 
-    test('a credential in the address counts for nothing', async () => {
+    test('a credential in the URL has no effect', async () => {
       const { path, ...rest } = requestOf(operation);
       const sign = path.includes('?') ? '&' : '?';
       const query = `api_key=${keyOf('all')}&access_token=${tokenOf('developer_tools')}`;
@@ -108,14 +108,14 @@ describe.each(OPERATIONS.map((operation) => ({ name: operation.id, operation }))
       expectRefusal(answer, '2026-10', UNAUTHORIZED);
     });
 
-    test.each(SCOPES)('a key with the scope %s', async (scope) => {
+    test.each(SCOPES)('a key with the scope %s allows exactly its operations', async (scope) => {
       const answer = await ask(operation, { key: keyOf(scope) });
       if (scope === operation.scope) return expect([401, 403]).not.toContain(answer.status);
       const refusal = operation.forbidden === 'message-403' ? FORBIDDEN : UNAUTHORIZED;
       return expectRefusal(answer, '2026-10', refusal);
     });
 
-    test('partner tokens open webhooks alone, and only with the scope', async () => {
+    test('partner tokens allow only webhooks, and only with the scope', async () => {
       const answer = await ask(operation, bearer(tokenOf('developer_tools')));
       const isTaken = operation.credentials === 'bearer-or-api-key';
       if (isTaken) expect([401, 403]).not.toContain(answer.status);
@@ -146,7 +146,7 @@ describe('with ids of another shop', () => {
   };
 
   test.each(OPERATIONS.filter(({ path, query }) => path.includes('{id}') || query))(
-    '$id answers as for an id that does not exist',
+    '$id has the same response as for an id that does not exist',
     async (operation) => {
       const id = Number(NAMED[operation.id]?.());
       expect(id).toBeGreaterThan(0);
@@ -157,7 +157,7 @@ describe('with ids of another shop', () => {
     },
   );
 
-  test('assessDispositions refuses the line item', async () => {
+  test('assessDispositions rejects the line item', async () => {
     const answer = await journey.send({
       path: '/api/2026-10/dispositioning/assess',
       json: { items: [{ line_item_id: Number(theirs.lineItemId) }] },
@@ -165,7 +165,7 @@ describe('with ids of another shop', () => {
     expect([answer.status, answer.body]).toEqual([422, { message: text, errors: {} }]);
   });
 
-  test('and nothing of the other shop has changed', async () => {
+  test('nothing of the other shop has changed', async () => {
     expect(await wholeShop(journey, journey.stack.otherShop)).toBe(before);
   });
 });
@@ -195,7 +195,7 @@ describe('/mcp', () => {
     });
 
   test.each(METHODS)(
-    '%s is refused without a token, and with any other credential',
+    '%s is rejected without a token, and with any other credential',
     async (method) => {
       const credentials = [
         {},

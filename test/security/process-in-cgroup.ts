@@ -4,16 +4,16 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { makeMemoryCgroup, memoryOfManifest } from './memory-cgroup.ts';
 
-/** A program of ours in a process of its own, with the memory of its manifest. */
+/** A separate process with the memory limit of its manifest. */
 export interface ProcessInCgroup {
   readonly port: number;
-  /** Whether the kernel holds it to its memory; where it cannot, `peakBytes` says what it took. */
+  /** Whether the kernel enforces the memory limit. If not, `peakBytes` shows what the process used. */
   readonly isBounded: boolean;
   readonly limitBytes: number;
   peakBytes(): number;
   openFiles(): number;
   isRunning(): boolean;
-  /** @returns the exit code; null when a signal ended it. May be called twice. */
+  /** @returns the exit code, or null when a signal ended the process. May be called twice. */
   stop(): Promise<number | null>;
 }
 
@@ -51,7 +51,7 @@ export async function startInCgroup(
   };
 }
 
-/** Reads the log until the program says where it listens, and lets the rest go. */
+/** Reads the log until the program logs its port, and ignores the rest. */
 async function portOf(log: NodeJS.ReadableStream): Promise<number> {
   const lines = createInterface(log);
   const port = await new Promise<number>((resolve, reject) => {
@@ -59,7 +59,7 @@ async function portOf(log: NodeJS.ReadableStream): Promise<number> {
       const event: { msg?: string; port?: number } = JSON.parse(line);
       if (event.msg === 'listening') resolve(event.port ?? 0);
     });
-    lines.once('close', () => reject(new Error('the process ended before it listened')));
+    lines.once('close', () => reject(new Error('the process exited before it listened')));
   });
   return port;
 }

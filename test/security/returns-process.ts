@@ -4,7 +4,7 @@ import { newKeyringText } from '../../services/platform/keyring.ts';
 import { returnsShape } from '../../services/returns/config.ts';
 import { startReturns } from '../../services/returns/start.ts';
 
-// The returns service without Kafka, as a process of its own. It says where it listens.
+// The returns service without Kafka, as a separate process. It logs its port.
 
 const settings = loadConfig(returnsShape, {
   ...process.env,

@@ -5,26 +5,26 @@ import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 import { startFakeBackend } from '../kit/gateway/fake-backend.ts';
 import { TEST_AUTHOR } from '../kit/gateway/test-gateway.ts';
 import { until } from '../kit/until.ts';
-import { type Answered, ask, inflate, repeat, sendHalfHeaders } from './attacks.ts';
+import { type AttackResponse, ask, inflate, repeat, sendHalfHeaders } from './attacks.ts';
 import { startGatewayInCgroup } from './gateway-in-cgroup.ts';
 import type { ProcessInCgroup } from './process-in-cgroup.ts';
 
 /**
- * How long the attack lasts. Seconds. In CI it is short and outcomes alone are asserted;
- * `ATTACK_SECONDS=60 npm run test:security -- slow-and-inflating` also says how long the others waited.
+ * Duration of the attack. In CI it is short, and the test asserts only outcomes. Seconds.
+ * `ATTACK_SECONDS=60 npm run test:security -- slow-and-inflating` also prints how long other clients waited.
  */
 const ATTACK_S = Number(process.env.ATTACK_SECONDS ?? 5);
 const SLOW_HEADERS_PER_S = 50;
-const INFLATING_AT_ONCE = 30;
+const PARALLEL_INFLATING = 30;
 const INFLATING_EVERY_MS = 1_000;
 const ATTACKERS = 10;
-/** What comes and goes beside sockets: connections to the database, files that are read. */
+/** Files that the process opens temporarily: connections to the database, files that it reads. */
 const SPARE_FILES = 30;
 
 let database: TestDatabase;
 let backend: Awaited<ReturnType<typeof startFakeBackend>>;
 let gateway: ProcessInCgroup;
-/** Keys of shops of their own: an attacker with the usual limits, others, and attackers whom no rate limit holds back. */
+/** Keys of separate shops: an attacker with the usual limits, other clients, and attackers without a rate limit. */
 let attacker: string;
 let other: string;
 let unlimited: readonly string[];
@@ -70,13 +70,15 @@ const write = () =>
     headers: { 'content-type': 'application/json' },
     body: Buffer.from('{"cart":[1]}'),
   });
-const statusesOf = (answers: readonly Answered[]) => [...new Set(answers.map((one) => one.status))];
-const quantile = (answers: readonly Answered[], part: number): number => {
+const statusesOf = (answers: readonly AttackResponse[]) => [
+  ...new Set(answers.map((one) => one.status)),
+];
+const quantile = (answers: readonly AttackResponse[], part: number): number => {
   const sorted = answers.map(({ ms }) => ms).toSorted((a, b) => a - b);
   return Math.round(sorted[Math.floor(part * (sorted.length - 1))] ?? Number.NaN);
 };
 const mebibytes = (bytes: number): number => Math.round(bytes / 2 ** 20);
-const report = (what: string, answers: readonly Answered[]): void => {
+const report = (what: string, answers: readonly AttackResponse[]): void => {
   if (process.env.ATTACK_SECONDS === undefined) return;
   const [p50, p95, p99] = [0.5, 0.95, 0.99].map((part) => quantile(answers, part));
   process.stdout.write(
@@ -84,22 +86,22 @@ const report = (what: string, answers: readonly Answered[]): void => {
   );
 };
 
-/** Others call for a while; @returns their answers. */
-async function others(ms: number): Promise<Answered[]> {
+/** Other clients call for a while. @returns their responses. */
+async function others(ms: number): Promise<AttackResponse[]> {
   const calls = [repeat(read, 50), repeat(write, 50)];
   await new Promise((resolve) => setTimeout(resolve, ms));
   await Promise.all(calls.map((call) => call.stop()));
   return calls.flatMap(({ answers }) => answers);
 }
 
-describe('a gateway with the memory of its manifest', () => {
+describe('a gateway with the memory limit of its manifest', () => {
   test(
-    'answers others under half-sent headers and inflating bodies, and gives all back',
+    'serves other clients during half-sent headers and compressed bodies, and frees all memory and connections',
     async () => {
       report('others, undisturbed', await others(Math.min(ATTACK_S, 10) * 1_000));
       const filesBefore = gateway.openFiles();
       const slow = sendHalfHeaders(gateway, SLOW_HEADERS_PER_S);
-      const inflating = Array.from({ length: INFLATING_AT_ONCE }, (_, nth) =>
+      const inflating = Array.from({ length: PARALLEL_INFLATING }, (_, nth) =>
         repeat(() => inflate(gateway, attacker, nth), INFLATING_EVERY_MS),
       );
       const disturbed = await others(ATTACK_S * 1_000);
@@ -116,7 +118,7 @@ describe('a gateway with the memory of its manifest', () => {
         if (status === 429 || status === 503) expect(retryAfter).toMatch(/^[1-9]\d*$/);
       }
       expect(gateway.peakBytes()).toBeLessThanOrEqual(gateway.limitBytes);
-      // The attacker is still there: it is the gateway that closes what it refused.
+      // The attacker does not disconnect. The gateway closes the connections that it rejected.
       await until(() => gateway.openFiles() <= filesBefore + SPARE_FILES, 60_000, 250);
       slow.close();
     },
@@ -127,7 +129,7 @@ describe('a gateway with the memory of its manifest', () => {
     ['one key', 1, 429],
     ['ten keys', ATTACKERS, 503],
   ])(
-    '200 inflating bodies of %s at once end no process, and others are served',
+    '200 concurrent compressed bodies of %s crash no process, and other clients are served',
     async (_, keys, refused) => {
       const bodies = Array.from({ length: 200 }, (_, nth) =>
         inflate(gateway, unlimited[nth % keys] ?? '', nth),
@@ -144,7 +146,7 @@ describe('a gateway with the memory of its manifest', () => {
     },
   );
 
-  test('ends in order while half-sent headers are open', async () => {
+  test('stops in order while half-sent headers are open', async () => {
     const slow = sendHalfHeaders(gateway, 200);
     await until(() => slow.opened() > 100);
     slow.stop();

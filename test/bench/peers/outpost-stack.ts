@@ -17,25 +17,25 @@ const MODULE = 'github.com/hookdeck/outpost';
 const BUILD_MS = 20 * 60_000;
 const START_MS = 120_000;
 const ENDING = { signal: 'SIGTERM', insist: 'SIGKILL', timeoutMs: 20_000 } as const;
-/** The same as in our service. Its default sends deliveries one after another. */
+/** The same limit as in the webhooks service. By default Outpost sends one delivery after another. */
 const CONCURRENCY = '512';
 
-/** Why there is no peer: a program is missing, or its source cannot be fetched. */
+/** Outpost cannot be run: a program is missing, or its source cannot be downloaded. */
 export class PeerUnavailable extends Error {}
 
 /** A running Outpost with its dependencies. */
 export interface Outpost {
   readonly origin: string;
   readonly apiKey: string;
-  /** First processes by name; all below them belong to them. */
+  /** The first processes by name. All their descendants belong to them. */
   readonly pids: ReadonlyMap<string, number>;
   stop(): Promise<void>;
 }
 
 /**
- * Builds Outpost from its Go module, once for each version. This repository contains no part of it.
+ * Builds Outpost from its Go module, once for each version. This repository contains no part of Outpost.
  *
- * @returns the folder of its programs.
+ * @returns the folder of the programs.
  * @throws PeerUnavailable when Go or the module is missing.
  */
 export async function buildOutpost(version: string): Promise<string> {
@@ -64,7 +64,7 @@ export async function requirePrograms(): Promise<void> {
   if (missing.length > 0) throw new PeerUnavailable(`not installed: ${missing.join(', ')}`);
 }
 
-/** PostgreSQL with fsync as ours, Redis, RabbitMQ, and Outpost with all its parts in one process. */
+/** Starts PostgreSQL with the same fsync setting, Redis, RabbitMQ, and Outpost with all its parts in one process. */
 export async function startOutpost(bin: string, folder: string, topic: string): Promise<Outpost> {
   const [redis = 0, rabbit = 0, distribution = 0, epmd = 0, api = 0] = await freePorts(5);
   const children: ChildProcess[] = [];
@@ -87,7 +87,7 @@ export async function startOutpost(bin: string, folder: string, topic: string): 
   try {
     await mkdir(join(folder, 'rabbitmq'), { recursive: true });
     const pids = new Map([['postgres', postgres.pid]]);
-    // Otherwise RabbitMQ starts one that outlives it.
+    // Without this, RabbitMQ starts a daemon that keeps running.
     pids.set('epmd', start('epmd', ['-port', String(epmd)]));
     pids.set('redis', start('redis-server', ['--port', String(redis), '--bind', '127.0.0.1']));
     pids.set(

@@ -20,7 +20,7 @@ import {
 import { type PeerResult, UNAVAILABLE } from './peer.ts';
 import type { PublishMethods } from './publish.ts';
 
-/** The version that earlier comparisons were made with. */
+/** The version of earlier comparisons. */
 const VERSION = 'f67ae01';
 const TENANTS = 50;
 const WINDOW = 2_000;
@@ -34,7 +34,7 @@ interface Options {
   readonly version: string;
 }
 
-/** Outpost with both ends of its path. */
+/** Outpost, with the publisher and the receiver of the bench. */
 interface Peer {
   readonly outpost: Outpost;
   readonly sink: Worker<SinkMethods>;
@@ -43,7 +43,7 @@ interface Peer {
   received(): number;
 }
 
-/** CPU-seconds since the start: of all, and without sink and publisher. */
+/** CPU-seconds since the start: of all processes, and without sink and publisher. */
 interface Cpu {
   readonly all: number;
   readonly product: number;
@@ -60,7 +60,7 @@ const options = new Command('node test/bench/peers/outpost.ts')
   .parse()
   .opts<Options>();
 
-// What was started ends with this process, by its exit; a signal alone would leave it running.
+// On a signal the process exits normally, which stops its child processes.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 try {
@@ -102,14 +102,14 @@ async function startPeer(bin: string, folder: string): Promise<Peer> {
   const tenants = Array.from({ length: TENANTS }, (_, at) => `tenant-${at}`);
   await inParallel(tenants, 8, (tenant) => subscribe(outpost, tenant, port));
   let received = 0;
-  sink.onTold((count) => {
+  sink.onReceived((count) => {
     received = count;
     publisher.call('received', count).catch(() => {});
   });
   return { outpost, sink, publisher, tenants, received: () => received };
 }
 
-/** A tenant with one webhook for the topic. */
+/** Creates a tenant with one webhook for the topic. */
 async function subscribe({ origin, apiKey }: Outpost, tenant: string, port: number) {
   const path = `${origin}/api/v1/tenants/${tenant}`;
   const headers = { authorization: `Bearer ${apiKey}`, 'content-type': 'application/json' };
@@ -119,7 +119,8 @@ async function subscribe({ origin, apiKey }: Outpost, tenant: string, port: numb
     await fetch(path, { method: 'PUT', headers }),
     await fetch(`${path}/destinations`, { method: 'POST', headers, body }),
   ]) {
-    if (!answer.ok) throw new Error(`Outpost answered ${answer.status}: ${await answer.text()}`);
+    if (!answer.ok)
+      throw new Error(`Outpost responded with ${answer.status}: ${await answer.text()}`);
   }
 }
 

@@ -5,8 +5,8 @@ const ours = { perSecond: 1_500, cpu: 1.2, product: 1 };
 const theirs = { version: 'Outpost f67ae01', perSecond: 1_000, cpu: 2, product: 1.8 };
 const burst = { goals: { perSecond: 1.5, cpu: 0.5 }, ours };
 
-describe('figures beside a peer', () => {
-  test('are ratios of both sums, each with its two sides, and name the command', () => {
+describe('the figures of a comparison with Outpost', () => {
+  test('are ratios with both values, and name the command', () => {
     const figures = ratios(burst, theirs, commandOf(undefined, false));
     expect(figures).toMatchObject([
       { name: 'deliveries a second, to Outpost', value: '1.50 (1500 and 1000)', met: true },
@@ -19,7 +19,7 @@ describe('figures beside a peer', () => {
     ]);
   });
 
-  test('have no rate in an open loop, which is the same for both, but times', () => {
+  test('have times but no rate in an open loop, because the rate is the same for both', () => {
     const figures = ratios(
       { goals: { cpu: 1 }, ours, rate: 200 },
       { ...theirs, p50: 31.7, p99: 58.94 },
@@ -30,7 +30,7 @@ describe('figures beside a peer', () => {
     expect(figures[1]?.value).toContain('--per-second 200');
   });
 
-  test('report why there is no peer, and keep its goals without a result', () => {
+  test('report why Outpost cannot be run, and show its goals without a result', () => {
     const figures = absentFigures(
       burst,
       'go: reading https://registry.example/x:\n  403 Forbidden',

@@ -3,27 +3,27 @@ import { runNode } from '../../kit/process.ts';
 import type { Figure } from '../figure.ts';
 import { atLeast, atMost, type Bench } from '../row.ts';
 
-/** It is built first, and then measured: with everything that takes minutes. */
+/** Time limit of building and measuring Outpost. Milliseconds. */
 const TIMEOUT_MS = 30 * 60_000;
-/** Exit status of a peer's script that could not get its peer. */
+/** Exit status of the script when Outpost cannot be run. */
 export const UNAVAILABLE = 3;
 
-/** What a peer's script prints as JSON, on its last line. */
+/** The script prints this as JSON on its last line. */
 export const peerResult = z.object({
   version: z.string(),
-  /** Deliveries a second. */
+  /** Deliveries per second. */
   perSecond: z.number(),
   /** CPU-s per 1,000 deliveries, of all processes. */
   cpu: z.number(),
   /** The same without sink and publisher. */
   product: z.number(),
-  /** Milliseconds from the scheduled time of the event to its arrival; absent in the burst. */
+  /** Milliseconds from the scheduled time of the event to its arrival. Absent in the burst. */
   p50: z.number().optional(),
   p99: z.number().optional(),
 });
 export type PeerResult = z.infer<typeof peerResult>;
 
-/** Relative to the peer's figure: least ratio of the rate, greatest ratio of the CPU. */
+/** Goals relative to Outpost: minimum ratio of the rate, maximum ratio of the CPU. */
 export interface PeerGoals {
   readonly perSecond?: number;
   readonly cpu: number;
@@ -32,13 +32,13 @@ export interface PeerGoals {
 export interface PeerComparison {
   readonly goals: PeerGoals;
   readonly ours: Pick<PeerResult, 'perSecond' | 'cpu' | 'product'>;
-  /** Events a second in an open loop; absent for the burst. */
+  /** Events per second in an open loop. Absent for the burst. */
   readonly rate?: number;
 }
 
 /**
- * Compares our figures with those of Outpost under the same load, after ours in the same run. The services are stopped
- * for it. Without Outpost the figures contain the reason.
+ * Measures Outpost under the load of a row, after the row itself, and compares both. The services are stopped for it.
+ * When Outpost cannot be run, the figures contain the reason.
  */
 export async function peerFigures(bench: Bench, o: PeerComparison): Promise<Figure[]> {
   if (!bench.peer) return [];
@@ -49,7 +49,7 @@ export async function peerFigures(bench: Bench, o: PeerComparison): Promise<Figu
   return 'reason' in found ? absentFigures(o, found.reason, command) : ratios(o, found, command);
 }
 
-/** The command to repeat the peer's part. */
+/** The command that repeats the measurement of Outpost. */
 export function commandOf(rate: number | undefined, isQuick: boolean): string[] {
   const load = rate === undefined ? ['--burst'] : ['--per-second', String(rate)];
   return ['node', 'test/bench/peers/outpost.ts', ...load, ...(isQuick ? ['--quick'] : [])];
@@ -67,13 +67,13 @@ async function runPeer(
     onParentExit: 'SIGTERM',
   });
   if (code === UNAVAILABLE) return { reason: stderr.trim() };
-  if (code !== 0) throw new Error(`the peer's script failed: ${stderr.trim()}`);
-  // Only now: of a peer that cannot be had there is no figure that others could spoil.
+  if (code !== 0) throw new Error(`the script for Outpost failed: ${stderr.trim()}`);
+  // Counted only now: when Outpost cannot be run, there is no figure that background load could falsify.
   endSlice();
   return peerResult.parse(JSON.parse(stdout.trim().split('\n').at(-1) ?? ''));
 }
 
-/** The figures of a peer that was measured. */
+/** The ratios to the measured figures of Outpost. */
 export function ratios(
   { goals, ours }: PeerComparison,
   theirs: PeerResult,
@@ -98,7 +98,7 @@ export function ratios(
   return [atLeast(goals.perSecond, rate), ...figures];
 }
 
-/** The goals stay in the table, with the reason why there is no figure of the peer. */
+/** Figures without a value. They show the goals and the reason. */
 export function absentFigures(
   { goals }: PeerComparison,
   reason: string,
@@ -118,7 +118,7 @@ export function absentFigures(
   ];
 }
 
-/** In one line, and without the address of the registry that was asked: it is this machine's. */
+/** The reason in one line, without the address of the registry, because it belongs to this machine. */
 function shortened(reason: string): string {
   return reason.replaceAll(/https?:\/\/\S+/g, 'the registry').replaceAll(/\s+/g, ' ');
 }

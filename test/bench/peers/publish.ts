@@ -14,7 +14,7 @@ const headers = { authorization: `Bearer ${API_KEY}`, 'content-type': 'applicati
 const pool = new Pool(ORIGIN, { connections: CONNECTIONS });
 const { snapshot } = sampleEvent(TRIGGER, 1n);
 if (!snapshot) throw new Error('the sample event has no snapshot');
-/** A whole return, as our own deliveries carry. */
+/** A whole return, as in the deliveries of the webhooks service. */
 const data = toJson(ReturnSchema, snapshot);
 
 let published = 0;
@@ -22,7 +22,7 @@ let received = 0;
 let isSaturating = false;
 let writers: Promise<void>[] = [];
 
-/** Publishes one event over Outpost's API, and answers its id. */
+/** Publishes one event with Outpost's API, and returns its id. */
 async function publish(tenants: readonly string[]): Promise<string> {
   published += 1;
   const id = `${RUN}-${published}`;
@@ -31,12 +31,12 @@ async function publish(tenants: readonly string[]): Promise<string> {
   });
   const answer = await pool.request({ method: 'POST', path: '/api/v1/publish', headers, body });
   await answer.body.dump();
-  if (answer.statusCode > 299) throw new Error(`publish was answered ${answer.statusCode}`);
+  if (answer.statusCode > 299) throw new Error(`publish responded with ${answer.statusCode}`);
   return id;
 }
 
 const methods = {
-  /** At a fixed rate. Answers when each was to be, by id. */
+  /** Publishes at a fixed rate. Returns the scheduled time of each event, by id. */
   async flow(o: { tenants: readonly string[]; perSecond: number; count: number }) {
     const times = new Map<string, number>();
     const started = monotonicMs();
@@ -61,7 +61,7 @@ const methods = {
     };
     writers = Array.from({ length: CONNECTIONS }, writer);
   },
-  /** How many deliveries the sink has had. */
+  /** Sets the number of deliveries that the sink has received. */
   received(count: number) {
     received = count;
   },

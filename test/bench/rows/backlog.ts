@@ -6,20 +6,20 @@ import { startMeter, type Work, withoutEnds } from '../measure.ts';
 import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { resetStatements, type Statement, statementsSince } from '../statements.ts';
 
-/** Shops with an endpoint each, over which the backlog is spread. */
+/** Number of shops with one endpoint each. The backlog is spread over them. */
 const SHOPS = 50;
-/** How often delivered deliveries are replaced, so that the backlog keeps its size. Milliseconds. */
+/** Interval at which delivered deliveries are replaced, so that the backlog keeps its size. Milliseconds. */
 const REFILL_MS = 100;
 
 interface Claims {
   readonly perCpuSecond: number;
-  /** Without sink and publisher. */
+  /** CPU without sink and publisher. */
   readonly perProductSecond: number;
   readonly pagesAClaim: number;
   readonly rowsAClaim: number;
 }
 
-/** What a constant backlog costs the dispatcher. */
+/** The cost of a constant backlog for the dispatcher. */
 export const backlog: Row = {
   name: 'backlog',
   about: `A backlog over ${SHOPS} shops with an endpoint each, kept at 10^3 and then at 10^6 due deliveries by refilling what was delivered; the work of refilling is not counted. A claim is the statement that reads due deliveries.`,
@@ -33,7 +33,7 @@ export const backlog: Row = {
 function figuresOf(small: Claims, large: Claims): Figure[] {
   const rows = (one: Claims) => one.rowsAClaim.toFixed(1);
   return [
-    // A large backlog fills each claim: claims differ in size, so pages are counted for each row.
+    // A large backlog fills each claim, so claims differ in size. Therefore pages are counted per row.
     atMost(1.3, {
       name: 'pages for each row read, large to small backlog',
       value: large.pagesAClaim / large.rowsAClaim / (small.pagesAClaim / small.rowsAClaim),
@@ -92,12 +92,12 @@ async function claimsAt(bench: Bench, size: number): Promise<Claims> {
   }
 }
 
-/** What putting deliveries back took. CPU-seconds. */
+/** CPU time of the refilling statements. CPU-seconds. */
 function refilling({ byKind }: Work): number {
   return byKind.get('bench') ?? 0;
 }
 
-/** The one statement that reads the queue together with the bodies. */
+/** The only statement that reads the queue together with the bodies. */
 function claimOf(statements: readonly Statement[]): Statement {
   const claim = statements
     .filter(

@@ -4,7 +4,7 @@ import { type Bench, figure, type Row } from '../row.ts';
 import type { Receivers } from '../sink.ts';
 import { measureFlow } from './steady.ts';
 
-/** A point at which the capacity model is compared with a measurement. It is not used for the coefficients. */
+/** A rate at which the capacity model is compared with a measurement. It is not used for the coefficients. */
 export interface CapacityPoint {
   readonly perSecond: number;
   readonly receivers: Receivers;
@@ -33,7 +33,7 @@ async function run(bench: Bench, perSecond: number, receivers: Receivers): Promi
   return [figure({ name: 'cores', value: (each / 1_000) * perSecond }), byProcess];
 }
 
-/** Cores by process in a row at a fixed rate. */
+/** Cores by process in a row with a fixed rate. */
 export function coresByProcess(
   figures: readonly Figure[],
   perSecond: number,

@@ -9,13 +9,13 @@ import { atMost, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
 import { storedBytes, storedFigure } from '../stored.ts';
 
-/** Process calls. */
+/** Process calls per second. */
 export const PER_SECOND = 20;
 const LINES = 2;
-/** Of all processes, for 1,000 returns. CPU-seconds. */
+/** Goal for all processes, per 1,000 returns. CPU-seconds. */
 const CPU_GOAL = 25;
 
-/** From the call that processes a return to its `return.closed` at the sink. */
+/** Measures from the `process` call to the arrival of `return.closed` at the sink. */
 export const closed: Row = {
   name: 'closed',
   about: `Open loop, ${PER_SECOND} process calls a second over REST, each on a return of ${LINES} lines. Latency from the scheduled time of the call to the arrival of return.closed at the sink.`,

@@ -4,7 +4,7 @@ import { atMost, type Bench, figure, type Row } from '../row.ts';
 import { spreadOf } from '../stats.ts';
 import { residentOf } from '../work.ts';
 
-/** The same rate with few and with many, so that batches are of one size. */
+/** The same rate with few and with many endpoints, so that batches have the same size. */
 const PER_SECOND = 200;
 const RSS_GOAL_MB = 350;
 

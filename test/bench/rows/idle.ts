@@ -5,17 +5,17 @@ import { withNpmStart } from '../npm-start.ts';
 import { atMost, type Bench, figure, type Row } from '../row.ts';
 import { cpuOfTree } from '../work.ts';
 
-/** Name of the figure. */
+/** The name of the figure. */
 export const IDLE_STACK = 'returns, webhooks, Kafka and PostgreSQL';
 const STACK_GOAL = 8;
 const START_GOAL = 1.5;
-/** What follows a start must be over: groups of consumers, first vacuums. Milliseconds. */
+/** Pause after a start, until consumer groups are formed and the first vacuums are done. Milliseconds. */
 const PAUSE_MS = 30_000;
-/** Jobs that run once in a minute are in it. */
+/** Long enough for jobs that run once a minute. */
 const SECONDS = 60;
 const QUICK = { pauseMs: 2_000, seconds: 4 };
 
-/** The CPU and memory of the idle system. */
+/** CPU and memory of the idle system. */
 export const idle: Row = {
   name: 'idle',
   about: `Returns, webhooks, Kafka and PostgreSQL without a request or an event, for ${SECONDS} s after ${PAUSE_MS / 1_000} s of rest; then npm start in the same way, all its processes.`,

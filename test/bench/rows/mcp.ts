@@ -19,7 +19,7 @@ const LINES = 3;
 const CONNECTIONS = 32;
 const CPU_GOAL = 2;
 
-/** The tool `get_return` against the same read over REST. */
+/** Compares the tool `get_return` with the same read over REST. */
 export const mcp: Row = {
   name: 'mcp',
   about: `tools/call get_return with every field (${LINES} lines, ${RETURNS} returns in turn) over MCP against GET return details over REST, the same processes. CPU: what serves, PostgreSQL included, the load not.`,
@@ -96,6 +96,6 @@ async function requireSameReturn(ours: Load, theirs: Load): Promise<void> {
   const [one, other] = await Promise.all([read(ours), read(theirs)]);
   const details = Object(one).result?.structuredContent?.untrusted_details;
   if (JSON.stringify(details) !== JSON.stringify(other)) {
-    throw new Error(`the answers differ:\n${JSON.stringify(one)}\n${JSON.stringify(other)}`);
+    throw new Error(`the responses differ:\n${JSON.stringify(one)}\n${JSON.stringify(other)}`);
   }
 }

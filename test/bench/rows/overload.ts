@@ -6,14 +6,14 @@ import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
 
 const TIMES = 3;
-/** Connections at which capacity is measured: reads fill the bound of the gateway, writes theirs. */
+/** Number of connections for measuring capacity. Reads use the gateway's limit, writes their own lower limit. */
 const READERS = 64;
 const WRITERS = 16;
 const SECONDS = 20;
 const QUICK_SECONDS = 4;
-/** Connections are made and code is compiled in it. */
+/** Time for opening connections and compiling code. */
 const WARM_UP_SECONDS = 5;
-/** Sent at half of capacity, a second at a time, until it is as before. */
+/** Maximum time of the load at half of capacity. */
 const RECOVERY_S = 10;
 
 interface Case {
@@ -23,7 +23,7 @@ interface Case {
   readonly isRetrying: boolean;
 }
 
-/** The throughput at three times the load that the system can handle. */
+/** The throughput at three times the maximum load of the system. */
 export const overload: Row = {
   name: 'overload',
   about: `Capacity in a closed loop (${READERS} connections that read, ${WRITERS} that write), then ${TIMES} times as much in an open loop, counted after ${WARM_UP_SECONDS} s: of reads, of writes, and of reads whose clients send again after Retry-After, repetitions included; then half of capacity until it is answered as before. Load on the same machine.`,
@@ -75,7 +75,7 @@ async function measure(
   { name, load: what, connections, isRetrying }: Case,
 ): Promise<Figure[]> {
   const seconds = bench.quick ? QUICK_SECONDS : SECONDS;
-  // The first of it warms up.
+  // The first seconds are the warm-up.
   await load.call('closedLoop', { ...what, connections, seconds: Math.ceil(seconds / 4) });
   const full = await load.call('closedLoop', { ...what, connections, seconds });
   const capacity = full.perSecond;
@@ -115,7 +115,7 @@ async function measure(
   ];
 }
 
-/** Seconds until a second of half the capacity is answered whole, and as fast as at capacity. */
+/** Seconds until the system serves one second of half the capacity completely, and as fast as at capacity. */
 async function recover(
   load: Worker<HttpLoadMethods>,
   o: { what: Load; perSecond: number; p99: number },

@@ -22,7 +22,7 @@ const GOALS = [
 ];
 const CPU_GOAL = 2.2;
 
-/** GET return details against one process with the same statement and the same answer. */
+/** Compares GET return details with a single process that runs the same statement and sends the same response. */
 export const read: Row = {
   name: 'read',
   about: `GET return details (${LINES} lines, ${RETURNS} returns in turn) over REST: gateway → gRPC → returns → PostgreSQL, against one Express process with the same statement and the same bytes. CPU: what serves, PostgreSQL included, the load not.`,
@@ -91,7 +91,7 @@ async function measure(
   return figures;
 }
 
-/** The absolute figures behind the ratios. They do not apply to other machines. */
+/** The absolute figures behind the ratios. They apply only to this machine. */
 export function absolute({ ours, theirs }: Comparison, at: string): Figure[] {
   const sides = [
     ['ours', ours],
@@ -112,5 +112,5 @@ async function requireSameBytes(ours: Load, theirs: Load): Promise<void> {
   const bodyOf = async ({ origin, headers, lists }: Load) =>
     (await fetch(`${origin}${lists[0]?.[0]?.path}`, { headers })).text();
   const [one, other] = await Promise.all([bodyOf(ours), bodyOf(theirs)]);
-  if (one !== other) throw new Error(`the answers differ:\n${one}\n${other}`);
+  if (one !== other) throw new Error(`the responses differ:\n${one}\n${other}`);
 }

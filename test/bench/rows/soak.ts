@@ -12,16 +12,16 @@ import { memoryOfTree, residentOf } from '../work.ts';
 
 const SHOPS = 50;
 const EVENTS_PER_SECOND = 50;
-/** Process calls; each is followed by reads. */
+/** Process calls per second. Each is followed by reads. */
 const CALLS_PER_SECOND = 1;
 const READS_PER_CALL = 4;
-/** Caches fill and code is compiled in the first quarter of the time; its samples are left out. */
+/** The first quarter of the samples is left out, because caches fill and code is compiled. */
 const WARM_SHARE = 0.25;
 const SAMPLES = 120;
-/** MB a minute. */
+/** Goal of the memory growth. MB per minute. */
 const SLOPE_GOAL = 1;
 
-/** Constant load for a long time, to see whether memory grows, or a webhook is lost or repeated. */
+/** Constant load for a long time. Measures memory growth, and lost and repeated webhooks. */
 export function soak(minutes: number): Row {
   return {
     name: 'soak',
@@ -57,7 +57,7 @@ async function run(bench: Bench, minutes: number): Promise<Figure[]> {
     const [{ failed }] = await Promise.all([calls, flow]);
     const samples = memory.stop();
     const expected = events + count;
-    // How many are missing is a figure, not a failure.
+    // Missing deliveries are a figure of the row, not a failure.
     await hooks.untilReceived(expected).catch((error: unknown) => bench.note(String(error)));
     const { received, repeated, invalid, verified } = await hooks.arrivals();
     const exactly = (name: string, value: number) => atMost(0, { name, value, digits: 0 });
@@ -74,7 +74,7 @@ async function run(bench: Bench, minutes: number): Promise<Figure[]> {
   }
 }
 
-/** Of one process: minutes since the start, and MB. */
+/** Samples of one process: minutes since the start, and MB. */
 type Samples = [number, number][];
 
 function sampleMemory(platform: Platform, everyMs: number) {
@@ -98,7 +98,7 @@ function sampleMemory(platform: Platform, everyMs: number) {
   };
 }
 
-/** Kafka and PostgreSQL have no goal: their buffers of fixed size fill for hours. */
+/** Kafka and PostgreSQL have no goal, because their buffers of fixed size fill for hours. */
 function memoryFigures(samples: ReadonlyMap<string, Samples>): Figure[] {
   return [...samples].map(([name, all]) => {
     const counted = all.slice(Math.floor(all.length * WARM_SHARE));
@@ -113,7 +113,7 @@ function memoryFigures(samples: ReadonlyMap<string, Samples>): Figure[] {
   });
 }
 
-/** Each return is processed once, and read four times. */
+/** Each return is processed once and read four times. */
 function callsOf(ids: readonly bigint[], origin: string): Omit<Load, 'headers'> {
   const read = (id: bigint) => ({
     method: 'GET' as const,

@@ -7,7 +7,7 @@ import { memoryOfTree } from '../work.ts';
 
 const SECONDS_GOAL = 5;
 const MEMORY_GOAL_MB = 450;
-/** Pause before memory is read, so that work after the start is done. Milliseconds. */
+/** Pause before memory is read, so that the work after the start is done. Milliseconds. */
 const PAUSE_MS = 30_000;
 
 interface Started {
@@ -15,7 +15,7 @@ interface Started {
   readonly memory: number;
 }
 
-/** The whole local stack: time to its first answer, and its memory. */
+/** The whole local stack: time until its first response, and its memory. */
 export const start: Row = {
   name: 'start',
   about:

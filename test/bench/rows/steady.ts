@@ -6,16 +6,16 @@ import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.
 import { peerFigures } from '../peers/peer.ts';
 import { atMost, type Bench, figure, type Row } from '../row.ts';
 import type { Receivers } from '../sink.ts';
-import { costliest, resetStatements, statementsSince } from '../statements.ts';
+import { mostExpensive, resetStatements, statementsSince } from '../statements.ts';
 
 const SHOPS = 50;
 const P50_MS = 30;
 const P99_MS = 55;
 
 /**
- * Events to signed deliveries at a fixed rate, far below the maximum.
+ * Events at a fixed rate, far below the maximum, and their signed deliveries.
  *
- * @param cpuGoal greatest CPU for a delivery, relative to Outpost's.
+ * @param cpuGoal maximum CPU of a delivery, as a ratio to Outpost's.
  */
 function steady(perSecond: number, cpuGoal: number): Row {
   return {
@@ -48,13 +48,13 @@ export interface Flow {
 }
 
 export interface FlowResult {
-  /** From the scheduled time of each event. Milliseconds. */
+  /** Times from the scheduled time of each event. Milliseconds. */
   readonly latencies: readonly number[];
   readonly work: Work;
   readonly count: number;
 }
 
-/** Events at a fixed rate, a minute of them after a quarter of one to get warm. */
+/** Measures events at a fixed rate for a minute, after a warm-up of a quarter of a minute. */
 export async function measureFlow(bench: Bench, o: Flow): Promise<FlowResult> {
   const { platform } = bench;
   await platform.run(['returns', 'webhooks']);
@@ -75,7 +75,7 @@ export async function measureFlow(bench: Bench, o: Flow): Promise<FlowResult> {
     );
     await hooks.untilReceived(warm.size + scheduled.size);
     const work = await stop();
-    for (const line of costliest(await statementsSince(platform.admin), 12)) bench.note(line);
+    for (const line of mostExpensive(await statementsSince(platform.admin), 12)) bench.note(line);
     const { times } = await hooks.arrivals();
     const latencies = [...scheduled].map(([id, due]) => (times.get(id) ?? Number.NaN) - due);
     return { latencies, work, count: scheduled.size };
@@ -118,7 +118,7 @@ function cpuFigures(
   ];
 }
 
-/** Cores that services, Kafka and PostgreSQL use when idle. */
+/** Number of cores that services, Kafka and PostgreSQL use while idle. */
 async function idleShare({ platform, quick }: Bench): Promise<number> {
   const seconds = quick ? 2 : 20;
   await sleep(quick ? 1_000 : 5_000);

@@ -12,21 +12,21 @@ import {
 import { peerFigures } from '../peers/peer.ts';
 import type { Platform } from '../platform.ts';
 import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
-import { costliest, resetStatements, statementsSince, sumsOf } from '../statements.ts';
+import { mostExpensive, resetStatements, statementsSince, sumsOf } from '../statements.ts';
 import { type Spread, spreadOf } from '../stats.ts';
 import { storedBytes, storedFigure } from '../stored.ts';
 
 const SHOPS = 50;
-/** Events on their way at most. */
+/** Maximum number of events in flight. */
 const WINDOW = 2_000;
 const LOAD = { window: WINDOW, batch: 20, writers: 2 };
 const PATH =
   'outbox of returns → relay → Kafka → consumer → fan-out → delivery → sink. CPU: all processes, publisher and sink too';
-/** Of the burst. */
+/** Goals of the burst. */
 const GOALS = { perSecond: 2_000, cpu: 0.8 };
 const PEER_GOALS = { perSecond: 1.5, cpu: 0.5 };
 const SUBSCRIPTIONS = 3;
-/** Name of the figure. */
+/** The name of the figure. */
 export const DELIVERY_RATE = 'deliveries a second';
 
 interface Slice {
@@ -38,12 +38,12 @@ interface Slice {
 interface Kind {
   readonly name: string;
   readonly receivers: string;
-  /** Whether it is the row that has goals and is compared with others. */
+  /** Whether this row has goals and is compared with Outpost. */
   readonly isBurst?: boolean;
   hooks(platform: Platform): HookOptions;
 }
 
-/** Events to signed deliveries, as many as go. */
+/** The maximum rate from events to signed deliveries. */
 function rowOf(kind: Kind): Row {
   return {
     name: kind.name,
@@ -62,7 +62,7 @@ function rowOf(kind: Kind): Row {
   };
 }
 
-/** The burst. */
+/** The row with goals. */
 export const throughput = rowOf({
   name: 'throughput',
   receivers: 'an endpoint each',
@@ -112,9 +112,9 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   const events = await hooks.publisher.call('stop', undefined);
   await hooks.untilReceived(run.perShop * events);
   const after = await storedBytes(platform);
-  for (const line of costliest(statements, 12)) bench.note(line);
+  for (const line of mostExpensive(statements, 12)) bench.note(line);
   const { received, repeated, verified, invalid, connections } = await hooks.arrivals();
-  if (invalid > 0) throw new Error(`${invalid} signatures did not hold`);
+  if (invalid > 0) throw new Error(`${invalid} signatures were invalid`);
 
   const deliveries = slices.reduce((sum, one) => sum + one.deliveries, 0);
   const sums = sumsOf(statements);
@@ -135,7 +135,7 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   ];
 }
 
-/** Rate and both sums of CPU; for the burst with goals, and beside those of the peer. */
+/** Rate and both CPU totals. The burst also has goals and the comparison with Outpost. */
 async function mainFigures(
   bench: Bench,
   { isBurst }: Kind,

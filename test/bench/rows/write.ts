@@ -6,24 +6,24 @@ import {
   type Return,
   ReturnSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { createBaselineTables } from '../baseline.ts';
 import { startWorker } from '../child.ts';
 import { type Arena, compare, intervalText } from '../compare.ts';
 import type { Figure } from '../figure.ts';
-import { makeFloorTables } from '../floor.ts';
 import type { HttpLoadMethods } from '../http-load.ts';
 import type { Load } from '../load.ts';
 import type { ReferenceMethods } from '../reference.ts';
 import { atLeast, atMost, type Bench, figure, type Row } from '../row.ts';
 import { type BenchShop, makeReturns, makeShop } from '../shop.ts';
-import { costliest, resetStatements, statementsSince, sumsOf } from '../statements.ts';
+import { mostExpensive, resetStatements, statementsSince, sumsOf } from '../statements.ts';
 import { absolute, lengths } from './read.ts';
 
 /** Each connection assesses different lines. */
 const ITEMS = 30;
 /** Each connection assesses different lines. */
 const CONNECTIONS = 8;
-/** Of the throughput of one statement that stores the same rows. */
-const FLOOR_GOAL = 0.25;
+/** Goal of the throughput, as a ratio to one statement that stores the same rows. */
+const BASELINE_GOAL = 0.25;
 const PROCESSOR = 'warehouse@example.com';
 const NOTE = 'As new, in its box, number {unique}';
 /** Loops of the services run a few statements without any request. */
@@ -31,7 +31,7 @@ const COUNTED = 40;
 /** Loops of the services run a few statements without any request. */
 const STATEMENT_NOISE = 1.1;
 
-/** POST of dispositions against one statement that stores them. */
+/** Compares the POST of dispositions with one statement that stores them. */
 export const write: Row = {
   name: 'write',
   about: `POST of ${ITEMS} dispositions over REST (gateway → dispositions → returns, with events), against one Express process with one statement that stores the same rows (assessments, newest of each line, what returns keeps, the return's revision, timeline, events); and ${ITEMS} items against one. ${CONNECTIONS} connections.`,
@@ -41,7 +41,7 @@ export const write: Row = {
     const shop = await makeShop(platform);
     const made = await makeReturns(platform, shop, { count: CONNECTIONS, lines: ITEMS });
     await platform.run(['gateway', 'returns', 'dispositions']);
-    await makeFloorTables(platform.admin);
+    await createBaselineTables(platform.admin);
     const reference = startWorker<ReferenceMethods>({
       name: 'reference',
       args: ['test/bench/reference.ts'],
@@ -69,7 +69,7 @@ export const write: Row = {
   },
 };
 
-/** What an event carries when all lines were assessed. */
+/** The snapshot of an event after all lines were assessed. */
 function snapshotOf(made: Return | undefined): Uint8Array {
   if (!made) throw new Error('no return was made');
   const disposition = create(DispositionSchema, {
@@ -86,7 +86,7 @@ interface Loads {
   readonly one: Load;
   /** One statement that stores the same rows. */
   readonly floor: Load;
-  /** One statement that stores the assessments alone. */
+  /** One statement that stores only the assessments. */
   readonly bare: Load;
 }
 
@@ -105,7 +105,7 @@ async function measure(
     one: await statementsOf(arena, one, note),
   };
   return [
-    atLeast(FLOOR_GOAL, {
+    atLeast(BASELINE_GOAL, {
       name: 'throughput, ours to one statement that stores the same rows',
       value: toFloor.throughput.median,
       more: intervalText(toFloor.throughput),
@@ -130,7 +130,7 @@ async function measure(
   ];
 }
 
-/** Statements per request, with sequential requests. */
+/** Statements per request. Requests are sequential. */
 async function statementsOf({ platform }: Arena, load: Load, note: Bench['note']): Promise<number> {
   const request = load.lists[0]?.[0];
   await resetStatements(platform.admin);
@@ -142,10 +142,10 @@ async function statementsOf({ platform }: Arena, load: Load, note: Bench['note']
       body,
     });
     await answer.arrayBuffer();
-    if (!answer.ok) throw new Error(`a POST was answered with ${answer.status}`);
+    if (!answer.ok) throw new Error(`a POST responded with ${answer.status}`);
   }
   const statements = await statementsSince(platform.admin);
-  for (const line of costliest(statements, 12)) note(line);
+  for (const line of mostExpensive(statements, 12)) note(line);
   return sumsOf(statements).calls / COUNTED;
 }
 
@@ -168,7 +168,7 @@ function loadsOf(
   };
 }
 
-/** A finding equal to the last one is not recorded again: the notes differ. */
+/** The notes differ, because an assessment that is equal to the last one is not recorded again. */
 function bodyOf(ids: readonly bigint[]): string {
   const items = ids.map((id) => ({
     line_item_id: Number(id),

@@ -11,7 +11,7 @@ import { ruleBugs } from './rules.ts';
 import { sendingBugs } from './sending.ts';
 import { sweepBugs } from './sweep.ts';
 
-/** All of them: along the way of a change to its receiver, then those at the HTTP edge and in rules. */
+/** All bugs: first along the path from a change to its receiver, then of the HTTP layer and of the rules. */
 export const BUGS: readonly Bug[] = [
   ...outboxBugs,
   ...consumerBugs,

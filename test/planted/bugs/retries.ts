@@ -1,6 +1,6 @@
 import type { Bug } from '../bug.ts';
 
-/** Bugs in what follows a failure. */
+/** Bugs in the handling of failures. */
 export const retryBugs: readonly Bug[] = [
   {
     name: 'retry-pause-off-by-one',

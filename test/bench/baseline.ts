@@ -1,6 +1,6 @@
 import type pg from 'pg';
 
-/** Tables of the floor, each like one that a call of the services writes to. */
+/** Tables of the baseline. Each is like a table that the services write to for the call. */
 const TABLES = {
   bench_assessments: 'dispositions.inspections',
   bench_lines: 'dispositions.inspected_lines',
@@ -10,8 +10,8 @@ const TABLES = {
   bench_events: 'returns.events',
 };
 
-/** Makes the tables that the floors store in. */
-export async function makeFloorTables(admin: pg.Client): Promise<void> {
+/** Creates the tables of the baseline. */
+export async function createBaselineTables(admin: pg.Client): Promise<void> {
   for (const [name, model] of Object.entries(TABLES)) {
     await admin.query(
       `create table if not exists dispositions.${name} (like ${model} including all)`,
@@ -25,7 +25,7 @@ export async function makeFloorTables(admin: pg.Client): Promise<void> {
   await admin.query('grant usage on sequence dispositions.bench_positions to rms_dispositions');
 }
 
-const GIVEN = `
+const ITEMS = `
 json_to_recordset($2::json)
   as i (line_item_id bigint, disposition_outcome text, return_processor text, note text)`;
 
@@ -33,26 +33,26 @@ const ASSESSED = `
 insert into bench_assessments (shop_id, kind, line_item_id, outcome, return_processor, note, inspected_at,
   time_defaulted, images, actor_kind, actor_id, actor_name)
 select $1, 'assessment', i.line_item_id, i.disposition_outcome, i.return_processor, i.note, now(),
-  true, '{}', 'system', 'floor', 'floor'
-from ${GIVEN}
+  true, '{}', 'system', 'baseline', 'baseline'
+from ${ITEMS}
 returning id, line_item_id, outcome, return_processor, note, inspected_at`;
 
-const ANSWER = `select id::text, line_item_id::text, outcome, return_processor, note, inspected_at from assessed`;
+const RESULT = `select id::text, line_item_id::text, outcome, return_processor, note, inspected_at from assessed`;
 
-/** Stores only the content of the call. $1 the shop, $2 the items. */
-export const BARE_FLOOR = `with assessed as (${ASSESSED}) ${ANSWER}`;
+/** Stores only the content of the call. $1 is the shop, $2 the items. */
+export const BARE_BASELINE = `with assessed as (${ASSESSED}) ${RESULT}`;
 
 /**
- * Stores every row that the services store for the call: the assessments, the newest of each line, the copy in returns,
- * the next revision of the return ($4), the timeline, and both events, one with its snapshot ($3, bytes). Leaves out
- * the handover rows, which are deleted before the answer.
+ * Stores every row that the services store for the call: the assessments, the newest assessment of each line item, the
+ * copy in returns, the next revision of the return ($4), the timeline, and both events, one with its snapshot ($3,
+ * bytes). Leaves out the handover rows, which the services delete before they respond.
  */
-export const SAME_ROWS_FLOOR = `
+export const SAME_ROWS_BASELINE = `
 with assessed as (${ASSESSED}), lines as (
   insert into bench_lines (shop_id, kind, line_item_id, inspection_id)
   select $1, 'assessment', line_item_id, id from assessed order by line_item_id
   on conflict (shop_id, kind, line_item_id) do update set inspection_id = excluded.inspection_id
-), taken_over as (
+), copied as (
   insert into bench_dispositions (shop_id, line_item_id, assessment_id, outcome, return_processor, note, inspected_at)
   select $1, line_item_id, id, outcome, return_processor, note, inspected_at from assessed order by line_item_id
   on conflict (shop_id, line_item_id) do update set assessment_id = excluded.assessment_id,
@@ -61,17 +61,17 @@ with assessed as (${ASSESSED}), lines as (
 ), changed as (
   update bench_returns set revision = revision + 1, updated_at = clock_timestamp()
    where shop_id = $1 and id = $4
-), told as (
+), timeline_entries as (
   insert into bench_timeline (shop_id, return_id, kind, facts, actor_kind, actor_id)
-  select $1, $4, 'line.assessed', json_build_object('line_item_id', line_item_id, 'outcome', outcome), 'system', 'floor'
+  select $1, $4, 'line.assessed', json_build_object('line_item_id', line_item_id, 'outcome', outcome), 'system', 'baseline'
   from assessed
 ), positions as materialized (
   select nextval('bench_positions') as position, case n when 1 then $3::bytea else substring($3::bytea for 300) end as value
     from generate_series(1, 2) as n
 ), stored as (
   insert into bench_events (shop_id, day, position, event_id, trigger, key, traceparent, occurred_at, value, shard, written_by)
-  select $1, (now() at time zone 'utc')::date, position, gen_random_uuid(), 'return.updated', 'floor', '', now(), value,
+  select $1, (now() at time zone 'utc')::date, position, gen_random_uuid(), 'return.updated', 'baseline', '', now(), value,
          0, pg_current_xact_id()
   from positions
 )
-${ANSWER}`;
+${RESULT}`;
