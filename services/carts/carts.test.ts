@@ -25,7 +25,7 @@ const bare = (variantId: bigint) => ({ variantId });
 
 async function createCart(shopId: bigint, request: object) {
   const { cart } = await service.client.createCart({ shopId, actor, ...request });
-  if (!cart) throw new Error('no cart in the answer');
+  if (!cart) throw new Error('no cart in the response');
   return cart;
 }
 
@@ -126,7 +126,7 @@ describe('create cart', () => {
     ['shopify with wrong padding', { entries: [bare(1n)], shopify: 'YQ=' }, 'shopify'],
     ['shopify of an impossible length', { entries: [bare(1n)], shopify: 'YWJjZ' }, 'shopify'],
     [
-      'shopify both given and null',
+      'shopify both as a value and as null',
       { entries: [bare(1n)], shopify: '', shopifyNull: true },
       'shopify_null',
     ],

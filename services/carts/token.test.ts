@@ -33,7 +33,7 @@ describe('the stored token', () => {
         ...{ shopId, actor, entries: [{ variantId: 1n }] },
         ...(key !== undefined && { idempotencyKey: key }),
       });
-      if (!cart) throw new Error('no cart in the answer');
+      if (!cart) throw new Error('no cart in the response');
       const [row] = await rowsOf(shopId);
       expect(row).toMatchObject({ token: hashOf(cart.token), token_hashed: true });
       expect(
@@ -44,7 +44,7 @@ describe('the stored token', () => {
     },
   );
 
-  test('of a repeat is derived by the key of the ring that the cart was created with', async () => {
+  test('of a repeat is derived with the key of the keyring with which the cart was created', async () => {
     const shopId = newShop();
     const { pool } = service.db;
     const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];

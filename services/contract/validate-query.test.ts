@@ -107,7 +107,7 @@ describe('the query of deliveries', () => {
     expect(read(new URLSearchParams())).toEqual({ ok: true, value: { limit: 50, cursor: '' } });
   });
 
-  test('has the given parameters, in any order and among unknown ones', () => {
+  test('has the parameters of the request, in any order and among unknown ones', () => {
     const time = fc.date({
       min: new Date('2000-01-01'),
       max: new Date('2099-01-01'),

@@ -73,7 +73,7 @@ export const FRAUD_CATEGORIES = [
 ] as const;
 export type FraudCategory = (typeof FRAUD_CATEGORIES)[number];
 
-/** The categories of gradings; 2026-07 answers these values. */
+/** The categories of gradings. 2026-07 returns these values. */
 export const CONDITION_CATEGORIES = [
   'grade_a',
   'grade_b',

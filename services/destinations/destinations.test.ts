@@ -29,7 +29,7 @@ const nextKey = () => `key-${++keys}`;
 async function createDepot(shopId: bigint, more: object = {}) {
   const request = { shopId, actor, idempotencyKey: nextKey(), name: 'Depot', ...more };
   const { destination } = await service.client.createDestination(request);
-  if (!destination) throw new Error('no destination in the answer');
+  if (!destination) throw new Error('no destination in the response');
   return destination;
 }
 
@@ -212,7 +212,7 @@ describe('update destination', () => {
     });
   });
 
-  test('replaces the whole address when one is given', async () => {
+  test('replaces the whole address when the request has one', async () => {
     const shopId = newShop();
     const made = await createDepot(shopId, { address });
     const { destination } = await service.client.updateDestination({

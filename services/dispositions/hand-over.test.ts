@@ -84,7 +84,7 @@ describe('when returns does not take over an inspection', () => {
         lines.map((lineItemId) => ({ lineItemId })),
       ),
     );
-    // Longer than the attempts after which a line counts as refused, and is claimed alone.
+    // Longer than the attempts after which a line counts as rejected and is claimed alone.
     for (let tries = 0; tries < 4; tries++) {
       const before = bench.returns.failed;
       // The attempt before may set its next one only after this.
@@ -142,7 +142,7 @@ describe('when returns does not take over an inspection', () => {
     expect(new Set(bench.handedTo(shopId).map(({ lineItemId }) => lineItemId))).toEqual(
       new Set([lines[0], lines[2]]),
     );
-    // The job deletes its handover after the answer.
+    // The job deletes its handover after the response.
     await until(async () => (await bench.pendingOf(shopId)) === 1);
     await bench.db.pool.query('delete from handovers where shop_id = $1', [shopId]);
   });

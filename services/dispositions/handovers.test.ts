@@ -22,7 +22,7 @@ const claim = async () => {
 };
 const makeDue = () => db.pool.query('update handovers set due_at = now()');
 
-/** Attempts and whole seconds until the next one, of each handover. */
+/** Number of attempts, and seconds until the next one, of each handover. */
 async function stored(): Promise<{ attempts: number; seconds: number }[]> {
   const { rows } = await db.pool.query<{ attempts: number; seconds: number }>(
     `select attempts, extract(epoch from due_at - now())::float8 as seconds from handovers order by inspection_id`,
@@ -30,7 +30,7 @@ async function stored(): Promise<{ attempts: number; seconds: number }[]> {
   return rows;
 }
 
-test('of many processes one claims the lines of a shop, and the others none', async () => {
+test('only one of many concurrent processes claims the lines of a shop', async () => {
   const claims = await Promise.all(Array.from({ length: 8 }, () => claimDue(db.pool)));
   const lines = claims.flatMap((claimed) => claimed?.lineItemIds ?? []);
   expect(lines.toSorted()).toEqual([1n, 2n, 3n]);

@@ -39,7 +39,7 @@ function shopWithReturn() {
 
 async function report(of: { shopId: bigint; returnId: bigint }, more: object = {}) {
   const { report: made } = await service.client.createReport({ ...of, actor, ...more });
-  if (!made) throw new Error('no report in the answer');
+  if (!made) throw new Error('no report in the response');
   return made;
 }
 

@@ -64,7 +64,7 @@ async function returnWithLabel(
   return of;
 }
 
-/** A return that a sweep tries in vain is logged as an error: it should not have been found. */
+/** The job logs an error for a return that it selected but could not expire. There must be none. */
 async function stateAfterSweep(of: Return): Promise<ReturnState> {
   const errors: string[] = [];
   const logger = pino({ level: 'error' }, { write: (line) => void errors.push(line) });
@@ -177,7 +177,7 @@ describe('expiry', () => {
     ]);
   });
 
-  test('expires returns of the given shop only', async () => {
+  test('expires only returns of the shop in the request', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId + 1n })).toBe(0);
     expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);

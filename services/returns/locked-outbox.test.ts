@@ -35,7 +35,7 @@ test('while the outbox is locked, reads succeed, and a write stops when its call
   }
   leaving.abort();
   for (const error of await Promise.all(writes)) expect(isUnavailable(error)).toBe(true);
-  // The lock is still held, and no statement of a caller that left waits for it any more.
+  // The lock still exists, and no statement of a disconnected caller waits for it any more.
   await until(async () => (await waitingForLocks()) === 0);
 
   await lock.query('rollback');

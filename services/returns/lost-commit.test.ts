@@ -45,7 +45,7 @@ afterAll(async () => {
   await db.drop();
 });
 
-/** Calls once and loses the answer of the commit, which took effect; then calls again, as callers do. */
+/** Calls once, and loses the response of the successful commit. Then calls again, like a caller. */
 async function repeated<T>(call: () => Promise<T>): Promise<T> {
   const before = lossy.lost();
   lossy.loseNextCommit();

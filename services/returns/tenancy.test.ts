@@ -23,7 +23,7 @@ import {
 import { actor, refusal } from '../../test/kit/services/running-service.ts';
 
 let bench: ReturnsBench;
-/** What one shop has, and the other shop that asks for it. */
+/** The objects of one shop, and the other shop, which requests them. */
 let theirs: {
   of: Return;
   lineItemId: bigint;
@@ -131,14 +131,14 @@ function asked() {
   return { ...asker, returnId: theirs.of.id };
 }
 
-/** Everything that was published about the returns above. */
+/** All published events about the returns above. */
 function lately() {
   const triggers = ['return.created', 'return.updated', 'label.created'];
   const at = (ms: number) => timestampFromDate(new Date(Date.now() + ms));
   return { triggers, from: at(-3_600_000), to: at(3_600_000) };
 }
 
-/** Calls whose answer must not contain data of the other shop. */
+/** Calls whose response must not contain data of the other shop. */
 const answersNothing: Record<string, () => Promise<unknown>> = {
   getReturns: async () =>
     (await bench.client.getReturns({ ...asker, returnIds: [theirs.of.id] })).returns,
@@ -164,7 +164,7 @@ const answersNothing: Record<string, () => Promise<unknown>> = {
   sweepExpired: async () => (await bench.client.sweepExpired(asker)).expired || [],
 };
 
-/** Calls without an id of an object; their own tests cover them. */
+/** Calls without an id of an object. Their own tests cover them. */
 const NAMELESS = ['submitReturn', 'getSettings', 'updateSettings'];
 
 describe('another shop’s objects', () => {

@@ -31,7 +31,7 @@ import { flagReturn, unflagReturn } from './flag.ts';
 import { recordLabel, updateLabel } from './labels/labels.ts';
 import { isLive, TRANSITIONS } from './return.ts';
 
-// The table of transitions against the service: every call, in any order, on a real database.
+// Compares the table of transitions with the service: every call, in any order, on a real database.
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -81,11 +81,11 @@ async function newSubject(): Promise<Subject> {
   return { submitted, labelId };
 }
 
-/** The state after a call: that of its transition when the table allows it, else the same. */
+/** The state after a call: the one of its transition if the table allows the call, else the same state. */
 function next(name: Call, from: ReturnState, o: { moved: boolean; wasFlagged: boolean }) {
   const allowed: readonly ReturnState[] = TRANSITIONS[name].from;
   if (!allowed.includes(from)) return from;
-  // A parcel that moves ends the wait, and is published once.
+  // A moving parcel ends the wait, and is published once.
   if ((name === 'expire' || name === 'reopen') && o.moved) return from;
   if (name === 'reopen' && o.wasFlagged) return TRANSITIONS.reopenInReview.to;
   return TRANSITIONS[name].to;
@@ -102,7 +102,7 @@ describe('calls in any order', () => {
         let facts = { moved: false, wasFlagged: false };
         for (const name of names) {
           const before = await triggersOf(db.pool, submitted);
-          // A call that the table forbids is refused, or changes nothing.
+          // A call that the table does not allow is rejected, or changes nothing.
           await Promise.resolve(CALLS[name](subject)).catch(() => undefined);
           const expected = next(name, state, facts);
           const now = await reload(db.pool, submitted);

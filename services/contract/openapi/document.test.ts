@@ -9,7 +9,7 @@ import { breakingChanges } from './growth.ts';
 
 const VERSIONS = [...RELEASED, UNSTABLE];
 
-/** The paths of the interface's limits (interface: Limits); `errors: {}` of a refusal is a shape, not a limit. */
+/** The paths of the interface's limits (interface: Limits). `errors: {}` of an error response is a shape, not a limit. */
 const OF_THE_INTERFACE =
   /assess post responses 200|AssessBody properties items$|properties (?:return_processor|note|comment) |images anyOf 0 items$|DestinationBody properties name$|MessageError/;
 

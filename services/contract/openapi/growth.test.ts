@@ -7,7 +7,7 @@ describe('a released document', () => {
   test.each([
     ['a new field', schemas({ A: {} }), schemas({ A: { x: 1 }, B: {} })],
     ['a new enum value', { enum: ['a', 'b'] }, { enum: ['c', 'b', 'a'] }],
-    ['a new required field in an answer', { required: ['a'] }, { required: ['b', 'a'] }],
+    ['a new required field in a response', { required: ['a'] }, { required: ['b', 'a'] }],
     ['another text', { description: 'a' }, { description: 'b' }],
     [
       'a parameter more',

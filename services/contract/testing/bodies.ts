@@ -51,7 +51,7 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['createCart', 'an unpadded shopify', { cart: [1], shopify: 'YQ' }],
 ];
 
-/** Bodies that break one rule: operation, body, message of the answer. */
+/** Bodies that break one rule: operation, body, message of the response. */
 export const REFUSED: readonly [OperationId, object, string][] = [
   ['createWebhook', {}, 'topic is required.'],
   ['updateWebhook', {}, 'topic is required.'],

@@ -18,7 +18,7 @@ export function destinationView(destination: Destination): DestinationObject {
   };
 }
 
-/** An address without its phone, which no answer has; unknown parts are empty. */
+/** An address without its phone, which no response contains. Unknown parts are empty texts. */
 export function addressView(address: Address | undefined): DestinationObject['address'] {
   return {
     name: address?.name ?? '',

@@ -15,7 +15,7 @@ const pairs = TOPICS.flatMap((topic) => TRIGGERS.map((trigger) => [topic, trigge
 const time = '2026-07-01T12:00:00+00:00';
 
 describe('the pairs that deliver', () => {
-  test('topic return on every trigger about one return, the others on their own', () => {
+  test('topic return delivers every trigger about one return, the other topics only their own', () => {
     const delivering = pairs.filter(([topic, trigger]) => delivers(topic, trigger));
     expect(delivering.map((pair) => pair.join(' '))).toEqual([
       ...TRIGGERS.filter((trigger) => trigger !== 'shipment.processed').map(

@@ -76,12 +76,12 @@ function saslProblems(env: Variables): string[] {
   }
   if (mechanism === 'oauthbearer' && env.KAFKA_SASL_TOKEN_FILE !== undefined) return [];
   const problems: string[] = [];
-  const require = (name: string) => {
+  const needVariable = (name: string) => {
     if (env[name] === undefined)
       problems.push(`${name} is missing (KAFKA_SASL_MECHANISM needs it)`);
   };
-  require('KAFKA_SASL_USERNAME');
-  if (env.KAFKA_SASL_PASSWORD_FILE === undefined) require('KAFKA_SASL_PASSWORD');
-  if (mechanism === 'oauthbearer') require('KAFKA_SASL_TOKEN_URL');
+  needVariable('KAFKA_SASL_USERNAME');
+  if (env.KAFKA_SASL_PASSWORD_FILE === undefined) needVariable('KAFKA_SASL_PASSWORD');
+  if (mechanism === 'oauthbearer') needVariable('KAFKA_SASL_TOKEN_URL');
   return problems;
 }

@@ -24,7 +24,7 @@ afterAll(() => bench.stop());
 const MIXED = 'hé€\u{1f4e6}"\\\n\u0001\u2028\u007f';
 let lastId = 0n;
 
-/** Hands over as the dispositions service does: without the returns in the answer. */
+/** Hands over like the dispositions service, without the returns in the response. */
 function assess({ shopId, lineItems }: Return, notes: readonly (string | undefined)[]) {
   const assessments = notes.flatMap((note, at) => {
     const { lineItemId } = present(lineItems[at]);
@@ -98,7 +98,7 @@ describe('an inspection without the returns in the response', () => {
     await assess(of, [...Array<string>(63).fill(filling), 'n']);
     const fittingBytes =
       DETAILS_BYTES_MAX - detailsBytes(await bench.read(of)) + JSON.stringify('n').length;
-    /** A note that takes so many bytes as JSON. */
+    /** A note of this many bytes as JSON. */
     const noteOf = (bytes: number) => {
       const escaped = Math.trunc((bytes - 2) / 6);
       return '\u0001'.repeat(escaped) + 'n'.repeat((bytes - 2) % 6);

@@ -116,7 +116,7 @@ describe('open instant refund', () => {
   test('rejects a return that may have been refunded already', async () => {
     const of = await submitted();
     const commerce = createEmbeddedCommerce(db.pool);
-    // The refund takes effect, its answer is lost, and no attempt is left.
+    // The refund takes effect, its response is lost, and no attempt is left.
     const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
       await commerce.createRefund(request, signal);
       throw new CommerceFailure('passing', 'timed out');
@@ -174,7 +174,7 @@ describe('the end of an instant refund', () => {
   });
 
   test.each([InstantRefundState.UNSPECIFIED, InstantRefundState.OPEN])(
-    'refuses %s as a result',
+    'rejects %s as a result',
     async (result) => {
       const of = await submitted();
       const { id } = await open(of);

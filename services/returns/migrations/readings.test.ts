@@ -10,7 +10,7 @@ import { createPool } from '../../platform/postgres.ts';
 import { SCHEMAS } from '../../platform/schemas.ts';
 import { loadReturn } from '../store/load.ts';
 
-// How 0010_readings migrates returns from the time when shipping did not include its tax.
+// How 0010_readings migrates returns of the release in which shipping did not include its tax.
 
 const SHOP = 7n;
 const HERE = fileURLToPath(new URL('.', import.meta.url));
@@ -52,7 +52,7 @@ afterAll(async () => {
 });
 
 /**
- * A return with lines of 10.00 each, as the previous release stored it; `given` is the shipping of the whole return.
+ * A return with lines of 10.00 each, as the previous release stored it; `given` is the refunded shipping of the whole return.
  */
 async function insertOld(lines: readonly OldLine[], given?: OldLine): Promise<bigint> {
   const followed = {
@@ -120,7 +120,7 @@ test('no refund changes; shipping includes its tax, and is the total of the line
     await insertOld(two, { shipping: 3, tax: 0 }),
     await insertOld([{ shipping: 0, tax: 0.5 }], { shipping: 0, tax: 0 }),
   ];
-  // With all later ones, because the code reads columns that they add.
+  // With all later migrations, because the code reads columns that they add.
   await bring(migrations().filter((file) => file >= NEW));
   expect(await amountsOf(followed)).toEqual({
     refund: '24.50',

@@ -43,7 +43,7 @@ describe('money', () => {
   });
 
   test.each(['', '-1', '+1', '1e3', ' 1', '1,5', '.5', '1.', '٣', '0x1', 'NaN', '1000000000001'])(
-    'refuses %j by the name of the field',
+    'rejects %j by the name of the field',
     (text) => {
       try {
         parseAmount('lines[0].price', text, 'GBP');

@@ -40,7 +40,7 @@ describe('a shop that changes to external gift cards', () => {
   const goExternal = () =>
     changeSettings(db.pool, of.shopId, { giftCardMode: GiftCardMode.EXTERNAL });
 
-  /** The first card is issued, the shop changes to external cards, and the answer is lost. */
+  /** The first card is issued, its response is lost, and the shop changes to external cards. */
   function losingFirstAnswer(): EmbeddedCommerce {
     let calls = 0;
     const issueGiftCard: EmbeddedCommerce['issueGiftCard'] = async (request, signal) => {

@@ -36,7 +36,7 @@ describe(`processing that is killed (seed ${SEED})`, () => {
       const report = await killProcessing({ pool: db.pool, points: POINTS, seed: SEED });
       expect(report).toMatchObject({ trials: POINTS, points: Math.min(POINTS, report.allPoints) });
       expect(report.kills).toBeGreaterThanOrEqual(POINTS);
-      // A short run covers only some of them.
+      // A short run covers only some points.
       expect(report.allPoints).toBeGreaterThan(1_000);
     },
     60_000 + POINTS * TRIAL_MS,
@@ -49,7 +49,7 @@ describe(`processing that is killed (seed ${SEED})`, () => {
     expect(await runTrial(db.pool, scenario, kills)).toMatchObject({ kills: kills.length });
   });
 
-  test('with SIGKILL, as separate replicas, leaves its jobs to the live ones', async () => {
+  test('with SIGKILL, as separate replicas, leaves its jobs to the running ones', async () => {
     const report = await killReplicas({ db, seed: SEED, returns: 24, kills: 3 });
     expect(report.kills).toBe(3);
     // A kill that hits no job would prove nothing.

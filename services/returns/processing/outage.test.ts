@@ -80,7 +80,7 @@ async function untilClosed(deps: RunDeps, of: Return): Promise<void> {
 const embedded = () => resilient(createEmbeddedCommerce(pool));
 const cases: [string, () => CommerceProvider][] = [
   [
-    'while the provider writes into its books',
+    'while the provider writes its ledger',
     () => {
       const provider = embedded();
       return {
@@ -93,7 +93,7 @@ const cases: [string, () => CommerceProvider][] = [
     },
   ],
   [
-    'for a moment, while the provider writes into its books',
+    'for a moment, while the provider writes its ledger',
     () => {
       const provider = embedded();
       return {

@@ -110,7 +110,7 @@ describe('a return with a request of unknown outcome at the provider', () => {
   beforeEach(async () => {
     unanswered = await newReturn(db.pool, await newShop(db.pool));
     await requestProcessing(db.pool, unanswered);
-    // The refund takes effect, its answer is lost, and no attempt is left.
+    // The refund takes effect, its response is lost, and no attempt is left.
     const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
       await commerce.createRefund(request, signal);
       throw new CommerceFailure('passing', 'timed out');
@@ -140,7 +140,7 @@ describe('a return with a request of unknown outcome at the provider', () => {
 
   test('does not close when a requested step is not planned any more', async () => {
     const { shopId, id: returnId } = unanswered;
-    // Such rows exist from the time before instant refunds of such a return were refused.
+    // Such rows exist, because earlier releases accepted instant refunds of such a return.
     const paid = { amount: '20.00', currency: 'GBP', chargeReference: '' };
     const id = await insertInstantRefund(db.pool, { shopId, returnId, ...paid });
     await endInstantRefund(db.pool, { shopId, id, state: 'returned' });
@@ -179,7 +179,7 @@ test('a different amount than requested stops processing, and the return does no
   const after = await reload(db.pool, of);
   expect(after).toMatchObject({ state: ReturnState.OPEN, processing: false, refunds: [] });
   await expect(cancel(after)).rejects.toMatchObject(moved);
-  // The provider always answers the same for this key, so a later run does not close with a wrong refund either.
+  // The provider always returns the same for this key, so a later run does not close with a wrong refund either.
   await requestProcessing(db.pool, of);
   await runDue(runDeps(db.pool, commerce));
   expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);

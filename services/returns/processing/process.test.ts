@@ -198,7 +198,7 @@ describe('process return', () => {
   });
 
   test.each(['closed', 'cancelled', 'expired'])(
-    'refuses a return that is %s before it checks its instant refund',
+    'rejects a return that is %s before it checks its instant refund',
     async (state) => {
       const submitted = await newReturn(db.pool, await newShop(db.pool));
       const of = { shopId: submitted.shopId, returnId: submitted.id };

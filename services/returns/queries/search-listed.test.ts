@@ -50,7 +50,7 @@ async function inspect({ shopId, lineItems }: Return): Promise<void> {
   await bench.client.addCustomerUpload({ ...by, lineItemId, ...upload });
 }
 
-/** A line without what a list does not have. */
+/** A line item without the fields that a list leaves out. */
 function listed({ condition, disposition, ...rest }: LineItem): object {
   const { note: _, ...decided } = present(disposition);
   const { note: __, ...graded } = condition ?? {};

@@ -24,7 +24,7 @@ const SUM = '999999999999.99';
 /** Characters of two and four bytes, and one that JSON writes with six. */
 const WORDS = 'é \u{1f4e6} \u0001 "quoted" \\';
 
-/** The size of the answer in each version and currency. */
+/** The size of the response in each version and currency. */
 function answered(of: Return): number[] {
   return ([undefined, 'shop', 'presentment'] as const).flatMap((currency) => {
     const newest = returnDetailsView(of, currency);
@@ -97,7 +97,7 @@ const full = create(ReturnSchema, {
   lineItems: [line],
 });
 
-/** A return whose details take exactly so many bytes. */
+/** A return whose details have exactly this many bytes. */
 function sized(bytes: number): Return {
   const of = sampleReturn(1n);
   const [first] = of.lineItems;

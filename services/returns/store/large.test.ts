@@ -37,7 +37,7 @@ async function newLarge() {
   };
 }
 
-/** Holds all permits until it is released. */
+/** Takes all permits until it is released. */
 async function takeAll(): Promise<() => Promise<void>> {
   const held = Promise.withResolvers<void>();
   let taken = 0;
