@@ -1,12 +1,10 @@
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync } from 'node:fs';
+import { existsSync, globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
 
-const PAGES = execFileSync('git', ['ls-files', '*.md'], { encoding: 'utf8' })
-  .trim()
-  .split('\n')
-  .filter((page) => existsSync(page));
+const PAGES = globSync(['*.md', '{deploy,docs,test}/**/*.md']).filter(
+  (page) => !page.includes('node_modules'),
+);
 
 /** The text of a page without its code blocks. */
 const textOf = (page: string) => readFileSync(page, 'utf8').replaceAll(/^\s*```.*?^\s*```/gms, '');
