@@ -97,7 +97,7 @@ const BODIES_RETRY_S = 1;
 export function tooManyBytes(of: 'bodies' | 'answers'): HttpError {
   const detail =
     of === 'bodies'
-      ? 'Too many bytes are being sent at once with this credential. Send fewer at a time.'
+      ? 'Too many bytes are being sent with this credential at the same time. Send fewer at a time.'
       : 'Too many bytes of responses are waiting for you to read them. Read them, and send fewer requests at a time.';
   const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
   return new HttpError(error, { headers: { 'Retry-After': String(BODIES_RETRY_S) } });

@@ -147,10 +147,10 @@ async function openParts(o: GatewayOptions) {
     pretty: o.LOG_PRETTY,
     ...(o.logDestination && { destination: o.logDestination }),
   });
-  const refusals = watchRejections(logger, o.DATABASE_URL);
+  const rejections = watchRejections(logger, o.DATABASE_URL);
   const pool = createPool(o.DATABASE_URL, {
     applicationName: 'gateway',
-    onServerError: refusals.note,
+    onServerError: rejections.note,
     statementTimeoutMs: STATEMENT_TIMEOUT_MS,
     max: o.DATABASE_POOL_MAX,
   });
@@ -162,7 +162,7 @@ async function openParts(o: GatewayOptions) {
     host: o.HOST,
     otlpEndpoint: o.OTEL_EXPORTER_OTLP_ENDPOINT,
   });
-  refusals.measure(telemetry.meter);
+  rejections.measure(telemetry.meter);
   const backend = await connectOrStop(o, { identity, telemetry });
   const workers = startWorkers(pool, { logger, meter: telemetry.meter });
   return { clientIp, logger, pool, partnerTokens, telemetry, backend, workers };

@@ -10,7 +10,7 @@ export interface Reader {
   readonly actor: MessageInitShape<typeof ActorSchema>;
 }
 
-/** Reads one return; the newest if an order has several. Rejects with the errors of the RPC `FindReturn`. */
+/** Reads one return; the newest if an order has several returns. Rejects with the errors of the RPC `FindReturn`. */
 export type ReadReturn = (reader: Reader, selector: DetailsSelector) => Promise<Return>;
 
 /** The context of an action: the services, the only shop that it may access, and the actor. */
@@ -26,7 +26,7 @@ export function callerOf(context: ActionContext) {
   return { shopId: context.shopId, actor: context.actor };
 }
 
-/** Requires a part of a response that the service always sends. @throws Error when it is absent, which is a bug. */
+/** Returns a part of a response that must not be absent. @throws Error when it is absent, which is a bug. */
 export function sent<T>(part: T | undefined, name: string): T {
   if (part === undefined) throw new Error(`the response of the service has no ${name}`);
   return part;

@@ -9,7 +9,7 @@ export type DestinationNames = (context: ActionContext, id: bigint) => Promise<s
 const SHOPS_MAX = 1_000;
 /** How long names are cached; a new name appears after at most this time. Milliseconds. */
 const TTL_MS = 60_000;
-/** How long an unavailable service is not called again. Milliseconds. */
+/** After a failure, the service is not called again for this time. Milliseconds. */
 const UNAVAILABLE_TTL_MS = 2_000;
 
 /**

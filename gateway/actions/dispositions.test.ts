@@ -52,8 +52,8 @@ test('an assistant gets only the beginning of a long note', async () => {
   const { token } = await bench.member('owner');
   const notes = ['n'.repeat(1_000), 'n'.repeat(1_001), `${'n'.repeat(999)}\u{1f4e6}`];
   const items = notes.map((note, at) => ({ line_item_id: line + at, note }));
-  const answer = await bench.call(token, 'record_dispositions', { items });
-  const shown = answer.data.items.map(({ note }: { note: string }) => note).reverse();
+  const result = await bench.call(token, 'record_dispositions', { items });
+  const shown = result.data.items.map(({ note }: { note: string }) => note).reverse();
   expect(shown).toEqual([notes[0], `${notes[0]}…`, `${'n'.repeat(999)}\ufffd…`]);
   expect(received?.items.map(({ note }) => note)).toEqual(notes);
 });

@@ -136,7 +136,7 @@ describe('reading returns', () => {
 
   const LARGE = 1n;
 
-  /** Reads whose large returns wait for `release`. `shops` has the shop of each begun read of a large return. */
+  /** Creates a reader whose large reads block until `release`. `shops` lists the shop of each large read that has begun. */
   function largeReads() {
     const blocked = Promise.withResolvers<void>();
     const shops: unknown[] = [];

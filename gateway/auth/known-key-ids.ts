@@ -14,7 +14,7 @@ export interface KnownKeyIds {
 const FILTER_BITS = 2 ** 24;
 /** Bits per id in the filter. With a million keys, 0.3 % of invented ids pass. */
 const BITS_PER_ID = 4;
-/** Update interval of the filter; less than the 5 seconds after which changes must be effective. Milliseconds. */
+/** Update interval of the filter. A new key must work after 5 seconds at most. Milliseconds. */
 const FRESH_MS = 2_000;
 const PAGE = 10_000;
 /** A key may be committed this long after its `created_at`. */

@@ -24,7 +24,7 @@ export interface RateLimit {
 
 export const ADMITTED: Admission = { admitted: true };
 
-/** Rejects for this time. Milliseconds. */
+/** A rejection until the window ends. @param ms time until then, in milliseconds. */
 export function rejectedFor(ms: number): Admission {
   return { admitted: false, retryAfterS: Math.max(1, Math.ceil(ms / 1_000)) };
 }

@@ -25,4 +25,4 @@ export interface Rejection {
 }
 
 /** Called once with the reason for a rejection. */
-export type OnRejected = (refusal: Rejection) => void;
+export type OnRejected = (rejection: Rejection) => void;

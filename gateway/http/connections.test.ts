@@ -72,7 +72,7 @@ async function serve(listener: RequestListener, limits: Partial<HttpLimits> = {}
 
 const ok: RequestListener = (_req, res) => void res.end('ok');
 
-describe('a connection is closed, even if the client keeps its side open, after', () => {
+describe('a connection whose client keeps its side open', () => {
   test.each([
     ['headers that never end', HALF_A_HEAD, 408],
     ['nothing at all', '', 408],
@@ -80,7 +80,7 @@ describe('a connection is closed, even if the client keeps its side open, after'
     ['bytes that are not HTTP', 'nonsense\r\n\r\n', 400],
     ['headers too large', `GET / HTTP/1.1\r\n${HEAD}x: ${'y'.repeat(20_000)}`, 431],
     ['a tunnel', `CONNECT x:443 HTTP/1.1\r\n${HEAD}\r\n`, 400],
-  ])('%s', async (_, bytes, status) => {
+  ])('is closed after %s', async (_, bytes, status) => {
     const waits: RequestListener = (req, res) => void req.resume().on('end', () => res.end('ok'));
     const { client, open } = await serve(waits, { headersMs: 100, requestMs: 100 });
     const one = await client(bytes);
@@ -88,7 +88,7 @@ describe('a connection is closed, even if the client keeps its side open, after'
     expect(one.received()).toMatch(new RegExp(`^HTTP/1.1 ${status} `));
   });
 
-  test('bytes that are not HTTP, after a response', async () => {
+  test('is closed after a response and then bytes that are not HTTP', async () => {
     const { client, open } = await serve(ok);
     const one = await client(`GET / HTTP/1.1\r\n${HEAD}\r\n`);
     await until(() => one.received().includes('ok'));
@@ -97,7 +97,7 @@ describe('a connection is closed, even if the client keeps its side open, after'
     expect(one.received()).toMatch(/ok.*HTTP\/1.1 400 /s);
   });
 
-  test('a response, if the body does not arrive', async () => {
+  test('is closed after a response, if the body does not arrive', async () => {
     const { client, open, ended } = await serve(ok);
     const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
     await until(() => one.isOver() && open() === 0);
@@ -105,7 +105,7 @@ describe('a connection is closed, even if the client keeps its side open, after'
     expect(ended).toEqual(['body not sent']);
   });
 
-  test('no response whose body arrives later: the connection stays open', async () => {
+  test('stays open after a response, if the body arrives later', async () => {
     const { client } = await serve(ok, { rejectedMs: 60_000 });
     const one = await client(`POST / HTTP/1.1\r\n${HEAD}content-length: 5\r\n\r\n`);
     await until(() => one.received().includes('ok'));
@@ -113,7 +113,7 @@ describe('a connection is closed, even if the client keeps its side open, after'
     await until(() => one.received().match(/ok/g)?.length === 2);
   });
 
-  test('a response that the client does not read', async () => {
+  test('is closed after a response that the client does not read', async () => {
     const { client, open, ended } = await serve((_req, res) => res.end(Buffer.alloc(2 ** 26)), {
       responseMs: 100,
     });

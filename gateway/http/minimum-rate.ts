@@ -5,7 +5,7 @@ export interface MinimumRate {
   readonly windowMs: number;
 }
 
-/** A tenth of the rate at which the largest body or response arrives in time. Only stalled clients are slower. */
+/** A tenth of the rate that the largest body or response needs within its time limit. Only stalled clients are slower. */
 export const MINIMUM_RATE: MinimumRate = { bytesPerS: 32 * 1024, windowMs: 10_000 };
 
 /** Measures the rate of one client. */

@@ -93,7 +93,7 @@ describe('a path', () => {
   }, 300_000);
 });
 
-test('a client that does not read an asset to the end keeps no file open', async () => {
+test('a client that disconnects before the end of an asset leaves no file open', async () => {
   const { port, hostname } = new URL(stack.baseUrl);
   const filesOpen = async (): Promise<number> => (await readdir('/proc/self/fd')).length;
   const leave = (): Promise<void> =>

@@ -87,7 +87,7 @@ describe('the audit log of REST', () => {
     async (operation) => {
       const { requestId, response } = await sendTracked(requestOf(operation));
       expect(response.status).toBe(operation.success.status);
-      const [asked, ended] = await bothOf(requestId);
+      const [begun, ended] = await bothOf(requestId);
       const common = {
         shopId: '1',
         actorKind: 'api_key',
@@ -95,13 +95,13 @@ describe('the audit log of REST', () => {
         source: '2001:db8:1:2::/64',
         action: `rest.${operation.id}`,
       };
-      expect(asked).toMatchObject({ ...common, detail: { phase: 'asked', version: '2026-07' } });
+      expect(begun).toMatchObject({ ...common, detail: { phase: 'asked', version: '2026-07' } });
       expect(ended).toMatchObject({
         ...common,
         subject: SUBJECTS[operation.id] ?? String(IDS[operation.id] ?? FAKE.webhook),
-        detail: { call: asked?.detail.call, phase: 'done', status: operation.success.status },
+        detail: { call: begun?.detail.call, phase: 'done', status: operation.success.status },
       });
-      expect(JSON.stringify([asked, ended])).not.toMatch(/whsec_|ttttt|hooks\.example/);
+      expect(JSON.stringify([begun, ended])).not.toMatch(/whsec_|ttttt|hooks\.example/);
     },
   );
 

@@ -86,7 +86,7 @@ async function checkBearer(
   return auth.partnerTokens.check(token, onRejected);
 }
 
-/** Counts the rejected credential. Throws the given error, or 429 when the address had too many. */
+/** Counts the rejected credential. Throws `error`, or 429 when the address had too many. */
 async function reject(auth: Authentication, ip: string, error: HttpError): Promise<never> {
   const admission = await auth.failedCredentials.take(ip);
   throw admission.admitted ? error : rateLimited(admission.retryAfterS);

@@ -188,7 +188,7 @@ describe('paths and methods', () => {
     },
   );
 
-  test('a method that the path does not have is 405 with Allow, before the credential', async () => {
+  test('a method that the path does not have is 405 with Allow, even without a credential', async () => {
     const response = await send({ method: 'PATCH', path: '/api/v1/webhooks/41', key: null });
     expect(response).toMatchObject({ status: 405, body: shape });
     expect(response.headers.allow).toBe('PUT, DELETE, OPTIONS');
@@ -197,7 +197,7 @@ describe('paths and methods', () => {
     );
   });
 
-  test('OPTIONS is 204 with Allow and without CORS, before the credential', async () => {
+  test('OPTIONS is 204 with Allow and without CORS, even without a credential', async () => {
     const headers = { origin: 'https://elsewhere.example.com' };
     const response = await send({ method: 'OPTIONS', path: '/api/v1/cart', key: null, headers });
     expect(response).toMatchObject({ status: 204, text: '', headers: { allow: 'POST, OPTIONS' } });

@@ -201,8 +201,8 @@ function readQuery(operation: Operation, version: string, target: string): Query
 }
 
 /**
- * Parses the id in the path. A malformed id is answered 404, but only after all other checks. One of these is made by the
- * webhooks service: the URL of a webhook update. So for updates, a malformed id becomes an id that does not exist.
+ * Parses the id in the path. A malformed id is answered 404, but only after all other checks. The webhooks service checks
+ * the URL of a webhook update. So in a webhook update, a malformed id becomes an id that does not exist.
  */
 function readPathId(operation: Operation, text: string | string[] | undefined): bigint {
   const id = text === undefined ? 0n : parsePathId(String(text));

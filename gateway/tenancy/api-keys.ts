@@ -8,6 +8,9 @@ import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 
+/** Maximum length of a description, as in the table. Unicode characters. */
+const MAX_DESCRIPTION_LENGTH = 191;
+
 /** Maximum number of active keys of a shop (neither revoked nor expired). */
 const MAX_KEYS_PER_SHOP = 100;
 
@@ -52,8 +55,8 @@ export async function createApiKey(
   key: NewApiKey,
 ): Promise<{ text: string; keyId: string }> {
   const scopes = key.scopes.map(requireScope);
-  if ([...key.description].length > 191)
-    throw invalidField('description', 'must have up to 191 characters');
+  if ([...key.description].length > MAX_DESCRIPTION_LENGTH)
+    throw invalidField('description', `must have up to ${MAX_DESCRIPTION_LENGTH} characters`);
   const created = key.text === undefined ? newKey() : keyFromText(key.text);
   return await inTransaction(pool, async (tx) => {
     await requireShop(tx, key.shopId);

@@ -17,6 +17,9 @@ export interface Shop {
   readonly configuredAt: Date | null;
 }
 
+/** Maximum length of a shop's name, as in the table. Unicode characters. */
+const MAX_NAME_LENGTH = 191;
+
 /** The founder is an owner, so that the shop always has somebody with all permissions. */
 const FOUNDER_ROLE = 'owner';
 
@@ -67,8 +70,8 @@ async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {
   const currency = shop.currency.toUpperCase();
   if (!codes().includes(currency)) throw invalidField('currency', 'must be an ISO 4217 code');
   const length = [...shop.name].length;
-  if (shop.name.trim() === '' || length > 191) {
-    throw invalidField('name', 'must have 1 to 191 characters');
+  if (shop.name.trim() === '' || length > MAX_NAME_LENGTH) {
+    throw invalidField('name', `must have 1 to ${MAX_NAME_LENGTH} characters`);
   }
   const owner = await ensureUser(tx, shop.ownerEmail, shop.ownerName);
   const inserted = await tx.query<Shop>(
