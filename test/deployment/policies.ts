@@ -98,7 +98,7 @@ export function documentedCalls(): string[] {
   const rows = [...section.matchAll(/^\| ([^|]+) \| ([^|]+) \|$/gm)].slice(1);
   const edges = rows.flatMap(([, callers = '', calls = '']) => {
     if (callers.startsWith('listeners')) {
-      return [...calls.matchAll(/(\w+) asks (\w+)/g)].map(([, from, to]) => `${from} -> ${to}`);
+      return [...calls.matchAll(/(\w+) calls (\w+)/g)].map(([, from, to]) => `${from} -> ${to}`);
     }
     const called = calls.includes('all six')
       ? SERVICES
