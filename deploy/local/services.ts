@@ -116,7 +116,7 @@ function startersOf(
   });
   // A service closes its bus at a stop, and this one is for all.
   const bus = { ...shareable, close: async () => {} };
-  const refusedPorts = ownPorts(ports);
+  const stackPorts = ownPorts(ports);
   return {
     returns: () => startReturns({ ...loadConfig(returnsShape, env('returns')), bus }),
     dispositions: () =>
@@ -134,7 +134,7 @@ function startersOf(
       const started = await startWebhooks({
         ...settings,
         API_CALENDAR: plan.options.calendar,
-        refusedPorts: () => refusedPorts,
+        stackPorts: () => stackPorts,
         bus,
       });
       onWebhooks(started);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { loadConfig } from '../platform/config.ts';
 import { newKeyringText } from '../platform/keyring.ts';
-import { refuseInProduction, webhooksShape } from './config.ts';
+import { checkProduction, webhooksShape } from './config.ts';
 
 const ENV = {
   DATABASE_URL: 'postgres://rms_webhooks@db/rms',
@@ -26,9 +26,9 @@ describe("the webhooks service's configuration", () => {
     ['WEBHOOK_ALLOWED_ORIGINS', 'http://127.0.0.1:*'],
     ['API_CALENDAR', '2027-08-01'],
   ])('%s is for trials and refused in production', (name, value) => {
-    expect(() => refuseInProduction(load({ [name]: value }))).not.toThrow();
+    expect(() => checkProduction(load({ [name]: value }))).not.toThrow();
     const inProduction = { NODE_ENV: 'production', TRANSPORT_SECURITY: 'mesh' };
-    expect(() => refuseInProduction(load({ ...inProduction, [name]: value }))).toThrow(name);
-    expect(() => refuseInProduction(load(inProduction))).not.toThrow();
+    expect(() => checkProduction(load({ ...inProduction, [name]: value }))).toThrow(name);
+    expect(() => checkProduction(load(inProduction))).not.toThrow();
   });
 });

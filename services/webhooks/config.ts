@@ -38,14 +38,14 @@ export const webhooksShape = {
 export type WebhooksConfig = Settings<typeof webhooksShape>;
 
 /** Rejects settings that production does not allow. @throws ConfigError with every such variable. */
-export function refuseInProduction(config: WebhooksConfig): void {
+export function checkProduction(config: WebhooksConfig): void {
   if (config.NODE_ENV !== 'production') return;
   const set = {
     WEBHOOK_ALLOWED_ORIGINS: config.WEBHOOK_ALLOWED_ORIGINS.length > 0,
     API_CALENDAR: config.API_CALENDAR !== undefined,
   };
-  const faults = Object.entries(set).flatMap(([name, isSet]) =>
+  const problems = Object.entries(set).flatMap(([name, isSet]) =>
     isSet ? [`${name} must not be set in production`] : [],
   );
-  if (faults.length > 0) throw new ConfigError(faults);
+  if (problems.length > 0) throw new ConfigError(problems);
 }

@@ -1,12 +1,12 @@
 import { hash } from 'node:crypto';
 
-/** The parts of an id: the event's id (a UUID) and time. */
+/** The id (a UUID) and the time of an event, of which the ids of its deliveries are made. */
 export interface EventKey {
   readonly eventId: string;
   readonly occurredAt: Date;
 }
 
-/** Least and greatest id, both included. */
+/** First and last id of a range, both included. */
 export interface IdRange {
   readonly first: string;
   readonly last: string;
@@ -19,7 +19,8 @@ const OWN_BITS = 30;
 const OWN_MASK = 2 ** OWN_BITS - 1;
 
 /**
- * The id of an event's delivery to a subscription. It is always the same, so a repeated event is not delivered again.
+ * Returns the id of an event's delivery to a subscription. It is always the same, so a duplicate of the event is not
+ * delivered again.
  *
  * A UUID of version 8 (RFC 9562) that sorts by time: 48 bits of milliseconds of the event, 44 bits of the hash of its
  * id, 30 bits of the subscription. The partitions of the log, one per day, are ranges of ids.
@@ -32,7 +33,7 @@ export function deliveryIdOf(event: EventKey, subscriptionId: bigint): string {
   return idOf(event, own);
 }
 
-/** The id of an event's body for one topic and version. It shares its first 92 bits with the deliveries. */
+/** Returns the id of an event's body for one topic and version. Its first 92 bits are those of the deliveries. */
 export function payloadIdOf(event: EventKey, topic: string, version: string): string {
   return idOf(event, Number.parseInt(digest(`${topic} ${version}`).slice(0, 8), 16) >>> 2);
 }
@@ -40,11 +41,11 @@ export function payloadIdOf(event: EventKey, topic: string, version: string): st
 function idOf({ eventId, occurredAt }: EventKey, own: number): string {
   const at = Math.min(Math.max(occurredAt.getTime() || 0, 0), MAX_MS);
   const time = at.toString(16).padStart(12, '0');
-  const sum = digest(eventId.toLowerCase());
-  const low = Number.parseInt(sum.slice(3, 11), 16);
+  const eventHash = digest(eventId.toLowerCase());
+  const low = Number.parseInt(eventHash.slice(3, 11), 16);
   const high = hex32((0x8000_0000 | (low >>> 2)) >>> 0);
   const rest = hex32((((low & 3) << OWN_BITS) | own) >>> 0);
-  return `${time.slice(0, 8)}-${time.slice(8)}-8${sum.slice(0, 3)}-${high.slice(0, 4)}-${high.slice(4)}${rest}`;
+  return `${time.slice(0, 8)}-${time.slice(8)}-8${eventHash.slice(0, 3)}-${high.slice(0, 4)}-${high.slice(4)}${rest}`;
 }
 
 function digest(text: string): string {
@@ -55,7 +56,7 @@ function hex32(value: number): string {
   return value.toString(16).padStart(8, '0');
 }
 
-/** All deliveries (or bodies) of the event that this id of a delivery or body belongs to. */
+/** Returns the range of ids of all deliveries (or bodies) of the event of this delivery or body. */
 export function rangeOfEvent(id: string): IdRange {
   const start = id.slice(0, -8);
   const rest = Number.parseInt(id.slice(-8), 16);
@@ -65,7 +66,7 @@ export function rangeOfEvent(id: string): IdRange {
   };
 }
 
-/** The range of ids of a UTC day, given by its first moment: `first` is included, `end` is not. */
+/** Returns the range of ids of a UTC day: `first` is included, `end` is not. @param day the start of the day. */
 export function rangeOfDay(day: Date): { first: string; end: string } {
   return { first: startOfId(day.getTime()), end: startOfId(day.getTime() + DAY_MS) };
 }
@@ -75,7 +76,7 @@ function startOfId(at: number): string {
   return `${time.slice(0, 8)}-${time.slice(8)}-0000-0000-000000000000`;
 }
 
-/** The UTC day whose partition holds the id, as its first moment. */
+/** Returns the start of the UTC day whose partition contains the id. */
 export function dayOf(id: string): Date {
   const at = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
   return new Date(at - (at % DAY_MS));

@@ -8,19 +8,19 @@ import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
 import { endBacklog } from './delivery/queue/end-waiting.ts';
-import { deleteLateAnswers } from './fan-out/redact.ts';
+import { deleteLateResponses } from './fan-out/redact.ts';
 import { purgeJobs } from './jobs/job-store.ts';
 
 const BACKLOG_EVERY_MS = 15_000;
 const PURGE_EVERY_MS = 60_000;
 const BATCH = 1_000;
-/** Partitions of the log are created this long before they are needed, so that a stopped job is noticed in time. */
+/** Partitions are created this many days before they are needed, so that operators notice a stopped job in time. */
 const DAYS_AHEAD = 3;
 
 export interface KeptDays {
-  /** Retention of the log, after the last delivery of its day has ended. */
+  /** Retention of a day of the log, after its last delivery has ended. Days. */
   readonly log: number;
-  /** How long published events are kept and may be repeated. */
+  /** Retention of published events, which may arrive again during that time. Days. */
   readonly events: number;
 }
 
@@ -29,13 +29,13 @@ export interface MaintenanceOptions {
   readonly logger: Logger;
   readonly telemetry: Telemetry;
   readonly clock: RetryClock;
-  /** By real time. */
+  /** Retention by real time. */
   readonly days: KeptDays;
 }
 
 /**
- * Ends deliveries that were held for too long and those of deleted subscriptions, creates and drops the days of the
- * log, and deletes rows without references.
+ * Ends deliveries that were held for too long and deliveries of deleted subscriptions, creates and drops the day
+ * partitions of the log, and deletes rows without references.
  */
 export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void } {
   const backlog = startBacklogLoop(o);
@@ -44,7 +44,7 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
     idleMs: PURGE_EVERY_MS,
     logger: o.logger,
     async step() {
-      await deleteLateAnswers(o.pool);
+      await deleteLateResponses(o.pool);
       return (await purge(o.pool, o.days)) ? 'again' : 'idle';
     },
   });
@@ -67,10 +67,10 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
 
 function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
   const { meter } = o.telemetry;
-  const expiredOnes = meter.createCounter('webhooks.expired', {
+  const expiredCounter = meter.createCounter('webhooks.expired', {
     description: 'Deliveries that expired because they were held for too long',
   });
-  const droppedOnes = meter.createCounter('webhooks.dropped', {
+  const droppedCounter = meter.createCounter('webhooks.dropped', {
     description: 'Deliveries that were dropped because their subscription was deleted',
   });
   return startLoop({
@@ -79,8 +79,8 @@ function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
     logger: o.logger,
     async step() {
       const { expired, dropped, isMore } = await endBacklog(o.pool, o.clock.offsetMs());
-      if (expired > 0) expiredOnes.add(expired);
-      if (dropped > 0) droppedOnes.add(dropped);
+      if (expired > 0) expiredCounter.add(expired);
+      if (dropped > 0) droppedCounter.add(dropped);
       if (expired + dropped > 0)
         o.logger.info({ expired, dropped }, 'waiting deliveries expired or dropped');
       return isMore ? 'again' : 'idle';
@@ -89,8 +89,8 @@ function startBacklogLoop(o: MaintenanceOptions): Worker & { wake(): void } {
 }
 
 /**
- * Creates the days for which events may arrive, also by a replay, and drops those past the retention. Keeps a day with
- * a delivery that has not ended, or has ended a short time ago.
+ * Creates the partitions of the days for which events may arrive, also by a replay. Drops partitions that are older than
+ * the retention. Keeps a day with a delivery that has not ended, or has ended a short time ago.
  */
 export async function maintainDays(
   db: Queryable,
@@ -110,22 +110,22 @@ function observeCircuits(o: MaintenanceOptions): () => void {
   const gauge = o.telemetry.meter.createObservableGauge('webhooks.circuits_open', {
     description: 'Endpoints with an open circuit, which get only probes',
   });
-  const ask = sharedWithTimeout(() =>
+  const countOpen = sharedWithTimeout(() =>
     o.pool.query<{ count: number }>(
       'select count(*)::int as count from endpoints where circuit_opened_at is not null',
     ),
   );
   const observe = async (result: { observe: (value: number) => void }): Promise<void> => {
-    const answer = await ask();
-    if (answer) result.observe(answer.rows[0]?.count ?? 0);
+    const counted = await countOpen();
+    if (counted) result.observe(counted.rows[0]?.count ?? 0);
   };
   gauge.addCallback(observe);
   return () => gauge.removeCallback(observe);
 }
 
 /**
- * Returns whether there may be more. Each statement is small, so that none locks for long. Redacted returns are
- * remembered for longer than any event that could still hold the customer.
+ * Deletes rows without references. Each statement is small, so that none locks rows for long. Redacted returns are kept
+ * for longer than any event that may contain the customer. Returns whether there may be more rows to delete.
  */
 export async function purge(pool: pg.Pool, days: KeptDays): Promise<boolean> {
   let more = false;
@@ -145,7 +145,7 @@ const SUBSCRIPTIONS = `
 delete from subscriptions s using (
   select shop_id, id from subscriptions o
    where o.deleted_at < now() - $1 * interval '1 day'
-     and not exists (select from subscription_queues l where l.shop_id = o.shop_id and l.subscription_id = o.id)
+     and not exists (select from subscription_queues sq where sq.shop_id = o.shop_id and sq.subscription_id = o.id)
      and not exists (select from deliveries d where d.shop_id = o.shop_id and d.subscription_id = o.id)
    limit $2) as old
 where s.shop_id = old.shop_id and s.id = old.id`;

@@ -39,7 +39,7 @@ export interface WebhooksContext {
   readonly clock: RetryClock;
   /** The current day of the version calendar. */
   readonly today: () => Date;
-  /** Called when waiting deliveries may have to end. For due deliveries the commit sends a notification. */
+  /** Called when waiting deliveries may have to expire or be dropped. For due deliveries the commit notifies. */
   readonly wake: () => void;
   readonly jobs: Omit<JobsContext, 'pool'>;
 }
@@ -47,7 +47,7 @@ export interface WebhooksContext {
 const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
 
-/** The gRPC interface of the service: parse, call, answer. */
+/** The gRPC methods of the service. Each parses the request, calls a function and returns a message. */
 export function webhooksRoutes(c: WebhooksContext) {
   return (router: ConnectRouter): void => {
     router.service(WebhooksService, {

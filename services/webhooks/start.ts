@@ -23,21 +23,21 @@ import type { UrlPolicy } from './guard/guard.ts';
 import { retainedEvents } from './jobs/retained-events.ts';
 import { startReplays } from './jobs/worker.ts';
 import { startMaintenance } from './maintenance.ts';
-import type { Resolve } from './sender/names.ts';
+import type { Resolve } from './sender/resolver.ts';
 import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
 import { createSigningKeys } from './subscriptions/signing-keys.ts';
 
 export interface WebhooksOptions extends ServiceOptions, WebhooksConfig {
-  /** Ports of the stack itself, which allowed origins do not include. */
-  readonly refusedPorts?: () => readonly number[];
-  /** The current day of the version calendar (tests); by default API_CALENDAR, otherwise the real day. */
+  /** Ports of the stack itself, which webhooks may not reach. */
+  readonly stackPorts?: () => readonly number[];
+  /** The current day of the version calendar (tests); by default API_CALENDAR, or the real day without it. */
   readonly today?: () => Date;
-  /** The clock of the minutes of WEBHOOK_SHOP_BYTES_PER_MINUTE (tests). Milliseconds. */
+  /** Clock for WEBHOOK_SHOP_BYTES_PER_MINUTE (tests). Milliseconds. */
   readonly shopBytesNow?: () => number;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
-  /** How long a shard is kept without a renewal (tests). Milliseconds. */
+  /** Length of the lease of this process (tests). Milliseconds. */
   readonly leaseMs?: number;
   /** Pauses between the tries of an event that cannot be handled (tests). Milliseconds. */
   readonly recordPausesMs?: readonly number[];
@@ -46,33 +46,33 @@ export interface WebhooksOptions extends ServiceOptions, WebhooksConfig {
 }
 
 export interface RunningWebhooks extends RunningService {
-  /** Moves the retry clock. Deliveries that become due are sent at once. Seconds. */
+  /** Moves the retry clock. Deliveries that become due are sent immediately. */
   advanceClock(seconds: number): void;
 }
 
 /**
- * The dispatcher's own connections: one reads, one writes, one is for leases and other work. No statement waits long
- * for a lock, because a statement that records results locks leases that must be renewed.
+ * The dispatcher's own connections: one reads, one writes, the others are for leases and other work. No statement waits
+ * long for a lock, because a statement that records results locks leases that must be renewed.
  */
-export const ENGINE_POOL = {
+export const DISPATCHER_POOL = {
   max: 4,
   settings: { ...STREAM_SETTINGS, lock_timeout: '1s' },
 };
 
-/** How long a frozen process can block rows with an open transaction. Milliseconds. */
+/** Maximum time that a frozen process can block rows with an open transaction. Milliseconds. */
 const IDLE_IN_TRANSACTION_MS = 5_000;
 
-/** A snapshot from returns has more than 900 kB. Milliseconds. */
+/** Timeout of the read of a snapshot, which has more than 900 kB. Milliseconds. */
 const SNAPSHOT_TIMEOUT_MS = 10_000;
 
-/** Starts the webhooks service: subscriptions over gRPC, events in, deliveries out. */
+/** Starts the webhooks service: it manages subscriptions over gRPC, handles events, and sends deliveries. */
 export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks> {
   const shared: Shared = {
     clock: createRetryClock(),
     today: o.today ?? (() => o.API_CALENDAR ?? new Date()),
     policy: {
       allowedOrigins: o.WEBHOOK_ALLOWED_ORIGINS,
-      refusedPorts: o.refusedPorts ?? (() => []),
+      stackPorts: o.stackPorts ?? (() => []),
     },
     wakeUps: new EventEmitter(),
   };
@@ -100,7 +100,7 @@ interface Shared {
   readonly clock: RetryClock;
   readonly today: () => Date;
   readonly policy: UrlPolicy;
-  /** A delivery may be due; waiting deliveries may have to end; there may be a job. */
+  /** `due`: a delivery may be due. `backlog`: waiting deliveries may have to end. `job`: there may be a new job. */
   readonly wakeUps: EventEmitter<{ due: []; backlog: []; job: [] }>;
 }
 
@@ -118,10 +118,10 @@ function createParts(
     ...(o.resolve && { resolve: o.resolve }),
     ...(o.attemptMs !== undefined && { attemptMs: o.attemptMs }),
   });
-  const enginePool = openSecondPool(backgroundPool, ENGINE_POOL);
+  const dispatcherPool = openSecondPool(backgroundPool, DISPATCHER_POOL);
   const dispatcher = createDispatcher({
     ...{ logger, telemetry, clock, databaseClock, today },
-    pool: enginePool,
+    pool: dispatcherPool,
     signingKeys: createSigningKeys(o.WEBHOOK_KEYRING),
     send: sender.send,
     concurrency: o.WEBHOOK_CONCURRENCY,
@@ -136,7 +136,7 @@ function createParts(
     telemetry,
   });
   return {
-    ...{ runtime, sender, enginePool, dispatcher, returns },
+    ...{ runtime, sender, dispatcherPool, dispatcher, returns },
     readSnapshot: snapshotReader(returns.client),
     retained: retainedEvents(returns.client),
     days: { log: o.WEBHOOK_LOG_DAYS, events: o.RETENTION_DAYS },
@@ -161,9 +161,9 @@ function build(o: WebhooksOptions, shared: Shared, parts: Parts) {
     workers: () => startWorkers(o, shared, parts),
     async close() {
       parts.returns.close();
-      // All attempts have ended or had enough time.
+      // The stop of the dispatcher has waited for attempts.
       parts.sender.close();
-      await parts.enginePool.end();
+      await parts.dispatcherPool.end();
     },
   };
 }
@@ -174,14 +174,14 @@ async function startWorkers(
   { runtime, dispatcher, readSnapshot, retained, days }: Parts,
 ): Promise<Worker[]> {
   const { streamPool, backgroundPool, logger, telemetry } = runtime;
-  // First what can fail, because a loop that was started before would not be stopped.
+  // The consumer starts first, because its start may fail, and loops that started before would not be stopped.
   const consumer = await startConsuming({
     ...runtime,
     pool: streamPool,
     clock,
     today,
     readSnapshot,
-    heldShards: dispatcher.heldShards,
+    ownedShards: dispatcher.ownedShards,
     onCommitted: dispatcher.committed,
     ...(o.recordPausesMs && { recordPausesMs: o.recordPausesMs }),
   });
@@ -204,7 +204,7 @@ type ReturnsClient = ReturnType<typeof createServiceClient<typeof ReturnsService
 function snapshotReader(returns: ReturnsClient): ReadSnapshot {
   const actor = systemActor('webhooks');
   return async ({ shopId, returnId, revision }) => {
-    const answer = await unlessGone(returns.getSnapshot({ shopId, actor, returnId, revision }));
-    return answer?.return;
+    const response = await unlessGone(returns.getSnapshot({ shopId, actor, returnId, revision }));
+    return response?.return;
   };
 }

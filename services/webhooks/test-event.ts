@@ -23,7 +23,7 @@ import { lockSubscriptionShared } from './subscriptions/subscription-store.ts';
 interface TestEvent {
   readonly shopId: bigint;
   readonly subscriptionId: bigint;
-  /** Any trigger that the subscription's topic delivers; its own when empty. */
+  /** Any trigger that the subscription's topic delivers; empty for the trigger of the subscription. */
   readonly trigger: string;
   readonly today: Date;
   /** Offset of the retry clock. */
@@ -31,8 +31,8 @@ interface TestEvent {
 }
 
 /**
- * Writes a delivery of documented sample data to one subscription. It is sent like any other. A repeat with the same
- * idempotency key returns that delivery and sends nothing.
+ * Writes a delivery of documented sample data to one subscription. It is sent like any other delivery. A repeat with the
+ * same idempotency key returns that delivery and sends nothing.
  *
  * @throws DomainError NOT_FOUND, for a repeat also when the delivery has left the log; INVALID_ARGUMENT when the topic
  *   does not deliver the trigger; FAILED_PRECONDITION when the subscription is inactive; IDEMPOTENCY_CONFLICT.
@@ -43,7 +43,8 @@ export function sendTest(
 ): Promise<LoggedDelivery> {
   const eventId = o.use ? eventIdOf(o.use) : randomUUID();
   return inTransaction(pool, async (tx) => {
-    // The result of a key is a number. Event and subscription follow from the request, so the time makes the id whole.
+    // The stored result of a key is a number. The request determines event and subscription, so the time is enough to
+    // compute the id of the delivery.
     const { id: occurredAtMs } = await oncePerKey(tx, o.use, async () => {
       const occurredAt = new Date();
       await addTestDelivery(tx, o, { eventId, occurredAt });
@@ -55,10 +56,10 @@ export function sendTest(
   });
 }
 
-/** The same UUID (RFC 9562, version 8) for every use of a key. */
+/** Returns the same UUID (RFC 9562, version 8) for every use of a key. */
 function eventIdOf({ shopId, operation, key }: KeyUse): string {
-  const sum = hash('sha256', `${shopId} ${operation} ${key}`, 'hex');
-  return `${sum.slice(0, 8)}-${sum.slice(8, 12)}-8${sum.slice(12, 15)}-8${sum.slice(15, 18)}-${sum.slice(18, 30)}`;
+  const hex = hash('sha256', `${shopId} ${operation} ${key}`, 'hex');
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(12, 15)}-8${hex.slice(15, 18)}-${hex.slice(18, 30)}`;
 }
 
 async function addTestDelivery(
@@ -68,8 +69,8 @@ async function addTestDelivery(
 ): Promise<void> {
   const subscription = await lockSubscriptionShared(tx, o);
   if (!subscription) throw subscriptionNotFound(o.subscriptionId);
-  const wanted = o.trigger === '' ? subscription.trigger : o.trigger;
-  const trigger = TRIGGERS.find((known) => known === wanted);
+  const requested = o.trigger === '' ? subscription.trigger : o.trigger;
+  const trigger = TRIGGERS.find((name) => name === requested);
   if (!trigger) throw invalidField('trigger', `must be one of ${TRIGGERS.join(', ')}`);
   if (!subscription.isActive) throw stateForbids('the subscription is inactive');
   const stored = await payloadVersion(tx, o.shopId, o.today);

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { workloadsIn } from '../../deploy/check/manifests.ts';
 import { renderOverlay } from '../../deploy/check/render.ts';
-import { judgeAddress } from '../../services/webhooks/guard/address.ts';
-import { judgePort } from '../../services/webhooks/guard/port.ts';
+import { isPublicAddress } from '../../services/webhooks/guard/address.ts';
+import { isAllowedPort } from '../../services/webhooks/guard/port.ts';
 import { renderWith } from './components.ts';
 import { documentedCalls, edgesBetween, policiesIn } from './policies.ts';
 
@@ -136,7 +136,7 @@ describe('the addresses that no webhook reaches', () => {
   });
 
   test.each(except)('%s: the code rejects its first address', (range) => {
-    expect(judgeAddress(range.replace(/\/\d+$/, ''))).toBe(false);
+    expect(isPublicAddress(range.replace(/\/\d+$/, ''))).toBe(false);
   });
 
   test('are the same for the gateway', () => {
@@ -150,7 +150,7 @@ describe('the addresses that no webhook reaches', () => {
     const isOpen = (port: number) =>
       ports.some((one) => port >= one.port && port <= (one.endPort ?? one.port));
     for (const port of [22, 53, 80, 442, 443, 444, 1023, 1024, 8443, 65_535]) {
-      expect({ port, isOpen: isOpen(port) }).toEqual({ port, isOpen: judgePort(port) });
+      expect({ port, isOpen: isOpen(port) }).toEqual({ port, isOpen: isAllowedPort(port) });
     }
   });
 });

@@ -33,33 +33,33 @@ export interface DispatcherOptions extends AttemptOptions {
   readonly shopBytesPerMinute: number;
   /** The clock of those minutes (tests). Milliseconds. */
   readonly shopBytesNow?: () => number;
-  /** How long a shard is kept without a renewal (tests). Milliseconds. */
+  /** Length of the lease of this process (tests). Milliseconds. */
   readonly leaseMs?: number;
 }
 
 export interface Dispatcher {
   /** Starts to send due deliveries. */
   start(): Worker;
-  /** These queues have due work; without queues, any may have. */
+  /** Call this when queues have due work. Without an argument, any queue may have due work. */
   wake(queues?: readonly QueueRef[]): void;
-  /** Deliveries were committed in these queues. The `fresh` ones need not be read from the table. */
+  /** Call this when deliveries were committed in these queues. The `fresh` ones need not be read from the table. */
   committed(queues: readonly QueueRef[], fresh: readonly FreshDeliveries[]): void;
-  /** The shards for which this process sends; none before the start. */
-  heldShards(): readonly number[];
+  /** The shards for which this process sends deliveries; none before the start. */
+  ownedShards(): readonly number[];
 }
 
 /** Log line about attempts that the new owner of the shard will repeat. The fault suite counts it. */
 export const RESULTS_NOT_RECORDED = 'results not recorded: lease of the shard lost';
 
-/** The loop is woken thousands of times a second. Milliseconds. */
+/** Minimum time between two steps, because the loop is woken thousands of times a second. Milliseconds. */
 const GAP_MS = 2;
 
-/** What a stop waits for: the longest attempt, then its result. Milliseconds. */
+/** Maximum time that a stop waits for attempts, and then for their results. Milliseconds. */
 const STOP = { attemptsMs: 16_500, resultsMs: 2_500 };
 
 /**
- * Sends due deliveries from its start until its stop. Replicas divide the shards, and with them the endpoints, so that
- * one process counts all attempts in flight of an endpoint.
+ * Creates the part of a process that sends due deliveries. Replicas divide the shards, and with them the endpoints, so
+ * that one process counts all attempts in flight of an endpoint.
  */
 export function createDispatcher(o: DispatcherOptions): Dispatcher {
   const parts = createParts(o);
@@ -69,11 +69,11 @@ export function createDispatcher(o: DispatcherOptions): Dispatcher {
     wake: (queues = []) => loader.notify({ keys: queues.map(queueKeyOf), isChange: false }),
     committed(queues, fresh) {
       const withFresh = new Set(fresh.map(({ target }) => target.key));
-      const others = queues.map(queueKeyOf).filter((key) => !withFresh.has(key));
-      if (others.length > 0) loader.notify({ keys: others, isChange: false });
+      const toRead = queues.map(queueKeyOf).filter((key) => !withFresh.has(key));
+      if (toRead.length > 0) loader.notify({ keys: toRead, isChange: false });
       if (fresh.length > 0) loader.addFresh(fresh);
     },
-    heldShards: () => shards.owned(),
+    ownedShards: () => shards.owned(),
   };
 }
 
@@ -114,24 +114,24 @@ function createParts(o: DispatcherOptions) {
       report(o, metrics, batch, written);
     },
   });
-  const about = { ...o, active, inFlight, shards, healthChanges, wakeLoop, metrics, results };
-  const loader = new QueueLoader(about);
-  const attempts = new AttemptRunner({ ...about, loader });
+  const shared = { ...o, active, inFlight, shards, healthChanges, wakeLoop, metrics, results };
+  const loader = new QueueLoader(shared);
+  const attempts = new AttemptRunner({ ...shared, loader });
   const retryNowMs = (): number => loader.retryNowMs();
-  const scheduler = new Scheduler({ ...about, loader, shopBytes, attempts, offsetMs, retryNowMs });
+  const scheduler = new Scheduler({ ...shared, loader, shopBytes, attempts, offsetMs, retryNowMs });
   const gauges = {
     inFlight: () => inFlight.size(),
     queues: () => active.queues.size,
-    shopsThrottled: shopBytes.waiting,
+    shopsThrottled: shopBytes.throttled,
     oldestResultMs: () => results.oldestMs(),
   };
   return { inFlight, shards, results, loader, attempts, scheduler, wakeLoop, gauges };
 }
 
 /**
- * Each step loads queues, picks those that may send, starts their attempts, and unloads idle queues. Results are
- * recorded in batches as attempts end. On a stop a shard is handed over as soon as it has nothing in flight; `stop`
- * waits for the rest.
+ * Starts the loops. Each step of the main loop loads queues, picks those that may send, starts their attempts, and
+ * unloads idle queues. Results are recorded in batches as attempts end. A stop hands over each shard as soon as it has
+ * no attempts in flight.
  */
 function startLoops(o: DispatcherOptions, parts: ReturnType<typeof createParts>): Worker {
   const { inFlight, shards, results, loader, attempts, scheduler, wakeLoop } = parts;

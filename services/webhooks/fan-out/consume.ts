@@ -21,8 +21,8 @@ export interface ConsumeOptions extends ServiceRuntime {
   /** The current day of the version calendar. */
   readonly today: () => Date;
   readonly readSnapshot: ReadSnapshot;
-  /** The shards for which this process sends. The database notifies the other processes. */
-  readonly heldShards: () => readonly number[];
+  /** The shards for which this process sends. For other shards it sends a notification over the database. */
+  readonly ownedShards: () => readonly number[];
   /**
    * Called after a commit with the queues that have due work, and the deliveries that need not be read from the table.
    */
@@ -32,16 +32,16 @@ export interface ConsumeOptions extends ServiceRuntime {
 }
 
 /**
- * Listens to returns, the only source of webhook triggers. Fans each event out in the transaction that marks it as
- * handled. The dispatcher sends the deliveries. Snapshots that are too large for an event are read from the returns
- * service before the transaction.
+ * Listens to the events of returns, the only source of webhook triggers. Writes the deliveries of each event in the
+ * transaction that marks it as handled. The dispatcher sends them. If a snapshot is too large for its event, it is read
+ * from the returns service before the transaction.
  */
 export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   const fannedOut = o.telemetry.meter.createCounter('webhooks.fanned_out', {
     description: 'Deliveries written',
   });
   const skipped = o.telemetry.meter.createCounter('webhooks.events.skipped', {
-    description: 'Events whose trigger no webhook knows',
+    description: 'Events with a trigger that no webhook can have',
   });
   return consumeEvents<Locked | undefined>({
     ...o,
@@ -49,12 +49,12 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
     topics: [eventsTopic('returns')],
     prepare: (events) => readAhead(o.pool, events, o.readSnapshot),
     async lock(tx, events) {
-      return events.some(isRedaction) ? undefined : lockFor(tx, events, o.heldShards());
+      return events.some(isRedaction) ? undefined : lockFor(tx, events, o.ownedShards());
     },
     async handle(tx, events, lockedBefore) {
-      const strange = events.filter((event) => !isKnown(event) && !isRedaction(event));
-      if (strange.length > 0) skipped.add(strange.length);
-      const locked = lockedBefore ?? (await redactAndLock(tx, events, o.heldShards()));
+      const unknown = events.filter((event) => !isKnown(event) && !isRedaction(event));
+      if (unknown.length > 0) skipped.add(unknown.length);
+      const locked = lockedBefore ?? (await redactAndLock(tx, events, o.ownedShards()));
       const write = (part: readonly Event[]) => writePart(tx, part, { ...o, locked, fannedOut });
       const known = events.filter(isKnown);
       if (!known.some((event) => event.snapshotOmitted)) {
@@ -66,34 +66,34 @@ export function startConsuming(o: ConsumeOptions): Promise<Worker> {
   });
 }
 
-/** Rows that are locked until the commit, and what was read with them. */
+/** Queues that are locked until the commit, and the values that were read with them. */
 interface Locked {
   readonly queues: readonly Match[];
   readonly targets: readonly Target[];
-  readonly heldShards: readonly number[];
+  readonly ownedShards: readonly number[];
 }
 
 /** Locks all rows in a fixed order, so that two batches cannot deadlock. */
 async function lockFor(
   tx: Queryable,
   events: readonly Event[],
-  heldShards: readonly number[],
+  ownedShards: readonly number[],
 ): Promise<Locked> {
   const known = events.filter(isKnown);
   const [, queues, targets] = await together(tx, () =>
     Promise.all([
       lockShops(tx, { fannedOut: events.map((event) => event.shopId), redacted: [] }),
       lockQueues(tx, known),
-      findTargets(tx, pairsOf(known), heldShards),
+      findTargets(tx, pairsOf(known), ownedShards),
     ]),
   );
-  return { queues, targets, heldShards };
+  return { queues, targets, ownedShards };
 }
 
 async function redactAndLock(
   tx: Queryable,
   events: readonly Event[],
-  heldShards: readonly number[],
+  ownedShards: readonly number[],
 ): Promise<Locked> {
   const redactions = events.filter(isRedaction);
   await lockShops(tx, {
@@ -105,7 +105,7 @@ async function redactAndLock(
       await redactReturns(tx, shopId, detail.value.returnIds);
     }
   }
-  return lockFor(tx, events, heldShards);
+  return lockFor(tx, events, ownedShards);
 }
 
 /** Writes the deliveries of the events, and passes them to the dispatcher after the commit. */
@@ -114,9 +114,9 @@ async function writePart(
   part: readonly Event[],
   o: ConsumeOptions & { readonly locked: Locked; readonly fannedOut: Counter },
 ): Promise<void> {
-  const { queues, targets, heldShards } = o.locked;
+  const { queues, targets, ownedShards } = o.locked;
   const due = queues.filter((queue) => part.some((event) => isFor(queue, event)));
-  const elsewhere = due.filter((queue) => !heldShards.includes(queue.shard));
+  const elsewhere = due.filter((queue) => !ownedShards.includes(queue.shard));
   const at = { today: o.today(), offsetMs: o.clock.offsetMs(), targets };
   const [{ written, fresh }] = await Promise.all([
     fanOut(tx, part, due, at),

@@ -4,7 +4,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../../platform/sql.ts';
 import { type QueueRef, queueKeyOf } from '../delivery/queue/queue-ref.ts';
 import type { Due } from '../delivery/queue/read-due.ts';
-import { type FreshDeliveries, type Target, wantedRows } from '../delivery/queue/targets.ts';
+import { type FreshDeliveries, shopTriggerRows, type Target } from '../delivery/queue/targets.ts';
 import { deliveryIdOf, payloadIdOf } from '../delivery-id.ts';
 import { eventKeyOf, insertDeliveries, type NewDelivery, type QueuedDelivery } from './insert.ts';
 import { shapeBody } from './shape.ts';
@@ -14,9 +14,9 @@ export interface Match extends QueueRef {
   readonly topic: string;
   readonly trigger: string;
   readonly shard: number;
-  /** Version of its payloads, as set by the shop. */
+  /** Payload version that the shop has set; null if it has set none. */
   readonly version: string | null;
-  /** Which of the returns in the query have a redacted customer; the same for all queues. */
+  /** Keys of the events' returns with a redacted customer. The same for all queues. */
   readonly redacted: readonly string[];
 }
 
@@ -27,11 +27,11 @@ export interface FannedOut {
 }
 
 /**
- * Writes a delivery for every subscription in `queues` that wants one of the events. A repeated event adds none.
- * Payloads are shaped here, once, for the version that the shop has set.
+ * Writes a delivery for every pair of an event and a queue of its shop and trigger. A duplicate of an event adds none.
+ * Shapes payloads once, for the version that the shop has set.
  *
- * @param queues from {@link lockQueues}, in this transaction.
- * @param o.targets of queues from which this process sends.
+ * @param queues the result of {@link lockQueues} in this transaction.
+ * @param o.targets targets of the queues from which this process sends.
  */
 export async function fanOut(
   tx: Queryable,
@@ -73,7 +73,7 @@ function freshOf(
   });
 }
 
-/** The same values as a read of the table. */
+/** Returns a delivery with the same values as a read of the table. */
 function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): Due {
   const { event, subscriptionId, topic, version, body } = delivery;
   return {
@@ -103,30 +103,30 @@ function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): D
 }
 
 /**
- * The open queues for the events' shops and triggers, locked until the deliveries are committed. Otherwise a queue that
- * is closed, moved or unloaded at the same time would miss them. Also returns what their bodies depend on, in the same
- * statement. The caller's lock excludes redactions.
+ * Locks the open queues of the events' shops and triggers until the deliveries are committed. Otherwise a queue that is
+ * closed, moved or unloaded at the same time would miss them. Also returns the values that the bodies depend on. The
+ * caller's lock excludes redactions.
  */
 export async function lockQueues(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
   if (events.length === 0) return [];
   const { rows } = await tx.query<Match>(
     named(
       'lock-queues',
-      sql`select l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.topic, l.trigger, l.shard,
-                 (select v.version from payload_versions v where v.shop_id = l.shop_id) as version,
+      sql`select sq.shop_id as "shopId", sq.subscription_id as "subscriptionId", sq.topic, sq.trigger, sq.shard,
+                 (select v.version from payload_versions v where v.shop_id = sq.shop_id) as version,
                  array(${redactedOf(events)}) as redacted
-            from subscription_queues l
-            join ${wantedRows('g', pairsOf(events))}
-              on g.shop_id = l.shop_id and g.trigger = l.trigger
-           where l.is_open
-           order by l.shop_id, l.subscription_id
-             for no key update of l`,
+            from subscription_queues sq
+            join ${shopTriggerRows('input', pairsOf(events))}
+              on input.shop_id = sq.shop_id and input.trigger = sq.trigger
+           where sq.is_open
+           order by sq.shop_id, sq.subscription_id
+             for no key update of sq`,
     ),
   );
   return rows;
 }
 
-/** One event of each pair of shop and trigger. */
+/** Returns one event of each pair of shop and trigger. */
 export function pairsOf(events: readonly Event[]): readonly Event[] {
   return [...new Map(events.map((event) => [`${event.shopId} ${event.trigger}`, event])).values()];
 }
@@ -140,24 +140,24 @@ const returnRows = rowsOf<Event>({
   return_id: ['bigint', ({ returnId }) => returnId],
 });
 
-/** SQL for the events' returns whose customer was redacted. */
+/** SQL for the returns of the events whose customer was redacted. */
 const redactedOf = (events: readonly Event[]): Sql => sql`
 select r.shop_id || ':' || r.return_id as key from redacted_returns r
-  join (select distinct shop_id, return_id from ${returnRows('g', events)}) as given
-    on given.shop_id = r.shop_id and given.return_id = r.return_id`;
+  join (select distinct shop_id, return_id from ${returnRows('g', events)}) as input
+    on input.shop_id = r.shop_id and input.return_id = r.return_id`;
 
-/** The events' returns whose customer was redacted, as keys of {@link returnKeyOf}. */
+/** Returns the keys ({@link returnKeyOf}) of the events' returns whose customer was redacted. */
 export async function redactedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   const { rows } = await tx.query<{ key: string }>(named('redacted-among', redactedOf(events)));
   return new Set(rows.map(({ key }) => key));
 }
 
-/** The key of a return, as in {@link redactedAmong}. */
+/** Returns the key of a return, as in {@link redactedAmong}. */
 export function returnKeyOf(o: { shopId: bigint; returnId: bigint }): string {
   return `${o.shopId}:${o.returnId}`;
 }
 
-/** Several subscriptions to one topic share one body. */
+/** Returns a function that shapes each body once. Several subscriptions to one topic share one body. */
 function shapeOnce(): typeof shapeBody {
   const shaped = new Map<string, Uint8Array | undefined>();
   return (event, o) => {

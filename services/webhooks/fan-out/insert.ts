@@ -20,21 +20,21 @@ export interface QueuedDelivery {
   /** See `Due`. */
   readonly round: string;
   readonly queuedAtMs: number;
-  /** Whether the given body was stored. Otherwise an earlier one exists and is used, because it may have been sent. */
+  /** Whether the new body was stored. Otherwise an earlier body exists and is used, because it may have been sent. */
   readonly isOwnBody: boolean;
 }
 
-/** The parts of the ids of an event's deliveries. */
+/** Returns the parts of the ids of an event's deliveries. */
 export function eventKeyOf({ eventId, occurredAt }: Event): EventKey {
   return { eventId, occurredAt: occurredAt ? timestampDate(occurredAt) : new Date(0) };
 }
 
 /**
- * Stores bodies and deliveries, due at once, and marks their queues ready. Deliveries that exist already, finished or
- * waiting, stay unchanged. The caller has locked the queues.
+ * Stores bodies and deliveries, which are due immediately, and marks their queues ready. Does not change deliveries that
+ * already exist, finished or waiting. The caller must have locked the queues.
  *
- * @param o.offsetMs of the retry clock.
- * @param o.isRetry whether they are sent after fresh deliveries.
+ * @param o.offsetMs offset of the retry clock.
+ * @param o.isRetry whether the deliveries are sent after fresh deliveries.
  * @returns the new deliveries.
  */
 export async function insertDeliveries(
@@ -81,12 +81,11 @@ const deliveryRows = rowsOf<Row>({
   bytes: ['integer', ({ body }) => body.length],
 });
 
-// The bodies come as one value, because the driver sends it as bytes; it would write an array as hexadecimal digits.
-// Deliveries are due by the time of the statement, after the queues were locked. The transaction may have started long
-// before, and a read that continues where the last one ended would skip them. A body that a redaction has emptied is
-// stored again without the customer, because it was shaped so. A ready queue stays ready. A queue with an open circuit
-// is ready at the time of its probe. If it is empty, it is ready now, because its oldest delivery follows its own
-// schedule.
+// All bodies are one bytea value, because the driver would write an array as hexadecimal digits. Deliveries are due at
+// the time of the statement, after the lock of the queues. The time of the transaction may be much earlier, and a read
+// that continues at its cursor would skip them. If a redaction has removed a stored body, the new body replaces it,
+// because it was shaped without the customer. A ready queue stays ready. A queue with an open circuit is ready at the
+// time of its probe. If such a queue was empty, it is ready now, because its oldest delivery follows its own schedule.
 function insertStatement(
   deliveries: readonly Row[],
   bodies: readonly Row[],
@@ -100,30 +99,30 @@ with stored as (
   select shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent,
          substring(${Buffer.concat(bodies.map(({ body }) => body))}::bytea
                    from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes)
-    from ${bodyRows('u', bodies, 'n')}
+    from ${bodyRows('body', bodies, 'n')}
   on conflict (shop_id, id) do update set body = excluded.body where payloads.body is null
   returning shop_id, id
-), given as materialized (
-  select * from ${deliveryRows('g', deliveries)}
+), input as materialized (
+  select * from ${deliveryRows('delivery', deliveries)}
 ), added as (
   insert into deliveries (shop_id, id, subscription_id, payload_id, trigger, topic, is_test)
-  select shop_id, id, subscription_id, payload_id, trigger, topic, is_test from given
+  select shop_id, id, subscription_id, payload_id, trigger, topic, is_test from input
   on conflict (shop_id, id) do nothing
   returning shop_id, id, subscription_id
 ), queued as (
   insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
-  select g.shop_id, g.subscription_id, g.id, g.payload_id, g.bytes, ${retry}::boolean, statement_timestamp() + ${offset} * interval '1 ms',
-         statement_timestamp() + ${offset} * interval '1 ms',
+  select input.shop_id, input.subscription_id, input.id, input.payload_id, input.bytes, ${retry}::boolean,
+         statement_timestamp() + ${offset} * interval '1 ms', statement_timestamp() + ${offset} * interval '1 ms',
          case when ${retry}::boolean then statement_timestamp() + ${offset} * interval '1 ms' end
-    from given g join added a on a.shop_id = g.shop_id and a.id = g.id
+    from input join added on added.shop_id = input.shop_id and added.id = input.id
   returning shop_id, id, payload_id, queued_at
 ), marked as (
-  update subscription_queues l set ready_at = statement_timestamp() + ${offset} * interval '1 ms'
+  update subscription_queues sq set ready_at = statement_timestamp() + ${offset} * interval '1 ms'
     from (select distinct shop_id, subscription_id from added) a, endpoints e
-   where l.shop_id = a.shop_id and l.subscription_id = a.subscription_id
-     and l.is_open and l.expire_before is null
-     and e.shop_id = l.shop_id and e.id = l.endpoint_id
-     and (l.ready_at is null or (l.ready_at > statement_timestamp() + ${offset} * interval '1 ms' and
+   where sq.shop_id = a.shop_id and sq.subscription_id = a.subscription_id
+     and sq.is_open and sq.expire_before is null
+     and e.shop_id = sq.shop_id and e.id = sq.endpoint_id
+     and (sq.ready_at is null or (sq.ready_at > statement_timestamp() + ${offset} * interval '1 ms' and
             (e.held_until is null or e.held_until <= statement_timestamp() + ${offset} * interval '1 ms')))
 )
 select q.id, q.queued_at::text as round, extract(epoch from q.queued_at)::float8 * 1000 as "queuedAtMs",

@@ -16,7 +16,7 @@ import { sampleEvent } from '../../contract/sample-event.ts';
 import { inTransaction } from '../../platform/postgres.ts';
 import { requeue } from '../delivery/queue/requeue.ts';
 import { addBackfilled } from '../jobs/add-backfilled.ts';
-import { deleteLateAnswers, redactReturns } from './redact.ts';
+import { deleteLateResponses, redactReturns } from './redact.ts';
 import { shapeBody } from './shape.ts';
 
 let webhooks: WebhooksUnderTest;
@@ -177,7 +177,7 @@ describe('a redaction while an answer is being recorded', () => {
       release();
       await until(async () => (await answers())?.length === 1);
     });
-    await deleteLateAnswers(webhooks.db.pool);
+    await deleteLateResponses(webhooks.db.pool);
     expect(await answers()).toEqual(['']);
   });
 });

@@ -4,8 +4,8 @@ import { rangeOfEvent } from '../delivery-id.ts';
 import { bodyWithoutCustomer } from './shape.ts';
 
 /**
- * Redacts the customer of returns. Stored payloads of those returns are nulled. Payloads that are still to be sent are
- * shaped again without the customer. Answers of receivers are deleted.
+ * Redacts the customer of returns. Sets stored payloads of those returns to null. Shapes payloads of waiting deliveries
+ * again without the customer. Deletes responses of receivers.
  */
 export async function redactReturns(
   tx: Queryable,
@@ -23,17 +23,17 @@ export async function redactReturns(
     const last = ids.at(-1);
     if (last === undefined) return;
     await redactPayloads(tx, shopId, ids);
-    await deleteAnswers(tx, shopId, ids);
+    await deleteResponses(tx, shopId, ids);
     after = last;
   }
 }
 
 const FIRST_ID = '00000000-0000-0000-0000-000000000000';
 
-/** Payloads locked by one statement. */
+/** Maximum number of payloads that one statement locks. */
 const BATCH = 100;
 
-/** Locks in the order of ids, so that two redactions cannot deadlock. */
+/** Locks payloads in the order of ids, so that two redactions cannot deadlock. */
 async function lockPayloads(
   tx: Queryable,
   o: { shopId: bigint; returnIds: readonly bigint[]; after: string },
@@ -56,9 +56,9 @@ const payloadRows = rowsOf<string>({
 });
 
 /**
- * A statement after the lock decides which deliveries wait, so that it sees a replay for which the lock waited. Bodies
- * are large, so only one is in memory at a time. The time of redaction is the time of the write: a delivery that has
- * ended by then is not replayed with another body.
+ * Redacts locked payloads. A statement after the lock finds the waiting deliveries, so that it sees a replay for which
+ * the lock waited. Bodies are large, so only one is in memory at a time. The time of redaction is the time of the write:
+ * a delivery that ended before it is never replayed with the new body.
  */
 async function redactPayloads(
   tx: Queryable,
@@ -79,11 +79,11 @@ async function redactPayloads(
       where shop_id = $1 and id = any($2::uuid[]) and id <> all($3::uuid[])`,
     [shopId, ids, waiting],
   );
-  for (const id of waiting) await shapeAnew(tx, shopId, id);
+  for (const id of waiting) await shapeAgain(tx, shopId, id);
 }
 
-/** Deletes the answers to deliveries of the payloads, because an answer may repeat the payload. */
-async function deleteAnswers(
+/** Deletes the responses to deliveries of the payloads, because a response may repeat the payload. */
+async function deleteResponses(
   tx: Queryable,
   shopId: bigint,
   payloadIds: readonly string[],
@@ -96,7 +96,7 @@ async function deleteAnswers(
   );
 }
 
-async function shapeAnew(tx: Queryable, shopId: bigint, id: string): Promise<void> {
+async function shapeAgain(tx: Queryable, shopId: bigint, id: string): Promise<void> {
   const { rows } = await tx.query<{ topic: string; body: Buffer }>(
     'select topic, body from payloads where shop_id = $1 and id = $2 and body is not null',
     [shopId, id],
@@ -109,15 +109,15 @@ async function shapeAnew(tx: Queryable, shopId: bigint, id: string): Promise<voi
   }
 }
 
-/** Longer than the recording of any result. */
+/** Time in which a result that was recorded during a redaction is committed. */
 const LATE_MINUTES = 10;
 const MAX_LATE = 10_000;
 
 /**
- * A result that is recorded during a redaction and the redaction do not see each other. So this deletes answers to
- * payloads that were redacted a short time ago again.
+ * Deletes responses to payloads that were redacted a short time ago, once more. A redaction does not see a response that
+ * another transaction is recording at the same time, and that transaction does not see the redaction.
  */
-export async function deleteLateAnswers(db: Queryable): Promise<void> {
+export async function deleteLateResponses(db: Queryable): Promise<void> {
   const { rows } = await db.query<{ shopId: bigint; id: string }>(
     `select p.shop_id as "shopId", p.id
        from redacted_returns r join payloads p on p.shop_id = r.shop_id and p.return_id = r.return_id
@@ -125,7 +125,7 @@ export async function deleteLateAnswers(db: Queryable): Promise<void> {
       order by r.redacted_at desc limit ${MAX_LATE}`,
   );
   for (const [shopId, own] of Map.groupBy(rows, (row) => row.shopId)) {
-    await deleteAnswers(
+    await deleteResponses(
       db,
       shopId,
       own.map(({ id }) => id),

@@ -3,11 +3,10 @@ import { shapePayload } from '../../contract/shape.ts';
 import { delivers, payloadOf } from '../../contract/views/payload.ts';
 
 /**
- * The bytes of an event for one topic and version. All its deliveries have the same bytes.
+ * Returns the body of an event for one topic and version; undefined when the topic does not deliver the event's trigger.
  *
- * @param isRedacted leaves the customer out.
- * @returns undefined when the topic has no payload for such events.
- * @throws Error when it has one but the snapshot is missing.
+ * @param o.isRedacted whether to leave the customer out.
+ * @throws Error when the event lacks its snapshot.
  */
 export function shapeBody(
   event: Event,
@@ -28,7 +27,7 @@ const CUSTOMER_FIELDS: Readonly<Record<string, readonly string[]>> = {
   giftcard: ['email', 'first_name', 'last_name'],
 };
 
-/** A payload without names, e-mail addresses, postal addresses and uploads. All keys stay. */
+/** Returns a payload without names, e-mail addresses, postal addresses and uploads. Keeps all keys. */
 export function withoutCustomer(topic: string, payload: object): object {
   const nulls = (CUSTOMER_FIELDS[topic] ?? []).map((field) => [field, null]);
   const changed: Record<string, unknown> = { ...payload, ...Object.fromEntries(nulls) };
@@ -48,9 +47,9 @@ function isObject(value: unknown): value is object {
   return typeof value === 'object' && value !== null;
 }
 
-/** The same for a stored body. */
+/** Returns a stored body without the customer, see {@link withoutCustomer}. */
 export function bodyWithoutCustomer(topic: string, body: Uint8Array): Uint8Array {
-  // We encoded these bytes, so they hold an object.
+  // We encoded these bytes, so they are a JSON object.
   const payload: object = JSON.parse(Buffer.from(body).toString('utf8'));
   return encodeBody(withoutCustomer(topic, payload));
 }

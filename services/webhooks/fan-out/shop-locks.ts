@@ -5,9 +5,9 @@ import { named, param, sql } from '../../platform/sql.ts';
 const LOCK_SPACE = 1_873;
 
 /**
- * Prevents fan-out and redaction of a shop at the same time, until the transaction ends. Otherwise a payload with the
- * customer could be committed after the redaction has searched for it. Fan-outs may run in parallel. Always the first
- * lock, and in a fixed order.
+ * Locks shops until the transaction ends, so that fan-out and redaction of a shop never run at the same time. Otherwise a
+ * fan-out could commit a payload with the customer after the redaction has searched for payloads. Fan-outs may run in
+ * parallel. It must be the first lock of a transaction. It locks shops in a fixed order.
  */
 export async function lockShops(
   tx: Queryable,
@@ -16,16 +16,16 @@ export async function lockShops(
   const redacted = new Set(o.redacted);
   const all = [...new Set([...o.fannedOut, ...redacted])].sort((a, b) => (a < b ? -1 : 1));
   if (all.length === 0) return;
-  const isAlone = all.map((shop) => redacted.has(shop));
+  const isExclusive = all.map((shop) => redacted.has(shop));
   const space = param(LOCK_SPACE);
   await tx.query(
     named(
       'lock-shops',
-      sql`select case when g.alone then pg_advisory_xact_lock(${space}, g.shop)
-                      else pg_advisory_xact_lock_shared(${space}, g.shop) end
-            from (select hashint8(u.shop) as shop, bool_or(u.alone) as alone
-                    from unnest(${all}::bigint[], ${isAlone}::boolean[]) as u (shop, alone)
-                   group by 1 order by 1 offset 0) g`,
+      sql`select case when hashed.exclusive then pg_advisory_xact_lock(${space}, hashed.shop)
+                      else pg_advisory_xact_lock_shared(${space}, hashed.shop) end
+            from (select hashint8(input.shop) as shop, bool_or(input.exclusive) as exclusive
+                    from unnest(${all}::bigint[], ${isExclusive}::boolean[]) as input (shop, exclusive)
+                   group by 1 order by 1 offset 0) hashed`,
     ),
   );
 }

@@ -5,25 +5,25 @@ import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/ret
 import { delivers } from '../../contract/views/payload.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
-import { wantedRows } from '../delivery/queue/targets.ts';
+import { shopTriggerRows } from '../delivery/queue/targets.ts';
 
-/** Reads a return as it was at a revision; undefined when returns no longer has it. */
+/** Reads a return as it was at a revision. Undefined when the returns service no longer has that revision. */
 export type ReadSnapshot = (o: {
   shopId: bigint;
   returnId: bigint;
   revision: bigint;
 }) => Promise<Return | undefined>;
 
-/** Soft limit of snapshot bytes in memory. The last snapshot may exceed it. */
-const MAX_HELD_BYTES = 8 * 1024 * 1024;
-/** The same limit for a batch, before its transaction. */
+/** Limit of snapshot bytes in one part. The last snapshot of a part may exceed it. */
+const MAX_PART_BYTES = 8 * 1024 * 1024;
+/** Limit of snapshot bytes that are read before the transaction of a batch. The last snapshots may exceed it. */
 const MAX_READ_AHEAD_BYTES = 16 * 1024 * 1024;
 const CONCURRENT_READS = 4;
 
 /**
- * Adds the snapshots that were too large for their events, before the transaction, so that no transaction waits for
- * returns. Reads them for events that some subscription wants and that were not handled yet, up to about 16 MiB.
- * {@link withSnapshots} reads the rest.
+ * Adds the snapshots that were too large for their events. Called before the transaction, so that no transaction waits
+ * for the returns service. Skips events that no subscription needs and events that were handled. Reads up to about
+ * 16 MiB; {@link withSnapshots} reads the rest.
  *
  * @throws the error of the read.
  */
@@ -34,13 +34,13 @@ export async function readAhead(
 ): Promise<readonly Event[]> {
   const omitted = events.filter((event) => event.snapshotOmitted);
   if (omitted.length === 0) return events;
-  const wanted = await wantedAmong(db, await unhandledAmong(db, omitted));
-  const left = omitted.filter((event) => wanted.has(event.eventId));
+  const needed = await neededAmong(db, await unhandledAmong(db, omitted));
+  const left = omitted.filter((event) => needed.has(event.eventId));
   const found = new Map<string, Event>();
   let bytes = 0;
   while (left.length > 0 && bytes < MAX_READ_AHEAD_BYTES) {
     const snapshots = await Promise.all(
-      left.splice(0, CONCURRENT_READS).map((event) => readBack(event, read)),
+      left.splice(0, CONCURRENT_READS).map((event) => addSnapshot(event, read)),
     );
     for (const event of snapshots) {
       if (!event?.snapshot) continue;
@@ -51,8 +51,8 @@ export async function readAhead(
   return events.map((event) => found.get(event.eventId) ?? event);
 }
 
-/** The event with the snapshot that was left out of it; undefined when returns no longer has it. */
-export async function readBack(event: Event, read: ReadSnapshot): Promise<Event | undefined> {
+/** Returns the event with its snapshot; undefined when the returns service no longer has the snapshot. */
+export async function addSnapshot(event: Event, read: ReadSnapshot): Promise<Event | undefined> {
   const snapshot = await read(event);
   return snapshot && { ...event, snapshot, snapshotOmitted: false };
 }
@@ -62,12 +62,12 @@ const eventRows = rowsOf<Event>({
   event_id: ['uuid', ({ eventId }) => eventId],
 });
 
-/** The events that this consumer has not handled, as far as committed. */
+/** Returns the events that webhooks has not handled yet. Sees only committed transactions. */
 async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<Event[]> {
   const { rows } = await db.query<{ eventId: string }>(
     unnamed(sql`select c.event_id as "eventId" from consumed_events c
-                  join ${eventRows('g', events)}
-                    on g.shop_id = c.shop_id and g.event_id = c.event_id
+                  join ${eventRows('input', events)}
+                    on input.shop_id = c.shop_id and input.event_id = c.event_id
                  where c.consumer = 'webhooks'`),
   );
   const handled = new Set(rows.map((row) => row.eventId));
@@ -75,12 +75,12 @@ async function unhandledAmong(db: Queryable, events: readonly Event[]): Promise<
 }
 
 /**
- * Returns the events in order, in parts, with the snapshots that were too large for them. Reads only snapshots that
- * some subscription wants. A part ends when it holds 8 MiB of snapshots.
+ * Returns the events in order, in parts, with the snapshots that were too large for them. Reads only snapshots that a
+ * subscription needs. A part ends when it has 8 MiB of snapshots.
  *
- * A snapshot that no longer exists stays out. If a subscription wants it, the consumer stores the event as poison.
+ * If a snapshot no longer exists, the event stays without it. If a subscription needs it, the event becomes poison.
  *
- * @throws the error of the read. After an outage the bus passes the batch again; any other error makes the event
+ * @throws the error of the read. After an outage the bus delivers the batch again; any other error makes the event
  *   poison.
  */
 export async function* withSnapshots(
@@ -88,46 +88,46 @@ export async function* withSnapshots(
   events: readonly Event[],
   read: ReadSnapshot,
 ): AsyncGenerator<readonly Event[]> {
-  const wanted = await wantedAmong(
+  const needed = await neededAmong(
     tx,
     events.filter((event) => event.snapshotOmitted),
   );
   let part: Event[] = [];
-  let heldBytes = 0;
+  let usedBytes = 0;
   for (const event of events) {
-    const whole = wanted.has(event.eventId) ? await readBack(event, read) : undefined;
-    if (whole?.snapshot) heldBytes += toBinary(ReturnSchema, whole.snapshot).length;
+    const whole = needed.has(event.eventId) ? await addSnapshot(event, read) : undefined;
+    if (whole?.snapshot) usedBytes += toBinary(ReturnSchema, whole.snapshot).length;
     part.push(whole ?? event);
-    if (heldBytes < MAX_HELD_BYTES) continue;
+    if (usedBytes < MAX_PART_BYTES) continue;
     yield part;
     part = [];
-    heldBytes = 0;
+    usedBytes = 0;
   }
   if (part.length > 0) yield part;
 }
 
 /**
- * The ids of the events that an active subscription wants. Takes no lock, because a call to returns follows. A
- * subscription that is created in between finds no snapshot, and the batch is tried again.
+ * Returns the ids of the events that an active subscription needs. Takes no lock, because a call to the returns service
+ * follows. If a subscription is created in the meantime, its event has no snapshot, and the batch is tried again.
  */
-async function wantedAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
+async function neededAmong(tx: Queryable, events: readonly Event[]): Promise<Set<string>> {
   if (events.length === 0) return new Set();
   const { rows } = await tx.query<{ shopId: bigint; topic: string; trigger: string }>(
     unnamed(sql`select distinct s.shop_id as "shopId", s.topic, s.trigger
                   from subscription_queues s
-                  join ${wantedRows('given', events)}
-                    on given.shop_id = s.shop_id and given.trigger = s.trigger
+                  join ${shopTriggerRows('input', events)}
+                    on input.shop_id = s.shop_id and input.trigger = s.trigger
                  where s.is_open`),
   );
-  const isWanted = (event: Event): boolean =>
+  const isNeeded = (event: Event): boolean =>
     rows.some(
       ({ shopId, topic, trigger }) =>
         shopId === event.shopId && trigger === event.trigger && delivers(topic, trigger),
     );
-  return new Set(events.filter(isWanted).map((event) => event.eventId));
+  return new Set(events.filter(isNeeded).map((event) => event.eventId));
 }
 
-/** Turns NOT_FOUND into undefined. Other errors propagate. */
+/** Returns undefined for NOT_FOUND. Other errors propagate. */
 export async function unlessGone<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;

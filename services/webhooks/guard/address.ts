@@ -1,7 +1,7 @@
 import ipaddr from 'ipaddr.js';
 
 /** IPv4 ranges that no webhook may reach, with the registry or vendor that reserves them. */
-const REFUSED_V4 = [
+const RESERVED_V4 = [
   '0.0.0.0/8', // this network, RFC 791
   '10.0.0.0/8', // private, RFC 1918
   '100.64.0.0/10', // carrier-grade NAT, RFC 6598; a cloud's metadata service too
@@ -22,7 +22,7 @@ const REFUSED_V4 = [
 
 /** The only publicly routed IPv6 space, and the ranges in it that are not public. */
 const GLOBAL_V6 = ipaddr.IPv6.parseCIDR('2000::/3');
-const REFUSED_V6 = [
+const RESERVED_V6 = [
   '2001::/23', // protocol assignments: Teredo, ORCHID, benchmarks
   '2001:db8::/32', // documentation
   '2002::/16', // 6to4, which carries an IPv4 address
@@ -35,16 +35,16 @@ const ISATAP = [
   [0x02, 0x00, 0x5e, 0xfe],
 ];
 
-/** NAT64 (RFC 6052): the last four bytes are the IPv4 address that is reached. */
+/** NAT64 (RFC 6052): the last four bytes are the IPv4 address of the target. */
 const NAT64 = ipaddr.IPv6.parseCIDR('64:ff9b::/96');
 
 /**
- * Whether a webhook may be sent to an address: public unicast only.
+ * Whether webhooks may be sent to an address: public unicast only.
  *
- * IPv4 inside IPv6 (mapped, NAT64) is checked as the IPv4 address that it reaches. A text that is not an address in its
- * canonical spelling is rejected.
+ * An IPv4 address inside IPv6 (mapped, NAT64) is checked as the IPv4 address. Returns false for a text that is not an
+ * address in its canonical spelling.
  */
-export function judgeAddress(address: string): boolean {
+export function isPublicAddress(address: string): boolean {
   if (ipaddr.IPv4.isValidFourPartDecimal(address)) return isPublicV4(ipaddr.IPv4.parse(address));
   if (!ipaddr.IPv6.isValid(address) || address.includes('%')) return false;
   const parsed = ipaddr.IPv6.parse(address);
@@ -53,7 +53,7 @@ export function judgeAddress(address: string): boolean {
     return isPublicV4(new ipaddr.IPv4(parsed.toByteArray().slice(-4)));
   }
   if (!parsed.match(GLOBAL_V6) || isIsatap(parsed)) return false;
-  return !REFUSED_V6.some((range) => parsed.match(range));
+  return !RESERVED_V6.some((range) => parsed.match(range));
 }
 
 function isIsatap(address: ipaddr.IPv6): boolean {
@@ -62,5 +62,5 @@ function isIsatap(address: ipaddr.IPv6): boolean {
 }
 
 function isPublicV4(address: ipaddr.IPv4): boolean {
-  return !REFUSED_V4.some((range) => address.match(range));
+  return !RESERVED_V4.some((range) => address.match(range));
 }

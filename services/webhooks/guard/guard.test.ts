@@ -1,16 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
-import { judgeAddress } from './address.ts';
-import { judgeConnect, judgeUrl, type UrlPolicy } from './guard.ts';
-import { REFUSED_PORTS } from './port.ts';
+import { isPublicAddress } from './address.ts';
+import { checkConnection, checkUrl, type UrlPolicy } from './guard.ts';
+import { BLOCKED_PORTS } from './port.ts';
 
-const production: UrlPolicy = { allowedOrigins: [], refusedPorts: () => [] };
+const production: UrlPolicy = { allowedOrigins: [], stackPorts: () => [] };
 const local: UrlPolicy = {
   allowedOrigins: ['http://127.0.0.1:*'],
-  refusedPorts: () => [8080],
+  stackPorts: () => [8080],
 };
 
 function reason(url: string, policy = production) {
-  const check = judgeUrl(url, policy);
+  const check = checkUrl(url, policy);
   return check.ok ? 'ok' : check.reason;
 }
 
@@ -127,7 +127,7 @@ describe('an allowed origin', () => {
   test.each(['http://127.0.0.1:9000', 'http://127.0.0.1:9000/hook?a=b', 'http://127.0.0.1:80/'])(
     '%s is allowed only where it is configured',
     (url) => {
-      expect(judgeUrl(url, local)).toMatchObject({ ok: true, isAllowedOrigin: true });
+      expect(checkUrl(url, local)).toMatchObject({ ok: true, isAllowedOrigin: true });
       expect(reason(url)).not.toBe('ok');
     },
   );
@@ -168,15 +168,15 @@ describe('an allowed origin', () => {
 });
 
 describe('a connection', () => {
-  test.each([80, 22, 1023, ...REFUSED_PORTS])('is not made to port %d', (port) => {
+  test.each([80, 22, 1023, ...BLOCKED_PORTS])('is not made to port %d', (port) => {
     const url = new URL(`https://example.com:${port}/`);
-    expect(judgeConnect(url, production)).toEqual({ ok: false, reason: 'port' });
+    expect(checkConnection(url, production)).toEqual({ ok: false, reason: 'port' });
   });
 
   test('is made to any port of an allowed origin except those of this stack', () => {
     for (const port of [80, 5432, 9000]) {
       const url = new URL(`http://127.0.0.1:${port}/`);
-      expect(judgeConnect(url, local)).toMatchObject({ ok: true, port });
+      expect(checkConnection(url, local)).toMatchObject({ ok: true, port });
     }
   });
 });
@@ -190,7 +190,7 @@ describe('an address', () => {
     '2606:4700::1',
     '64:ff9b::8.8.8.8',
     '::ffff:8.8.8.8',
-  ])('%s is public', (address) => expect(judgeAddress(address)).toBe(true));
+  ])('%s is public', (address) => expect(isPublicAddress(address)).toBe(true));
   test.each([
     '127.0.0.1',
     '0177.0.0.1',
@@ -205,5 +205,5 @@ describe('an address', () => {
     '64:ff9b:1::8.8.8.8',
     '',
     'localhost',
-  ])('%j is not', (address) => expect(judgeAddress(address)).toBe(false));
+  ])('%j is not', (address) => expect(isPublicAddress(address)).toBe(false));
 });

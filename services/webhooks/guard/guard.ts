@@ -1,11 +1,11 @@
 import { isIP } from 'node:net';
 import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
 import { fits } from '../../platform/text.ts';
-import { judgeAddress } from './address.ts';
-import { judgePort } from './port.ts';
+import { isPublicAddress } from './address.ts';
+import { isAllowedPort } from './port.ts';
 
-/** Why an address is rejected, as a code. */
-export type UrlRefusal =
+/** Code for the reason why a URL is not allowed. */
+export type UrlProblem =
   | 'too-long'
   | 'malformed'
   | 'scheme'
@@ -20,21 +20,21 @@ export type UrlCheck =
   | {
       readonly ok: true;
       readonly url: URL;
-      /** Whether the configuration allows this origin, whatever its address. */
+      /** Whether the configuration allows this origin. Its address is then not checked. */
       readonly isAllowedOrigin: boolean;
     }
-  | { readonly ok: false; readonly reason: UrlRefusal; readonly message: string };
+  | { readonly ok: false; readonly reason: UrlProblem; readonly message: string };
 
 /** The configured rules for addresses. */
 export interface UrlPolicy {
   /** Origins such as `http://127.0.0.1:9000`, or `http://127.0.0.1:*` for any port; never in production. */
   readonly allowedOrigins: readonly string[];
-  /** Ports of this stack itself, which an allowed origin does not include. */
-  readonly refusedPorts: () => readonly number[];
+  /** Ports of this stack itself. An allowed origin with such a port is not allowed. */
+  readonly stackPorts: () => readonly number[];
 }
 
 /**
- * Names of inside or unreachable hosts: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and names of home networks.
+ * Names of internal or unreachable hosts: RFC 6761, RFC 6762, RFC 7686, RFC 8375, RFC 9476, and names of home networks.
  * `.example` and `.test` are allowed, because people use them for experiments and no public name server resolves them.
  */
 const RESERVED_NAME =
@@ -45,7 +45,7 @@ const MAX_NAME = 253;
 /** One part of a host name, RFC 1123 section 2.1. Also allows underscores, which some hosts use. */
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 
-const MESSAGES: Readonly<Record<UrlRefusal, string>> = {
+const MESSAGES: Readonly<Record<UrlProblem, string>> = {
   'too-long': `must be at most ${WEBHOOK_URL_MAX} characters`,
   malformed: 'must be an absolute https address',
   scheme: 'must be an https address',
@@ -58,53 +58,53 @@ const MESSAGES: Readonly<Record<UrlRefusal, string>> = {
 };
 
 /**
- * Checks by the text alone whether webhooks may go to a URL. At each connect the addresses of its name are checked too.
- * Used when a subscription is saved and before every attempt.
+ * Checks whether webhooks may be sent to a URL, by its text alone. Each connection also checks the addresses of the name.
+ * Called when a subscription is saved and before every attempt.
  *
- * Allowed origins are compared with the text as it was sent, so another spelling of a rejected address stays rejected.
+ * Compares allowed origins with the original text, so another spelling of an address is not an allowed origin.
  */
-export function judgeUrl(text: string, policy: UrlPolicy): UrlCheck {
-  if (!fits(text, WEBHOOK_URL_MAX)) return refused('too-long');
+export function checkUrl(text: string, policy: UrlPolicy): UrlCheck {
+  if (!fits(text, WEBHOOK_URL_MAX)) return invalid('too-long');
   const origin = originAsSent(text);
   const url = parse(text);
-  if (origin === undefined || url === undefined || leadsNowhere(url)) return refused('malformed');
-  if (text.includes('#')) return refused('fragment');
+  if (origin === undefined || url === undefined || isUnreachable(url)) return invalid('malformed');
+  if (text.includes('#')) return invalid('fragment');
   if (origin.includes('@') || url.username !== '' || url.password !== '')
-    return refused('credentials');
+    return invalid('credentials');
   if (isAllowedOrigin(origin, policy)) {
-    const isOwn = policy.refusedPorts().includes(portOf(url));
-    return isOwn ? refused('reserved-port') : { ok: true, url, isAllowedOrigin: true };
+    const isOwn = policy.stackPorts().includes(portOf(url));
+    return isOwn ? invalid('reserved-port') : { ok: true, url, isAllowedOrigin: true };
   }
-  if (url.protocol !== 'https:') return refused('scheme');
-  const reason = judgeHost(url.hostname) ?? refusalOfPort(portOf(url));
-  return reason ? refused(reason) : { ok: true, url, isAllowedOrigin: false };
+  if (url.protocol !== 'https:') return invalid('scheme');
+  const reason = checkHost(url.hostname) ?? problemOfPort(portOf(url));
+  return reason ? invalid(reason) : { ok: true, url, isAllowedOrigin: false };
 }
 
 export type ConnectCheck =
   | { readonly ok: true; readonly port: number; readonly isAllowedOrigin: boolean }
-  | { readonly ok: false; readonly reason: UrlRefusal };
+  | { readonly ok: false; readonly reason: UrlProblem };
 
 /**
- * Checks a connection before it is opened, independent of earlier checks. For a name it only says that the name may be
- * resolved.
+ * Checks a connection before it is opened, independent of earlier checks. For a host name, `ok` only means that the name
+ * may be resolved.
  */
-export function judgeConnect(url: URL, policy: UrlPolicy): ConnectCheck {
+export function checkConnection(url: URL, policy: UrlPolicy): ConnectCheck {
   const port = portOf(url);
   if (isAllowedOrigin(`${url.protocol}//${url.hostname}:${port}`, policy)) {
-    const isOwn = policy.refusedPorts().includes(port);
+    const isOwn = policy.stackPorts().includes(port);
     return isOwn
       ? { ok: false, reason: 'reserved-port' }
       : { ok: true, port, isAllowedOrigin: true };
   }
   if (url.protocol !== 'https:') return { ok: false, reason: 'scheme' };
-  const reason = judgeHost(url.hostname) ?? refusalOfPort(port);
+  const reason = checkHost(url.hostname) ?? problemOfPort(port);
   return reason ? { ok: false, reason } : { ok: true, port, isAllowedOrigin: false };
 }
 
-/** A host as normalised by the URL parser: every spelling of an IPv4 address is dotted decimal here. */
-export function judgeHost(hostname: string): 'reserved-name' | 'reserved-address' | undefined {
+/** Checks a host from the URL parser, which writes every IPv4 address as dotted decimal. */
+export function checkHost(hostname: string): 'reserved-name' | 'reserved-address' | undefined {
   const literal = hostname.replace(/^\[|\]$/g, '');
-  if (isIP(literal) !== 0) return judgeAddress(literal) ? undefined : 'reserved-address';
+  if (isIP(literal) !== 0) return isPublicAddress(literal) ? undefined : 'reserved-address';
   const name = hostname.toLowerCase().replace(/\.$/, '');
   return !name.includes('.') || RESERVED_NAME.test(name) ? 'reserved-name' : undefined;
 }
@@ -118,25 +118,25 @@ export function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
   });
 }
 
-function refusalOfPort(port: number): 'port' | undefined {
-  return judgePort(port) ? undefined : 'port';
+function problemOfPort(port: number): 'port' | undefined {
+  return isAllowedPort(port) ? undefined : 'port';
 }
 
-/** The port of a URL; by default that of the scheme. */
+/** Returns the port of a URL; without one the default port of the scheme. */
 export function portOf(url: URL): number {
   if (url.port !== '') return Number(url.port);
   return url.protocol === 'https:' ? 443 : 80;
 }
 
-/** URLs that parse but allow no connection: port 0, or an impossible host name. */
-function leadsNowhere(url: URL): boolean {
+/** Whether a URL allows no connection: it has port 0, or an impossible host name. */
+function isUnreachable(url: URL): boolean {
   if (url.port === '0') return true;
   if (url.hostname.startsWith('[')) return false;
   const name = url.hostname.replace(/\.$/, '');
   return name.length > MAX_NAME || !name.split('.').every((label) => LABEL.test(label));
 }
 
-/** Scheme and authority: the text before the path. Undefined if it has blanks, control characters or backslashes. */
+/** Returns the text before the path: scheme and authority. Undefined for blanks, control characters and backslashes. */
 function originAsSent(text: string): string | undefined {
   if (/[\p{Cc}\p{Cs}\p{Z}\\]/u.test(text)) return undefined;
   return /^https?:\/\/[^/?#]+/i.exec(text)?.[0];
@@ -146,6 +146,6 @@ function parse(text: string): URL | undefined {
   return URL.parse(text) ?? undefined;
 }
 
-function refused(reason: UrlRefusal): UrlCheck {
+function invalid(reason: UrlProblem): UrlCheck {
   return { ok: false, reason, message: MESSAGES[reason] };
 }

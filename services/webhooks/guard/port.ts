@@ -1,10 +1,10 @@
-/** Below this, webhooks may use only the port of https. The others belong to services of the system. */
+/** Below this port, webhooks may use only the port of https. The other ports belong to services of the system. */
 const FIRST_UNPRIVILEGED = 1024;
 const HTTPS = 443;
 
 /**
- * Ports from 1024 up where another service usually listens. A webhook could be misused to reach that service. None is
- * in 32768 to 60999, where any program may listen.
+ * Ports from 1024 up where another service usually listens. An attacker could misuse a webhook to reach that service.
+ * None is in 32768 to 60999, where any program may listen.
  */
 const OTHER_SERVICES: ReadonlyMap<string, readonly number[]> = new Map([
   ['SOCKS, proxies', [1080, 3128, 10080]],
@@ -25,12 +25,12 @@ const OTHER_SERVICES: ReadonlyMap<string, readonly number[]> = new Map([
   ['tunnels, screens, scanners', [1723, 6000, 6001, 6566]],
 ]);
 
-const REFUSED: ReadonlySet<number> = new Set([...OTHER_SERVICES.values()].flat());
+const BLOCKED: ReadonlySet<number> = new Set([...OTHER_SERVICES.values()].flat());
 
 /** The ports from 1024 up that webhooks may not use, ascending. */
-export const REFUSED_PORTS: readonly number[] = [...REFUSED].toSorted((a, b) => a - b);
+export const BLOCKED_PORTS: readonly number[] = [...BLOCKED].toSorted((a, b) => a - b);
 
 /** Whether webhooks may use the port: 443, and 1024 and above except ports of other services. */
-export function judgePort(port: number): boolean {
-  return port === HTTPS || (port >= FIRST_UNPRIVILEGED && !REFUSED.has(port));
+export function isAllowedPort(port: number): boolean {
+  return port === HTTPS || (port >= FIRST_UNPRIVILEGED && !BLOCKED.has(port));
 }

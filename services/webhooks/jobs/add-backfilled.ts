@@ -7,8 +7,8 @@ import { insertDeliveries, type NewDelivery } from '../fan-out/insert.ts';
 import { bodyWithoutCustomer } from '../fan-out/shape.ts';
 
 /**
- * Writes deliveries of old events to one subscription, to be sent after fresh ones. Leaves out customers that were
- * redacted since. The caller's lock excludes redactions of the shop until its commit.
+ * Writes deliveries of old events to one subscription. They are sent after fresh deliveries. Leaves out customers that
+ * were redacted in the meantime. The caller's lock excludes redactions of the shop until its commit.
  *
  * @returns the number of new deliveries.
  */
@@ -23,13 +23,13 @@ export async function addBackfilled(
     tx,
     deliveries.map(({ event }) => event),
   );
-  const fitting = deliveries.map((delivery) => {
+  const allowed = deliveries.map((delivery) => {
     if (!redacted.has(returnKeyOf(delivery.event))) return delivery;
     return { ...delivery, body: bodyWithoutCustomer(delivery.topic, delivery.body) };
   });
   await lockQueue(tx, queue);
   const { offsetMs } = o;
-  const added = await insertDeliveries(tx, fitting, { offsetMs, isRetry: true });
+  const added = await insertDeliveries(tx, allowed, { offsetMs, isRetry: true });
   if (added.length === 0) return 0;
   await notifyDue(tx, [queue], { isChange: false });
   return added.length;

@@ -8,7 +8,7 @@ import { inTransaction } from '../../platform/postgres.ts';
 import type { NewDelivery } from '../fan-out/insert.ts';
 import { shapeBody } from '../fan-out/shape.ts';
 import { lockShops } from '../fan-out/shop-locks.ts';
-import { type ReadSnapshot, readBack } from '../fan-out/snapshots.ts';
+import { addSnapshot, type ReadSnapshot } from '../fan-out/snapshots.ts';
 import { payloadVersion } from '../subscriptions/payload-version.ts';
 import {
   type LockedSubscription,
@@ -29,16 +29,17 @@ export interface BackfillBatchDependencies {
   readonly offsetMs: () => number;
 }
 
-/** Approximate bytes of bodies in one batch. Bodies with their own snapshots are large. */
+/** Approximate maximum size of the bodies in one batch. */
 const BATCH_BYTES = 8 * 1024 * 1024;
 
 /**
- * Sends the next retained events to a subscription. First it reads them from returns. Then one transaction writes
- * the deliveries, the start of the next batch and the progress. Ids depend only on event and subscription, so
- * deliveries that exist, or are fanned out at the same time, are skipped.
+ * Queues the next retained events for a subscription. It first reads them from the returns service. Then one transaction
+ * writes the deliveries, the start of the next batch and the progress. Ids depend only on event and subscription, so
+ * deliveries that already exist are skipped.
  *
  * @returns the number of new deliveries.
- * @throws LeaseLost when another process has the claim now; errors of returns or the database. The batch is then repeated later.
+ * @throws LeaseLost when another process owns the claim now; errors of the returns service or the database. The batch is
+ *   then repeated later.
  */
 export async function backfillBatch(o: BackfillBatchDependencies, part: Part): Promise<number> {
   const now = await inTransaction(o.pool, (tx) => capacityFor(tx, part));
@@ -70,16 +71,16 @@ export async function backfillBatch(o: BackfillBatchDependencies, part: Part): P
   });
 }
 
-/** How many deliveries may be added now. Ends a part that cannot continue. @throws LeaseLost */
+/** Returns how many deliveries may be added now. Ends a part that cannot continue. @throws LeaseLost */
 async function capacityFor(
   tx: pg.PoolClient,
   part: Part,
 ): Promise<{ batch: number; restMs: number; topic: string }> {
   const target = await lockSubscriptionShared(tx, part);
   const { isStuck } = await lockPart(tx, part);
-  const fault = faultOf(target, spanOf(part), isStuck);
-  if (!target || fault !== undefined) {
-    await failPart(tx, part, fault ?? '');
+  const failure = failureOf(target, spanOf(part), isStuck);
+  if (!target || failure !== undefined) {
+    await failPart(tx, part, failure ?? '');
     return { batch: 0, restMs: 0, topic: '' };
   }
   const { batch, restMs } = await capacityOf(tx, part, target);
@@ -89,7 +90,8 @@ async function capacityFor(
   return { batch, restMs, topic: target.topic };
 }
 
-function faultOf(
+/** Returns why the part cannot continue; undefined when it can. */
+function failureOf(
   target: LockedSubscription | undefined,
   span: RetainedSpan & { topic: string },
   isStuck: boolean,
@@ -102,22 +104,22 @@ function faultOf(
 }
 
 function spanOf(part: Part): RetainedSpan & { topic: string } {
-  // Our own code stored it, with both times.
+  // `startBackfill` stored the filter with both times.
   const { topic, trigger, from, to } = fromJson(DeliveryFilterSchema, part.filter);
-  if (!from || !to) throw new Error('a backfill without its time');
+  if (!from || !to) throw new Error('the filter of the backfill has no time');
   return { shopId: part.shopId, topic, trigger, from: timestampDate(from), to: timestampDate(to) };
 }
 
 interface ShapedPage {
   readonly deliveries: readonly NewDelivery[];
-  /** Number of events of the page, including those that cannot be shaped any more. */
+  /** Number of events of the page, including events whose snapshot no longer exists. */
   readonly events: number;
   readonly nextCursor: string;
 }
 
 type Shape = { topic: string; version: string; subscriptionId: bigint };
 
-/** The events of a page with their bodies, up to about 8 MiB. A larger page is read again with fewer events. */
+/** Reads a page of events and shapes their bodies, up to about 8 MiB. Reads a larger page again with fewer events. */
 async function shapedPage(
   o: BackfillBatchDependencies,
   span: RetainedSpan & { cursor: string; limit: number },
@@ -139,13 +141,13 @@ async function shapedPage(
   return { deliveries, events: events.length, nextCursor };
 }
 
-/** Undefined when returns no longer has the snapshot that was too large for the event. */
+/** Shapes the delivery of an event. Returns undefined when the snapshot of the event no longer exists. */
 async function shaped(
   o: BackfillBatchDependencies,
   event: Event,
   { topic, version, subscriptionId }: Shape,
 ): Promise<NewDelivery | undefined> {
-  const whole = event.snapshotOmitted ? await readBack(event, o.readSnapshot) : event;
+  const whole = event.snapshotOmitted ? await addSnapshot(event, o.readSnapshot) : event;
   if (!whole) return undefined;
   const body = shapeBody(whole, { topic, version, isRedacted: false });
   return body && { event, subscriptionId, topic, version, body, isTest: false };

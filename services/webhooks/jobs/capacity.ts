@@ -3,8 +3,8 @@ import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import type { LockedSubscription } from '../subscriptions/subscription-store.ts';
 
 /** A job pauses while this many deliveries wait in the queue of its subscription. */
-const AHEAD = 1_000;
-/** Deliveries that are added in one transaction. */
+const MAX_QUEUED = 1_000;
+/** Maximum number of deliveries that one transaction adds. */
 export const BATCH = 200;
 /** Pause of a job whose subscription has a full queue. Milliseconds. */
 const FULL_REST_MS = 1_000;
@@ -13,7 +13,7 @@ const BATCH_REST_MS = 50;
 /** Pause of a job whose subscription is inactive. Milliseconds. */
 const INACTIVE_REST_MS = 15_000;
 
-/** How many deliveries a job may add to a subscription now. */
+/** The number of deliveries that a job may add to a subscription now. */
 export interface JobCapacity {
   /** Maximum number of deliveries of the next batch; 0 when it must wait. */
   readonly batch: number;
@@ -21,7 +21,7 @@ export interface JobCapacity {
   readonly restMs: number;
 }
 
-/** Limits a job to about the rate at which an active subscription takes deliveries. */
+/** Returns the capacity of a subscription. Limits a job to about the rate at which its receiver accepts deliveries. */
 export async function capacityOf(
   db: Queryable,
   of: QueueRef,
@@ -30,9 +30,9 @@ export async function capacityOf(
   if (!target.isActive) return { batch: 0, restMs: INACTIVE_REST_MS };
   const { rows } = await db.query<{ queued: number }>(
     `select count(*)::integer as queued from (
-       select from queue where shop_id = $1 and subscription_id = $2 limit ${AHEAD}) as q`,
+       select from queue where shop_id = $1 and subscription_id = $2 limit ${MAX_QUEUED}) as q`,
     [of.shopId, of.subscriptionId],
   );
-  const batch = Math.min(BATCH, AHEAD - (rows[0]?.queued ?? 0));
+  const batch = Math.min(BATCH, MAX_QUEUED - (rows[0]?.queued ?? 0));
   return { batch, restMs: batch > 0 ? BATCH_REST_MS : FULL_REST_MS };
 }

@@ -13,14 +13,14 @@ export interface Claim {
   readonly token: bigint;
 }
 
-/** The present content of a claimed part. */
+/** The current content of a claimed part. */
 export interface Part extends Claim {
   readonly kind: 'replay' | 'backfill';
   /** A `DeliveryFilter`, as stored with the job. */
   readonly filter: JsonValue;
   readonly cursor: string;
   readonly startedAt: Date;
-  /** Whether it has waited for a week without progress. */
+  /** Whether the part has had no progress for a week. */
   readonly isStuck: boolean;
 }
 
@@ -28,8 +28,8 @@ const LEASE_MS = 30_000;
 const STUCK_DAYS = 7;
 
 /**
- * The lease of a part while its process works on a batch. A stored time that no pause can reach dates from before the
- * database's clock was set back, and is due.
+ * The lease of a part while a process works on a batch. If `next_at` is further away than any pause, the database's clock
+ * was set back, and the part is due.
  */
 export const PARTS = createJobLease<Claim>({
   table: 'replay_parts',
@@ -56,7 +56,7 @@ export async function claimPart(pool: pg.Pool): Promise<Claim | undefined> {
   return claim;
 }
 
-/** Reads the claimed part. @throws LeaseLost when another process has it now, or it has ended. */
+/** Reads the claimed part. @throws LeaseLost when another process owns it now, or the part has ended. */
 export async function readPart(db: Queryable, claim: Claim, lock = raw('')): Promise<Part> {
   const { rows } = await db.query<Omit<Part, keyof Claim>>(
     unnamed(sql`
@@ -69,7 +69,7 @@ select j.kind, j.filter, p.cursor, j.started_at as "startedAt",
   return { ...claim, ...rows[0] };
 }
 
-/** As {@link readPart}, and locks the part until the transaction ends. */
+/** Reads the claimed part and locks it until the transaction ends. @throws LeaseLost as {@link readPart}. */
 export function lockPart(tx: Queryable, claim: Claim): Promise<Part> {
   return readPart(tx, claim, raw('for update of p'));
 }
@@ -79,7 +79,7 @@ export interface Progress {
   readonly cursor: string;
   readonly done: number;
   readonly skipped: number;
-  /** Time until the next batch; undefined after the last. Milliseconds. */
+  /** Time until the next batch; undefined after the last batch. Milliseconds. */
   readonly restMs: number | undefined;
 }
 
@@ -110,16 +110,16 @@ export async function failPart(tx: Queryable, claim: Claim, error: string): Prom
 const MAX_FAILURES = 5;
 
 /**
- * A failed batch is tried again later. After five failures that are not outages, its part fails.
+ * Schedules another try of a failed batch. After five failures in a row that are not outages, the part fails.
  *
  * @throws LeaseLost
  */
 export async function retryPart(
   db: Queryable,
   claim: Claim,
-  o: { restMs: number; isFault: boolean },
+  o: { restMs: number; isOutage: boolean },
 ): Promise<void> {
-  const failures = sql`failures + ${param(o.isFault ? 1 : 0)}::integer`;
+  const failures = sql`failures + ${param(o.isOutage ? 0 : 1)}::integer`;
   const isLast = sql`${failures} >= ${raw(MAX_FAILURES)}`;
   await PARTS.write(db, claim, {
     name: 'replay-retry',

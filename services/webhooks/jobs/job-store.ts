@@ -24,15 +24,15 @@ export interface NewJob {
   readonly shopId: bigint;
   readonly kind: JobKind;
   readonly key: string;
-  /** The filter as requested, which the idempotency key stands for. */
-  readonly asked: DeliveryFilter;
+  /** The filter of the request. A repeat with the same idempotency key must have the same filter. */
+  readonly requested: DeliveryFilter;
   /** The filter that the job uses. */
   readonly filter: DeliveryFilter;
 }
 
 /**
- * The job that an earlier call with the same key started, if any. Two calls with one key get here one after another,
- * because the caller's transaction holds the shop's lock until its end.
+ * Returns the job that an earlier call with the same key started, if any. Locks the shop until the transaction ends, so
+ * that concurrent calls with one key run one after another.
  *
  * @throws DomainError ALREADY_EXISTS when the earlier call had other content.
  */
@@ -55,7 +55,7 @@ export async function jobOfKey(
 }
 
 /**
- * Stores a job with its parts. A job without parts is done at once.
+ * Stores a job with its parts. A job without parts is done immediately.
  *
  * @throws DomainError FAILED_PRECONDITION when another job of one of the subscriptions is running.
  */
@@ -86,9 +86,9 @@ function filterJson(filter: DeliveryFilter): JsonValue {
   return toJson(DeliveryFilterSchema, filter);
 }
 
-function hashOf({ kind, asked }: Omit<NewJob, 'filter'>): Buffer {
+function hashOf({ kind, requested }: Omit<NewJob, 'filter'>): Buffer {
   return createHash('sha256')
-    .update(JSON.stringify([kind, filterJson(asked)]))
+    .update(JSON.stringify([kind, filterJson(requested)]))
     .digest();
 }
 
@@ -122,7 +122,7 @@ export async function readJob(db: Queryable, shopId: bigint, id: bigint): Promis
   return toJob(rows[0]);
 }
 
-/** Jobs of a shop, newest first. Returns one more than `limit` if there are more. */
+/** Returns jobs of a shop, newest first. Returns one more than `limit` if there are more. */
 export async function readJobs(
   db: Queryable,
   o: { shopId: bigint; subscriptionId: bigint | null; before: bigint | null; limit: number },
@@ -139,7 +139,7 @@ export async function readJobs(
 }
 
 /**
- * Cancels the running parts of a job. Waits for a batch in progress, which counts.
+ * Cancels the running parts of a job. Waits for a batch in progress, whose deliveries are sent.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -152,7 +152,7 @@ export async function cancelJob(db: Queryable, shopId: bigint, id: bigint): Prom
   return readJob(db, shopId, id);
 }
 
-/** Deletes jobs that ended before the start of the log. Returns whether there may be more. */
+/** Deletes jobs that ended more than `o.days` ago. Returns whether there may be more of them. */
 export async function purgeJobs(
   db: Queryable,
   o: { days: number; limit: number },

@@ -20,7 +20,7 @@ export interface Job {
   readonly skipped: number;
   readonly startedAt: Date;
   readonly finishedAt: Date | null;
-  /** Why it failed; empty otherwise. */
+  /** Why the job failed; empty if it did not fail. */
   readonly error: string;
 }
 
@@ -32,7 +32,7 @@ export function jobNotFound(id: bigint): DomainError {
   );
 }
 
-/** ALREADY_EXISTS: an earlier call with the key had other content. */
+/** Returns ALREADY_EXISTS for a key that an earlier call used with other content. */
 export function keyConflict(): DomainError {
   return new DomainError(
     Code.AlreadyExists,

@@ -40,12 +40,12 @@ export function jobMethods(c: JobsContext) {
   const { pool, wake } = c;
   return {
     async previewReplay({ shopId, filter }) {
-      return previewMessage(await previewFilter(pool, shopId, given(filter)));
+      return previewMessage(await previewFilter(pool, shopId, required(filter)));
     },
     async startReplay(request) {
       const { idempotencyKey: key } = parseInput(keyed, request);
       const { shopId, filter } = request;
-      const job = await startReplay(pool, { shopId, key, asked: given(filter) });
+      const job = await startReplay(pool, { shopId, key, requested: required(filter) });
       wake();
       return { replay: replayMessage(job) };
     },
@@ -81,7 +81,7 @@ export function jobMethods(c: JobsContext) {
   } satisfies Partial<ServiceImpl<typeof WebhooksService>>;
 }
 
-function given(filter: DeliveryFilter | undefined): DeliveryFilter {
+function required(filter: DeliveryFilter | undefined): DeliveryFilter {
   if (!filter) throw invalidField('filter', 'is required');
   return filter;
 }

@@ -14,17 +14,17 @@ export type Unreplayable =
 export interface Preview {
   /** At most {@link MAX_JOB}. */
   readonly matched: number;
-  /** There are more, or too many deliveries had to be scanned to know. */
+  /** Whether there are more, or may be more because the scan ended at its limit. */
   readonly isMore: boolean;
   readonly oldestAt: Date | null;
   readonly newestAt: Date | null;
-  /** How many would be sent, by subscription. */
+  /** The number of deliveries that a replay would send, by subscription. */
   readonly replayable: readonly { readonly subscriptionId: bigint; readonly total: number }[];
   readonly notReplayable: readonly { readonly reason: Unreplayable; readonly count: number }[];
 }
 
-/** Most deliveries that a preview scans, whatever the filter. */
-const SCANNED = 1_000_000;
+/** Maximum number of deliveries that a preview scans, whatever the filter. */
+const MAX_SCANNED = 1_000_000;
 
 interface Group {
   readonly subscriptionId: bigint;
@@ -34,22 +34,22 @@ interface Group {
   readonly newest: string;
 }
 
-/** Without a match there is still one row, with the number of scanned deliveries. */
+/** If no delivery matches, the statement returns one row with the number of scanned deliveries. */
 type Row = (Group | { readonly subscriptionId: null }) & { readonly scanned: number };
 
 /**
- * Counts the deliveries of a filter, by subscription and by whether they can be replayed. Reads only.
+ * Counts the deliveries of a filter, by subscription and by whether they can be replayed.
  *
- * @param mostScanned most deliveries to scan; {@link SCANNED} by default.
+ * @param maxScanned maximum number of deliveries to scan; {@link MAX_SCANNED} by default.
  */
 export async function previewReplay(
   db: Queryable,
   filter: Filter,
-  mostScanned = SCANNED,
+  maxScanned = MAX_SCANNED,
 ): Promise<Preview> {
-  const { rows: all } = await db.query<Row>(unnamed(previewOf(filter, mostScanned)));
+  const { rows: all } = await db.query<Row>(unnamed(previewOf(filter, maxScanned)));
   const rows = all.flatMap((row) => (row.subscriptionId === null ? [] : [row]));
-  const counted = rows.reduce((sum, { count }) => sum + count, 0);
+  const counted = rows.reduce((total, { count }) => total + count, 0);
   const oldest = rows.map((row) => row.oldest).toSorted()[0];
   const newest = rows
     .map((row) => row.newest)
@@ -61,7 +61,7 @@ export async function previewReplay(
   );
   return {
     matched: Math.min(counted, MAX_JOB),
-    isMore: counted > MAX_JOB || (all[0]?.scanned ?? 0) > mostScanned,
+    isMore: counted > MAX_JOB || (all[0]?.scanned ?? 0) > maxScanned,
     oldestAt: oldest === undefined ? null : occurredAt(oldest),
     newestAt: newest === undefined ? null : occurredAt(newest),
     replayable: rows.flatMap(({ subscriptionId, reason, count }) =>
@@ -69,12 +69,12 @@ export async function previewReplay(
     ),
     notReplayable: [...reasons].map(([reason, all]) => ({
       reason,
-      count: all.reduce((sum, { count }) => sum + count, 0),
+      count: all.reduce((total, { count }) => total + count, 0),
     })),
   };
 }
 
-function previewOf(filter: Filter, mostScanned: number): Sql {
+function previewOf(filter: Filter, maxScanned: number): Sql {
   const shop = param(filter.shopId);
   const subscriptions = param(filter.subscriptionIds);
   return sql`
@@ -83,14 +83,14 @@ with scanned as materialized (
     from deliveries d
    where d.shop_id = ${shop} and d.id >= ${filter.firstId} and d.id < ${filter.endId} and not d.is_test
      and (${subscriptions}::bigint[] is null or d.subscription_id = any(${subscriptions}))
-   limit ${mostScanned} + 1
+   limit ${maxScanned} + 1
 ), matched as materialized (
   select d.id, d.subscription_id, d.ended, d.finished_at, d.payload_id, s.status, s.id is null or s.deleted_at is not null as is_deleted
     from scanned d
     left join subscriptions s on s.shop_id = ${shop} and s.id = d.subscription_id
    where ${isMatch(filter, 'd', stateOf('d'))} and ${isOfReturn(filter.shopId, filter.returnId)}
    limit ${raw(MAX_JOB)} + 1
-), judged as (
+), with_reason as (
   select d.id, d.subscription_id,
          case when d.is_deleted then 'subscription_deleted'
               when d.ended is null then 'waiting'
@@ -101,7 +101,7 @@ with scanned as materialized (
 ), counted as (
   select subscription_id as "subscriptionId", reason, count(*)::integer as count,
          min(id::text) as oldest, max(id::text) as newest
-    from judged group by 1, 2
+    from with_reason group by 1, 2
 )
 select n.scanned, c.* from (select count(*)::integer as scanned from scanned) n
   left join counted c on true order by 2`;

@@ -9,17 +9,17 @@ import { lockSubscriptionShared } from '../subscriptions/subscription-store.ts';
 import { capacityOf } from './capacity.ts';
 import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
 
-/** Most deliveries that one batch scans, so that the search for a rare state ends. */
-const SCANNED = 1_000;
+/** Maximum number of deliveries that one batch scans, so that the search for a rare state ends. */
+const MAX_SCANNED = 1_000;
 
 /**
- * Starts the next deliveries of a replay, oldest first. One transaction stores the started deliveries, the start of the
- * next batch and the progress, so that each delivery is replayed once even after a crash. Returns their number.
+ * Queues the next deliveries of a replay again, oldest first. One transaction stores the queued deliveries, the start of
+ * the next batch and the progress, so that each delivery is replayed once even after a crash. Returns their number.
  *
- * Takes only deliveries that had ended when the replay started. So it skips deliveries that it, or another replay, has
- * sent since.
+ * Takes only deliveries that had ended when the replay started. So it skips deliveries that this or another replay has
+ * sent later.
  *
- * @throws LeaseLost when another process has the claim now.
+ * @throws LeaseLost when another process owns the claim now.
  */
 export function replayBatch(pool: pg.Pool, claim: Claim, o: { offsetMs: number }): Promise<number> {
   return inTransaction(pool, async (tx) => {
@@ -54,13 +54,13 @@ interface Next {
   readonly scannedTo: string | undefined;
 }
 
-/** Replays those of the filter's next deliveries that can be replayed. */
+/** Finds the next deliveries of the filter. */
 async function nextIds(tx: Queryable, part: Part, limit: number): Promise<Next> {
   const { rows } = await tx.query<{ id: string; isMatch: boolean }>(
     unnamed(candidates(part, filterOf(part))),
   );
   const matches = rows.filter(({ isMatch }) => isMatch).slice(0, limit);
-  const isCut = matches.length === limit || rows.length === SCANNED;
+  const isCut = matches.length === limit || rows.length === MAX_SCANNED;
   const last = matches.length === limit ? matches.at(-1) : rows.at(-1);
   return { ids: matches.map(({ id }) => id), scannedTo: isCut ? last?.id : undefined };
 }
@@ -73,19 +73,19 @@ with scanned as materialized (
     from deliveries d
    where d.shop_id = ${shopId} and d.subscription_id = ${part.subscriptionId} and (${after}::uuid is null or d.id > ${after})
      and d.id >= ${filter.firstId} and d.id < ${filter.endId}
-   order by d.id limit ${raw(SCANNED)}
+   order by d.id limit ${raw(MAX_SCANNED)}
 )
 select d.id, not d.is_test and d.ended is not null and d.finished_at < ${part.startedAt}
              and ${isMatch(filter, 'd', sql`d.ended`)} and ${isOfReturn(shopId, filter.returnId)} as "isMatch"
   from scanned d order by d.id`;
 }
 
-/** The filter was valid when the job was started. Its subscription is that of the part. */
+/** Returns the stored filter of the job, which was valid when the job was started. */
 function filterOf(part: Part): ParsedFilter {
   return parseFilter(fromJson(DeliveryFilterSchema, part.filter));
 }
 
-/** Counts deliveries that were counted at the start and not sent by the end. */
+/** Stores how many deliveries the preview counted and the replay did not send. */
 async function countSkipped(
   tx: Queryable,
   { shopId, jobId, subscriptionId }: Claim,

@@ -21,7 +21,7 @@ export interface RetainedCount {
   readonly newestAt: Date | null;
 }
 
-/** The published events that returns still has. Rejects when returns is unavailable. */
+/** The published events that the returns service still has. Rejects when that service is unavailable. */
 export interface RetainedEvents {
   count(span: RetainedSpan): Promise<RetainedCount>;
   /** Reads a page, in the order of storage. The last page has an empty cursor; other pages may be empty too. */
@@ -30,12 +30,12 @@ export interface RetainedEvents {
   ): Promise<{ events: Event[]; nextCursor: string }>;
 }
 
-/** Reads them from the returns service. */
+/** Creates the client that reads retained events from the returns service. */
 export function retainedEvents(
   returns: Pick<Client<typeof ReturnsService>, 'readEvents' | 'countEvents'>,
 ): RetainedEvents {
   const actor = systemActor('webhooks');
-  const asked = ({ shopId, trigger, from, to }: RetainedSpan) => ({
+  const requestOf = ({ shopId, trigger, from, to }: RetainedSpan) => ({
     shopId,
     actor,
     triggers: [trigger],
@@ -44,12 +44,12 @@ export function retainedEvents(
   });
   return {
     async count(span) {
-      const { count, more, oldestAt, newestAt } = await returns.countEvents(asked(span));
+      const { count, more, oldestAt, newestAt } = await returns.countEvents(requestOf(span));
       return { count, isMore: more, oldestAt: dateOf(oldestAt), newestAt: dateOf(newestAt) };
     },
     async read(span) {
       const { cursor, limit: pageSize } = span;
-      const page = await returns.readEvents({ ...asked(span), cursor, pageSize });
+      const page = await returns.readEvents({ ...requestOf(span), cursor, pageSize });
       return { events: page.events.map(parseEvent), nextCursor: page.nextCursor };
     },
   };

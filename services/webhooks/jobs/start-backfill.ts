@@ -21,7 +21,7 @@ export interface BackfillDependencies {
   readonly keptDays: number;
 }
 
-export interface BackfillWish {
+export interface BackfillInput {
   readonly shopId: bigint;
   readonly subscriptionId: bigint;
   readonly from?: Timestamp | undefined;
@@ -29,40 +29,41 @@ export interface BackfillWish {
 }
 
 const DAY_MS = 86_400_000;
-const wishShape = z.object({ subscriptionId: id, from: time.optional(), to: time.optional() });
+const inputShape = z.object({ subscriptionId: id, from: time.optional(), to: time.optional() });
 
 /**
- * How many retained events a backfill would process.
+ * Returns how many retained events a backfill would process.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; FAILED_PRECONDITION when the subscription is inactive or its topic
  *   does not deliver its trigger.
  */
 export async function previewBackfill(
   deps: BackfillDependencies,
-  wish: BackfillWish,
+  input: BackfillInput,
 ): Promise<RetainedCount> {
-  return deps.retained.count(await spanOf(deps, wish));
+  return deps.retained.count(await spanOf(deps, input));
 }
 
 /**
- * Starts a backfill: counts its events; its batches follow in the background. The same key returns the same backfill.
+ * Starts a backfill: counts its events and stores the job. A background loop runs its batches. A repeat with the same key
+ * returns the same backfill.
  *
  * @throws DomainError as {@link previewBackfill}; ALREADY_EXISTS for a key of another call; FAILED_PRECONDITION also
  *   for too many events, or while another job runs for the subscription.
  */
 export async function startBackfill(
   deps: BackfillDependencies,
-  o: BackfillWish & { readonly key: string },
+  o: BackfillInput & { readonly key: string },
 ): Promise<Job> {
   const { shopId, key, subscriptionId, from, to } = o;
-  const asked = create(DeliveryFilterSchema, {
+  const requested = create(DeliveryFilterSchema, {
     subscriptionId,
     ...(from && { from }),
     ...(to && { to }),
   });
-  const wanted = { shopId, key, asked, kind: 'backfill' as const };
-  const known = await inTransaction(deps.pool, (tx) => jobOfKey(tx, wanted));
-  if (known) return known;
+  const request = { shopId, key, requested, kind: 'backfill' as const };
+  const existing = await inTransaction(deps.pool, (tx) => jobOfKey(tx, request));
+  if (existing) return existing;
   const span = await spanOf(deps, o);
   const { count, isMore } = await deps.retained.count(span);
   if (isMore) throw tooMany('the time', 'events');
@@ -73,7 +74,7 @@ export async function startBackfill(
     from: timestampFromDate(span.from),
     to: timestampFromDate(span.to),
   });
-  const job = { ...wanted, filter };
+  const job = { ...request, filter };
   const parts = count === 0 ? [] : [{ subscriptionId, total: count }];
   return inTransaction(
     deps.pool,
@@ -83,34 +84,34 @@ export async function startBackfill(
 
 async function spanOf(
   { pool, keptDays }: BackfillDependencies,
-  wish: BackfillWish,
+  input: BackfillInput,
 ): Promise<RetainedSpan & { topic: string }> {
-  const wanted = parseInput(wishShape, wish);
-  const { from, to } = timeOf(wanted, keptDays);
-  const subscription = await getSubscription(pool, wish.shopId, wanted.subscriptionId);
+  const parsed = parseInput(inputShape, input);
+  const { from, to } = timeOf(parsed, keptDays);
+  const subscription = await getSubscription(pool, input.shopId, parsed.subscriptionId);
   const { topic, trigger, status } = subscription;
   if (!delivers(topic, trigger)) {
     throw stateForbids(`topic ${topic} says nothing about trigger ${trigger}`);
   }
   if (status !== 'active') throw stateForbids('the subscription is inactive');
-  return { shopId: wish.shopId, topic, trigger, from, to };
+  return { shopId: input.shopId, topic, trigger, from, to };
 }
 
-/** By default from the oldest retained event until now. */
+/** Returns the time range of the backfill; by default from the oldest retained event until now. */
 function timeOf(
-  given: { readonly from?: Date | undefined; readonly to?: Date | undefined },
+  requested: { readonly from?: Date | undefined; readonly to?: Date | undefined },
   keptDays: number,
 ): { from: Date; to: Date } {
   const now = Date.now();
   const oldest = new Date(now - keptDays * DAY_MS);
-  const from = given.from ?? oldest;
+  const from = requested.from ?? oldest;
   if (from < oldest) {
     throw invalidField(
       'from',
       `must lie within the last ${keptDays} days: events are kept no longer`,
     );
   }
-  if (given.to && given.to <= from) throw invalidField('to', 'must lie after from');
+  if (requested.to && requested.to <= from) throw invalidField('to', 'must lie after from');
   if (from.getTime() >= now) throw invalidField('from', 'must be past');
-  return { from, to: new Date(Math.min(given.to?.getTime() ?? now, now)) };
+  return { from, to: new Date(Math.min(requested.to?.getTime() ?? now, now)) };
 }

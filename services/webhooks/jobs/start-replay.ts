@@ -8,32 +8,33 @@ import { insertJob, jobOfKey } from './job-store.ts';
 import { type Preview, previewReplay } from './preview.ts';
 
 /**
- * The deliveries that a replay of the filter would send.
+ * Counts the deliveries that a replay of the filter would send.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist.
  */
 export async function previewFilter(
   pool: pg.Pool,
   shopId: bigint,
-  asked: DeliveryFilter,
+  requested: DeliveryFilter,
 ): Promise<Preview> {
-  return previewReplay(pool, await resolveFilter(pool, shopId, parseFilter(asked)));
+  return previewReplay(pool, await resolveFilter(pool, shopId, parseFilter(requested)));
 }
 
 /**
- * Starts a replay: counts its deliveries; its batches follow in the background. The same key returns the same replay.
+ * Starts a replay: counts its deliveries and stores the job. A background loop runs its batches. A repeat with the same
+ * key returns the same replay.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist; ALREADY_EXISTS for a key of
  *   another call; FAILED_PRECONDITION for too many deliveries, or while another job runs for one of the subscriptions.
  */
 export async function startReplay(
   pool: pg.Pool,
-  o: { shopId: bigint; key: string; asked: DeliveryFilter },
+  o: { shopId: bigint; key: string; requested: DeliveryFilter },
 ): Promise<Job> {
-  const job = { ...o, kind: 'replay' as const, filter: o.asked };
-  const parsed = parseFilter(o.asked);
-  const known = await inTransaction(pool, (tx) => jobOfKey(tx, job));
-  if (known) return known;
+  const job = { ...o, kind: 'replay' as const, filter: o.requested };
+  const parsed = parseFilter(o.requested);
+  const existing = await inTransaction(pool, (tx) => jobOfKey(tx, job));
+  if (existing) return existing;
   const preview = await previewReplay(pool, await resolveFilter(pool, o.shopId, parsed));
   if (preview.isMore) throw tooMany('filter', 'deliveries');
   return inTransaction(pool, async (tx) => {
@@ -41,7 +42,7 @@ export async function startReplay(
   });
 }
 
-/** FAILED_PRECONDITION: the job would be too large. */
+/** Returns FAILED_PRECONDITION for a job that would be too large. */
 export function tooMany(what: string, things: string) {
   return stateForbids(
     `${what} names more than ${MAX_JOB} ${things}, or too much to count: narrow its time`,

@@ -13,7 +13,7 @@ export interface ReplayWorkerOptions extends BackfillBatchDependencies {
   readonly telemetry: Telemetry;
 }
 
-/** Longest time until this process finds a job that another process started. Milliseconds. */
+/** Maximum time until this process finds a job that another process started. Milliseconds. */
 const IDLE_MS = 2_000;
 /** Pause between two batches of this process, of any job. Milliseconds. */
 const BETWEEN_MS = 20;
@@ -21,15 +21,15 @@ const BETWEEN_MS = 20;
 const RETRY_MS = 5_000;
 
 /**
- * Works on replays and backfills, one batch at a time. Several processes may do so in parallel: each batch needs a
- * claim on its part, and a batch whose claim was lost is rolled back.
+ * Works on replays and backfills, one batch at a time. Several processes may do so in parallel: each batch needs a claim
+ * on its part, and a batch is rolled back if its claim is lost.
  */
 export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } {
   const replayed = o.telemetry.meter.createCounter('webhooks.replayed', {
     description: 'Deliveries started by replays and backfills',
   });
   const stale = o.telemetry.meter.createCounter('webhooks.replays.stale', {
-    description: 'Batches that were rolled back because another process had their claim',
+    description: 'Batches that were rolled back because another process had claimed their part',
   });
   const heartbeat = PARTS.heartbeat(o.pool, o.logger);
   return startLoop({
@@ -52,7 +52,7 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
   });
 }
 
-/** Runs the claimed batch. A failed one is repeated later. @throws LeaseLost */
+/** Runs the claimed batch. A failed batch is repeated later. @throws LeaseLost */
 export async function batchOf(
   o: BackfillBatchDependencies & { readonly logger: Logger },
   claim: Claim,
@@ -63,10 +63,10 @@ export async function batchOf(
     return await replayBatch(o.pool, claim, { offsetMs: o.offsetMs() });
   } catch (error) {
     if (error instanceof LeaseLost) throw error;
-    const isFault = !isOutage(error) && !isUnavailable(error);
-    await retryPart(o.pool, claim, { restMs: RETRY_MS, isFault });
+    const isTransient = isOutage(error) || isUnavailable(error);
+    await retryPart(o.pool, claim, { restMs: RETRY_MS, isOutage: isTransient });
     const { jobId, shopId } = claim;
-    o.logger[isFault ? 'error' : 'warn']({ err: error, jobId, shopId }, 'a batch failed');
+    o.logger[isTransient ? 'warn' : 'error']({ err: error, jobId, shopId }, 'a batch failed');
     return 0;
   }
 }

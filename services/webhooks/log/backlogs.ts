@@ -10,9 +10,9 @@ export interface Backlog {
   readonly oldestAt: Date | null;
 }
 
-const COUNTED = 1_000;
+const MAX_COUNTED = 1_000;
 
-/** The waiting deliveries of each live subscription of a shop. */
+/** Returns the waiting or held deliveries of each subscription of a shop that is not deleted. */
 export async function backlogsOf(
   db: Queryable,
   shopId: bigint,
@@ -24,7 +24,7 @@ export async function backlogsOf(
        from subscriptions s
       cross join lateral (
         select count(*)::integer as count from (
-          select from queue q where q.shop_id = $1 and q.subscription_id = s.id limit ${COUNTED + 1}) q) w
+          select from queue q where q.shop_id = $1 and q.subscription_id = s.id limit ${MAX_COUNTED + 1}) q) w
       where s.shop_id = $1 and s.deleted_at is null`,
     [shopId],
   );
@@ -32,8 +32,8 @@ export async function backlogsOf(
     rows.map(({ id, count, oldest }) => [
       id,
       {
-        count: Math.min(count, COUNTED),
-        isMore: count > COUNTED,
+        count: Math.min(count, MAX_COUNTED),
+        isMore: count > MAX_COUNTED,
         oldestAt: oldest === null ? null : occurredAt(oldest),
       },
     ]),

@@ -7,12 +7,12 @@ export type DeliveryState = 'waiting' | 'held' | 'delivered' | 'exhausted' | 'ex
 const WEBHOOK_ID_PREFIX = 'msg_';
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
-/** The `webhook-id` of a delivery: the same on every retry and replay. */
+/** Returns the `webhook-id` of a delivery, which is the same for every retry and replay. */
 export function webhookIdOf(id: string): string {
   return WEBHOOK_ID_PREFIX + id;
 }
 
-/** The delivery of a `webhook-id`; undefined for a malformed one. */
+/** Returns the id of the delivery with this `webhook-id`; undefined for a malformed `webhook-id`. */
 export function parseWebhookId(webhookId: string): string | undefined {
   if (!webhookId.startsWith(WEBHOOK_ID_PREFIX)) return undefined;
   const id = webhookId.slice(WEBHOOK_ID_PREFIX.length);
@@ -27,7 +27,7 @@ export function deliveryNotFound(webhookId: string): DomainError {
   );
 }
 
-/** FAILED_PRECONDITION: the present state does not allow the request. */
+/** Returns FAILED_PRECONDITION for a request that the current state does not allow. */
 export function stateForbids(message: string): DomainError {
   return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
 }

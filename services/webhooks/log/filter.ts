@@ -17,9 +17,9 @@ import type { DeliveryState } from './delivery.ts';
 /** Selects deliveries of a shop. All fields must match. */
 export interface Filter {
   readonly shopId: bigint;
-  /** Null for all. */
+  /** Null for all subscriptions. */
   readonly subscriptionIds: readonly bigint[] | null;
-  /** Empty for all, as in the next two fields. */
+  /** An empty `topic`, `trigger` or `states` matches all. */
   readonly topic: string;
   readonly trigger: string;
   readonly states: readonly DeliveryState[];
@@ -31,14 +31,14 @@ export interface Filter {
 
 const stateText = enumText(DeliveryStateSchema);
 
-/** The least id of a millisecond. Ids of deliveries start with the time of their event. */
+/** Returns the first id of a millisecond. Ids of deliveries start with the time of their event. */
 export function idAt(at: Date): string {
   const ms = Math.min(Math.max(at.getTime(), 0), 2 ** 48 - 1);
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }
 
-/** Time of a delivery's event. */
+/** Returns the time of a delivery's event. */
 export function occurredAt(id: string): Date {
   return new Date(Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16));
 }
@@ -60,7 +60,7 @@ const shape = z.object({
   returnId: anyId,
 });
 
-export interface GivenFilter {
+export interface FilterInput {
   readonly subscriptionId: bigint;
   readonly url: string;
   readonly topic: string;
@@ -78,18 +78,17 @@ export type ParsedFilter = Omit<Filter, 'subscriptionIds' | 'shopId'> & {
 };
 
 /** @throws DomainError INVALID_ARGUMENT with the invalid field. */
-export function parseFilter(given: GivenFilter): ParsedFilter {
-  const wanted = parseInput(shape, given);
-  if (wanted.topic !== '') requireOneOf('topic', wanted.topic, TOPICS);
-  if (wanted.trigger !== '') requireOneOf('trigger', wanted.trigger, TRIGGERS);
-  const { from, to, subscriptionId, url, topic, trigger, returnId } = wanted;
+export function parseFilter(input: FilterInput): ParsedFilter {
+  const { from, to, subscriptionId, url, topic, trigger, returnId } = parseInput(shape, input);
+  if (topic !== '') requireOneOf('topic', topic, TOPICS);
+  if (trigger !== '') requireOneOf('trigger', trigger, TRIGGERS);
   if (from && to && from >= to) throw invalidField('to', 'must lie after from');
   return {
     subscriptionId,
     url,
     topic,
     trigger,
-    states: given.states.map(parseState),
+    states: input.states.map(parseState),
     returnId,
     firstId: idAt(from ?? new Date(0)),
     endId: to ? idAt(to) : AFTER_ALL,
@@ -97,9 +96,9 @@ export function parseFilter(given: GivenFilter): ParsedFilter {
 }
 
 function parseState(state: StateMessage): DeliveryState {
-  const known = STATES.get(state);
-  if (known === undefined) throw invalidField('states', 'must be states of a delivery');
-  return known;
+  const parsed = STATES.get(state);
+  if (parsed === undefined) throw invalidField('states', 'must be states of a delivery');
+  return parsed;
 }
 
 const STATES: ReadonlyMap<StateMessage, DeliveryState> = new Map(
@@ -112,7 +111,7 @@ const STATES: ReadonlyMap<StateMessage, DeliveryState> = new Map(
 /**
  * Resolves the subscriptions of a filter, including deleted ones, whose log is kept.
  *
- * @param o.liveOnly treats a deleted subscription as one that does not exist.
+ * @param o.liveOnly whether to treat a deleted subscription as one that does not exist.
  * @throws DomainError NOT_FOUND for a subscription that does not exist.
  */
 export async function resolveFilter(
@@ -136,7 +135,7 @@ export async function resolveFilter(
   return { shopId, subscriptionIds, ...rest };
 }
 
-/** SQL for whether a delivery with this state has the states, the trigger and the topic of a filter. */
+/** SQL for whether a delivery matches the states, the trigger and the topic of a filter. @param state its state. */
 export function isMatch(
   filter: Pick<Filter, 'states' | 'trigger' | 'topic'>,
   delivery: string,
@@ -150,7 +149,7 @@ export function isMatch(
      and (${trigger} = '' or ${of}.trigger = ${trigger}) and (${topic} = '' or ${of}.topic = ${topic})`;
 }
 
-/** SQL for whether a delivery `d` is of this return; null for any. */
+/** SQL for whether a delivery `d` is of this return. True if `returnId` is null. */
 export function isOfReturn(shopId: bigint, returnId: bigint | null): Sql {
   const id = param(returnId);
   return sql`(${id}::bigint is null or exists (

@@ -11,13 +11,13 @@ import {
   withAttempts,
 } from './rows.ts';
 
-/** Most deliveries of one event in an answer: one per subscription that a shop may have. */
+/** Maximum number of deliveries of one event in a response: one for each subscription that a shop may have. */
 const MAX_RELATED = 100;
 
 /**
- * A delivery with its attempts.
+ * Returns a delivery with its attempts.
  *
- * @param o.id without the prefix of a `webhook-id`.
+ * @param o.id id of the delivery, without the prefix of a `webhook-id`.
  * @throws DomainError NOT_FOUND.
  */
 export async function getDelivery(
@@ -30,7 +30,7 @@ export async function getDelivery(
   return found;
 }
 
-/** The other deliveries of the same event, without their attempts. */
+/** Returns the other deliveries of the same event, without their attempts. */
 export async function relatedDeliveries(
   db: Queryable,
   o: { shopId: bigint; id: string; eventId: string },

@@ -8,7 +8,7 @@ import {
 import { createLog, type Ended, type Log } from '../../../test/kit/webhooks/log.ts';
 import { enumText } from '../../platform/enum-text.ts';
 import type { DeliveryState } from './delivery.ts';
-import { type GivenFilter, parseFilter, resolveFilter } from './filter.ts';
+import { type FilterInput, parseFilter, resolveFilter } from './filter.ts';
 import { getDelivery, relatedDeliveries } from './get.ts';
 import { listDeliveries } from './list.ts';
 
@@ -21,7 +21,7 @@ afterAll(() => log?.stop());
 const stateText = enumText(DeliveryStateSchema);
 /** A state that only newer callers know. */
 const STRANGE: StateMessage = JSON.parse('99');
-const NOTHING: GivenFilter = {
+const NOTHING: FilterInput = {
   subscriptionId: 0n,
   url: '',
   topic: '',
@@ -33,7 +33,7 @@ const NOTHING: GivenFilter = {
 const at = (ms: number) => timestampFromDate(new Date(ms));
 
 /** All pages, one after another. */
-async function readAll(shopId: bigint, given: Partial<GivenFilter>, limit = 50) {
+async function readAll(shopId: bigint, given: Partial<FilterInput>, limit = 50) {
   const filter = await resolveFilter(log.pool, shopId, parseFilter({ ...NOTHING, ...given }));
   const found = [];
   for (let cursor = ''; ; ) {
@@ -176,7 +176,7 @@ describe('the log', () => {
     expect(related.map((one) => one.row.id)).toEqual(ids.slice(1));
   });
 
-  test.each<[Partial<GivenFilter>, string]>([
+  test.each<[Partial<FilterInput>, string]>([
     [{ subscriptionId: -1n }, 'subscription_id'],
     [{ topic: 'parcel' }, 'topic'],
     [{ trigger: 'return' }, 'trigger'],

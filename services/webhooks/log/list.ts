@@ -13,7 +13,7 @@ import {
   withAttempts,
 } from './rows.ts';
 
-export interface PageWish {
+export interface PageRequest {
   /** Cursor of the previous page; empty for the first page. */
   readonly cursor: string;
   readonly limit: number;
@@ -21,30 +21,30 @@ export interface PageWish {
 }
 
 /** Maximum number of deliveries that one page scans, so that the search for a rare state ends. */
-const SCANNED = 5_000;
-/** The same limit for waiting deliveries, per subscription. */
-const SCANNED_QUEUED = 500;
-/** The newest bodies of one return, of which a page scans at most this many. */
-const BODIES_OF_RETURN = 2_000;
+const MAX_SCANNED = 5_000;
+/** Maximum number of waiting deliveries of each subscription that one page scans. */
+const MAX_SCANNED_QUEUED = 500;
+/** Maximum number of bodies of one return that one page scans, newest first. */
+const MAX_SCANNED_BODIES = 2_000;
 
 /**
- * A page of deliveries, newest event first, and the cursor of the next page. A page may be shorter than its limit, or
- * empty, and still not be the last, because it scans at most 5,000 deliveries.
+ * Returns a page of deliveries, newest event first, and the cursor of the next page. A page that is not the last may be
+ * shorter than its limit, or empty, because it scans at most 5,000 deliveries.
  *
  * @throws DomainError INVALID_ARGUMENT for a cursor that we did not issue.
  */
 export function listDeliveries(
   pool: pg.Pool,
   filter: Filter,
-  wish: PageWish,
+  request: PageRequest,
 ): Promise<{ deliveries: LoggedDelivery[]; nextCursor: string }> {
-  const endId = wish.cursor === '' ? filter.endId : idOfCursor(wish.cursor);
+  const endId = request.cursor === '' ? filter.endId : idOfCursor(request.cursor);
   const rest = { ...filter, endId: endId < filter.endId ? endId : filter.endId };
   return inTransaction(pool, async (tx) => {
-    // One snapshot for the deliveries and their attempts.
+    // The deliveries and their attempts must come from one snapshot of the database.
     await tx.query('set transaction isolation level repeatable read, read only');
-    const { rows, scannedTo } = await readPage(tx, rest, wish);
-    const page = rows.slice(0, wish.limit);
+    const { rows, scannedTo } = await readPage(tx, rest, request);
+    const page = rows.slice(0, request.limit);
     const next = rows.length > page.length ? page.at(-1)?.id : scannedTo;
     return {
       deliveries: await withAttempts(tx, filter.shopId, page),
@@ -67,11 +67,14 @@ interface Source {
   readonly scanned: number;
 }
 
-/** Reads one more than the page to know whether another follows, and how far it scanned if there may be more. */
+/**
+ * Reads one delivery more than the page has, so that the caller knows whether another page follows. `scannedTo` is set
+ * if the scan ended at its limit.
+ */
 async function readPage(
   tx: Queryable,
   filter: Filter,
-  { limit, withBodies }: PageWish,
+  { limit, withBodies }: PageRequest,
 ): Promise<{ rows: DeliveryRow[]; scannedTo: string | undefined }> {
   const source = await sourceOf(tx, filter, limit);
   const subscriptions = param(filter.subscriptionIds);
@@ -97,7 +100,7 @@ async function readPage(
   return { rows: found, scannedTo: isCut ? (first.scannedTo ?? undefined) : undefined };
 }
 
-/** A delivery of the page, or null columns, with how far was scanned. */
+/** A delivery of the page with the end of the scan. Without a delivery, its columns are null. */
 interface PageRow extends Omit<DeliveryRow, 'id'> {
   readonly id: string | null;
   readonly scannedTo: string | null;
@@ -106,26 +109,26 @@ interface PageRow extends Omit<DeliveryRow, 'id'> {
 
 const QUEUED: readonly string[] = ['waiting', 'held'];
 
-/** Chooses what to scan: a return's events, the queue, a subscription's deliveries, or all. */
+/** Chooses the rows to scan: the events of a return, the queue, the deliveries of a subscription, or all deliveries. */
 async function sourceOf(tx: Queryable, filter: Filter, limit: number): Promise<Source> {
   const { shopId, states, subscriptionIds, returnId, trigger, topic } = filter;
   const source = (sourceSql: SourceSql, scanned: number): Source => ({
     sql: sourceSql(filter, scanned),
     scanned,
   });
-  if (returnId !== null) return source(ofEvents(await rangesOf(tx, shopId, returnId)), SCANNED);
+  if (returnId !== null) return source(ofEvents(await rangesOf(tx, shopId, returnId)), MAX_SCANNED);
   const isQueued = states.length > 0 && states.every((state) => QUEUED.includes(state));
-  if (isQueued) return source(ofQueue, SCANNED_QUEUED);
+  if (isQueued) return source(ofQueue, MAX_SCANNED_QUEUED);
   const isOne = subscriptionIds?.length === 1;
   const isPlain = states.length === 0 && trigger === '' && topic === '';
-  const scanned = isPlain && (isOne || subscriptionIds === null) ? limit + 1 : SCANNED;
+  const scanned = isPlain && (isOne || subscriptionIds === null) ? limit + 1 : MAX_SCANNED;
   return source(isOne ? ofSubscription : ofShop, scanned);
 }
 
 async function rangesOf(tx: Queryable, shopId: bigint, returnId: bigint): Promise<IdRange[]> {
   const { rows } = await tx.query<{ id: string }>(
     'select id from payloads where shop_id = $1 and return_id = $2 order by id desc limit $3',
-    [shopId, returnId, BODIES_OF_RETURN],
+    [shopId, returnId, MAX_SCANNED_BODIES],
   );
   const ranges = rows.map(({ id }) => rangeOfEvent(id));
   return [...new Map(ranges.map((range) => [range.first, range])).values()];

@@ -12,7 +12,7 @@ import { deliveryMessage } from '../views.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
 import { parseFilter, resolveFilter } from './filter.ts';
 import { getDelivery, relatedDeliveries } from './get.ts';
-import { listDeliveries, type PageWish } from './list.ts';
+import { listDeliveries, type PageRequest } from './list.ts';
 import { replayDelivery } from './replay.ts';
 
 export interface LogContext {
@@ -28,10 +28,10 @@ const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
 export function logMethods({ pool, clock }: LogContext) {
   return {
     async listDeliveries(request) {
-      const wish = parseWish(request);
+      const page = parsePage(request);
       const { shopId, liveOnly } = request;
       const filter = await resolveFilter(pool, shopId, parseFilter(request), { liveOnly });
-      const { deliveries, nextCursor } = await listDeliveries(pool, filter, wish);
+      const { deliveries, nextCursor } = await listDeliveries(pool, filter, page);
       return { deliveries: deliveries.map(deliveryMessage), nextCursor };
     },
     async getDelivery({ shopId, deliveryId, includeBody: withBody }) {
@@ -45,14 +45,14 @@ export function logMethods({ pool, clock }: LogContext) {
     async replayDelivery(request) {
       const { idempotencyKey: key } = parseInput(keyed, request);
       const { shopId, deliveryId: webhookId, subscriptionId } = request;
-      const wanted = { shopId, webhookId, subscriptionId, key, offsetMs: clock.offsetMs() };
-      const delivery = await replayDelivery(pool, wanted);
+      const replay = { shopId, webhookId, subscriptionId, key, offsetMs: clock.offsetMs() };
+      const delivery = await replayDelivery(pool, replay);
       return { delivery: deliveryMessage(delivery) };
     },
   } satisfies Partial<ServiceImpl<typeof WebhooksService>>;
 }
 
-function parseWish(request: ListDeliveriesRequest): PageWish {
+function parsePage(request: ListDeliveriesRequest): PageRequest {
   const { pageSize, cursor, includeBodies: withBodies } = request;
   if (pageSize < 0 || pageSize > MAX_PAGE) {
     throw invalidField('page_size', `must be 1 to ${MAX_PAGE}`);

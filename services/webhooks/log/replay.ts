@@ -7,12 +7,12 @@ import { getDelivery } from './get.ts';
 import type { LoggedDelivery } from './rows.ts';
 
 /**
- * Sends a finished delivery again, with the whole retry schedule: same `webhook-id`, same bytes, to the subscription's
- * present address. An inactive subscription holds it.
+ * Queues a finished delivery again, with the whole retry schedule: with the same `webhook-id` and the same bytes, to the
+ * current address of the subscription. The delivery is held if the subscription is inactive.
  *
- * @param o.subscriptionId its required subscription, which must exist; 0 for any.
- * @param o.key of the call. A repeated call returns the delivery that the first call started, in its present state.
- * @param o.offsetMs of the retry clock.
+ * @param o.subscriptionId the subscription that the delivery must have, which must exist; 0 for any subscription.
+ * @param o.key idempotency key. A repeated call returns the delivery of the first call in its current state.
+ * @param o.offsetMs offset of the retry clock.
  * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it is already waiting, its payload is gone or its
  *   subscription was deleted.
  */
@@ -36,7 +36,7 @@ export function replayDelivery(
     if (found.isDeleted && o.subscriptionId !== 0n) throw subscriptionNotFound(o.subscriptionId);
     requireReplayable(found, key);
     const started = await requeue(tx, { shopId, ids: [id], offsetMs, key });
-    // Another transaction was faster: an earlier try of this call, another replay, or a redaction.
+    // Another transaction committed first: an earlier try of this call, another replay, or a redaction.
     if (started.length === 0) requireReplayable(await readForReplay(tx, shopId, id), key);
     return getDelivery(tx, { shopId, id, withBody: false });
   });
@@ -50,7 +50,7 @@ interface Replayable {
   readonly replayKey: string | null;
 }
 
-/** The subscription is always locked first, and stays unchanged until the commit. */
+/** Reads the delivery. Locks its subscription first, so that the subscription does not change before the commit. */
 async function readForReplay(
   tx: Queryable,
   shopId: bigint,

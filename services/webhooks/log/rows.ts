@@ -11,7 +11,7 @@ export interface DeliveryRow {
   readonly topic: string;
   readonly state: DeliveryState;
   readonly createdAt: Date;
-  /** By the retry clock; null when it does not wait. */
+  /** By the retry clock; null when the delivery does not wait. */
   readonly nextAttemptAt: Date | null;
   readonly apiVersion: string;
   readonly returnId: bigint | null;
@@ -44,19 +44,19 @@ export interface LoggedDelivery {
   readonly attempts: readonly AttemptRow[];
 }
 
-/** Maximum size of payloads in one answer. Later payloads are left out. */
+/** Maximum size of the payloads in one response. Later payloads are left out. */
 const BODIES_BYTES = 16 * 1024 * 1024;
 
-/** Columns of `deliveries` that {@link hydrated} needs. */
+/** SQL for the columns of `deliveries` that {@link hydrated} needs. */
 export const LOGGED = sql`d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
   d.created_at, d.finished_at`;
 
-/** SQL for the state of a delivery of the subscription `s`. While it is queued, it depends on the subscription. */
+/** SQL for the state of a delivery of subscription `s`. The state of a queued delivery depends on the subscription. */
 export const stateOf = (delivery: string): Sql => sql`coalesce(${raw(delivery)}.ended, case
   when s.id is null or s.deleted_at is not null then 'dropped'
   when s.status = 'inactive' then 'held' else 'waiting' end)`;
 
-/** SQL for the columns of the log for the rows of `shown`, which have the {@link LOGGED} columns and the state. */
+/** SQL that reads the columns of the log for the rows of `shown`, which have the {@link LOGGED} columns and the state. */
 export function hydrated(o: { shopId: bigint; withBodies: boolean }): Sql {
   const shop = param(o.shopId);
   const body = o.withBodies

@@ -1,10 +1,10 @@
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
-import { Answer } from './answer.ts';
 import type { Deadline } from './deadline.ts';
-import { AnswerRefused, ConnectionLost } from './failure.ts';
+import { ConnectionLost, ResponseLimitExceeded } from './failure.ts';
+import { ResponseReader } from './response-reader.ts';
 
-/** One request. */
+/** One POST request. */
 export interface Post {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
@@ -12,16 +12,16 @@ export interface Post {
 }
 
 /**
- * Idle connections are closed before common servers close them, unless the receiver asks for a longer time.
- * Milliseconds.
+ * Idle connections are closed before common servers close them, unless the receiver's `Keep-Alive` header has a longer
+ * time. Milliseconds.
  */
 const KEEP_ALIVE_MS = 4_000;
 const MAX_KEEP_ALIVE_MS = 30_000;
-/** After this age the name is resolved and the certificate checked again. Milliseconds. */
+/** Maximum age of a connection. A new one resolves the name and checks the certificate again. Milliseconds. */
 const MAX_AGE_MS = 300_000;
 const MAX_HEADER_BYTES = 16 * 1024;
 /**
- * Most bytes of one answer in total, including bytes that no handler gets: chunk sizes and their extensions, blank
+ * Maximum number of bytes of one response, including bytes that no handler gets: chunk sizes and their extensions, blank
  * lines and trailers. The body has a lower limit.
  */
 const MAX_WIRE_BYTES = 256 * 1024;
@@ -32,7 +32,7 @@ export class Connection {
   readonly #socket: Socket;
   readonly #client: Client;
   readonly #openedAt = performance.now();
-  #current: Answer | undefined;
+  #current: ResponseReader | undefined;
   #bytesBefore = 0;
 
   /** @param onClose called once when the socket is closed by either side. */
@@ -50,7 +50,7 @@ export class Connection {
       headersTimeout: 0,
       bodyTimeout: 0,
       connect(_options, callback) {
-        // Only after the client is ready for the answer.
+        // The microtask runs after the client is ready for the response.
         queueMicrotask(() => {
           if (isTaken) return callback(new ConnectionLost('the connection was closed'), null);
           isTaken = true;
@@ -61,7 +61,7 @@ export class Connection {
     socket.once('close', () => onClose(this));
   }
 
-  /** Whether another request may follow. To be asked in a later event loop tick than the end of the answer. */
+  /** Whether another request may follow. Valid only in an event loop tick after the end of the response. */
   get isReusable(): boolean {
     return (
       !this.#socket.destroyed && !this.isWriting && performance.now() - this.#openedAt < MAX_AGE_MS
@@ -69,37 +69,37 @@ export class Connection {
   }
 
   /**
-   * Whether the request is still being written after its answer. Its rest would be sent before the next request. With
-   * TLS the end of a write is usually noticed one or two ticks after the answer.
+   * Whether the request is still being written after its response. The rest would be sent before the next request. With
+   * TLS the socket usually reports the end of a write one or two ticks after the response.
    */
   get isWriting(): boolean {
     return !this.#socket.destroyed && this.#socket.writableLength > 0;
   }
 
-  /** Sends a request and reads the answer. Never rejects: see `error` of the answer. */
-  post(request: Post, deadline: Deadline): Promise<Answer> {
+  /** Sends a request and reads the response. Never rejects: see `error` of the response. */
+  post(request: Post, deadline: Deadline): Promise<ResponseReader> {
     const { path, headers, body } = request;
     return new Promise((resolve) => {
-      const answer = new Answer(() => {
+      const response = new ResponseReader(() => {
         this.#current = undefined;
-        resolve(answer);
+        resolve(response);
       });
-      this.#current = answer;
+      this.#current = response;
       this.#bytesBefore = this.#socket.bytesRead;
       deadline.guard((reason) => this.destroy(reason));
-      this.#client.dispatch({ path, method: 'POST', headers, body }, answer);
+      this.#client.dispatch({ path, method: 'POST', headers, body }, response);
     });
   }
 
-  /** Closes the connection when the peer sends too many bytes. */
+  /** Closes the connection when the receiver has sent too many bytes. */
   checkBytes(): void {
     if (this.#socket.bytesRead - this.#bytesBefore > MAX_WIRE_BYTES) {
-      this.destroy(new AnswerRefused('answer is too long'));
+      this.destroy(new ResponseLimitExceeded('answer is too long'));
     }
   }
 
   destroy(reason: Error): void {
-    // First, so that the caller does not wait for the socket.
+    // The response ends first, so that the caller does not wait for the socket.
     this.#current?.fail(reason);
     this.#client.destroy(reason, () => {});
     this.#socket.destroy();

@@ -1,12 +1,12 @@
 import { TooLate } from './failure.ts';
 
-/** The total time of one attempt. At its end it stops the running step. */
+/** The deadline of one attempt. When it passes, it stops the current step. */
 export class Deadline {
   readonly #timer: NodeJS.Timeout;
   #stopCurrent: ((reason: TooLate) => void) | undefined;
   #reason: TooLate | undefined;
 
-  /** @param ms from now. Milliseconds. */
+  /** @param ms time from now. Milliseconds. */
   constructor(ms: number) {
     this.#timer = setTimeout(() => {
       this.#reason = new TooLate(`no complete answer within ${ms} ms`);
@@ -18,7 +18,7 @@ export class Deadline {
     return this.#reason !== undefined;
   }
 
-  /** Sets the function that stops the current step at the deadline; calls it at once when the time is over. */
+  /** Sets the function that stops the current step at the deadline. Calls it immediately if the deadline has passed. */
   guard(stop: (reason: TooLate) => void): void {
     this.#stopCurrent = stop;
     if (this.#reason) stop(this.#reason);

@@ -1,8 +1,8 @@
 import { isIP } from 'node:net';
 
 /** The connection was not opened because its address is not allowed. */
-export class AddressRefused extends Error {
-  override readonly name = 'AddressRefused';
+export class AddressNotAllowed extends Error {
+  override readonly name = 'AddressNotAllowed';
 }
 
 /** A step did not finish in time. The message is stored in the delivery log. */
@@ -10,15 +10,15 @@ export class TooLate extends Error {
   override readonly name = 'TooLate';
 }
 
-/** An answer that breaks our limits. The message is stored in the delivery log. */
-export class AnswerRefused extends Error {
-  override readonly name = 'AnswerRefused';
+/** A response that exceeds our limits. The message is stored in the delivery log. */
+export class ResponseLimitExceeded extends Error {
+  override readonly name = 'ResponseLimitExceeded';
 }
 
-/** This process or its machine has no socket left. The receiver is not at fault. */
+/** This process or its machine has no socket left. The receiver is not the cause. */
 export class NoSocketLeft extends Error {
   override readonly name = 'NoSocketLeft';
-  /** Such as `EMFILE`. */
+  /** Error code, such as `EMFILE`. */
   readonly code: string;
 
   constructor(cause: unknown) {
@@ -33,15 +33,15 @@ export class ConnectionLost extends Error {
   readonly code = 'ECONNRESET';
 }
 
-/** Whether a time limit ended the attempt: ours, or that of name servers or the network. */
-export function isTooLate(error: unknown): boolean {
+/** Whether a time limit ended the attempt: our own, or a limit of name servers or the network. */
+export function isTimeout(error: unknown): boolean {
   return error instanceof TooLate || ['ETIMEDOUT', 'ETIMEOUT'].includes(codeOf(error));
 }
 
-/** Codes for missing file descriptors, of the process or the machine, or missing buffers. */
+/** Error codes when the process or the machine has no file descriptors or buffers left. */
 const OWN_LIMITS: ReadonlySet<string> = new Set(['EMFILE', 'ENFILE', 'ENOBUFS']);
 
-/** Whether an attempt was not made because this process has no socket left. The receiver is not at fault. */
+/** Whether the attempt was not made because this process has no socket left. */
 export function isNoSocketLeft(error: unknown): boolean {
   if (typeof error !== 'object' || error === null) return false;
   if ('errors' in error && Array.isArray(error.errors)) return error.errors.some(isNoSocketLeft);
@@ -58,10 +58,10 @@ export function isNoSocketLeft(error: unknown): boolean {
 /** Stored text of an attempt that was not made because its address is not allowed. */
 export const NOT_ALLOWED = 'address not allowed';
 
-/** Stored text of a failed attempt. Never contains an inside address, which a driver's message may have. */
+/** Returns the stored text of a failed attempt. Never contains an internal address, which a driver's message may have. */
 export function describeFailure(error: unknown): string {
-  if (error instanceof AddressRefused) return NOT_ALLOWED;
-  if (error instanceof TooLate || error instanceof AnswerRefused) return error.message;
+  if (error instanceof AddressNotAllowed) return NOT_ALLOWED;
+  if (error instanceof TooLate || error instanceof ResponseLimitExceeded) return error.message;
   const code = codeOf(error);
   if (code === 'UND_ERR_SOCKET' && error instanceof Error && error.message.startsWith('bad ')) {
     return 'answer is not one to a POST';
@@ -103,19 +103,19 @@ const TEXTS: Readonly<Record<string, string>> = {
 
 const SAME_TO_PARTNERS: ReadonlySet<string> = new Set(Object.values(UNRESOLVED));
 
-/** Replaces every reason why no allowed address was found. */
+/** Text for partners, instead of every reason why no allowed address was found. */
 export const NO_PUBLIC_ADDRESS = 'address is not allowed or cannot be resolved';
 
 /**
- * The form of a stored error for partners. The same text stands for a name that does not resolve and for an address
- * that is not allowed, because the difference would show which names exist in our network.
+ * Returns the text of a stored error for partners. A name that does not resolve and an address that is not allowed have
+ * the same text, because a difference would show which names exist in our network.
  */
 export function errorForPartners(stored: string): string {
   const isAddress = stored.startsWith(NOT_ALLOWED) || SAME_TO_PARTNERS.has(stored);
   return isAddress ? NO_PUBLIC_ADDRESS : stored;
 }
 
-/** The code of an error, by shape. When several addresses fail, one error contains all errors. */
+/** Returns the code of an error. When several addresses fail, one error contains all errors, and the first one counts. */
 export function codeOf(error: unknown): string {
   if (typeof error !== 'object' || error === null) return '';
   if ('errors' in error && Array.isArray(error.errors)) return codeOf(error.errors[0]);

@@ -11,7 +11,7 @@ export interface HeaderSource {
   readonly apiVersion: string;
   /** HTTP date on which the version retires; undefined while it is active. */
   readonly sunset: string | undefined;
-  /** The return's revision, by which a receiver orders events; 0 when the event is not about one return. */
+  /** The return's revision, by which receivers order events; 0 when the event is not about one return. */
   readonly revision: bigint;
   readonly traceparent: string;
   /** The valid secrets, see `signingKeyOf`. */
@@ -19,7 +19,7 @@ export interface HeaderSource {
   readonly body: Uint8Array;
 }
 
-/** The headers of one attempt (Standard Webhooks and our own). `at` is the real time of the attempt. */
+/** Returns the headers of one attempt (Standard Webhooks and our own). `at` is the real time of the attempt. */
 export function headersOf(source: HeaderSource, at: Date): Record<string, string> {
   const timestamp = Math.floor(at.getTime() / 1_000);
   const { webhookId: id, body } = source;

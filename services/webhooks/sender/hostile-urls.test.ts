@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { judgeAddress } from '../guard/address.ts';
-import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
+import { isPublicAddress } from '../guard/address.ts';
+import { checkUrl, type UrlPolicy } from '../guard/guard.ts';
 import { type Dial, openSocket, trustOf } from './open-socket.ts';
 import { onRequest, sendingFixtures } from './testing/sending.ts';
 
@@ -13,8 +13,8 @@ const corpus = z
   .parse(JSON.parse(readFileSync(file, 'utf8')));
 const URLS = Object.values(corpus).flat();
 
-const PRODUCTION: UrlPolicy = { allowedOrigins: [], refusedPorts: () => [] };
-const LOCAL: UrlPolicy = { allowedOrigins: ['http://127.0.0.1:*'], refusedPorts: () => [8080] };
+const PRODUCTION: UrlPolicy = { allowedOrigins: [], stackPorts: () => [] };
+const LOCAL: UrlPolicy = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [8080] };
 const NAME = 'hooks.example.com';
 const PUBLIC = '93.184.215.14';
 
@@ -55,7 +55,7 @@ test('the trap works: a public name is connected to, at the checked address', as
 
 describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
   test('cannot be saved', () => {
-    const saved = urls.filter((url) => judgeUrl(url, PRODUCTION).ok || judgeUrl(url, LOCAL).ok);
+    const saved = urls.filter((url) => checkUrl(url, PRODUCTION).ok || checkUrl(url, LOCAL).ok);
     expect(saved).toEqual([]);
   });
 
@@ -78,7 +78,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
       const timing = { dnsMs: null, connectMs: null, tlsMs: null };
       const o = { policy: PRODUCTION, resolve: async () => ['127.0.0.1'], dial, secureContext };
       await expect(openSocket(url, o, { signal, timing })).rejects.toThrow(
-        expect.objectContaining({ name: 'AddressRefused' }),
+        expect.objectContaining({ name: 'AddressNotAllowed' }),
       );
     }
     expect(dialled).toEqual([]);
@@ -96,7 +96,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
       // The name is resolved once for each connection, and only the first answer is used.
       expect({ host, asked, dialled }).toEqual({ host, asked: 4, dialled: [PUBLIC] });
     }
-    expect(dialled.every(judgeAddress)).toBe(true);
+    expect(dialled.every(isPublicAddress)).toBe(true);
   });
 
   test('are not reached by a redirect', async () => {

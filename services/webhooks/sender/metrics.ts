@@ -2,22 +2,22 @@ import type { Meter } from '@opentelemetry/api';
 import type { Pool } from './pool.ts';
 
 export interface SenderMetrics {
-  /** A kept connection was closed, and the request was sent again on a new one. */
+  /** Counts a request that was sent again on a new connection, because the receiver had closed the kept one. */
   requestResent(): void;
-  /** An address that webhooks may not reach was rejected, as a text or after its name was resolved. */
-  refused(stage: 'url' | 'connect'): void;
+  /** Counts an attempt whose address is not allowed, by its text or after its name was resolved. */
+  notAllowed(stage: 'url' | 'connect'): void;
   opened(): void;
-  /** An attempt was not made because this process has no socket left. @param code such as `EMFILE`. */
+  /** Counts an attempt that was not made because this process has no socket left. @param code such as `EMFILE`. */
   noSocketLeft(code: string): void;
 }
 
-/** Metrics of connections, and of addresses that were rejected. */
+/** Creates the metrics of connections and of addresses that are not allowed. */
 export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
   const again = meter.createCounter('webhooks.requests_resent', {
     description: 'Requests that were sent again on a new connection because a kept one was closed',
   });
-  const refused = meter.createCounter('webhooks.addresses_refused', {
-    description: 'Attempts rejected because of their address, by stage',
+  const notAllowed = meter.createCounter('webhooks.addresses_refused', {
+    description: 'Attempts that were not made because their address is not allowed, by stage',
   });
   const opened = meter.createCounter('webhooks.connections_opened', {
     description: 'Connections to receivers opened',
@@ -34,7 +34,7 @@ export function senderMetrics(meter: Meter, pool: Pool): SenderMetrics {
     });
   return {
     requestResent: () => again.add(1),
-    refused: (stage) => refused.add(1, { stage }),
+    notAllowed: (stage) => notAllowed.add(1, { stage }),
     opened: () => opened.add(1),
     noSocketLeft: (code) => noSocketLeft.add(1, { code }),
   };

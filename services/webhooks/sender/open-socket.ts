@@ -2,15 +2,15 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { connect, isIP, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, connect as secure } from 'node:tls';
-import { judgeAddress } from '../guard/address.ts';
-import { judgeConnect, type UrlPolicy } from '../guard/guard.ts';
-import { AddressRefused } from './failure.ts';
-import type { Resolve } from './names.ts';
+import { isPublicAddress } from '../guard/address.ts';
+import { checkConnection, type UrlPolicy } from '../guard/guard.ts';
+import { AddressNotAllowed } from './failure.ts';
+import type { Resolve } from './resolver.ts';
 
-/** Starts a TCP connection to one of these addresses, tried in order. */
+/** Starts a TCP connection. Tries the addresses in order. */
 export type Dial = (addresses: readonly string[], port: number) => Socket;
 
-/** Durations of the steps, filled step by step so that a failure shows how far it got. Milliseconds. */
+/** Durations of the steps. Each is set when its step ends, so a failed attempt has the earlier ones. Milliseconds. */
 export interface OpenTiming {
   dnsMs: number | null;
   connectMs: number | null;
@@ -24,18 +24,18 @@ export interface OpenOptions {
   readonly secureContext: SecureContext;
 }
 
-/** Maximum number of addresses of one name to try. All are checked. */
+/** Maximum number of addresses of one name to try. All of its addresses are checked. */
 const MAX_ADDRESSES = 6;
-/** Time for an address while there is another one to try. Milliseconds. */
+/** Time limit for an address that is not the last one. Milliseconds. */
 const NEXT_ADDRESS_MS = 1_000;
 
 /**
- * Connects to the host of a URL, if webhooks may go there.
+ * Connects to the host of a URL, if webhooks may be sent there.
  *
- * Resolves the name once, checks every address, and connects to exactly these addresses without another lookup. One
- * address that is not allowed rejects all.
+ * Resolves the name once, checks every address, and connects to exactly these addresses without another lookup. If one
+ * address is not allowed, it connects to none.
  *
- * @throws AddressRefused, the error of the resolver, the connection or the handshake, or the signal's reason.
+ * @throws AddressNotAllowed, the error of the resolver, the connection or the handshake, or the signal's reason.
  */
 export async function openSocket(
   url: URL,
@@ -43,8 +43,8 @@ export async function openSocket(
   { signal, timing }: { signal: AbortSignal; timing: OpenTiming },
 ): Promise<Socket> {
   const host = url.hostname.replace(/^\[|\]$/g, '').replace(/\.$/, '');
-  const check = judgeConnect(url, o.policy);
-  if (!check.ok) throw new AddressRefused(`${check.reason}: ${host}`);
+  const check = checkConnection(url, o.policy);
+  if (!check.ok) throw new AddressNotAllowed(`${check.reason}: ${host}`);
   const start = performance.now();
   const addresses = await addressesOf(host, {
     ...o,
@@ -54,7 +54,7 @@ export async function openSocket(
   const resolved = performance.now();
   if (isIP(host) === 0) timing.dnsMs = resolved - start;
   const socket = o.dial(addresses, check.port);
-  // The promise rejects for the caller. The client of the socket gets later errors.
+  // `once` below reports errors until the connect. Later the client of the socket reports them.
   socket.on('error', () => {});
   try {
     await once(socket, 'connect', { signal });
@@ -77,17 +77,17 @@ interface Lookup {
 }
 
 async function addressesOf(host: string, o: Lookup): Promise<readonly string[]> {
-  // Already checked as a text.
+  // `openSocket` has already checked an address that is written in the URL.
   if (isIP(host) !== 0) return [host];
   if (o.isAllowedOrigin) return unlessAborted(systemAddresses(host), o.signal);
   const addresses = await unlessAborted(o.resolve(host), o.signal);
-  if (addresses.length === 0 || !addresses.every(judgeAddress)) {
-    throw new AddressRefused(`${host} leads to an address that is not allowed`);
+  if (addresses.length === 0 || !addresses.every(isPublicAddress)) {
+    throw new AddressNotAllowed(`${host} leads to an address that is not allowed`);
   }
   return addresses.slice(0, MAX_ADDRESSES);
 }
 
-/** For development only: names that only this machine knows. */
+/** Resolves a name as this machine does, including local names. For development only. */
 async function systemAddresses(host: string): Promise<string[]> {
   return (await lookup(host, { all: true })).map(({ address }) => address);
 }
@@ -110,11 +110,11 @@ async function handshake(
   const encrypted = secure({
     socket,
     host: o.host,
-    // An address has no server name. The certificate is still compared with it.
+    // A URL with an address has no server name, but the certificate must still match the address.
     ...(isIP(o.host) === 0 && { servername: o.host }),
     secureContext: o.context,
     ALPNProtocols: ['http/1.1'],
-    // Set here, so that no environment variable can disable it.
+    // The explicit value prevents that an environment variable disables the check.
     rejectUnauthorized: true,
   });
   encrypted.on('error', () => {});
@@ -127,18 +127,18 @@ async function handshake(
   }
 }
 
-/** Certificates of well-known authorities; in tests those of one more. */
+/** Trusts well-known certificate authorities; in tests only the authority `ca`. */
 export function trustOf(ca: string | undefined): SecureContext {
   return createSecureContext({ minVersion: 'TLSv1.2', ...(ca !== undefined && { ca }) });
 }
 
-/** TCP to checked addresses. None of them is a name, so there is no lookup. */
+/** Connects by TCP to checked addresses. None of them is a name, so no name is looked up. */
 export const dialTcp: Dial = (addresses, port) => {
   const [first = ''] = addresses;
   if (addresses.length === 1) return connect({ host: first, port, noDelay: true });
   const list = addresses.map((address) => ({ address, family: isIP(address) }));
   return connect({
-    host: 'judged.invalid',
+    host: 'checked.invalid',
     port,
     noDelay: true,
     autoSelectFamily: true,

@@ -1,10 +1,10 @@
-import type { Answer } from './answer.ts';
-import { describeFailure, isTooLate } from './failure.ts';
-import { answeredAt, parseRetryAfter } from './retry-after.ts';
+import { describeFailure, isTimeout } from './failure.ts';
+import type { ResponseReader } from './response-reader.ts';
+import { parseRetryAfter, respondedAt } from './retry-after.ts';
 
 /**
- * Durations of the parts of an attempt in whole milliseconds. Null for parts that did not end or did not happen: a kept
- * connection has no resolution, connection or handshake.
+ * Durations of the parts of an attempt in whole milliseconds. Null for parts that did not end or did not happen. On a
+ * kept connection there is no name resolution, connect or handshake.
  */
 export interface Timing {
   /** The name's resolution. */
@@ -13,9 +13,9 @@ export interface Timing {
   readonly connectMs: number | null;
   /** The TLS handshake. */
   readonly tlsMs: number | null;
-  /** From the end of writing the request to the first byte of the answer. */
+  /** From the end of writing the request to the first byte of the response. */
   readonly waitMs: number | null;
-  /** From the first byte to the end of the answer. */
+  /** From the first byte to the end of the response. */
   readonly readMs: number | null;
 }
 
@@ -26,17 +26,17 @@ export interface AttemptOutcome {
   readonly startedAt: Date;
   readonly durationMs: number;
   readonly timing: Timing;
-  /** HTTP status; 0 without an answer. An incomplete answer has a status but is a failure. Its headers still apply. */
+  /** HTTP status; 0 without a response. An incomplete response has a status but is a failure. Its headers still apply. */
   readonly status: number;
   /** The error in our own words; empty on success. */
   readonly error: string;
-  /** The first KiB of the answer, as text. */
+  /** The first KiB of the response, as text. */
   readonly excerpt: string;
-  /** The pause that the receiver asked for; see `parseRetryAfter`. */
+  /** The pause that the receiver requested; see `parseRetryAfter`. */
   readonly retryAfterMs: number | undefined;
 }
 
-/** The timing when no request was sent. */
+/** The timing of an attempt without a request. */
 export const NO_TIMING: Timing = {
   dnsMs: null,
   connectMs: null,
@@ -45,13 +45,13 @@ export const NO_TIMING: Timing = {
   readMs: null,
 };
 
-/** The timing during the attempt, in fractions of milliseconds. */
+/** The timing while the attempt runs, in fractions of milliseconds. */
 export type Opening = { -readonly [Part in keyof Timing]: Timing[Part] };
 
 /** An outcome without its times. */
 export type Rest = Omit<AttemptOutcome, 'startedAt' | 'durationMs' | 'timing'>;
 
-/** The result for a complete answer. Any 2xx is success; a redirect is a failure. */
+/** Returns the result for a complete response. Any 2xx is a success; a redirect is a failure. */
 function resultOf(status: number): AttemptOutcome['result'] {
   if (isSuccess(status)) return 'delivered';
   if (status === 410) return 'gone';
@@ -63,18 +63,18 @@ function isSuccess(status: number): boolean {
 }
 
 /**
- * The outcome for an answer. Fills in its part of the timing.
+ * Returns the outcome for a response. Sets its part of the timing.
  *
- * @param now the time to compare dates with when the answer has no `Date` header.
+ * @param now the time to compare dates with if the response has no `Date` header.
  */
-export function judge(answer: Answer, timing: Opening, now: Date): Rest {
-  const { status, sentAt, beganAt, endedAt, error } = answer;
+export function outcomeOf(response: ResponseReader, timing: Opening, now: Date): Rest {
+  const { status, sentAt, beganAt, endedAt, error } = response;
   if (sentAt !== undefined && beganAt !== undefined) timing.waitMs = beganAt - sentAt;
   const retryAfterMs = isSuccess(status)
     ? undefined
-    : parseRetryAfter(answer.retryAfter, answeredAt(answer.date, now));
+    : parseRetryAfter(response.retryAfter, respondedAt(response.date, now));
   if (error) {
-    const rest = { ...failed(error), status, excerpt: answer.excerpt(), retryAfterMs };
+    const rest = { ...failed(error), status, excerpt: response.excerpt(), retryAfterMs };
     return status === 429 && rest.result === 'failed' ? { ...rest, result: 'throttled' } : rest;
   }
   if (beganAt !== undefined && endedAt !== undefined) timing.readMs = endedAt - beganAt;
@@ -84,15 +84,15 @@ export function judge(answer: Answer, timing: Opening, now: Date): Rest {
     result,
     status,
     error: isDelivered ? '' : `answered ${status}`,
-    excerpt: answer.excerpt(),
+    excerpt: response.excerpt(),
     retryAfterMs,
   };
 }
 
-/** The outcome for a failure, by default with the text of {@link describeFailure}. */
+/** Returns the outcome for a failure, by default with the text of {@link describeFailure}. */
 export function failed(error: unknown, text = describeFailure(error)): Rest {
   return {
-    result: isTooLate(error) ? 'timeout' : 'failed',
+    result: isTimeout(error) ? 'timeout' : 'failed',
     status: 0,
     error: text,
     excerpt: '',

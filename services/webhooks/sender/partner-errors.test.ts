@@ -6,7 +6,7 @@ import {
   type WebhooksUnderTest,
 } from '../../../test/kit/webhooks/running-webhooks.ts';
 import { NO_PUBLIC_ADDRESS } from './failure.ts';
-import type { Resolve } from './names.ts';
+import type { Resolve } from './resolver.ts';
 
 /** Answers of name servers for each name: an inside address, a mixture, or an error. */
 const ANSWERS: Readonly<Record<string, readonly string[] | string>> = {

@@ -1,6 +1,6 @@
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
-import { onRequest, sendingFixtures, untilAnswered } from './testing/sending.ts';
+import { onRequest, sendingFixtures, untilResponse } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
 const MIB = 1024 * 1024;
@@ -72,7 +72,7 @@ describe('an attempt ends in time, whatever the peer does', () => {
   test('and returns the status that had arrived', async () => {
     const receiver = await answering('HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nhalf');
     const send = sender({ attemptMs: ATTEMPT_MS });
-    expect(await untilAnswered(() => send(receiver.url))).toMatchObject({
+    expect(await untilResponse(() => send(receiver.url))).toMatchObject({
       result: 'timeout',
       status: 200,
       excerpt: 'half',

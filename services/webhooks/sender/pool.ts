@@ -2,19 +2,19 @@ import type { Connection } from './connection.ts';
 import { ConnectionLost } from './failure.ts';
 
 /**
- * Most idle connections, about as many as are usually in flight, whatever their origin. Many endpoints may share an
- * origin, and the next burst needs the connections of the last one. Unused connections are closed by their age. A lower
- * limit for each origin would close and open connections with every burst.
+ * Maximum number of idle connections of all origins: about as many as are usually in flight. Unused connections close by
+ * their age. There is no limit per origin, because many endpoints may share an origin, and the next burst needs the
+ * connections of the last one.
  */
 const MAX_IDLE = 512;
 /** After this many event loop ticks a write has ended, unless the receiver does not read. */
 const MAX_WRITING_TICKS = 5;
-/** How often answers are checked for bytes that no handler gets. Milliseconds. */
+/** Interval at which responses are checked for bytes that no handler gets. Milliseconds. */
 const CHECK_MS = 1_000;
 
 /** Errors for planned closes, created once, because a stack trace costs more than a close. */
-const NOT_NEEDED = new ConnectionLost('not needed any more');
-const NOT_FIT = new ConnectionLost('not fit for use');
+const NOT_NEEDED = new ConnectionLost('no longer needed');
+const NOT_REUSABLE = new ConnectionLost('not reusable');
 
 /** Keeps connections alive between requests, with a limit in number and age. */
 export class Pool {
@@ -30,7 +30,7 @@ export class Pool {
     this.#checking.unref();
   }
 
-  /** The most recently used idle connection to an origin; undefined without one. */
+  /** Takes the most recently used idle connection to an origin; undefined without one. */
   take(origin: string): Connection | undefined {
     for (;;) {
       const connection = this.#idle.pop(origin);
@@ -39,7 +39,7 @@ export class Pool {
         this.#busy.add(connection);
         return connection;
       }
-      connection.destroy(NOT_FIT);
+      connection.destroy(NOT_REUSABLE);
     }
   }
 
@@ -50,9 +50,9 @@ export class Pool {
   }
 
   /**
-   * Returns a connection after its use. It is kept for a while, or closed.
+   * Keeps a connection after its use, or closes it.
    *
-   * @param ticks event loop ticks that it may wait for the end of a write.
+   * @param ticks maximum number of event loop ticks to wait for the end of a write.
    */
   giveBack(connection: Connection, ticks = MAX_WRITING_TICKS): void {
     if (!this.#busy.has(connection)) return;
@@ -61,7 +61,7 @@ export class Pool {
       return;
     }
     this.#busy.delete(connection);
-    if (!connection.isReusable) connection.destroy(NOT_FIT);
+    if (!connection.isReusable) connection.destroy(NOT_REUSABLE);
     else this.#idle.push(connection)?.destroy(NOT_NEEDED);
   }
 
@@ -101,7 +101,7 @@ function stopping(): ConnectionLost {
 
 /** Connections that no request uses. */
 class IdleConnections {
-  /** Longest idle first. */
+  /** The connection that has been idle for the longest time is first. */
   readonly #all = new Set<Connection>();
   /** The same connections by origin. */
   readonly #stacks = new Map<string, Connection[]>();
@@ -110,7 +110,7 @@ class IdleConnections {
     return this.#all.size;
   }
 
-  /** Returns the connection that is too many, if any. */
+  /** Adds a connection. Returns the oldest one if there are too many. */
   push(connection: Connection): Connection | undefined {
     const stack = this.#stacks.get(connection.origin);
     if (stack) stack.push(connection);
@@ -138,7 +138,7 @@ class IdleConnections {
     if (stack.length === 0) this.#stacks.delete(connection.origin);
   }
 
-  /** Removes and returns all. */
+  /** Removes and returns all connections. */
   clear(): Connection[] {
     const all = [...this.#all];
     this.#all.clear();

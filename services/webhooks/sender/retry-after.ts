@@ -1,5 +1,5 @@
 const SECOND_MS = 1_000;
-/** Longer texts are not accepted as `Retry-After`. Characters. */
+/** Maximum length of a `Retry-After` header. Longer texts are ignored. Characters. */
 const MAX_LENGTH = 1_000;
 /** The value for a number that is too large to calculate with. */
 const FOREVER_MS = Number.MAX_SAFE_INTEGER;
@@ -8,7 +8,7 @@ const MONTHS = 'Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec';
 const TIME = '\\d{2}:\\d{2}:\\d{2}';
 /** Seconds. RFC 9110 has no fraction, but some servers send one. */
 const SECONDS = '\\d+(?:\\.\\d+)?';
-/** The three forms of RFC 9110 section 5.6.7; a recipient must read all. */
+/** The three date formats of RFC 9110 section 5.6.7. A recipient must accept all of them. */
 const IMF_DATE = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun), \\d{2} (?:${MONTHS}) \\d{4} ${TIME} GMT`;
 const RFC850_DATE = `(?:Mon|Tues|Wednes|Thurs|Fri|Satur|Sun)day, \\d{2}-(?:${MONTHS})-\\d{2} ${TIME} GMT`;
 const ASCTIME_DATE = `(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) (?:${MONTHS}) [ \\d]\\d ${TIME} \\d{4}`;
@@ -21,10 +21,11 @@ const EACH = new RegExp(ONE, 'g');
 const LIST = new RegExp(`^${ONE}(?:[ \\t]*,[ \\t]*${ONE})*$`);
 
 /**
- * Parses `Retry-After` (RFC 9110 section 10.2.3): seconds or an HTTP date. Of several values the latest applies.
+ * Parses `Retry-After` (RFC 9110 section 10.2.3): seconds or an HTTP date. If there are several values, the latest time
+ * applies.
  *
  * @param values all values of the header.
- * @param now by the clock of its dates; see {@link answeredAt}.
+ * @param now current time by the clock of the receiver; see {@link respondedAt}.
  * @returns milliseconds from `now` (0 for a past date); undefined without a valid value.
  */
 export function parseRetryAfter(
@@ -36,10 +37,10 @@ export function parseRetryAfter(
 }
 
 /**
- * The time of an answer according to its `Date` header (RFC 9110 section 6.6.1). It is by the sender's clock, right or
- * wrong, which is also the clock of its `Retry-After`. `now` without the header.
+ * Returns the time of a response by its `Date` header (RFC 9110 section 6.6.1); `now` without the header. The receiver's
+ * clock may be wrong, but it is also the clock of its `Retry-After`.
  */
-export function answeredAt(date: string | readonly string[] | undefined, now: Date): Date {
+export function respondedAt(date: string | readonly string[] | undefined, now: Date): Date {
   if (typeof date !== 'string' || !WHOLE_DATE.test(date)) return now;
   return new Date(readDate(date, now) ?? now);
 }
@@ -59,7 +60,7 @@ function readOne(item: string, now: Date): number | undefined {
 /** Milliseconds since the epoch; undefined for a day or time that does not exist. */
 function readDate(text: string, now: Date): number | undefined {
   const month = MONTHS.split('|').findIndex((name) => text.includes(name, 3));
-  // Weekday and month have no digits. The numbers left are day, year and time, in one of two orders.
+  // Weekday and month have no digits. The numbers are day, year and time, in one of two orders.
   const numbers = (text.match(/\d+/g) ?? []).map(Number);
   const isAsctime = !text.includes(',');
   const [day = 0, second = 0, third = 0, fourth = 0, fifth = 0] = numbers;
@@ -73,7 +74,7 @@ function readDate(text: string, now: Date): number | undefined {
   return midnight + ((hours * 60 + minutes) * 60 + seconds) * SECOND_MS;
 }
 
-/** Two digits, at most 50 years ahead (RFC 9110 section 5.6.7). */
+/** Returns the year of a two-digit year, at most 50 years in the future (RFC 9110 section 5.6.7). */
 function fullYear(lastTwo: number, now: Date): number {
   const thisYear = now.getUTCFullYear();
   const year = thisYear - (thisYear % 100) + lastTwo;

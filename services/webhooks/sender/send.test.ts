@@ -10,7 +10,7 @@ import {
   onRequest,
   peerOf,
   sendingFixtures,
-  untilAnswered,
+  untilResponse,
 } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();
@@ -110,7 +110,7 @@ describe('an attempt', () => {
       ),
     );
     const send = sender({ attemptMs: 600 });
-    expect(await untilAnswered(() => send(receiver.url))).toMatchObject({
+    expect(await untilResponse(() => send(receiver.url))).toMatchObject({
       result: 'timeout',
       retryAfterMs: 7_000,
     });
@@ -153,7 +153,7 @@ describe('an attempt', () => {
 describe('an address', () => {
   test('that is not allowed is counted, by stage', async () => {
     const telemetry = await testTelemetry();
-    const policy = { allowedOrigins: [], refusedPorts: () => [] };
+    const policy = { allowedOrigins: [], stackPorts: () => [] };
     const send = sender({ policy, meter: telemetry.meter, resolve: async () => ['10.0.0.1'] });
     expect(await send('https://127.0.0.1/')).toMatchObject({
       error: expect.stringContaining('address not allowed: it must not be a private'),
@@ -173,7 +173,7 @@ describe('an address', () => {
   test('of this stack is rejected as soon as it is known, on a kept connection too', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const own: number[] = [];
-    const send = sender({ policy: { ...LOOPBACK, refusedPorts: () => own } });
+    const send = sender({ policy: { ...LOOPBACK, stackPorts: () => own } });
     expect((await send(receiver.url)).result).toBe('delivered');
     own.push(receiver.port);
     expect(await send(receiver.url)).toMatchObject({
@@ -184,7 +184,7 @@ describe('an address', () => {
 
   test('by name may be allowed for development, and is resolved by this machine', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
-    const policy = { allowedOrigins: ['http://localhost:*'], refusedPorts: () => [] };
+    const policy = { allowedOrigins: ['http://localhost:*'], stackPorts: () => [] };
     const url = `http://localhost:${receiver.port}/`;
     expect(await sender({ policy })(url)).toMatchObject({ result: 'delivered' });
     expect(await sender()(url)).toMatchObject({ result: 'failed', status: 0 });
@@ -232,7 +232,7 @@ describe('the timing', () => {
       onRequest(socket, () => socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n')),
     );
     const send = sender({ attemptMs: 600 });
-    const { timing } = await untilAnswered(() => send(receiver.url));
+    const { timing } = await untilResponse(() => send(receiver.url));
     expect(timing).toMatchObject({ waitMs: expect.any(Number), readMs: null });
   });
 });

@@ -1,10 +1,9 @@
 import { type Meter, metrics as noMetrics } from '@opentelemetry/api';
 import type { UrlPolicy } from '../guard/guard.ts';
-import type { Answer } from './answer.ts';
 import { Connection } from './connection.ts';
 import { Deadline } from './deadline.ts';
 import {
-  AddressRefused,
+  AddressNotAllowed,
   codeOf,
   isNoSocketLeft,
   NOT_ALLOWED,
@@ -12,23 +11,24 @@ import {
   TooLate,
 } from './failure.ts';
 import { type SenderMetrics, senderMetrics } from './metrics.ts';
-import { createResolver, type Resolve } from './names.ts';
 import { type Dial, dialTcp, type OpenOptions, openSocket, trustOf } from './open-socket.ts';
 import {
   type AttemptOutcome,
   failed,
-  judge,
   NO_TIMING,
   type Opening,
+  outcomeOf,
   type Rest,
   round,
 } from './outcome.ts';
 import { Pool } from './pool.ts';
+import { createResolver, type Resolve } from './resolver.ts';
+import type { ResponseReader } from './response-reader.ts';
 import { createTargets, type Target } from './target.ts';
 
-/** From the resolution of the name to the last byte of the answer. Milliseconds. */
+/** Time limit from the resolution of the name to the last byte of the response. Milliseconds. */
 export const ATTEMPT_MS = 15_000;
-/** The part of it until the connection is open and encrypted. Milliseconds. */
+/** Time limit until the connection is open and encrypted. Milliseconds. */
 const CONNECT_MS = 10_000;
 
 export interface Sending {
@@ -42,9 +42,9 @@ export type Send = (sending: Sending) => Promise<AttemptOutcome>;
 export interface Sender {
   /**
    * Makes one attempt: an HTTP POST with a total deadline. Every failure is an outcome of the attempt. Success is any
-   * 2xx that is read to its end (or to our limit) in time; a redirect is a failure.
+   * 2xx that is read to its end (or to our limit) in time. A redirect is a failure.
    *
-   * @throws only NoSocketLeft. It then does not count as an attempt.
+   * @throws only NoSocketLeft, which does not count as an attempt.
    */
   readonly send: Send;
   /** Closes all connections. Attempts in flight fail. */
@@ -58,7 +58,7 @@ export interface SenderOptions {
   readonly resolve?: Resolve;
   /** Total time of one attempt (tests). Milliseconds. */
   readonly attemptMs?: number;
-  /** The time that dates in answers without a `Date` header are compared with; by default that of this machine. */
+  /** Current time for responses without a `Date` header; by default the time of this machine. */
   readonly now?: () => Date;
   /** How connections are opened (tests). */
   readonly dial?: Dial;
@@ -74,7 +74,7 @@ interface Parts extends OpenOptions {
   readonly now: () => Date;
 }
 
-/** The HTTP client of deliveries: public addresses only, connections kept alive, everything limited. */
+/** Creates the HTTP client of deliveries. It connects to public addresses only and keeps connections alive. */
 export function createSender(o: SenderOptions): Sender {
   const pool = new Pool();
   const parts: Parts = {
@@ -105,23 +105,23 @@ async function attempt(sending: Sending, parts: Parts): Promise<AttemptOutcome> 
   };
   const target = parts.targetOf(sending.url);
   if (typeof target === 'string') {
-    parts.metrics.refused('url');
+    parts.metrics.notAllowed('url');
     return finish(failed(undefined, `${NOT_ALLOWED}: it ${target}`));
   }
   const deadline = new Deadline(parts.attemptMs);
   try {
-    const answer = await exchange(parts, { target, sending, deadline, timing });
-    if (isNoSocketLeft(answer.error)) throw answer.error;
-    return finish(judge(answer, timing, parts.now()));
+    const response = await exchange(parts, { target, sending, deadline, timing });
+    if (isNoSocketLeft(response.error)) throw response.error;
+    return finish(outcomeOf(response, timing, parts.now()));
   } catch (error) {
     if (isNoSocketLeft(error)) {
       const shortage = new NoSocketLeft(error);
       parts.metrics.noSocketLeft(shortage.code);
-      // Idle connections hold sockets that others need.
+      // Idle connections use sockets that other requests need.
       parts.pool.closeIdle();
       throw shortage;
     }
-    if (error instanceof AddressRefused) parts.metrics.refused('connect');
+    if (error instanceof AddressNotAllowed) parts.metrics.notAllowed('connect');
     return finish(failed(error));
   } finally {
     deadline.cancel();
@@ -135,35 +135,38 @@ interface Exchange {
   readonly timing: Opening;
 }
 
-/** Uses a kept connection if there is one, and a new one if that turns out to be closed. */
-async function exchange(parts: Parts, o: Exchange): Promise<Answer> {
+/** Sends the request on a kept connection if there is one. If that connection is closed, sends it on a new one. */
+async function exchange(parts: Parts, o: Exchange): Promise<ResponseReader> {
   const kept = parts.pool.take(o.target.origin);
   if (kept) {
-    const answer = await post(kept, o);
+    const response = await post(kept, o);
     parts.pool.giveBack(kept);
-    if (!wasClosedBefore(answer)) return answer;
+    if (!wasClosedBefore(response)) return response;
     parts.metrics.requestResent();
   }
   const fresh = await open(parts, o);
-  const answer = await post(fresh, o);
+  const response = await post(fresh, o);
   parts.pool.giveBack(fresh);
-  return answer;
+  return response;
 }
 
-function post(connection: Connection, { target, sending, deadline }: Exchange): Promise<Answer> {
+function post(
+  connection: Connection,
+  { target, sending, deadline }: Exchange,
+): Promise<ResponseReader> {
   const { headers, body } = sending;
   return connection.post({ path: target.path, headers, body }, deadline);
 }
 
-/** Errors on a connection that the other side has closed, or is closing. */
+/** Errors on a connection that the receiver has closed, or is closing. */
 const CLOSED: ReadonlySet<string> = new Set(['ECONNRESET', 'EPIPE', 'UND_ERR_SOCKET']);
 
 /**
- * Whether the receiver closed a kept connection, which it may do at any time, before the first byte of an answer. The
- * request is then sent again, as browsers do. Its webhook-id makes that safe.
+ * Whether the receiver closed a kept connection before the first byte of a response. It may close an idle connection at
+ * any time. The request is then sent again, as browsers do. Its webhook-id makes that safe.
  */
-function wasClosedBefore(answer: Answer): boolean {
-  return answer.beganAt === undefined && CLOSED.has(codeOf(answer.error));
+function wasClosedBefore(response: ResponseReader): boolean {
+  return response.beganAt === undefined && CLOSED.has(codeOf(response.error));
 }
 
 async function open(parts: Parts, { target, deadline, timing }: Exchange): Promise<Connection> {

@@ -3,21 +3,21 @@ import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:c
 const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
 
-/** A new signing secret: `whsec_` and base64 of 32 random bytes. */
+/** Returns a new signing secret: `whsec_` and base64 of 32 random bytes. */
 export function newSecret(): string {
   return PREFIX + randomBytes(SECRET_BYTES).toString('base64');
 }
 
 /**
- * The signing form of a secret. Keep it, because a signature with a new key for each call costs three times as much.
+ * Returns the key of a secret. Callers should cache it, because a new key for each signature costs three times as much.
  */
 export function signingKeyOf(secret: string): KeyObject {
   return createSecretKey(secret.slice(PREFIX.length), 'base64');
 }
 
 /**
- * The `webhook-signature` of one attempt (Standard Webhooks): `v1,` and base64 of HMAC-SHA256 over `id.timestamp.body`,
- * one for each valid secret, separated by spaces.
+ * Returns the `webhook-signature` of one attempt (Standard Webhooks): `v1,` and base64 of HMAC-SHA256 over
+ * `id.timestamp.body`, one for each valid secret, separated by spaces.
  *
  * @param keys from {@link signingKeyOf}.
  * @param o.timestamp seconds since the epoch.

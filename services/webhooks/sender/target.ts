@@ -1,4 +1,4 @@
-import { judgeUrl, portOf, type UrlPolicy } from '../guard/guard.ts';
+import { checkUrl, portOf, type UrlPolicy } from '../guard/guard.ts';
 
 /** The parts of a URL that a request needs. */
 export interface Target {
@@ -14,34 +14,30 @@ export interface Target {
 const MAX_TARGETS = 2_000;
 
 /**
- * Checks URLs before each attempt and caches valid ones, because the result for a text does not change. Only the ports
- * of this stack can change, so they are checked each time.
+ * Checks URLs before each attempt. Caches valid URLs, because the result for a text does not change. Only the ports of
+ * this stack can change, so they are checked each time.
  *
- * @returns the target, or the reason against it as text that follows "it".
+ * @returns a function that returns the target, or the reason why it is not allowed, as text that follows "it".
  */
 export function createTargets(policy: UrlPolicy): (text: string) => Target | string {
-  const known = new Map<string, Target>();
+  const cache = new Map<string, Target>();
 
-  function judge(text: string): Target | string {
-    const check = judgeUrl(text, policy);
-    if (!check.ok) return check.message;
-    const { url, isAllowedOrigin } = check;
+  function check(text: string): Target | string {
+    const result = checkUrl(text, policy);
+    if (!result.ok) return result.message;
+    const { url, isAllowedOrigin } = result;
     const path = url.pathname + url.search;
     const target = { url, origin: url.origin, port: portOf(url), path, isAllowedOrigin };
-    remember(text, target);
+    const oldest = cache.size >= MAX_TARGETS ? cache.keys().next().value : undefined;
+    if (oldest !== undefined) cache.delete(oldest);
+    cache.set(text, target);
     return target;
   }
 
-  function remember(text: string, target: Target): void {
-    const oldest = known.size >= MAX_TARGETS ? known.keys().next().value : undefined;
-    if (oldest !== undefined) known.delete(oldest);
-    known.set(text, target);
-  }
-
   return (text) => {
-    const target = known.get(text);
-    if (!target) return judge(text);
-    const mayBeOwn = target.isAllowedOrigin && policy.refusedPorts().includes(target.port);
-    return mayBeOwn ? judge(text) : target;
+    const target = cache.get(text);
+    if (!target) return check(text);
+    const mayBeOwn = target.isAllowedOrigin && policy.stackPorts().includes(target.port);
+    return mayBeOwn ? check(text) : target;
   };
 }

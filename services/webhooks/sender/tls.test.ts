@@ -66,7 +66,7 @@ describe('a certificate', () => {
 
   test('must be for the requested name, not for the address', async () => {
     const name = 'hooks.example.com';
-    const policy = { allowedOrigins: [], refusedPorts: () => [] };
+    const policy = { allowedOrigins: [], stackPorts: () => [] };
     for (const [issued, result] of [
       [{ name }, 'delivered'],
       [{ name: 'other.example.com' }, 'failed'],

@@ -1,28 +1,28 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
 import type { Queryable } from '../../platform/postgres.ts';
-import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
+import { checkUrl, type UrlPolicy } from '../guard/guard.ts';
 import { hostLimitReached } from './subscription.ts';
 
 /**
- * Most active subscriptions of a shop to one host for one topic and trigger. We do not ask a host whether it wants our
- * events, so without this limit one event could send it a hundred copies.
+ * Maximum number of active subscriptions of a shop to one host for one topic and trigger. A host does not have to agree
+ * to a subscription, so without this limit it could get a hundred copies of one event.
  */
 export const MAX_ACTIVE_PER_HOST = 5;
 
-/** The host of an address for the limit; undefined for addresses without a limit. */
+/** Returns the host of a URL for the limit; undefined for URLs without a limit. */
 export type LimitedHost = (url: string) => string | undefined;
 
-/** Addresses that only a local stack may use (`WEBHOOK_ALLOWED_ORIGINS`) have no limit. */
+/** URLs that only a local stack may use (`WEBHOOK_ALLOWED_ORIGINS`) have no limit. */
 export function limitedHostOf(policy: UrlPolicy): LimitedHost {
   return (url) => {
-    const check = judgeUrl(url, policy);
+    const check = checkUrl(url, policy);
     return check.ok && check.isAllowedOrigin ? undefined : canonicalHost(url);
   };
 }
 
 /**
- * The host in one spelling: lower case, punycode, without port and final dot; IPv4-mapped IPv6 addresses as IPv4.
+ * Returns the host in one spelling: lower case, punycode, without port and final dot; IPv4-mapped IPv6 addresses as IPv4.
  * Undefined for a text that is not a URL.
  */
 export function canonicalHost(url: string): string | undefined {
@@ -32,7 +32,7 @@ export function canonicalHost(url: string): string | undefined {
   return isIP(literal) === 0 ? host : ipaddr.process(literal).toString();
 }
 
-/** Serialises the adding and activating of subscriptions of a shop, so that its limits are exact. */
+/** Lets only one transaction at a time add or activate subscriptions of a shop, so that its limits are exact. */
 export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   await tx.query(
     `select pg_advisory_xact_lock(hashtextextended('webhooks:quota:' || $1::text, 0))`,
@@ -43,7 +43,7 @@ export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
 /** A subscription that is about to become active. */
 export interface Candidate {
   readonly shopId: bigint;
-  /** Undefined for a new one. */
+  /** Undefined for a new subscription. */
   readonly id?: bigint;
   readonly topic: string;
   readonly trigger: string;
@@ -51,7 +51,7 @@ export interface Candidate {
 }
 
 /**
- * Rejects the sixth active subscription to a host. The caller holds {@link lockQuota}.
+ * Rejects the sixth active subscription to a host. The caller must have called {@link lockQuota}.
  *
  * @throws DomainError RESOURCE_EXHAUSTED with the limit.
  */
@@ -68,6 +68,6 @@ export async function requireCapacityAtHost(
         and s.status = 'active' and s.deleted_at is null`,
     [candidate.shopId, candidate.topic, candidate.trigger, candidate.id ?? null],
   );
-  const others = rows.filter(({ url }) => limitedHost(url) === host);
-  if (others.length >= MAX_ACTIVE_PER_HOST) throw hostLimitReached(host, MAX_ACTIVE_PER_HOST);
+  const atHost = rows.filter(({ url }) => limitedHost(url) === host);
+  if (atHost.length >= MAX_ACTIVE_PER_HOST) throw hostLimitReached(host, MAX_ACTIVE_PER_HOST);
 }

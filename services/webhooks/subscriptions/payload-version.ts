@@ -2,7 +2,7 @@ import { newestActive, supportedVersions } from '../../contract/versions.ts';
 import { invalidField } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 
-/** The version of a shop's payloads; by default the newest active one. */
+/** Returns the version of a shop's payloads; by default the newest active version. */
 export async function payloadVersion(db: Queryable, shopId: bigint, today: Date): Promise<string> {
   const { rows } = await db.query<{ version: string }>(
     'select version from payload_versions where shop_id = $1',

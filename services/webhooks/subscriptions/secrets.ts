@@ -7,7 +7,7 @@ export interface Secret {
   readonly id: bigint;
   readonly value: string;
   readonly createdAt: Date;
-  /** When it stops signing; null for the newest. */
+  /** When the secret stops signing; null for the newest secret. */
   readonly expiresAt: Date | null;
 }
 
@@ -16,7 +16,7 @@ export interface Owner {
   readonly subscriptionId: bigint;
 }
 
-/** Most valid secrets: each signs every delivery, and receivers limit the length of headers. */
+/** Maximum number of valid secrets. Each signs every delivery, and receivers limit the length of headers. */
 const MAX_SECRETS = 10;
 
 /** Creates and stores a new secret of a subscription. */
@@ -34,8 +34,8 @@ export async function addSecret(tx: Queryable, owner: Owner, keyring: Keyring): 
 }
 
 /**
- * Creates a new secret. Earlier ones keep signing during the overlap, but not beyond their own expiry. After many
- * rotations within the overlap, only the last ten secrets sign.
+ * Creates a new secret. Earlier secrets sign until the overlap ends or they expire. After many rotations within the
+ * overlap, only the last ten secrets sign.
  */
 export async function rotateSecret(
   tx: Queryable,
@@ -56,7 +56,7 @@ export async function rotateSecret(
   return addSecret(tx, owner, o.keyring);
 }
 
-/** The valid secrets, newest first. */
+/** Returns the valid secrets, newest first. */
 export async function secretsOf(db: Queryable, owner: Owner, keyring: Keyring): Promise<Secret[]> {
   const { rows } = await db.query<{
     id: bigint;
@@ -78,8 +78,8 @@ export async function secretsOf(db: Queryable, owner: Owner, keyring: Keyring): 
 }
 
 /**
- * The secret that an earlier call with the same idempotency key created: the one with this id, or without an id the
- * first one of the subscription. When it signs no more, the newest.
+ * Returns the secret that an earlier call with the same idempotency key created: the secret with this id, or without an
+ * id the first secret of the subscription. If that secret is no longer valid, returns the newest one.
  */
 export async function earlierSecret(
   db: Queryable,
@@ -93,7 +93,7 @@ export async function earlierSecret(
   return secret;
 }
 
-/** Binds a secret to its subscription: copied to the row of another one, it cannot be decrypted. */
+/** Binds a secret to its subscription: a copy in the row of another subscription cannot be decrypted. */
 export function contextOf(owner: Owner): string {
   return `${owner.shopId}:${owner.subscriptionId}`;
 }

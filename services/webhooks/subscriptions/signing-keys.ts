@@ -4,7 +4,7 @@ import { signingKeyOf } from '../sender/signature.ts';
 import { contextOf, type Owner } from './secrets.ts';
 
 /** Maximum number of decrypted secrets in memory. The oldest is removed first. */
-const MAX_KEPT = 10_000;
+const MAX_CACHED = 10_000;
 
 /**
  * Decrypts the signing secrets of a subscription from their stored form: `key-id:hex`, separated by commas. The cache
@@ -13,19 +13,19 @@ const MAX_KEPT = 10_000;
 export type SigningKeys = (owner: Owner, encryptedSecrets: string) => readonly KeyObject[];
 
 export function createSigningKeys(keyring: Keyring): SigningKeys {
-  const kept = new Map<string, readonly KeyObject[]>();
+  const cache = new Map<string, readonly KeyObject[]>();
   return (owner, encryptedSecrets) => {
     const name = `${contextOf(owner)} ${encryptedSecrets}`;
-    const known = kept.get(name);
-    if (known) return known;
+    const cached = cache.get(name);
+    if (cached) return cached;
     const keys = encryptedSecrets.split(',').map((entry) => {
       const at = entry.lastIndexOf(':');
       const bytes = Buffer.from(entry.slice(at + 1), 'hex');
       return signingKeyOf(keyring.decrypt(entry.slice(0, at), bytes, contextOf(owner)));
     });
-    const [oldest] = kept.keys();
-    if (kept.size >= MAX_KEPT && oldest !== undefined) kept.delete(oldest);
-    kept.set(name, keys);
+    const [oldest] = cache.keys();
+    if (cache.size >= MAX_CACHED && oldest !== undefined) cache.delete(oldest);
+    cache.set(name, keys);
     return keys;
   };
 }

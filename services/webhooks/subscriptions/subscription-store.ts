@@ -21,7 +21,7 @@ const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_reason as
   s.inactive_since as "inactiveSince", s.failures, s.failing_since as "failingSince",
   s.warned_percent as "warnedPercent", s.created_at as "createdAt", s.updated_at as "updatedAt"`;
 
-/** All of a shop's subscriptions, id ascending. */
+/** Returns all subscriptions of a shop, by ascending id. */
 export async function listSubscriptions(db: Queryable, shopId: bigint): Promise<Subscription[]> {
   const { rows } = await db.query<Subscription>(
     `select ${COLUMNS} from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
@@ -108,13 +108,13 @@ async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
 }
 
 /**
- * Changes a subscription. Waiting deliveries go to the new address. An inactive subscription holds its deliveries until
- * it is active again. A new topic or trigger applies to later events. Writes one queue row, however long the queue is.
- * A repeat with the same idempotency key has no effect.
+ * Changes a subscription. Waiting deliveries go to the new address. Deliveries of an inactive subscription are held until
+ * it is active again. A new topic or trigger applies to later events. Writes one queue row, whatever the length of the
+ * queue. A repeat with the same idempotency key has no effect.
  *
- * @param o.offsetMs of the retry clock.
- * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED at the limit of its host. A change that keeps host and status is
- *   not counted again.
+ * @param o.offsetMs offset of the retry clock.
+ * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED at the limit of its host. A change that keeps host and status
+ *   does not count.
  */
 export function updateSubscription(
   pool: pg.Pool,
@@ -130,17 +130,17 @@ export function updateSubscription(
   const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
     const isFirst = await claimKey(tx, o.use, id);
-    // Always before the subscription.
+    // This lock always comes before the lock of the subscription.
     await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
     if (!isFirst) return getSubscription(tx, shopId, id);
     await requireCapacityFor(tx, target, { ...o, before });
-    // Always before the address, so that a transaction that waits for the queue does not block the recording of
-    // results.
+    // This lock always comes before the lock of the endpoint. Otherwise a transaction that waits for the queue would
+    // block the recording of results.
     await lockQueue(tx, { shopId, subscriptionId: id });
     const endpointId = url === undefined ? before.endpointId : await endpointOf(tx, shopId, url);
     const status = o.fields.status ?? before.status;
-    const isSwitchedOn = status === 'active' && before.status === 'inactive';
+    const isActivated = status === 'active' && before.status === 'inactive';
     await tx.query(
       `update subscriptions
           set topic = coalesce($3, topic), trigger = coalesce($4, trigger), endpoint_id = $5, status = $6, updated_at = now(),
@@ -158,18 +158,18 @@ export function updateSubscription(
         o.fields.trigger,
         endpointId,
         status,
-        // A new address, or one that a person activated again, has no failures yet.
-        endpointId !== before.endpointId || isSwitchedOn,
+        // After a new address or an activation by a user, the subscription has no failures.
+        endpointId !== before.endpointId || isActivated,
         o.offsetMs,
       ],
     );
-    const inactiveSince = isSwitchedOn ? before.inactiveSince : null;
+    const inactiveSince = isActivated ? before.inactiveSince : null;
     await changeQueue(tx, { shopId, subscriptionId: id }, { inactiveSince, offsetMs: o.offsetMs });
     return getSubscription(tx, shopId, id);
   });
 }
 
-/** Whether the change adds an active subscription to a host, topic or trigger. */
+/** Checks the limit of the host if the change adds an active subscription to a host, topic or trigger. */
 async function requireCapacityFor(
   tx: Queryable,
   { shopId, id }: { shopId: bigint; id: bigint },
@@ -191,7 +191,7 @@ async function requireCapacityFor(
 }
 
 /**
- * Deletes a subscription. Its secrets are deleted at once, waiting deliveries are not sent, and the log stays.
+ * Deletes a subscription and its secrets. Its waiting deliveries are not sent. Its log is kept.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -215,8 +215,8 @@ export interface LockedSubscription {
 }
 
 /**
- * Locks the subscription until the caller's transaction ends. Changing or deleting it waits for that; other readers do
- * not. Undefined when it does not exist.
+ * Locks the subscription until the caller's transaction ends. A change or a deletion waits for the lock; other readers do
+ * not. Returns undefined when the subscription does not exist.
  */
 export async function lockSubscriptionShared(
   tx: Queryable,
@@ -240,7 +240,8 @@ interface LockedRow {
 }
 
 /**
- * Locks the row that recording results locks too, so the two never interleave. Fan-out locks only the queue.
+ * Locks the row of the subscription. The recording of results locks the same row, so the two never overlap. Fan-out locks
+ * only the queue.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -261,16 +262,16 @@ export async function lockSubscription(
   return row;
 }
 
-/** The row of an address of a shop. Creates it for a new address. */
+/** Returns the id of the endpoint of a URL. Creates a missing endpoint. */
 async function endpointOf(tx: Queryable, shopId: bigint, url: string): Promise<bigint> {
   const hash = createHash('sha256').update(url).digest();
   const { rows } = await tx.query<{ id: bigint }>(
-    `with made as (
+    `with created as (
        insert into endpoints (shop_id, url, url_sha256) values ($1, $2, $3)
        on conflict (shop_id, url_sha256) do update set url = excluded.url
        returning id
      )
-     select id from made`,
+     select id from created`,
     [shopId, url, hash],
   );
   return rows[0]?.id ?? 0n;

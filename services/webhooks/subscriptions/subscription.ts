@@ -3,14 +3,14 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
-import { judgeUrl, type UrlPolicy } from '../guard/guard.ts';
+import { checkUrl, type UrlPolicy } from '../guard/guard.ts';
 
-/** Most subscriptions a shop may have. */
+/** Maximum number of subscriptions of a shop. */
 export const MAX_SUBSCRIPTIONS = 100;
 
 export type Status = 'active' | 'inactive';
 
-/** The stored form of a subscription: where the events of one topic and trigger go. */
+/** A stored subscription: the URL for the events of one topic and trigger. */
 export interface Subscription {
   readonly id: bigint;
   readonly topic: string;
@@ -18,7 +18,7 @@ export interface Subscription {
   readonly url: string;
   readonly status: Status;
   readonly inactiveReason: string;
-  /** By the retry clock; null when it is active. */
+  /** When it became inactive, by the retry clock; null when it is active. */
   readonly inactiveSince: Date | null;
   /** Failures since the last success, and the time of the first one, by the retry clock. */
   readonly failures: number;
@@ -34,7 +34,7 @@ export interface SubscriptionFields {
   readonly topic: string;
   readonly trigger: string;
   readonly url: string;
-  /** Undefined keeps it; on create it means `active`. */
+  /** Undefined keeps the stored status. For a new subscription it means `active`. */
   readonly status: Status | undefined;
 }
 
@@ -43,7 +43,7 @@ export type SubscriptionChange = {
   readonly [K in keyof SubscriptionFields]?: SubscriptionFields[K] | undefined;
 };
 
-interface GivenFields {
+interface RequestFields {
   readonly topic: string;
   readonly trigger: string;
   readonly url: string;
@@ -51,33 +51,33 @@ interface GivenFields {
 }
 
 /**
- * Validates the fields of a caller. Every pair of topic and trigger may be stored (interface: Webhook subscription).
+ * Validates the fields of a request. Every pair of topic and trigger may be stored (interface: Webhook subscription).
  *
  * @throws DomainError INVALID_ARGUMENT: INVALID_FIELD, or WEBHOOK_URL_REFUSED when only the address is invalid.
  */
-export function parseFields(given: GivenFields, policy: UrlPolicy): SubscriptionFields {
-  const { topic, trigger, url } = given;
+export function parseFields(request: RequestFields, policy: UrlPolicy): SubscriptionFields {
+  const { topic, trigger, url } = request;
   requireOneOf('topic', topic, TOPICS);
   requireOneOf('trigger', trigger, TRIGGERS);
-  const status = parseStatus(given.status);
+  const status = parseStatus(request.status);
   requireAllowed(url, policy);
   return { topic, trigger, url, status };
 }
 
-/** {@link parseFields} for a change. Empty fields stay unchanged and are not validated again. */
-export function parseChange(given: GivenFields, policy: UrlPolicy): SubscriptionChange {
-  const [topic, trigger, url] = [given.topic, given.trigger, given.url].map(
+/** {@link parseFields} for a change. Empty fields keep the stored value and are not validated. */
+export function parseChange(request: RequestFields, policy: UrlPolicy): SubscriptionChange {
+  const [topic, trigger, url] = [request.topic, request.trigger, request.url].map(
     (one) => one || undefined,
   );
   if (topic !== undefined) requireOneOf('topic', topic, TOPICS);
   if (trigger !== undefined) requireOneOf('trigger', trigger, TRIGGERS);
-  const status = parseStatus(given.status);
+  const status = parseStatus(request.status);
   if (url !== undefined) requireAllowed(url, policy);
   return { topic, trigger, url, status };
 }
 
 function requireAllowed(url: string, policy: UrlPolicy): void {
-  const check = judgeUrl(url, policy);
+  const check = checkUrl(url, policy);
   if (check.ok) return;
   const message = `url ${check.message}`;
   const reason = ErrorReason.WEBHOOK_URL_REFUSED;
@@ -118,7 +118,7 @@ export function quotaExceeded(): DomainError {
   );
 }
 
-/** @param host in its canonical form. */
+/** @param host host in its canonical form. */
 export function hostLimitReached(host: string, limit: number): DomainError {
   return new DomainError(
     Code.ResourceExhausted,

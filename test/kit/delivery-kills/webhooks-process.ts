@@ -96,7 +96,7 @@ async function fanOutHandler(
     ...{ name: 'webhooks', bus, logger, telemetry: trial.telemetry, clock: trial.clock, today },
     ...{ pool: either, backgroundPool: either, streamPool: either, identity },
     readSnapshot: async () => undefined,
-    heldShards: () => Array.from({ length: DELIVERY_SHARDS }, (_, shard) => shard),
+    ownedShards: () => Array.from({ length: DELIVERY_SHARDS }, (_, shard) => shard),
     onCommitted: (_queues, committed) => void fresh.push(...committed),
     retentionDays: 7,
     recordPausesMs: [0, 0],
@@ -153,7 +153,7 @@ async function sendAll(
   const scheduler = new Scheduler({
     ...{ ...common, loader, attempts, concurrency: 64 },
     ...{ offsetMs: clock.offsetMs, retryNowMs: () => loader.retryNowMs() },
-    shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
+    shopBytes: { take: () => true, waitMs: () => 0, throttled: () => 0 },
   });
   try {
     await shards.rebalance();

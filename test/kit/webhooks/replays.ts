@@ -45,7 +45,7 @@ export async function createReplays() {
     preview: (shopId: bigint, filter: FilterInput) =>
       previewFilter(log.pool, shopId, create(DeliveryFilterSchema, filter)),
     start: (shopId: bigint, filter: FilterInput, key: string = randomUUID()) =>
-      startReplay(log.pool, { shopId, key, asked: create(DeliveryFilterSchema, filter) }),
+      startReplay(log.pool, { shopId, key, requested: create(DeliveryFilterSchema, filter) }),
     /** Runs the shop's jobs to their end. Each delivery that they start is delivered immediately. */
     async runAll(shopId: bigint, subscriptions: readonly bigint[]): Promise<number> {
       let total = 0;

@@ -80,7 +80,7 @@ export const retryBugs: readonly Bug[] = [
     name: 'clock-set-back-early',
     promise: 'no retry comes early when the clock of PostgreSQL is set back',
     file: 'services/webhooks/delivery/queue/clock-set-back.ts',
-    find: 'set next_attempt_at = g.now_at + (q.next_attempt_at - q.scheduled_at)',
+    find: 'set next_attempt_at = clock.now_at + (q.next_attempt_at - q.scheduled_at)',
     replace: 'set next_attempt_at = g.now_at',
     tests: ['services/webhooks/delivery/queue/clock-set-back.test.ts'],
   },

@@ -20,12 +20,12 @@ export interface AttemptOptions {
 }
 
 /**
- * Signs and sends one delivery, once, as part of the trace of its event. Resolves to the result that is to be
- * recorded. Rejects when the attempt cannot be made, for example without a key; never throws.
+ * Signs and sends one delivery, once, as part of the trace of its event. Resolves to the result to record. Rejects when
+ * the attempt cannot be made, for example because the keyring lacks a key.
  */
 export async function attempt(o: AttemptOptions, due: Due, token: bigint): Promise<AttemptResult> {
   const { body } = due;
-  // Without a body or a secret there is no request, and no failure of the subscription.
+  // Without a body or a secret no request is sent, and the subscription has no failure.
   if (!body || !due.encryptedSecrets) {
     return { due, token, sent: undefined, ended: 'dropped', pauseMs: 0 };
   }
@@ -71,8 +71,8 @@ async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
 }
 
 /**
- * A 410 is a failed attempt here: the delivery waits for its next attempt like any other. `results/deactivate.ts` makes
- * the subscription inactive, and so the delivery is held.
+ * Decides how the delivery continues. A 410 is a failed attempt here, and the delivery waits for its next attempt.
+ * `results/deactivate.ts` then makes the subscription inactive, which holds the delivery.
  */
 function resultOf(
   due: Due,

@@ -3,9 +3,9 @@
  * tests and the local stack move. Leases and `webhook-timestamp` use real time.
  */
 export interface RetryClock {
-  /** How far the retry clock is ahead of real time. Milliseconds. */
+  /** The time by which the retry clock is ahead of real time. Milliseconds. */
   offsetMs(): number;
-  /** Moves the retry clock forward. Seconds; throws RangeError when negative or not finite. */
+  /** Moves the retry clock forward. @throws RangeError when `seconds` is negative or not finite. */
   advance(seconds: number): void;
 }
 

@@ -21,14 +21,14 @@ const PAUSES_MS: readonly number[] = [
 /** One first attempt, and one after each pause. */
 export const MAX_ATTEMPTS = PAUSES_MS.length + 1;
 
-/** Longest wait a receiver may ask for. Milliseconds. */
+/** Maximum pause that a receiver may request. Milliseconds. */
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 
 /**
- * The pause after a failed attempt: as in the schedule, or longer if the receiver asks for it.
+ * Returns the pause after a failed attempt: the pause of the schedule, or a longer one that the receiver requested.
  *
- * @param failed attempts made so far in this round, at least 1.
- * @param retryAfterMs pause that the receiver asked for, see `parseRetryAfter`.
+ * @param failed number of attempts since the delivery was last queued, at least 1.
+ * @param retryAfterMs pause that the receiver requested, see `parseRetryAfter`.
  * @param random 0 to 1.
  * @returns milliseconds, or undefined when no attempt is left.
  */
@@ -47,8 +47,8 @@ const MIN_RESCHEDULE_MS = MINUTE_MS;
 const MAX_RESCHEDULE_MS = 10 * MINUTE_MS;
 
 /**
- * The pause of a delivery whose attempt was not made for a reason on our side. It is as long as the delivery has waited
- * so far, so the total doubles. Milliseconds.
+ * Returns the pause of a delivery whose attempt this process could not make. It is as long as the delivery has waited so
+ * far, so the total doubles. Milliseconds.
  */
 export function reschedulePause(waitedMs: number): number {
   return Math.min(Math.max(waitedMs, MIN_RESCHEDULE_MS), MAX_RESCHEDULE_MS);
@@ -58,8 +58,8 @@ const MIN_NO_SOCKET_MS = SECOND_MS;
 const MAX_NO_SOCKET_MS = MINUTE_MS;
 
 /**
- * The pause of a delivery for which this process had no socket: as long as it has waited, up to a minute, plus a random
- * part. Milliseconds.
+ * Returns the pause of a delivery for which this process had no socket. It is as long as the delivery has waited, up to a
+ * minute, plus a random part. Milliseconds.
  *
  * @param random 0 to 1.
  */

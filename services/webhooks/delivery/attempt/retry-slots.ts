@@ -1,24 +1,24 @@
 import type { Random } from '../../../platform/backoff.ts';
 
-/** Retries a second, in this process, of endpoints that have just begun to fail. */
+/** Maximum number of retries per second in this process, of endpoints that have just begun to fail. */
 export const RETRIES_PER_SECOND = 50;
 
-/** Longer pauses have enough jitter. Milliseconds. */
+/** Longer pauses are not changed, because they have enough jitter. Milliseconds. */
 const MAX_PAUSE_MS = 400_000;
 /**
- * How much later a retry may become. When every second until then is full, the retry gets a random one. Milliseconds.
+ * Maximum delay of a retry. If every second until then is full, the retry gets a random second. Milliseconds.
  */
 const MAX_DELAY_MS = 300_000;
 const SECOND_MS = 1_000;
 
 export interface RetrySlots {
-  /** The same pause, or a longer one that ends in the next second that is not full. Milliseconds. */
+  /** Returns the same pause, or a longer one that ends in the next second that is not full. Milliseconds. */
   take(pauseMs: number): number;
 }
 
 /**
  * Spreads the retries of endpoints that start to fail together. Jitter separates them by only a few seconds, and
- * thousands of retries at once would delay every other delivery.
+ * thousands of concurrent retries would delay every other delivery.
  *
  * @param now a monotonic clock. Milliseconds.
  */
@@ -27,11 +27,11 @@ export function createRetrySlots(
   random: Random = Math.random,
 ): RetrySlots {
   const taken = new Map<number, number>();
-  let forgottenBefore = Number.NEGATIVE_INFINITY;
+  let deletedBefore = Number.NEGATIVE_INFINITY;
 
   function dropPast(second: number): void {
-    if (second <= forgottenBefore) return;
-    forgottenBefore = second;
+    if (second <= deletedBefore) return;
+    deletedBefore = second;
     for (const key of taken.keys()) if (key < second) taken.delete(key);
   }
 

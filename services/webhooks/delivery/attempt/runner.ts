@@ -27,21 +27,22 @@ export interface RunnerOptions extends AttemptOptions {
 }
 
 /**
- * The retries of an endpoint are spread for this many failures in a row. Later its limits and its circuit limit them.
+ * The retries of an endpoint are spread until it has this many failures in a row. Later its limit of attempts in flight
+ * and its circuit limit them.
  */
 const FIRST_FAILURES = 3;
 
-/** No delivery is read for this time, while attempts in flight end and free their sockets. Milliseconds. */
+/** After a lack of sockets no delivery is read for this time, while attempts in flight free theirs. Milliseconds. */
 const SHORTAGE_MS = 500;
 const LOG_EVERY_MS = 10_000;
 
-/** Runs attempts in parallel: no endpoint waits for another. */
+/** Runs attempts in parallel, so that no endpoint waits for another. */
 export class AttemptRunner {
   readonly #o: RunnerOptions;
   readonly #open = new Set<Promise<void>>();
   readonly #retrySlots = createRetrySlots();
   readonly #seldom = logSeldom(LOG_EVERY_MS);
-  /** Until when no attempt should start, because this process has no sockets left. */
+  /** No attempt should start before this time, because this process has no sockets left. */
   #shortUntilMs = 0;
 
   constructor(o: RunnerOptions) {
@@ -51,7 +52,7 @@ export class AttemptRunner {
   /**
    * Starts the attempt of a delivery. Its result goes to the result writer.
    *
-   * @param o.token of the lease of its shard.
+   * @param o.token token of the lease of its shard.
    * @param o.onEnd called when the request has ended.
    */
   start(due: Due, o: { queue: ActiveQueue; token: bigint; onEnd: () => void }): void {
@@ -69,7 +70,7 @@ export class AttemptRunner {
     this.#open.add(running);
   }
 
-  /** Whether this process had no socket left a moment ago. No attempt should start then. */
+  /** Whether this process had no socket left a moment ago, so that no attempt should start. */
   isShortOfSockets(): boolean {
     return performance.now() < this.#shortUntilMs;
   }
@@ -81,24 +82,24 @@ export class AttemptRunner {
 
   async #run(tracked: TrackedAttempt): Promise<void> {
     const { active, inFlight, results } = this.#o;
-    const leave = active.endpoints.enter(tracked.endpointKey);
+    const release = active.endpoints.keep(tracked.endpointKey);
     const result = await this.#resultOf(tracked);
     inFlight.complete(tracked);
     if (result.sent) this.#noteHealth(tracked, result.sent.outcome);
     results.add(this.#spread(result, tracked.endpointKey));
-    leave();
+    release();
   }
 
   async #resultOf({ due, token }: TrackedAttempt): Promise<AttemptResult> {
     try {
       return await attempt(this.#o, due, token);
     } catch (error) {
-      return { due, token, sent: undefined, ended: null, pauseMs: this.#pauseUnmade(error, due) };
+      return { due, token, sent: undefined, ended: null, pauseMs: this.#pauseAfter(error, due) };
     }
   }
 
-  /** The attempt was not made, for a reason on our side. Returns the pause. Milliseconds. */
-  #pauseUnmade(error: unknown, due: Due): number {
+  /** Logs why this process could not make the attempt. Returns the pause of the delivery. Milliseconds. */
+  #pauseAfter(error: unknown, due: Due): number {
     const waitedMs = this.#o.loader.retryNowMs() - due.queuedAtMs;
     if (error instanceof NoSocketLeft) {
       this.#noteShortage(error);
@@ -127,8 +128,8 @@ export class AttemptRunner {
   #noteHealth({ due, endpointKey, token }: TrackedAttempt, outcome: AttemptOutcome): void {
     const { active, healthChanges, loader } = this.#o;
     const { result, status } = outcome;
-    const sign = { result, status, deliveryId: due.id, atMs: loader.retryNowMs() };
-    const noted = active.endpoints.note(endpointKey, sign);
+    const effect = { result, status, deliveryId: due.id, atMs: loader.retryNowMs() };
+    const noted = active.endpoints.note(endpointKey, effect);
     if (!noted) return;
     const { shopId, endpointId, shard } = due;
     healthChanges.set(endpointKey, { shopId, endpointId, shard, token, health: noted.health });

@@ -1,16 +1,16 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import {
+  type AttemptEffect,
   afterAttempt,
   type EndpointHealth,
   NEW_ENDPOINT,
   pausedUntil,
   probePause,
-  type Sign,
 } from './circuit-breaker.ts';
 import { MAX_IN_FLIGHT } from './in-flight-limit.ts';
 
-const failures = fc.constantFrom<Pick<Sign, 'result' | 'status'>>(
+const failures = fc.constantFrom<Pick<AttemptEffect, 'result' | 'status'>>(
   { result: 'failed', status: 0 },
   { result: 'failed', status: 404 },
   { result: 'failed', status: 503 },
@@ -35,9 +35,9 @@ function courseOf(steps: typeof attempts extends fc.Arbitrary<infer T> ? T : nev
   return steps.map(({ what, deliveryId, pauseMs }) => {
     atMs += pauseMs;
     const before = health;
-    const sign = { ...what, deliveryId, atMs };
-    health = afterAttempt(before, sign);
-    return { before, sign, health };
+    const effect = { ...what, deliveryId, atMs };
+    health = afterAttempt(before, effect);
+    return { before, effect, health };
   });
 }
 
@@ -46,13 +46,13 @@ describe('the limit of attempts in flight', () => {
     expect(NEW_ENDPOINT.maxInFlight).toBe(2);
     fc.assert(
       fc.property(attempts, (steps) => {
-        for (const { before, sign, health } of courseOf(steps)) {
+        for (const { before, effect, health } of courseOf(steps)) {
           const { maxInFlight } = health;
           expect(maxInFlight).toBeGreaterThanOrEqual(1);
           expect(maxInFlight).toBeLessThanOrEqual(MAX_IN_FLIGHT);
           const isOverload =
-            sign.result === 'timeout' || sign.result === 'throttled' || sign.status >= 500;
-          if (sign.result === 'delivered') {
+            effect.result === 'timeout' || effect.result === 'throttled' || effect.status >= 500;
+          if (effect.result === 'delivered') {
             expect(maxInFlight).toBe(
               before.circuit ? 2 : Math.min(before.maxInFlight + 1, MAX_IN_FLIGHT),
             );
@@ -69,10 +69,10 @@ describe('the circuit', () => {
   test('opens after ten failures in a row of three deliveries over five seconds, and closes with a success', () => {
     fc.assert(
       fc.property(attempts, (steps) => {
-        let row: Sign[] = [];
-        for (const { sign, health } of courseOf(steps)) {
-          row = sign.result === 'delivered' ? [] : [...row, sign];
-          const over = sign.atMs - (row[0]?.atMs ?? sign.atMs);
+        let row: AttemptEffect[] = [];
+        for (const { effect, health } of courseOf(steps)) {
+          row = effect.result === 'delivered' ? [] : [...row, effect];
+          const over = effect.atMs - (row[0]?.atMs ?? effect.atMs);
           const isDown =
             row.length >= 10 &&
             new Set(row.map((one) => one.deliveryId)).size >= 3 &&

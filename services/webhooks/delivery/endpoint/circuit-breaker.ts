@@ -13,15 +13,15 @@ export interface EndpointHealth {
   /** Failures since the last success, and when the first of them was. */
   readonly failures: number;
   readonly failingSinceMs: number | null;
-  /** The first deliveries that failed since then, at most as many as opening the circuit needs. */
+  /** The first deliveries that failed since then. Contains only as many as are necessary to open the circuit. */
   readonly failed: readonly string[];
   readonly circuit: Circuit | null;
 }
 
-/** An open circuit: only probes are sent. */
+/** An open circuit. Only probes are sent to the endpoint. */
 export interface Circuit {
   readonly openedAtMs: number;
-  /** When the next probe is sent, unless the oldest delivery is due earlier. */
+  /** When the next probe is due, unless the oldest delivery is due earlier. */
   readonly pausedUntilMs: number;
 }
 
@@ -30,7 +30,7 @@ const OPEN_FAILURES = 10;
 const OPEN_DELIVERIES = 3;
 const OPEN_AFTER_MS = 5_000;
 
-/** Between two probes: a tenth of the outage, within these bounds. */
+/** The pause between two probes is a tenth of the outage, within these bounds. */
 const PROBE_SHARE = 0.1;
 const MIN_PROBE_MS = 30_000;
 const MAX_PROBE_MS = 600_000;
@@ -44,7 +44,7 @@ export const NEW_ENDPOINT: EndpointHealth = {
 };
 
 /** The effect of an attempt on the health of its endpoint. */
-export interface Sign {
+export interface AttemptEffect {
   readonly result: AttemptOutcome['result'];
   readonly status: number;
   readonly deliveryId: string;
@@ -53,11 +53,11 @@ export interface Sign {
 }
 
 /**
- * The health of an endpoint after an attempt. A success closes the circuit, and enough failures in a row open it. Both
- * change the limit of attempts in flight too. Returns the same object when nothing changed.
+ * Returns the health of an endpoint after an attempt. A success closes the circuit, and enough failures in a row open it.
+ * Both also change the limit of attempts in flight. Returns the same object when the health did not change.
  */
-export function afterAttempt(health: EndpointHealth, sign: Sign): EndpointHealth {
-  return sign.result === 'delivered' ? afterSuccess(health) : afterFailure(health, sign);
+export function afterAttempt(health: EndpointHealth, effect: AttemptEffect): EndpointHealth {
+  return effect.result === 'delivered' ? afterSuccess(health) : afterFailure(health, effect);
 }
 
 function afterSuccess(health: EndpointHealth): EndpointHealth {
@@ -66,38 +66,38 @@ function afterSuccess(health: EndpointHealth): EndpointHealth {
   return { ...NEW_ENDPOINT, maxInFlight: raisedLimit(health.maxInFlight) };
 }
 
-function afterFailure(health: EndpointHealth, sign: Sign): EndpointHealth {
+function afterFailure(health: EndpointHealth, effect: AttemptEffect): EndpointHealth {
   const failures = health.failures + 1;
-  // Never later than this failure, even if the database's clock was set back in between.
-  const failingSinceMs = Math.min(health.failingSinceMs ?? sign.atMs, sign.atMs);
+  // The time is never later than this failure, even if the database's clock was set back in between.
+  const failingSinceMs = Math.min(health.failingSinceMs ?? effect.atMs, effect.atMs);
   const failed =
-    health.failed.length >= OPEN_DELIVERIES || health.failed.includes(sign.deliveryId)
+    health.failed.length >= OPEN_DELIVERIES || health.failed.includes(effect.deliveryId)
       ? health.failed
-      : [...health.failed, sign.deliveryId];
+      : [...health.failed, effect.deliveryId];
   const isDown =
     failures >= OPEN_FAILURES &&
     failed.length >= OPEN_DELIVERIES &&
-    sign.atMs - failingSinceMs >= OPEN_AFTER_MS;
+    effect.atMs - failingSinceMs >= OPEN_AFTER_MS;
   return {
-    maxInFlight: limitAfterFailure(health.maxInFlight, sign),
+    maxInFlight: limitAfterFailure(health.maxInFlight, effect),
     failures,
     failingSinceMs,
     failed,
-    circuit: health.circuit || isDown ? paused(health.circuit, sign) : null,
+    circuit: health.circuit || isDown ? paused(health.circuit, effect) : null,
   };
 }
 
-function paused(circuit: Circuit | null, { atMs }: Sign): Circuit {
+function paused(circuit: Circuit | null, { atMs }: AttemptEffect): Circuit {
   const openedAtMs = Math.min(circuit?.openedAtMs ?? atMs, atMs);
   return { openedAtMs, pausedUntilMs: atMs + probePause(atMs - openedAtMs) };
 }
 
-/** More than the difference between the clocks of two processes. Milliseconds. */
+/** Tolerance that is greater than the difference between the clocks of two processes. Milliseconds. */
 const TOLERANCE_MS = 2_000;
 
 /**
- * The time of the next probe. A stored time that no pause can reach dates from before the database's clock was set
- * back; the probe is then due.
+ * Returns the time of the next probe. If the stored time is further away than any pause, the database's clock was set
+ * back, and the probe is due.
  *
  * @param nowMs by the retry clock.
  */
@@ -106,7 +106,7 @@ export function pausedUntil({ openedAtMs, pausedUntilMs }: Circuit, nowMs: numbe
   return pausedUntilMs - nowMs <= longestMs ? pausedUntilMs : nowMs;
 }
 
-/** Time between two probes of an open circuit. Milliseconds. */
+/** Returns the pause between two probes of an open circuit. Milliseconds. */
 export function probePause(openForMs: number): number {
   return Math.min(Math.max(openForMs * PROBE_SHARE, MIN_PROBE_MS), MAX_PROBE_MS);
 }

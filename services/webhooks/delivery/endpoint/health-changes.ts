@@ -10,7 +10,7 @@ export interface EndpointChange {
   readonly health: EndpointHealth;
 }
 
-/** Unrecorded changes of health, only the latest of each endpoint. */
+/** The latest unrecorded change of health of each endpoint. */
 export interface HealthChanges {
   set(endpointKey: string, change: EndpointChange): void;
   /** Removes and returns all changes. The caller records them. */

@@ -1,15 +1,15 @@
 import type { AttemptOutcome } from '../../sender/outcome.ts';
 
-/** Limit of the attempts in flight of one endpoint: where it begins, and its maximum. */
+/** First value and maximum of the limit of attempts in flight of one endpoint. */
 export const START_IN_FLIGHT = 2;
 export const MAX_IN_FLIGHT = 8;
 
-/** The limit after a success: one more. */
+/** Returns the limit after a success: one more. */
 export function raisedLimit(maxInFlight: number): number {
   return Math.min(maxInFlight + 1, MAX_IN_FLIGHT);
 }
 
-/** The limit after a failure: half for a timeout, 429 or 5xx, otherwise the same. */
+/** Returns the limit after a failure: half for a timeout, 429 or 5xx, otherwise the same. */
 export function limitAfterFailure(
   maxInFlight: number,
   { result, status }: Pick<AttemptOutcome, 'result' | 'status'>,

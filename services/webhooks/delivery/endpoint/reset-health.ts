@@ -5,8 +5,8 @@ import { NEW_ENDPOINT } from './circuit-breaker.ts';
 import type { HealthChanges } from './health-changes.ts';
 
 /**
- * Resets the health of an endpoint that a person has repaired, including failures that are not recorded yet. Has no
- * effect when another process sends to the endpoint.
+ * Resets the health of an endpoint that a user has repaired, including failures that are not recorded yet. Has no effect
+ * when another process sends to the endpoint.
  */
 export function resetHealth(
   o: {

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import { openSecondPool, type Queryable } from '../../../platform/postgres.ts';
-import { ENGINE_POOL } from '../../start.ts';
+import { DISPATCHER_POOL } from '../../start.ts';
 import { restartWaits } from './clock-set-back.ts';
 import { readDue } from './read-due.ts';
 import { findNextReady, findReadyQueues } from './ready-queues.ts';
@@ -20,7 +20,7 @@ beforeAll(async () => {
   // Its reads would be counted too.
   await migrator.query('alter table webhooks.queue set (autovacuum_enabled = off)');
   await migrator.query('alter table webhooks.subscription_queues set (autovacuum_enabled = off)');
-  pool = openSecondPool(db.pool, { ...ENGINE_POOL, max: 1 });
+  pool = openSecondPool(db.pool, { ...DISPATCHER_POOL, max: 1 });
 });
 afterAll(async () => {
   await pool.end();

@@ -3,7 +3,7 @@ import { createTestDatabase, type TestDatabase } from '../../../../test/kit/data
 import { sampleEvent } from '../../../contract/sample-event.ts';
 import { openSecondPool } from '../../../platform/postgres.ts';
 import { insertDeliveries } from '../../fan-out/insert.ts';
-import { ENGINE_POOL } from '../../start.ts';
+import { DISPATCHER_POOL } from '../../start.ts';
 import { markFreshReady, restartWaits } from './clock-set-back.ts';
 import { readDue } from './read-due.ts';
 import { unloadQueues } from './ready-queues.ts';
@@ -194,7 +194,7 @@ test('affected rows are found by their index, whatever the statistics are', asyn
     `insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at)
      select 1, n, gen_random_uuid(), gen_random_uuid(), 2, true, now(), now(), now() from generate_series(1, 1000) n`,
   );
-  const pool = openSecondPool(db.pool, { ...ENGINE_POOL, max: 1 });
+  const pool = openSecondPool(db.pool, { ...DISPATCHER_POOL, max: 1 });
   try {
     await restartWaits(pool, HELD);
     const { rows } = await pool.query<{ 'QUERY PLAN': string }>(

@@ -32,7 +32,7 @@ function newClockSteps() {
   });
   const note = (skewMs: number): void => {
     const at = performance.now();
-    clockSteps.note({ askedMs: at, answeredMs: at, databaseMs: at + skewMs });
+    clockSteps.note({ startedMs: at, endedMs: at, databaseMs: at + skewMs });
   };
   return { clockSteps, clock, active, note, statements, lines, steps };
 }

@@ -16,13 +16,13 @@ export interface ClockStepsOptions {
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 
-/** Keeps the retry clock equal to the database's, and limits the effect of a clock step on deliveries. */
+/** Detects steps of the database's clock, and limits their effect on deliveries. */
 export interface ClockSteps {
-  /** The present time of the retry clock, as in the database. */
+  /** The current time of the retry clock, as in the database. */
   retryNowMs(): number;
-  /** Logs and counts a step. The queues in memory are then read from their start. */
+  /** Logs and counts a step. After a step the queues in memory are read from their start. */
   note(reading: ClockReading): void;
-  /** Every few seconds, corrects times from before the clock was set back. Returns whether there is more. */
+  /** Corrects times from before the clock was set back, every few seconds. Returns whether there is more to correct. */
   correct(shards: readonly number[]): Promise<boolean>;
 }
 
@@ -31,7 +31,7 @@ const CORRECT_EVERY_MS = 5_000;
 export function createClockSteps(o: ClockStepsOptions): ClockSteps {
   const { databaseClock } = o;
   let correctAtMs = 0;
-  /** Shards whose fresh deliveries were checked since the last step, or since this process got the shard. */
+  /** Shards whose fresh deliveries were checked since the last step, and since this process took the shard. */
   let checked: ReadonlySet<number> = new Set();
 
   return {

@@ -5,8 +5,8 @@ const HOUR_MS = 3_600_000;
 
 /** A slow reading of a clock that is ahead of the monotonic one by `skewMs`. */
 function readingOf(skewMs: number, tookMs = 1) {
-  const askedMs = performance.now();
-  return { askedMs, answeredMs: askedMs + tookMs, databaseMs: askedMs + tookMs / 2 + skewMs };
+  const startedMs = performance.now();
+  return { startedMs, endedMs: startedMs + tookMs, databaseMs: startedMs + tookMs / 2 + skewMs };
 }
 
 test('a slow answer is not mistaken for a step of the clock', () => {

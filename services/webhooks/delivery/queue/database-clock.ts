@@ -1,8 +1,8 @@
 /** A reading of the database's clock between two readings of this process's monotonic clock. Milliseconds. */
 export interface ClockReading {
-  readonly askedMs: number;
-  readonly answeredMs: number;
-  /** The database's clock at some moment between the two; since 1970. */
+  readonly startedMs: number;
+  readonly endedMs: number;
+  /** The database's clock at some moment between the two. Milliseconds since 1970. */
   readonly databaseMs: number;
 }
 
@@ -13,24 +13,24 @@ export interface DatabaseClock {
   /**
    * Measures the skew.
    *
-   * @returns by how much the database's clock was set since the last reading; 0 when it was not. Milliseconds.
+   * @returns the step of the database's clock since the last reading; 0 without a step. Milliseconds.
    */
   read(reading: ClockReading): number;
 }
 
-/** A smaller difference is drift, which is corrected, and not a step. Milliseconds. */
+/** A smaller difference counts as drift, which only changes the skew. Milliseconds. */
 const MIN_STEP_MS = 5_000;
 
 export function createDatabaseClock(): DatabaseClock {
-  /** Difference to the monotonic clock; before the first answer of the database, that of our own clock. */
+  /** Difference to the monotonic clock. Before the first reading it is the difference of this process's own clock. */
   let skewMs = Date.now() - performance.now();
   /** Lower and upper bound of the skew at the last reading. */
   let last: { readonly lowMs: number; readonly highMs: number } | undefined;
 
   return {
     nowMs: () => performance.now() + skewMs,
-    read({ askedMs, answeredMs, databaseMs }) {
-      const [lowMs, highMs] = [databaseMs - answeredMs, databaseMs - askedMs];
+    read({ startedMs, endedMs, databaseMs }) {
+      const [lowMs, highMs] = [databaseMs - endedMs, databaseMs - startedMs];
       const stepMs = last ? stepBetween(last, { lowMs, highMs }) : 0;
       last = { lowMs, highMs };
       skewMs = Math.min(Math.max(skewMs, lowMs), highMs);
@@ -44,7 +44,7 @@ interface Bounds {
   readonly highMs: number;
 }
 
-/** The part of the difference that a slow answer cannot explain. */
+/** Returns the part of the difference that a slow response cannot explain. */
 function stepBetween(before: Bounds, after: Bounds): number {
   if (after.lowMs > before.highMs + MIN_STEP_MS) return after.lowMs - before.highMs;
   if (after.highMs < before.lowMs - MIN_STEP_MS) return after.highMs - before.lowMs;

@@ -4,13 +4,13 @@ import { dayOf, rangeOfDay } from '../../delivery-id.ts';
 import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';
 
-/** How long a delivery may be held, by the retry clock. */
+/** Maximum time that a delivery may be held, by the retry clock. Days. */
 export const HELD_DAYS = 30;
 
 /** Maximum number of queues that one call handles. */
 const MAX_QUEUES_PER_CALL = 100;
 
-/** Deliveries ended by one statement. */
+/** Maximum number of deliveries that one statement ends. */
 export const END_BATCH = 1_000;
 
 export interface Ended {
@@ -21,10 +21,10 @@ export interface Ended {
 }
 
 /**
- * Ends deliveries that will not be sent, one batch at a time. Those of deleted subscriptions are dropped, and those
- * held for 30 days expire. None of them is in flight.
+ * Ends deliveries that will not be sent, one batch per queue. Deliveries of deleted subscriptions are dropped, and
+ * deliveries that were held for 30 days expire. None of them is in flight.
  *
- * @param offsetMs of the retry clock.
+ * @param offsetMs offset of the retry clock.
  */
 export async function endBacklog(pool: pg.Pool, offsetMs: number): Promise<Ended> {
   let dropped = 0;
@@ -44,14 +44,14 @@ export async function endBacklog(pool: pg.Pool, offsetMs: number): Promise<Ended
   return { dropped, expired, isMore };
 }
 
-interface Draining extends QueueRef {
+interface QueueToEnd extends QueueRef {
   readonly isDeleted: boolean;
   /** Deliveries queued before this time expire. */
   readonly before: Date | null;
 }
 
-async function queuesToEnd(db: Queryable): Promise<Draining[]> {
-  const { rows } = await db.query<Draining>(
+async function queuesToEnd(db: Queryable): Promise<QueueToEnd[]> {
+  const { rows } = await db.query<QueueToEnd>(
     `select shop_id as "shopId", subscription_id as "subscriptionId", is_deleted as "isDeleted",
             expire_before as before
        from subscription_queues where is_deleted or expire_before is not null
@@ -60,8 +60,8 @@ async function queuesToEnd(db: Queryable): Promise<Draining[]> {
   return rows;
 }
 
-/** Ends a batch. After the last one it sets the final state of the queue. */
-async function drain(pool: pg.Pool, queue: Draining): Promise<number> {
+/** Ends a batch of deliveries. After the last batch it sets the final state of the queue. */
+async function drain(pool: pg.Pool, queue: QueueToEnd): Promise<number> {
   const as = queue.isDeleted ? 'dropped' : 'expired';
   const ended = await endWaiting(pool, queue, {
     as,
@@ -71,8 +71,8 @@ async function drain(pool: pg.Pool, queue: Draining): Promise<number> {
   return ended;
 }
 
-/** Has no effect while rows are left, because a result that was being recorded had locked them. */
-function finish(pool: pg.Pool, queue: Draining): Promise<void> {
+/** Sets the final state of a queue. Has no effect while a statement that records results keeps rows locked. */
+function finish(pool: pg.Pool, queue: QueueToEnd): Promise<void> {
   const key = [queue.shopId, queue.subscriptionId];
   return inTransaction(pool, async (tx) => {
     if (queue.isDeleted) {
@@ -84,9 +84,9 @@ function finish(pool: pg.Pool, queue: Draining): Promise<void> {
       return;
     }
     await tx.query(
-      `update subscription_queues l set expire_before = null, ready_at = case when l.is_open then now() end
-        where l.shop_id = $1 and l.subscription_id = $2
-          and date_trunc('milliseconds', l.expire_before) = $3 and not exists (
+      `update subscription_queues sq set expire_before = null, ready_at = case when sq.is_open then now() end
+        where sq.shop_id = $1 and sq.subscription_id = $2
+          and date_trunc('milliseconds', sq.expire_before) = $3 and not exists (
           select from queue where shop_id = $1 and subscription_id = $2 and queued_at < $3)`,
       [...key, queue.before],
     );
@@ -94,7 +94,7 @@ function finish(pool: pg.Pool, queue: Draining): Promise<void> {
   });
 }
 
-/** Queues of inactive subscriptions. */
+/** Finds queues of inactive subscriptions with deliveries that were held for too long. */
 async function queuesHeldTooLong(
   db: Queryable,
   offsetMs: number,
@@ -114,7 +114,11 @@ async function queuesHeldTooLong(
   return rows;
 }
 
-/** Ends up to {@link END_BATCH} deliveries of a queue, those queued before a time or all. Returns how many. */
+/**
+ * Ends up to {@link END_BATCH} deliveries of a queue. Returns how many.
+ *
+ * @param o.before ends only deliveries that were queued before this time; null for all.
+ */
 function endWaiting(
   pool: pg.Pool,
   queue: QueueRef,
@@ -133,7 +137,7 @@ function endWaiting(
       [queue.shopId, queue.subscriptionId, o.before],
     );
     const ids = rows.map((row) => row.id).sort();
-    // One day at a time, as when results are recorded.
+    // One statement per day, so that PostgreSQL plans only one partition. See `recordStatement`.
     for (const [day, ofDay] of Map.groupBy(ids, (id) => dayOf(id).getTime())) {
       const { first, end } = rangeOfDay(new Date(day));
       await tx.query(

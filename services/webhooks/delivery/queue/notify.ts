@@ -4,7 +4,7 @@ import { endpointKeyOf, type QueueRef, queueKeyOf } from './queue-ref.ts';
 /** Commits notify `webhooks_due_<schema>`. */
 export const DUE_CHANNEL_PREFIX = 'webhooks_due_';
 
-/** A notification holds 8,000 bytes at most. More queues than this are notified as "all queues". */
+/** A notification has 8,000 bytes at most. For more queues than this it means "all queues". */
 const MAX_NOTIFIED_QUEUES = 150;
 const CHANGED = '!';
 const RESET = '~';
@@ -12,9 +12,9 @@ const RESET = '~';
 /** The content of a notification: the keys of queues, or no key for all queues. */
 export interface QueueNotification {
   readonly keys: readonly string[];
-  /** The queues themselves changed: opened, closed or moved to another endpoint. */
+  /** Whether the queues were opened, closed or moved to another endpoint. */
   readonly isChange: boolean;
-  /** Sent alone: the health of the endpoint was reset. */
+  /** The endpoint whose health was reset. The notification then has no keys. */
   readonly reset?: { readonly shopId: bigint; readonly endpointId: bigint };
 }
 
@@ -29,7 +29,7 @@ export async function notifyDue(
   await notify(tx, (o.isChange ? CHANGED : '') + keys);
 }
 
-/** Notifies every process at the commit of the transaction that a person has repaired the endpoint. */
+/** Notifies every process at the commit of the transaction that a user has repaired the endpoint. */
 export async function notifyReset(
   tx: Queryable,
   endpoint: { shopId: bigint; endpointId: bigint },

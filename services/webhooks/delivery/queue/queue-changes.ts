@@ -23,12 +23,12 @@ export async function addQueue(tx: Queryable, queue: QueueRef): Promise<void> {
 
 /**
  * Updates the queue after a change of its subscription. Waiting deliveries are sent to the new address if the
- * subscription is active. The caller has locked the subscription and the queue, so that this sees deliveries of a
- * parallel fan-out.
+ * subscription is active. The caller must have locked the subscription and the queue, so that this function sees
+ * deliveries of a parallel fan-out.
  *
- * @param o.inactiveSince set for a subscription that was just activated: deliveries held for too long expire before the
- *   rest is sent, and the circuit of its endpoint is reset.
- * @param o.offsetMs of the retry clock.
+ * @param o.inactiveSince set if the subscription was just activated. Deliveries that were held for too long then expire
+ *   before the rest is sent, and the health of the endpoint is reset.
+ * @param o.offsetMs offset of the retry clock.
  */
 export async function changeQueue(
   tx: Queryable,
@@ -37,30 +37,33 @@ export async function changeQueue(
 ): Promise<void> {
   const key = [queue.shopId, queue.subscriptionId];
   if (o.inactiveSince) await resetEndpoint(tx, queue);
-  // In milliseconds, because a JavaScript date cannot hold microseconds when the value is written back.
+  // Times are truncated to milliseconds, because JavaScript reads them as dates and writes them back.
   await tx.query(
-    `with now_ as (
+    `with retry_clock as (
        select date_trunc('milliseconds', now() + $3 * interval '1 ms') as at
-     ), after as (
-       select s.*, case when $4::timestamptz < now_.at - interval '${HELD_DAYS} days'
-                        then now_.at - interval '${HELD_DAYS} days' else l.expire_before end as expire_before,
-              now_.at, exists (
-                select from queue q where q.shop_id = s.shop_id and q.subscription_id = s.id) as waits
-         from subscriptions s join subscription_queues l on l.shop_id = s.shop_id and l.subscription_id = s.id, now_
+     ), changed as (
+       select s.*, case when $4::timestamptz < clock.at - interval '${HELD_DAYS} days'
+                        then clock.at - interval '${HELD_DAYS} days' else sq.expire_before end as expire_before,
+              clock.at, exists (
+                select from queue q where q.shop_id = s.shop_id and q.subscription_id = s.id) as has_deliveries
+         from subscriptions s join subscription_queues sq on sq.shop_id = s.shop_id and sq.subscription_id = s.id,
+              retry_clock clock
         where s.shop_id = $1 and s.id = $2
      )
-     update subscription_queues l
-        set endpoint_id = a.endpoint_id, shard = a.endpoint_id % ${DELIVERY_SHARDS}, topic = a.topic,
-            trigger = a.trigger, is_open = a.status = 'active', expire_before = a.expire_before,
-            ready_at = case when a.status = 'active' and a.expire_before is null and a.waits then a.at end
-       from after a
-      where l.shop_id = a.shop_id and l.subscription_id = a.id`,
+     update subscription_queues sq
+        set endpoint_id = changed.endpoint_id, shard = changed.endpoint_id % ${DELIVERY_SHARDS},
+            topic = changed.topic, trigger = changed.trigger, is_open = changed.status = 'active',
+            expire_before = changed.expire_before,
+            ready_at = case when changed.status = 'active' and changed.expire_before is null
+                             and changed.has_deliveries then changed.at end
+       from changed
+      where sq.shop_id = changed.shop_id and sq.subscription_id = changed.id`,
     [...key, o.offsetMs, o.inactiveSince],
   );
   await notifyDue(tx, [queue], { isChange: true });
 }
 
-/** Notifies even when no failure is stored, because the sending process may have unrecorded failures. */
+/** Resets the health. Notifies even when no failure is stored, because a process may have unrecorded failures. */
 async function resetEndpoint(tx: Queryable, queue: QueueRef): Promise<void> {
   const { rows } = await tx.query<{ endpointId: bigint }>(
     `with reset as (
@@ -77,7 +80,7 @@ async function resetEndpoint(tx: Queryable, queue: QueueRef): Promise<void> {
   for (const { endpointId } of rows) await notifyReset(tx, { shopId: queue.shopId, endpointId });
 }
 
-/** The subscription is deleted. Maintenance later drops what its queue holds. */
+/** Closes the queue of a deleted subscription. The maintenance later drops its deliveries. */
 export async function closeQueue(tx: Queryable, queue: QueueRef): Promise<void> {
   await tx.query(
     `update subscription_queues set is_open = false, is_deleted = true, expire_before = null, ready_at = null

@@ -30,7 +30,7 @@ export interface QueueLoaderOptions {
   readonly metrics: Pick<DeliveryMetrics, 'clockStep'>;
 }
 
-/** In case a notification was lost. */
+/** All shards are scanned this often, because a notification may be lost. */
 const POLL_MS = 5_000;
 const UNLOAD_EVERY_MS = 100;
 
@@ -43,7 +43,7 @@ export class QueueLoader {
   readonly #notified = new Map<string, QueueRef>();
   /** Endpoints whose circuit closed and whose queues are not marked ready yet. */
   readonly #closedCircuits = new Map<string, { shopId: bigint; endpointId: bigint }>();
-  #heldBefore = '';
+  #ownedBefore = '';
   #scanAtMs = 0;
   #unloadAtMs = 0;
 
@@ -58,23 +58,24 @@ export class QueueLoader {
     });
   }
 
-  /** The present time of the retry clock, as in the database. */
+  /** The current time of the retry clock, as in the database. */
   retryNowMs(): number {
     return this.#clockSteps.retryNowMs();
   }
 
   /** Unloads the queues of lost shards and loads ready ones. */
   async load(): Promise<void> {
-    const held = this.#o.shards.owned();
-    this.#unloadLost(held);
+    const owned = this.#o.shards.owned();
+    this.#unloadLost(owned);
     if (this.#closedCircuits.size > 0) await this.#markClosedCircuitsDue();
-    if (held.length === 0) return;
-    if (performance.now() >= this.#scanAtMs) await this.#scan(held);
-    else if (this.#notified.size > 0) await this.#loadNotified(held);
+    if (owned.length === 0) return;
+    if (performance.now() >= this.#scanAtMs) await this.#scan(owned);
+    else if (this.#notified.size > 0) await this.#loadNotified(owned);
   }
 
   /**
-   * Unloads queues that are idle or use the space of others. Resolves to the time until the next step. Milliseconds.
+   * Unloads queues that are idle, and when memory is full queues that cannot send. Resolves to the time until the next
+   * step. Milliseconds.
    */
   async unload(): Promise<number> {
     const { active } = this.#o;
@@ -90,7 +91,7 @@ export class QueueLoader {
     return Math.max(0, Math.min(this.#scanAtMs - performance.now(), untilUnload));
   }
 
-  /** Unloads queues until the pause is over. Milliseconds. */
+  /** Unloads queues until the pause has ended. */
   postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void> {
     return this.#unloader.postpone(queues, pauseMs);
   }
@@ -112,7 +113,7 @@ export class QueueLoader {
     this.#o.wakeLoop.wake();
   }
 
-  /** Adds committed deliveries. Those that cannot start at once are read from the table later. */
+  /** Adds committed deliveries. Those that cannot start immediately are read from the table later. */
   addFresh(fresh: readonly FreshDeliveries[]): void {
     const { active, shards } = this.#o;
     for (const { target, deliveries } of fresh) {
@@ -122,7 +123,7 @@ export class QueueLoader {
     this.#o.wakeLoop.wake();
   }
 
-  /** The circuit of an endpoint closed, so deliveries that waited for a probe are due. */
+  /** Call this when the circuit of an endpoint closed. Deliveries that waited for a probe are then due. */
   endpointRecovered(endpoint: { shopId: bigint; endpointId: bigint }): void {
     this.#closedCircuits.set(endpointKeyOf(endpoint), endpoint);
     this.#o.wakeLoop.wake();
@@ -134,7 +135,7 @@ export class QueueLoader {
     this.endpointRecovered(endpoint);
   }
 
-  /** A queue, loaded or not, has due work. */
+  /** Notes that a queue has due work, whether it is loaded or not. */
   #noteDue(key: string): void {
     const queue = this.#o.active.queues.get(key);
     if (queue) markDue(queue);
@@ -142,37 +143,40 @@ export class QueueLoader {
     else this.#notified.set(key, queueOfKey(key));
   }
 
-  #unloadLost(held: readonly number[]): void {
-    const now = held.toSorted((a, b) => a - b).join();
-    if (now === this.#heldBefore) return;
-    this.#heldBefore = now;
+  #unloadLost(owned: readonly number[]): void {
+    const now = owned.toSorted((a, b) => a - b).join();
+    if (now === this.#ownedBefore) return;
+    this.#ownedBefore = now;
     this.#scanAtMs = 0;
-    this.#o.active.keepOnly(held);
+    this.#o.active.keepOnly(owned);
   }
 
-  async #scan(held: readonly number[]): Promise<void> {
+  async #scan(owned: readonly number[]): Promise<void> {
     const { active, pool } = this.#o;
     const began = performance.now();
     const offsetMs = this.#o.clock.offsetMs();
     this.#scanAtMs = began + POLL_MS;
-    // Notified queues first: the others may be many.
-    if (this.#notified.size > 0) await this.#loadNotified(held);
-    await this.#noteNextReady(held, offsetMs);
+    // Notified queues come first, because there may be many other queues.
+    if (this.#notified.size > 0) await this.#loadNotified(owned);
+    await this.#noteNextReady(owned, offsetMs);
     const limit = MAX_ACTIVE_QUEUES - active.queues.size;
     if (limit <= 0) return;
     const except = [...active.queues.values()];
-    const found = await findReadyQueues(pool, { shards: held, except, limit, offsetMs });
+    const found = await findReadyQueues(pool, { shards: owned, except, limit, offsetMs });
     for (const queue of found) active.add(queue);
     if (found.length === limit) this.#scanBy(began + UNLOAD_EVERY_MS);
   }
 
-  /** Before the search for ready queues, so that a queue which becomes ready between the two statements is found by one. */
-  async #noteNextReady(held: readonly number[], offsetMs: number): Promise<void> {
-    const askedMs = performance.now();
-    const { nowMs, nextMs } = await findNextReady(this.#o.pool, { shards: held, offsetMs });
+  /**
+   * Plans the next scan. It must run before the search for ready queues: then one of the two statements finds a queue
+   * that becomes ready between them.
+   */
+  async #noteNextReady(owned: readonly number[], offsetMs: number): Promise<void> {
+    const startedMs = performance.now();
+    const { nowMs, nextMs } = await findNextReady(this.#o.pool, { shards: owned, offsetMs });
     const databaseMs = nowMs - offsetMs;
-    this.#clockSteps.note({ askedMs, answeredMs: performance.now(), databaseMs });
-    if (await this.#clockSteps.correct(held)) this.#scanAt(nowMs + UNLOAD_EVERY_MS);
+    this.#clockSteps.note({ startedMs, endedMs: performance.now(), databaseMs });
+    if (await this.#clockSteps.correct(owned)) this.#scanAt(nowMs + UNLOAD_EVERY_MS);
     if (nextMs !== null) this.#scanAt(nextMs);
   }
 
@@ -185,18 +189,18 @@ export class QueueLoader {
     this.#scanAtMs = Math.min(this.#scanAtMs, atMs);
   }
 
-  async #loadNotified(held: readonly number[]): Promise<void> {
+  async #loadNotified(owned: readonly number[]): Promise<void> {
     const { active, clock, pool } = this.#o;
     const limit = MAX_ACTIVE_QUEUES - active.queues.size;
     if (limit <= 0) return;
     const queues = [...this.#notified.values()].slice(0, limit);
     for (const queue of queues) this.#notified.delete(queueKeyOf(queue));
     const offsetMs = clock.offsetMs();
-    const found = await findQueues(pool, queues, { shards: held, limit, offsetMs });
+    const found = await findQueues(pool, queues, { shards: owned, limit, offsetMs });
     for (const queue of found) active.add(queue);
   }
 
-  /** Runs inside a step, so that no queue is unloaded at the same time. */
+  /** Marks the queues of these endpoints ready. Runs inside a step, so that no queue is unloaded at the same time. */
   async #markClosedCircuitsDue(): Promise<void> {
     for (const [key, endpoint] of [...this.#closedCircuits]) {
       if (await markQueuesDue(this.#o.pool, endpoint, this.#o.clock.offsetMs())) continue;

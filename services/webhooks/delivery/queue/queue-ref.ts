@@ -16,7 +16,7 @@ export const queueRows = rowsOf<QueueRef>({
 /** Number of shards into which the endpoints are divided. */
 export const DELIVERY_SHARDS = 32;
 
-/** The first part of the names of the shards' leases. */
+/** Prefix of the names of the shards' leases. */
 export const DELIVERY_LEASES = 'deliveries';
 
 /** All queues of an endpoint are in one shard, so that one process counts all its attempts in flight. */
@@ -24,7 +24,7 @@ export function shardOf(endpointId: bigint): number {
   return Number(endpointId % BigInt(DELIVERY_SHARDS));
 }
 
-/** Name of the lease of a shard. Results are only recorded while the lease is held. */
+/** Name of the lease of a shard. A process records results only while it owns the lease. */
 export function leaseOf({ shard }: { readonly shard: number }): string {
   return shardLease(DELIVERY_LEASES, shard);
 }
@@ -33,7 +33,7 @@ export function queueKeyOf({ shopId, subscriptionId }: QueueRef): string {
   return `${shopId}:${subscriptionId}`;
 }
 
-/** The queue of a {@link queueKeyOf}. */
+/** Returns the queue of a key, see {@link queueKeyOf}. */
 export function queueOfKey(key: string): QueueRef {
   const [shop = '', subscription = ''] = key.split(':');
   return { shopId: BigInt(shop), subscriptionId: BigInt(subscription) };

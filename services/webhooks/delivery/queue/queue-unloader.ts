@@ -10,7 +10,7 @@ export interface QueueUnloaderOptions {
   readonly clock: RetryClock;
   readonly active: ActiveQueues;
   readonly inFlight: InFlightAttempts;
-  /** The present time of the retry clock, as in the database. */
+  /** The current time of the retry clock, as in the database. */
   readonly retryNowMs: () => number;
   /** Called with the time at which an unloaded queue is ready, by the retry clock. */
   readonly onReadyAt: (retryMs: number) => void;
@@ -18,18 +18,18 @@ export interface QueueUnloaderOptions {
   readonly onMaybeReady: () => void;
 }
 
-/** How long a queue without due work stays loaded. Longer than the gaps of a busy queue. */
+/** A queue without due work stays loaded for this time, which is longer than the gaps of a busy queue. Milliseconds. */
 const IDLE_MS = 2_500;
 const IDLE_PAUSED_MS = 100;
 const IDLE_CROWDED_MS = 10;
-const MAX_UNLOADED_AT_ONCE = 500;
-/** When memory is full: how long a queue that does not send stays, and how many are unloaded at once. */
+const MAX_UNLOADED_PER_STEP = 500;
+/** When memory is full, a queue without attempts stays loaded for this time. Milliseconds. */
 const STAY_MS = 1_000;
-const MAX_RESCHEDULED_AT_ONCE = 250;
+const MAX_RESCHEDULED_PER_STEP = 250;
 
 /**
- * Unloads queues to make space for others. Unloading a queue also stores when its next retry is due. Without that time
- * the loader does not find the retry of an idle queue.
+ * Unloads queues to make space for other queues. The unload also stores when the next retry of a queue is due. Without
+ * that time the loader would not find the retry of an idle queue.
  */
 export class QueueUnloader {
   readonly #o: QueueUnloaderOptions;
@@ -42,7 +42,7 @@ export class QueueUnloader {
   async unloadIdle(): Promise<void> {
     const { active, pool } = this.#o;
     const now = performance.now();
-    const idle = firstOf(active, MAX_UNLOADED_AT_ONCE, (queue) => this.#isIdle(queue, now));
+    const idle = firstOf(active, MAX_UNLOADED_PER_STEP, (queue) => this.#isIdle(queue, now));
     if (idle.length === 0) return;
     const nowMs = this.#o.retryNowMs();
     const unloadings = idle.map((queue) =>
@@ -53,8 +53,8 @@ export class QueueUnloader {
   }
 
   /**
-   * When memory is full: unloads queues that could not send. Thousands of queues of hanging endpoints must not use the
-   * space of those that answer. A queue that has not sent for a while is unloaded, and is loaded again after the others.
+   * Unloads queues that could not send, when memory is full. Thousands of queues of hanging endpoints must not use the
+   * space of queues whose endpoints respond. An unloaded queue is loaded again after the other ready queues.
    */
   async unloadWaiting(): Promise<void> {
     const { active, inFlight, pool, clock } = this.#o;
@@ -62,7 +62,7 @@ export class QueueUnloader {
     const before = performance.now() - STAY_MS;
     const late = firstOf(
       active,
-      MAX_RESCHEDULED_AT_ONCE,
+      MAX_RESCHEDULED_PER_STEP,
       (queue) => queue.loadedAtMs <= before && inFlight.ofQueue(queue.key).size === 0,
     );
     if (late.length === 0) return;
@@ -71,7 +71,7 @@ export class QueueUnloader {
     this.#o.onMaybeReady();
   }
 
-  /** Unloads queues with due work that must wait. Milliseconds. */
+  /** Unloads queues with due work that must wait for `pauseMs`. */
   async postpone(queues: readonly ActiveQueue[], pauseMs: number): Promise<void> {
     const { active, inFlight, pool, clock } = this.#o;
     for (const queue of queues) {
@@ -83,7 +83,7 @@ export class QueueUnloader {
     const free = queues.filter((queue) => inFlight.ofQueue(queue.key).size === 0);
     if (free.length === 0) return;
     await rescheduleQueues(pool, free, { offsetMs: clock.offsetMs(), pauseMs });
-    // Queues that were notified in the meantime stay and are checked again.
+    // Queues that were notified in the meantime stay loaded and are checked again.
     for (const queue of free) if (!isDue(queue)) active.remove(queue.key);
     this.#o.onReadyAt(this.#o.retryNowMs() + pauseMs);
   }
@@ -93,11 +93,15 @@ export class QueueUnloader {
     if (isDue(queue) || inFlight.ofQueue(queue.key).size > 0) return false;
     const isPaused = active.endpoints.health(queue.endpointKey)?.circuit !== null;
     const isCrowded = active.queues.size > MAX_ACTIVE_QUEUES / 2;
-    const patience = isCrowded ? IDLE_CROWDED_MS : isPaused ? IDLE_PAUSED_MS : IDLE_MS;
-    return now - queue.idleSinceMs >= patience;
+    const idleMs = isCrowded ? IDLE_CROWDED_MS : isPaused ? IDLE_PAUSED_MS : IDLE_MS;
+    return now - queue.idleSinceMs >= idleMs;
   }
 
-  /** @param readyMs by the retry clock; null for never, undefined when the stored queue has changed. */
+  /**
+   * Removes a stored queue from memory unless it is due.
+   *
+   * @param readyMs when it is ready, by the retry clock; null for never, undefined when the stored queue has changed.
+   */
   #afterUnload(queue: ActiveQueue, readyMs: number | null | undefined): void {
     const { active, onMaybeReady, onReadyAt, retryNowMs } = this.#o;
     // The queue was notified in the meantime.
@@ -117,16 +121,16 @@ export class QueueUnloader {
   }
 }
 
-/** The first queues with a property, at most so many. */
+/** Returns the first `limit` queues that match. */
 function firstOf(
   { queues }: ActiveQueues,
-  most: number,
-  has: (queue: ActiveQueue) => boolean,
+  limit: number,
+  matches: (queue: ActiveQueue) => boolean,
 ): ActiveQueue[] {
   const first: ActiveQueue[] = [];
   for (const queue of queues.values()) {
-    if (has(queue)) first.push(queue);
-    if (first.length === most) break;
+    if (matches(queue)) first.push(queue);
+    if (first.length === limit) break;
   }
   return first;
 }

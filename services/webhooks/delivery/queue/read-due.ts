@@ -15,17 +15,18 @@ export interface Due extends QueueRef {
   readonly apiVersion: string;
   readonly revision: bigint;
   readonly traceparent: string;
-  /** All attempts before this one, and those of this round. */
+  /** Number of all earlier attempts. */
   readonly attempts: number;
+  /** Number of earlier attempts since the delivery was last queued. */
   readonly roundAttempts: number;
   /** Length of the body. */
   readonly bytes: number;
   /** By the retry clock, ms. */
   readonly dueAtMs: number;
   readonly queuedAtMs: number;
-  /** `queuedAtMs` as text with microseconds. Each time a delivery is queued it differs. */
+  /** `queuedAtMs` as text with microseconds. It identifies the round: it differs each time a delivery is queued. */
   readonly round: string;
-  /** Fresh, or a retry or replay. */
+  /** False for a fresh delivery, true for a retry or replay. */
   readonly isRetry: boolean;
   /** The valid signing secrets, encrypted as stored, newest first; null without one. See `signingKeys`. */
   readonly encryptedSecrets: string | null;
@@ -35,60 +36,63 @@ export interface Due extends QueueRef {
   readonly body: Buffer | null;
 }
 
-/** What to read: `any-probe` reads the oldest due delivery; `oldest-probe` reads the oldest delivery, if it is due. */
+/**
+ * The deliveries to read: `all` due ones, for `any-probe` the oldest due delivery, for `oldest-probe` the oldest delivery
+ * if it is due.
+ */
 export type ReadMode = 'all' | 'any-probe' | 'oldest-probe';
 
-// The statement has their positions, counted from 1.
+// The statement uses the positions in these lists: of health classes from 1, of modes from 0.
 const HEALTH_CLASSES: readonly HealthClass[] = ['trusted', 'new', 'slow', 'failing'];
 const MODES: readonly ReadMode[] = ['all', 'any-probe', 'oldest-probe'];
 
-export interface Reading extends QueueRef {
+export interface QueueRead extends QueueRef {
   /** The endpoint when the queue was loaded. A queue that has moved to another endpoint is skipped. */
   readonly endpointId: bigint;
   readonly limit: number;
   readonly mode: ReadMode;
   /** Health class of its endpoint, which decides the limit of bytes. */
   readonly healthClass: HealthClass;
-  /** Where to start, by the retry clock, ms. Earlier deliveries were read before. 0 for the start of the queue. */
+  /** The read starts at these times, by the retry clock. 0 for the start of the queue. Milliseconds. */
   readonly freshFromMs: number;
   readonly retriesFromMs: number;
 }
 
-interface DueNow {
+interface ReadOptions {
   /** Deliveries in flight. */
   readonly except: readonly string[];
-  /** Of bodies, for all queues of each health class. The delivery that exceeds it is the last. */
+  /** Maximum bytes of bodies, for all queues of each health class. The delivery that exceeds it is the last one read. */
   readonly maxBytes: Readonly<Record<HealthClass, number>>;
-  /** Of the retry clock. */
+  /** Offset of the retry clock. */
   readonly offsetMs: number;
 }
 
 /**
- * Reads the due deliveries of each queue, fresh deliveries before retries. Costs a few index steps for each queue,
- * however long the queue is.
+ * Reads the due deliveries of each queue, fresh deliveries before retries. Costs a few index accesses per queue, whatever
+ * its length.
  *
  * @returns the deliveries, queue by queue.
  */
 export async function readDue(
   db: Queryable,
-  readings: readonly Reading[],
-  o: DueNow,
+  reads: readonly QueueRead[],
+  o: ReadOptions,
 ): Promise<Due[]> {
-  return (await db.query<Due>(named('read-due', readStatement(readings, o)))).rows;
+  return (await db.query<Due>(named('read-due', readStatement(reads, o)))).rows;
 }
 
-/** The valid signing secrets of the subscription of a queue, encrypted, newest first, as {@link Due} has them. */
+/** SQL for the valid signing secrets of a queue's subscription, encrypted, newest first. See {@link Due}. */
 export const encryptedSecretsOf = (queue: string): Sql => sql`(
   select string_agg(c.key_id || ':' || encode(c.sealed, 'hex'), ',' order by c.id desc)
     from secrets c
    where c.shop_id = ${raw(queue)}.shop_id and c.subscription_id = ${raw(queue)}.subscription_id
      and (c.expires_at is null or c.expires_at > now()))`;
 
-const readingRows = rowsOf<Reading>({
+const readRows = rowsOf<QueueRead>({
   shop_id: ['bigint', ({ shopId }) => shopId],
   subscription_id: ['bigint', ({ subscriptionId }) => subscriptionId],
   endpoint_id: ['bigint', ({ endpointId }) => endpointId],
-  most: ['integer', ({ limit }) => limit],
+  max_count: ['integer', ({ limit }) => limit],
   mode: ['smallint', ({ mode }) => MODES.indexOf(mode)],
   fresh_from: ['float8', ({ freshFromMs }) => freshFromMs],
   retries_from: ['float8', ({ retriesFromMs }) => retriesFromMs],
@@ -96,16 +100,16 @@ const readingRows = rowsOf<Reading>({
 });
 
 // `offset 0` makes the planner read each body by its key in the partition of its day, whatever the statistics are.
-function readStatement(readings: readonly Reading[], o: DueNow): Sql {
-  const most = HEALTH_CLASSES.map((healthClass) => o.maxBytes[healthClass]);
+function readStatement(reads: readonly QueueRead[], o: ReadOptions): Sql {
+  const maxBytes = HEALTH_CLASSES.map((healthClass) => o.maxBytes[healthClass]);
   return sql`
 with wanted as materialized (
-  select g.*, l.shard, e.url, s.failures > 0 as is_failing, ${encryptedSecretsOf('g')} as encrypted_secrets
-    from ${readingRows('g', readings, 'n')}
-    join subscription_queues l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
-                and l.endpoint_id = g.endpoint_id and l.is_open and l.expire_before is null
-    join subscriptions s on s.shop_id = g.shop_id and s.id = g.subscription_id
-    join endpoints e on e.shop_id = g.shop_id and e.id = g.endpoint_id
+  select input.*, sq.shard, e.url, s.failures > 0 as is_failing, ${encryptedSecretsOf('input')} as encrypted_secrets
+    from ${readRows('input', reads, 'n')}
+    join subscription_queues sq on sq.shop_id = input.shop_id and sq.subscription_id = input.subscription_id
+                and sq.endpoint_id = input.endpoint_id and sq.is_open and sq.expire_before is null
+    join subscriptions s on s.shop_id = input.shop_id and s.id = input.subscription_id
+    join endpoints e on e.shop_id = input.shop_id and e.id = input.endpoint_id
 ), due as materialized (
   select w.n, w.health_class, w.shard, w.url, w.is_failing, w.encrypted_secrets, w.endpoint_id, q.*,
          sum(q.bytes) over (partition by w.health_class order by w.n, q.nth) - q.bytes as bytes_before
@@ -119,16 +123,16 @@ select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.end
        d.encrypted_secrets as "encryptedSecrets", d.is_failing as "isFailing", p.body
   from due d left join lateral (
          select * from payloads b where b.shop_id = d.shop_id and b.id = d.payload_id offset 0) p on true
- where d.bytes_before < (${most}::float8[])[d.health_class]
+ where d.bytes_before < (${maxBytes}::float8[])[d.health_class]
  order by d.n, d.nth`;
 }
 
 /**
- * The due deliveries of a queue `w`, numbered. A fresh delivery is due whatever its time is, because the clock may have
- * been set back since. Branches of other modes are not executed. The limit stops before the retries when there are
- * enough fresh deliveries.
+ * SQL for the due deliveries of a queue `w`, numbered. A fresh delivery is always due, even with a time in the future,
+ * because the clock may have been set back. PostgreSQL does not run the branches of other modes. When there are enough
+ * fresh deliveries, the limit stops before the retries.
  */
-function dueOfQueue({ except, offsetMs }: Pick<DueNow, 'except' | 'offsetMs'>): Sql {
+function dueOfQueue({ except, offsetMs }: Pick<ReadOptions, 'except' | 'offsetMs'>): Sql {
   const now = sql`now() + ${param(offsetMs)} * interval '1 ms'`;
   const skipped = param(except);
   return sql`
@@ -146,12 +150,12 @@ function dueOfQueue({ except, offsetMs }: Pick<DueNow, 'except' | 'offsetMs'>): 
         (select * from queue a where w.mode < 2
             and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and not a.is_retry
             and a.next_attempt_at >= to_timestamp(w.fresh_from / 1000) and a.id <> all(${skipped}::uuid[])
-          order by a.next_attempt_at, a.id limit w.most)
+          order by a.next_attempt_at, a.id limit w.max_count)
         union all
         (select * from queue a where w.mode = 0
             and a.shop_id = w.shop_id and a.subscription_id = w.subscription_id and a.is_retry
             and a.next_attempt_at >= to_timestamp(w.retries_from / 1000)
             and a.next_attempt_at <= ${now} and a.id <> all(${skipped}::uuid[])
-          order by a.next_attempt_at, a.id limit w.most)
-        limit w.most) r`;
+          order by a.next_attempt_at, a.id limit w.max_count)
+        limit w.max_count) r`;
 }

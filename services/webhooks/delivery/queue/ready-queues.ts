@@ -12,7 +12,7 @@ export interface StoredQueue extends QueueRef {
   readonly health: EndpointHealth;
 }
 
-/** The columns of a queue `l` and its endpoint `e`, see {@link QUEUE_COLUMNS}. */
+/** The columns of a queue `sq` and its endpoint `e`, see {@link QUEUE_COLUMNS}. */
 export interface QueueRow extends QueueRef {
   endpointId: bigint;
   shard: number;
@@ -24,28 +24,29 @@ export interface QueueRow extends QueueRef {
   pausedUntilMs: number | null;
 }
 
-/** A queue of an endpoint. */
-type Placed = QueueRef & { readonly endpointId: bigint };
+/** A queue and its endpoint. */
+type EndpointQueue = QueueRef & { readonly endpointId: bigint };
 
-const placedRows = rowsOf<Placed>({
+const endpointQueueRows = rowsOf<EndpointQueue>({
   shop_id: ['bigint', ({ shopId }) => shopId],
   subscription_id: ['bigint', ({ subscriptionId }) => subscriptionId],
   endpoint_id: ['bigint', ({ endpointId }) => endpointId],
 });
 
-export interface Finding {
+export interface FindOptions {
   readonly shards: readonly number[];
   readonly limit: number;
   readonly offsetMs: number;
 }
 
 /**
- * The ready queues of the shards, except the given ones, longest ready first. Includes a given queue that has moved to
- * another endpoint.
+ * Finds the ready queues of the shards. The queue that has been ready for the longest time is first.
+ *
+ * @param o.except queues to leave out, unless they have moved to another endpoint.
  */
 export async function findReadyQueues(
   db: Queryable,
-  o: Finding & { except: readonly Placed[] },
+  o: FindOptions & { except: readonly EndpointQueue[] },
 ): Promise<StoredQueue[]> {
   const limit = param(o.limit);
   const { rows } = await db.query<QueueRow>(
@@ -57,20 +58,20 @@ select ${QUEUE_COLUMNS}
  cross join lateral (
    select * from subscription_queues r
     where r.shard = s.shard and r.ready_at <= now() + ${o.offsetMs} * interval '1 ms'
-      and (r.shop_id, r.subscription_id, r.endpoint_id) not in (select * from ${placedRows('g', o.except)})
-    order by r.ready_at limit ${limit}) l
-  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
- order by l.ready_at limit ${limit}`,
+      and (r.shop_id, r.subscription_id, r.endpoint_id) not in (select * from ${endpointQueueRows('loaded', o.except)})
+    order by r.ready_at limit ${limit}) sq
+  join endpoints e on e.shop_id = sq.shop_id and e.id = sq.endpoint_id
+ order by sq.ready_at limit ${limit}`,
     ),
   );
   return rows.map(toQueue);
 }
 
-/** The given queues that are ready and in the shards. */
+/** Returns those of `queues` that are ready and in the shards. */
 export async function findQueues(
   db: Queryable,
   queues: readonly QueueRef[],
-  o: Finding,
+  o: FindOptions,
 ): Promise<StoredQueue[]> {
   const { rows } = await db.query<QueueRow>(
     named(
@@ -78,9 +79,9 @@ export async function findQueues(
       sql`
 select ${QUEUE_COLUMNS}
   from ${queueRows('g', queues)}
-  join subscription_queues l on l.shop_id = g.shop_id and l.subscription_id = g.subscription_id
-  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
- where l.shard = any(${o.shards}::smallint[]) and l.ready_at <= now() + ${o.offsetMs} * interval '1 ms'
+  join subscription_queues sq on sq.shop_id = g.shop_id and sq.subscription_id = g.subscription_id
+  join endpoints e on e.shop_id = sq.shop_id and e.id = sq.endpoint_id
+ where sq.shard = any(${o.shards}::smallint[]) and sq.ready_at <= now() + ${o.offsetMs} * interval '1 ms'
  limit ${o.limit}`,
     ),
   );
@@ -88,7 +89,7 @@ select ${QUEUE_COLUMNS}
 }
 
 /**
- * The database's time, and the time at which the next queue of the shards is ready after it; by the retry clock, ms.
+ * Returns the database's time, and the next time at which a queue of the shards becomes ready. By the retry clock, ms.
  */
 export async function findNextReady(
   db: Queryable,
@@ -103,9 +104,9 @@ select extract(epoch from now())::float8 * 1000 + ${offset} as "nowMs", (
          select extract(epoch from min(n.ready_at))::float8 * 1000
            from unnest(${o.shards}::smallint[]) as s (shard)
           cross join lateral (
-            select l.ready_at from subscription_queues l
-             where l.shard = s.shard and l.ready_at > now() + ${offset} * interval '1 ms'
-             order by l.ready_at limit 1) n) as "nextMs"`,
+            select sq.ready_at from subscription_queues sq
+             where sq.shard = s.shard and sq.ready_at > now() + ${offset} * interval '1 ms'
+             order by sq.ready_at limit 1) n) as "nextMs"`,
     ),
   );
   return rows[0] ?? { nowMs: Date.now() + o.offsetMs, nextMs: null };
@@ -113,19 +114,19 @@ select extract(epoch from now())::float8 * 1000 + ${offset} as "nowMs", (
 
 export interface Unloading extends QueueRef {
   readonly endpointId: bigint;
-  /** Of an open circuit, by the retry clock, ms. */
+  /** The next probe of an open circuit, by the retry clock, ms; null for a closed circuit. */
   readonly pausedUntilMs: number | null;
 }
 
 /**
- * Stores when each queue is due next and returns that time; null for never. Leaves out, unchanged, queues that differ
- * from the given ones and queues that another transaction is writing.
+ * Stores when each queue is due next and returns that time; null for never. Does not change or return queues that have
+ * moved or changed, and queues that another transaction is writing.
  */
 export async function unloadQueues(
   db: Queryable,
   queues: readonly Unloading[],
 ): Promise<Map<string, number | null>> {
-  const heldMs = queues.map((queue) => queue.pausedUntilMs);
+  const pausedUntilMs = queues.map((queue) => queue.pausedUntilMs);
   const { rows } = await db.query<QueueRef & { readyMs: number | null }>(
     named(
       'unload-queues',
@@ -135,7 +136,7 @@ export async function unloadQueues(
               ${queues.map((queue) => queue.shopId)}, ${queues.map((queue) => queue.subscriptionId)},
               ${queues.map((queue) => queue.endpointId)},
               array(select to_timestamp(u.ms / 1000)
-                      from unnest(${heldMs}::float8[]) with ordinality as u (ms, n) order by u.n))`,
+                      from unnest(${pausedUntilMs}::float8[]) with ordinality as u (ms, n) order by u.n))`,
     ),
   );
   return new Map(rows.map((row) => [queueKeyOf(row), row.readyMs]));
@@ -157,7 +158,7 @@ export function toQueue(row: QueueRow): StoredQueue {
   };
 }
 
-export const QUEUE_COLUMNS = sql`l.shop_id as "shopId", l.subscription_id as "subscriptionId", l.endpoint_id as "endpointId", l.shard,
+export const QUEUE_COLUMNS = sql`sq.shop_id as "shopId", sq.subscription_id as "subscriptionId", sq.endpoint_id as "endpointId", sq.shard,
        e.flight_cap as "maxInFlight", e.consecutive_failures as failures,
        extract(epoch from e.failing_since)::float8 * 1000 as "failingSinceMs",
        e.failed_deliveries::text[] as failed,
@@ -165,10 +166,10 @@ export const QUEUE_COLUMNS = sql`l.shop_id as "shopId", l.subscription_id as "su
        extract(epoch from e.held_until)::float8 * 1000 as "pausedUntilMs"`;
 
 /**
- * Reschedules unloaded queues with due work: behind all ready queues, or after a pause. Skips queues that another
+ * Reschedules unloaded queues with due work: after all ready queues, or after a pause. Skips queues that another
  * transaction is writing.
  *
- * @param pauseMs from now.
+ * @param pauseMs pause from now; 0 puts the queues after all ready ones.
  */
 export async function rescheduleQueues(
   db: Queryable,
@@ -180,21 +181,21 @@ export async function rescheduleQueues(
     named(
       'reschedule-queues',
       sql`with late as (
-            select l.shop_id, l.subscription_id from subscription_queues l
+            select sq.shop_id, sq.subscription_id from subscription_queues sq
               join ${queueRows('g', queues)}
-                on g.shop_id = l.shop_id and g.subscription_id = l.subscription_id
-             where l.ready_at <= now() + ${offset} * interval '1 ms'
-             order by l.shop_id, l.subscription_id for no key update of l skip locked
+                on g.shop_id = sq.shop_id and g.subscription_id = sq.subscription_id
+             where sq.ready_at <= now() + ${offset} * interval '1 ms'
+             order by sq.shop_id, sq.subscription_id for no key update of sq skip locked
           )
-          update subscription_queues l set ready_at = now() + (${offset} + ${pauseMs}::float8) * interval '1 ms'
-            from late where l.shop_id = late.shop_id and l.subscription_id = late.subscription_id`,
+          update subscription_queues sq set ready_at = now() + (${offset} + ${pauseMs}::float8) * interval '1 ms'
+            from late where sq.shop_id = late.shop_id and sq.subscription_id = late.subscription_id`,
     ),
   );
 }
 
 /**
- * Marks the queues of an endpoint whose circuit closed ready if they wait for the next probe. Returns whether some were
- * skipped because another transaction is writing them.
+ * Marks the queues of an endpoint ready that wait for the next probe. Call it when the circuit closed. Returns whether
+ * queues were skipped because another transaction is writing them.
  */
 export async function markQueuesDue(
   db: Queryable,
@@ -202,17 +203,17 @@ export async function markQueuesDue(
   offsetMs: number,
 ): Promise<boolean> {
   const { rows } = await db.query<{ isMore: boolean }>(
-    `with held as (
+    `with waiting as (
        select shop_id, subscription_id from subscription_queues
         where shop_id = $1 and endpoint_id = $2 and ready_at > now() + $3 * interval '1 ms'
         order by shop_id, subscription_id for no key update skip locked
-     ), woken as (
-       update subscription_queues l set ready_at = now() + $3 * interval '1 ms'
-         from held where l.shop_id = held.shop_id and l.subscription_id = held.subscription_id
-          and l.ready_at is not null
+     ), marked as (
+       update subscription_queues sq set ready_at = now() + $3 * interval '1 ms'
+         from waiting where sq.shop_id = waiting.shop_id and sq.subscription_id = waiting.subscription_id
+          and sq.ready_at is not null
        returning 1
      )
-     select count(*) > (select count(*) from woken) as "isMore" from subscription_queues
+     select count(*) > (select count(*) from marked) as "isMore" from subscription_queues
       where shop_id = $1 and endpoint_id = $2 and ready_at > now() + $3 * interval '1 ms'`,
     [endpoint.shopId, endpoint.endpointId, offsetMs],
   );

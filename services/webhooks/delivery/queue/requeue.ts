@@ -4,14 +4,14 @@ import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';
 
 /**
- * Sends finished deliveries again, with the whole retry schedule: same `webhook-id`, same bytes, to the present address
- * of their subscription, after fresh deliveries. Skips deliveries that are already queued and those without a payload
- * (see {@link HAS_BODY}). An inactive subscription holds them.
+ * Queues finished deliveries again, with the whole retry schedule: with the same `webhook-id` and the same bytes, to the
+ * current address of their subscription, after fresh deliveries. Skips deliveries that are already queued, and those
+ * without a payload (see {@link HAS_BODY}). Deliveries of an inactive subscription are held.
  *
- * The caller has locked the subscriptions (`for share` is enough), so that none is deleted before the commit.
+ * The caller must have locked the subscriptions (`for share` is enough), so that none is deleted before the commit.
  *
- * @param o.offsetMs of the retry clock.
- * @param o.key of the call. Deliveries that the same call has started are skipped.
+ * @param o.offsetMs offset of the retry clock.
+ * @param o.key idempotency key of the call. Deliveries that a call with this key has started are skipped.
  * @returns the ids of the started deliveries.
  */
 export async function requeue(
@@ -35,31 +35,31 @@ export async function requeue(
   return started;
 }
 
-/** Queues are always locked before deliveries. Otherwise an unload at the same time would miss the new deliveries. */
+/** Locks the queues before the deliveries. Otherwise a parallel unload would miss the new deliveries. */
 async function lockQueuesOf(
   tx: Queryable,
   o: { shopId: bigint; ids: readonly string[] },
 ): Promise<QueueRef[]> {
   const { rows } = await tx.query<QueueRef>({
     name: 'lock-queues-of',
-    text: `select l.shop_id as "shopId", l.subscription_id as "subscriptionId" from subscription_queues l
-            where l.shop_id = $1 and l.subscription_id in (
+    text: `select sq.shop_id as "shopId", sq.subscription_id as "subscriptionId" from subscription_queues sq
+            where sq.shop_id = $1 and sq.subscription_id in (
               select d.subscription_id from deliveries d where d.shop_id = $1 and d.id = any($2::uuid[]))
-            order by l.subscription_id for no key update of l`,
+            order by sq.subscription_id for no key update of sq`,
     values: [o.shopId, o.ids],
   });
   return rows;
 }
 
 /**
- * SQL for whether payload `p` still holds the bytes that the finished delivery `d` sent. A redacted payload is stored
- * again without the customer for later deliveries. Earlier deliveries sent other bytes under the same id.
+ * SQL for whether payload `p` still has the bytes that the finished delivery `d` sent. A redaction replaces the payload
+ * by one without the customer, for later deliveries. Deliveries that ended before it sent other bytes.
  */
 export const HAS_BODY =
   '(p.body is not null and (p.redacted_at is null or d.finished_at >= p.redacted_at))';
 
-// The payload is locked too, so that a parallel redaction happens completely before or after. One statement for each
-// day, as when results are recorded.
+// The statement locks the payload too, so that a parallel redaction happens completely before or after it. There is one
+// statement per day, as in `recordStatement`.
 const requeueOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `
@@ -82,10 +82,10 @@ with wanted as materialized (
   on conflict (shop_id, subscription_id, id) do nothing
   returning id, subscription_id
 ), marked as (
-  update subscription_queues l set ready_at = now() + $3 * interval '1 ms'
-   where l.shop_id = $1 and l.subscription_id in (select q.subscription_id from queued q)
-     and l.is_open and l.expire_before is null
-     and (l.ready_at is null or l.ready_at > now() + $3 * interval '1 ms')
+  update subscription_queues sq set ready_at = now() + $3 * interval '1 ms'
+   where sq.shop_id = $1 and sq.subscription_id in (select q.subscription_id from queued q)
+     and sq.is_open and sq.expire_before is null
+     and (sq.ready_at is null or sq.ready_at > now() + $3 * interval '1 ms')
 )
 select id from queued order by id`;
 };

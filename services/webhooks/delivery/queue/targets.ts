@@ -3,7 +3,7 @@ import { named, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
 import { type Due, encryptedSecretsOf } from './read-due.ts';
 import { QUEUE_COLUMNS, type QueueRow, type StoredQueue, toQueue } from './ready-queues.ts';
 
-/** A queue without a waiting retry. Its fresh deliveries may be sent without reading them from the table. */
+/** A queue without a waiting retry. The process may send its fresh deliveries without a read from the table. */
 export interface Target extends StoredQueue {
   readonly url: string;
   /** See {@link Due}. */
@@ -11,7 +11,7 @@ export interface Target extends StoredQueue {
   readonly isFailing: boolean;
   /** Whether the queue was empty. */
   readonly wasEmpty: boolean;
-  /** When it was found, before the commit of the fresh deliveries; by the monotonic clock. */
+  /** When the queue was found, before the commit of the fresh deliveries; by the monotonic clock. */
   readonly foundAtMs: number;
 }
 
@@ -23,25 +23,25 @@ export interface FreshDeliveries {
 
 type Row = QueueRow & Pick<Target, 'url' | 'encryptedSecrets' | 'isFailing' | 'wasEmpty'>;
 
-/** What a queue gets. */
-interface Wanted {
+/** A queue gets the events of one shop with one trigger. */
+interface ShopTrigger {
   readonly shopId: bigint;
   readonly trigger: string;
 }
 
 /** Shops and triggers as rows of a statement. */
-export const wantedRows = rowsOf<Wanted>({
+export const shopTriggerRows = rowsOf<ShopTrigger>({
   shop_id: ['bigint', ({ shopId }) => shopId],
   trigger: ['text', ({ trigger }) => trigger],
 });
 
 /**
- * The queues to which deliveries of these triggers may be sent at once: the open queues of the shards without a waiting
- * retry. The caller has locked them until its commit.
+ * Finds the queues whose new deliveries may be sent immediately: open queues of the shards without a waiting retry. The
+ * caller must have locked them until its commit.
  */
 export async function findTargets(
   tx: Queryable,
-  pairs: readonly Wanted[],
+  pairs: readonly ShopTrigger[],
   shards: readonly number[],
 ): Promise<Target[]> {
   if (pairs.length === 0 || shards.length === 0) return [];
@@ -53,13 +53,13 @@ export async function findTargets(
   });
 }
 
-const findStatement = (pairs: readonly Wanted[], shards: readonly number[]): Sql => sql`
-select ${QUEUE_COLUMNS}, e.url, s.failures > 0 as "isFailing", l.ready_at is null as "wasEmpty",
-       ${encryptedSecretsOf('l')} as "encryptedSecrets"
-  from ${wantedRows('g', pairs)}
-  join subscription_queues l on l.shop_id = g.shop_id and l.trigger = g.trigger
-   and l.is_open and l.expire_before is null and l.shard = any(${shards}::smallint[])
-  join subscriptions s on s.shop_id = l.shop_id and s.id = l.subscription_id
-  join endpoints e on e.shop_id = l.shop_id and e.id = l.endpoint_id
+const findStatement = (pairs: readonly ShopTrigger[], shards: readonly number[]): Sql => sql`
+select ${QUEUE_COLUMNS}, e.url, s.failures > 0 as "isFailing", sq.ready_at is null as "wasEmpty",
+       ${encryptedSecretsOf('sq')} as "encryptedSecrets"
+  from ${shopTriggerRows('input', pairs)}
+  join subscription_queues sq on sq.shop_id = input.shop_id and sq.trigger = input.trigger
+   and sq.is_open and sq.expire_before is null and sq.shard = any(${shards}::smallint[])
+  join subscriptions s on s.shop_id = sq.shop_id and s.id = sq.subscription_id
+  join endpoints e on e.shop_id = sq.shop_id and e.id = sq.endpoint_id
  where not exists (
-   select from queue q where q.shop_id = l.shop_id and q.subscription_id = l.subscription_id and q.is_retry)`;
+   select from queue q where q.shop_id = sq.shop_id and q.subscription_id = sq.subscription_id and q.is_retry)`;

@@ -6,7 +6,7 @@ export interface AttemptResult {
   readonly due: Due;
   /** Token of the shard's lease when the attempt started. */
   readonly token: bigint;
-  /** Undefined when no request was sent: the delivery is dropped because its payload is gone, or rescheduled. */
+  /** Undefined when no request was sent. The delivery is then rescheduled, or dropped because its payload was deleted. */
   readonly sent: { readonly outcome: AttemptOutcome; readonly headers: string } | undefined;
   /** How the delivery ended; null when it is retried after `pauseMs`. */
   readonly ended: 'delivered' | 'exhausted' | 'dropped' | null;

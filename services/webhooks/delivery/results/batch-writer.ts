@@ -14,10 +14,10 @@ export interface BatchWriterOptions {
 
 const OUTAGE_BACKOFF = createBackoff({ firstMs: 50, longestMs: 1_000, jitter: equalJitter });
 /** Pause before skipped results are tried again. Milliseconds. */
-const PASSED_PAUSE_MS = 100;
-/** Of a result that the database rejects in every form. Those of one batch are tried together again. */
-const REFUSED_BACKOFF = createBackoff({ firstMs: 1_000, longestMs: 60_000, jitter: noJitter });
-/** This many rejected results in a row share one cause. The others are then not tried, and pauses stay short. */
+const SKIPPED_PAUSE_MS = 100;
+/** Pauses of a result that the database rejects in every form. Without jitter a batch is tried together again. */
+const REJECTED_BACKOFF = createBackoff({ firstMs: 1_000, longestMs: 60_000, jitter: noJitter });
+/** This many rejected results in a row have a shared cause. The rest is then not tried, and pauses stay short. */
 const SHARED_CAUSE = 5;
 const MAX_SHARED_PAUSE_MS = 4_000;
 
@@ -25,14 +25,14 @@ const NOTHING: WrittenResults = { stale: [], skipped: [], notices: [] };
 const NOT_RECORDED = 'delivery results were not recorded; the deliveries are sent again';
 
 /**
- * Writes batches of results. During an outage a batch is retried until it succeeds; the statement itself checks that
- * the leases are still held. When the database rejects a batch, each result is written by itself, and of a rejected
- * one the part that the database accepts.
+ * Writes batches of results. During an outage it retries a batch until it succeeds. The statement itself checks that this
+ * process still owns the leases. When the database rejects a batch, each result is written alone. When the database
+ * rejects a single result, only a part of it is written.
  */
 export class BatchWriter {
   readonly #o: BatchWriterOptions;
-  /** How often the result of a delivery was rejected in every form. */
-  readonly #refusals = new Map<string, number>();
+  /** For each delivery, how often its result was rejected in every form. */
+  readonly #rejections = new Map<string, number>();
   #giveUpAt = Number.POSITIVE_INFINITY;
 
   constructor(o: BatchWriterOptions) {
@@ -44,7 +44,7 @@ export class BatchWriter {
     this.#giveUpAt = atMs;
   }
 
-  /** @returns as skipped also those that the database rejected in every form. */
+  /** Writes a batch. Results that the database rejected in every form count as skipped. */
   async write(
     batch: readonly AttemptResult[],
     changes: readonly EndpointChange[],
@@ -60,35 +60,35 @@ export class BatchWriter {
     try {
       return await retry(write, { backoff: OUTAGE_BACKOFF, isTransient });
     } catch (error) {
-      if (!isOutage(error)) return this.#apart(batch, changes, error);
+      if (!isOutage(error)) return this.#writeSeparately(batch, changes, error);
       this.#o.logger.error({ err: error, deliveries }, NOT_RECORDED);
       return NOTHING;
     }
   }
 
-  /** The skipped results that are tried again. After the time limit there are none: they are logged and dropped. */
+  /** Returns the skipped results to try again. After the time limit it logs and drops them instead. */
   toRepeat({ skipped }: WrittenResults): readonly AttemptResult[] {
     if (performance.now() < this.#giveUpAt) return skipped;
     if (skipped.length > 0) this.#o.logger.error({ deliveries: skipped.length }, NOT_RECORDED);
     return [];
   }
 
-  /** How long a skipped result waits. Milliseconds. */
+  /** Returns the pause before a skipped result is tried again. Milliseconds. */
   pauseOf({ due }: AttemptResult): number {
-    const refused = this.#refusals.get(due.id) ?? 0;
+    const rejections = this.#rejections.get(due.id) ?? 0;
     const isDraining = this.#giveUpAt < Number.POSITIVE_INFINITY;
-    if (refused === 0 || isDraining) return PASSED_PAUSE_MS;
-    const pauseMs = REFUSED_BACKOFF(refused);
-    return this.#refusals.size >= SHARED_CAUSE ? Math.min(pauseMs, MAX_SHARED_PAUSE_MS) : pauseMs;
+    if (rejections === 0 || isDraining) return SKIPPED_PAUSE_MS;
+    const pauseMs = REJECTED_BACKOFF(rejections);
+    return this.#rejections.size >= SHARED_CAUSE ? Math.min(pauseMs, MAX_SHARED_PAUSE_MS) : pauseMs;
   }
 
-  /** The result of the delivery was recorded, or dropped. */
-  forget(deliveryId: string): void {
-    this.#refusals.delete(deliveryId);
+  /** Notes that the result of the delivery was recorded, or dropped. */
+  noteDone(deliveryId: string): void {
+    this.#rejections.delete(deliveryId);
   }
 
-  /** The database rejects part of the batch. Records the rest. */
-  async #apart(
+  /** Records the results of a rejected batch one by one. */
+  async #writeSeparately(
     batch: readonly AttemptResult[],
     changes: readonly EndpointChange[],
     error: unknown,
@@ -99,22 +99,23 @@ export class BatchWriter {
       this.#o.logger.error({ err: error }, 'endpoint health not recorded');
       return NOTHING;
     }
-    return second ? this.#oneByOne(batch) : this.#recordLess(first, error);
+    return second ? this.#writeEach(batch) : this.#writeReduced(first, error);
   }
 
-  async #oneByOne(batch: readonly AttemptResult[]): Promise<WrittenResults> {
+  async #writeEach(batch: readonly AttemptResult[]): Promise<WrittenResults> {
     const parts: WrittenResults[] = [];
     let untried: readonly AttemptResult[] = [];
-    let inRow = 0;
+    let rejectedInRow = 0;
     for (const [at, one] of batch.entries()) {
-      const refusedBefore = this.#refusals.get(one.due.id);
+      const rejectionsBefore = this.#rejections.get(one.due.id);
       parts.push(await this.write([one], []));
-      inRow = this.#refusals.get(one.due.id) === refusedBefore ? 0 : inRow + 1;
-      if (inRow < SHARED_CAUSE) continue;
+      const isRejected = this.#rejections.get(one.due.id) !== rejectionsBefore;
+      rejectedInRow = isRejected ? rejectedInRow + 1 : 0;
+      if (rejectedInRow < SHARED_CAUSE) continue;
       untried = batch.slice(at + 1);
       break;
     }
-    for (const one of untried) this.#noteRefusal(one);
+    for (const one of untried) this.#noteRejection(one);
     return {
       stale: parts.flatMap((part) => part.stale),
       // The next batch begins with these.
@@ -123,34 +124,34 @@ export class BatchWriter {
     };
   }
 
-  /** Records the part of a rejected result that the database accepts. */
-  async #recordLess(one: AttemptResult, error: unknown): Promise<WrittenResults> {
+  /** Writes a reduced form of a rejected result, until the database accepts it. */
+  async #writeReduced(one: AttemptResult, error: unknown): Promise<WrittenResults> {
     const about = { err: error, delivery: one.due.id };
     this.#o.logger.error(about, 'delivery result rejected by the database');
-    const less = lessOf(one);
-    if (!less) {
-      this.#noteRefusal(one);
+    const reduced = reducedForm(one);
+    if (!reduced) {
+      this.#noteRejection(one);
       return { ...NOTHING, skipped: [one] };
     }
-    const written = await this.write([less], []);
+    const written = await this.write([reduced], []);
     return { ...written, skipped: written.skipped.length > 0 ? [one] : [] };
   }
 
-  #noteRefusal({ due }: AttemptResult): void {
-    this.#refusals.set(due.id, (this.#refusals.get(due.id) ?? 0) + 1);
+  #noteRejection({ due }: AttemptResult): void {
+    this.#rejections.set(due.id, (this.#rejections.get(due.id) ?? 0) + 1);
   }
 }
 
 /** Pause of a delivery whose attempt could not be recorded at all. Milliseconds. */
 const UNRECORDED_PAUSE_MS = 60_000;
 
-/** A smaller form of a rejected result: first without its texts, then only the next state of the delivery. */
-function lessOf(one: AttemptResult): AttemptResult | undefined {
+/** Returns a smaller form of a rejected result: first without its texts, then only the next state of the delivery. */
+function reducedForm(one: AttemptResult): AttemptResult | undefined {
   const { sent, pauseMs } = one;
   if (!sent) return undefined;
   if (sent.headers === '') {
     return { ...one, sent: undefined, pauseMs: Math.max(pauseMs, UNRECORDED_PAUSE_MS) };
   }
-  const outcome = { ...sent.outcome, error: 'what came of it cannot be shown', excerpt: '' };
+  const outcome = { ...sent.outcome, error: 'the details could not be stored', excerpt: '' };
   return { ...one, sent: { outcome, headers: '' } };
 }

@@ -4,12 +4,12 @@ import { leaseOf, type QueueRef, queueKeyOf, queueRows } from '../queue/queue-re
 import type { AttemptResult } from './attempt-result.ts';
 import { actionOnFailing, type FailureAction, ON_GONE } from './deactivate.ts';
 
-/** A subscription was deactivated, or soon will be. */
+/** Tells that a subscription was deactivated, or that it soon will be. */
 export interface Notice extends QueueRef {
   readonly kind: 'deactivated' | 'warned';
-  /** Why it was deactivated; empty for a warning. */
+  /** Reason of the deactivation; empty for a warning. */
   readonly reason: string;
-  /** How much of the time before the deactivation has passed. */
+  /** The part of the time until the deactivation that has passed. Percent. */
   readonly percent: number;
 }
 
@@ -24,25 +24,25 @@ interface Subscription extends QueueRef {
 
 export interface CountedFailures {
   readonly notices: readonly Notice[];
-  /** Queues whose rows another transaction has locked: none of their failures were counted. */
+  /** Queues whose rows another transaction has locked. None of their failures were counted. */
   readonly busy: ReadonlySet<string>;
 }
 
-/** The failures of a subscription, to be stored. */
+/** The failures of a subscription, to store. */
 interface FailureCount {
   failures: number;
   failingSinceMs: number | null;
   warnedPercent: number;
-  /** Why it is deactivated; empty when it stays active. */
+  /** Reason of the deactivation; empty if the subscription stays active. */
   reason: string;
 }
 
 /**
- * Counts failures of subscriptions, and resets the count after a success. Deactivates subscriptions with only
- * failures for too long, and warns their owners before. The caller owns the leases. Skips locked rows, because their
- * locks may last long.
+ * Counts failures of subscriptions, and resets the count after a success. Deactivates a subscription that had only
+ * failures for too long, and warns its owner before. The caller must have locked the leases. Skips locked rows, because
+ * their locks may last long.
  *
- * @param o.offsetMs of the retry clock.
+ * @param o.offsetMs offset of the retry clock.
  */
 export async function countFailures(
   tx: Queryable,
@@ -50,14 +50,16 @@ export async function countFailures(
   o: { offsetMs: number },
 ): Promise<CountedFailures> {
   const { subscriptions, busy } = await lockSubscriptions(tx, attemptResults, o.offsetMs);
-  const waiting = await stillWaiting(tx, attemptResults);
-  const counts: Judged[] = [];
+  const unrecorded = await unrecordedOf(tx, attemptResults);
+  const counts: Decision[] = [];
   for (const subscription of subscriptions) {
     const key = queueKeyOf(subscription);
-    const own = attemptResults.filter(({ due }) => queueKeyOf(due) === key && waiting.has(due.id));
+    const own = attemptResults.filter(
+      ({ due }) => queueKeyOf(due) === key && unrecorded.has(due.id),
+    );
     if (own.length === 0) continue;
     const counted = countedOf(subscription, own);
-    const notice = subscription.isActive ? judge(subscription, counted, own) : undefined;
+    const notice = subscription.isActive ? decide(subscription, counted, own) : undefined;
     counts.push({ of: subscription, counted, notice });
   }
   const deactivated = counts.filter(({ counted }) => counted.reason !== '').map(({ of }) => of);
@@ -68,7 +70,7 @@ export async function countFailures(
   return { busy, notices: counted.flatMap(({ notice }) => notice ?? []) };
 }
 
-interface Judged {
+interface Decision {
   readonly of: Subscription;
   readonly counted: FailureCount;
   readonly notice: Notice | undefined;
@@ -91,7 +93,7 @@ function countedOf(subscription: Subscription, own: readonly AttemptResult[]): F
 }
 
 /** Decides whether the subscription is deactivated or its owner is warned. Returns the notice for the log. */
-function judge(
+function decide(
   subscription: Subscription,
   counted: FailureCount,
   own: readonly AttemptResult[],
@@ -142,10 +144,10 @@ async function lockSubscriptions(
 }
 
 const lockStatement = (queues: readonly QueueRef[], offsetMs: number): Sql => sql`
-with given as (
+with input as (
   select distinct shop_id, subscription_id as id from ${queueRows('g', queues)}
 ), locked as materialized (
-  select s.* from subscriptions s join given g on g.shop_id = s.shop_id and g.id = s.id
+  select s.* from subscriptions s join input g on g.shop_id = s.shop_id and g.id = s.id
    where s.deleted_at is null
    order by s.shop_id, s.id for no key update of s skip locked
 )
@@ -154,12 +156,12 @@ select g.shop_id as "shopId", g.id as "subscriptionId", m.endpoint_id as "endpoi
        extract(epoch from m.failing_since)::float8 * 1000 as "failingSinceMs",
        m.warned_percent as "warnedPercent", extract(epoch from now())::float8 * 1000 + ${offsetMs} as "nowMs",
        m.id is null as "isBusy"
-  from given g
+  from input g
   join subscriptions s on s.shop_id = g.shop_id and s.id = g.id and s.deleted_at is null
   left join locked m on m.shop_id = g.shop_id and m.id = g.id
  order by g.shop_id, g.id`;
 
-/** Locks in a fixed order, as everywhere. Returns the queues whose rows were free. */
+/** Locks the queues in a fixed order. Skips rows that another transaction has locked. Returns the locked queues. */
 async function lockQueues(
   tx: Queryable,
   queues: readonly QueueRef[],
@@ -187,22 +189,21 @@ const waitingRows = rowsOf<AttemptResult>({
 });
 
 /**
- * Deliveries whose result is not recorded yet. So a repeated statement, whose first run was committed, counts no failure
- * twice.
- * For `any(array[…])` see `recordStatement`.
+ * Returns the deliveries whose result is not recorded yet. A repeated call, whose first run was committed, must not count
+ * a failure twice. For `any(array[…])` see `recordStatement`.
  */
-async function stillWaiting(
+async function unrecordedOf(
   tx: Queryable,
   attemptResults: readonly AttemptResult[],
 ): Promise<ReadonlySet<string>> {
   const { rows } = await tx.query<{ id: string }>(
     named(
-      'still-waiting',
+      'unrecorded-results',
       sql`select q.id from queue q
             join ${waitingRows('g', attemptResults)}
               on q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
              and q.attempts = g.attempts
-            join leases l on l.name = g.lease and l.token = g.token`,
+            join leases lease on lease.name = g.lease and lease.token = g.token`,
     ),
   );
   return new Set(rows.map((row) => row.id));
@@ -210,14 +211,14 @@ async function stillWaiting(
 
 async function writeCounts(
   tx: Queryable,
-  counts: readonly Judged[],
+  counts: readonly Decision[],
   offsetMs: number,
 ): Promise<void> {
   if (counts.length === 0) return;
   await tx.query(named('write-failure-counts', writeStatement(counts, offsetMs)));
 }
 
-const countRows = rowsOf<Judged>({
+const countRows = rowsOf<Decision>({
   shop_id: ['bigint', ({ of }) => of.shopId],
   id: ['bigint', ({ of }) => of.subscriptionId],
   failures: ['integer', ({ counted }) => counted.failures],
@@ -226,8 +227,8 @@ const countRows = rowsOf<Judged>({
   reason: ['text', ({ counted }) => counted.reason],
 });
 
-const writeStatement = (counts: readonly Judged[], offsetMs: number): Sql => sql`
-with given as (
+const writeStatement = (counts: readonly Decision[], offsetMs: number): Sql => sql`
+with input as (
   select * from ${countRows('g', counts)}
 ), written as (
   update subscriptions s
@@ -237,7 +238,7 @@ with given as (
          inactive_reason = case when g.reason = '' then s.inactive_reason else g.reason end,
          inactive_since = case when g.reason = '' then s.inactive_since else now() + ${offsetMs} * interval '1 ms' end,
          updated_at = case when g.reason = '' then s.updated_at else now() end
-    from given g where s.shop_id = g.shop_id and s.id = g.id
+    from input g where s.shop_id = g.shop_id and s.id = g.id
 )
 update subscription_queues sq set is_open = false, ready_at = null
-  from given g where g.reason <> '' and sq.shop_id = g.shop_id and sq.subscription_id = g.id`;
+  from input g where g.reason <> '' and sq.shop_id = g.shop_id and sq.subscription_id = g.id`;

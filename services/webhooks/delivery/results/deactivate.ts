@@ -4,12 +4,12 @@ export const FAILING_MIN = 10;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** After these parts of that time the owner is warned, once each. Percent. */
+/** The owner gets one warning after each of these parts of that time. Percent. */
 const WARNINGS: readonly number[] = [90, 70, 50];
 
 /** The failures of a subscription. Times by the retry clock. */
 export interface Failing {
-  /** Since the last success. */
+  /** Number of failures since the last success. */
   readonly failures: number;
   readonly failingSinceMs: number;
   /** Percentage of the last warning; 0 without one. */
@@ -21,13 +21,13 @@ export type FailureAction =
   | { readonly kind: 'warn'; readonly percent: number }
   | { readonly kind: 'none' };
 
-/** A receiver that returns 410 Gone wants no more deliveries: its subscription becomes inactive immediately. */
+/** The action after 410 Gone: the receiver expects no more deliveries, so the subscription becomes inactive immediately. */
 export const ON_GONE: FailureAction = {
   kind: 'deactivate',
   reason: 'the endpoint answered 410 Gone',
 };
 
-/** The action after a failure at this time. Of several overdue warnings only the last is sent. */
+/** Returns the action after a failure at this time. If several warnings are overdue, only the last one is sent. */
 export function actionOnFailing(failing: Failing, nowMs: number): FailureAction {
   if (failing.failures < FAILING_MIN) return { kind: 'none' };
   const share = (nowMs - failing.failingSinceMs) / (FAILING_DAYS * DAY_MS);

@@ -7,19 +7,19 @@ const DURATION_BOUNDS_S = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15]
 const BATCH_BOUNDS = [1, 2, 5, 10, 25, 50, 100, 256];
 
 export interface DeliveryMetrics {
-  /** @param offsetMs of the retry clock, by which the time of queueing is stored. */
+  /** @param offsetMs offset of the retry clock, which set the time of queueing. */
   recorded(batch: readonly AttemptResult[], offsetMs: number): void;
   stale(attempts: number): void;
-  /** An attempt was not made. */
+  /** Counts an attempt that was not made. */
   rescheduled(): void;
-  /** The database's clock was set by this much. Milliseconds. */
+  /** Counts a step of the database's clock. Milliseconds. */
   clockStep(stepMs: number): void;
   noticed(kind: 'deactivated' | 'warned', percent: number): void;
-  /** A shop has reached its byte limit of the minute. */
+  /** Counts a shop that has reached its byte limit of the minute. */
   byteLimitReached(): void;
 }
 
-/** Counts attempts by result, how long they take, and how late deliveries arrive. */
+/** Creates the metrics of attempts, their duration, and the lag of deliveries. */
 export function deliveryMetrics(meter: Meter): DeliveryMetrics {
   const attempts = meter.createCounter('webhooks.attempts', { description: 'Attempts by result' });
   const duration = meter.createHistogram('webhooks.attempt.duration', {
@@ -36,12 +36,11 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
     description: 'Results recorded by one statement',
     advice: { explicitBucketBoundaries: BATCH_BOUNDS },
   });
-  const staleOnes = meter.createCounter('webhooks.results.stale', {
-    description: 'Results that were not recorded because another process had taken over',
+  const stale = meter.createCounter('webhooks.results.stale', {
+    description: 'Results that were not recorded because another process had taken the shard',
   });
-  const rescheduledOnes = meter.createCounter('webhooks.deliveries.rescheduled', {
-    description:
-      'Attempts that could not be made and were rescheduled; the receiver is not at fault',
+  const rescheduled = meter.createCounter('webhooks.deliveries.rescheduled', {
+    description: 'Attempts that this process could not make and rescheduled',
   });
   const clockSteps = meter.createCounter('webhooks.database_clock.steps', {
     description: 'Steps of the database clock, by direction',
@@ -68,8 +67,8 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
         lag.record(Math.max(0, arrivedAt - due.queuedAtMs) / 1_000);
       }
     },
-    stale: (count) => staleOnes.add(count),
-    rescheduled: () => rescheduledOnes.add(1),
+    stale: (count) => stale.add(count),
+    rescheduled: () => rescheduled.add(1),
     clockStep: (stepMs) => clockSteps.add(1, { direction: stepMs < 0 ? 'back' : 'forward' }),
     byteLimitReached: () => throttled.add(1),
     noticed(kind, percent) {
@@ -79,7 +78,7 @@ export function deliveryMetrics(meter: Meter): DeliveryMetrics {
   };
 }
 
-/** Gauges of what this process does at the moment. */
+/** Adds gauges of the current state of this process. */
 export function observeDelivery(
   meter: Meter,
   now: {
@@ -96,13 +95,13 @@ export function observeDelivery(
   };
   gauge(
     'webhooks.shops_throttled',
-    'Shops whose deliveries wait because their bytes of the minute are used up',
+    'Shops whose deliveries wait because the shop reached its byte limit of the minute',
     now.shopsThrottled,
   );
   gauge('webhooks.in_flight', 'Attempts that are open or not recorded yet', now.inFlight);
   gauge(
     'webhooks.results.oldest.age',
-    'For how long the oldest delivery result could not be recorded',
+    'Time for which the oldest unrecorded delivery result has waited',
     () => now.oldestResultMs() / 1_000,
     's',
   );

@@ -5,14 +5,14 @@ import type { EndpointChange } from '../endpoint/health-changes.ts';
 import { leaseOf } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
 
-/** What one statement records. */
+/** The values that one statement records. */
 export interface Recording {
   /** Names of the leases of all results and endpoints. */
   readonly leases: readonly string[];
   /** Results of deliveries with ids of one day. */
   readonly attemptResults: readonly AttemptResult[];
   readonly endpoints: readonly EndpointChange[];
-  /** Of the retry clock. */
+  /** Offset of the retry clock. */
   readonly offsetMs: number;
   /** Whether the commit does not wait for the disk. */
   readonly isRelaxed: boolean;
@@ -57,22 +57,22 @@ const endpointRows = rowsOf<EndpointChange>({
 });
 
 /**
- * The statement that records results, and returns the leases that are held. `leased` has those leases, `given` the
- * results under them.
+ * Returns the statement that records results. It returns the leases and their tokens. The CTE `leased` contains the
+ * leases, and `results` the results whose token is valid.
  *
- * The bounds of the day are constants, so that only one partition of each table is planned. (PostgreSQL 18.4 crashes
- * when it prunes partitions while it reads a row again that another transaction changed.) `any(array[…])` is an
- * equality without an order, which prevents a merge join. Otherwise the whole queue would be read in the order of its
- * key when the statistics report an empty table, as they usually do.
+ * The bounds of the day are constants, so that PostgreSQL plans only one partition of each table. (PostgreSQL 18.4
+ * crashes when it prunes partitions while it reads a row again that another transaction changed.) `any(array[…])` is an
+ * equality without an order, which prevents a merge join. A merge join would read the whole queue in the order of its
+ * key, and PostgreSQL chooses it when the statistics report an empty table, as they usually do.
  */
 export function recordStatement(day: Date, o: Recording): pg.QueryConfig {
   const ofDay = piecesOf(day);
   const statement = sql`
 with leased as materialized (
-  select l.name, l.token from leases l where l.name = any(${o.leases}::text[]) order by l.name for share
-), given as materialized (
+  select name, token from leases where name = any(${o.leases}::text[]) order by name for share
+), results as materialized (
   select g.* from ${resultRows('g', o.attemptResults)}
-    join leased l on l.name = g.lease and l.token = g.token
+    join leased on leased.name = g.lease and leased.token = g.token
 ), health as (${updateHealth(o.endpoints)}
 ), removed as (${REMOVE_ENDED}
 ), moved as (${rescheduleRest(o.offsetMs)}
@@ -84,7 +84,7 @@ select name, token, case when ${o.isRelaxed}::boolean then set_config('synchrono
   return named(ofDay.name, statement);
 }
 
-/** The pieces that name the day. Most results are of one day. */
+/** The last pieces that contain a day. Most results are of one day. */
 let pieces:
   | { readonly day: number; readonly name: string; readonly finished: Sql; readonly logged: Sql }
   | undefined;
@@ -106,11 +106,11 @@ const updateHealth = (endpoints: readonly EndpointChange[]): Sql => sql`
          failed_deliveries = string_to_array(g.failed, ',')::uuid[],
          circuit_opened_at = to_timestamp(g.opened_at / 1000), held_until = to_timestamp(g.held_until / 1000)
     from ${endpointRows('g', endpoints)}
-    join leased l on l.name = g.lease and l.token = g.token
+    join leased on leased.name = g.lease and leased.token = g.token
    where e.shop_id = g.shop_id and e.id = g.id`;
 
 const REMOVE_ENDED = sql`
-  delete from queue q using given g
+  delete from queue q using results g
    where q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
      and q.queued_at = g.round and (g.ended = 'delivered' or (g.ended is not null and q.attempts = g.attempts))
   returning q.id, q.attempts`;
@@ -125,16 +125,16 @@ function rescheduleRest(offsetMs: number): Sql {
          scheduled_at = case when q.queued_at = g.round then now() + ${offset} * interval '1 ms' else q.scheduled_at end,
          attempts = q.attempts + (g.started_ms is not null)::integer,
          round_attempts = q.round_attempts + (g.started_ms is not null and q.queued_at = g.round)::integer
-    from given g
+    from results g
    where q.shop_id = any(array[g.shop_id]) and q.subscription_id = g.subscription_id and q.id = g.id
      and (g.ended is null or q.queued_at <> g.round) and q.attempts = g.attempts`;
 }
 
-// A delivery that succeeded although it was dropped or expired is recorded as delivered, also when that happens at this
-// moment and the queue still shows it (`being_dropped`).
+// A delivery that was dropped or expired during its attempt is recorded as delivered if the attempt succeeded. The same
+// holds while another transaction is dropping it and the queue still has it (`being_dropped`).
 const finishDeliveries = (isOfDay: (id: string) => Sql): Sql => sql`
   update deliveries d set ended = g.ended, finished_at = now()
-    from given g left join removed r on r.id = g.id
+    from results g left join removed r on r.id = g.id
     left join lateral (
       select true as is_so from queue q
        where r.id is null and g.ended = 'delivered'
@@ -145,7 +145,7 @@ const finishDeliveries = (isOfDay: (id: string) => Sql): Sql => sql`
      and d.shop_id = g.shop_id and d.id = g.id and ${isOfDay('d.id')}
      and d.ended is distinct from 'delivered'`;
 
-// An answer may repeat the payload, so it is not stored if the customer was redacted during the attempt.
+// A response may repeat the payload, so it is not stored if the customer was redacted during the attempt.
 const logAttempts = (isOfDay: (id: string) => Sql): Sql => sql`
   insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, dns_ms, connect_ms, tls_ms, wait_ms,
     read_ms, status, error, url, request_headers, response_excerpt)
@@ -155,6 +155,6 @@ const logAttempts = (isOfDay: (id: string) => Sql): Sql => sql`
               when exists (select from payloads p where p.shop_id = g.shop_id and p.id = g.payload_id
                               and ${isOfDay('p.id')} and p.redacted_at is not null) then ''
               else g.response_excerpt end
-    from given g left join removed r on r.id = g.id
+    from results g left join removed r on r.id = g.id
    where g.started_ms is not null
   on conflict (shop_id, delivery_id, number) do nothing`;

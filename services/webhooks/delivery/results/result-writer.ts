@@ -6,13 +6,13 @@ import { BatchWriter, type BatchWriterOptions } from './batch-writer.ts';
 import type { WrittenResults } from './write-results.ts';
 
 export interface ResultWriterOptions extends BatchWriterOptions {
-  /** Recorded together with the results. */
+  /** Changes of health, which are recorded together with the results. */
   readonly healthChanges: Pick<HealthChanges, 'take'>;
   /** Called with results that were recorded, or dropped. */
   readonly onRecorded: (batch: readonly AttemptResult[], written: WrittenResults) => void;
 }
 
-/** Results recorded by one statement. */
+/** Maximum number of results that one statement records. */
 const MAX_BATCH = 256;
 /** Results are collected for this time, or until there are ENOUGH of them. Milliseconds. */
 const GATHER_MS = 20;
@@ -28,9 +28,9 @@ interface Postponed {
 }
 
 /**
- * Records results in batches. While one statement runs, results for the next one are collected. Skipped results are
+ * Records results in batches. While one statement runs, the results for the next one are collected. Skipped results are
  * retried with a later batch. A result that the database rejects in every form stays in memory and is retried after a
- * growing pause. During that time its delivery is not sent again.
+ * growing pause. Its delivery is not sent again during that time.
  */
 export class ResultWriter {
   readonly #o: ResultWriterOptions;
@@ -60,14 +60,14 @@ export class ResultWriter {
     this.#loop.wake(isUrgent ? 0 : GATHER_MS);
   }
 
-  /** How long the oldest result has been unrecorded; 0 when all are recorded. Milliseconds. */
+  /** Returns how long the oldest result has been unrecorded; 0 when all are recorded. Milliseconds. */
   oldestMs(): number {
     const [oldest] = this.#unrecorded.values();
     return oldest === undefined ? 0 : performance.now() - oldest;
   }
 
   /**
-   * Resolves when all results are written. Results that cannot be recorded are dropped after the time. Milliseconds.
+   * Resolves when all results are written. After `timeoutMs` it drops results that cannot be recorded.
    */
   async drain(timeoutMs: number): Promise<void> {
     this.#isDraining = true;
@@ -97,7 +97,7 @@ export class ResultWriter {
     const done = batch.filter((one) => !again.has(one));
     for (const { due } of done) {
       this.#unrecorded.delete(due.id);
-      this.#batches.forget(due.id);
+      this.#batches.noteDone(due.id);
     }
     this.#o.onRecorded(done, written);
   }
@@ -110,7 +110,7 @@ export class ResultWriter {
     this.#waiting.unshift(...due.map(({ one }) => one));
   }
 
-  /** Marks a success after failures that the delivery was read before. */
+  /** Sets `isFailing` of a success if a failure of its queue was added after the delivery was read. */
   #withFailing(attemptResult: AttemptResult): AttemptResult {
     const key = queueKeyOf(attemptResult.due);
     if (attemptResult.ended !== 'delivered') {

@@ -8,25 +8,25 @@ import { countFailures, type Notice } from './count-failures.ts';
 import { type Recording, recordStatement } from './record-statement.ts';
 
 export interface WrittenResults {
-  /** Not recorded, because this process has lost the lease of their shard. */
+  /** Results that were not recorded because this process has lost the lease of their shard. */
   readonly stale: readonly AttemptResult[];
-  /** Skipped for now, because another transaction has locked their subscriptions. */
+  /** Results that were skipped because another transaction has locked their subscriptions. */
   readonly skipped: readonly AttemptResult[];
   /** Subscriptions that were deactivated, and warnings. */
   readonly notices: readonly Notice[];
 }
 
 /**
- * Records results of attempts and the times of the next attempts, in one statement. If attempts failed, or succeeded
- * for the first time after failures, the failures of their subscriptions are counted first, in the same transaction.
- * Successes do not wait for the disk. May be repeated when the answer of a commit was lost.
+ * Records results of attempts and the times of the next attempts, in one statement. If attempts failed, or succeeded for
+ * the first time after failures, the same transaction first counts the failures of their subscriptions. Successes do not
+ * wait for the disk. The call may be repeated when the response of a commit was lost.
  *
- * - A result whose lease is lost is left out.
+ * - A result whose lease is lost is not recorded.
  * - A delivery that was dropped during its attempt stays dropped, unless it was delivered.
- * - A delivery that was started again during its attempt continues; the attempt is only logged.
+ * - A delivery that was replayed during its attempt continues; the attempt is only logged.
  * - A failure of a subscription that another transaction has locked is skipped, because the lock may last long.
  *
- * @param o.offsetMs of the retry clock.
+ * @param o.offsetMs offset of the retry clock.
  */
 export async function writeResults(
   pool: pg.Pool,
@@ -34,8 +34,8 @@ export async function writeResults(
   endpoints: readonly EndpointChange[],
   o: { offsetMs: number },
 ): Promise<WrittenResults> {
-  const judged = toBeJudged(attemptResults);
-  if (judged.length === 0) {
+  const toCount = resultsToCount(attemptResults);
+  if (toCount.length === 0) {
     // After a crash of the database, deliveries with lost results are sent again, like deliveries in flight.
     const stale = await write(pool, attemptResults, endpoints, { ...o, isRelaxed: true });
     return { stale, skipped: [], notices: [] };
@@ -43,19 +43,19 @@ export async function writeResults(
   return inTransaction(pool, async (tx) => {
     const values = [leasesOf(attemptResults, endpoints)];
     await tx.query({ name: 'lock-leases', text: LOCK_LEASES, values });
-    const { notices, busy } = await countFailures(tx, judged, o);
-    const skipped = judged.filter(({ due }) => busy.has(queueKeyOf(due)));
+    const { notices, busy } = await countFailures(tx, toCount, o);
+    const skipped = toCount.filter(({ due }) => busy.has(queueKeyOf(due)));
     const rest = attemptResults.filter((one) => !skipped.includes(one));
     const stale = await write(tx, rest, endpoints, { ...o, isRelaxed: false });
     return { stale, skipped, notices };
   });
 }
 
-/** Results that change the failures of a subscription: failures, and the first success after failures. */
-function toBeJudged(attemptResults: readonly AttemptResult[]): AttemptResult[] {
-  const isSign = ({ due, sent, ended }: AttemptResult): boolean =>
+/** Returns the results of subscriptions whose count of failures changes: by a failure, or the first success after one. */
+function resultsToCount(attemptResults: readonly AttemptResult[]): AttemptResult[] {
+  const changesCount = ({ due, sent, ended }: AttemptResult): boolean =>
     sent !== undefined && (ended !== 'delivered' || due.isFailing);
-  const failing = new Set(attemptResults.filter(isSign).map(({ due }) => queueKeyOf(due)));
+  const failing = new Set(attemptResults.filter(changesCount).map(({ due }) => queueKeyOf(due)));
   if (failing.size === 0) return [];
   return attemptResults.filter(({ due, sent }) => sent && failing.has(queueKeyOf(due)));
 }
@@ -95,6 +95,6 @@ async function record(db: Queryable, day: Date, recording: Recording): Promise<A
   return recording.attemptResults.filter(({ due, token }) => tokens.get(leaseOf(due)) !== token);
 }
 
-// Before any subscription. The order is always: leases, subscriptions, endpoints, queue, deliveries.
+// The order of locks is always: leases, subscriptions, endpoints, queue, deliveries.
 const LOCK_LEASES = `
 select from leases where name = any($1::text[]) order by name for share`;

@@ -4,7 +4,7 @@ import { createTestDatabase, type TestDatabase } from '../../../../test/kit/data
 import { openSecondPool } from '../../../platform/postgres.ts';
 import { shardLease } from '../../../platform/shard-leases.ts';
 import { type AttemptOutcome, NO_TIMING } from '../../sender/outcome.ts';
-import { ENGINE_POOL } from '../../start.ts';
+import { DISPATCHER_POOL } from '../../start.ts';
 import { DELIVERY_LEASES } from '../queue/queue-ref.ts';
 import { readDue } from '../queue/read-due.ts';
 import type { AttemptResult } from './attempt-result.ts';
@@ -24,7 +24,7 @@ beforeAll(async () => {
   await migrator.connect();
   // Until it has run, the statistics are the old ones.
   await migrator.query('alter table webhooks.queue set (autovacuum_enabled = off)');
-  pool = openSecondPool(db.pool, { ...ENGINE_POOL, max: 1 });
+  pool = openSecondPool(db.pool, { ...DISPATCHER_POOL, max: 1 });
   await db.pool.query(
     `insert into leases (name, owner, token, expires_at) values ($1, 'test', $2, now() + interval '1 hour')`,
     [shardLease(DELIVERY_LEASES, SHARD), TOKEN],

@@ -3,25 +3,25 @@ import type { Due, ReadMode } from '../queue/read-due.ts';
 import type { StoredQueue, Unloading } from '../queue/ready-queues.ts';
 import type { Target } from '../queue/targets.ts';
 
-/** A queue from which this process sends. Times `...Ms` are by the monotonic clock, if not said otherwise. */
+/** A queue from which this process sends. Times are by the monotonic clock unless the comment names another clock. */
 export interface ActiveQueue extends StoredQueue {
   readonly loadedAtMs: number;
-  /** The queue may have due deliveries that were not read. */
+  /** Whether the queue may have due deliveries that were not read. */
   hasDueWork: boolean;
   /** Sequence number of its last grant by the fair share. */
   lastGrant: number;
   /**
-   * Deliveries that were just committed. While `hasDueWork` is false they are all due deliveries of the queue. The
-   * table also has them, so they are dropped when the queue has to be read.
+   * Deliveries that were just committed. While `hasDueWork` is false, the queue has no other due deliveries. The table
+   * also has them, so they are dropped when the queue must be read.
    */
   readonly fresh: Due[];
-  /** Since when the first of them has waited. */
+  /** When the first of them was added. */
   freshSinceMs: number;
-  /** How many notifications of due work it got. */
+  /** Number of notifications of due work. */
   notifications: number;
-  /** When its last read from the table ended; infinite during a read. */
+  /** When the last read of the queue ended; infinite during a read. */
   readEndedMs: number;
-  /** Since when it has had no due work. */
+  /** When the queue last had due work. */
   idleSinceMs: number;
   /** Read cursor: earlier due deliveries were read; by the retry clock. */
   freshFromMs: number;
@@ -36,7 +36,7 @@ export interface ActiveQueue extends StoredQueue {
 const LATE_COMMIT_MS = 2_000;
 const FULL_SCAN_EVERY_MS = 10_000;
 
-/** A queue that was just loaded. @param readEndedMs when its last read by this process ended. */
+/** Creates the state of a queue that was just loaded. @param readEndedMs when this process last ended a read of it. */
 export function toActive(stored: StoredQueue, readEndedMs: number): ActiveQueue {
   const now = performance.now();
   return {
@@ -55,31 +55,31 @@ export function toActive(stored: StoredQueue, readEndedMs: number): ActiveQueue 
   };
 }
 
-/** Which read mode applies now. @param retryNowMs by the retry clock. */
+/** Returns the read mode for now. @param retryNowMs current time of the retry clock. */
 export function modeOf(health: EndpointHealth | undefined, retryNowMs: number): ReadMode {
   if (!health?.circuit) return 'all';
   return retryNowMs >= pausedUntil(health.circuit, retryNowMs) ? 'any-probe' : 'oldest-probe';
 }
 
-/** Where to start reading; regularly at the beginning of the queue. */
+/** Returns where the next read starts: at the cursor, and every ten seconds at the start of the queue. */
 export function startOf(queue: ActiveQueue): { freshFromMs: number; retriesFromMs: number } {
   const now = performance.now();
   if (now - queue.fullScanAtMs > FULL_SCAN_EVERY_MS) {
     queue.fullScanAtMs = now;
-    // The next read sets them again. After the database's clock was set back they would be in the future.
+    // The next read sets the cursor again. After the database's clock was set back it would be in the future.
     queue.freshFromMs = 0;
     queue.retriesFromMs = 0;
   }
   return { freshFromMs: queue.freshFromMs, retriesFromMs: queue.retriesFromMs };
 }
 
-/** Whether all due work of the queue is known, so that it need not be read from the beginning. */
+/** Whether all due work of the queue is known, so that fresh deliveries may start without a read. */
 export function takesFresh(queue: ActiveQueue, { endpointId }: Target): boolean {
   const isScanned = performance.now() - queue.fullScanAtMs <= FULL_SCAN_EVERY_MS;
   return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;
 }
 
-/** Moves the read cursor, never into the future. @param retryNowMs by the retry clock. */
+/** Moves the read cursor, never into the future. @param retryNowMs current time of the retry clock. */
 export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, retryNowMs: number): void {
   const from = Math.min(dueAtMs, retryNowMs) - LATE_COMMIT_MS;
   if (isRetry) queue.retriesFromMs = Math.max(queue.retriesFromMs, from);
@@ -91,13 +91,13 @@ export function isDue({ hasDueWork, fresh }: ActiveQueue): boolean {
   return hasDueWork || fresh.length > 0;
 }
 
-/** The queue has due work, at any position. */
+/** Notes that the queue has due work, at any position. */
 export function markDue(queue: ActiveQueue): void {
   queue.hasDueWork = true;
   queue.notifications += 1;
 }
 
-/** @param retryNowMs by the retry clock. */
+/** Returns the values that an unload stores. @param retryNowMs current time of the retry clock. */
 export function unloadingOf(
   queue: ActiveQueue,
   health: EndpointHealth | undefined,

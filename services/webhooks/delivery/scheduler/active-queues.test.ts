@@ -29,7 +29,7 @@ describe('the health of an endpoint', () => {
   test('stays in memory while an attempt is open, even if its only queue is changed', () => {
     const active = new ActiveQueues();
     active.add(queueOf(1n));
-    const leave = active.endpoints.enter('1:5');
+    const leave = active.endpoints.keep('1:5');
     active.remove('1:1');
     expect(active.endpoints.note('1:5', SUCCESS)).toEqual({ health: NEW_ENDPOINT, isClosed: true });
     active.add(queueOf(1n));
@@ -42,7 +42,7 @@ describe('the health of an endpoint', () => {
   test('is read again after its shard was lost in between, whatever an older attempt reports', () => {
     const active = new ActiveQueues();
     active.add(queueOf(1n));
-    const leave = active.endpoints.enter('1:5');
+    const leave = active.endpoints.keep('1:5');
     active.keepOnly([4]);
     expect(active.queues.size).toBe(0);
     active.add(queueOf(1n, NEW_ENDPOINT));

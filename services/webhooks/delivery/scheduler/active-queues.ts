@@ -5,17 +5,17 @@ import { type ActiveQueue, isDue, markDue, takesFresh, toActive } from './active
 import type { HealthClass } from './capacity.ts';
 import { LoadedEndpoints } from './loaded-endpoints.ts';
 
-/** Maximum number of queues of a process. Above half of it, idle queues are unloaded at once. */
+/** Maximum number of queues of a process. Above half of it, idle queues are unloaded immediately. */
 export const MAX_ACTIVE_QUEUES = 2_000;
 
 /**
- * Fresh deliveries that did not start within this time are read from the table like others, with their address and body
- * at that moment. Milliseconds.
+ * Fresh deliveries that did not start within this time are read from the table like other deliveries, with their address
+ * and body at that moment. Milliseconds.
  */
 const MAX_FRESH_MS = 250;
-/** For all queues together. */
+/** Maximum size of the fresh deliveries of all queues. */
 const MAX_FRESH_BYTES = 8 * 1024 * 1024;
-/** Maximum number of removed queues of which the last read is in memory. */
+/** Maximum number of removed queues whose last read is in memory. */
 const MAX_READS_OF_REMOVED = 20_000;
 /** Maximum number of pairs of shop and health class whose last grant is in memory. */
 const MAX_GRANTS = 20_000;
@@ -27,9 +27,9 @@ export class ActiveQueues {
   readonly #lastGrants = new Map<string, number>();
   #grants = 0;
   #freshBytes = 0;
-  /** When the last reads of removed queues ended. Those that are not here ended before `#forgottenReadsMs`. */
+  /** When the last reads of removed queues ended. Reads that are not in the map ended before `#mapClearedMs`. */
   readonly #readsOfRemoved = new Map<string, number>();
-  #forgottenReadsMs = Number.NEGATIVE_INFINITY;
+  #mapClearedMs = Number.NEGATIVE_INFINITY;
 
   get queues(): ReadonlyMap<string, ActiveQueue> {
     return this.#queues;
@@ -49,28 +49,28 @@ export class ActiveQueues {
 
   /** Adds deliveries that were just committed. Returns false when they must be read from the table instead. */
   addFresh(target: Target, deliveries: readonly Due[]): boolean {
-    const bytes = deliveries.reduce((sum, due) => sum + due.bytes, 0);
+    const bytes = deliveries.reduce((total, due) => total + due.bytes, 0);
     if (this.#freshBytes + bytes > MAX_FRESH_BYTES) return false;
-    const known = this.#queues.get(target.key);
-    if (known ? !takesFresh(known, target) : !target.wasEmpty) return false;
-    // A read that ended after the queue was found may have seen the deliveries, and they may have been sent.
-    if ((known?.readEndedMs ?? this.#lastReadOf(target.key)) >= target.foundAtMs) return false;
-    if (!known && this.#queues.size >= MAX_ACTIVE_QUEUES) return false;
-    const queue = known ?? this.#addEmpty(target);
+    const loaded = this.#queues.get(target.key);
+    if (loaded ? !takesFresh(loaded, target) : !target.wasEmpty) return false;
+    // A read that ended after the queue was found may have returned the deliveries, and they may have been sent.
+    if ((loaded?.readEndedMs ?? this.#lastReadOf(target.key)) >= target.foundAtMs) return false;
+    if (!loaded && this.#queues.size >= MAX_ACTIVE_QUEUES) return false;
+    const queue = loaded ?? this.#addEmpty(target);
     if (queue.fresh.length === 0) queue.freshSinceMs = performance.now();
     queue.fresh.push(...deliveries);
     this.#freshBytes += bytes;
     return true;
   }
 
-  /** Removes and returns the first ones. */
-  takeFresh(queue: ActiveQueue, most: number): Due[] {
-    const taken = queue.fresh.splice(0, most);
+  /** Removes and returns the first `limit` fresh deliveries. */
+  takeFresh(queue: ActiveQueue, limit: number): Due[] {
+    const taken = queue.fresh.splice(0, limit);
     for (const due of taken) this.#freshBytes -= due.bytes;
     return taken;
   }
 
-  /** Replaces a known queue only when its endpoint has changed. */
+  /** Adds a queue. Replaces a loaded queue only when its endpoint has changed. */
   add(stored: StoredQueue): void {
     if (this.#queues.get(stored.key)?.endpointId !== stored.endpointId) this.#add(stored);
   }
@@ -99,21 +99,21 @@ export class ActiveQueues {
     this.endpoints.remove(queue.endpointKey);
   }
 
-  /** When the last read of a queue that is not loaded ended, or a later time. */
+  /** Returns when the last read of a queue that is not loaded ended, or a later time. */
   #lastReadOf(key: string): number {
-    return this.#readsOfRemoved.get(key) ?? this.#forgottenReadsMs;
+    return this.#readsOfRemoved.get(key) ?? this.#mapClearedMs;
   }
 
   #noteLastRead({ key, readEndedMs }: ActiveQueue): void {
     if (this.#readsOfRemoved.size >= MAX_READS_OF_REMOVED) {
       this.#readsOfRemoved.clear();
-      this.#forgottenReadsMs = performance.now();
+      this.#mapClearedMs = performance.now();
     }
     this.#readsOfRemoved.delete(key);
     this.#readsOfRemoved.set(key, readEndedMs);
   }
 
-  /** Removes queues and endpoints of other shards, for which other processes send. */
+  /** Removes queues and endpoints of other shards, because other processes send for them. */
   keepOnly(shards: readonly number[]): void {
     for (const { key, shard } of this.#queues.values()) {
       if (!shards.includes(shard)) this.remove(key);
@@ -129,7 +129,7 @@ export class ActiveQueues {
     }
   }
 
-  /** Notes that the queue and its shop got a grant. */
+  /** Notes that the fair share has granted attempts to the queue and its shop. */
   noteGrant(queue: ActiveQueue, healthClass: HealthClass): void {
     this.#grants += 1;
     queue.lastGrant = this.#grants;
@@ -141,7 +141,7 @@ export class ActiveQueues {
     return this.#lastGrants.get(`${shopId} ${healthClass}`) ?? 0;
   }
 
-  /** Marks the queue idle from now, unless it has more due work. */
+  /** Notes that an attempt of the queue has ended. If the queue has no due work, it is idle from now. */
   noteIdle(key: string): void {
     const queue = this.#queues.get(key);
     if (queue) queue.idleSinceMs = performance.now();

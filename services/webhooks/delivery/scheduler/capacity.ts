@@ -1,32 +1,32 @@
 /**
- * Health class of an endpoint. `trusted`: it answers quickly. `new`: not known yet. `slow`: one of its attempts has
- * been open for more than a second. `failing`: its last attempt failed.
+ * Health class of an endpoint. `trusted`: it responds quickly. `new`: it had too few attempts to be trusted. `slow`: one
+ * of its attempts has been open for more than a second. `failing`: its last attempt failed.
  */
 export type HealthClass = 'trusted' | 'new' | 'slow' | 'failing';
 
-/** How many more attempts an endpoint may start. */
+/** The number of attempts that an endpoint may start now. */
 export interface EndpointCapacity {
   readonly free: number;
   readonly healthClass: HealthClass;
 }
 
-/** How much more a process may start: attempts, or bytes of their bodies. */
+/** The attempts, or the bytes of their bodies, that a process may start now. */
 export interface Capacity {
-  /** For all endpoints, without `reserved`. */
+  /** Capacity for all endpoints, without `reserved`. */
   readonly all: number;
   /** The part of `all` that endpoints other than trusted ones may use. */
   readonly untrusted: number;
   /** The part of `untrusted` that slow and failing endpoints may use. */
   readonly bad: number;
-  /** Available to these endpoints even while hanging endpoints use all other capacity. */
+  /** Capacity for new and failing endpoints, even while hanging endpoints use all other capacity. */
   readonly reserved: { readonly new: number; readonly failing: number };
 }
 
 /** The work in flight of a process: attempts, or bytes of their bodies. */
 export interface Load {
   /** The configured limit. */
-  readonly most: number;
-  /** Everything, including attempts whose result is not recorded yet. */
+  readonly limit: number;
+  /** All attempts, including those whose result is not recorded yet. */
   readonly all: number;
   /** Open attempts by the health class of their endpoint. An attempt open for more than a second counts as slow. */
   readonly new: number;
@@ -35,35 +35,35 @@ export interface Load {
 }
 
 /**
- * How much more may be started. The limits prevent hanging endpoints from using all the capacity of a process:
+ * Returns the free capacity. The limits prevent hanging endpoints from using all the capacity of a process:
  *
- * - Endpoints that are not trusted use at most half of the limit, slow and failing ones at most a quarter.
+ * - Endpoints that are not trusted use at most half of the limit, slow and failing endpoints at most a quarter.
  * - Trusted endpoints that start to hang become slow. All slow attempts together count for at most half of the limit,
  *   so other endpoints continue. For that, up to twice the limit may be open.
- * - A thirty-second of the limit is reserved for new endpoints and a sixty-fourth for failing ones. An attempt that
- *   becomes slow releases its reserved place. The number of such attempts is limited too, so that half of the limit
- *   stays for trusted endpoints.
+ * - 1/32 of the limit is reserved for new endpoints and 1/64 for failing endpoints. An attempt that becomes slow releases
+ *   its reserved capacity. The number of such attempts is limited too, so that half of the limit stays for trusted
+ *   endpoints.
  */
-export function freeCapacity({ most, all, new: untried, slow, failing }: Load): Capacity {
-  const part = (share: number): number => Math.max(1, Math.floor(most / share));
+export function freeCapacity({ limit, all, new: untried, slow, failing }: Load): Capacity {
+  const part = (share: number): number => Math.max(1, Math.floor(limit / share));
   const half = part(2);
   const untrusted = untried + slow + failing;
   const counted = all - Math.max(0, untrusted - half);
-  const free = Math.max(0, Math.min(most - counted, 2 * most - all));
-  const within = (amount: number, limit: number): number => Math.max(0, Math.min(amount, limit));
+  const free = Math.max(0, Math.min(limit - counted, 2 * limit - all));
+  const within = (amount: number, max: number): number => Math.max(0, Math.min(amount, max));
   const freeUntrusted = within(half - untrusted, free);
   return {
     all: free,
     untrusted: freeUntrusted,
     bad: within(part(4) - slow - failing, freeUntrusted),
     reserved: {
-      new: within(part(32) - untried, most + half - untrusted),
-      failing: within(part(64) - failing, most - untrusted),
+      new: within(part(32) - untried, limit + half - untrusted),
+      failing: within(part(64) - failing, limit - untrusted),
     },
   };
 }
 
-/** How much more all endpoints of a health class together may start. */
+/** Returns the free capacity of all endpoints of a health class. */
 export function freeFor(capacity: Capacity, healthClass: HealthClass): number {
   const { all, untrusted, bad, reserved } = capacity;
   switch (healthClass) {
@@ -78,7 +78,7 @@ export function freeFor(capacity: Capacity, healthClass: HealthClass): number {
   }
 }
 
-/** Capacity while the fair share grants it. */
+/** The remaining capacity while the fair share grants attempts. */
 export interface Remaining {
   all: number;
   untrusted: number;
@@ -86,8 +86,8 @@ export interface Remaining {
   readonly reserved: { new: number; failing: number };
 }
 
-/** Takes one place. Returns false when the health class has none left. */
-export function takePlace(left: Remaining, healthClass: HealthClass): boolean {
+/** Takes the capacity of one attempt. Returns false when the health class has none left. */
+export function takeAttempt(left: Remaining, healthClass: HealthClass): boolean {
   const isTrusted = healthClass === 'trusted';
   const isBad = healthClass === 'slow' || healthClass === 'failing';
   if (left.all > 0 && (isTrusted || left.untrusted > 0) && (!isBad || left.bad > 0)) {

@@ -197,7 +197,7 @@ describe('the fair share', () => {
 describe('places', () => {
   const loads = fc
     .record({
-      most: fc.integer({ min: 4, max: 1_000 }),
+      limit: fc.integer({ min: 4, max: 1_000 }),
       trusted: fc.nat(2_000),
       new: fc.nat(2_000),
       slow: fc.nat(2_000),
@@ -213,7 +213,7 @@ describe('places', () => {
       fc.property(loads, (load) => {
         const free = freeCapacity(load);
         expect(free.all).toBeGreaterThanOrEqual(0);
-        expect(load.all + free.all).toBeLessThanOrEqual(Math.max(load.all, 2 * load.most));
+        expect(load.all + free.all).toBeLessThanOrEqual(Math.max(load.all, 2 * load.limit));
         expect(free.untrusted).toBeLessThanOrEqual(free.all);
         expect(free.bad).toBeLessThanOrEqual(free.untrusted);
       }),
@@ -224,8 +224,8 @@ describe('places', () => {
     fc.assert(
       fc.property(loads, (load) => {
         const free = freeCapacity(load);
-        const half = Math.floor(load.most / 2);
-        const quarter = Math.floor(load.most / 4);
+        const half = Math.floor(load.limit / 2);
+        const quarter = Math.floor(load.limit / 4);
         const bad = load.slow + load.failing;
         expect(free.untrusted + load.new + bad).toBeLessThanOrEqual(Math.max(half, load.new + bad));
         expect(free.bad + bad).toBeLessThanOrEqual(Math.max(quarter, bad));
@@ -238,11 +238,11 @@ describe('places', () => {
       fc.property(
         fc.integer({ min: 4, max: 1_000 }),
         fc.integer({ min: 1, max: 60 }),
-        (most, s) => {
+        (limit, s) => {
           let slow = 0;
           for (let second = 0; second < s; second += 1) {
             const { untrusted, reserved } = freeCapacity({
-              most,
+              limit,
               all: slow,
               new: 0,
               slow,
@@ -250,21 +250,21 @@ describe('places', () => {
             });
             slow += Math.max(untrusted, reserved.new) + reserved.failing;
           }
-          const { all } = freeCapacity({ most, all: slow, new: 0, slow, failing: 0 });
-          expect(all).toBeGreaterThanOrEqual(Math.floor(most / 2) - 2);
+          const { all } = freeCapacity({ limit, all: slow, new: 0, slow, failing: 0 });
+          expect(all).toBeGreaterThanOrEqual(Math.floor(limit / 2) - 2);
         },
       ),
     );
   });
 
   test('stay available when all open attempts hang, some for new endpoints', () => {
-    expect(freeCapacity({ most: 512, all: 512, new: 0, slow: 512, failing: 0 })).toEqual({
+    expect(freeCapacity({ limit: 512, all: 512, new: 0, slow: 512, failing: 0 })).toEqual({
       all: 256,
       untrusted: 0,
       bad: 0,
       reserved: { new: 16, failing: 0 },
     });
-    const hanging = { most: 512, all: 300, new: 0, slow: 300, failing: 0 };
+    const hanging = { limit: 512, all: 300, new: 0, slow: 300, failing: 0 };
     expect(freeCapacity(hanging).reserved).toEqual({ new: 16, failing: 8 });
     expect(freeCapacity({ ...hanging, all: 310, new: 10 }).reserved.new).toBe(6);
   });

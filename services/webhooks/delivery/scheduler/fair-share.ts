@@ -3,7 +3,7 @@ import {
   type EndpointCapacity,
   type HealthClass,
   type Remaining,
-  takePlace,
+  takeAttempt,
 } from './capacity.ts';
 
 /** A queue that may have due work. */
@@ -22,29 +22,29 @@ export interface ShareOptions {
 }
 
 /**
- * Grants capacity one place at a time, round-robin: first over shops, then over the endpoints of a shop, then over the
- * queues of an endpoint. The one with the oldest grant is first, so that every queue is served even when only one place
- * is free at a time. Shops are counted per health class: a new endpoint of a busy shop waits no longer than one of
- * another shop.
+ * Grants one attempt at a time, round-robin: first over shops, then over the endpoints of a shop, then over the queues of
+ * an endpoint. The shop or queue with the oldest grant is first, so that every queue gets attempts even when only one is
+ * free at a time. A shop has a separate turn for each health class, so a new endpoint of a busy shop waits no longer than
+ * a new endpoint of another shop.
  *
- * @returns the number of places by queue, in the order of the grants.
+ * @returns the number of attempts by queue, in the order of the grants.
  */
 export function shareFairly(
   candidates: readonly Candidate[],
   capacity: Capacity,
   o: ShareOptions,
 ): Map<string, number> {
-  const given = new Map<string, number>();
+  const granted = new Map<string, number>();
   const left: Remaining = { ...capacity, reserved: { ...capacity.reserved } };
   let shops = group(candidates, o);
   while (shops.length > 0) {
     for (const { endpoints } of shops) {
       const queue = nextQueue(endpoints, left);
-      if (queue !== undefined) given.set(queue, (given.get(queue) ?? 0) + 1);
+      if (queue !== undefined) granted.set(queue, (granted.get(queue) ?? 0) + 1);
     }
     shops = shops.filter(({ endpoints }) => endpoints.length > 0);
   }
-  return given;
+  return granted;
 }
 
 interface Endpoint {
@@ -66,9 +66,9 @@ function group(
   const shops = new Map<string, Shop>();
   const endpoints = new Map<string, Endpoint>();
   for (const { key, shopId, endpointKey } of candidates.toSorted(byLastGrant)) {
-    const known = endpoints.get(endpointKey);
-    if (known) {
-      known.queues.push(key);
+    const existing = endpoints.get(endpointKey);
+    if (existing) {
+      existing.queues.push(key);
       continue;
     }
     const endpoint = { ...capacityOf(endpointKey), queues: [key] };
@@ -87,13 +87,13 @@ function byLastGrant(one: { lastGrant: number }, other: { lastGrant: number }): 
   return one.lastGrant - other.lastGrant;
 }
 
-/** Takes one place for the next queue of the next endpoint. Both then move to the end of their lists. */
+/** Takes one attempt for the next queue of the next endpoint. Both then move to the end of their lists. */
 function nextQueue(endpoints: Endpoint[], left: Remaining): string | undefined {
   for (;;) {
     const endpoint = endpoints.shift();
     if (!endpoint) return undefined;
     const queue = endpoint.queues.shift();
-    if (queue === undefined || !takePlace(left, endpoint.healthClass)) continue;
+    if (queue === undefined || !takeAttempt(left, endpoint.healthClass)) continue;
     endpoint.queues.push(queue);
     endpoint.free -= 1;
     if (endpoint.free > 0) endpoints.push(endpoint);

@@ -39,7 +39,7 @@ function scheduling(o: Partial<SchedulerOptions> = {}) {
     attempts: { start: (due) => void started.push(due.id), isShortOfSockets: () => false },
     ...{ loader: { postpone: async () => {} }, wakeLoop: { wake: () => {} }, concurrency: 8 },
     ...{ offsetMs: () => 0, retryNowMs: () => Date.now() },
-    shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
+    shopBytes: { take: () => true, waitMs: () => 0, throttled: () => 0 },
     ...o,
   });
   return { active, started, readings: () => readings, sendDue: () => scheduler.sendDue() };
@@ -85,7 +85,7 @@ describe('deliveries that were just committed', () => {
   });
 
   test('wait in the table while their shop is throttled', async () => {
-    const shopBytes = { take: () => false, waitMs: () => 0, waiting: () => 0 };
+    const shopBytes = { take: () => false, waitMs: () => 0, throttled: () => 0 };
     const { active, started, sendDue } = scheduling({ shopBytes });
     active.addFresh(target, [fresh('a')]);
     await sendDue();

@@ -19,12 +19,13 @@ interface Count {
   slow: number;
 }
 
-/** An attempt that is open for longer counts as slow. Milliseconds. */
+/** An attempt that is open for more than this time counts as slow. Milliseconds. */
 const SLOW_MS = 1_000;
+/** Ended attempts are removed from the list of young attempts only when it is longer than this. */
 const MIN_KEPT = 64;
 
-/** By health class; attempts that are open for more than a second count as slow. */
-export type Held = Readonly<Record<HealthClass | 'all', number>>;
+/** Amounts by health class. */
+export type Usage = Readonly<Record<HealthClass | 'all', number>>;
 
 const NONE: Count = { open: 0, slow: 0 };
 const EMPTY: ReadonlySet<string> = new Set();
@@ -35,14 +36,14 @@ export class InFlightAttempts {
   readonly #endpoints = new Map<string, Count>();
   readonly #queues = new Map<string, Set<string>>();
   readonly #shards = new Map<number, number>();
-  readonly #places: Record<HealthClass, number> = { trusted: 0, new: 0, slow: 0, failing: 0 };
+  readonly #attempts: Record<HealthClass, number> = { trusted: 0, new: 0, slow: 0, failing: 0 };
   readonly #bytes = { trusted: 0, new: 0, slow: 0, failing: 0, all: 0 };
-  /** Attempts that are not slow, oldest first. Includes ended ones, which are skipped. */
+  /** Attempts that are not slow, oldest first. Includes ended attempts, which `markSlow` skips. */
   #young: TrackedAttempt[] = [];
   #open = 0;
 
-  begin(given: Omit<TrackedAttempt, 'isOpen' | 'isSlow'>): TrackedAttempt {
-    const tracked: TrackedAttempt = { ...given, isOpen: true, isSlow: false };
+  begin(attempt: Omit<TrackedAttempt, 'isOpen' | 'isSlow'>): TrackedAttempt {
+    const tracked: TrackedAttempt = { ...attempt, isOpen: true, isSlow: false };
     const { due, queueKey, healthClass } = tracked;
     this.#all.set(due.id, tracked);
     this.#countOf(tracked.endpointKey).open += 1;
@@ -50,7 +51,7 @@ export class InFlightAttempts {
     if (queue) queue.add(due.id);
     else this.#queues.set(queueKey, new Set([due.id]));
     this.#shards.set(due.shard, this.ofShard(due.shard) + 1);
-    this.#places[healthClass] += 1;
+    this.#attempts[healthClass] += 1;
     this.#open += 1;
     this.#bytes[healthClass] += due.bytes;
     this.#bytes.all += due.bytes;
@@ -58,12 +59,12 @@ export class InFlightAttempts {
     return tracked;
   }
 
-  /** The request has ended. Its result is not recorded yet. */
+  /** Notes that the request has ended. Its result is not recorded yet. */
   complete(tracked: TrackedAttempt): void {
     if (!tracked.isOpen) return;
     tracked.isOpen = false;
     this.#open -= 1;
-    this.#places[healthClassOf(tracked)] -= 1;
+    this.#attempts[healthClassOf(tracked)] -= 1;
     const count = this.#countOf(tracked.endpointKey);
     count.open -= 1;
     if (tracked.isSlow) count.slow -= 1;
@@ -73,7 +74,7 @@ export class InFlightAttempts {
       this.#young = this.#young.filter((one) => one.isOpen);
   }
 
-  /** The result is recorded. */
+  /** Notes that the result is recorded. */
   remove(deliveryId: string): void {
     const tracked = this.#all.get(deliveryId);
     if (!tracked) return;
@@ -97,10 +98,10 @@ export class InFlightAttempts {
       if (tracked.isOpen && nowMs - tracked.startedMs < SLOW_MS) break;
       skipped += 1;
       if (!tracked.isOpen) continue;
-      this.#places[tracked.healthClass] -= 1;
+      this.#attempts[tracked.healthClass] -= 1;
       this.#bytes[tracked.healthClass] -= tracked.due.bytes;
       tracked.isSlow = true;
-      this.#places.slow += 1;
+      this.#attempts.slow += 1;
       this.#bytes.slow += tracked.due.bytes;
       this.#countOf(tracked.endpointKey).slow += 1;
     }
@@ -108,21 +109,21 @@ export class InFlightAttempts {
   }
 
   #countOf(endpointKey: string): Count {
-    const known = this.#endpoints.get(endpointKey);
-    if (known) return known;
-    const fresh = { open: 0, slow: 0 };
-    this.#endpoints.set(endpointKey, fresh);
-    return fresh;
+    const existing = this.#endpoints.get(endpointKey);
+    if (existing) return existing;
+    const created = { open: 0, slow: 0 };
+    this.#endpoints.set(endpointKey, created);
+    return created;
   }
 
-  /** All attempts, open or not. */
+  /** The number of all attempts, open or not. */
   size(): number {
     return this.#all.size;
   }
 
-  /** Number and bytes of attempts. Health classes count only open attempts, `all` counts every one. */
-  load(): { readonly places: Held; readonly bytes: Held } {
-    return { places: { ...this.#places, all: this.#all.size }, bytes: this.#bytes };
+  /** Number and bytes of attempts. The number by health class counts only open attempts; `all` counts every attempt. */
+  load(): { readonly attempts: Usage; readonly bytes: Usage } {
+    return { attempts: { ...this.#attempts, all: this.#all.size }, bytes: this.#bytes };
   }
 
   ofEndpoint(key: string): { readonly open: number; readonly slow: number } {

@@ -1,8 +1,8 @@
 import {
+  type AttemptEffect,
   afterAttempt,
   type EndpointHealth,
   NEW_ENDPOINT,
-  type Sign,
 } from '../endpoint/circuit-breaker.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
 import type { EndpointCapacity, HealthClass } from './capacity.ts';
@@ -10,38 +10,39 @@ import type { EndpointCapacity, HealthClass } from './capacity.ts';
 interface Loaded {
   readonly shard: number;
   health: EndpointHealth;
-  /** Number of its queues and attempts. The endpoint is removed with the last of them. */
+  /** Number of queues and attempts of the endpoint. The endpoint is removed with the last of them. */
   users: number;
 }
 
-const TRUSTED_CAP = 3;
+/** An endpoint with at least this limit of attempts in flight is trusted. */
+const TRUSTED_LIMIT = 3;
 
 /** The health of the endpoints to which this process sends. */
 export class LoadedEndpoints {
   readonly #endpoints = new Map<string, Loaded>();
 
-  /** A queue was loaded. The health of an endpoint that is already loaded stays. */
+  /** Adds the endpoint of a loaded queue. Does not change the health of an endpoint that is already loaded. */
   add({ endpointKey, health, shard }: StoredQueue): void {
-    const known = this.#endpoints.get(endpointKey);
-    if (known) known.users += 1;
+    const loaded = this.#endpoints.get(endpointKey);
+    if (loaded) loaded.users += 1;
     else this.#endpoints.set(endpointKey, { health, shard, users: 1 });
   }
 
-  /** A queue of the endpoint was removed. */
+  /** Notes that a queue of the endpoint was removed. */
   remove(key: string): void {
     const endpoint = this.#endpoints.get(key);
-    if (endpoint) this.#leave(key, endpoint);
+    if (endpoint) this.#release(key, endpoint);
   }
 
-  /** An attempt starts: keeps the health of its endpoint in memory until the returned function is called. */
-  enter(key: string): () => void {
+  /** Keeps the health of an endpoint in memory for an attempt, until the returned function is called. */
+  keep(key: string): () => void {
     const endpoint = this.#endpoints.get(key);
     if (!endpoint) return () => {};
     endpoint.users += 1;
-    return () => this.#leave(key, endpoint);
+    return () => this.#release(key, endpoint);
   }
 
-  #leave(key: string, endpoint: Loaded): void {
+  #release(key: string, endpoint: Loaded): void {
     endpoint.users -= 1;
     if (endpoint.users === 0 && this.#endpoints.get(key) === endpoint) this.#endpoints.delete(key);
   }
@@ -63,17 +64,20 @@ export class LoadedEndpoints {
   }
 
   /**
-   * Applies the outcome of an attempt. Returns the new health and whether the circuit closed; undefined when nothing
-   * changed.
+   * Applies the outcome of an attempt. Returns the new health and whether the circuit closed; undefined when the health
+   * did not change.
    */
-  note(key: string, sign: Sign): { health: EndpointHealth; isClosed: boolean } | undefined {
+  note(
+    key: string,
+    effect: AttemptEffect,
+  ): { health: EndpointHealth; isClosed: boolean } | undefined {
     const endpoint = this.#endpoints.get(key);
     if (!endpoint) return undefined;
-    const before = endpoint.health;
-    const health = afterAttempt(before, sign);
+    const previous = endpoint.health;
+    const health = afterAttempt(previous, effect);
     endpoint.health = health;
-    if (health === before) return undefined;
-    return { health, isClosed: before.circuit !== null && !health.circuit };
+    if (health === previous) return undefined;
+    return { health, isClosed: previous.circuit !== null && !health.circuit };
   }
 
   capacity(key: string, { open, slow }: { open: number; slow: number }): EndpointCapacity {
@@ -87,5 +91,5 @@ export class LoadedEndpoints {
 export function healthClassOf(health: EndpointHealth, slow: number): HealthClass {
   if (health.failures > 0 || health.circuit) return 'failing';
   if (slow > 0) return 'slow';
-  return health.maxInFlight >= TRUSTED_CAP ? 'trusted' : 'new';
+  return health.maxInFlight >= TRUSTED_LIMIT ? 'trusted' : 'new';
 }

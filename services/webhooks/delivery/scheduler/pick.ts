@@ -7,7 +7,7 @@ import { type ShareOptions, shareFairly } from './fair-share.ts';
 import type { InFlightAttempts } from './in-flight.ts';
 import type { ShopBytes } from './shop-bytes.ts';
 
-/** Maximum size of bodies in memory; up to twice as many when endpoints hang. */
+/** Maximum size of bodies in memory; up to twice as much when endpoints hang. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 export interface PickOptions {
@@ -19,34 +19,34 @@ export interface PickOptions {
   readonly concurrency: number;
 }
 
-/** A queue that may be read from. */
+/** A queue that may start attempts. */
 export interface Picked {
   readonly queue: ActiveQueue;
   readonly healthClass: HealthClass;
-  /** How many deliveries may be started. */
+  /** Maximum number of attempts to start. */
   readonly limit: number;
-  /** Number of its notifications when it was picked. */
+  /** Number of the queue's notifications when it was picked. */
   readonly notifications: number;
 }
 
 export interface Picks {
-  /** In the order of the grants. If not all can be read, the queue that waited longest is read first. */
+  /** In the order of the grants, so that the queue with the oldest grant is read first. */
   readonly picked: readonly Picked[];
-  /** Bytes of bodies that all queues of a health class together may start. */
+  /** Maximum bytes of bodies to start, for all queues of each health class. */
   readonly maxBytes: Readonly<Record<HealthClass, number>>;
-  /** Whether queues have due work, picked or not. */
+  /** Whether any queue has due work, picked or not. */
   readonly hasMore: boolean;
 }
 
-/** Decides which of the queues with due work are read, and how many deliveries of each. */
+/** Decides which queues with due work start attempts, and how many each may start. */
 export async function pick(o: PickOptions): Promise<Picks> {
   const { active, inFlight } = o;
-  const queues = await withoutWaiting(o, active.due());
+  const queues = await withoutThrottled(o, active.due());
   const load = inFlight.load();
-  const bytes = freeCapacity({ most: MAX_BYTES, ...load.bytes });
+  const bytes = freeCapacity({ limit: MAX_BYTES, ...load.bytes });
   const maxBytes = byHealthClass((healthClass) => freeFor(bytes, healthClass));
   if (queues.length === 0) return { picked: [], maxBytes, hasMore: false };
-  const free = freeCapacity({ most: o.concurrency, ...load.places });
+  const free = freeCapacity({ limit: o.concurrency, ...load.attempts });
   return { picked: share(o, { queues, free, maxBytes }), maxBytes, hasMore: true };
 }
 
@@ -64,8 +64,8 @@ function share(
   };
   const lastGrantOf: ShareOptions['lastGrantOf'] = (shopId, healthClass) =>
     active.lastGrantOf(shopId, healthClass);
-  const given = shareFairly(o.queues, o.free, { capacityOf, lastGrantOf });
-  return [...given].flatMap(([key, limit]) => {
+  const granted = shareFairly(o.queues, o.free, { capacityOf, lastGrantOf });
+  return [...granted].flatMap(([key, limit]) => {
     const queue = active.queues.get(key);
     if (!queue) return [];
     const { healthClass } = capacityOf(queue.endpointKey);
@@ -73,20 +73,20 @@ function share(
   });
 }
 
-/** Queues of a throttled shop wait in the table, not in memory. */
-async function withoutWaiting(
+/** Unloads the queues of throttled shops, and returns the other queues. */
+async function withoutThrottled(
   { shopBytes, loader }: PickOptions,
   queues: readonly ActiveQueue[],
 ): Promise<readonly ActiveQueue[]> {
-  const waiting = new Set<bigint>();
+  const throttled = new Set<bigint>();
   // One statement per shop, because all its queues wait until the same time.
   for (const [shopId, ofShop] of Map.groupBy(queues, (queue) => queue.shopId)) {
     const waitMs = shopBytes.waitMs(shopId);
     if (waitMs === 0) continue;
-    waiting.add(shopId);
+    throttled.add(shopId);
     await loader.postpone(ofShop, waitMs);
   }
-  return queues.filter(({ shopId }) => !waiting.has(shopId));
+  return queues.filter(({ shopId }) => !throttled.has(shopId));
 }
 
 export function byHealthClass(

@@ -25,7 +25,7 @@ test('all queues of a throttled shop are postponed together', async () => {
         nowMs += 0.01;
         return 60_000 - nowMs;
       },
-      waiting: () => 1,
+      throttled: () => 1,
     },
     loader: { postpone: async (queues) => void postponed.push(queues.length) },
   };

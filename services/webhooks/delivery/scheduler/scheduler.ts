@@ -16,7 +16,7 @@ export interface SchedulerOptions extends PickOptions {
   readonly retryNowMs: () => number;
 }
 
-/** Attempts that end close together cause one read. Milliseconds. */
+/** Pause between the end of an attempt and the next read, so that attempts which end together cause one read. Milliseconds. */
 const PACE_MS = 4;
 
 /** Sends due deliveries. */
@@ -30,8 +30,8 @@ export class Scheduler {
   }
 
   /**
-   * Picks queues with due work, reads as much as there is capacity for (except deliveries that were just committed in
-   * this process), and starts the attempts. Does not wait for them.
+   * Picks queues with due work, reads as many deliveries as there is capacity for, and starts their attempts. Deliveries
+   * that this process has just committed start without a read. Does not wait for the attempts.
    */
   async sendDue(): Promise<void> {
     if (this.#o.attempts.isShortOfSockets()) return;
@@ -87,7 +87,7 @@ export class Scheduler {
   #send(due: Due): boolean {
     const { active, attempts, inFlight, shards, shopBytes } = this.#o;
     const queue = active.queues.get(queueKeyOf(due));
-    // The token is read only here, so that a process that was frozen before starts no attempt.
+    // The token is checked here, just before the start. So a process that was frozen in between starts no attempt.
     const token = shards.tokenOf(due.shard);
     if (!queue || !active.endpoints.health(queue.endpointKey) || token === undefined) return true;
     if (inFlight.get(due.id)) return true;

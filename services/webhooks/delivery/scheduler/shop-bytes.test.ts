@@ -40,9 +40,9 @@ describe('the byte limit of a shop', () => {
 
   test('does not affect other shops', () => {
     countUntilWait(1n);
-    expect(bytes.waiting()).toBe(1);
+    expect(bytes.throttled()).toBe(1);
     expect([bytes.waitMs(2n), countUntilWait(2n)]).toEqual([0, 8]);
-    expect(bytes.waiting()).toBe(2);
+    expect(bytes.throttled()).toBe(2);
   });
 
   test('once reached, holds back small requests too, so that none overtakes', () => {

@@ -1,18 +1,18 @@
 /** Limits the bytes that one shop sends to receivers in one minute. */
 export interface ShopBytes {
   /**
-   * Takes the bytes of a request. Returns false when it must wait; then all deliveries of the shop wait for
+   * Takes the bytes of a request. Returns false when the limit is reached. All deliveries of the shop then wait for
    * {@link ShopBytes.waitMs}. The first request of a minute is always allowed, whatever its size.
    */
   take(shopId: bigint, bytes: number): boolean;
   /** How long the shop must wait; 0 when it may send. Milliseconds. */
   waitMs(shopId: bigint): number;
-  /** How many shops wait. */
-  waiting(): number;
+  /** The number of shops that wait. */
+  throttled(): number;
 }
 
 export interface ShopBytesOptions {
-  /** Limit over all processes. */
+  /** Limit of all processes together. Bytes. */
   readonly perMinute: number;
   /** The part of all deliveries that this process sends, 0 to 1. It may use that part of the limit. */
   readonly share: () => number;
@@ -22,11 +22,11 @@ export interface ShopBytesOptions {
   readonly now?: () => number;
 }
 
-/** Headers, and the overhead of TLS and TCP, so that many empty requests count too. */
+/** Headers, TLS and TCP of each request, so that many empty requests count too. */
 const OVERHEAD_BYTES = 1_024;
 const MINUTE_MS = 60_000;
-/** A process that has just started has a small share, and a busy shop must still be served. */
-const LEAST_SHARE = 1 / 4;
+/** Minimum share of a process. A process that has just started owns few shards, and must still send for a busy shop. */
+const MIN_SHARE = 1 / 4;
 
 interface Minute {
   readonly startedMs: number;
@@ -34,14 +34,14 @@ interface Minute {
 }
 
 /**
- * Counts in memory. A minute of a shop starts with its first request. Processes divide the limit like the shards, so up
- * to four of them stay within it together. Each further one adds at most a quarter.
+ * Counts the bytes in memory. A minute of a shop starts with its first request. Processes divide the limit as they divide
+ * the shards. Up to four processes together stay within the limit; each further process adds at most a quarter.
  */
 export function createShopBytes(o: ShopBytesOptions): ShopBytes {
   const now = o.now ?? (() => performance.now());
   const minutes = new Map<bigint, Minute>();
   const throttled = new Set<bigint>();
-  let sweptMs = now();
+  let droppedOldMs = now();
 
   function current(shopId: bigint): Minute | undefined {
     const minute = minutes.get(shopId);
@@ -52,8 +52,8 @@ export function createShopBytes(o: ShopBytesOptions): ShopBytes {
   }
 
   function dropOld(): void {
-    if (now() - sweptMs < MINUTE_MS) return;
-    sweptMs = now();
+    if (now() - droppedOldMs < MINUTE_MS) return;
+    droppedOldMs = now();
     for (const shopId of [...minutes.keys()]) current(shopId);
   }
 
@@ -68,7 +68,7 @@ export function createShopBytes(o: ShopBytesOptions): ShopBytes {
     take(shopId, bytes) {
       const minute = current(shopId) ?? begin(shopId);
       if (throttled.has(shopId)) return false;
-      const limit = o.perMinute * Math.max(LEAST_SHARE, Math.min(1, o.share()));
+      const limit = o.perMinute * Math.max(MIN_SHARE, Math.min(1, o.share()));
       const after = minute.used + bytes + OVERHEAD_BYTES;
       if (minute.used > 0 && after > limit) {
         throttled.add(shopId);
@@ -79,10 +79,10 @@ export function createShopBytes(o: ShopBytesOptions): ShopBytes {
       return true;
     },
     waitMs(shopId) {
-      // Called for every queue in memory, many times a second.
+      // The scheduler calls this many times a second, so it first checks the small set.
       const minute = throttled.has(shopId) ? current(shopId) : undefined;
       return minute ? Math.max(1, minute.startedMs + MINUTE_MS - now()) : 0;
     },
-    waiting: () => [...throttled].filter(current).length,
+    throttled: () => [...throttled].filter(current).length,
   };
 }

@@ -39,7 +39,7 @@ function schedulerOf(o: Pick<SchedulerOptions, 'active' | 'pool'>) {
     concurrency: 8,
     offsetMs: () => 0,
     retryNowMs: () => Date.now(),
-    shopBytes: { take: () => true, waitMs: () => 0, waiting: () => 0 },
+    shopBytes: { take: () => true, waitMs: () => 0, throttled: () => 0 },
   });
 }
 

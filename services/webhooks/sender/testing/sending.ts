@@ -6,22 +6,22 @@ import type { AttemptOutcome } from '../outcome.ts';
 import { createSender, type SenderOptions } from '../send.ts';
 
 /**
- * Long, so that a frozen machine is not taken for a late answer. Tests of late answers set their own limit.
- * Milliseconds.
+ * Time limit of an attempt. It is long, so that a slow machine does not look like a late response. Tests of late
+ * responses set their own limit. Milliseconds.
  */
 const ATTEMPT_MS = 15_000;
 
 /** Addresses that tests may reach: loopback, with either scheme. */
 export const LOOPBACK: UrlPolicy = {
   allowedOrigins: ['http://127.0.0.1:*', 'https://127.0.0.1:*'],
-  refusedPorts: () => [],
+  stackPorts: () => [],
 };
 
-/** A peer that sends bytes instead of HTTP. */
+/** A receiver whose test writes the bytes of its responses. */
 export interface Peer {
   readonly port: number;
   readonly url: string;
-  /** Connections it has accepted. */
+  /** Number of connections that it has accepted. */
   readonly connections: () => number;
 }
 
@@ -85,17 +85,17 @@ export function peerOf(server: Server, scheme = 'http'): Peer {
   return { port, url: `${scheme}://127.0.0.1:${port}/hook`, connections: () => connections };
 }
 
-/** A machine does not freeze in so many attempts. */
-const MOST_TRIES = 10;
+/** Maximum number of tries. A slow machine does not delay this many attempts. */
+const MAX_TRIES = 10;
 
 /**
- * Sends again until the head of an answer arrived, a few times, because on a frozen machine none arrives within a short
- * limit. Returns the last outcome.
+ * Sends again until the headers of a response arrived, up to ten times, because on a slow machine none arrive within a
+ * short limit. Returns the last outcome.
  */
-export async function untilAnswered(send: () => Promise<AttemptOutcome>): Promise<AttemptOutcome> {
+export async function untilResponse(send: () => Promise<AttemptOutcome>): Promise<AttemptOutcome> {
   for (let nth = 1; ; nth += 1) {
     const outcome = await send();
-    if (outcome.status > 0 || nth === MOST_TRIES) return outcome;
+    if (outcome.status > 0 || nth === MAX_TRIES) return outcome;
   }
 }
 

@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { AnswerRefused } from './failure.ts';
+import { ResponseLimitExceeded } from './failure.ts';
 
-/** Answers are read up to this size, so that the connection can be reused. */
-const MAX_ANSWER_BYTES = 64 * 1024;
+/** Responses are read up to this size, so that the connection can be reused. */
+const MAX_RESPONSE_BYTES = 64 * 1024;
 const EXCERPT_BYTES = 1024;
-/** Informational answers (1xx) before the real one. */
+/** Maximum number of informational responses (1xx) before the final response. */
 const MAX_INFORMATIONAL = 16;
 
-/** Reads one answer: its status, its first KiB and the time of its parts. It ends exactly once. */
-export class Answer implements Dispatcher.DispatchHandler {
-  /** Status of the final answer; 0 before it. */
+/** Reads one response: its status, its first KiB and the times of its parts. Ends exactly once. */
+export class ResponseReader implements Dispatcher.DispatchHandler {
+  /** Status of the final response; 0 before it arrives. */
   status = 0;
   retryAfter: string | string[] | undefined;
-  /** Time of the answer by the clock of its sender: the `Date` header. */
+  /** The `Date` header: time of the response by the receiver's clock. */
   date: string | string[] | undefined;
-  /** Why the answer is not complete. */
+  /** Why the response is not complete. */
   error: Error | undefined;
   /** Times by the monotonic clock. Milliseconds; undefined for parts that did not happen. */
   sentAt: number | undefined;
@@ -28,7 +28,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   #informational = 0;
   #isOver = false;
 
-  /** @param onEnd called once, when the answer is complete or cannot be completed. */
+  /** @param onEnd called once, when the response is complete or cannot be completed. */
   constructor(onEnd: () => void) {
     this.#onEnd = onEnd;
   }
@@ -38,12 +38,12 @@ export class Answer implements Dispatcher.DispatchHandler {
     if (this.#excerpt.length === 0) return '';
     const start = Buffer.concat(this.#excerpt);
     const isWhole = this.#bytes === start.length;
-    // In stream mode the decoder leaves out a character that is cut in two.
+    // In stream mode the decoder leaves out an incomplete last character.
     const text = isWhole ? start.toString() : new TextDecoder().decode(start, { stream: true });
     return text.replaceAll('\0', '\u{fffd}');
   }
 
-  /** Ends the answer with an error from outside. */
+  /** Ends the response with an error from outside. */
   fail(error: Error): void {
     if (this.#isOver) return;
     this.error = error;
@@ -51,7 +51,7 @@ export class Answer implements Dispatcher.DispatchHandler {
   }
 
   onRequestStart(): void {
-    // Required by the interface. The time is taken in onRequestSent.
+    // The interface requires this method. `onRequestSent` stores the time.
   }
 
   onRequestSent(): void {
@@ -75,19 +75,19 @@ export class Answer implements Dispatcher.DispatchHandler {
     }
     this.#informational += 1;
     if (this.#informational > MAX_INFORMATIONAL) {
-      controller.abort(new AnswerRefused('too many informational answers'));
+      controller.abort(new ResponseLimitExceeded('too many informational answers'));
     }
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     const space = EXCERPT_BYTES - this.#bytes;
-    // A copy: the chunk is a window into a buffer of 64 KiB.
+    // The copy is necessary, because the chunk is a view of a buffer of 64 KiB.
     if (space > 0) this.#excerpt.push(Buffer.from(chunk.subarray(0, space)));
     this.#bytes += chunk.length;
-    if (this.#bytes <= MAX_ANSWER_BYTES) return;
-    // The status is enough. The rest of the answer is skipped, and the connection is closed.
+    if (this.#bytes <= MAX_RESPONSE_BYTES) return;
+    // The status is enough. The rest of the response is skipped, and the connection is closed.
     this.#end();
-    controller.abort(new AnswerRefused('answer is too long'));
+    controller.abort(new ResponseLimitExceeded('answer is too long'));
   }
 
   onResponseEnd(): void {

@@ -1,61 +1,61 @@
 import { Resolver } from 'node:dns/promises';
 import { TooLate } from './failure.ts';
 
-/** All IPv4 and IPv6 addresses of a name; rejects when there are none. */
+/** Returns all IPv4 and IPv6 addresses of a name. Rejects when there are none. */
 export type Resolve = (hostname: string) => Promise<readonly string[]>;
 
 const TRY_MS = 2_000;
 const TRIES = 2;
 /** Time limit for resolving a name. Milliseconds. */
 const LIMIT_MS = 5_000;
-/** How long to wait for the second address family after the first. Milliseconds. */
+/** Maximum wait for the second address family after the first. Milliseconds. */
 const OTHER_FAMILY_MS = 250;
 /** Maximum number of names that are resolved in parallel. */
-const MAX_AT_ONCE = 384;
-/** How long a failure is cached, so that an endpoint with a backlog does not flood the name server. Milliseconds. */
+const MAX_CONCURRENT = 384;
+/** A failure is cached for this time, so that an endpoint with a backlog does not flood the name server. Milliseconds. */
 const FAILED_MS = 2_000;
 const MAX_FAILED = 1_000;
 
 export interface NameOptions {
-  /** Name servers (tests); by default those of the machine. */
+  /** Name servers (tests); by default the name servers of the machine. */
   readonly servers?: readonly string[];
   readonly limitMs?: number;
-  readonly atOnce?: number;
+  readonly maxConcurrent?: number;
 }
 
 /**
- * Queries the name servers directly, with limits in time and number, outside of the thread pool, and without the hosts
- * file and search domains, which contain only inside names. Parallel queries for one name share an answer. Successes
- * are not cached beyond that.
+ * Creates a resolver that queries the name servers directly, with limits in time and number. It does not use the thread
+ * pool, nor the hosts file and search domains, which contain only internal names. Parallel calls for one name share a
+ * query. Results are not cached for later calls.
  */
 export function createResolver(o: NameOptions = {}): Resolve {
   const resolver = new Resolver({ timeout: TRY_MS, tries: TRIES });
   if (o.servers) resolver.setServers(o.servers);
-  const asking = new Map<string, Promise<readonly string[]>>();
+  const queries = new Map<string, Promise<readonly string[]>>();
   const failed = createFailures();
-  const limited = limitTo(o.atOnce ?? MAX_AT_ONCE);
+  const limited = limitTo(o.maxConcurrent ?? MAX_CONCURRENT);
   const limitMs = o.limitMs ?? LIMIT_MS;
 
-  async function ask(name: string): Promise<readonly string[]> {
+  async function query(name: string): Promise<readonly string[]> {
     try {
       return await limited(() => bothFamilies(resolver, name, limitMs));
     } catch (error) {
       failed.add(name, error);
       throw error;
     } finally {
-      asking.delete(name);
+      queries.delete(name);
     }
   }
 
   return async (name) => {
     failed.throwIfRecent(name);
-    const running = asking.get(name) ?? ask(name);
-    asking.set(name, running);
+    const running = queries.get(name) ?? query(name);
+    queries.set(name, running);
     return running;
   };
 }
 
-/** IPv4 first, because it is the family that works where only one does. */
+/** Returns IPv4 addresses before IPv6 addresses, because on a host with one family that is usually IPv4. */
 async function bothFamilies(
   resolver: Resolver,
   name: string,
@@ -75,17 +75,17 @@ async function bothFamilies(
       resolver.resolve4(name).then((addresses) => noteAddresses(4, addresses)),
       resolver.resolve6(name).then((addresses) => noteAddresses(6, addresses)),
     ]);
-    const answers = await Promise.race([both, enough, late]);
+    const results = await Promise.race([both, enough, late]);
     const addresses = [...found[4], ...found[6]];
-    const refusal = answers?.find((answer) => answer.status === 'rejected');
-    if (addresses.length === 0 && refusal) throw refusal.reason;
+    const rejection = results?.find((result) => result.status === 'rejected');
+    if (addresses.length === 0 && rejection) throw rejection.reason;
     return addresses;
   } finally {
     for (const timer of timers) clearTimeout(timer);
   }
 }
 
-/** A cache of recent failures. */
+/** Creates a cache of recent failures. */
 function createFailures() {
   const failed = new Map<string, { error: unknown; until: number }>();
   return {
@@ -103,17 +103,17 @@ function createFailures() {
   };
 }
 
-/** Runs a limited number of tasks in parallel. The others wait in order. */
-function limitTo(most: number) {
+/** Runs at most `limit` tasks in parallel. Other tasks wait in order. */
+function limitTo(limit: number) {
   let running = 0;
   const waiting: (() => void)[] = [];
   return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (running >= most) await new Promise<void>((resolve) => waiting.push(resolve));
+    if (running >= limit) await new Promise<void>((resolve) => waiting.push(resolve));
     else running += 1;
     try {
       return await work();
     } finally {
-      // The place passes directly to the next task.
+      // The next task starts instead, so the number of running tasks stays the same.
       const next = waiting.shift();
       if (next) next();
       else running -= 1;

@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { until } from '../../../test/kit/until.ts';
-import { createResolver } from './names.ts';
+import { createResolver } from './resolver.ts';
 import { sendingFixtures } from './testing/sending.ts';
 
 const A = 1;
@@ -111,7 +111,7 @@ describe('a name', () => {
     const resolve = createResolver({ servers: [server], limitMs: 200 });
     await expect(resolve('a.example.com')).rejects.toThrow('host name not resolved in time');
     const patient = createResolver({ servers: [server] });
-    const policy = { allowedOrigins: [], refusedPorts: () => [] };
+    const policy = { allowedOrigins: [], stackPorts: () => [] };
     const send = sender({ policy, resolve: patient, attemptMs: 300 });
     // The limit of the attempt ends it, not the longer one of the name, which would be a failure.
     expect(await send('https://b.example.com/')).toMatchObject({
@@ -126,7 +126,7 @@ describe('a name', () => {
       if (name.startsWith('slow')) await held.promise;
       return type === A ? V4 : 0;
     });
-    const resolve = createResolver({ servers: [server], atOnce: 2 });
+    const resolve = createResolver({ servers: [server], maxConcurrent: 2 });
     const slow = ['slow1.example.com', 'slow2.example.com'].map(resolve);
     await until(() => asked.length === 4);
     const fast = resolve('a.example.com');
