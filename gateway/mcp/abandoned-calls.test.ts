@@ -7,36 +7,36 @@ import { until } from '../../test/kit/until.ts';
 import type { ActionName } from '../actions/permissions.ts';
 
 /** Maximum number of running calls, including a burst. */
-const MOST_AT_ONCE = 4;
+const MAX_CONCURRENT = 4;
 
 let bench: McpBench;
 let owner: SignedInMember;
 beforeAll(async () => {
-  bench = await startMcpBench({ MAX_REQUESTS_IN_FLIGHT: MOST_AT_ONCE / 4 });
+  bench = await startMcpBench({ MAX_REQUESTS_IN_FLIGHT: MAX_CONCURRENT / 4 });
   owner = await bench.member('owner');
 });
 afterAll(() => bench.stop());
 
-/** Calls at the fake service. They run until `answer` resolves or their caller aborts. */
-const calls = { begun: 0, running: 0, most: 0, ended: 0 };
-let answer = Promise.withResolvers<void>();
+/** Calls at the fake service. They run until `response` resolves or their caller aborts. */
+const calls = { begun: 0, running: 0, maxRunning: 0, ended: 0 };
+let response = Promise.withResolvers<void>();
 
-async function hang(signal: AbortSignal) {
+async function waitForResponse(signal: AbortSignal) {
   calls.begun += 1;
   calls.running += 1;
-  calls.most = Math.max(calls.most, calls.running);
-  const left = new Promise((resolve) => signal.addEventListener('abort', resolve));
-  await Promise.race([answer.promise, left]);
+  calls.maxRunning = Math.max(calls.maxRunning, calls.running);
+  const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve));
+  await Promise.race([response.promise, aborted]);
   calls.running -= 1;
   calls.ended += 1;
   return { return: sampleReturn() };
 }
 
 beforeEach(() => {
-  Object.assign(calls, { begun: 0, running: 0, most: 0, ended: 0 });
-  answer = Promise.withResolvers();
-  bench.services.returns.flagReturn = (_, { signal }) => hang(signal);
-  bench.services.returns.findReturn = (_, { signal }) => hang(signal);
+  Object.assign(calls, { begun: 0, running: 0, maxRunning: 0, ended: 0 });
+  response = Promise.withResolvers();
+  bench.services.returns.flagReturn = (_, { signal }) => waitForResponse(signal);
+  bench.services.returns.findReturn = (_, { signal }) => waitForResponse(signal);
 });
 
 const META = {
@@ -45,9 +45,9 @@ const META = {
   'io.modelcontextprotocol/clientCapabilities': {},
 };
 
-/** A client that can disconnect, and the status that it gets. */
+/** Makes a call. `status` resolves to the HTTP status, or to `disconnected`. */
 function call(name: ActionName, isModern: boolean) {
-  const leaving = new AbortController();
+  const abort = new AbortController();
   const params = { name, arguments: GOOD_CALLS[name], ...(isModern && { _meta: META }) };
   const headers = {
     'mcp-protocol-version': '2026-07-28',
@@ -56,7 +56,7 @@ function call(name: ActionName, isModern: boolean) {
   };
   const status = request(bench.mcpUrl, {
     method: 'POST',
-    signal: leaving.signal,
+    signal: abort.signal,
     headers: {
       authorization: `Bearer ${owner.token}`,
       'content-type': 'application/json',
@@ -68,9 +68,9 @@ function call(name: ActionName, isModern: boolean) {
       await body.dump();
       return statusCode;
     },
-    () => 'left',
+    () => 'disconnected',
   );
-  return { status, leave: () => leaving.abort() };
+  return { status, disconnect: () => abort.abort() };
 }
 
 describe.each([
@@ -87,12 +87,12 @@ describe.each([
         status = value;
       });
       await until(() => calls.begun > before || status !== undefined);
-      client.leave();
+      client.disconnect();
       statuses.push(await client.status);
     }
-    expect(calls.most).toBeLessThanOrEqual(MOST_AT_ONCE);
+    expect(calls.maxRunning).toBeLessThanOrEqual(MAX_CONCURRENT);
     expect(statuses).toContain(503);
-    answer.resolve();
+    response.resolve();
     await until(async () => (await call('flag_return', isModern).status) === 200);
   });
 
@@ -102,8 +102,8 @@ describe.each([
       const first = await Promise.race([one.status, until(() => calls.begun > 0)]);
       return first === true && one;
     });
-    client.leave();
+    client.disconnect();
     await until(() => calls.ended === 1);
-    expect(await client.status).toBe('left');
+    expect(await client.status).toBe('disconnected');
   });
 });

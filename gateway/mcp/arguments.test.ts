@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { readArguments } from './arguments.ts';
+import { parseArguments } from './arguments.ts';
 
 const schema = z.strictObject({
   id: z.int({ error: 'is required' }),
@@ -12,14 +12,14 @@ const schema = z.strictObject({
 
 describe('arguments of a tool', () => {
   test('null counts as absent for optional fields, at every depth', () => {
-    const given = { id: 1, note: null, limit: null, items: [{ id: 2, note: null }] };
+    const args = { id: 1, note: null, limit: null, items: [{ id: 2, note: null }] };
     const value = { id: 1, limit: 20, items: [{ id: 2 }] };
-    expect(readArguments(schema, given)).toEqual({ ok: true, value });
+    expect(parseArguments(schema, args)).toEqual({ ok: true, value });
   });
 
-  test('null is kept where it is a valid value', () => {
-    const given = { id: 1, details: { gift: null } };
-    expect(readArguments(schema, given)).toMatchObject({ ok: true, value: given });
+  test('null stays where it is a valid value', () => {
+    const args = { id: 1, details: { gift: null } };
+    expect(parseArguments(schema, args)).toMatchObject({ ok: true, value: args });
   });
 
   test.each<object>([
@@ -27,7 +27,7 @@ describe('arguments of a tool', () => {
     { id: 1, colour: null },
     { id: 1, items: [null] },
     { id: 1, constructor: null },
-  ])('null is rejected for required fields: %j', (given) => {
-    expect(readArguments(schema, given).ok).toBe(false);
+  ])('null is rejected for required fields: %j', (args) => {
+    expect(parseArguments(schema, args).ok).toBe(false);
   });
 });

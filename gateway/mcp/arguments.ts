@@ -1,34 +1,35 @@
 import { z } from 'zod';
 import { printable } from '../../services/contract/printable.ts';
 
-/** Invalid arguments: one line for each fault, with the field and the rule. */
-export interface ArgumentFault {
+/** The problems of invalid arguments: one sentence each, with the field and its rule. */
+export interface InvalidArguments {
   readonly ok: false;
-  readonly faults: readonly string[];
+  readonly problems: readonly string[];
 }
 
-const FAULTS_MAX = 20;
+const PROBLEMS_MAX = 20;
+/** Maximum length of a name in a problem. Characters. */
 const NAME_MAX = 100;
 
-/** Validates the arguments of a call. Absent arguments count as `{}`, null as an absent optional. Never throws. */
-export function readArguments<I extends z.ZodObject>(
+/** Parses the arguments of a call. Absent arguments count as `{}`, null counts as an absent optional. Never throws. */
+export function parseArguments<I extends z.ZodObject>(
   schema: I,
   args: unknown,
-): { readonly ok: true; readonly value: z.output<I> } | ArgumentFault {
-  const given = args ?? {};
-  if (typeof given !== 'object' || Array.isArray(given)) {
-    return { ok: false, faults: ['arguments must be an object.'] };
+): { readonly ok: true; readonly value: z.output<I> } | InvalidArguments {
+  const received = args ?? {};
+  if (typeof received !== 'object' || Array.isArray(received)) {
+    return { ok: false, problems: ['arguments must be an object.'] };
   }
-  const parsed = schema.safeParse(withoutNulls(schema, given));
+  const parsed = schema.safeParse(withoutNulls(schema, received));
   if (parsed.success) return { ok: true, value: parsed.data };
-  const faults = parsed.error.issues.slice(0, FAULTS_MAX).flatMap((issue) => {
+  const problems = parsed.error.issues.slice(0, PROBLEMS_MAX).flatMap((issue) => {
     if (issue.code !== 'unrecognized_keys') return [`${nameOf(issue.path)} ${issue.message}.`];
-    return issue.keys.slice(0, FAULTS_MAX).map((key) => unknownKey(schema, [...issue.path, key]));
+    return issue.keys.slice(0, PROBLEMS_MAX).map((key) => unknownKey(schema, [...issue.path, key]));
   });
-  return { ok: false, faults };
+  return { ok: false, problems };
 }
 
-/** As in REST, null counts as absent for an optional field. Assistants send null for fields they do not need. */
+/** Removes null optionals, because assistants send null for fields that they do not need. REST does the same. */
 function withoutNulls(schema: unknown, value: unknown): unknown {
   if (isOmittable(schema)) return withoutNulls(schema.unwrap(), value);
   if (schema instanceof z.ZodArray && Array.isArray(value)) {
@@ -38,10 +39,10 @@ function withoutNulls(schema: unknown, value: unknown): unknown {
   if (Array.isArray(value)) return value;
   const fieldOf = (key: string): unknown =>
     Object.hasOwn(schema.shape, key) ? schema.shape[key] : undefined;
-  const given = Object.entries(value).filter(
+  const present = Object.entries(value).filter(
     ([key, part]) => part !== null || !isOmittable(fieldOf(key)),
   );
-  return Object.fromEntries(given.map(([key, part]) => [key, withoutNulls(fieldOf(key), part)]));
+  return Object.fromEntries(present.map(([key, part]) => [key, withoutNulls(fieldOf(key), part)]));
 }
 
 function isOmittable(schema: unknown): schema is z.ZodOptional | z.ZodDefault {
@@ -50,12 +51,13 @@ function isOmittable(schema: unknown): schema is z.ZodOptional | z.ZodDefault {
 
 function unknownKey(schema: z.ZodObject, path: readonly PropertyKey[]): string {
   const known = Object.keys(schema.shape);
-  if (path.length > 1) return `${nameOf(path)} is not known.`;
-  const rest = known.length === 0 ? 'This tool takes none.' : `Known are ${known.join(', ')}.`;
+  if (path.length > 1) return `${nameOf(path)} is an unknown field.`;
+  const rest =
+    known.length === 0 ? 'This tool has no arguments.' : `Its arguments are ${known.join(', ')}.`;
   return `${nameOf(path)} is not an argument of this tool. ${rest}`;
 }
 
-/** Such as `items[0].note`. The name comes from the caller and appears in a text, so it is cut and cleaned. */
+/** The name of a field, such as `items[0].note`. It is cut and cleaned, because the caller may have chosen it. */
 function nameOf(path: readonly PropertyKey[]): string {
   if (path.length === 0) return 'arguments';
   const name = path.reduce<string>((text, part) => {

@@ -69,14 +69,14 @@ describe('list_connected_assistants', () => {
     expect(await idsOf(stranger, analyst)).toEqual([]);
   });
 
-  test('has pages, oldest first, without grants that have ended', async () => {
+  test('has pages, oldest first, without ended grants', async () => {
     const shopId = await bench.newShop();
     const member = await bench.member('warehouse', shopId);
     const { pool } = bench.database;
     for (let count = 0; count < 4; count += 1) {
       await storeGrant(pool, randomUUID(), { ...member, clientId: `c${count}` });
     }
-    // All have the same creation time, so the id decides the order.
+    // All have the same creation time, so they are ordered by id.
     await pool.query(
       "update oauth_grants set created_at = date_trunc('day', now()) where user_id = $1",
       [member.userId],
@@ -95,7 +95,7 @@ describe('list_connected_assistants', () => {
   test.each([
     'x',
     Buffer.from('2026-99-99T00:00:00.000Z abcdefghijklmnopqrst').toString('base64url'),
-  ])('refuses the cursor %s', async (cursor) => {
+  ])('rejects the cursor %s', async (cursor) => {
     const result = await list(await bench.member('owner'), { cursor });
     expect(result).toMatchObject({
       isError: true,
@@ -105,7 +105,7 @@ describe('list_connected_assistants', () => {
 });
 
 describe('disconnect_assistant', () => {
-  test("ends the user's own assistant on every replica with the next call, and is audited", async () => {
+  test("ends the user's own assistant, and is audited", async () => {
     const shopId = await bench.newShop();
     const member = await bench.member('developer', shopId);
     const other = { ...member, token: await bench.tokenFor(member) };
@@ -133,7 +133,7 @@ describe('disconnect_assistant', () => {
     ]);
   });
 
-  test('is idempotent, and may end the connection that it is called on', async () => {
+  test('is idempotent, and may end its own connection', async () => {
     const member = await bench.member('analyst', await bench.newShop());
     await bench.tokenFor(member);
     const [own = '', other = ''] = await idsOf(member, member);
@@ -159,10 +159,10 @@ describe('disconnect_assistant', () => {
       await bench.member('owner', otherShop),
     ];
     const id = await ownId(analyst);
-    for (const somebody of [agent, stranger]) {
-      expect(await disconnect(somebody, id)).toMatchObject({
+    for (const caller of [agent, stranger]) {
+      expect(await disconnect(caller, id)).toMatchObject({
         isError: true,
-        text: expect.stringContaining('not yours to disconnect'),
+        text: expect.stringContaining('the user may not disconnect it'),
       });
     }
     expect(await statusOf(analyst)).toBe(200);
@@ -170,7 +170,7 @@ describe('disconnect_assistant', () => {
     expect(await statusOf(analyst)).toBe(401);
   });
 
-  test('is effective on another replica at once', async () => {
+  test('ends the access on another replica immediately', async () => {
     const member = await bench.member('owner', await bench.newShop());
     const replica = await startTestGateway({
       DATABASE_URL: bench.database.url,

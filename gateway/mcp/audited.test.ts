@@ -9,7 +9,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => bench?.stop());
 
-test('a write of an assistant is in the audit log with person, client, address and request', async () => {
+test('a write of an assistant is in the audit log with user, client, address and request', async () => {
   const { token, userId } = await bench.member('owner');
   const requestId = randomUUID();
   const params = { name: 'update_webhook', arguments: { webhook_id: 41, status: 'inactive' } };

@@ -4,24 +4,26 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import type { ToolContext } from './tool.ts';
 
-/** A write whose first audit entry was committed before it began. */
+/** A write whose first audit entry is committed. */
 export interface AuditedCall {
-  /** Adds the entry with the outcome. Never rejects: the write is done already and has its first entry. */
-  ended(outcome: 'done' | 'refused' | 'unknown'): Promise<void>;
+  /**
+   * Writes the second entry: the outcome, where `refused` means that nothing was changed. A failure is logged, not
+   * thrown, because the write itself is complete.
+   */
+  recordOutcome(outcome: 'done' | 'refused' | 'unknown'): Promise<void>;
 }
 
 /**
- * Writes two audit entries for a change by a person's assistant, both with the same `call`: one before the
- * change and one with its outcome.
+ * Writes the first of two audit entries for a change by an assistant. Both entries have the same `call`.
  *
- * The first entry is committed before the call, so every change has an entry, even if the process or the
- * database fails. A first entry without a second means that the outcome is unknown. A single entry afterwards
- * would be lost if the process died in between, because the change itself is in another service's transaction.
- * While the audit log cannot be written, nothing is changed.
+ * The first entry (phase `asked`) is committed before the change, so every change has an entry even if the process or
+ * the database fails. One entry after the change could be lost, because the change is in another service's
+ * transaction. A first entry without a second means that the outcome is unknown. While the audit log cannot be
+ * written, nothing is changed.
  *
  * @throws when the audit log cannot be written.
  */
-export async function beginAudited(
+export async function beginAuditedCall(
   db: Queryable,
   logger: Logger,
   o: {
@@ -30,7 +32,7 @@ export async function beginAudited(
     readonly subject: string;
     readonly source: string;
     readonly requestId: string;
-    readonly withKey: boolean;
+    readonly hasIdempotencyKey: boolean;
   },
 ): Promise<AuditedCall> {
   const { context, tool } = o;
@@ -45,11 +47,11 @@ export async function beginAudited(
     },
     action: `mcp.${tool}`,
     subject: o.subject,
-    detail: { call, phase, role, client_id: clientId, idempotency_key: o.withKey },
+    detail: { call, phase, role, client_id: clientId, idempotency_key: o.hasIdempotencyKey },
   });
   await recordAudit(db, entry('asked'));
   return {
-    async ended(outcome) {
+    async recordOutcome(outcome) {
       try {
         await recordAudit(db, entry(outcome));
       } catch (error) {

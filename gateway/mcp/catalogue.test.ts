@@ -10,8 +10,8 @@ const tools = Object.values(TOOLS);
 const catalogue = createCatalogue();
 const ajv = new Ajv2020({ strict: false, formats: { 'date-time': true } });
 
-/** The tools of each role, written out, so that a change of the permission table fails this test. */
-const OFFERED: Readonly<Record<Role, readonly string[]>> = {
+/** The tools of each role. They are listed here so that a change of the permission table fails this test. */
+const LISTED: Readonly<Record<Role, readonly string[]>> = {
   owner: Object.keys(TOOLS),
   admin: Object.keys(TOOLS),
   returns_agent: [
@@ -69,12 +69,12 @@ const OFFERED: Readonly<Record<Role, readonly string[]>> = {
 };
 
 describe('the catalogue of tools', () => {
-  test.each(ROLES)('offers a role what it may use: %s', (role) => {
-    expect(catalogue[role].map(({ name }) => name)).toEqual(OFFERED[role]);
+  test.each(ROLES)('lists the permitted tools of each role: %s', (role) => {
+    expect(catalogue[role].map(({ name }) => name)).toEqual(LISTED[role]);
     for (const name of Object.keys(ACTION_PERMISSIONS)) {
       const anyOf = permissionsFor(name as keyof typeof ACTION_PERMISSIONS);
       const isAllowed = anyOf.length === 0 || permits(role, anyOf);
-      expect(OFFERED[role].includes(name)).toBe(isAllowed);
+      expect(LISTED[role].includes(name)).toBe(isAllowed);
     }
   });
 
@@ -84,15 +84,18 @@ describe('the catalogue of tools', () => {
     expect(toolNamed('__proto__')).toBeUndefined();
   });
 
-  test.each(tools)('$name says when to use it, and why its hints are so', (tool) => {
-    expect(tool.description).toMatch(/^Use this when /);
-    expect(tool.description.length).toBeLessThan(600);
-    for (const hint of Object.values(tool.hints)) expect(hint.because).toMatch(/^[A-Z].+\.$/);
-    const { readOnly, destructive } = tool.hints;
-    expect(readOnly.is && destructive.is).toBe(false);
-    const writes = 'idempotency_key' in tool.input.shape;
-    expect(writes).toBe(!readOnly.is);
-  });
+  test.each(tools)(
+    '$name has a description of when to use it, and reasons for its hints',
+    (tool) => {
+      expect(tool.description).toMatch(/^Use this when /);
+      expect(tool.description.length).toBeLessThan(600);
+      for (const hint of Object.values(tool.hints)) expect(hint.because).toMatch(/^[A-Z].+\.$/);
+      const { readOnly, destructive } = tool.hints;
+      expect(readOnly.is && destructive.is).toBe(false);
+      const writes = 'idempotency_key' in tool.input.shape;
+      expect(writes).toBe(!readOnly.is);
+    },
+  );
 
   test.each(catalogue.owner.map((tool) => [tool.name, tool] as const))(
     '%s has narrow schemas and all four hints',
@@ -114,9 +117,9 @@ describe('the catalogue of tools', () => {
   );
 
   test.each(catalogue.owner.map((tool) => [tool.name, tool.inputSchema] as const))(
-    'every argument of %s has its bounds',
+    'every argument of %s is bounded',
     (_, schema) => {
-      expect(unbounded(schema)).toEqual([]);
+      expect(unboundedPaths(schema)).toEqual([]);
     },
   );
 
@@ -157,7 +160,7 @@ describe('the catalogue of tools', () => {
     for (const role of ROLES) {
       for (const prompt of promptsFor(role)) {
         const named = Object.keys(TOOLS).filter((name) => prompt.text({}).includes(`${name} `));
-        expect(OFFERED[role]).toEqual(expect.arrayContaining(named));
+        expect(LISTED[role]).toEqual(expect.arrayContaining(named));
       }
     }
   });
@@ -165,16 +168,16 @@ describe('the catalogue of tools', () => {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-/** Finds texts without a maximum length and lists without a maximum count. */
-function unbounded(schema: Schema, path = ''): string[] {
-  const faults: string[] = [];
+/** The paths of texts and lists without a maximum length. */
+function unboundedPaths(schema: Schema, path = ''): string[] {
+  const paths: string[] = [];
   const isFree = !('enum' in schema) && !('format' in schema) && !('pattern' in schema);
-  if (schema.type === 'string' && isFree && !('maxLength' in schema)) faults.push(path);
-  if (schema.type === 'array' && !('maxItems' in schema)) faults.push(path);
-  if (schema.type === 'array') faults.push(...unbounded(schema.items as Schema, `${path}[]`));
+  if (schema.type === 'string' && isFree && !('maxLength' in schema)) paths.push(path);
+  if (schema.type === 'array' && !('maxItems' in schema)) paths.push(path);
+  if (schema.type === 'array') paths.push(...unboundedPaths(schema.items as Schema, `${path}[]`));
   const properties = (schema.properties ?? {}) as Record<string, Schema>;
   for (const [name, inner] of Object.entries(properties)) {
-    faults.push(...unbounded(inner, `${path}.${name}`));
+    paths.push(...unboundedPaths(inner, `${path}.${name}`));
   }
-  return faults;
+  return paths;
 }

@@ -12,15 +12,14 @@ export function mayUse(role: Role, tool: Tool): boolean {
 }
 
 /**
- * The result of `tools/list` for each role. Built once, because generating JSON schemas is expensive and they do
- * not change while the process runs.
+ * The result of `tools/list` for each role. It is built once, because generating JSON schemas is expensive.
  */
 export function createCatalogue(): Readonly<Record<Role, readonly ListedTool[]>> {
   const listed = new Map(Object.values(TOOLS).map((tool) => [tool, listedAs(tool)]));
   const of = (role: Role) =>
     [...listed].filter(([tool]) => mayUse(role, tool)).map(([, entry]) => entry);
   const entries = ROLES.map((role) => [role, of(role)] as const);
-  // The list has one entry for each role.
+  // `fromEntries` loses the type of the keys. They are all roles.
   return Object.fromEntries(entries) as Record<Role, ListedTool[]>;
 }
 

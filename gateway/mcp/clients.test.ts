@@ -16,7 +16,7 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => bench?.stop());
 
-/** The official client, with one era of the protocol. */
+/** The official client for one protocol revision. */
 async function connect(version: '2026-07-28' | '2025-11-25', token = owner.token): Promise<Client> {
   const client = new Client(
     { name: 'test', version: '1.0.0' },
@@ -94,7 +94,7 @@ describe('revision 2026-07-28', () => {
       body: { jsonrpc: '2.0', id: 7, method, params: { ...params, _meta: META } },
     });
 
-  test('lists may be cached only by the client', async () => {
+  test('only the client may cache lists', async () => {
     for (const method of ['tools/list', 'prompts/list']) {
       const { body } = await send(method);
       expect(body.result).toMatchObject({ cacheScope: 'private', ttlMs: expect.any(Number) });
@@ -102,26 +102,26 @@ describe('revision 2026-07-28', () => {
   });
 
   test('a header that contradicts the body is rejected', async () => {
-    const answer = await send('tools/list', {}, { 'mcp-method': 'tools/call' });
-    expect(answer.status).toBe(400);
-    expect(answer.body.error.code).toBe(-32020);
+    const response = await send('tools/list', {}, { 'mcp-method': 'tools/call' });
+    expect(response.status).toBe(400);
+    expect(response.body.error.code).toBe(-32020);
   });
 
-  test('a call needs no handshake, and its response names the server', async () => {
+  test('a call needs no handshake, and its response contains the name of the server', async () => {
     const params = { name: 'get_shop_context', arguments: {} };
-    const answer = await send('tools/call', params, { 'mcp-name': 'get_shop_context' });
-    expect(answer.headers['content-type']).toBe('application/json');
-    expect(answer.body).toMatchObject({
+    const response = await send('tools/call', params, { 'mcp-name': 'get_shop_context' });
+    expect(response.headers['content-type']).toBe('application/json');
+    expect(response.body).toMatchObject({
       id: 7,
       result: { structuredContent: { shop: { id: 1 } } },
     });
   });
 
-  test('numbers among the details of processing keep their digits', async () => {
-    let asked: { details?: object } = {};
+  test('numbers in the details of processing keep their digits', async () => {
+    let received: { details?: object } = {};
     Object.assign(bench.services.returns, {
-      processReturn: (request: typeof asked) => {
-        asked = request;
+      processReturn: (request: typeof received) => {
+        received = request;
         return { result: { case: 'queued', value: {} } };
       },
     });
@@ -144,24 +144,24 @@ describe('revision 2026-07-28', () => {
     });
     bench.resetServices();
     expect(status).toBe(200);
-    expect(asked.details).toMatchObject({ n: { value: { case: 'number', value: '19.90' } } });
+    expect(received.details).toMatchObject({ n: { value: { case: 'number', value: '19.90' } } });
   });
 
   test('the tool reports arguments that are not an object', async () => {
     const params = { name: 'get_return', arguments: [] };
-    const answer = await send('tools/call', params, { 'mcp-name': 'get_return' });
-    expect(answer.body.result).toMatchObject({
+    const response = await send('tools/call', params, { 'mcp-name': 'get_return' });
+    expect(response.body.result).toMatchObject({
       isError: true,
       content: [{ text: expect.stringMatching(/arguments must be an object/) }],
     });
   });
 
-  test('the server pushes nothing: a subscription ends at once', async () => {
-    const answer = await send('subscriptions/listen', {
+  test('the server pushes nothing: a subscription ends immediately', async () => {
+    const response = await send('subscriptions/listen', {
       notifications: { toolsListChanged: true },
     });
-    expect(answer.status).toBe(200);
-    expect(answer.text).toContain('"notifications":{}');
-    expect(answer.text).toContain('"resultType":"complete"');
+    expect(response.status).toBe(200);
+    expect(response.text).toContain('"notifications":{}');
+    expect(response.text).toContain('"resultType":"complete"');
   });
 });

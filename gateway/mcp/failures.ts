@@ -2,47 +2,46 @@ import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { fieldOf, isExhausted, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/outage.ts';
-import { ToolRefusal } from './tool.ts';
+import { ToolError } from './tool.ts';
 
-/** A failed call, described for the assistant: the problem and the next step. */
+/** A failed call. */
 export interface Failure {
-  /**
-   * `refused`: nothing was done. `unknown`: it is not known whether it was done.
-   */
+  /** As in the audit log. `refused`: nothing was changed. `unknown`: the change may have been made. */
   readonly outcome: 'refused' | 'unknown';
+  /** For the assistant: the problem and the next step. */
   readonly text: string;
-  /** For the log: a bug or an outage; undefined for failures that the caller can act on. */
-  readonly fault: 'outage' | 'bug' | undefined;
+  /** For the log; undefined for failures that the assistant can act on. */
+  readonly cause: 'outage' | 'bug' | undefined;
 }
 
-/** Turns an error of an action into the text for the assistant. Texts of unexpected errors are never included. */
+/** Describes an error of an action for the assistant. Texts of unexpected errors are never included. */
 export function failureOf(error: unknown, o: { isWrite: boolean; requestId: string }): Failure {
-  if (error instanceof ToolRefusal) return refused(error.message);
+  if (error instanceof ToolError) return rejected(error.message);
   const reason = reasonOf(error);
   const text = reason === undefined ? undefined : textFor(reason, error);
-  if (text !== undefined) return refused(text);
+  if (text !== undefined) return rejected(text);
   const isUnavailableNow =
     isUnavailable(error) ||
     isOutage(error) ||
     isExhausted(error) ||
     reason === Reason.SHOP_NOT_CONFIGURED;
   if (isUnavailableNow)
-    return { outcome: 'unknown', text: unavailableText(o.isWrite), fault: 'outage' };
+    return { outcome: 'unknown', text: unavailableText(o.isWrite), cause: 'outage' };
   return {
     outcome: 'unknown',
-    text: `Something went wrong on our side. Tell the person the request id ${o.requestId}, which support asks for.`,
-    fault: 'bug',
+    text: `Something went wrong on our side. Give the user the request id ${o.requestId} for support.`,
+    cause: 'bug',
   };
 }
 
-function refused(text: string): Failure {
-  return { outcome: 'refused', text, fault: undefined };
+function rejected(text: string): Failure {
+  return { outcome: 'refused', text, cause: undefined };
 }
 
 function unavailableText(isWrite: boolean): string {
-  const text = 'A part of the service does not answer at the moment. Try again in a few seconds';
+  const text = 'The service is not available at the moment. Try again in a few seconds';
   return isWrite
-    ? `${text}, with the same idempotency_key if you sent one; without one, read first whether it was done.`
+    ? `${text}, with the same idempotency_key if you sent one. Without a key, first read whether the change was made.`
     : `${text}.`;
 }
 
@@ -62,17 +61,17 @@ function textFor(reason: Reason, error: unknown): string | undefined {
     case Reason.DELIVERY_NOT_FOUND:
       return 'This shop has no such delivery. list_webhook_deliveries returns the existing ones.';
     case Reason.FRAUD_REPORT_NOT_FOUND:
-      return 'This return has no fraud report. create_fraud_report makes one.';
+      return 'This return has no fraud report. create_fraud_report creates one.';
     case Reason.FRAUD_REPORT_EXISTS:
-      return 'This return has a fraud report already. get_fraud_report reads it.';
+      return 'This return already has a fraud report. get_fraud_report reads it.';
     case Reason.WEBHOOK_URL_REFUSED:
-      return `${message} Ask the person for another address.`;
+      return `${message} Ask the user for another address.`;
     case Reason.INVALID_FIELD:
       return `${message} Correct it and call again.`;
     case Reason.STATE_FORBIDS:
     case Reason.REVISION_CONFLICT:
     case Reason.ALREADY_OPEN:
-      return `${message} Nothing was changed. Read it again to see its current state.`;
+      return `${message} Nothing was changed. Read the object again to see its current state.`;
     case Reason.QUOTA_EXCEEDED:
       return `${message} Nothing was changed.`;
     case Reason.IDEMPOTENCY_CONFLICT:
@@ -83,8 +82,8 @@ function textFor(reason: Reason, error: unknown): string | undefined {
 }
 
 /**
- * The error message of a service as a sentence, without the code that Connect adds in front. A field name at its
- * beginning keeps its case.
+ * Converts the error message of a service to a sentence, without the code that Connect puts before it. A field name at
+ * its beginning keeps its case.
  */
 function sentence(error: unknown): string {
   const text =

@@ -15,11 +15,11 @@ afterEach(async () => {
   await closed;
 });
 
-/** Forwards `body` as an event stream to one request; returns both ends of the stream. */
+/** Forwards `body` as an event stream. Returns both ends of the stream. */
 async function forwarded(body: ReadableStream): Promise<{
   readonly res: ServerResponse;
-  readonly answer: IncomingMessage;
-  readonly over: Promise<void>;
+  readonly received: IncomingMessage;
+  readonly finished: Promise<void>;
 }> {
   await new Promise<void>((done) => server.listen(0, '127.0.0.1', done));
   const { port } = server.address() as AddressInfo;
@@ -27,9 +27,9 @@ async function forwarded(body: ReadableStream): Promise<{
   const [req, res] = (await once(server, 'request')) as [IncomingMessage, ServerResponse];
   for (let nth = 0; nth < OWN_LISTENERS; nth += 1) res.once('close', () => {});
   const response = new Response(body, { headers: { 'content-type': 'text/event-stream' } });
-  const over = forwardResponse(response, { req, res, headers: {}, hold: () => undefined });
-  const [answer] = (await once(sent, 'response')) as [IncomingMessage];
-  return { res, answer, over };
+  const finished = forwardResponse(response, { req, res, headers: {}, reserve: () => undefined });
+  const [received] = (await once(sent, 'response')) as [IncomingMessage];
+  return { res, received, finished };
 }
 
 test('a stream arrives completely, and Node does not warn of a listener leak', async () => {
@@ -40,24 +40,24 @@ test('a stream arrives completely, and Node does not warn of a listener leak', a
         text === undefined ? controller.close() : controller.enqueue(Buffer.from(text));
     },
   });
-  const { res, answer, over } = await forwarded(body);
+  const { res, received, finished } = await forwarded(body);
   let text = '';
-  answer.setEncoding('utf8').on('data', (piece) => {
+  received.setEncoding('utf8').on('data', (piece) => {
     text += piece;
   });
   more?.('data: 1\n\n');
   await until(() => text !== '');
   expect(res.listenerCount('close')).toBeLessThanOrEqual(res.getMaxListeners());
-  // More than a socket buffers.
+  // More than the socket's buffers hold.
   const large = 'x'.repeat(8 * 2 ** 20);
   more?.(large);
   more?.();
-  await over;
-  await once(answer, 'end');
+  await finished;
+  await once(received, 'end');
   expect(text === `data: 1\n\n${large}`).toBe(true);
 });
 
-test('a client that disconnects ends the source', async () => {
+test('the source ends when the client disconnects', async () => {
   let cancelled = false;
   const body = new ReadableStream({
     start: (controller) => controller.enqueue(Buffer.from('data: 1\n\n')),
@@ -65,8 +65,8 @@ test('a client that disconnects ends the source', async () => {
       cancelled = true;
     },
   });
-  const { answer, over } = await forwarded(body);
-  answer.destroy();
-  await over;
+  const { received, finished } = await forwarded(body);
+  received.destroy();
+  await finished;
   await until(() => cancelled);
 });

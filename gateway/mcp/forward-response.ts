@@ -10,7 +10,8 @@ const KEPT = ['allow', 'x-accel-buffering'];
 /**
  * Sends a response of the MCP library to the client: JSON as a whole, a stream piece by piece.
  *
- * @throws HttpError from `hold`, which counts the bytes of JSON.
+ * @param o.reserve reserves memory for a JSON response.
+ * @throws HttpError when `reserve` cannot reserve the memory.
  */
 export async function forwardResponse(
   response: Response,
@@ -18,7 +19,7 @@ export async function forwardResponse(
     req: IncomingMessage;
     res: ServerResponse;
     headers: Readonly<Record<string, string>>;
-    hold: ReserveResponse;
+    reserve: ReserveResponse;
   },
 ): Promise<void> {
   const { req, res } = o;
@@ -34,7 +35,7 @@ export async function forwardResponse(
   const { status } = response;
   if (!contentType.startsWith('text/event-stream')) {
     const body = { contentType: 'application/json', text: await response.text() };
-    return send(req, res, { status, headers, body }, o.hold);
+    return send(req, res, { status, headers, body }, o.reserve);
   }
   res.statusCode = status;
   for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
@@ -45,8 +46,8 @@ export async function forwardResponse(
 }
 
 /**
- * Used instead of `pipeline`, which adds seven listeners to the response. With the gateway's four, Node would warn
- * of a listener leak (eleven).
+ * Sends a stream. `pipeline` is not used, because it adds seven listeners to the response: with the gateway's four,
+ * Node would warn of a listener leak.
  */
 async function sendStream(body: ReadableStream, res: ServerResponse): Promise<void> {
   const source = Readable.fromWeb(body);

@@ -18,9 +18,9 @@ test.each([
   ['lists', `{"x":[${many(() => '[]')}]}`],
 ])('a message with too many %s is rejected', async (_, params) => {
   const raw = `{"jsonrpc":"2.0","id":1,"method":"ping","params":${params}}`;
-  const answer = await bench.post({ token: owner.token, raw });
-  expect(answer.status).toBe(400);
-  expect(answer.body).toMatchObject({
+  const response = await bench.post({ token: owner.token, raw });
+  expect(response.status).toBe(400);
+  expect(response.body).toMatchObject({
     error: {
       code: -32700,
       message: 'Parse error: The body must not have more than 10000 entries.',
@@ -34,7 +34,7 @@ test('brackets and commas in texts are not counted', async () => {
   expect((await bench.post({ token: owner.token, body })).status).toBe(200);
 });
 
-test('free text in place of an id does not get into the audit log', async () => {
+test('a delivery id with free text is rejected, and is not in the audit log', async () => {
   const result = await bench.call(owner.token, 'replay_webhook_delivery', {
     delivery_id: 'msg_somebody@example.com',
   });

@@ -36,23 +36,23 @@ async function auditOf(member: SignedInMember): Promise<AuditRow[]> {
   return rows;
 }
 
-/** Counts the calls of one RPC, which then does what `behaviour` does. */
+/** Counts the calls of one RPC. `behaviour` replaces what it does. */
 function counting(name: 'cancelReturn' | 'addNote' | 'processReturn', behaviour?: () => unknown) {
   const { returns } = bench.services;
   const before = returns[name];
-  const seen = { calls: 0 };
+  const counter = { calls: 0 };
   Object.assign(returns, {
     [name]: (request: never, context: never) => {
-      seen.calls += 1;
+      counter.calls += 1;
       return behaviour ? behaviour() : before?.(request, context);
     },
   });
-  return seen;
+  return counter;
 }
 
 describe('a call with an idempotency key', () => {
-  test('is executed once, and a repeat gets the same answer', async () => {
-    const seen = counting('addNote');
+  test('is executed once, and a repeat gets the same result', async () => {
+    const counter = counting('addNote');
     const args = { return_id: returnId, text: 'Called', idempotency_key: newKey() };
     const first = await bench.call(agent.token, 'add_return_note', args);
     const again = await bench.call(agent.token, 'add_return_note', {
@@ -62,11 +62,11 @@ describe('a call with an idempotency key', () => {
     });
     expect(first.isError).toBe(false);
     expect(again).toEqual(first);
-    expect(seen.calls).toBe(1);
+    expect(counter.calls).toBe(1);
     bench.resetServices();
   });
 
-  test('is the same call when null stands for an absent field, or a time has another form', async () => {
+  test('may be repeated with null for an absent field, and with the same time in another form', async () => {
     const note = { return_id: returnId, idempotency_key: newKey() };
     const first = await bench.call(agent.token, 'unflag_return', note);
     expect(first.isError).toBe(false);
@@ -84,21 +84,21 @@ describe('a call with an idempotency key', () => {
   });
 
   test('is executed once by ten concurrent calls', async () => {
-    const seen = counting('addNote');
+    const counter = counting('addNote');
     const args = { return_id: returnId, text: 'Ten', idempotency_key: newKey() };
     const calls = Array.from({ length: 10 }, () =>
       bench.call(agent.token, 'add_return_note', args),
     );
     const results = await Promise.all(calls);
-    expect(seen.calls).toBe(1);
+    expect(counter.calls).toBe(1);
     for (const { isError, text } of results) {
-      if (isError) expect(text).toMatch(/still being worked on/);
+      if (isError) expect(text).toMatch(/is still running/);
     }
     expect(results.some(({ isError }) => !isError)).toBe(true);
     bench.resetServices();
   });
 
-  test('is refused with other arguments or another tool', async () => {
+  test('is rejected with other arguments or another tool', async () => {
     const idempotency_key = newKey();
     const note = { return_id: returnId, text: 'One', idempotency_key };
     await bench.call(agent.token, 'add_return_note', note);
@@ -115,28 +115,28 @@ describe('a call with an idempotency key', () => {
     }
   });
 
-  test('has a key per user: the same key of another user is independent', async () => {
-    const seen = counting('addNote');
+  test('may have the same key as a call of another user', async () => {
+    const counter = counting('addNote');
     const other = await bench.member('returns_agent');
     const args = { return_id: returnId, text: 'Same', idempotency_key: newKey() };
     await bench.call(agent.token, 'add_return_note', args);
     await bench.call(other.token, 'add_return_note', args);
-    expect(seen.calls).toBe(2);
+    expect(counter.calls).toBe(2);
     bench.resetServices();
   });
 
-  test('may be made again after a refusal', async () => {
+  test('can be repeated after a rejection', async () => {
     const args = { return_id: Number(FAKE.returns.closed), idempotency_key: newKey() };
     expect((await bench.call(agent.token, 'cancel_return', args)).isError).toBe(true);
-    const seen = counting('cancelReturn', () => ({
+    const counter = counting('cancelReturn', () => ({
       return: { ...sampleReturn(), state: ReturnState.CANCELLED },
     }));
     expect((await bench.call(agent.token, 'cancel_return', args)).isError).toBe(false);
-    expect(seen.calls).toBe(1);
+    expect(counter.calls).toBe(1);
     bench.resetServices();
   });
 
-  test('is forgotten after a day', async () => {
+  test('is deleted after a day', async () => {
     const args = { return_id: returnId, text: 'Old', idempotency_key: newKey() };
     await bench.call(agent.token, 'add_return_note', args);
     const { pool } = bench.database;
@@ -145,9 +145,9 @@ describe('a call with an idempotency key', () => {
       [args.idempotency_key],
     );
     await purgeCalls(pool);
-    const seen = counting('addNote');
+    const counter = counting('addNote');
     await bench.call(agent.token, 'add_return_note', args);
-    expect(seen.calls).toBe(1);
+    expect(counter.calls).toBe(1);
     bench.resetServices();
   });
 });
@@ -174,7 +174,7 @@ describe('the audit log', () => {
     expect(JSON.stringify(rows.map(({ detail }) => detail))).not.toContain(member.email);
   });
 
-  test('shows that a change was refused, or that its outcome is unknown', async () => {
+  test('shows that a change was rejected, or that its outcome is unknown', async () => {
     const member = await bench.member('returns_agent');
     await bench.call(member.token, 'cancel_return', { return_id: Number(FAKE.returns.closed) });
     counting('processReturn', () => {
@@ -190,14 +190,14 @@ describe('the audit log', () => {
     const member = await bench.member('analyst');
     await bench.call(member.token, 'get_return', { return_id: returnId });
     await bench.call(member.token, 'cancel_return', { return_id: returnId });
-    const agentToo = await bench.member('returns_agent');
-    await bench.call(agentToo.token, 'cancel_return', {});
-    expect([...(await auditOf(member)), ...(await auditOf(agentToo))]).toEqual([]);
+    const agent2 = await bench.member('returns_agent');
+    await bench.call(agent2.token, 'cancel_return', {});
+    expect([...(await auditOf(member)), ...(await auditOf(agent2))]).toEqual([]);
   });
 
-  test('must be writable: otherwise nothing is changed', async () => {
+  test('is written before the change: if this fails, nothing is changed', async () => {
     const member = await bench.member('returns_agent');
-    const seen = counting('addNote');
+    const counter = counting('addNote');
     const name = 'audit_unavailable';
     const migrator = new pg.Client({ connectionString: bench.database.migratorUrl });
     await migrator.connect();
@@ -211,7 +211,7 @@ describe('the audit log', () => {
     await migrator.query(`alter table gateway.audit_log drop constraint ${name}`);
     await migrator.end();
     expect(result.isError).toBe(true);
-    expect(seen.calls).toBe(0);
+    expect(counter.calls).toBe(0);
     bench.resetServices();
   });
 });
@@ -220,8 +220,8 @@ describe('the actor', () => {
   test('is the user, with id and name, and processing has the source "api"', async () => {
     let request: { actor?: { id: string; name: string; kind: number }; source?: string } = {};
     Object.assign(bench.services.returns, {
-      processReturn: (asked: typeof request) => {
-        request = asked;
+      processReturn: (received: typeof request) => {
+        request = received;
         return { result: { case: 'queued', value: {} } };
       },
     });

@@ -13,25 +13,27 @@ export interface KeyedCall {
 
 /** The result of {@link claimCall}. */
 export type Claim =
-  /** This call must do the work. `isRepeat`: an earlier call with the same `callId` began it. */
-  | { readonly kind: 'mine'; readonly isRepeat: boolean; readonly callId: string }
-  | { readonly kind: 'done'; readonly answer: ToolOutput }
-  /** Another call is running, or its process ended. After `endsInS` seconds it cannot be running any more. */
+  /** This call must do the work. `isRepeat`: an earlier call with the same `callId` may have done it. */
+  | { readonly kind: 'claimed'; readonly isRepeat: boolean; readonly callId: string }
+  /** An earlier call stored this output. */
+  | { readonly kind: 'done'; readonly output: ToolOutput }
+  /** An earlier call may be running. After `endsInS` seconds it cannot be running any more. */
   | { readonly kind: 'running'; readonly endsInS: number }
-  | { readonly kind: 'used-for-something-else' };
+  /** The key belongs to another tool or other arguments. */
+  | { readonly kind: 'other-request' };
 
 /**
- * A call without an answer after this time is dead. It is longer than any tool call, including the time for which
- * a service continues after its caller has given up (20 s for a call, 30 s for a statement). Seconds.
+ * A call without an output after this time has ended. It is longer than any tool call, including the time for which a
+ * service continues after its caller has timed out (20 s for a call, 30 s for a statement). Seconds.
  */
 const RUNNING_S = 90;
 
 /**
- * Claims an idempotency key before the work begins. Of two concurrent calls, also on different replicas, one gets it.
+ * Claims an idempotency key before the work begins. Of many concurrent calls on all replicas, one gets the claim.
  *
- * The claim is committed before the work and the answer is stored after it, so a process that dies in between leaves
- * a claim without an answer. When that call cannot be running any more, a repeat takes over the claim and sends the
- * same `callId`, by which the service knows what was done.
+ * The claim is committed before the work, and the output is stored after it. A process that dies in between leaves a
+ * claim without an output. When that call cannot be running any more, a repeat takes over the claim and sends the same
+ * `callId`, so that the service recognizes work that is already done.
  */
 export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> {
   const claimed = await db.query<{ isRepeat: boolean; callId: string }>(
@@ -43,38 +45,38 @@ export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> 
      returning xmax <> 0 as "isRepeat", call_id as "callId"`,
     [call.shopId, call.userId, call.key, call.tool, call.requestHash],
   );
-  const [mine] = claimed.rows;
-  if (mine) return { kind: 'mine', ...mine };
-  const { rows } = await db.query<{ isSame: boolean; answer: ToolOutput | null; endsInS: number }>(
-    `select tool = $4 and request_hash = $5 as "isSame", answer,
+  const [claim] = claimed.rows;
+  if (claim) return { kind: 'claimed', ...claim };
+  const { rows } = await db.query<{ isSame: boolean; output: ToolOutput | null; endsInS: number }>(
+    `select tool = $4 and request_hash = $5 as "isSame", answer as output,
             greatest(1, ceil(extract(epoch from
               started_at + interval '${RUNNING_S} s' - now())))::int as "endsInS"
        from tool_calls
       where shop_id = $1 and user_id = $2 and idempotency_key = $3`,
     [call.shopId, call.userId, call.key, call.tool, call.requestHash],
   );
-  const [other] = rows;
-  // The row was deleted between the two statements: the other call was refused and released the key.
-  if (!other) return { kind: 'running', endsInS: 1 };
-  if (!other.isSame) return { kind: 'used-for-something-else' };
-  return other.answer
-    ? { kind: 'done', answer: other.answer }
-    : { kind: 'running', endsInS: other.endsInS };
+  const [earlier] = rows;
+  // The earlier call released the key between the two statements.
+  if (!earlier) return { kind: 'running', endsInS: 1 };
+  if (!earlier.isSame) return { kind: 'other-request' };
+  return earlier.output
+    ? { kind: 'done', output: earlier.output }
+    : { kind: 'running', endsInS: earlier.endsInS };
 }
 
-/** Stores the answer of the call; every repeat gets the same answer. */
+/** Stores the output of the call. Every repeat gets the same output. */
 export async function finishCall(
   db: Queryable,
   call: KeyedCall,
-  answer: ToolOutput,
+  output: ToolOutput,
 ): Promise<void> {
   await db.query(
     `update tool_calls set answer = $4 where shop_id = $1 and user_id = $2 and idempotency_key = $3`,
-    [call.shopId, call.userId, call.key, JSON.stringify(answer)],
+    [call.shopId, call.userId, call.key, JSON.stringify(output)],
   );
 }
 
-/** Releases the key: nothing was done, now or before, so the call may be made again. */
+/** Releases the key of a call that changed nothing, so that the key can be used again. */
 export async function releaseCall(db: Queryable, call: KeyedCall): Promise<void> {
   await db.query(
     `delete from tool_calls
@@ -83,7 +85,7 @@ export async function releaseCall(db: Queryable, call: KeyedCall): Promise<void>
   );
 }
 
-/** Keeps the claim, because the work may have been done, and lets the next repeat take it over without waiting. */
+/** Keeps the claim, because the work may be done. The next repeat can take it over immediately. */
 export async function abandonCall(db: Queryable, call: KeyedCall): Promise<void> {
   await db.query(
     `update tool_calls set started_at = now() - interval '${2 * RUNNING_S} s'
@@ -107,7 +109,7 @@ export async function purgeCalls(db: Queryable): Promise<boolean> {
 const PURGE_BATCH = 1_000;
 
 /**
- * The hash of a request. It does not depend on the order of names or on the idempotency key.
+ * Returns the hash of a request. The order of names and the idempotency key do not change it.
  *
  * @param input the parsed arguments, in which null and absent values are the same.
  */

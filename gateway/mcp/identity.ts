@@ -13,7 +13,7 @@ const ICON_MAX_AGE_S = 86_400;
 
 const manifest = z.object({ version: z.string() });
 
-/** The version of the package; the registry entry, the directory pages and the server use the same one. */
+/** The version of the package. */
 export const SERVER_VERSION: string = manifest.parse(
   JSON.parse(readFileSync(new URL('../../package.json', import.meta.url), 'utf8')),
 ).version;
@@ -23,8 +23,8 @@ export const SERVER_DESCRIPTION =
   "Find, read, flag, process and cancel a shop's product returns, with the signed-in user's rights.";
 
 /**
- * The server's name, version and icon. The icon is a URL and not inline data, because every response of the newer
- * protocol revision repeats this object.
+ * The server's name, version and icon. The icon is a URL and not inline data, because the newer protocol revision
+ * repeats this object in every response.
  */
 export function identityAt(publicUrl: string): Implementation {
   return {

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 
-/** A JSON schema (2020-12) whose root is an object; for the arguments and results of tools. */
+/** A JSON schema (2020-12) whose root is an object. */
 export interface ObjectSchema {
   readonly type: 'object';
   readonly [key: string]: unknown;
 }
 
 /**
- * The JSON schema of a tool's arguments or result. All parts are inline, because clients do not resolve
- * references; schema ids for OpenAPI documents would become references.
+ * Generates the JSON schema of a tool's arguments or result. All parts are inline, because clients do not resolve
+ * references. The ids that OpenAPI documents use are removed, because zod would generate references from them.
  */
 export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): ObjectSchema {
   const made = z.toJSONSchema(schema, {
@@ -21,7 +21,7 @@ export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): Objec
       const { id: _, override, ...meta } = known;
       Object.assign(jsonSchema, meta, override);
       delete jsonSchema['x-service-bound'];
-      // zod adds the bounds of safe integers to every integer. They would be repeated a hundred times.
+      // zod adds the bounds of safe integers to every integer. Remove them, because they repeat a hundred times.
       if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) {
         delete jsonSchema.minimum;
         delete jsonSchema.maximum;
@@ -32,7 +32,7 @@ export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): Objec
   return Object.assign({}, withSingleTypes(rest), { type: 'object' } as const);
 }
 
-/** Keywords that describe a value. All other keywords restrict it. */
+/** Keywords that describe a value. Other keywords restrict it. */
 const ANNOTATIONS = new Set(['title', 'description', 'default', 'examples', 'deprecated']);
 
 /**

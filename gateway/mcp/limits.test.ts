@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/g
 import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 
 const SIZE = 3;
-/** If the body were read, the response would be 400. */
+/** If the gateway read this body, the status would be 400. */
 const NO_JSON = '{';
 const DAY_MS = 86_400_000;
 
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => bench.stop());
 beforeEach(() => bench.gateway.resetLimits());
 
-describe('the limit of requests to /mcp', () => {
+describe('the limit for requests to /mcp', () => {
   test.each([
     'initialize',
     'server/discover',
@@ -34,13 +34,13 @@ describe('the limit of requests to /mcp', () => {
     for (let count = 0; count < SIZE; count += 1) {
       expect((await bench.rpc(token, method)).status).not.toBe(429);
     }
-    const refused = await bench.rpc(token, method);
-    expect(refused.status).toBe(429);
-    expect(refused.headers['retry-after']).toMatch(/^[1-9]\d*$/);
-    expect(refused.body).toMatchObject({ id: null, error: { code: 42900 } });
+    const rejected = await bench.rpc(token, method);
+    expect(rejected.status).toBe(429);
+    expect(rejected.headers['retry-after']).toMatch(/^[1-9]\d*$/);
+    expect(rejected.body).toMatchObject({ id: null, error: { code: 42900 } });
   });
 
-  test('counts before the body is read', async () => {
+  test('counts a request before its body is read', async () => {
     const { token } = await bench.member('owner');
     for (let count = 0; count < SIZE; count += 1) await bench.rpc(token, 'ping');
     expect((await bench.post({ token, raw: NO_JSON })).status).toBe(429);
@@ -53,20 +53,20 @@ describe('the limit of requests to /mcp', () => {
   });
 });
 
-describe('the limit of rejected requests to /mcp', () => {
+describe('the limit for rejected requests to /mcp', () => {
   const from = (address: string) => ({ headers: { 'x-forwarded-for': address } });
 
-  test.each(['made-up', undefined])('an address gets 401, later 429: token %s', async (token) => {
-    const bad = { ...from('203.0.113.1'), ...(token !== undefined && { token }) };
+  test.each(['made-up', undefined])('get 429 instead of 401: token %s', async (token) => {
+    const invalid = { ...from('203.0.113.1'), ...(token !== undefined && { token }) };
     for (let count = 0; count < SIZE; count += 1) {
-      expect((await bench.post({ ...bad, body: {} })).status).toBe(401);
+      expect((await bench.post({ ...invalid, body: {} })).status).toBe(401);
     }
-    expect((await bench.post({ ...bad, raw: NO_JSON })).status).toBe(429);
+    expect((await bench.post({ ...invalid, raw: NO_JSON })).status).toBe(429);
     const { token: valid } = await bench.member('owner');
     const body = { jsonrpc: '2.0', id: 1, method: 'ping' };
-    const passed = await bench.post({ ...from('203.0.113.1'), token: valid, body });
-    expect(passed.status).toBe(200);
-    expect((await bench.post({ ...bad, ...from('203.0.113.2'), body: {} })).status).toBe(401);
+    const accepted = await bench.post({ ...from('203.0.113.1'), token: valid, body });
+    expect(accepted.status).toBe(200);
+    expect((await bench.post({ ...invalid, ...from('203.0.113.2'), body: {} })).status).toBe(401);
   });
 });
 
@@ -75,21 +75,21 @@ describe('the bodies of requests to /mcp', () => {
   const raw = (bytes: number) => JSON.stringify(message).padEnd(bytes);
   const secondsToMidnight = () => Math.ceil((DAY_MS - (Date.now() % DAY_MS)) / 1_000);
 
-  test('cost the user one point for each 64 KiB, and a new window admits any request', async () => {
+  test('cost the user one point for each 64 KiB', async () => {
     const { token } = await bench.member('owner');
     expect((await bench.post({ token, raw: raw(1_000_000) })).status).toBe(200);
-    const refused = await bench.post({ token, body: message });
-    expect(refused).toMatchObject({ status: 429, body: { error: { code: 42900 } } });
+    const rejected = await bench.post({ token, body: message });
+    expect(rejected).toMatchObject({ status: 429, body: { error: { code: 42900 } } });
   });
 
-  test("count against the shop's daily quota; beyond it the response is 429", async () => {
+  test("count against the shop's daily quota, and get 429 above it", async () => {
     const small = await startMcpBench({ SHOP_MIB_PER_DAY: 1 });
     const { token } = await small.member('owner');
     expect((await small.post({ token, raw: raw(700_000) })).status).toBe(200);
     const longest = secondsToMidnight();
-    const refused = await small.post({ token, raw: raw(700_000) });
-    expect(refused).toMatchObject({ status: 429, body: { error: { code: 42900 } } });
-    const retryAfter = Number(refused.headers['retry-after']);
+    const rejected = await small.post({ token, raw: raw(700_000) });
+    expect(rejected).toMatchObject({ status: 429, body: { error: { code: 42900 } } });
+    const retryAfter = Number(rejected.headers['retry-after']);
     expect(retryAfter).toBeLessThanOrEqual(longest);
     expect(retryAfter).toBeGreaterThanOrEqual(secondsToMidnight());
     await small.stop();

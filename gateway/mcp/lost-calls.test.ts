@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => bench?.stop());
 afterEach(() => bench.resetServices());
 
-/** The tools that change something in a service, and the RPC that does it. */
+/** The tools that change data of a service, and their RPC. */
 const WRITES = [
   ['flag_return', 'returns', 'flagReturn'],
   ['unflag_return', 'returns', 'unflagReturn'],
@@ -30,78 +30,81 @@ const WRITES = [
 
 let last = 0;
 
-/** Makes the RPC fail without an answer while `isUnavailable`; remembers the keys that the service saw. */
+/** Makes the RPC fail while `isUnavailable`, and collects the keys that it receives. */
 function failing(service: keyof FakeServices, rpc: string) {
-  const seen = { isUnavailable: true, keys: [] as string[] };
+  const received = { isUnavailable: true, keys: [] as string[] };
   const before: unknown = Reflect.get(bench.services[service], rpc);
   Object.assign(bench.services[service], {
     [rpc]: (request: { idempotencyKey: string }, context: unknown) => {
-      seen.keys.push(request.idempotencyKey);
-      if (seen.isUnavailable) throw new ConnectError('gone', Code.Unavailable);
+      received.keys.push(request.idempotencyKey);
+      if (received.isUnavailable) throw new ConnectError('gone', Code.Unavailable);
       return typeof before === 'function' ? before(request, context) : {};
     },
   });
-  return seen;
+  return received;
 }
 
 describe.each(WRITES)('%s whose response was lost', (tool, service, rpc) => {
-  test('is repeated at once, with the same key for the service, and its answer is stored', async () => {
+  test('can be repeated immediately: the service gets the same key, and the output is stored', async () => {
     const args = { ...GOOD_CALLS[tool], idempotency_key: `lost-${++last}` };
-    const seen = failing(service, rpc);
+    const received = failing(service, rpc);
     const first = await bench.call(owner.token, tool, args);
     expect(first).toMatchObject({ isError: true, text: expect.stringMatching(/same idempotency/) });
-    seen.isUnavailable = false;
+    received.isUnavailable = false;
     const again = await bench.call(owner.token, tool, args);
     expect([again.isError, again.text]).toEqual([false, expect.any(String)]);
-    expect(seen.keys.length).toBeGreaterThan(1);
-    expect([...new Set(seen.keys)]).toEqual([expect.stringMatching(/./)]);
-    const calls = seen.keys.length;
+    expect(received.keys.length).toBeGreaterThan(1);
+    expect([...new Set(received.keys)]).toEqual([expect.stringMatching(/./)]);
+    const calls = received.keys.length;
     expect(await bench.call(owner.token, tool, args)).toEqual(again);
-    expect(seen.keys).toHaveLength(calls);
+    expect(received.keys).toHaveLength(calls);
   });
 
-  test('sends another key to the service for another call', async () => {
-    const seen = failing(service, rpc);
-    seen.isUnavailable = false;
+  test('gets another key for another call', async () => {
+    const received = failing(service, rpc);
+    received.isUnavailable = false;
     await bench.call(owner.token, tool, GOOD_CALLS[tool]);
     await bench.call(owner.token, tool, GOOD_CALLS[tool]);
-    expect(new Set(seen.keys).size).toBe(2);
+    expect(new Set(received.keys).size).toBe(2);
   });
 });
 
-test('the key of a lost call is refused for another call, and the lost one can still be repeated', async () => {
+test('another call cannot use the key of a lost call, and the lost call can still be repeated', async () => {
   const idempotency_key = `lost-${++last}`;
-  const seen = failing('returns', 'flagReturn');
+  const received = failing('returns', 'flagReturn');
   const args = { ...GOOD_CALLS.flag_return, idempotency_key };
   await bench.call(owner.token, 'flag_return', args);
-  seen.isUnavailable = false;
-  const calls = seen.keys.length;
+  received.isUnavailable = false;
+  const calls = received.keys.length;
   for (const [tool, other] of [
     ['flag_return', { ...args, comment: 'Another comment' }],
     ['unflag_return', { ...GOOD_CALLS.unflag_return, idempotency_key }],
   ] as const) {
-    const refused = await bench.call(owner.token, tool, other);
-    expect(refused).toMatchObject({ isError: true, text: expect.stringMatching(/another call/) });
+    const rejected = await bench.call(owner.token, tool, other);
+    expect(rejected).toMatchObject({ isError: true, text: expect.stringMatching(/another call/) });
   }
-  expect(seen.keys).toHaveLength(calls);
+  expect(received.keys).toHaveLength(calls);
   expect((await bench.call(owner.token, 'flag_return', args)).isError).toBe(false);
 });
 
-test('a call whose process ended is repeated with the key of the first', async () => {
+test('a repeat of a call whose process died sends the same key to the service', async () => {
   const args = { ...GOOD_CALLS.flag_return, idempotency_key: `lost-${++last}` };
-  const seen = failing('returns', 'flagReturn');
+  const received = failing('returns', 'flagReturn');
   await bench.call(owner.token, 'flag_return', args);
-  // As a process leaves it that ended before it noted the failure.
-  const at = (age: string) =>
+  // The row looks as if the process had died during the call.
+  const setAge = (age: string) =>
     bench.database.pool.query(
       'update tool_calls set started_at = now() - $2::interval where idempotency_key = $1',
       [args.idempotency_key, age],
     );
-  await at('1 second');
-  seen.isUnavailable = false;
+  await setAge('1 second');
+  received.isUnavailable = false;
   const waiting = await bench.call(owner.token, 'flag_return', args);
-  expect(waiting).toMatchObject({ isError: true, text: expect.stringMatching(/in \d+ seconds/) });
-  await at('10 minutes');
+  expect(waiting).toMatchObject({
+    isError: true,
+    text: expect.stringMatching(/after \d+ seconds/),
+  });
+  await setAge('10 minutes');
   expect((await bench.call(owner.token, 'flag_return', args)).isError).toBe(false);
-  expect(new Set(seen.keys).size).toBe(1);
+  expect(new Set(received.keys).size).toBe(1);
 });

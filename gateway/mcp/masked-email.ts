@@ -1,6 +1,6 @@
 /**
- * An e-mail address as lists show it: a known address can be recognised, an unknown one cannot be used.
- * `ada@example.com` becomes `a***@example.com`.
+ * Masks an e-mail address for a list: `ada@example.com` becomes `a***@example.com`. A reader who knows the address
+ * recognizes it.
  */
 export function maskedEmail(email: string | undefined): string | null {
   if (email === undefined || email === '') return null;

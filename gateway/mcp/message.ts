@@ -8,28 +8,27 @@ import { receiveBody } from '../http/receive-body.ts';
 import type { HttpResponse } from '../http/respond.ts';
 import { RPC, rpcError } from './rpc-error.ts';
 
-/** Maximum body size; a call may have thirty notes of full length. Bytes, after decompression. */
+/** Maximum body size after decompression. A call may contain thirty notes of maximum length. Bytes. */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
 /**
- * Maximum number of JSON entries; thirty dispositions with a hundred images each are far below it. The MCP library
- * validates every entry, so hundreds of thousands would block the event loop for seconds.
+ * Maximum number of JSON entries. The MCP library validates every entry, so hundreds of thousands would block the event
+ * loop for seconds. The largest valid call has thirty dispositions with a hundred images each.
  */
 const ENTRIES_MAX = 10_000;
-/** Numbers are parsed as plain numbers, because the MCP library supports no others. */
+/** The MCP library supports only plain numbers, so numbers are not exact. */
 const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: ENTRIES_MAX, exactNumbers: false };
 
-export type Read =
+export type ReadMessage =
   | {
       readonly ok: true;
       readonly message: object;
-      /** For logs and metrics: the method, if it is a known one. */
+      /** The method for logs and metrics, such as `mcp tools/call`; `mcp other` for an unknown method. */
       readonly operation: string;
     }
-  | { readonly ok: false; readonly answer: HttpResponse };
+  | { readonly ok: false; readonly response: HttpResponse };
 
 /**
- * Reads the JSON-RPC message of a POST. Batches, which older protocol revisions allow, are rejected for every
- * revision.
+ * Reads the JSON-RPC message of a POST. Rejects batches in every protocol revision.
  *
  * @throws ClientGone
  */
@@ -37,38 +36,37 @@ export async function readMessage(
   req: IncomingMessage,
   res: ServerResponse,
   o: Omit<BodyBounds, 'maxBytes'> & { readonly charge: BodyCharge },
-): Promise<Read> {
+): Promise<ReadMessage> {
   try {
     const bytes = await receiveBody(req, res, { ...o, maxBytes: BODY_BYTES_MAX });
-    if (!bytes) return failed(400, RPC.parseError, 'Parse error: the body is missing.');
+    if (!bytes) return rejected(400, RPC.parseError, 'Parse error: the body is missing.');
     const message = parseJson(bytes, BOUNDS);
     if (Array.isArray(message)) {
-      return failed(400, RPC.invalidRequest, 'Invalid request: batches are not supported.');
+      return rejected(400, RPC.invalidRequest, 'Invalid request: batches are not supported.');
     }
     if (typeof message !== 'object' || message === null) {
-      return failed(400, RPC.invalidRequest, 'Invalid request: the body must be an object.');
+      return rejected(400, RPC.invalidRequest, 'Invalid request: the body must be an object.');
     }
     return { ok: true, message: withExactDetails(message, bytes), operation: operationOf(message) };
   } catch (error) {
     if (!(error instanceof HttpError)) throw error;
     const { status, problem } = error.error;
     if (status === 429) {
-      const refused = { code: RPC.rateLimited, message: problem.detail };
-      return { ok: false, answer: rpcError(status, refused, error.headers) };
+      const limited = { code: RPC.rateLimited, message: problem.detail };
+      return { ok: false, response: rpcError(status, limited, error.headers) };
     }
     if (status === 503) {
       const failure = { code: RPC.internal, message: problem.detail };
-      return { ok: false, answer: rpcError(status, failure, error.headers) };
+      return { ok: false, response: rpcError(status, failure, error.headers) };
     }
     return status === 400
-      ? failed(status, RPC.parseError, `Parse error: ${problem.detail}`)
-      : failed(status, RPC.refused, problem.detail);
+      ? rejected(status, RPC.parseError, `Parse error: ${problem.detail}`)
+      : rejected(status, RPC.rejected, problem.detail);
   }
 }
 
 /**
- * Replaces the numbers in the details of `process_return` by exact ones, as in REST: they are passed on digit by
- * digit.
+ * Parses the details of `process_return` again with exact numbers. As in REST, the service passes on every digit.
  */
 function withExactDetails(message: object, bytes: Uint8Array): object {
   if (methodOf(message) !== 'tools/call') return message;
@@ -81,7 +79,7 @@ function withExactDetails(message: object, bytes: Uint8Array): object {
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** The parameters and the arguments of a call; empty objects when they are not objects. */
+/** The parameters and the arguments of a call. A part that is not an object is returned as an empty object. */
 function partsOf(message: object): [params: Part, args: Part] {
   const params: Part = objectOf(Reflect.get(message, 'params'));
   return [params, objectOf(params.arguments)];
@@ -91,13 +89,13 @@ function objectOf(value: unknown): Part {
   return typeof value === 'object' && value !== null ? { ...value } : {};
 }
 
-/** The method of a message; undefined when it has none. */
+/** The method of a message; undefined when the message has none. */
 export function methodOf(message: object): string | undefined {
   const method: unknown = Reflect.get(message, 'method');
   return typeof method === 'string' ? method : undefined;
 }
 
-/** Methods that metrics count by name. Other names come from callers and would be unlimited. */
+/** Methods that metrics count by name. All others are counted as `mcp other`, because callers can send any name. */
 export const MCP_METHODS: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -119,11 +117,11 @@ function operationOf(message: object): string {
   return MCP_METHODS.has(method) ? `mcp ${method}` : 'mcp other';
 }
 
-function failed(status: number, code: number, message: string): Read {
-  return { ok: false, answer: rpcError(status, { code, message }) };
+function rejected(status: number, code: number, message: string): ReadMessage {
+  return { ok: false, response: rpcError(status, { code, message }) };
 }
 
-/** A message that the MCP library accepts, and the arguments that it would have rejected. */
+/** A message that the MCP library accepts, and the arguments that the library would reject. */
 export interface CheckedMessage {
   readonly message: object;
   /** Arguments of a tool call that are not an object; undefined when they are an object or absent. */
@@ -131,10 +129,10 @@ export interface CheckedMessage {
 }
 
 /**
- * Removes arguments that are not an object from a tool call, so that the tool can report the fault in its result.
- * An assistant sees the result of a tool, but may never see a protocol error. Null counts as absent.
+ * Removes arguments that are not an object from a tool call, so that the tool can report them in its result. An
+ * assistant sees the result of a tool, but may not see a protocol error. Null counts as absent.
  */
-export function takeOutInvalidArguments(message: object): CheckedMessage {
+export function removeInvalidArguments(message: object): CheckedMessage {
   const params: unknown = Reflect.get(message, 'params');
   const isCall = Reflect.get(message, 'method') === 'tools/call';
   if (!isCall || typeof params !== 'object' || params === null) {

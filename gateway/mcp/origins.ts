@@ -1,21 +1,21 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Host names of the local machine. An attacker cannot register these names. */
+/** Host names of the local machine. An attacker cannot register them. */
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 export interface OriginRules {
   /** Whether the `Host` header has one of our names. */
   isOurHost(headers: IncomingHttpHeaders): boolean;
-  /** Whether a page of this origin may call; undefined for a request without an `Origin` header. */
+  /** Whether a page of this origin may send requests; undefined for a request without an `Origin` header. */
   allows(headers: IncomingHttpHeaders): boolean | undefined;
 }
 
 /**
- * Checks the host and origin of requests to `/mcp`, against pages that use the person's browser or DNS rebinding to
- * call this service.
+ * Checks the host and origin of requests to `/mcp`. This protects against pages that call the service through the
+ * user's browser or by DNS rebinding.
  *
- * @param o.publicUrl our own address; its host and origin are allowed.
- * @param o.allowedOrigins additional origins whose pages may call, such as `https://inspector.example`.
+ * @param o.publicUrl our own address. Its host and origin are allowed.
+ * @param o.allowedOrigins additional allowed origins, such as `https://inspector.example`.
  */
 export function createOriginRules(o: {
   publicUrl: string;

@@ -1,14 +1,14 @@
-import { ToolRefusal } from './tool.ts';
+import { ToolError } from './tool.ts';
 
 interface Row {
   readonly id: bigint;
 }
 
 /**
- * Returns a page of a list that the service returns as a whole; the shop's quota bounds its length.
+ * Returns a page of a list. The service returns the whole list, because the shop's quota limits its length.
  *
  * @param o.cursor the `nextCursor` of the previous page.
- * @throws ToolRefusal for an invalid cursor.
+ * @throws ToolError for an invalid cursor.
  */
 export function pageOf<T extends Row>(
   rows: readonly T[],
@@ -29,7 +29,7 @@ function afterOf(cursor: string | undefined): bigint {
   if (cursor === undefined) return 0n;
   const [, id] = /^after:(\d{1,16})$/.exec(Buffer.from(cursor, 'base64url').toString()) ?? [];
   if (id !== undefined) return BigInt(id);
-  throw new ToolRefusal(
-    'cursor must be the next_cursor of a page before. Leave it out to start from the first page.',
+  throw new ToolError(
+    'cursor must be the next_cursor of a previous page. Omit it to get the first page.',
   );
 }

@@ -18,7 +18,7 @@ import type { HttpResponse } from '../http/respond.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
 
 /** A POST with a parsed body, and the MCP server for it. */
-export interface Incoming {
+export interface ParsedRequest {
   readonly headers: IncomingHttpHeaders;
   readonly url: string;
   readonly message: object;
@@ -30,13 +30,13 @@ export interface Incoming {
 
 export interface Protocol {
   /** A `Response` comes from the MCP library and may be a stream. @throws ClientGone. */
-  answer(incoming: Incoming): Promise<HttpResponse | Response>;
+  handle(parsed: ParsedRequest): Promise<HttpResponse | Response>;
   close(): Promise<void>;
 }
 
 /**
- * Answers one message in either era of the protocol: revision 2026-07-28, which is stateless, or the revisions up
- * to 2025-11-25, here without sessions. Responses are plain JSON, because no tool sends anything before its result.
+ * Handles messages of both eras of the protocol: revision 2026-07-28, which is stateless, and the revisions up to
+ * 2025-11-25, here without sessions. Responses are plain JSON, because no tool sends anything before its result.
  */
 export function createProtocol(logger: Logger): Protocol {
   // The library passes its factory the same request object that it received.
@@ -50,21 +50,21 @@ export function createProtocol(logger: Logger): Protocol {
     { legacy: 'reject', onerror: (error) => logger.debug({ err: error }, 'mcp request rejected') },
   );
   return {
-    async answer(incoming) {
-      if (incoming.signal.aborted) throw new ClientGone();
-      if (isOlder(incoming)) return answerOlder(incoming);
-      const { url, message, signal } = incoming;
-      const headers = headersOf(incoming.headers);
+    async handle(parsed) {
+      if (parsed.signal.aborted) throw new ClientGone();
+      if (isLegacy(parsed)) return handleLegacy(parsed);
+      const { url, message, signal } = parsed;
+      const headers = headersOf(parsed.headers);
       const request = new Request(url, { method: 'POST', headers, signal });
-      servers.set(request, () => incoming.server());
+      servers.set(request, () => parsed.server());
       return modern.fetch(request, { parsedBody: message });
     },
     close: () => modern.close(),
   };
 }
 
-/** Uses the library's own classification, so that both always agree about the era of a message. */
-function isOlder({ headers, message }: Incoming): boolean {
+/** Whether the message belongs to the revisions up to 2025-11-25. The library's own classification decides. */
+function isLegacy({ headers, message }: ParsedRequest): boolean {
   const header = (name: string) => {
     const value = headers[name];
     return typeof value === 'string' ? value : undefined;
@@ -82,15 +82,20 @@ function isOlder({ headers, message }: Incoming): boolean {
   return kind === 'legacy';
 }
 
-/** Used instead of the library's transport, which writes web streams and validates each message four times. */
-async function answerOlder({ headers, message, server, signal }: Incoming): Promise<HttpResponse> {
+/** Replaces the library's transport, which writes web streams and validates each message four times. */
+async function handleLegacy({
+  headers,
+  message,
+  server,
+  signal,
+}: ParsedRequest): Promise<HttpResponse> {
   const version = headers['mcp-protocol-version'];
   const isSupported =
     version === undefined || SUPPORTED_PROTOCOL_VERSIONS.includes(String(version));
   // An initialize request negotiates the version, so its header is not checked.
   if (!isSupported && !isInitializeRequest(message)) {
     const text = `Bad request: unsupported protocol version. Supported: ${SUPPORTED_PROTOCOL_VERSIONS.join(', ')}.`;
-    return rpcError(400, { code: RPC.refused, message: text, id: idOf(message) });
+    return rpcError(400, { code: RPC.rejected, message: text, id: idOf(message) });
   }
   if (isJSONRPCRequest(message)) {
     const json = await handleSingleRequest(server(), message, signal);
@@ -103,8 +108,8 @@ async function answerOlder({ headers, message, server, signal }: Incoming): Prom
   return rpcError(400, { code: RPC.invalidRequest, message: text, id: idOf(message) });
 }
 
-/** Longer than any tool takes. Milliseconds. */
-const DEADLINE_MS = 60_000;
+/** Longer than any tool call. Milliseconds. */
+const TIMEOUT_MS = 60_000;
 
 /**
  * Passes one request to an MCP server that serves only this request, and returns its response.
@@ -116,33 +121,33 @@ async function handleSingleRequest(
   request: JSONRPCRequest,
   signal: AbortSignal,
 ): Promise<JSONRPCMessage> {
-  const answered = Promise.withResolvers<JSONRPCMessage>();
+  const response = Promise.withResolvers<JSONRPCMessage>();
   const transport: Transport = {
     start: async () => {},
     close: async () => {},
     send: async (message) => {
-      // Only responses are expected. Notifications would need a stream, which this transport does not have.
-      if ('result' in message || 'error' in message) answered.resolve(message);
+      // Notifications would need a stream, which this transport does not have. No tool sends them.
+      if ('result' in message || 'error' in message) response.resolve(message);
     },
   };
-  const late = () => answered.reject(new Error('an MCP request got no response in time'));
-  const gone = () => answered.reject(new ClientGone());
-  const timer = setTimeout(late, DEADLINE_MS);
-  signal.addEventListener('abort', gone, { once: true });
+  const onTimeout = () => response.reject(new Error('an MCP request got no response in time'));
+  const onDisconnect = () => response.reject(new ClientGone());
+  const timer = setTimeout(onTimeout, TIMEOUT_MS);
+  signal.addEventListener('abort', onDisconnect, { once: true });
   try {
     await server.connect(transport);
     transport.onmessage?.(request);
-    return await answered.promise;
+    return await response.promise;
   } finally {
     clearTimeout(timer);
-    signal.removeEventListener('abort', gone);
+    signal.removeEventListener('abort', onDisconnect);
   }
 }
 
-/** The headers for the library. `Accept` is set, so that clients that accept only one type, or none, get JSON too. */
-function headersOf(given: IncomingHttpHeaders): Headers {
+/** The headers for the library. `Accept` has a fixed value, so that clients with any other value get JSON too. */
+function headersOf(received: IncomingHttpHeaders): Headers {
   const headers = new Headers({ accept: 'application/json, text/event-stream' });
-  for (const [name, value] of Object.entries(given)) {
+  for (const [name, value] of Object.entries(received)) {
     if (name === 'content-type' || name.startsWith('mcp-')) headers.set(name, String(value));
   }
   return headers;

@@ -16,13 +16,13 @@ import {
 const VOCABULARY: Resource = {
   uri: 'rms://vocabulary',
   name: 'vocabulary',
-  title: 'Words of returns',
+  title: 'Vocabulary of returns',
   description:
-    'Every word that returns, their lines, labels and webhooks use for where they stand.',
+    'All states, outcomes, statuses and categories of returns, lines, labels and webhooks.',
   mimeType: 'text/markdown',
 };
 
-/** Resources that clients can read without a tool. They are the same for every user and shop. */
+/** Resources that clients can read. They are the same for every user and shop. */
 export const RESOURCES: readonly Resource[] = [VOCABULARY];
 
 /** @throws ResourceNotFoundError */
@@ -32,21 +32,25 @@ export function readResource(uri: string) {
 }
 
 const SECTIONS: readonly (readonly [string, string, readonly string[]])[] = [
-  ['State of a return', '`review` is flagged: a person decides first', RETURN_STATES],
+  ['State of a return', '`review` means flagged: a person must decide first', RETURN_STATES],
   ['Outcome of a return', 'what the customer gets', RETURN_OUTCOMES],
-  ['Outcome of a line', '`default` follows the return', LINE_OUTCOMES],
+  ['Outcome of a line', '`default` means the outcome of the return', LINE_OUTCOMES],
   ['Return method', 'how goods come back', RETURN_METHODS],
   ['Label status', '`delivered` is final', LABEL_STATUSES],
   ['Condition of a line', 'what grading found', CONDITION_CATEGORIES],
   ['Disposition outcome', 'where goods go after inspection', DISPOSITION_OUTCOMES],
   ['Fraud category', '`other` needs a comment', FRAUD_CATEGORIES],
-  ['Webhook topic', 'picks the shape of the payload', TOPICS],
-  ['Webhook trigger', 'picks the event', TRIGGERS],
-  ['Webhook delivery', '`exhausted` used up its retries and can be replayed', DELIVERY_STATES],
+  ['Webhook topic', 'selects the form of the payload', TOPICS],
+  ['Webhook trigger', 'selects the event', TRIGGERS],
+  [
+    'Webhook delivery',
+    '`exhausted` means that all attempts failed; it can be replayed',
+    DELIVERY_STATES,
+  ],
 ];
 
 const VOCABULARY_TEXT = [
-  '# Words of returns',
+  '# Vocabulary of returns',
   ...SECTIONS.map(
     ([title, note, words]) =>
       `## ${title}\n\n${words.map((word) => `\`${word}\``).join(', ')}: ${note}.`,

@@ -26,11 +26,11 @@ import type { AccessTokenCheck, SignedIn } from '../oauth/access-token.ts';
 import type { Services } from '../services.ts';
 import { createCatalogue } from './catalogue.ts';
 import { forwardResponse } from './forward-response.ts';
-import { createGate, type Gate } from './gate.ts';
 import { ICON_PATH, identityAt, sendIcon } from './identity.ts';
-import { readMessage, takeOutInvalidArguments } from './message.ts';
+import { readMessage, removeInvalidArguments } from './message.ts';
 import { createOriginRules } from './origins.ts';
 import { createProtocol, type Protocol } from './protocol.ts';
+import { createRequestGuard, type RequestGuard } from './request-guard.ts';
 import { RPC, rpcError } from './rpc-error.ts';
 import { createServer, type ServerParts } from './server.ts';
 import { createToolWork, type ToolWork } from './tool-work.ts';
@@ -46,7 +46,7 @@ export interface McpDependencies {
   /** Bytes per shop and day. */
   readonly byteQuota: ByteQuota;
   readonly bodies: BodyBudget;
-  /** Memory budget for responses that clients have not read yet, by shop. */
+  /** Memory budget of each shop for responses that clients have not read yet. */
   readonly responses: BodyBudget;
   readonly pool: pg.Pool;
   readonly clientIp: ClientIp;
@@ -62,8 +62,8 @@ export interface McpServer {
   /**
    * Serves `/mcp` and its icon.
    *
-   * @param exchangeOf returns the facts about the request of a response.
-   * @param calendar returns the date that the version calendar of this HTTP listener uses.
+   * @param exchangeOf returns the exchange of a response.
+   * @param calendar returns the date of this HTTP listener's version calendar.
    */
   router(
     exchangeOf: (res: ServerResponse) => Exchange | undefined,
@@ -76,10 +76,10 @@ export interface McpServer {
 export function createMcp(deps: McpDependencies): McpServer {
   const { logger, telemetry, pool, publicUrl } = deps;
   const tokens = { check: coalesceChecks(deps.tokens) };
-  const parts: McpParts = {
+  const parts: McpContext = {
     ...deps,
     server: { pool, logger, telemetry, catalogue: createCatalogue(), info: identityAt(publicUrl) },
-    gate: createGate({ ...deps, tokens, origins: createOriginRules(deps) }),
+    guard: createRequestGuard({ ...deps, tokens, origins: createOriginRules(deps) }),
     protocol: createProtocol(logger),
     destinationNames: createDestinationNames(),
   };
@@ -96,15 +96,14 @@ export function createMcp(deps: McpDependencies): McpServer {
   };
 }
 
-/** The dependencies, and what the server makes of them once. */
-interface McpParts extends McpDependencies {
+/** The dependencies, and the parts that all requests share. */
+interface McpContext extends McpDependencies {
   readonly server: ServerParts;
-  readonly gate: Gate;
+  readonly guard: RequestGuard;
   readonly protocol: Protocol;
   readonly destinationNames: ReturnType<typeof createDestinationNames>;
 }
 
-/** One request, and the facts about it. */
 interface McpRequest {
   readonly req: IncomingMessage;
   readonly res: ServerResponse;
@@ -112,36 +111,36 @@ interface McpRequest {
   readonly calendar: Date;
 }
 
-/** Answers one request to `/mcp`. */
-async function serve(parts: McpParts, request: McpRequest): Promise<void> {
+/** Sends the response to one request to `/mcp`. */
+async function serve(parts: McpContext, request: McpRequest): Promise<void> {
   const { req, res, exchange } = request;
-  const headers = parts.gate.headers(req);
+  const headers = parts.guard.headers(req);
   const work = createToolWork();
   const end = endOf(res);
-  const hold: ReserveResponse = (bytes) => {
+  const reserve: ReserveResponse = (bytes) => {
     end.responseReady();
-    // A small answer is never rejected: it may be the answer of a write that is done already.
+    // A small response is never rejected, because it may be the result of a write that is already done.
     if (bytes <= SMALL_BYTES) return undefined;
     return reserveResponse(parts.responses, { shopId: exchange?.shopId, res, bytes });
   };
   let slot: Slot | undefined;
-  // A tool call continues after its client disconnects, so its slot is kept until the work ends. Otherwise a
+  // A tool call continues after its client has disconnected. Its slot is released when the work ends. Otherwise a
   // client could start any number of calls.
   const releaseSlot = (): void => work.whenIdle(() => slot?.release());
   try {
     slot = await parts.inFlight.enter('mcp', exchange);
-    const result = await answer(parts, request, { slot, work, end: end.signal });
+    const result = await handle(parts, request, { slot, work, end: end.signal });
     if (result instanceof Response) {
-      await forwardResponse(result, { req, res, headers, hold });
+      await forwardResponse(result, { req, res, headers, reserve });
       return;
     }
-    // The work is done. The slot is released even if the client is still sending its body.
+    // Release the slot now, because the work is done but the client may still be sending its body.
     releaseSlot();
-    await send(req, res, { ...result, headers: { ...headers, ...result.headers } }, hold);
+    await send(req, res, { ...result, headers: { ...headers, ...result.headers } }, reserve);
   } catch (error) {
     releaseSlot();
     if (error instanceof ClientGone) return;
-    if (error instanceof HttpError) return send(req, res, refused(error, headers));
+    if (error instanceof HttpError) return send(req, res, toRpcError(error, headers));
     parts.logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
     const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
     await send(req, res, rpcError(500, failed, headers));
@@ -150,19 +149,19 @@ async function serve(parts: McpParts, request: McpRequest): Promise<void> {
   }
 }
 
-/** Checks a request, reads its body, and lets the protocol answer it. */
-async function answer(
-  parts: McpParts,
+/** Checks a request, reads its body, and returns the response. */
+async function handle(
+  parts: McpContext,
   { req, res, exchange, calendar }: McpRequest,
   { slot, work, end }: { slot: Slot; work: ToolWork; end: AbortSignal },
 ): Promise<HttpResponse | Response> {
-  const { gate, services, readReturn, destinationNames } = parts;
-  const admitted = await gate.admit(req);
-  if ('answer' in admitted) {
-    if (exchange && admitted.rejection) exchange.rejection = admitted.rejection;
-    return admitted.answer;
+  const { guard, services, readReturn, destinationNames } = parts;
+  const checked = await guard.check(req);
+  if ('response' in checked) {
+    if (exchange && checked.rejection) exchange.rejection = checked.rejection;
+    return checked.response;
   }
-  const { user, actor, source } = admitted;
+  const { user, actor, source } = checked;
   if (exchange) {
     exchange.shopId = user.shopId;
     exchange.actorId = String(user.userId);
@@ -170,11 +169,11 @@ async function answer(
   const budgets = budgetsOf(parts, user, res);
   const meter = exchange ?? { bodyBytes: 0 };
   const read = await slot.during(() => readMessage(req, res, { meter, ...budgets }));
-  if (!read.ok) return read.answer;
+  if (!read.ok) return read.response;
   if (exchange) exchange.operation = read.operation;
-  const { message, invalidArguments } = takeOutInvalidArguments(read.message);
-  const refusal = await gate.count(message, user);
-  if (refusal) return refusal;
+  const { message, invalidArguments } = removeInvalidArguments(read.message);
+  const rejection = await guard.countToolCall(message, user);
+  if (rejection) return rejection;
   const shop = { services, readReturn, destinationNames, shopId: user.shopId };
   const assistants = createAssistants(parts.pool, {
     ...user,
@@ -191,11 +190,11 @@ async function answer(
       createServer(parts.server, { context, requestId, source, invalidArguments, work }),
     signal: end,
   };
-  return forCaller(end, () => parts.protocol.answer(call));
+  return forCaller(end, () => parts.protocol.handle(call));
 }
 
-/** What the body of a request of this user is charged to. */
-function budgetsOf({ byteQuota, limits, bodies }: McpParts, user: SignedIn, res: ServerResponse) {
+/** The budgets that the body of this user's request is charged to. */
+function budgetsOf({ byteQuota, limits, bodies }: McpContext, user: SignedIn, res: ServerResponse) {
   const charge = bodyCharge({
     quota: byteQuota,
     shopId: user.shopId,
@@ -205,13 +204,13 @@ function budgetsOf({ byteQuota, limits, bodies }: McpParts, user: SignedIn, res:
   return { charge, reserved };
 }
 
-/** A refusal of the gateway as a JSON-RPC error. */
-function refused({ error, headers }: HttpError, common: Record<string, string>): HttpResponse {
+/** Converts an error of the gateway to a JSON-RPC error. */
+function toRpcError({ error, headers }: HttpError, common: Record<string, string>): HttpResponse {
   const { detail: message } = error.problem;
   return rpcError(error.status, { code: RPC.internal, message }, { ...common, ...headers });
 }
 
-/** Concurrent calls with the same token are checked by one database read, which begins after the last of them. */
+/** Checks concurrent calls with the same token by one database read, which begins after the last of them. */
 function coalesceChecks(tokens: AccessTokenCheck): AccessTokenCheck['check'] {
   return createCoalescer(async (token, count) =>
     new Array<SignedIn | undefined>(count).fill(await tokens.check(token)),

@@ -6,17 +6,17 @@ export const RPC = {
   invalidRequest: -32600,
   internal: -32603,
   unauthorized: -32001,
-  refused: -32000,
+  rejected: -32000,
   rateLimited: 42900,
 } as const;
 
-/** The id of a request: a string or a number; null when it is absent or has another type. */
+/** The id of a request; null when it is absent or neither a string nor a number. */
 export function idOf(message: unknown): string | number | null {
   const id: unknown = typeof message === 'object' && message ? Reflect.get(message, 'id') : null;
   return typeof id === 'string' || typeof id === 'number' ? id : null;
 }
 
-/** A response with a JSON-RPC error, for requests that are rejected before the MCP server is created. */
+/** A response with a JSON-RPC error, for requests that never reach the MCP server. */
 export function rpcError(
   status: number,
   error: { readonly code: number; readonly message: string; readonly id?: string | number | null },

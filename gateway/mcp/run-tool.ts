@@ -3,7 +3,7 @@ import type { Logger } from '../../services/platform/log.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { permissionsFor } from '../actions/permissions.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
-import { beginAudited } from './audited.ts';
+import { beginAuditedCall } from './audited.ts';
 import { mayUse } from './catalogue.ts';
 import { type Failure, failureOf } from './failures.ts';
 import {
@@ -19,8 +19,8 @@ import {
   type PreparedCall,
   type Tool,
   type ToolContext,
+  ToolError,
   type ToolOutput,
-  ToolRefusal,
 } from './tool.ts';
 
 export interface ToolRunner {
@@ -38,35 +38,35 @@ export interface ToolCall {
 }
 
 /**
- * Checks the permission, then the arguments, then runs the tool; the first fault decides. Failures are results with
- * `isError`, never protocol errors, because assistants can act on results. Never rejects.
+ * Checks the permission, then the arguments, then runs the tool. A failure is a result with `isError` and not a
+ * protocol error, because assistants can act on results. Never rejects.
  */
 export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallToolResult> {
   const { tool, context } = call;
   if (!mayUse(context.user.role, tool)) {
-    reportRefusal(runner.logger, call);
+    logDenied(runner.logger, call);
     return errorResult(unauthorizedText(tool));
   }
   const prepared = tool.prepare(call.args);
   if (!prepared.ok) {
-    return errorResult(`The arguments are not in order. ${prepared.faults.join(' ')}`);
+    return errorResult(`Invalid arguments: ${prepared.problems.join(' ')}`);
   }
   const isWrite = prepared.call.subject !== undefined;
   try {
-    if (!isWrite) return answerResult(await prepared.call.run(context));
-    return answerResult(await write(runner, call, prepared.call));
+    if (!isWrite) return successResult(await prepared.call.run(context));
+    return successResult(await write(runner, call, prepared.call));
   } catch (error) {
     const failure = failureOf(error, { isWrite, requestId: call.requestId });
     const event = { err: error, tool: tool.name, requestId: call.requestId };
-    if (failure.fault === 'bug') runner.logger.error(event, 'tool call failed');
-    if (failure.fault === 'outage')
+    if (failure.cause === 'bug') runner.logger.error(event, 'tool call failed');
+    if (failure.cause === 'outage')
       runner.logger.warn(event, 'tool call failed: service unavailable');
     return errorResult(failure.text);
   }
 }
 
-/** Logs a missing permission. The access log shows status 200 for it, because the HTTP request succeeded. */
-function reportRefusal(logger: Logger, { tool, context, requestId, source }: ToolCall): void {
+/** Logs a missing permission. The access log has status 200 for it, because the HTTP request succeeded. */
+function logDenied(logger: Logger, { tool, context, requestId, source }: ToolCall): void {
   const { userId, role } = context.user;
   const who = { address: source, shopId: context.shopId, actorId: String(userId), role };
   const refused: RejectionReason = 'permission missing';
@@ -74,8 +74,8 @@ function reportRefusal(logger: Logger, { tool, context, requestId, source }: Too
 }
 
 /**
- * A write is audited. With an idempotency key its answer is stored, and it is done at most once: every call with the
- * key sends the same `callId` to the service, which does it once.
+ * Runs and audits a write. With an idempotency key, the output is stored and the write is executed at most once: every
+ * call with the key sends the same `callId`, and the service executes a `callId` once.
  */
 async function write(
   runner: ToolRunner,
@@ -98,26 +98,26 @@ async function write(
     requestHash: hashOfRequest(prepared.input),
   };
   const claim = await claimCall(pool, keyed);
-  if (claim.kind === 'done') return claim.answer;
-  if (claim.kind !== 'mine') throw new ToolRefusal(claimedText(claim));
+  if (claim.kind === 'done') return claim.output;
+  if (claim.kind !== 'claimed') throw new ToolError(claimedText(claim));
   const { isRepeat, callId } = claim;
   const work = () => prepared.run({ ...context, callId });
   try {
-    const answer = await audited(runner, call, { prepared, work, outcomeOf });
-    await finishCall(pool, keyed, answer);
-    return answer;
+    const output = await audited(runner, call, { prepared, work, outcomeOf });
+    await finishCall(pool, keyed, output);
+    return output;
   } catch (error) {
-    // The earlier call of a repeat may still be running: its key stays, so that the service recognizes the next one.
+    // The earlier call of a repeat may still be running. Keep its key, so that the service recognizes the next repeat.
     if (outcomeOf(error) === 'refused' && !isRepeat) await releaseCall(pool, keyed);
     else await abandonCall(pool, keyed);
     throw error;
   }
 }
 
-function claimedText(claim: Exclude<Claim, { kind: 'mine' | 'done' }>): string {
+function claimedText(claim: Exclude<Claim, { kind: 'claimed' | 'done' }>): string {
   return claim.kind === 'running'
-    ? `A call with this idempotency_key is still being worked on, or its end was lost. Repeat this one in a few seconds to get its answer; if its end was lost, a repeat in ${claim.endsInS} seconds determines its outcome. Do not use another key before that.`
-    : 'This idempotency_key was used for another call within the last 24 hours. Use a new one for each action.';
+    ? `A call with this idempotency_key is still running, or its result was lost. Repeat this call in a few seconds to get the result. If the result was lost, a repeat after ${claim.endsInS} seconds determines the outcome. Do not use another key before that.`
+    : 'This idempotency_key was used for another call within the last 24 hours. Use a new key for each action.';
 }
 
 async function audited(
@@ -133,32 +133,32 @@ async function audited(
     outcomeOf: (error: unknown) => Failure['outcome'];
   },
 ): Promise<ToolOutput> {
-  const audit = await beginAudited(runner.pool, runner.logger, {
+  const audit = await beginAuditedCall(runner.pool, runner.logger, {
     context: call.context,
     tool: call.tool.name,
     subject: prepared.subject ?? '',
     source: call.source,
     requestId: call.requestId,
-    withKey: prepared.idempotencyKey !== undefined,
+    hasIdempotencyKey: prepared.idempotencyKey !== undefined,
   });
   try {
-    const answer = await work();
-    await audit.ended('done');
-    return answer;
+    const output = await work();
+    await audit.recordOutcome('done');
+    return output;
   } catch (error) {
-    await audit.ended(outcomeOf(error));
+    await audit.recordOutcome(outcomeOf(error));
     throw error;
   }
 }
 
-/** Interface, Permissions: one of the tool's permissions is enough; the person has none of them. */
+/** Interface, Permissions: one of the tool's permissions is enough. */
 function unauthorizedText(tool: Tool): string {
   const needed = permissionsFor(tool.name).join(' or ');
-  return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in person does not have in this shop. Do not try again; an owner or admin of the shop can ask the operator for the role that has it.`;
+  return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in user does not have in this shop. Do not try again. An owner or admin of the shop can ask the operator for a role that has the permission.`;
 }
 
-function answerResult(answer: ToolOutput): CallToolResult {
-  return { content: [{ type: 'text', text: JSON.stringify(answer) }], structuredContent: answer };
+function successResult(output: ToolOutput): CallToolResult {
+  return { content: [{ type: 'text', text: JSON.stringify(output) }], structuredContent: output };
 }
 
 function errorResult(text: string): CallToolResult {

@@ -10,26 +10,26 @@ import { printable } from '../../services/contract/printable.ts';
 import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
 import type { createCatalogue } from './catalogue.ts';
 import { INSTRUCTIONS } from './instructions.ts';
-import { promptFault, promptsFor } from './prompts.ts';
+import { promptProblem, promptsFor } from './prompts.ts';
 import { RESOURCES, readResource } from './resources.ts';
 import { runTool, type ToolRunner } from './run-tool.ts';
 import type { ToolContext } from './tool.ts';
 import type { ToolWork } from './tool-work.ts';
 import { toolNamed } from './tools.ts';
 
-/** The parts that the servers of all requests share. */
+/** The parts that all requests share. */
 export interface ServerParts extends ToolRunner {
   readonly info: Implementation;
   readonly catalogue: ReturnType<typeof createCatalogue>;
   readonly telemetry: Pick<Telemetry, 'tracer'>;
 }
 
-/** The caller of a request, and the values that logs need. */
+/** The caller of one request, and its values for logs. */
 export interface Caller {
   readonly context: ToolContext;
   readonly requestId: string;
   readonly source: string;
-  /** Arguments of a tool call that are not an object; the tool reports the fault. */
+  /** Arguments of a tool call that are not an object; the tool reports them as invalid. */
   readonly invalidArguments: unknown;
   readonly work: Pick<ToolWork, 'run'>;
 }
@@ -37,7 +37,7 @@ export interface Caller {
 /** Maximum length of a caller's name in an error text. Characters. */
 const NAME_MAX = 100;
 
-/** Clients may cache lists for this time; a changed role is visible after it. Milliseconds. */
+/** Clients may cache lists for this time. A changed role is visible after it. Milliseconds. */
 const LIST_TTL_MS = 60_000;
 const DISCOVER_TTL_MS = 300_000;
 const PRIVATE = { ttlMs: LIST_TTL_MS, cacheScope: 'private' } as const;
@@ -58,15 +58,15 @@ const OPTIONS = {
 } as const;
 
 /**
- * Creates the MCP server for one request. There are no sessions, so any replica can answer any request. Creating a
- * server is cheap: `parts` contains what is expensive (schemas, lists).
+ * Creates the MCP server for one request. There are no sessions, so any replica can handle any request. `parts` contains
+ * what is expensive to create (schemas, lists).
  */
 export function createServer(parts: ServerParts, caller: Caller): Server {
   const server = new Server(parts.info, OPTIONS);
   const { role } = caller.context.user;
   server.setRequestHandler('tools/list', () => ({
     tools: [...parts.catalogue[role]],
-    // These fields belong to a later protocol revision. They tell older clients that the list is per user.
+    // These fields belong to the newer protocol revision. Here they are for clients of the older revisions.
     ...PRIVATE,
   }));
   server.setRequestHandler('tools/call', ({ params }) => {
@@ -96,8 +96,8 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
     const prompt = promptsFor(role).find(({ name }) => name === params.name);
     if (!prompt) throw invalidParams(`Unknown prompt: ${printable(params.name, NAME_MAX)}`);
     const args = params.arguments ?? {};
-    const fault = promptFault(prompt, args);
-    if (fault !== undefined) throw invalidParams(fault);
+    const problem = promptProblem(prompt, args);
+    if (problem !== undefined) throw invalidParams(problem);
     const content = { type: 'text', text: prompt.text(args) } as const;
     return { description: prompt.description, messages: [{ role: 'user', content }] };
   });
@@ -107,7 +107,7 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
   return server;
 }
 
-/** W3C Trace Context, 3.2. Other values are ignored; they would separate the call from the trace of its request. */
+/** W3C Trace Context, 3.2. Other values are ignored, because they would separate the call from its request's trace. */
 const TRACEPARENT = /^[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
 
 function isTraceparent(value: unknown): value is string {

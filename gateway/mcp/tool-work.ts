@@ -1,11 +1,11 @@
 /** The work of one request. It may continue after the client has disconnected. */
 export interface ToolWork {
   run<T>(work: () => Promise<T>): Promise<T>;
-  /** Calls `then` when no work is running, immediately if there is none. Only one callback is kept. */
+  /** Calls `then` as soon as no work is running. A second callback replaces the first. */
   whenIdle(then: () => void): void;
 }
 
-/** Every call and statement of a tool has a deadline, so the work always ends. */
+/** The work always ends, because every call and statement of a tool has a deadline. */
 export function createToolWork(): ToolWork {
   let running = 0;
   let onIdle = (): void => {};

@@ -4,15 +4,15 @@ import type { ActionContext } from '../actions/context.ts';
 import type { DestinationNames } from '../actions/destination-names.ts';
 import type { ActionName } from '../actions/permissions.ts';
 import type { SignedIn } from '../oauth/access-token.ts';
-import { type ArgumentFault, readArguments } from './arguments.ts';
+import { type InvalidArguments, parseArguments } from './arguments.ts';
 
-/** A tool hint, and the reason for its value. Clients use hints to decide whether to ask the person first. */
+/** A tool hint, and the reason for its value. Clients use hints to decide whether to ask the user first. */
 export interface Hint {
   readonly is: boolean;
   readonly because: string;
 }
 
-/** All four hints are required: by default, the protocol treats a tool without hints as destructive. */
+/** All four hints are required, because clients treat a tool without hints as destructive. */
 export interface Hints {
   readonly readOnly: Hint;
   readonly destructive: Hint;
@@ -21,14 +21,14 @@ export interface Hints {
   readonly openWorld: Hint;
 }
 
-/** The context of a tool call: the action's context and the caller. */
+/** The context of a tool call. */
 export interface ToolContext extends ActionContext {
   readonly user: SignedIn;
   readonly destinationNames: DestinationNames;
   readonly assistants: Assistants;
   /** The date for the version calendar; everything else uses real time. */
   readonly calendar: Date;
-  /** The idempotency key for the called service; a repeat of the call has the same one. */
+  /** The idempotency key for the called service. A repeat of the call has the same key. */
   readonly callId: string;
 }
 
@@ -47,7 +47,7 @@ export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
   readonly output: O;
   /** Id of the object that a write changes, for the audit log; absent for tools that only read. */
   readonly subject?: (input: z.output<I>) => string;
-  /** @throws ToolRefusal, or what its action throws. */
+  /** @throws ToolError, or what its action throws. */
   run(context: ToolContext, input: z.output<I>): Promise<z.output<O>>;
 }
 
@@ -69,10 +69,10 @@ export interface Tool {
   readonly hints: Hints;
   readonly input: z.ZodObject;
   readonly output: z.ZodObject;
-  prepare(args: unknown): { ok: true; call: PreparedCall } | ArgumentFault;
+  prepare(args: unknown): { ok: true; call: PreparedCall } | InvalidArguments;
 }
 
-/** Hides the types of a tool's arguments and result, so that all tools fit in one list. */
+/** Removes the types of a tool's arguments and result, so that one list can contain all tools. */
 export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
   definition: ToolDefinition<I, O>,
 ): Tool {
@@ -85,23 +85,23 @@ export function defineTool<I extends z.ZodObject, O extends z.ZodObject>(
     input,
     output,
     prepare(args) {
-      const read = readArguments(input, args);
-      if (!read.ok) return read;
-      const key: unknown = Reflect.get(read.value, 'idempotency_key');
+      const parsed = parseArguments(input, args);
+      if (!parsed.ok) return parsed;
+      const key: unknown = Reflect.get(parsed.value, 'idempotency_key');
       const call: PreparedCall = {
-        subject: subject?.(read.value),
+        subject: subject?.(parsed.value),
         idempotencyKey: typeof key === 'string' ? key : undefined,
-        input: read.value,
-        run: (context) => definition.run(context, read.value),
+        input: parsed.value,
+        run: (context) => definition.run(context, parsed.value),
       };
       return { ok: true, call };
     },
   };
 }
 
-/** A refusal that the assistant can act on; the message has the problem and the next step. */
-export class ToolRefusal extends Error {
-  override readonly name = 'ToolRefusal';
+/** A failure that the assistant can act on. The message says the problem and the next step. */
+export class ToolError extends Error {
+  override readonly name = 'ToolError';
 }
 
 /** The hints of a tool that only reads the shop's own data. */

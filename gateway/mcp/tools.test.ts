@@ -29,7 +29,7 @@ beforeAll(async () => {
 afterAll(() => bench?.stop());
 
 describe.each(ROLES)('%s', (role) => {
-  test('is listed exactly the permitted tools', async () => {
+  test('gets a list of exactly the permitted tools', async () => {
     const { body } = await bench.rpc(as(role), 'tools/list');
     const names = body.result.tools.map(({ name }: { name: string }) => name);
     expect(names).toEqual(createCatalogue()[role].map(({ name }) => name));
@@ -54,26 +54,26 @@ describe.each(ROLES)('%s', (role) => {
 });
 
 const LONG = { line_item_id: 21, note: FAKE.oversizedNote };
-/** The fault of a call, and the text that its result must contain. */
-const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
+/** What is wrong, tool, arguments, and the text that the result must contain. */
+const INVALID: readonly (readonly [string, ActionName, object, RegExp])[] = [
   [
     'an unknown argument',
     'search_returns',
     { colour: 1 },
-    /colour is not an argument of this tool. Known are query/,
+    /colour is not an argument of this tool. Its arguments are query/,
   ],
-  ['an argument where none is', 'get_shop_context', { a: 1 }, /This tool takes none/],
-  ['a missing one', 'process_return', {}, /return_id is required/],
-  ['another type', 'process_return', { return_id: '11' }, /return_id must be an integer from 1/],
+  ['an unexpected argument', 'get_shop_context', { a: 1 }, /This tool has no arguments/],
+  ['no argument', 'process_return', {}, /return_id is required/],
+  ['a wrong type', 'process_return', { return_id: '11' }, /return_id must be an integer from 1/],
   [
-    'a value that is none',
+    'an unknown value',
     'search_returns',
     { states: ['lost'] },
     /states\[0\] must be one of open, review/,
   ],
   ['too many rows', 'list_webhooks', { limit: 51 }, /limit must be a whole number from 1 to 50/],
   [
-    'a time that is none',
+    'an invalid time',
     'search_returns',
     { created_from: 'yesterday' },
     /created_from must be an RFC 3339/,
@@ -91,10 +91,10 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     /comment is required when/,
   ],
   [
-    'a field inside',
+    'an unknown field',
     'record_dispositions',
     { items: [{ line_item_id: 1, grade: 'a' }] },
-    /items\[0\].grade is not known/,
+    /items\[0\].grade is an unknown field/,
   ],
   [
     'thirty-one lines',
@@ -103,13 +103,13 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
     /at most 30/,
   ],
   [
-    'a line named twice',
+    'a line that is in the list twice',
     'record_dispositions',
     { items: [{ line_item_id: 1 }, { line_item_id: 1 }] },
     /twice/,
   ],
   ['no reasons', 'flag_return', { return_id: 11 }, /reasons is required/],
-  ['null for what must be there', 'flag_return', { return_id: null }, /return_id is required/],
+  ['a required null', 'flag_return', { return_id: null }, /return_id is required/],
   ['two selectors', 'get_return', { return_id: 11, order_name: '#1' }, /exactly one of return_id/],
   ['no selector', 'get_return', {}, /exactly one of return_id/],
   ['no change', 'update_webhook', { webhook_id: 41 }, /at least one of topic/],
@@ -128,19 +128,19 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   ],
   ['an absent return to note', 'add_return_note', { return_id: 99, text: 'x' }, /no such return/],
   [
-    'a state that forbids',
+    'a wrong state',
     'cancel_return',
     { return_id: 13 },
     /^The return is closed. Nothing was changed/,
   ],
   [
-    'a number that is none',
+    'a wrong number',
     'process_return',
     { return_id: 11, details: { ref: { digits: 1 } } },
     /^.*details\.ref must be a string, a number, true, false or null/,
   ],
-  ['a flagged one', 'process_return', { return_id: 12 }, /cannot be processed.*unflag_return/],
-  ['a closed one', 'process_return', { return_id: 13 }, /cannot be processed.*at its end/],
+  ['a flagged return', 'process_return', { return_id: 12 }, /cannot be processed.*unflag_return/],
+  ['a closed return', 'process_return', { return_id: 13 }, /cannot be processed.*get_return/],
   [
     'an unknown line',
     'record_dispositions',
@@ -178,8 +178,8 @@ const BAD: readonly (readonly [string, ActionName, object, RegExp])[] = [
   ],
 ];
 
-describe('what the assistant can act on', () => {
-  test.each(BAD)('%s: %s', async (_, name, args, text) => {
+describe('failures that the assistant can act on', () => {
+  test.each(INVALID)('%s: %s', async (_, name, args, text) => {
     const result = await bench.call(as('owner'), name, args);
     expect(result).toMatchObject({ isError: true, text: expect.stringMatching(text) });
     expect(result.text).not.toMatch(
@@ -187,24 +187,24 @@ describe('what the assistant can act on', () => {
     );
   });
 
-  test('an unavailable service: the text says to try again, without the cause', async () => {
+  test('an unexpected error: the text has the request id, but not the cause', async () => {
     Object.assign(bench.services.returns, {
       searchReturns: () => {
         throw new Error('connect ECONNREFUSED 10.0.0.7:9001');
       },
     });
-    const broken = await bench.call(as('owner'), 'search_returns');
-    expect(broken.text).toMatch(/^Something went wrong on our side.*request id/);
-    expect(broken.text).not.toMatch(/ECONNREFUSED|10\.0/);
+    const result = await bench.call(as('owner'), 'search_returns');
+    expect(result.text).toMatch(/^Something went wrong on our side.*request id/);
+    expect(result.text).not.toMatch(/ECONNREFUSED|10\.0/);
     bench.resetServices();
   });
 });
 
-test('numbers among the details of processing keep their digits', async () => {
-  let asked: { details?: Record<string, { value: unknown }> } = {};
+test('numbers in the details of processing keep their digits', async () => {
+  let received: { details?: Record<string, { value: unknown }> } = {};
   Object.assign(bench.services.returns, {
-    processReturn: (request: typeof asked) => {
-      asked = request;
+    processReturn: (request: typeof received) => {
+      received = request;
       return { result: { case: 'queued', value: {} } };
     },
   });
@@ -213,18 +213,18 @@ test('numbers among the details of processing keep their digits', async () => {
   const args = `{"return_id":11.0,"details":{${details}},"idempotency_key":"digits"}`;
   const params = `{"name":"process_return","arguments":${args}}`;
   const raw = `{"jsonrpc":"2.0","id":1.0,"method":"tools/call","params":${params}}`;
-  const answer = await bench.post({ token: as('owner'), raw });
+  const response = await bench.post({ token: as('owner'), raw });
   bench.resetServices();
-  expect(answer.body).toMatchObject({ id: 1, result: { structuredContent: { return_id: 11 } } });
-  expect(Object.values(asked.details ?? {}).map(({ value }) => value)).toEqual(
+  expect(response.body).toMatchObject({ id: 1, result: { structuredContent: { return_id: 11 } } });
+  expect(Object.values(received.details ?? {}).map(({ value }) => value)).toEqual(
     sent.map((value) => ({ case: 'number', value })),
   );
   const huge = raw.replace('19.90', '1e999');
   expect((await bench.post({ token: as('owner'), raw: huge })).text).toMatch(/details\.n0 must be/);
 });
 
-describe('answers', () => {
-  test('mask addresses in lists, and show one return with its own', async () => {
+describe('results', () => {
+  test('mask e-mail addresses in lists, and show the address of one return', async () => {
     const found = await bench.call(as('owner'), 'search_returns', { detail: 'full' });
     expect(found.text).not.toContain('ada@example.com');
     expect(found.data.returns[0].customer_email_masked).toBe('a***@example.com');
@@ -256,12 +256,12 @@ describe('answers', () => {
     }
   });
 
-  test('name destinations beside their ids', async () => {
+  test('have names and ids of destinations', async () => {
     const found = await bench.call(as('owner'), 'search_returns');
     expect(found.data.returns[0]).toMatchObject({ destination_id: 31, destination_name: 'Leeds' });
   });
 
-  test('have the stages of versions by the calendar of the listener', async () => {
+  test('have the stages of versions on the date of the version calendar', async () => {
     const later = await bench.gateway.listenAt(new Date('2027-08-01T00:00:00Z'));
     const params = { name: 'get_shop_context' };
     const response = await fetch(`${later.url}/mcp`, {
@@ -276,7 +276,7 @@ describe('answers', () => {
     await later.stop();
   });
 
-  test('have pages', async () => {
+  test('come in pages', async () => {
     const seen: number[] = [];
     let cursor: string | null = null;
     do {

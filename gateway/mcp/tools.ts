@@ -24,7 +24,7 @@ import { unflagReturn } from './tools/unflag-return.ts';
 import { updateDestination } from './tools/update-destination.ts';
 import { updateWebhook } from './tools/update-webhook.ts';
 
-/** Every tool by name; there is exactly one tool for each action of the permission table. */
+/** Every tool by name. Each action of the permission table has one tool. */
 export const TOOLS: { readonly [K in ActionName]: Tool } = {
   get_shop_context: getShopContext,
   search_returns: searchReturns,

@@ -8,13 +8,13 @@ const traceparent = (trace: string) => `00-${trace}-b7ad6b7169203331-01`;
 
 let bench: McpBench;
 let owner: SignedInMember;
-let seen: string | null = null;
+let received: string | null = null;
 beforeAll(async () => {
   bench = await startMcpBench();
   owner = await bench.member('owner');
   Object.assign(bench.services.returns, {
     searchReturns: (_request: unknown, context: HandlerContext) => {
-      seen = context.requestHeader.get('traceparent');
+      received = context.requestHeader.get('traceparent');
       return { returns: [], nextCursor: '', total: 0 };
     },
   });
@@ -25,13 +25,13 @@ async function search(_meta: object): Promise<string | null> {
   const params = { name: 'search_returns', arguments: {}, _meta };
   const body = { jsonrpc: '2.0', id: 1, method: 'tools/call', params };
   const headers = { traceparent: traceparent(OUTER) };
-  const answer = await bench.post({ token: owner.token, headers, body });
-  expect(answer.body.result.isError).toBeUndefined();
-  return seen;
+  const response = await bench.post({ token: owner.token, headers, body });
+  expect(response.body.result.isError).toBeUndefined();
+  return received;
 }
 
 describe('the trace of a call', () => {
-  test('is the one that the message names, down to the services', async () => {
+  test('is the trace of the message, also in the services', async () => {
     expect(await search({ traceparent: traceparent(INNER) })).toContain(INNER);
   });
 
@@ -40,7 +40,7 @@ describe('the trace of a call', () => {
     { traceparent: 'x' },
     { traceparent: 7 },
     { traceparent: traceparent('0'.repeat(32)) },
-  ])('is that of its request where the message names none: %j', async (meta) => {
+  ])('is the trace of the HTTP request for _meta %j', async (meta) => {
     expect(await search(meta)).toContain(OUTER);
   });
 });

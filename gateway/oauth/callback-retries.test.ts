@@ -86,7 +86,7 @@ async function atProvider({ prompt = '', isConsented = false } = {}): Promise<{
 }
 
 describe('the callback from the identity provider', () => {
-  test('can be retried until the identity provider answers', async () => {
+  test('can be retried until the identity provider is available', async () => {
     const { browser, callback } = await atProvider();
     identity.isUnavailable = true;
     const failed = [await browser.send(callback), await browser.send(callback)];

@@ -72,7 +72,7 @@ describe('the callback from the identity provider', () => {
     expect([status, headers.get('location')]).toEqual([400, null]);
   });
 
-  test('belongs to one of two sign-ins in the same browser', async () => {
+  test('belongs to its own sign-in when a browser has two', async () => {
     const browser = new Browser();
     const [one, other] = [await stack.newPerson(), await stack.newPerson()];
     const [first, second] = [stack.begin(), stack.begin()];

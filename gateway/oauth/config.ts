@@ -84,7 +84,7 @@ export function oauthFaults(
   const faults: string[] = [];
   if (setCount > 0 && setCount < together.length) {
     faults.push(
-      'SIGN_IN_ISSUER, SIGN_IN_CLIENT_ID, SIGN_IN_CLIENT_SECRET and OAUTH_KEYRING are set together or not at all',
+      'SIGN_IN_ISSUER, SIGN_IN_CLIENT_ID, SIGN_IN_CLIENT_SECRET and OAUTH_KEYRING must be set together or not at all',
     );
   }
   if (setCount > 0 && new URL(config.PUBLIC_BASE_URL).pathname !== '/') {

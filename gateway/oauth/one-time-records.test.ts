@@ -33,7 +33,7 @@ describe('a one-time record', () => {
     }
   });
 
-  test('is taken by one of many concurrent callers', async () => {
+  test('is returned to one of many concurrent callers of take', async () => {
     const id = newId();
     await records.put('SignIn', id, { content, ttlS: 60 });
     const taken = await Promise.all(Array.from({ length: 16 }, () => records.take('SignIn', id)));
@@ -52,7 +52,7 @@ describe('a one-time record', () => {
     expect(await records.take('RefreshToken', past)).toBeUndefined();
   });
 
-  test('is deleted after its expiry; a used one is kept for another day', async () => {
+  test('is deleted after its expiry; a used record is stored for one more day', async () => {
     const [live, past, used, usedLong] = [newId(), newId(), newId(), newId()];
     for (const id of [live, past, used, usedLong]) {
       await records.put('AuthorizationCode', id, { content, ttlS: 60 });

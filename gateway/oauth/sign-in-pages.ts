@@ -46,7 +46,7 @@ const MESSAGES = {
     text: 'No shop is linked to the address that you signed in with. Ask the owner of your shop to add you, or connect again with another address.',
   },
   otherEmail: {
-    title: 'That was another address',
+    title: 'You signed in with another address',
     text: 'You signed in with another address than the one you entered here, or your address is not confirmed. Connect again and use the same address on both pages.',
   },
   otherAccount: {

@@ -151,7 +151,7 @@ describe('a code', () => {
     ],
     ['another code', { code: 'x'.repeat(43) }, INVALID_GRANT],
     [
-      'a foreign resource',
+      'the resource of another server',
       { resource: 'https://evil.example/mcp' },
       { status: 400, body: { error: 'invalid_target' } },
     ],

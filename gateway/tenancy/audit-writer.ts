@@ -9,7 +9,7 @@ import { type AuditEntry, recordAudit, recordAudits } from './audit.ts';
 export interface AuditWriter {
   /** Resolves once the entry is committed. Rejects when it cannot be written. */
   write(entry: AuditEntry): Promise<void>;
-  /** Writes the entry within a second. During a database outage it is kept in memory. */
+  /** Writes the entry within a second. During a database outage the entry stays in memory. */
   writeSoon(entry: AuditEntry): void;
   /** Writes the buffered entries and stops. */
   stop(): Promise<void>;

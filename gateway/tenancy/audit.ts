@@ -18,7 +18,7 @@ export interface AuditEntry {
   readonly by: Author;
   /** `noun.verb`, such as `api_key.created`. */
   readonly action: string;
-  /** Id of the changed object. Never a secret, never an e-mail address. */
+  /** Id of the changed object. It must not be a secret or an e-mail address. */
   readonly subject: string;
   readonly detail?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
 }

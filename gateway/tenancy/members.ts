@@ -18,7 +18,7 @@ export interface Member {
 export interface MemberChange {
   readonly shopId: bigint;
   readonly email: string;
-  /** `userId` is the member who makes the change, with that member's permissions. Absent: an operator makes it. */
+  /** The author. With a `userId` a member makes the change and needs the permission; without one, an operator. */
   readonly by: Author & { readonly userId?: bigint };
 }
 

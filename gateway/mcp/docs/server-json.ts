@@ -1,8 +1,8 @@
 import { ICON_PATH, SERVER_DESCRIPTION, SERVER_TITLE, SERVER_VERSION } from '../identity.ts';
 
 /**
- * The entry for the MCP registry. The first part of the name is the operator's domain in reverse; the registry
- * verifies it at publishing. The publisher replaces the example domain.
+ * The entry for the MCP registry. The publisher replaces the example domain. The name begins with that domain in
+ * reverse order, and the registry verifies it.
  */
 export function serverJson() {
   return {

@@ -10,12 +10,12 @@ export const addReturnNote = defineTool({
   name: 'add_return_note',
   title: 'Add note to return',
   description:
-    "Use this when something about a return should be written down for colleagues. The note stands in the return's timeline under the signed-in person's name; the shopper does not see it, and it cannot be changed or removed.",
+    "Use this when something about a return should be written down for colleagues. The note appears in the return's timeline with the name of the signed-in user. The shopper does not see it. A note cannot be changed or removed.",
   hints: {
-    readOnly: { is: false, because: 'It writes into the timeline.' },
-    destructive: { is: false, because: 'It only adds; nothing is changed or removed.' },
+    readOnly: { is: false, because: 'It adds an entry to the timeline.' },
+    destructive: { is: false, because: 'It changes and removes nothing.' },
     idempotent: { is: false, because: 'Each call without an idempotency key adds a note.' },
-    openWorld: { is: false, because: "It stays in this service's own records." },
+    openWorld: { is: false, because: "It changes only this service's own records." },
   },
   input: z.strictObject({
     return_id: returnId,

@@ -10,19 +10,19 @@ export const cancelReturn = defineTool({
   name: 'cancel_return',
   title: 'Cancel return',
   description:
-    'Use this when a person has asked for a return that is open or in review to be cancelled. This cannot be undone: name the return and have the person confirm first. An open label request is withdrawn.',
+    'Use this when the user has asked to cancel a return that is open or in review. This cannot be undone: name the return and let the user confirm first. An open label request is cancelled too.',
   hints: {
-    readOnly: { is: false, because: 'The return is cancelled.' },
+    readOnly: { is: false, because: 'It cancels the return.' },
     destructive: { is: true, because: 'A cancelled return cannot be opened again.' },
     idempotent: { is: true, because: 'A cancelled return stays as it is.' },
     openWorld: {
       is: true,
-      because: 'A label request that is open is withdrawn at the label provider.',
+      because: 'The label provider is notified that an open label request is cancelled.',
     },
   },
   input: z.strictObject({
     return_id: returnId,
-    reason: text({ max: COMMENT_MAX }).optional().describe('For the timeline'),
+    reason: text({ max: COMMENT_MAX }).optional().describe('The reason, for the timeline'),
     idempotency_key: idempotencyKey,
   }),
   output: changedReturn,

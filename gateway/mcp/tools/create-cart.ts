@@ -12,14 +12,14 @@ export const createCart = defineTool({
   name: 'create_cart',
   title: 'Create cart',
   description:
-    'Use this when product variants are to be put together for a shopper, for example for an exchange. It returns a token with which a checkout reads the cart, for 30 days. It orders and charges nothing.',
+    'Use this when a shopper needs a cart of product variants, for example for an exchange. It returns a token. A checkout can read the cart with this token for 30 days. It orders and charges nothing.',
   hints: {
     readOnly: { is: false, because: 'It stores a cart.' },
     destructive: { is: false, because: 'It only adds a cart, which is deleted after 30 days.' },
     idempotent: { is: false, because: 'Each call without an idempotency key stores another cart.' },
     openWorld: {
       is: false,
-      because: 'The cart is stored in this service until a checkout reads it.',
+      because: 'The cart is stored in this service.',
     },
   },
   input: z.strictObject({

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { requiredText } from '../../../services/contract/resources/fields.ts';
 import { DomainError } from '../../../services/platform/errors.ts';
 import { idempotencyKey } from '../fields.ts';
-import { defineTool, ToolRefusal } from '../tool.ts';
+import { defineTool, ToolError } from '../tool.ts';
 
 /** Maximum length of an id. Characters. */
 const ID_MAX = 64;
@@ -12,12 +12,12 @@ export const disconnectAssistant = defineTool({
   name: 'disconnect_assistant',
   title: 'Disconnect assistant',
   description:
-    'Use this when the person wants an assistant or app to lose its access to this shop at once: one of their own, or, with the permission team.manage, that of any member. Name it and have the person confirm. It is refused from its next call on; the member must sign in and agree again to connect it. With is_this_connection it ends this very conversation with the shop.',
+    'Use this when the user wants to end the access of an assistant or app to this shop: one of their own, or, with the permission team.manage, one of any member. Name the assistant and let the user confirm first. Its calls are rejected from now on. To connect it again, its member must sign in and consent again. If is_this_connection is true, you lose your own access to the shop.',
   hints: {
     readOnly: { is: false, because: 'It ends the access of an assistant.' },
     destructive: {
       is: true,
-      because: 'The access is lost, and only a new sign-in of its member brings it back.',
+      because: 'The assistant loses its access until its member signs in again.',
     },
     idempotent: { is: true, because: 'A disconnected assistant stays disconnected.' },
     openWorld: {
@@ -26,7 +26,7 @@ export const disconnectAssistant = defineTool({
     },
   },
   input: z.strictObject({
-    assistant_id: requiredText({ max: ID_MAX }).describe('As list_connected_assistants returns it'),
+    assistant_id: requiredText({ max: ID_MAX }).describe('The id from list_connected_assistants'),
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ assistant_id: z.string(), disconnected: z.literal(true) }),
@@ -36,8 +36,8 @@ export const disconnectAssistant = defineTool({
       await assistants.disconnect(assistant_id);
     } catch (error) {
       if (!(error instanceof DomainError) || error.code !== Code.NotFound) throw error;
-      throw new ToolRefusal(
-        'No such assistant is connected, or it is not yours to disconnect. list_connected_assistants returns the existing ones.',
+      throw new ToolError(
+        'No such assistant is connected, or the user may not disconnect it. list_connected_assistants returns the connected assistants.',
       );
     }
     return { assistant_id, disconnected: true as const };

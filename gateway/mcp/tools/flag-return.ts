@@ -13,11 +13,11 @@ export const flagReturn = defineTool({
   name: 'flag_return',
   title: 'Flag return for review',
   description:
-    'Use this when an open return must not be processed before a person has looked at it. It goes into review; unflag_return takes it out again.',
+    'Use this when a person must look at an open return before it is processed. The return goes into review. unflag_return ends the review.',
   hints: {
     readOnly: { is: false, because: 'The return goes into review.' },
-    destructive: { is: false, because: 'Taking it out of review undoes it, and nothing is lost.' },
-    idempotent: { is: true, because: 'A return in review stays as it is; a repeat is refused.' },
+    destructive: { is: false, because: 'The tool unflag_return undoes it, and nothing is lost.' },
+    idempotent: { is: true, because: 'A return in review stays as it is. A repeat is rejected.' },
     openWorld: { is: false, because: 'It changes a record of this service.' },
   },
   input: z.strictObject({
@@ -26,19 +26,19 @@ export const flagReturn = defineTool({
       .array(requiredText({ max: SHORT_TEXT_MAX }), { error: typed('a list of texts') })
       .min(1, { error: 'must have at least 1 entry' })
       .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
-      .describe('Why a person must look, in a few words each'),
-    comment: text({ max: COMMENT_MAX }).optional().describe('For the timeline'),
+      .describe('Why a person must look at the return, in a few words each'),
+    comment: text({ max: COMMENT_MAX }).optional().describe('A comment, for the timeline'),
     idempotency_key: idempotencyKey,
   }),
   output: changedReturn,
   subject: ({ return_id }) => String(return_id),
   async run(context, { return_id, reasons, comment }) {
-    const moved = await flag(context, {
+    const changed = await flag(context, {
       returnId: BigInt(return_id),
       reasons,
       comment,
       idempotencyKey: context.callId,
     });
-    return changedReturnView(moved);
+    return changedReturnView(changed);
   },
 });

@@ -19,7 +19,7 @@ export const getFraudReport = defineTool({
     reportOutputView(await reportOf(context, BigInt(return_id))),
 });
 
-/** When there is no report, a missing return is reported as such: the next step is a different one. */
+/** Without a report, checks whether the return exists, because the assistant's next step depends on it. */
 async function reportOf(context: ToolContext, id: bigint): Promise<Report> {
   try {
     return await get(context, id);

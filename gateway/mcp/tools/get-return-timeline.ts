@@ -19,14 +19,14 @@ const AUTHOR_KINDS = ['user', 'api_key', 'partner_app', 'service', 'system'] as 
 const entry = z.strictObject({
   id: z.int(),
   occurred_at: z.string().nullable().meta({ format: 'date-time' }),
-  kind: z.string().describe('Such as return.submitted, note, label.updated'),
-  author: z.string().nullable().describe('Who, by name'),
-  author_kind: z.enum(AUTHOR_KINDS).nullable().describe('What sort of caller'),
+  kind: z.string().describe('Kind of entry, such as return.submitted, note, label.updated'),
+  author: z.string().nullable().describe('Name of the author'),
+  author_kind: z.enum(AUTHOR_KINDS).nullable().describe('Kind of author'),
   author_id: z.string().nullable(),
   untrusted_data: z
     .strictObject({
       text: z.string(),
-      facts: z.record(z.string(), z.string()).optional().describe('With detail full only'),
+      facts: z.record(z.string(), z.string()).optional().describe('Only with detail full'),
     })
     .describe(UNTRUSTED),
 });
@@ -35,7 +35,7 @@ export const getReturnTimeline = defineTool({
   name: 'get_return_timeline',
   title: 'Get return timeline',
   description:
-    'Use this when you need to know what happened to a return and who did it: submission, labels, gradings, flags, notes, processing and its failures. Newest first. The author and the category of a fraud report are shown only to people who may read fraud reports.',
+    'Use this when you need to know what happened to a return and who did it: submission, labels, gradings, flags, notes, processing and its failures. The newest entry comes first. Only users who may read fraud reports see the author and the category of a fraud report.',
   hints: readOnlyHints("a return's timeline"),
   input: z.strictObject({ return_id: returnId, detail, limit, cursor }),
   output: z.strictObject({
@@ -43,22 +43,22 @@ export const getReturnTimeline = defineTool({
     entries: z.array(entry),
     next_cursor: nextCursor,
   }),
-  async run(context, wanted) {
+  async run(context, input) {
     const page = await getTimeline(context, {
-      returnId: BigInt(wanted.return_id),
-      limit: wanted.limit,
-      cursor: wanted.cursor,
+      returnId: BigInt(input.return_id),
+      limit: input.limit,
+      cursor: input.cursor,
     });
     const mayReadReports = permits(context.user.role, permissionsFor('get_fraud_report'));
     const entries = page.entries.map((one) => {
       const isHidden = one.kind === REPORTED && !mayReadReports;
-      return entryView(isHidden ? withoutReport(one) : one, wanted.detail === 'full');
+      return entryView(isHidden ? withoutReport(one) : one, input.detail === 'full');
     });
-    return { return_id: wanted.return_id, entries, next_cursor: textOrNull(page.nextCursor) };
+    return { return_id: input.return_id, entries, next_cursor: textOrNull(page.nextCursor) };
   },
 });
 
-/** Removes the author and the facts of the report. The existence of a report is not a secret. */
+/** Removes the author and the facts of a fraud report. The existence of the report is not a secret. */
 function withoutReport(one: TimelineEntry): TimelineEntry {
   return create(TimelineEntrySchema, {
     id: one.id,

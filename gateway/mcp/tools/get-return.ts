@@ -9,7 +9,7 @@ import type { DetailsSelector } from '../../../services/contract/resources/detai
 import { id, requiredText } from '../../../services/contract/resources/fields.ts';
 import { findReturn } from '../../actions/returns.ts';
 import { detail, UNTRUSTED } from '../fields.ts';
-import { defineTool, readOnlyHints, type ToolContext, ToolRefusal } from '../tool.ts';
+import { defineTool, readOnlyHints, type ToolContext, ToolError } from '../tool.ts';
 import { returnLine, returnLinesView } from '../views/return-lines.ts';
 import { returnSummary, returnSummaryView } from '../views/return-summary.ts';
 
@@ -19,11 +19,11 @@ export const getReturn = defineTool({
   name: 'get_return',
   title: 'Get return',
   description:
-    'Use this when you need one return: by its id, by the id of its order here or at the commerce platform, or by the order name; of several returns of an order the newest. Start with detail summary; full adds every field that the REST API answers, with the e-mail address, labels, amounts and exchanges.',
+    'Use this when you need one return. Select it by its id, by the id of its order in this service or at the commerce platform, or by the order name. If an order has several returns, you get the newest. Start with detail summary. With detail full you get every field of the REST API, with the e-mail address, labels, amounts and exchanges.',
   hints: readOnlyHints('one return'),
   input: z.strictObject({
     return_id: id().optional().describe("The return's id"),
-    order_id: id().optional().describe('The id of its order, as order_id in results shows it'),
+    order_id: id().optional().describe("The order's id in this service, as order_id in results"),
     order_name: requiredText({ max: SHORT_TEXT_MAX })
       .optional()
       .describe('The order as the shopper knows it, such as #1001'),
@@ -36,12 +36,12 @@ export const getReturn = defineTool({
     untrusted_details: returnDetails
       .optional()
       .describe(
-        `With detail full, in place of return: as the REST API answers it in its newest version. ${UNTRUSTED}`,
+        `With detail full, instead of return: the return details of the newest REST API version. ${UNTRUSTED}`,
       ),
   }),
-  async run(context, wanted) {
-    const ret = await findReturn(context, selectorOf(wanted));
-    if (wanted.detail === 'full') return fullView(context, ret);
+  async run(context, input) {
+    const ret = await findReturn(context, selectorOf(input));
+    if (input.detail === 'full') return fullView(context, ret);
     const summary = await returnSummaryView(context, ret);
     return { return: { ...summary, lines: returnLinesView(ret) } };
   },
@@ -68,6 +68,6 @@ function selectorOf(o: {
     selectors.push({ case: 'providerOrderId', value: BigInt(o.provider_order_id) });
   }
   const [selector, second] = selectors;
-  if (!selector || second) throw new ToolRefusal(ONE_SELECTOR);
+  if (!selector || second) throw new ToolError(ONE_SELECTOR);
   return selector;
 }

@@ -5,7 +5,7 @@ import { word } from '../../../services/contract/views/values.ts';
 import { RETURN_OUTCOMES, RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 import { summarizeReturns } from '../../actions/summary.ts';
 import { time, UNTRUSTED } from '../fields.ts';
-import { defineTool, readOnlyHints, ToolRefusal } from '../tool.ts';
+import { defineTool, readOnlyHints, ToolError } from '../tool.ts';
 
 const DAYS = 30;
 const DAY_MS = 86_400_000;
@@ -14,7 +14,7 @@ export const getReturnsSummary = defineTool({
   name: 'get_returns_summary',
   title: 'Get returns summary',
   description:
-    'Use this when you are asked how many returns there were in a period, what they were worth, how they ended, or why goods come back. Answers counts only; search_returns lists the returns themselves.',
+    'Use this when the user asks how many returns there were in a period, what they were worth, how they ended, or why shoppers send goods back. It returns only counts and values. search_returns lists the returns themselves.',
   hints: readOnlyHints('counts of returns'),
   input: z.strictObject({
     created_from: time(
@@ -26,7 +26,7 @@ export const getReturnsSummary = defineTool({
     from: z.string().meta({ format: 'date-time' }),
     to: z.string().meta({ format: 'date-time' }),
     currency: z.string(),
-    total: z.int().describe('Returns created in the period, archived ones too'),
+    total: z.int().describe('Number of returns created in the period, with archived ones'),
     by_state: z.array(z.strictObject({ state: z.enum(RETURN_STATES).nullable(), count: z.int() })),
     by_outcome: z.array(
       z.strictObject({
@@ -38,16 +38,16 @@ export const getReturnsSummary = defineTool({
     top_reasons: z
       .array(
         z.strictObject({
-          count: z.int().describe('Lines'),
+          count: z.int().describe('Number of lines'),
           untrusted_data: z.strictObject({ reason: z.string() }).describe(UNTRUSTED),
         }),
       )
-      .describe('The 20 most frequent'),
+      .describe('The 20 most frequent reasons'),
   }),
-  async run(context, wanted) {
-    const to = wanted.created_to ?? new Date();
-    const from = wanted.created_from ?? new Date(to.getTime() - DAYS * DAY_MS);
-    if (from >= to) throw new ToolRefusal('created_to must lie after created_from.');
+  async run(context, input) {
+    const to = input.created_to ?? new Date();
+    const from = input.created_from ?? new Date(to.getTime() - DAYS * DAY_MS);
+    if (from >= to) throw new ToolError('created_to must be after created_from.');
     const sums = await summarizeReturns(context, { from, to });
     return {
       from: isoTime(from),

@@ -8,14 +8,14 @@ export const getShopContext = defineTool({
   name: 'get_shop_context',
   title: 'Get shop context',
   description:
-    'Use this when a conversation begins, or when you need to know which shop you work in, its currency, who is signed in and what this person may do.',
-  hints: readOnlyHints('who is signed in, and in which shop'),
+    'Use this when a conversation begins, or when you need to know which shop you work in, its currency, who is signed in and what this user may do.',
+  hints: readOnlyHints('the signed-in user and the shop'),
   input: z.strictObject({}),
   output: z.strictObject({
     shop: z.strictObject({
       id: z.int(),
       name: z.string(),
-      currency: z.string().describe('ISO 4217; amounts are in it unless they name another'),
+      currency: z.string().describe('ISO 4217; the currency of all amounts that name no other one'),
     }),
     user: z.strictObject({
       id: z.int(),
@@ -26,7 +26,9 @@ export const getShopContext = defineTool({
     api_versions: z
       .array(z.strictObject({ version: z.string(), stage: z.string() }))
       .describe('Released API versions, oldest first'),
-    now: z.string().meta({ format: 'date-time', description: 'UTC; all times here are' }),
+    now: z
+      .string()
+      .meta({ format: 'date-time', description: 'The current time in UTC, as all times' }),
   }),
   async run({ user, calendar }) {
     const now = new Date();

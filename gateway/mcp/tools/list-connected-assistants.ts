@@ -4,27 +4,24 @@ import { KNOWN_CLIENTS } from '../../oauth/clients/known-clients.ts';
 import type { ActiveGrant } from '../../tenancy/grants.ts';
 import { cursor, limit, nextCursor } from '../fields.ts';
 import { maskedEmail } from '../masked-email.ts';
-import { defineTool, readOnlyHints, ToolRefusal } from '../tool.ts';
+import { defineTool, readOnlyHints, ToolError } from '../tool.ts';
 
 const when = (description: string) => z.string().meta({ format: 'date-time', description });
 
 /** An assistant that acts for a member of the shop. */
 const assistant = z.strictObject({
-  assistant_id: z.string().describe('disconnect_assistant takes it'),
-  client: z.string().describe('Name of the client where it is known, else its client id'),
-  app: z
-    .string()
-    .nullable()
-    .describe('Host, or scheme, that its sign-in went to; null when unknown'),
+  assistant_id: z.string().describe('The id for disconnect_assistant'),
+  client: z.string().describe('Name of a known client, else its client id'),
+  app: z.string().nullable().describe('Host or scheme of the app; null when unknown'),
   user: z.strictObject({
     id: z.int(),
     name: z.string().nullable(),
     email: z.string().nullable().describe('Masked'),
   }),
-  is_own: z.boolean().describe('Whether it acts for the signed-in person'),
-  is_this_connection: z.boolean().describe('Whether it is the one that asks'),
+  is_own: z.boolean().describe('Whether it acts for the signed-in user'),
+  is_this_connection: z.boolean().describe('Whether it makes this call'),
   connected_at: when('When it was connected'),
-  last_used_at: when('To the minute; null when it was never used').nullable(),
+  last_used_at: when('Precise to one minute; null when it was never used').nullable(),
   expires_at: when('When it must be connected again'),
 });
 
@@ -32,13 +29,13 @@ export const listConnectedAssistants = defineTool({
   name: 'list_connected_assistants',
   title: 'List connected assistants',
   description:
-    'Use this when the person wants to know which assistants and apps may act for them in this shop, since when, and when each was last used. People with the permission team.manage see those of the whole shop. The oldest come first.',
-  hints: readOnlyHints('which assistants are connected to the shop'),
+    'Use this when the user wants to know which assistants and apps may act for them in this shop, since when, and when each was last used. Users with the permission team.manage see the assistants of all members. The oldest comes first.',
+  hints: readOnlyHints('the list of connected assistants'),
   input: z.strictObject({ limit, cursor }),
   output: z.strictObject({ assistants: z.array(assistant), next_cursor: nextCursor }),
   async run({ assistants, user }, { limit: max, cursor: from }) {
     const found = await assistants.list({
-      // One more than the page shows whether there is a next page.
+      // One more entry than the page has shows whether there is a next page.
       limit: max + 1,
       ...(from !== undefined && { after: placeOf(from) }),
     });
@@ -51,10 +48,10 @@ export const listConnectedAssistants = defineTool({
   },
 });
 
-/** @param who the signed-in person, and the grant of this call. */
+/** @param caller the signed-in user, and the grant of this call. */
 function assistantView(
   grant: ActiveGrant,
-  who: { readonly userId: bigint; readonly grantId: string },
+  caller: { readonly userId: bigint; readonly grantId: string },
 ): z.output<typeof assistant> {
   return {
     assistant_id: grant.id,
@@ -62,8 +59,8 @@ function assistantView(
       KNOWN_CLIENTS.find(({ clientId }) => clientId === grant.clientId)?.name ?? grant.clientId,
     app: grant.app,
     user: { id: Number(grant.userId), name: grant.userName, email: maskedEmail(grant.email) },
-    is_own: grant.userId === who.userId,
-    is_this_connection: grant.id === who.grantId,
+    is_own: grant.userId === caller.userId,
+    is_this_connection: grant.id === caller.grantId,
     connected_at: isoTime(grant.createdAt),
     last_used_at: grant.lastUsedAt && isoTime(grant.lastUsedAt),
     expires_at: isoTime(grant.expiresAt),
@@ -80,7 +77,7 @@ function placeOf(text: string): Pick<ActiveGrant, 'id' | 'createdAt'> {
     /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([\w-]{20,64})$/.exec(plain) ?? [];
   const createdAt = new Date(time);
   if (id !== '' && !Number.isNaN(createdAt.getTime())) return { id, createdAt };
-  throw new ToolRefusal(
-    'cursor must be the next_cursor of a page before. Leave it out to start from the first page.',
+  throw new ToolError(
+    'cursor must be the next_cursor of a previous page. Omit it to get the first page.',
   );
 }

@@ -24,18 +24,20 @@ export const listDestinations = defineTool({
         enabled: full.enabled,
         city: z.string(),
         country_code: z.string(),
-        provider_location_id: full.provider_location_id.optional().describe('With detail full'),
-        address: full.address.optional().describe('With detail full'),
+        provider_location_id: full.provider_location_id
+          .optional()
+          .describe('Only with detail full'),
+        address: full.address.optional().describe('Only with detail full'),
       }),
     ),
     next_cursor: nextCursor,
   }),
-  async run(context, wanted) {
-    const page = pageOf(await list(context), wanted);
+  async run(context, input) {
+    const page = pageOf(await list(context), input);
     const destinations = page.rows.map((row) => {
       const { address, provider_location_id, ...rest } = destinationView(row);
       const { city, country_code } = address;
-      const more = wanted.detail === 'full' && { address, provider_location_id };
+      const more = input.detail === 'full' && { address, provider_location_id };
       return { ...rest, city, country_code, ...more };
     });
     return { destinations, next_cursor: page.nextCursor };

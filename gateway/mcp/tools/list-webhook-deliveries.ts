@@ -11,17 +11,19 @@ export const listWebhookDeliveries = defineTool({
   name: 'list_webhook_deliveries',
   title: 'List webhook deliveries',
   description:
-    'Use this when you need to know what was sent to a webhook, what waits, and why deliveries fail. Newest event first, for 30 days. Detail full adds every attempt with its timing and the response of the receiver.',
+    'Use this when you need to know what was sent to a webhook, which deliveries wait, and why deliveries fail. It returns the deliveries of the last 30 days, newest event first. Detail full adds every attempt with its timing and the response of the receiver.',
   hints: readOnlyHints('the log of deliveries'),
   input: z.strictObject({
-    webhook_id: id().optional().describe('Only of this webhook; of all webhooks when absent'),
+    webhook_id: id()
+      .optional()
+      .describe('Only deliveries to this webhook; to all webhooks when absent'),
     state: choice(DELIVERY_STATES)
       .optional()
       .describe('exhausted: all attempts failed; held: the webhook is inactive'),
     trigger: choice(TRIGGERS).optional(),
-    return_id: id().optional().describe('About this return'),
-    from: time('Of events at or after this time').optional(),
-    to: time('Of events before this time').optional(),
+    return_id: id().optional().describe('Only events of this return'),
+    from: time('Only events at or after this time').optional(),
+    to: time('Only events before this time').optional(),
     detail,
     limit,
     cursor,
@@ -29,21 +31,21 @@ export const listWebhookDeliveries = defineTool({
   output: z.strictObject({
     deliveries: z.array(deliveryOutput),
     next_cursor: nextCursor.describe(
-      'cursor of the next page; null on the last. A page that is not the last may have fewer entries than limit',
+      'cursor of the next page; null on the last page. Any page may have fewer entries than limit',
     ),
   }),
-  async run(context, wanted) {
-    const { webhook_id = 0, return_id = 0, state, trigger, from, to } = wanted;
+  async run(context, input) {
+    const { webhook_id = 0, return_id = 0, state, trigger, from, to } = input;
     const page = await listDeliveries(context, BigInt(webhook_id), {
       state,
       trigger,
       from,
       to,
       returnId: BigInt(return_id),
-      limit: wanted.limit,
-      cursor: wanted.cursor ?? '',
+      limit: input.limit,
+      cursor: input.cursor ?? '',
     });
-    const isFull = wanted.detail === 'full';
+    const isFull = input.detail === 'full';
     return {
       deliveries: page.deliveries.map((one) => deliveryOutputView(one, isFull)),
       next_cursor: textOrNull(page.nextCursor),

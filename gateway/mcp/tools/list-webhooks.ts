@@ -17,12 +17,12 @@ export const listWebhooks = defineTool({
     webhooks: z.array(webhookHealth),
     next_cursor: nextCursor,
   }),
-  async run(context, wanted) {
+  async run(context, input) {
     const [subscriptions, version] = await Promise.all([
-      list(context, { backlog: wanted.detail === 'full' }),
+      list(context, { backlog: input.detail === 'full' }),
       getPayloadVersion(context),
     ]);
-    const page = pageOf(subscriptions, wanted);
+    const page = pageOf(subscriptions, input);
     return {
       payload_version: version,
       webhooks: page.rows.map(webhookHealthView),

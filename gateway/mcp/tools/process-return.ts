@@ -4,44 +4,47 @@ import { PROCESS_DETAILS_MAX } from '../../../services/contract/limits.ts';
 import { processBody } from '../../../services/contract/resources/process.ts';
 import { processReturn as process } from '../../actions/returns.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
-import { defineTool, type ToolContext, ToolRefusal } from '../tool.ts';
+import { defineTool, type ToolContext, ToolError } from '../tool.ts';
 
 const RESULTS = {
   queued:
-    'Processing is queued. Read the return again in a little while: closed means that it was done.',
+    'Processing is queued. Read the return again later: state closed means that it was processed.',
   already_queued:
-    'Processing was queued before; nothing was added. Read the return again later: closed means that it was done. While it is open, get_return_timeline shows whether it failed.',
+    'Processing was already queued. Read the return again later: state closed means that it was processed. While it is open, get_return_timeline shows whether processing failed.',
   skipped_instant_refund:
-    'Nothing was done: the return has an open instant refund, which must be completed first.',
+    'The return was not processed, because it has an open instant refund, which must be completed first.',
 } as const;
 
 export const processReturn = defineTool({
   name: 'process_return',
   title: 'Process return',
   description:
-    'Use this when a person has decided that a return is to be fulfilled: it pays the refund, issues the gift card, places the exchange order and archives the return. This moves money and cannot be undone: name the return and its amounts and have the person confirm first. A flagged return (state review) is refused until a person has unflagged it.',
+    'Use this when the user has decided to process a return. It places the exchange order, issues the gift card, pays the refund and archives the return. This moves money and cannot be undone: name the return and its amounts and let the user confirm first. A flagged return (state review) is rejected until a person has unflagged it.',
   hints: {
     readOnly: {
       is: false,
-      because: 'It queues processing, which fulfils and archives the return.',
+      because: 'It queues the processing of the return, which moves money.',
     },
     destructive: {
       is: true,
-      because: 'Refunds, gift cards and exchange orders cannot be taken back from here.',
+      because: 'No tool can undo refunds, gift cards and exchange orders.',
     },
     idempotent: {
       is: true,
       because:
-        'A return is fulfilled once: the result of a repeat is that it is queued, or that it is closed.',
+        'A return is processed once. The result of a repeat says that it is already queued or closed.',
     },
-    openWorld: { is: true, because: 'The commerce platform pays, issues and orders.' },
+    openWorld: {
+      is: true,
+      because: 'The commerce platform pays refunds, issues gift cards and places orders.',
+    },
   },
   input: z.strictObject({
     return_id: returnId,
     details: processBody
       .optional()
       .describe(
-        `Up to ${PROCESS_DETAILS_MAX} values by name for the additional details of new orders and for the timeline; numbers are passed on digit by digit. Leave out unless asked for`,
+        `Up to ${PROCESS_DETAILS_MAX} values by name, for the additional details of new orders and for the timeline. Numbers keep all their digits. Omit it unless the user asks for it`,
       ),
     idempotency_key: idempotencyKey,
   }),
@@ -61,12 +64,12 @@ async function resultOf(
   context: ToolContext,
   o: { returnId: bigint; details: z.output<typeof processBody> },
 ): Promise<keyof typeof RESULTS> {
-  const answer = await process(context, {
+  const response = await process(context, {
     ...o,
     source: 'api',
     idempotencyKey: context.callId,
   });
-  switch (answer.case) {
+  switch (response.case) {
     case 'queued':
       return 'queued';
     case 'alreadyQueued':
@@ -74,26 +77,26 @@ async function resultOf(
     case 'skippedInstantRefund':
       return 'skipped_instant_refund';
     case 'refused':
-      throw refusal(answer.value);
+      throw rejection(response.value);
     case undefined:
-      throw new Error('the service answered without a result');
+      throw new Error('the response of the service has no result');
     default:
-      return answer satisfies never;
+      return response satisfies never;
   }
 }
 
-function refusal({ code, message }: { code: RefusedCode; message: string }): ToolRefusal {
-  return new ToolRefusal(`${message} ${NEXT.get(code) ?? ENDED}`);
+function rejection({ code, message }: { code: RefusedCode; message: string }): ToolError {
+  return new ToolError(`${message} ${NEXT_STEPS.get(code) ?? READ_STATE}`);
 }
 
-const ENDED = 'It is at its end, and processing cannot change that. Read it with get_return.';
-const NEXT: ReadonlyMap<RefusedCode, string> = new Map([
+const READ_STATE = 'Read its state with get_return.';
+const NEXT_STEPS: ReadonlyMap<RefusedCode, string> = new Map([
   [
     RefusedCode.UNPROCESSABLE_FLAGGED_RETURN,
-    'Show the person why it is in review (get_return_timeline). Only when the person decides that it may go on, unflag_return and process it again.',
+    'Show the user why it is in review (get_return_timeline). Only if the user decides that it may be processed, call unflag_return and then process_return again.',
   ],
   [
     RefusedCode.NO_COMMERCE_PROVIDER,
-    'Nothing was changed. Tell the person that the operator of the service has to set up the provider.',
+    'Nothing was changed. Tell the user that the operator of the service must configure the provider.',
   ],
 ]);

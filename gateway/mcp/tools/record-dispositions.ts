@@ -16,9 +16,9 @@ import { dispositionView } from '../../../services/contract/views/disposition.ts
 import { DISPOSITION_OUTCOMES } from '../../../services/contract/vocabulary.ts';
 import { assessDispositions } from '../../actions/dispositions.ts';
 import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
-import { defineTool, ToolRefusal } from '../tool.ts';
+import { defineTool, ToolError } from '../tool.ts';
 
-/** Notes are cut to this length in the result; the assistant sent the note itself. Characters. */
+/** Maximum length of a note in the result. Longer notes are cut, because the assistant sent the whole note. Characters. */
 const NOTE_SHOWN = 1_000;
 
 const dispositionInput = z.strictObject(
@@ -26,7 +26,9 @@ const dispositionInput = z.strictObject(
     line_item_id: id().describe("The line's id, as get_return returns it"),
     disposition_outcome: choice(DISPOSITION_OUTCOMES)
       .optional()
-      .describe("Where the item goes; the shop's default when absent"),
+      .describe(
+        "Where the item goes; when absent, the line's outcome so far or the shop's default",
+      ),
     return_processor: text({ max: RETURN_PROCESSOR_MAX })
       .optional()
       .describe('Contact address of the warehouse partner'),
@@ -36,7 +38,7 @@ const dispositionInput = z.strictObject(
       .array(text({ max: IMAGE_MAX }))
       .max(IMAGES_PER_ITEM_MAX, { error: `must have at most ${IMAGES_PER_ITEM_MAX} entries` })
       .optional()
-      .describe('Links; never fetched'),
+      .describe('Links to images; the service never fetches them'),
   },
   { error: typed('an object') },
 );
@@ -45,13 +47,13 @@ export const recordDispositions = defineTool({
   name: 'record_dispositions',
   title: 'Record dispositions',
   description:
-    'Use this when the warehouse has inspected returned items and decided where each goes: back to stock, resale hold, recycle, donate or missing. 1 to 30 lines at once, all or none. A later record replaces the former one, which stays in the timeline. It does not process the return.',
+    'Use this when the warehouse has inspected returned items and decided where each goes: back to stock, resale hold, recycle, donate or missing. One call records 1 to 30 lines, all or none. A later disposition replaces the previous one, which stays in the timeline. It does not process the return.',
   hints: {
     readOnly: { is: false, because: 'It records the dispositions of lines.' },
-    destructive: { is: true, because: "It replaces a line's former disposition." },
+    destructive: { is: true, because: "It replaces a line's previous disposition." },
     idempotent: {
       is: false,
-      because: 'Without inspected_at, the same call a minute later is a new inspection.',
+      because: 'Without inspected_at, a repeat records a new inspection time.',
     },
     openWorld: { is: false, because: 'It changes records of this service.' },
   },
@@ -66,13 +68,13 @@ export const recordDispositions = defineTool({
     items: z
       .array(disposition)
       .describe(
-        `In the order of the request. Notes: cut after ${NOTE_SHOWN} characters. ${UNTRUSTED}`,
+        `In the order of the request. Notes are cut after ${NOTE_SHOWN} characters. ${UNTRUSTED}`,
       ),
   }),
   subject: ({ items }) => items.map(({ line_item_id }) => line_item_id).join(','),
   async run(context, { items }) {
     const lines = new Set(items.map(({ line_item_id }) => line_item_id));
-    if (lines.size < items.length) throw new ToolRefusal('items must not name a line item twice.');
+    if (lines.size < items.length) throw new ToolError('items must not name a line item twice.');
     const recorded = await assessDispositions(context, { items }, context.callId);
     return { items: recorded.map(recordedView) };
   },

@@ -5,7 +5,7 @@ import { idempotencyKey } from '../fields.ts';
 import { defineTool } from '../tool.ts';
 import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
 
-/** Only ids match. The value goes into the audit log, which must not contain free text of callers. */
+/** Only ids match, because the audit log stores the value and must not contain free text of callers. */
 const DELIVERY_ID = /^msg_[\w-]+$/;
 const DELIVERY_ID_MAX = 100;
 const DELIVERY_ID_RULE = 'must be the id of a delivery, as list_webhook_deliveries returns it';
@@ -14,13 +14,13 @@ export const replayWebhookDelivery = defineTool({
   name: 'replay_webhook_delivery',
   title: 'Replay webhook delivery',
   description:
-    'Use this when a delivery that has ended is to be sent again, such as after a receiver was repaired. It has the same webhook-id and the same bytes, so a receiver that stores ids treats it as a repeat.',
+    'Use this when a delivery that has ended must be sent again, for example after its receiver was repaired. It has the same webhook-id and the same bytes as before, so a receiver that stores ids recognizes the repeat.',
   hints: {
     readOnly: { is: false, because: 'It sends the delivery again.' },
     destructive: { is: false, because: 'It changes and deletes nothing in this service.' },
     idempotent: {
       is: false,
-      because: 'Each further call, after the delivery has ended, sends it again.',
+      because: 'Each call after the delivery has ended sends it again.',
     },
     openWorld: { is: true, because: 'It sends data to a webhook endpoint.' },
   },

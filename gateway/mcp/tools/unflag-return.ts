@@ -11,14 +11,14 @@ export const unflagReturn = defineTool({
   name: 'unflag_return',
   title: 'Take return out of review',
   description:
-    'Use this when a person has looked at a flagged return and decided that it may go on. It is open again and can be processed. Not to be used only because process_return refused it.',
+    'Use this when a person has looked at a flagged return and decided that it may be processed. The return is open again. Do not use it only because process_return rejected the return.',
   hints: {
-    readOnly: { is: false, because: 'The return is open again.' },
+    readOnly: { is: false, because: 'It ends the review of the return.' },
     destructive: {
       is: false,
-      because: 'Flagging undoes it, and the timeline keeps why it was flagged.',
+      because: 'The tool flag_return undoes it, and the timeline keeps the reasons of the flag.',
     },
-    idempotent: { is: true, because: 'An open return stays as it is; a repeat is refused.' },
+    idempotent: { is: true, because: 'An open return stays as it is. A repeat is rejected.' },
     openWorld: { is: false, because: 'It changes a record of this service.' },
   },
   input: z.strictObject({
@@ -27,19 +27,19 @@ export const unflagReturn = defineTool({
       .array(requiredText({ max: SHORT_TEXT_MAX }))
       .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
       .optional()
-      .describe('Why it may go on, in a few words each'),
-    comment: text({ max: COMMENT_MAX }).optional().describe('For the timeline'),
+      .describe('Why the return may be processed, in a few words each'),
+    comment: text({ max: COMMENT_MAX }).optional().describe('A comment, for the timeline'),
     idempotency_key: idempotencyKey,
   }),
   output: changedReturn,
   subject: ({ return_id }) => String(return_id),
   async run(context, { return_id, reasons = [], comment }) {
-    const moved = await unflag(context, {
+    const changed = await unflag(context, {
       returnId: BigInt(return_id),
       reasons,
       comment,
       idempotencyKey: context.callId,
     });
-    return changedReturnView(moved);
+    return changedReturnView(changed);
   },
 });

@@ -21,15 +21,15 @@ export const updateDestination = defineTool({
   name: 'update_destination',
   title: 'Update destination',
   description:
-    'Use this when a warehouse or donation centre is to be renamed, moved, or switched on or off for new returns. Omitted fields are not changed, but a given address replaces the whole address: read it with list_destinations first.',
+    'Use this when a warehouse or donation centre must be renamed or moved, or must be enabled or disabled for new returns. Omitted fields are not changed, but an address replaces the whole stored address: read it with list_destinations first.',
   hints: {
     readOnly: { is: false, because: 'It changes the destination.' },
-    destructive: { is: true, because: 'Given values replace the stored ones.' },
-    idempotent: { is: true, because: 'The same values again change nothing.' },
+    destructive: { is: true, because: 'The sent values replace the stored ones.' },
+    idempotent: { is: true, because: 'A repeat with the same values changes nothing.' },
     openWorld: { is: false, because: 'It changes a record of this service.' },
   },
   input: z.strictObject({
-    destination_id: id().describe('As list_destinations returns it'),
+    destination_id: id().describe('The id from list_destinations'),
     name: requiredText({ max: DESTINATION_NAME_MAX }).describe('Its new name, or the current one'),
     type: choice(DESTINATION_TYPES).optional(),
     enabled: boolean().optional().describe('Whether new returns may go there'),
@@ -43,12 +43,12 @@ export const updateDestination = defineTool({
           city: part(),
           state: part(),
           zip: part(),
-          country: part().describe('Full name; filled from the code when absent'),
+          country: part().describe('Full name; when absent, the name of the country_code'),
           country_code: z
             .string({ error: typed('a string') })
             .regex(/^[A-Za-z]{2}$/, { error: 'must be two ASCII letters' })
             .optional(),
-          phone: part().describe('Stored, never returned'),
+          phone: part().describe('Stored, but never returned'),
         },
         { error: typed('an object') },
       )

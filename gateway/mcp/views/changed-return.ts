@@ -3,7 +3,7 @@ import { type Return, ReturnStateSchema } from '../../../proto/gen/rms/returns/v
 import { iso, textOrNull, word } from '../../../services/contract/views/values.ts';
 import { RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 
-/** The result of a write to a return: its id, name and current state. */
+/** The result of a tool that changes a return. */
 export const changedReturn = z.strictObject({
   return_id: z.int(),
   order_name: z.string().nullable(),

@@ -11,19 +11,24 @@ const attempt = delivery.shape.attempts.element.shape;
 /** One delivery attempt, with the receiver's response. */
 const attemptOutput = z.strictObject({
   ...attempt,
-  url: z.string().describe('Where it went'),
+  url: z.string().describe('The address that the attempt was sent to'),
   untrusted_data: z
-    .strictObject({ response_excerpt: z.string().nullable().describe('The first KiB') })
+    .strictObject({
+      response_excerpt: z.string().nullable().describe('The first KiB of the response'),
+    })
     .describe(UNTRUSTED),
 });
 
 export const deliveryOutput = z.strictObject({
   ...fields,
   webhook_id: z.int(),
-  attempt_count: z.int().describe('Of the last 50'),
-  last_status: z.int().nullable().describe('HTTP status of the last attempt; null without answer'),
-  last_error: z.string().nullable().describe('In words; null on success'),
-  attempts: z.array(attemptOutput).optional().describe('With detail full; oldest first'),
+  attempt_count: z.int().describe('Number of attempts, counted up to 50'),
+  last_status: z
+    .int()
+    .nullable()
+    .describe('HTTP status of the last attempt; null without a response'),
+  last_error: z.string().nullable().describe('Error of the last attempt; null on success'),
+  attempts: z.array(attemptOutput).optional().describe('Only with detail full; oldest first'),
 });
 
 export function deliveryOutputView(

@@ -10,7 +10,7 @@ const { comment, ...fields } = fraudReport.shape;
 export const reportOutput = z.strictObject({
   report: z.strictObject({
     ...fields,
-    reported_by: z.string().nullable().describe('By name'),
+    reported_by: z.string().nullable().describe('Name of the author'),
     untrusted_data: z.strictObject({ comment }).describe(UNTRUSTED),
   }),
 });

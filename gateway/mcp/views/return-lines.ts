@@ -14,10 +14,10 @@ export const returnLine = z.strictObject({
   line_item_id: z.int(),
   sku: text(),
   quantity: z.int(),
-  price: z.string().describe("Decimal amount in the shop's currency, of the whole line"),
+  price: z.string().describe("Decimal amount of the whole line, in the shop's currency"),
   outcome: z.enum(LINE_OUTCOMES).nullable(),
   returned_at: text().describe('When the goods arrived'),
-  condition: text().describe('What grading found, in words'),
+  condition: text().describe('The result of grading, in words'),
   disposition: z.enum(DISPOSITION_OUTCOMES).nullable(),
   untrusted_data: z
     .strictObject({ title: text(), reason: text(), parent_reason: text() })

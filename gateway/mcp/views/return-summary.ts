@@ -30,22 +30,24 @@ export const returnSummary = z.strictObject({
   type: z.enum(RETURN_TYPES).nullable(),
   outcome: z.enum(RETURN_OUTCOMES).nullable().describe('What the shopper gets'),
   return_method: z.enum(RETURN_METHODS).nullable(),
-  currency: z.string().describe("The shop's currency, of the amounts here"),
+  currency: z.string().describe("The shop's currency; the amounts of this return are in it"),
   total: z.string().describe('Decimal amount'),
   refund: z.string().describe('Decimal amount'),
-  items: z.int().describe('Units in all lines'),
+  items: z.int().describe('Number of units in all lines'),
   label_status: z.enum(LABEL_STATUSES).nullable(),
   tracking_number: text(),
   destination_id: z.int().nullable(),
   destination_name: text(),
   created_at: when(),
   updated_at: when(),
-  customer_email_masked: text().describe('Masked; get_return with detail full shows it whole'),
+  customer_email_masked: text().describe(
+    'Masked; get_return with detail full returns the whole address',
+  ),
   untrusted_data: z
     .strictObject({
-      item_titles: z.array(z.string()).describe('Of the first five lines'),
-      reasons: z.array(z.string()).describe('Why the lines come back, each once'),
-      flag_reasons: z.array(z.string()).describe('Why it is in review'),
+      item_titles: z.array(z.string()).describe('Titles of the first five lines'),
+      reasons: z.array(z.string()).describe('Different return reasons of the lines'),
+      flag_reasons: z.array(z.string()).describe('Why the return is in review'),
     })
     .describe(UNTRUSTED),
 });

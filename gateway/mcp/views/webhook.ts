@@ -9,20 +9,20 @@ const when = () => z.string().nullable().meta({ format: 'date-time' });
 /** A webhook and its delivery health. Never contains the secret. */
 export const webhookHealth = z.strictObject({
   ...webhook.shape,
-  delivers: z.boolean().describe('False when the topic and the trigger do not fit together'),
+  delivers: z.boolean().describe('False if the topic never delivers this trigger'),
   failures: z.int().describe('Failed attempts since the last success'),
   failing_since: when(),
-  disables_at: when().describe('When it is set inactive if failures go on'),
+  disables_at: when().describe('When it becomes inactive if all attempts continue to fail'),
   inactive_since: when(),
-  inactive_reason: z.string().nullable().describe('null when it was set inactive manually'),
+  inactive_reason: z.string().nullable().describe('null when a user or operator deactivated it'),
   backlog: z
     .strictObject({
       count: z.int(),
-      more: z.boolean().describe('There are more than were counted'),
+      more: z.boolean().describe('True if there are more than count'),
       oldest_at: when(),
     })
     .nullable()
-    .describe('Waiting and held deliveries; null when not requested'),
+    .describe('Waiting and held deliveries; null without detail full'),
 });
 
 export function webhookHealthView(subscription: Subscription): z.output<typeof webhookHealth> {

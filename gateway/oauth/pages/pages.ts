@@ -32,7 +32,7 @@ ${body}
 `.text;
 }
 
-function asks({ name, host }: ConnectingApp): Html {
+function appText({ name, host }: ConnectingApp): Html {
   return name === undefined
     ? html`An app at <strong>${host}</strong>`
     : html`<strong>${name}</strong> (${host})`;
@@ -58,7 +58,7 @@ export function emailPage(o: {
   return layout(
     o.problem === undefined ? 'Sign in' : 'Check your e-mail address',
     html`<h1>Sign in to connect your shop</h1>
-<p class="lead">${asks(o.app)} asks to work with your returns.</p>
+<p class="lead">${appText(o.app)} asks to work with your returns.</p>
 ${problemText(o.problem)}
 <form method="post" action="${o.action}">
 <label for="email">E-mail address</label>
@@ -86,7 +86,7 @@ export function shopPage(o: {
   return layout(
     'Choose a shop',
     html`<h1>Which shop?</h1>
-<p class="lead">${asks(o.app)} works in one shop at a time. You can connect another one later.</p>
+<p class="lead">${appText(o.app)} works in one shop at a time. You can connect another one later.</p>
 ${problemText(o.problem)}
 <form method="post" action="${o.action}">
 <fieldset>
@@ -122,7 +122,7 @@ export function consentPage(o: {
   return layout(
     'Allow access',
     html`<h1>Allow access to your shop?</h1>
-<p class="lead">${asks(o.app)} wants to act for you.</p>
+<p class="lead">${appText(o.app)} wants to act for you.</p>
 <dl>
 <div><dt>App</dt><dd>${o.app.name ?? 'Unknown'}</dd></div>
 <div><dt>Address of the app</dt><dd>${o.app.host}</dd></div>

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 
-/** The look of every page: one column, both colour schemes, large enough for thumbs. */
+/** The style of every page: one column, light and dark colours, buttons large enough for touch. */
 export const STYLE = `
 :root {
   color-scheme: light dark;

@@ -15,39 +15,39 @@ import { methodOf } from './message.ts';
 import type { OriginRules } from './origins.ts';
 import { idOf, RPC, rpcError } from './rpc-error.ts';
 
-export interface Admitted {
+export interface Accepted {
   readonly user: SignedIn;
   readonly actor: MessageInitShape<typeof ActorSchema>;
   /** The IP address of the client. */
   readonly source: string;
 }
 
-export interface Refused {
-  readonly answer: HttpResponse;
-  /** For the access log; absent for a wrong method, a preflight, an outage or a rate limit. */
+export interface Rejected {
+  readonly response: HttpResponse;
+  /** For the access log. Absent for a wrong method, a preflight, an outage and a rate limit. */
   readonly rejection?: Rejection;
 }
 
-export interface Gate {
-  /** Headers of every response. */
+export interface RequestGuard {
+  /** The headers of every response to this request. */
   headers(req: IncomingMessage): Record<string, string>;
   /**
-   * Returns the user of the request, or the response that rejects it. Counts the request for its user or, when it
-   * is rejected, for its IP address. Does not read the body.
+   * Returns the user of the request, or the response that rejects it. Counts a request for its user, and a rejected
+   * request for its IP address. Does not read the body.
    */
-  admit(req: IncomingMessage): Promise<Admitted | Refused>;
-  /** Counts a tool call. Returns the response that rejects it when there were too many. */
-  count(message: object, user: SignedIn): Promise<HttpResponse | undefined>;
+  check(req: IncomingMessage): Promise<Accepted | Rejected>;
+  /** Counts a tool call of the user. Returns the response when there were too many; undefined otherwise. */
+  countToolCall(message: object, user: SignedIn): Promise<HttpResponse | undefined>;
 }
 
 const RETRY_AFTER_S = 5;
-const MAX_REFUSED_TOKENS = 10_000;
-/** Less than the 5 seconds after which a change must be effective in every replica. Milliseconds. */
-const REFUSED_TOKEN_MS = 3_000;
+const MAX_REJECTED_TOKENS = 10_000;
+/** Must be less than 5 seconds, because a change must be effective in every replica after that time. Milliseconds. */
+const REJECTED_TOKEN_MS = 3_000;
 const PREFLIGHT_HEADERS =
   'Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, traceparent';
 
-interface GateOptions {
+interface RequestGuardOptions {
   readonly tokens: AccessTokenCheck;
   readonly toolCalls: RateLimit;
   readonly limits: Pick<McpLimits, 'request' | 'rejected' | 'isBlocked'>;
@@ -56,8 +56,8 @@ interface GateOptions {
   readonly origins: OriginRules;
 }
 
-/** Checks host and origin, then the credential (for every method), then the method. The first fault decides. */
-export function createGate(o: GateOptions): Gate {
+/** Checks host and origin, then the credential (for every method), then the method. The first failed check decides. */
+export function createRequestGuard(o: RequestGuardOptions): RequestGuard {
   const { origins } = o;
   const credentials = createCredentialCheck(o);
   return {
@@ -74,21 +74,22 @@ export function createGate(o: GateOptions): Gate {
         }),
       };
     },
-    async admit(req) {
+    async check(req) {
       const allowed = origins.allows(req.headers);
-      if (!origins.isOurHost(req.headers)) return refuse(o, req, [foreign('Host'), 'host']);
-      if (allowed === false) return refuse(o, req, [foreign('Origin'), 'origin']);
-      if (allowed && isPreflight(req)) return { answer: preflight() };
+      if (!origins.isOurHost(req.headers)) return reject(o, req, [forbidden('Host'), 'host']);
+      if (allowed === false) return reject(o, req, [forbidden('Origin'), 'origin']);
+      if (allowed && isPreflight(req)) return { response: preflight() };
       const checked = await credentials(req);
-      if ('answer' in checked) return checked;
+      if ('response' in checked) return checked;
       const { user } = checked;
       const admission = await o.limits.request(user.userId);
-      if (!admission.admitted) return { answer: tooMany(admission, 'requests') };
-      if (req.method === 'OPTIONS') return { answer: { status: 204, headers: { Allow: 'POST' } } };
-      if (req.method !== 'POST') return { answer: wrongMethod() };
+      if (!admission.admitted) return { response: tooMany(admission, 'requests') };
+      if (req.method === 'OPTIONS')
+        return { response: { status: 204, headers: { Allow: 'POST' } } };
+      if (req.method !== 'POST') return { response: wrongMethod() };
       return { user, actor: actorOf(user), source: addressOf(o.clientIp, req) };
     },
-    async count(message, user) {
+    async countToolCall(message, user) {
       if (methodOf(message) !== 'tools/call') return undefined;
       const admission = await o.toolCalls.take(String(user.userId));
       if (admission.admitted) return undefined;
@@ -99,44 +100,44 @@ export function createGate(o: GateOptions): Gate {
 }
 
 /** Returns the user whose token a request has, or the response that rejects it. */
-function createCredentialCheck(o: GateOptions) {
+function createCredentialCheck(o: RequestGuardOptions) {
   const challenge = challengeOf(o.publicUrl);
   /**
-   * Tokens that were rejected in the last seconds, by hash. They save the SQL statement that checks the grant of
-   * a token with a valid signature.
+   * Hashes of recently rejected tokens. For a blocked address, a token in this cache is rejected without the SQL
+   * statement that checks its grant.
    */
-  const refusedTokens = createBoundedCache<true>(MAX_REFUSED_TOKENS);
-  return async (req: IncomingMessage): Promise<{ readonly user: SignedIn } | Refused> => {
-    // Only this header counts; a token in the URL is not accepted.
+  const rejectedTokens = createBoundedCache<true>(MAX_REJECTED_TOKENS);
+  return async (req: IncomingMessage): Promise<{ readonly user: SignedIn } | Rejected> => {
+    // A token in the URL is not accepted.
     const bearer = bearerOf(req.headers.authorization);
     const token = bearer === undefined ? undefined : bearerToken(bearer);
     if (token === undefined) {
       const reason = bearer === undefined ? 'credential missing' : 'malformed';
-      return refuse(o, req, [unauthorized(challenge, bearer), reason]);
+      return reject(o, req, [unauthorized(challenge, bearer), reason]);
     }
     const hash = createHash('sha256').update(token).digest('base64');
-    const isKnownBad =
-      o.limits.isBlocked(addressOf(o.clientIp, req)) && refusedTokens.get(hash) !== undefined;
-    const user = isKnownBad ? undefined : await checkOrUnavailable(o.tokens, token);
-    if (user === 'unavailable') return { answer: unavailable() };
+    const wasRejected =
+      o.limits.isBlocked(addressOf(o.clientIp, req)) && rejectedTokens.get(hash) !== undefined;
+    const user = wasRejected ? undefined : await checkOrUnavailable(o.tokens, token);
+    if (user === 'unavailable') return { response: unavailable() };
     if (user) return { user };
-    if (!isKnownBad) refusedTokens.set(hash, true, REFUSED_TOKEN_MS);
-    return refuse(o, req, [unauthorized(challenge, token), 'token not accepted']);
+    if (!wasRejected) rejectedTokens.set(hash, true, REJECTED_TOKEN_MS);
+    return reject(o, req, [unauthorized(challenge, token), 'token not accepted']);
   };
 }
 
-/** Counts the rejected request. Returns the given response, or 429 when the address had too many of them. */
-async function refuse(
-  { limits, clientIp }: GateOptions,
+/** Counts a rejected request. Returns its response, or 429 when its address had too many rejected requests. */
+async function reject(
+  { limits, clientIp }: RequestGuardOptions,
   req: IncomingMessage,
-  [answer, reason]: readonly [HttpResponse, RejectionReason],
-): Promise<Refused> {
+  [response, reason]: readonly [HttpResponse, RejectionReason],
+): Promise<Rejected> {
   const admission = await limits.rejected(addressOf(clientIp, req));
-  const given = admission.admitted ? answer : tooMany(admission, 'requests');
-  return { answer: given, rejection: { reason } };
+  const sent = admission.admitted ? response : tooMany(admission, 'requests');
+  return { response: sent, rejection: { reason } };
 }
 
-/** @param id of the JSON-RPC request; null when its body was not read. */
+/** @param id the id of the JSON-RPC request; null when the body was not read. */
 function tooMany(
   { retryAfterS }: Extract<Admission, { admitted: false }>,
   what: string,
@@ -181,8 +182,8 @@ function unavailable(id: string | number | null = null): HttpResponse {
   return rpcError(503, { code: RPC.internal, message, id }, headers);
 }
 
-function foreign(what: 'Host' | 'Origin'): HttpResponse {
-  return rpcError(403, { code: RPC.refused, message: `Forbidden: this ${what} is not allowed.` });
+function forbidden(what: 'Host' | 'Origin'): HttpResponse {
+  return rpcError(403, { code: RPC.rejected, message: `Forbidden: this ${what} is not allowed.` });
 }
 
 /** A CORS preflight has no credential. */
@@ -202,7 +203,7 @@ function preflight(): HttpResponse {
 
 function wrongMethod(): HttpResponse {
   const message = 'Method not allowed: send JSON-RPC by POST.';
-  return rpcError(405, { code: RPC.refused, message }, { Allow: 'POST' });
+  return rpcError(405, { code: RPC.rejected, message }, { Allow: 'POST' });
 }
 
 /** The actor with the name that timelines show. The e-mail address is never included. */
