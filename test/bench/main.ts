@@ -20,6 +20,9 @@ interface Options {
 // On a signal the process exits normally, which stops its child processes.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
+// Each of the processes that are started adds a listener.
+process.setMaxListeners(50);
+
 const ONLY_PRINT = { quick: false, profile: false, peer: false, writeDocs: false };
 
 const program = new Command('npm run bench --')

@@ -1,3 +1,4 @@
+import { until } from '../../kit/until.ts';
 import { startWorker } from '../child.ts';
 import type { Figure } from '../figure.ts';
 import { startHooks } from '../hooks.ts';
@@ -56,7 +57,8 @@ async function run(bench: Bench, minutes: number): Promise<Figure[]> {
     });
     const [{ failed }] = await Promise.all([calls, flow]);
     const samples = memory.stop();
-    const expected = events + count;
+    for (const [name, all] of samples) bench.note(`${name}, MB: ${seriesOf(all)}`);
+    const expected = events + (await untilProcessed(platform, shop.id));
     // Missing deliveries are a figure of the row, not a failure.
     await hooks.untilReceived(expected).catch((error: unknown) => bench.note(String(error)));
     const { received, repeated, invalid, verified } = await hooks.arrivals();
@@ -72,6 +74,24 @@ async function run(bench: Bench, minutes: number): Promise<Figure[]> {
     memory.stop();
     await Promise.all([load.stop(), hooks.stop()]);
   }
+}
+
+/** Waits until no return is being processed. Returns how many were closed: a failed call may have closed its return. */
+async function untilProcessed({ admin }: Platform, shopId: bigint): Promise<number> {
+  const closed = `select count(*) filter (where state = 'closed')::integer as closed, bool_or(processing) as busy
+    from returns.returns where shop_id = $1`;
+  const last = await until(async () => {
+    const { rows } = await admin.query<{ closed: number; busy: boolean }>(closed, [shopId]);
+    return rows[0]?.busy === false && rows[0];
+  }, 120_000);
+  return last.closed;
+}
+
+/** Every tenth of the samples. */
+function seriesOf(all: Samples): string {
+  const step = Math.max(1, Math.floor(all.length / 10));
+  const some = all.filter((_, at) => at % step === 0);
+  return some.map(([minute, mb]) => `${mb.toFixed(0)} (${minute.toFixed(0)} min)`).join(', ');
 }
 
 /** Samples of one process: minutes since the start, and MB. */
