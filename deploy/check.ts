@@ -1,4 +1,4 @@
-import { refusalsOf } from './check/refusals.ts';
+import { problemsIn } from './check/problems.ts';
 import { renderOverlay } from './check/render.ts';
 
 /**
@@ -12,9 +12,9 @@ if (overlays.length === 0) {
 }
 for (const overlay of overlays) {
   try {
-    const refusals = await refusalsOf(renderOverlay(overlay));
-    for (const line of refusals) process.stderr.write(`${overlay}: ${line}\n`);
-    if (refusals.length > 0) process.exitCode = 1;
+    const problems = await problemsIn(renderOverlay(overlay));
+    for (const line of problems) process.stderr.write(`${overlay}: ${line}\n`);
+    if (problems.length > 0) process.exitCode = 1;
     else process.stdout.write(`${overlay}: nothing found\n`);
   } catch (error) {
     process.stderr.write(`${overlay}: ${error instanceof Error ? error.message : String(error)}\n`);

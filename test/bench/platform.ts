@@ -73,11 +73,7 @@ export async function startPlatform(): Promise<Platform> {
   const passwords = Object.fromEntries(SCHEMAS.map(({ name }) => [name, password]));
   await migrate({ databaseUrl: postgres.url, passwords });
   const admin = await superuser(postgres.url);
-  const urlOf = (schema: string) => {
-    const url = new URL(postgres.url);
-    [url.username, url.password] = [roleOf(schema), password];
-    return url.href;
-  };
+  const urlOf = (schema: string) => urlForRole(postgres.url, roleOf(schema), password);
   const places = await placesOf();
   const token = randomBytes(24).toString('hex');
   const identity = staticIdentity(token);
@@ -130,6 +126,12 @@ export async function startPlatform(): Promise<Platform> {
       process.removeListener('exit', forget);
     },
   };
+}
+
+function urlForRole(databaseUrl: string, role: string, password: string): string {
+  const url = new URL(databaseUrl);
+  [url.username, url.password] = [role, password];
+  return url.href;
 }
 
 /** In a local server the superuser has the migrator's password. */

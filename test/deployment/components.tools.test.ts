@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { dataIn, environmentOf } from '../../deploy/check/data.ts';
 import { type Workload, workloadsIn } from '../../deploy/check/manifests.ts';
-import { refusalsOf } from '../../deploy/check/refusals.ts';
+import { problemsIn } from '../../deploy/check/problems.ts';
 import type { Manifest } from '../../deploy/check/render.ts';
 import { gatewayShape } from '../../gateway/config.ts';
 import { identityShape, loadConfig } from '../../services/platform/config.ts';
@@ -154,7 +154,7 @@ describe('identity', () => {
 
 test('kafka-topics: the Job reads all its variables, also with tls', async () => {
   const all = renderWith(['tls', 'kafka-topics']);
-  expect(await refusalsOf(all)).toEqual([]);
+  expect(await problemsIn(all)).toEqual([]);
   const job = workloadsIn(all).find(({ name }) => name.startsWith('topics-'));
   const files = ['KAFKA_TLS_CA_FILE', 'KAFKA_SASL_PASSWORD_FILE'];
   const env = job ? environmentOf(job.main, dataIn(all)) : {};

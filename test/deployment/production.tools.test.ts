@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Data, dataIn, environmentOf } from '../../deploy/check/data.ts';
 import { mainFileOf, workloadsIn } from '../../deploy/check/manifests.ts';
-import { refusalsOf } from '../../deploy/check/refusals.ts';
+import { problemsIn } from '../../deploy/check/problems.ts';
 import { renderOverlay } from '../../deploy/check/render.ts';
 import { shapeOf } from '../../deploy/check/shapes.ts';
 import { loadConfig } from '../../services/platform/config.ts';
@@ -30,7 +30,7 @@ const SECRETS: readonly Data[] = [
 
 describe('the production overlay', () => {
   test('passes the check before production', async () => {
-    expect(await refusalsOf(objects)).toEqual([]);
+    expect(await problemsIn(objects)).toEqual([]);
   });
 
   test.each(named)(
@@ -75,8 +75,8 @@ describe('the production overlay', () => {
 });
 
 test('the check rejects the dev overlay, and names each reason', async () => {
-  const refusals = await refusalsOf(renderOverlay('deploy/overlays/dev'));
-  expect(refusals).toEqual(
+  const problems = await problemsIn(renderOverlay('deploy/overlays/dev'));
+  expect(problems).toEqual(
     expect.arrayContaining([
       'ConfigMap process: NODE_ENV is not production',
       'Deployment demo: deploy/demo/main.ts is the bundled identity or demo data',

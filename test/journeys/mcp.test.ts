@@ -135,7 +135,7 @@ describe('changing', () => {
     expect(JSON.stringify(data)).not.toMatch(/@/);
   });
 
-  test('flag, refuse, unflag, note, cancel', async () => {
+  test('a flagged return is not processed; unflag, note and cancel change the return', async () => {
     const { id } = await journey.stack.fixture('open');
     const flagged = await call('flag_return', { return_id: id, reasons: ['Odd photo'] });
     expect(flagged.data.state).toBe('review');

@@ -1,21 +1,21 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { OPERATIONS } from '../../services/contract/operations.ts';
 import type { Received, Sent } from '../kit/gateway/rest-client.ts';
-import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
-  expectRefusal,
+  expectError,
   HOOK,
   MESSAGE,
   MISSING_ID,
+  pathIn,
   RATE_LIMITED,
   raw,
   requestOf,
   SEGMENTS,
   TOO_LARGE,
   UNAUTHORIZED,
-  under,
-  WEBHOOK_REFUSED,
-} from '../kit/journeys/refusals.ts';
+  WEBHOOK_REJECTED,
+} from '../kit/journeys/expected-errors.ts';
+import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import { until, untilLimited } from '../kit/until.ts';
 
 let journey: Journey;
@@ -70,7 +70,7 @@ async function updateWith(faults: readonly Fault[]): Promise<Received> {
   const padding = ' '.repeat(draft.isLarge ? 1024 * 1024 : 0);
   return journey.send({
     method: draft.method,
-    path: under(draft.segment, `/webhooks/${draft.id}`),
+    path: pathIn(draft.segment, `/webhooks/${draft.id}`),
     key: draft.key,
     raw: `${padding}${draft.isCut ? json.slice(0, -1) : json}`,
     headers: { 'content-type': draft.contentType },
@@ -115,9 +115,9 @@ describe('of two errors the earlier check decides the response', () => {
       fraud('{'),
       fraud('{"category":"rude"}'),
     ];
-    for (const sent of later) expectRefusal(await journey.send(sent), '2026-07', RATE_LIMITED);
+    for (const sent of later) expectError(await journey.send(sent), '2026-07', RATE_LIMITED);
     const scope = await journey.send({ path: '/api/v1/cart', key, json: { cart: [1] } });
-    expectRefusal(scope, '2026-07', UNAUTHORIZED);
+    expectError(scope, '2026-07', UNAUTHORIZED);
     expect((await journey.send({ path: good, method: 'PUT', key })).status).toBe(405);
   });
 });
@@ -126,12 +126,12 @@ describe.each(SEGMENTS)('in /api/%s, served by %s', (segment, version) => {
   test('the 61st rejected credential of an address in a minute gets 429', async () => {
     const ip = `198.51.100.${SEGMENTS.findIndex(([name]) => name === segment) + 1}`;
     const headers = { 'x-forwarded-for': `192.0.2.99, ${ip}` };
-    const path = under(segment, '/webhooks');
+    const path = pathIn(segment, '/webhooks');
     for (let nth = 0; nth < 60; nth += 1) {
       const { status } = await journey.send({ path, key: 'wrong', headers });
       expect([nth, status]).toEqual([nth, 401]);
     }
-    expectRefusal(await journey.send({ path, key: 'wrong', headers }), version, RATE_LIMITED);
+    expectError(await journey.send({ path, key: 'wrong', headers }), version, RATE_LIMITED);
     // A missing credential is not counted, a valid one still works, and other addresses are not affected.
     expect((await journey.send({ path, key: null, headers })).status).toBe(401);
     expect((await journey.send({ path, headers })).status).toBe(200);
@@ -140,9 +140,9 @@ describe.each(SEGMENTS)('in /api/%s, served by %s', (segment, version) => {
   });
 
   test('a body of dispositions may have 32 MiB', async () => {
-    const path = under(segment, '/dispositioning/assess');
+    const path = pathIn(segment, '/dispositioning/assess');
     const large = Buffer.alloc(32 * 1024 * 1024 + 1, ' ');
-    expectRefusal(await journey.send(raw(path, large)), version, TOO_LARGE);
+    expectError(await journey.send(raw(path, large)), version, TOO_LARGE);
   });
 });
 
@@ -167,8 +167,8 @@ describe('an unavailable service', () => {
     for (const operation of OPERATIONS.filter(({ id }) => needing.includes(id))) {
       for (const [segment, version] of SEGMENTS) {
         const sent = requestOf(operation, 1);
-        const answer = await journey.send({ ...sent, path: under(segment, sent.path) });
-        expectRefusal(answer, version, UNAVAILABLE);
+        const answer = await journey.send({ ...sent, path: pathIn(segment, sent.path) });
+        expectError(answer, version, UNAVAILABLE);
         expect(answer.text).not.toMatch(/ECONN|127\.0\.0\.1|grpc/i);
       }
     }
@@ -192,7 +192,7 @@ test('a shop can have 100 webhooks and no more', async () => {
   // Each has its own host, because a host may have at most five active ones.
   const create = (segment: string, host: number) =>
     journey.send({
-      path: under(segment, '/webhooks'),
+      path: pathIn(segment, '/webhooks'),
       json: { ...HOOK, url: `https://hooks-${host}.example.com/x` },
       key,
     });
@@ -201,6 +201,6 @@ test('a shop can have 100 webhooks and no more', async () => {
   );
   expect(created.filter(({ status }) => status === 201)).toHaveLength(99);
   for (const [segment, version] of SEGMENTS) {
-    expectRefusal(await create(segment, 99), version, WEBHOOK_REFUSED);
+    expectError(await create(segment, 99), version, WEBHOOK_REJECTED);
   }
 });

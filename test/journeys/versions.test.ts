@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { expectError, MESSAGE } from '../kit/journeys/expected-errors.ts';
 import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
-import { expectRefusal, MESSAGE } from '../kit/journeys/refusals.ts';
 
 let journey: Journey;
 beforeAll(async () => {
@@ -142,7 +142,7 @@ describe('in November 2027', () => {
 
   test('error responses have the headers too', async () => {
     const answer = await ask('/api/2026-07/warehouse/return/details', '2027-11-01');
-    expectRefusal(answer, '2026-10', {
+    expectError(answer, '2026-10', {
       status: 422,
       body: MESSAGE,
       code: 'VALIDATION_FAILED',

@@ -4,16 +4,16 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReplayState } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../../services/contract/views/payload.ts';
 import { TOPICS, TRIGGERS } from '../../services/contract/vocabulary.ts';
-import { type Hook, type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
-import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
-  expectRefusal,
+  expectError,
   INVALID,
   MISSING_DELIVERY,
+  pathIn,
   SEGMENTS,
   text,
-  under,
-} from '../kit/journeys/refusals.ts';
+} from '../kit/journeys/expected-errors.ts';
+import { type Hook, type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
+import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import { refusal } from '../kit/services/running-service.ts';
 import { until } from '../kit/until.ts';
 
@@ -105,8 +105,8 @@ describe('the log of a webhook over REST', () => {
     verified(hook, second);
     await until(async () => (await list(hook)).deliveries[0]?.attempts.length === 2);
     for (const [segment, version] of SEGMENTS) {
-      const path = under(segment, `/webhooks/${hook.id}/deliveries/${id}/replay`);
-      expectRefusal(await journey.send({ method: 'POST', path }), version, {
+      const path = pathIn(segment, `/webhooks/${hook.id}/deliveries/${id}/replay`);
+      expectError(await journey.send({ method: 'POST', path }), version, {
         status: 409,
         body: { errors: { code: 'DELIVERY_NOT_REPLAYABLE', message: text } },
         code: 'DELIVERY_NOT_REPLAYABLE',
@@ -146,8 +146,8 @@ describe('the log of a webhook over REST', () => {
       'cursor=x',
       'to=',
     ]) {
-      const path = under(segment, `/webhooks/${hook.id}/deliveries?${query}`);
-      expectRefusal(await journey.send({ path }), version, INVALID);
+      const path = pathIn(segment, `/webhooks/${hook.id}/deliveries?${query}`);
+      expectError(await journey.send({ path }), version, INVALID);
     }
   });
 });

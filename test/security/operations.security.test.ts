@@ -3,15 +3,15 @@ import { UnsecuredJWT } from 'jose';
 import { newKey } from '../../gateway/auth/key-format.ts';
 import { OPERATIONS, type Operation, type Scope } from '../../services/contract/operations.ts';
 import type { Sent } from '../kit/gateway/rest-client.ts';
-import { type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
-  aside,
-  expectRefusal,
+  expectError,
   MISSING_DELIVERY,
+  newIp,
   requestOf,
   text,
   UNAUTHORIZED,
-} from '../kit/journeys/refusals.ts';
+} from '../kit/journeys/expected-errors.ts';
+import { type Journey, startJourney } from '../kit/journeys/journey.ts';
 import { idsIn, wholeShop } from '../kit/journeys/whole-shop.ts';
 
 let journey: Journey;
@@ -77,7 +77,7 @@ function assistantToken(): string {
 /** Sends the operation's request with a credential, from a separate address. */
 function ask(operation: Operation, credential: Partial<Sent>, id?: number) {
   const { path, ...rest } = requestOf(operation, id);
-  const headers = { ...aside(), ...credential.headers };
+  const headers = { ...newIp(), ...credential.headers };
   return journey.send({ ...rest, ...credential, headers, path: `/api/2026-10${path}` });
 }
 
@@ -92,7 +92,7 @@ describe.each(OPERATIONS.map((operation) => ({ name: operation.id, operation }))
   ({ operation }) => {
     test.each(Object.keys(INVALID_CREDENTIALS))('%s is rejected with 401', async (name) => {
       const credential = INVALID_CREDENTIALS[name]?.() ?? {};
-      expectRefusal(await ask(operation, credential), '2026-10', UNAUTHORIZED);
+      expectError(await ask(operation, credential), '2026-10', UNAUTHORIZED);
     });
 
     test('a credential in the URL has no effect', async () => {
@@ -103,25 +103,25 @@ describe.each(OPERATIONS.map((operation) => ({ name: operation.id, operation }))
         ...rest,
         key: null,
         path: `/api/2026-10${path}${sign}${query}`,
-        headers: aside(),
+        headers: newIp(),
       });
-      expectRefusal(answer, '2026-10', UNAUTHORIZED);
+      expectError(answer, '2026-10', UNAUTHORIZED);
     });
 
     test.each(SCOPES)('a key with the scope %s allows exactly its operations', async (scope) => {
       const answer = await ask(operation, { key: keyOf(scope) });
       if (scope === operation.scope) return expect([401, 403]).not.toContain(answer.status);
       const refusal = operation.forbidden === 'message-403' ? FORBIDDEN : UNAUTHORIZED;
-      return expectRefusal(answer, '2026-10', refusal);
+      return expectError(answer, '2026-10', refusal);
     });
 
     test('partner tokens allow only webhooks, and only with the scope', async () => {
       const answer = await ask(operation, bearer(tokenOf('developer_tools')));
       const isTaken = operation.credentials === 'bearer-or-api-key';
       if (isTaken) expect([401, 403]).not.toContain(answer.status);
-      else expectRefusal(answer, '2026-10', UNAUTHORIZED);
+      else expectError(answer, '2026-10', UNAUTHORIZED);
       const without = await ask(operation, bearer(tokenOf('no_scope')));
-      expectRefusal(without, '2026-10', UNAUTHORIZED);
+      expectError(without, '2026-10', UNAUTHORIZED);
     });
   },
 );
@@ -190,7 +190,7 @@ describe('/mcp', () => {
     journey.send({
       path: '/mcp',
       key: null,
-      headers: { ...aside(), ...headers },
+      headers: { ...newIp(), ...headers },
       json: { jsonrpc: '2.0', id: 1, method, params: {} },
     });
 

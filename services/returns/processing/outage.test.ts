@@ -145,7 +145,7 @@ describe('an outage of our own database', () => {
     await requestProcessing(db.pool, of);
     const cutting = (cases[0]?.[1] ?? embedded)();
     await runThroughOutage(runDeps(pool, cutting));
-    // As if the first failure of the provider were long ago, too.
+    // Pretends that the first failure of the provider was long ago, too.
     await db.pool.query(
       `update processing_jobs set failing_since = now() - interval '2 days', due_at = now()
         where shop_id = $1 and return_id = $2`,

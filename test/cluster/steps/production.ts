@@ -1,4 +1,4 @@
-import { refusalsOf } from '../../../deploy/check/refusals.ts';
+import { problemsIn } from '../../../deploy/check/problems.ts';
 import { renderOverlay } from '../../../deploy/check/render.ts';
 import { DEV, PRODUCTION } from '../kubectl.ts';
 import { withOverlay } from '../overlay.ts';
@@ -25,8 +25,8 @@ export async function production(trial: Trial): Promise<void> {
     images: { 'registry.example.com/rms': images.release },
   };
   await withOverlay(overlay, async (folder) => {
-    const refusals = await refusalsOf(renderOverlay(folder));
-    check(`deploy/check.ts refuses nothing ${refusals.join('; ')}`, refusals.length === 0);
+    const problems = await problemsIn(renderOverlay(folder));
+    check(`deploy/check.ts refuses nothing ${problems.join('; ')}`, problems.length === 0);
     await PRODUCTION.kubectl('apply', '-k', folder);
   });
   await makeKafkaUser(kafkaPassword);

@@ -54,14 +54,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
   const balance = createBalance();
   const read = new Map<string, number>();
   let last = start;
-  /** Read positions over time. The first is the newest that is old enough to start from. */
-  const marks = [{ at: nowMs(), last }];
-
-  function beginning(): bigint {
-    const oldEnough = nowMs() - OVERLAP_MS;
-    while (marks[1] && marks[1].at <= oldEnough) marks.shift();
-    return marks[0]?.last ?? start;
-  }
+  const positions = createPositions(start);
 
   async function readEvents(from: bigint): Promise<void> {
     const at = nowMs();
@@ -74,7 +67,7 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
         balance.owe({ eventId: event.eventId, trigger, path, at: event.createdAt.getTime() });
       }
     }
-    marks.push({ at, last });
+    positions.add(at, last);
   }
 
   function readArrivals(): void {
@@ -98,33 +91,15 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
     readArrivals();
   };
   return {
-    refresh: () => refresh(beginning()),
+    refresh: () => refresh(positions.first()),
     all: () => balance.all(),
     missing: () => balance.missing(),
     unrecorded: (publishers) => changes.missing(publishers.flatMap((one) => one.acknowledged)),
     extra: (publishers) => changes.extra(publishers.flatMap((one) => one.acknowledged)),
-    async misfits() {
-      const receipts = subscribed.flatMap(({ path }) => system.sink.arrivals.at(path));
-      const byEvent = Map.groupBy(receipts, ({ eventId }) => eventId);
-      const wrong: string[] = [];
-      for (let after = start; ; ) {
-        const { rows: events } = await system.pool.query<ValueRow>(VALUES, [after, shopIds, PAGE]);
-        for (const { eventId, value } of events) {
-          const event = fromBinary(EventSchema, value);
-          for (const one of byEvent.get(eventId) ?? [])
-            wrong.push(...[differenceFrom(one, event) ?? []].flat());
-          byEvent.delete(eventId);
-        }
-        const last = events.at(-1);
-        if (!last) break;
-        after = last.position;
-      }
-      const strange = [...byEvent.keys()].map((id) => `event ${id} arrived but is not stored`);
-      return [...wrong, ...strange];
-    },
+    misfits: () => findMisfits(system, { subscribed, shopIds, start }),
     async untilQuiet(withinMs) {
       const isQuiet = async (): Promise<boolean> => {
-        await refresh(beginning());
+        await refresh(positions.first());
         if (balance.missing().length > 0) return false;
         const { rows: left } = await system.pool.query<{ count: bigint }>(UNDONE, [shopIds]);
         if (left[0]?.count !== 0n) return false;
@@ -138,6 +113,48 @@ export async function openLedger(system: System, shops: readonly TrialShop[]): P
       });
     },
   };
+}
+
+/** Read positions over time. The first is the newest that is old enough to start from. */
+function createPositions(start: bigint) {
+  const marks = [{ at: nowMs(), last: start }];
+  return {
+    add: (at: number, last: bigint): void => void marks.push({ at, last }),
+    first(): bigint {
+      const oldEnough = nowMs() - OVERLAP_MS;
+      while (marks[1] && marks[1].at <= oldEnough) marks.shift();
+      return marks[0]?.last ?? start;
+    },
+  };
+}
+
+/** Requests whose content does not match their stored event, and requests without a stored event. */
+async function findMisfits(
+  { pool, sink }: System,
+  o: {
+    readonly subscribed: readonly { readonly path: string }[];
+    readonly shopIds: readonly bigint[];
+    readonly start: bigint;
+  },
+): Promise<string[]> {
+  const receipts = o.subscribed.flatMap(({ path }) => sink.arrivals.at(path));
+  const byEvent = Map.groupBy(receipts, ({ eventId }) => eventId);
+  const wrong: string[] = [];
+  for (let after = o.start; ; ) {
+    const { rows: events } = await pool.query<ValueRow>(VALUES, [after, o.shopIds, PAGE]);
+    for (const { eventId, value } of events) {
+      const event = fromBinary(EventSchema, value);
+      for (const one of byEvent.get(eventId) ?? []) {
+        wrong.push(...[differenceFrom(one, event) ?? []].flat());
+      }
+      byEvent.delete(eventId);
+    }
+    const last = events.at(-1);
+    if (!last) break;
+    after = last.position;
+  }
+  const unknown = [...byEvent.keys()].map((id) => `event ${id} arrived but is not stored`);
+  return [...wrong, ...unknown];
 }
 
 const EVENTS = `

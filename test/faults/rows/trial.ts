@@ -5,6 +5,7 @@ import { type Publisher, type PublisherOptions, startPublisher } from '../ledger
 import { untilRecorded } from '../ledger/recorded.ts';
 import { openShop, type SubscriptionCounts, type TrialShop } from '../ledger/shop.ts';
 import { type Outcome, type RowContext, someOf } from '../row.ts';
+import type { System } from '../system/system.ts';
 import { nowMs } from '../wait.ts';
 import { isPassedOn } from './passed-on.ts';
 
@@ -81,43 +82,12 @@ export async function withTrial(
       publishers.push(publisher);
       return publisher;
     },
-    async finish({ quietMs, passesOn = false, ...o }) {
-      await Promise.all(publishers.map((one) => one.stop()));
-      const ids = shops.map(({ id }) => id);
-      await ledger
-        .untilQuiet(quietMs)
-        .then(() => untilRecorded(system, ids, quietMs))
-        .catch((error: Error) => problems.push(error.message));
-      await system.sink.flush();
-      const judged = judge(system.sink.arrivals, paths, faults);
-      const werePassedOn = await isPassedOn(system, openedAt, judged.unexplained.length);
-      const unexplained = werePassedOn && passesOn ? [] : judged.unexplained;
-      const unrecorded = ledger.unrecorded(publishers);
-      const lost = ledger.missing();
-      const stuck = lost.slice(0, MAX_DESCRIBED).map((one) => describeDelivery(system, one));
-      problems.push(
-        ...(await Promise.all(stuck)),
-        ...someOf(lost.map(({ eventId, path }) => `lost: event ${eventId} for ${path}`)),
-        ...someOf(unrecorded.map((text) => `acknowledged but not stored: ${text}`)),
-        ...someOf(ledger.extra(publishers)),
-        ...someOf(judged.violations),
-        ...someOf(await ledger.misfits()),
-      );
-      // The machine may have frozen a process, without a fault of the row.
-      if (!werePassedOn) problems.push(...someOf(unexplained));
-      else if (!passesOn) {
-        doubts.push(`${unexplained.length} attempts were passed on: ${unexplained[0]}`);
-      }
-      return {
-        ...o,
-        lost: lost.length + unrecorded.length,
-        duplicates: judged.duplicates,
-        unexplained: unexplained.length,
-        problems,
-        doubts,
-        figures: [...o.figures, `${ledger.all().length} deliveries`],
-      };
-    },
+    finish: (end) =>
+      finishTrial(
+        system,
+        { shops, paths, ledger, faults, problems, doubts, publishers, openedAt },
+        end,
+      ),
   };
   const closed = async (): Promise<string[]> => {
     await Promise.allSettled(publishers.map((one) => one.stop()));
@@ -135,6 +105,53 @@ export async function withTrial(
     throw error;
   }
   return { ...outcome, problems: [...outcome.problems, ...(await closed())] };
+}
+
+type Finished = Pick<Trial, 'shops' | 'paths' | 'ledger' | 'faults' | 'problems' | 'doubts'> & {
+  readonly publishers: readonly Publisher[];
+  readonly openedAt: number;
+};
+
+async function finishTrial(
+  system: System,
+  { shops, paths, ledger, faults, problems, doubts, publishers, openedAt }: Finished,
+  { quietMs, passesOn = false, ...rest }: Finish,
+): Promise<Outcome> {
+  await Promise.all(publishers.map((one) => one.stop()));
+  const ids = shops.map(({ id }) => id);
+  await ledger
+    .untilQuiet(quietMs)
+    .then(() => untilRecorded(system, ids, quietMs))
+    .catch((error: Error) => problems.push(error.message));
+  await system.sink.flush();
+  const judged = judge(system.sink.arrivals, paths, faults);
+  const werePassedOn = await isPassedOn(system, openedAt, judged.unexplained.length);
+  const unexplained = werePassedOn && passesOn ? [] : judged.unexplained;
+  const unrecorded = ledger.unrecorded(publishers);
+  const lost = ledger.missing();
+  const stuck = lost.slice(0, MAX_DESCRIBED).map((one) => describeDelivery(system, one));
+  problems.push(
+    ...(await Promise.all(stuck)),
+    ...someOf(lost.map(({ eventId, path }) => `lost: event ${eventId} for ${path}`)),
+    ...someOf(unrecorded.map((text) => `acknowledged but not stored: ${text}`)),
+    ...someOf(ledger.extra(publishers)),
+    ...someOf(judged.violations),
+    ...someOf(await ledger.misfits()),
+  );
+  // The machine may have frozen a process, without a fault of the row.
+  if (!werePassedOn) problems.push(...someOf(unexplained));
+  else if (!passesOn) {
+    doubts.push(`${unexplained.length} attempts were passed on: ${unexplained[0]}`);
+  }
+  return {
+    ...rest,
+    lost: lost.length + unrecorded.length,
+    duplicates: judged.duplicates,
+    unexplained: unexplained.length,
+    problems,
+    doubts,
+    figures: [...rest.figures, `${ledger.all().length} deliveries`],
+  };
 }
 
 /** Adds the phase of the trial to an error. */

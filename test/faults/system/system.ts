@@ -11,7 +11,7 @@ import {
 } from '../../../proto/gen/grpc/health/v1/health_pb.ts';
 import { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../../../services/platform/grpc/client.ts';
-import { staticIdentity } from '../../../services/platform/identity.ts';
+import { type ServiceIdentity, staticIdentity } from '../../../services/platform/identity.ts';
 import { migrate } from '../../../services/platform/migrate.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
 import { StopWaitingError } from '../../kit/until.ts';
@@ -126,23 +126,8 @@ async function startOnce(say: (text: string) => void): Promise<System> {
 
     say('starting the services');
     await startMissing(members.filter(({ place }) => CORE.includes(place.service)));
-    const targets = Object.fromEntries(
-      SERVICE_NAMES.map((name) => [name, targetOf(places, name)]),
-    ) as Record<keyof Services, string>;
-    const connected = connectServices(targets, { identity });
-    const pool = createPool(database.url(), { max: 4, applicationName: 'faults' });
-    stoppers.push(
-      async () => connected.close(),
-      () => pool.end(),
-    );
-    const returns = members
-      .filter(({ place }) => place.service === 'returns')
-      .map((member) => {
-        const target = `127.0.0.1:${member.place.port}`;
-        const { client, close } = createServiceClient(ReturnsService, { target, identity });
-        stoppers.push(async () => close());
-        return { member, client };
-      });
+    const connected = connect(members, { databaseUrl: database.url(), identity });
+    stoppers.push(connected.close);
     const gateway = places.find(({ service }) => service === 'gateway');
     const [extraPort = 0, extraMetricsPort = 0] = ports.slice(-2);
     return {
@@ -152,10 +137,10 @@ async function startOnce(say: (text: string) => void): Promise<System> {
       database,
       broker,
       sink,
-      pool,
+      pool: connected.pool,
       baseUrl: `http://127.0.0.1:${gateway?.port}`,
       services: connected.services,
-      returns,
+      returns: connected.returns,
       members: (service) => members.filter(({ place }) => place.service === service),
       startFront: () => startMissing(members),
       extraWebhooks: async () =>
@@ -171,6 +156,35 @@ async function startOnce(say: (text: string) => void): Promise<System> {
     await stop();
     throw error;
   }
+}
+
+/** Clients of all services, clients of each replica of returns, and connections of the migrator. */
+function connect(
+  members: readonly Member[],
+  o: { readonly databaseUrl: string; readonly identity: ServiceIdentity },
+) {
+  const places = members.map(({ place }) => place);
+  const targets = Object.fromEntries(
+    SERVICE_NAMES.map((name) => [name, targetOf(places, name)]),
+  ) as Record<keyof Services, string>;
+  const { services, close } = connectServices(targets, { identity: o.identity });
+  const pool = createPool(o.databaseUrl, { max: 4, applicationName: 'faults' });
+  const replicas = members
+    .filter(({ place }) => place.service === 'returns')
+    .map((member) => {
+      const target = `127.0.0.1:${member.place.port}`;
+      return { member, ...createServiceClient(ReturnsService, { target, identity: o.identity }) };
+    });
+  return {
+    services,
+    pool,
+    returns: replicas.map(({ member, client }) => ({ member, client })),
+    async close(): Promise<void> {
+      for (const replica of replicas) replica.close();
+      close();
+      await pool.end();
+    },
+  };
 }
 
 async function startMissing(members: readonly Member[]): Promise<void> {

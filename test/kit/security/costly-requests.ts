@@ -1,7 +1,7 @@
 import type { ActionName } from '../../../gateway/actions/permissions.ts';
 import type { OperationId } from '../../../services/contract/operations.ts';
 import type { Sent } from '../gateway/rest-client.ts';
-import { MISSING_DELIVERY } from '../journeys/refusals.ts';
+import { MISSING_DELIVERY } from '../journeys/expected-errors.ts';
 import type { StackShop } from '../stack.ts';
 
 const NOTE_MAX = 65_535;

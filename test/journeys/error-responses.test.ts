@@ -3,20 +3,20 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { SCOPES } from '../../gateway/auth/scopes.ts';
 import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
 import type { Received, Sent } from '../kit/gateway/rest-client.ts';
-import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import {
-  aside,
   BAD_BODY,
-  type ExpectedRefusal,
+  type ExpectedError,
   expectCommonHeaders,
-  expectRefusal,
+  expectError,
   HOOK,
   INVALID,
   KEY_CHALLENGE,
   MEDIA_TYPE,
   MESSAGE,
   MISSING_ID,
+  newIp,
   OWN_404,
+  pathIn,
   RATE_LIMITED,
   raw,
   requestOf,
@@ -24,9 +24,9 @@ import {
   TOO_LARGE,
   text,
   UNAUTHORIZED,
-  under,
-  WEBHOOK_REFUSED,
-} from '../kit/journeys/refusals.ts';
+  WEBHOOK_REJECTED,
+} from '../kit/journeys/expected-errors.ts';
+import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import { untilLimited } from '../kit/until.ts';
 
 let journey: Journey;
@@ -42,9 +42,9 @@ afterAll(() => journey?.stop(), 60_000);
 
 describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
   const send = (sent: Sent): Promise<Received> =>
-    journey.send({ ...sent, path: under(segment, sent.path) });
-  const refused = async (sent: Sent, expected: ExpectedRefusal) =>
-    expectRefusal(await send(sent), version, expected);
+    journey.send({ ...sent, path: pathIn(segment, sent.path) });
+  const rejects = async (sent: Sent, expected: ExpectedError) =>
+    expectError(await send(sent), version, expected);
 
   test('401 without a credential, and with one that is wrong, revoked or expired', async () => {
     const { all = '', revoked, expired } = journey.stack.shop.api_keys;
@@ -55,10 +55,10 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
         ? expect.stringMatching(/^Bearer .*ApiKey realm="rms"$/)
         : KEY_CHALLENGE;
       const missing = { ...UNAUTHORIZED, headers: { 'www-authenticate': challenge } };
-      await refused({ ...requestOf(operation), key: null }, missing);
+      await rejects({ ...requestOf(operation), key: null }, missing);
       for (const key of ['x', `${all}x`, revoked, expired]) {
         const wrong = { ...UNAUTHORIZED, headers: { 'www-authenticate': KEY_CHALLENGE } };
-        await refused({ ...requestOf(operation), ...(key && { key }), headers: aside() }, wrong);
+        await rejects({ ...requestOf(operation), ...(key && { key }), headers: newIp() }, wrong);
       }
     }
   });
@@ -68,7 +68,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     for (const operation of OPERATIONS) {
       const lacking = ['none', ...SCOPES.filter((scope) => scope !== operation.scope)];
       for (const key of lacking.map((name) => keys[name] ?? '')) {
-        await refused(
+        await rejects(
           { ...requestOf(operation), key },
           operation.id === 'assessDispositions'
             ? { status: 403, body: { message: 'This action is unauthorized.' }, code: 'FORBIDDEN' }
@@ -82,8 +82,11 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     const tokens = journey.stack.shop.partner_tokens;
     for (const kind of ['no_scope', 'expired', 'wrong_audience', 'not_installed']) {
       const error = kind === 'no_scope' ? 'insufficient_scope' : 'invalid_token';
-      await refused(
-        { path: '/webhooks', headers: { ...aside(), authorization: `Bearer ${tokens[kind]}` } },
+      await rejects(
+        {
+          path: '/webhooks',
+          headers: { ...newIp(), authorization: `Bearer ${tokens[kind]}` },
+        },
         {
           ...UNAUTHORIZED,
           headers: { 'www-authenticate': expect.stringContaining(`error="${error}"`) },
@@ -94,12 +97,12 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
 
   test('404 for an unknown path, 405 with Allow for an unknown method', async () => {
     for (const path of ['/nothing', '/webhooks/', '/Webhooks', '/webhooks/1/2', '/%zz', '']) {
-      await refused({ path }, { status: 404, body: MESSAGE, code: 'NOT_FOUND' });
+      await rejects({ path }, { status: 404, body: MESSAGE, code: 'NOT_FOUND' });
     }
     for (const { path, method } of OPERATIONS) {
       const allow = expect.stringContaining(method);
       const expected = { status: 405, body: MESSAGE, code: 'METHOD_NOT_ALLOWED' };
-      await refused({ method: 'PATCH', path }, { ...expected, headers: { allow } });
+      await rejects({ method: 'PATCH', path }, { ...expected, headers: { allow } });
     }
   });
 
@@ -123,7 +126,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     ['of 100,001 entries', raw('/cart', `{"cart":[1],"x":[${'0,'.repeat(100_000)}0]}`)],
     ['not UTF-8', raw('/cart', Buffer.from([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d]))],
     ['not gzip', raw('/cart', 'plain', { 'content-encoding': 'gzip' })],
-  ])('400: a body that is %s', async (_, sent) => refused(sent, BAD_BODY));
+  ])('400: a body that is %s', async (_, sent) => rejects(sent, BAD_BODY));
 
   test('a body nested 32 levels deep is accepted', async () => {
     const deep = `{"cart":[1],"x":${'['.repeat(31)}${']'.repeat(31)}}`;
@@ -135,12 +138,12 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     ['nothing named', { 'content-type': '' }],
     ['another JSON type', { 'content-type': 'application/vnd.api+json' }],
     ['another encoding', { 'content-encoding': 'br' }],
-  ])('415: %s', async (_, headers) => refused(raw('/cart', '{"cart":[1]}', headers), MEDIA_TYPE));
+  ])('415: %s', async (_, headers) => rejects(raw('/cart', '{"cart":[1]}', headers), MEDIA_TYPE));
 
   test('413: more than 1 MiB, as sent or after decompression', async () => {
     const large = `{"cart":[1],"x":"${'x'.repeat(1024 * 1024)}"}`;
-    await refused(raw('/cart', large), TOO_LARGE);
-    await refused(raw('/cart', gzipSync(large), { 'content-encoding': 'gzip' }), TOO_LARGE);
+    await rejects(raw('/cart', large), TOO_LARGE);
+    await rejects(raw('/cart', gzipSync(large), { 'content-encoding': 'gzip' }), TOO_LARGE);
     const good = gzipSync('{"cart":[1]}');
     expect(await send(raw('/cart', good, { 'content-encoding': 'gzip' }))).toMatchObject({
       status: 200,
@@ -202,10 +205,10 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     ['501 entries', 'POST', '/cart', { cart: Array(501).fill(1) }],
     ['a variant id above 2^53 - 1', 'POST', '/cart', { cart: [2 ** 53] }],
     ['invalid Base64', 'POST', '/cart', { cart: [1], shopify: 'not base64!' }],
-  ])('422: %s (%s %s)', async (_, method, path, json) => refused({ method, path, json }, INVALID));
+  ])('422: %s (%s %s)', async (_, method, path, json) => rejects({ method, path, json }, INVALID));
 
   test('422: a missing body where one is required', async () => {
-    await refused({ method: 'POST', path: '/cart' }, INVALID);
+    await rejects({ method: 'POST', path: '/cart' }, INVALID);
   });
 
   test.each([
@@ -215,7 +218,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     'return_id=1&order_id=1',
     'return_id=1&currency_type=both',
   ])('422: the query %j', async (query) =>
-    refused({ path: `/warehouse/return/details?${query}` }, INVALID),
+    rejects({ path: `/warehouse/return/details?${query}` }, INVALID),
   );
 
   test('404: ids that do not exist, and ids of another shop', async () => {
@@ -232,22 +235,18 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
       const theirs = foreign[operation.id] ?? firstOf(journey.stack.otherShop, 'open').id;
       for (const id of [MISSING_ID, theirs, ...malformed]) {
         const body = OWN_404[operation.id];
-        await refused(requestOf(operation, id), { status: 404, body, code: 'NOT_FOUND' });
+        await rejects(requestOf(operation, id), { status: 404, body, code: 'NOT_FOUND' });
       }
     }
   });
 
   test('422 FAILED_TO_CREATE_WEBHOOK: a forbidden address', async () => {
-    const urls = [
-      'ftp://example.com/',
-      'https://localhost/',
-      'http://10.0.0.1/',
-      'https://u:p@a.b/',
-    ];
-    for (const url of [...urls, 'https://a.example.com/#x', 'http://hooks.example.com/', 'x']) {
+    const urls = ['ftp://example.com/', 'https://localhost/', 'http://10.0.0.1/', 'x'];
+    const more = ['https://u:p@a.b/', 'https://a.example.com/#x', 'http://hooks.example.com/'];
+    for (const url of [...urls, ...more]) {
       const json = { ...HOOK, url };
-      await refused({ path: '/webhooks', json }, WEBHOOK_REFUSED);
-      await refused({ method: 'PUT', path: `/webhooks/${MISSING_ID}`, json }, WEBHOOK_REFUSED);
+      await rejects({ path: '/webhooks', json }, WEBHOOK_REJECTED);
+      await rejects({ method: 'PUT', path: `/webhooks/${MISSING_ID}`, json }, WEBHOOK_REJECTED);
     }
   });
 
@@ -258,7 +257,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
       const { body } = await send({ path: '/webhooks', json });
       ids.push(Object(body).id);
     }
-    await refused({ path: '/webhooks', json }, WEBHOOK_REFUSED);
+    await rejects({ path: '/webhooks', json }, WEBHOOK_REJECTED);
     for (const id of ids) await send({ method: 'DELETE', path: `/webhooks/${id}` });
   });
 
@@ -266,7 +265,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     const { id } = firstOf(journey.stack.shop, 'fraud_reported');
     const path = `/returns/${id}/fraud-report`;
     const body = { errors: { message: text } };
-    await refused({ method: 'POST', path }, { status: 409, body, code: 'FRAUD_REPORT_EXISTS' });
+    await rejects({ method: 'POST', path }, { status: 409, body, code: 'FRAUD_REPORT_EXISTS' });
   });
 
   test.each([
@@ -293,6 +292,6 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
       }
       return send({ path, key: limited });
     });
-    expectRefusal(sixth, version, RATE_LIMITED);
+    expectError(sixth, version, RATE_LIMITED);
   });
 });

@@ -16,20 +16,20 @@ const REMOVED: Readonly<Record<string, string>> = {
  * Reasons why rendered manifests must not go to production, one line each: images without tag or digest, parts for
  * development, and variables that no process reads. The lines contain no values, because a value may be a secret.
  */
-export async function refusalsOf(objects: readonly Manifest[]): Promise<string[]> {
+export async function problemsIn(objects: readonly Manifest[]): Promise<string[]> {
   const workloads = workloadsIn(objects);
   const data = dataIn(objects);
   const lines = [
-    ...workloads.flatMap(imageRefusals),
+    ...workloads.flatMap(imageProblems),
     ...workloads.flatMap(demoWorkloads),
     ...data.flatMap(demoData),
-    ...(await literalRefusals(workloads)),
-    ...(await keyRefusals(workloads, data)),
+    ...(await literalProblems(workloads)),
+    ...(await keyProblems(workloads, data)),
   ];
   return [...new Set(lines)].sort();
 }
 
-function imageRefusals({ kind, name, containers }: Workload): string[] {
+function imageProblems({ kind, name, containers }: Workload): string[] {
   return containers.flatMap(({ image }) => {
     const [, tag, digest] = /^[^@]*?(?::([^/:@]+))?(?:@(.+))?$/.exec(image) ?? [];
     if (tag === 'latest' && !digest) return [`${kind} ${name}: the image ${image} can change`];
@@ -61,7 +61,7 @@ function isDemoSecret(value: string): boolean {
 }
 
 /** Literals that the process does not read, or whose value it rejects. */
-async function literalRefusals(workloads: readonly Workload[]): Promise<string[]> {
+async function literalProblems(workloads: readonly Workload[]): Promise<string[]> {
   const lines: string[] = [];
   for (const { kind, name, containers } of workloads) {
     for (const container of containers) {
@@ -71,8 +71,8 @@ async function literalRefusals(workloads: readonly Workload[]): Promise<string[]
       for (const { name: variable, value } of container.env) {
         if (helpers.has(variable)) continue;
         const isUsed = value?.includes('$(');
-        const fault = faultOf([shape], variable, isUsed ? undefined : value);
-        if (fault) lines.push(`${kind} ${name}: ${variable}: ${fault}`);
+        const problem = problemOf([shape], variable, isUsed ? undefined : value);
+        if (problem) lines.push(`${kind} ${name}: ${variable}: ${problem}`);
         if (value && isDemoSecret(value))
           lines.push(`${kind} ${name}: ${variable} is a demo secret`);
       }
@@ -82,7 +82,7 @@ async function literalRefusals(workloads: readonly Workload[]): Promise<string[]
 }
 
 /** Keys of ConfigMaps and Secrets that none of the processes reads that use them. */
-async function keyRefusals(
+async function keyProblems(
   workloads: readonly Workload[],
   data: readonly Data[],
 ): Promise<string[]> {
@@ -96,8 +96,8 @@ async function keyRefusals(
     if (shapes.length === 0 && named.size === 0) continue;
     if (known.length < shapes.length) continue;
     for (const [key, value] of Object.entries(one.values)) {
-      const fault = named.has(key) ? undefined : faultOf(known, key, value);
-      if (fault) lines.push(`${one.kind} ${unhashed(one.name)}: ${key}: ${fault}`);
+      const problem = named.has(key) ? undefined : problemOf(known, key, value);
+      if (problem) lines.push(`${one.kind} ${unhashed(one.name)}: ${key}: ${problem}`);
     }
   }
   return lines;
@@ -120,7 +120,7 @@ function keysNamedIn({ kind, name }: Data) {
 }
 
 /** Why none of these processes can use the variable. Without a value only the name is checked. */
-function faultOf(
+function problemOf(
   shapes: readonly z.ZodRawShape[],
   variable: string,
   value: string | undefined,

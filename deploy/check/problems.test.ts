@@ -1,5 +1,5 @@
 import { describe, expect, test } from '@jest/globals';
-import { refusalsOf } from './refusals.ts';
+import { problemsIn } from './problems.ts';
 import type { Manifest } from './render.ts';
 
 const TARGETS = Object.fromEntries(
@@ -46,7 +46,7 @@ describe('the check before production', () => {
   test('accepts a complete deployment', async () => {
     const values = { ...TARGETS, TRUSTED_PROXIES: '10.0.0.0/24', SERVICE_AUTH: 'kubernetes' };
     const objects = [gateway({}), map(values), secret('database', { gateway: 'postgres://a/b' })];
-    expect(await refusalsOf(objects)).toEqual([]);
+    expect(await problemsIn(objects)).toEqual([]);
   });
 
   test.each([
@@ -54,19 +54,19 @@ describe('the check before production', () => {
     ['registry:5000/team/rms', 'has no tag and no digest'],
     ['rms:latest', 'can change'],
   ])('rejects the image %s', async (image, why) => {
-    expect(await refusalsOf([gateway({ image })])).toEqual([
+    expect(await problemsIn([gateway({ image })])).toEqual([
       `Deployment gateway: the image ${image} ${why}`,
     ]);
   });
 
   test.each(['rms:1.2', 'registry:5000/rms:1', 'r/rms@sha256:abc', 'rms:latest@sha256:abc'])(
     'accepts the image %s',
-    async (image) => expect(await refusalsOf([gateway({ image })])).toEqual([]),
+    async (image) => expect(await problemsIn([gateway({ image })])).toEqual([]),
   );
 
   test('rejects the bundled identity provider', async () => {
     const command = ['node', 'deploy/demo/main.ts'];
-    expect(await refusalsOf([gateway({ command })])).toEqual([
+    expect(await problemsIn([gateway({ command })])).toEqual([
       'Deployment gateway: deploy/demo/main.ts is the bundled identity or demo data',
     ]);
   });
@@ -78,7 +78,7 @@ describe('the check before production', () => {
       secret('database', { gateway: 'postgres://rms:dev-only-gateway@postgres/rms' }),
       secret('more', { OAUTH_KEYRING: `k1:${key}` }),
     ];
-    expect(await refusalsOf(objects)).toEqual([
+    expect(await problemsIn(objects)).toEqual([
       'Deployment gateway: SIGN_IN_CLIENT_SECRET is a demo secret',
       'Secret database: gateway is a demo secret',
       'Secret more: OAUTH_KEYRING is a demo secret',
@@ -86,7 +86,7 @@ describe('the check before production', () => {
   });
 
   test('rejects an environment other than production', async () => {
-    expect(await refusalsOf([gateway({}), map({ NODE_ENV: 'development' })])).toEqual([
+    expect(await problemsIn([gateway({}), map({ NODE_ENV: 'development' })])).toEqual([
       'ConfigMap gateway: NODE_ENV is not production',
     ]);
   });
@@ -98,7 +98,7 @@ describe('the check before production', () => {
       secret('database', { gateway: 'postgres://a/b', gatway: 'postgres://a/b' }),
       secret('more', { WEBHOOK_KEYRING: 'of another process' }),
     ];
-    expect(await refusalsOf(objects)).toEqual([
+    expect(await problemsIn(objects)).toEqual([
       'ConfigMap gateway: REST_PER_MINUT: no process reads it',
       'Deployment gateway: RETURN_TARGET: no process reads it',
       'Secret database: gatway: no process reads it',
@@ -107,13 +107,13 @@ describe('the check before production', () => {
   });
 
   test('says what replaces the keys of earlier releases', async () => {
-    expect(await refusalsOf([gateway({}), map({ 'trusted-proxies': 'none' })])).toEqual([
+    expect(await problemsIn([gateway({}), map({ 'trusted-proxies': 'none' })])).toEqual([
       'ConfigMap gateway: trusted-proxies: the key is now TRUSTED_PROXIES',
     ]);
   });
 
   test('rejects values that the process rejects, without repeating them', async () => {
-    const [line = '', ...more] = await refusalsOf([gateway({}), map({ PORT: 'ninety' })]);
+    const [line = '', ...more] = await problemsIn([gateway({}), map({ PORT: 'ninety' })]);
     expect(more).toEqual([]);
     expect(line).toMatch(/^ConfigMap gateway: PORT: must be /);
     expect(line).not.toContain('ninety');
@@ -121,6 +121,6 @@ describe('the check before production', () => {
 
   test('ignores data that belongs to other software', async () => {
     const other = object('ConfigMap', 'grafana', { data: { 'a.json': '{}' } });
-    expect(await refusalsOf([gateway({}), other])).toEqual([]);
+    expect(await problemsIn([gateway({}), other])).toEqual([]);
   });
 });

@@ -2,7 +2,7 @@ import { expect } from '@jest/globals';
 import type { Operation } from '../../../services/contract/operations.ts';
 import type { Received, Sent } from '../gateway/rest-client.ts';
 
-/** Which version answers a segment; '' names none, so the oldest supported one serves. */
+/** The version that serves each path segment. '' names no version, so the oldest supported one serves. */
 export const SEGMENTS = [
   ['v1', '2026-07'],
   ['2026-07', '2026-07'],
@@ -11,11 +11,11 @@ export const SEGMENTS = [
   ['', '2026-07'],
 ] as const;
 
-export interface ExpectedRefusal {
+export interface ExpectedError {
   readonly status: number;
   /** The body in released versions. */
   readonly body: unknown;
-  /** The code of the problem document that `unstable` answers in its place. */
+  /** The code of the problem document that `unstable` returns instead. */
   readonly code: string;
   readonly headers?: Readonly<Record<string, unknown>>;
 }
@@ -28,27 +28,27 @@ export const MESSAGE = { message: text, errors: {} };
 const WARNING =
   'The unstable version may change without notice and must not be used in production.';
 
-/** Compares an answer with an expected error: status, headers and exactly the body. */
-export function expectRefusal(
-  answer: Received,
+/** Compares a response with an expected error: status, headers and the exact body. */
+export function expectError(
+  response: Received,
   version: string,
-  { status, body, code, headers = {} }: ExpectedRefusal,
+  { status, body, code, headers = {} }: ExpectedError,
 ): void {
   const isUnstable = version === 'unstable';
-  expect(answer.status).toBe(status);
-  expect(answer.body).toEqual(
+  expect(response.status).toBe(status);
+  expect(response.body).toEqual(
     isUnstable
       ? { type: text, title: text, status, detail: text, code, errors: expect.any(Array) }
       : body,
   );
-  expect(answer.headers['content-type']).toBe(
+  expect(response.headers['content-type']).toBe(
     isUnstable ? 'application/problem+json' : 'application/json',
   );
-  expectCommonHeaders(answer, version);
-  expect(answer.headers).toMatchObject(headers);
+  expectCommonHeaders(response, version);
+  expect(response.headers).toMatchObject(headers);
 }
 
-/** What every answer under `/api` carries. */
+/** Asserts the headers that every response under `/api` has. */
 export function expectCommonHeaders({ headers }: Received, version: string): void {
   expect(headers['x-request-id']).toMatch(/^[\w.-]{1,128}$/);
   expect(headers['x-service-api-version']).toBe(version);
@@ -59,7 +59,7 @@ export function expectCommonHeaders({ headers }: Received, version: string): voi
 }
 
 /** The path of an operation in a version segment. */
-export function under(segment: string, path: string): string {
+export function pathIn(segment: string, path: string): string {
   return segment === '' ? `/api${path}` : `/api/${segment}${path}`;
 }
 
@@ -82,7 +82,7 @@ export const RATE_LIMITED = {
   code: 'RATE_LIMITED',
   headers: { 'retry-after': expect.stringMatching(/^[1-9]\d*$/) },
 };
-export const WEBHOOK_REFUSED = {
+export const WEBHOOK_REJECTED = {
   status: 422,
   body: { errors: { code: 'FAILED_TO_CREATE_WEBHOOK', message: text } },
   code: 'FAILED_TO_CREATE_WEBHOOK',
@@ -103,7 +103,7 @@ export const HOOK = {
   trigger: 'return.closed',
   url: 'https://hooks.example.com/x',
 };
-const GOOD_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
+const VALID_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
   createWebhook: HOOK,
   updateWebhook: HOOK,
   assessDispositions: { items: [{ line_item_id: MISSING_ID }] },
@@ -119,7 +119,7 @@ export function requestOf(
   pathId: string | number = MISSING_ID,
 ): Sent {
   const query = id === 'getReturnDetails' ? `?return_id=${pathId}` : '';
-  const json = GOOD_BODY[id];
+  const json = VALID_BODY[id];
   return {
     method,
     path: `${path.replace('{id}', String(pathId)).replace('{delivery_id}', MISSING_DELIVERY)}${query}`,
@@ -127,7 +127,7 @@ export function requestOf(
   };
 }
 
-/** A JSON body as it is. */
+/** A JSON body that is sent unchanged. */
 export const raw = (path: string, body: string | Uint8Array, headers = {}): Sent => ({
   path,
   raw: body,
@@ -139,8 +139,8 @@ export const KEY_CHALLENGE = 'ApiKey realm="rms"';
 
 let lastAddress = 0;
 
-/** Headers of a separate client, so that its rejected credentials do not count for others. */
-export function aside(): Record<string, string> {
+/** Headers with a new client address, so that its rejected credentials do not count for other tests. */
+export function newIp(): Record<string, string> {
   lastAddress += 1;
   return { 'x-forwarded-for': `203.0.${lastAddress >> 8}.${lastAddress & 255}` };
 }
