@@ -202,7 +202,7 @@ describe('the request', () => {
     expect(templates.body.result.resourceTemplates).toEqual([]);
   });
 
-  test('ping, and initialize without a session', async () => {
+  test('ping and initialize work without a session', async () => {
     const { token } = owner;
     expect((await bench.rpc(token, 'ping')).body.result).toEqual({});
     const response = await bench.rpc(token, 'initialize', {

@@ -54,7 +54,7 @@ describe.each(ROLES)('%s', (role) => {
 });
 
 const LONG = { line_item_id: 21, note: FAKE.oversizedNote };
-/** What is wrong, tool, arguments, and the text that the result must contain. */
+/** Each row: the problem, the tool, its arguments, and the text that the result must contain. */
 const INVALID: readonly (readonly [string, ActionName, object, RegExp])[] = [
   [
     'an unknown argument',

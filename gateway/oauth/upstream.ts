@@ -88,7 +88,7 @@ export class SignInFailed extends Error {
   readonly isInvalidRequest: boolean;
   /** The user signed in, but not recently enough or without a required method. */
   readonly isTooWeak: boolean;
-  /** Error names and codes for the log; contains no caller data. */
+  /** Error names and codes for the log. It contains no caller data. */
   readonly reason: string;
 
   constructor(cause: unknown) {

@@ -61,7 +61,7 @@ test('concurrent entries are written with one statement, in their order', async 
   expect(await subjects('many-')).toEqual(expected);
 });
 
-test('writeSoon writes its entry with the next one, or alone within a second', async () => {
+test('writeSoon writes its entry together with the next one, or alone within a second', async () => {
   const { writer, state } = writerUnderTest();
   writer.writeSoon(entry('soon-1'));
   await writer.write(entry('soon-0'));

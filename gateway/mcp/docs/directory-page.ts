@@ -26,7 +26,7 @@ export function directoryPage(): string {
     '| Sign-in | OAuth 2.1, authorization code with PKCE (S256); metadata after RFC 9728 and RFC 8414; one scope, `mcp` |',
     '| Client registration | client id metadata documents of an allow-list, or `POST /oauth/register`, which returns the pre-configured public client |',
     "| Account needed | yes: a member of a shop, with the permissions of the member's role |",
-    '| Limits | 600 tool calls per hour and user, then 429 with `Retry-After` |',
+    '| Limits | 600 tool calls per user and hour, then 429 with `Retry-After` |',
     '| User interface inside the client | none: results are text and structured data |',
     '| Reads and writes separated | yes: each tool either reads or writes |',
     '',

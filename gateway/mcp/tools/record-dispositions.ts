@@ -88,6 +88,6 @@ function recordedView(record: DispositionRecord): DispositionEntry {
 
 function beginningOf(note: string): string {
   if (note.length <= NOTE_SHOWN) return note;
-  // The cut may split a surrogate pair.
+  // The cut may split a surrogate pair, so replace a lone surrogate.
   return `${note.slice(0, NOTE_SHOWN).toWellFormed()}…`;
 }
