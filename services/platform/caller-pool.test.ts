@@ -35,7 +35,7 @@ function open(max: number): void {
 }
 
 describe('a pool that serves callers', () => {
-  test('cancels the statement of a caller who leaves, inside and outside of a transaction', async () => {
+  test('cancels the statement of a caller that disconnects, inside and outside of a transaction', async () => {
     open(1);
     const leaving = new AbortController();
     const alone = forCaller(leaving.signal, () => pool.query(FOR_EVER));
@@ -58,7 +58,7 @@ describe('a pool that serves callers', () => {
     expect(pool.totalCount).toBe(1);
   });
 
-  test('a caller who leaves stops waiting for a connection and gets none', async () => {
+  test('a caller that disconnects stops waiting for a connection and gets none', async () => {
     open(1);
     const held = await pool.connect();
     const leaving = new AbortController();

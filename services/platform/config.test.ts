@@ -33,7 +33,7 @@ describe('configuration', () => {
     });
   });
 
-  test('one message lists all faults with each variable and its expected form', () => {
+  test('one message lists all invalid variables with their expected form', () => {
     const message = problemsOf({ PORT: '70000', LOG_LEVEL: 'loud', DATABASE_URL: 'mysql://x' });
     expect(message).toContain('PORT: must be a whole number from 0 to 65535');
     expect(message).toContain('LOG_LEVEL: must be one of fatal, error');

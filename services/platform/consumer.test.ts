@@ -99,7 +99,7 @@ describe('consume events', () => {
     expect(seen).toEqual(['a']);
   });
 
-  test('a record that does not parse becomes poison, the others are handled', async () => {
+  test('a record that does not parse becomes poison, and other records are handled', async () => {
     const broken: BusRecord = { key: '1:1', value: Buffer.from([0xff, 0xff]), headers: {} };
     await bus.publish('t', [recordOf('a'), broken, recordOf('b')]);
     expect(seen).toEqual(['a', 'b']);

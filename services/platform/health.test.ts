@@ -3,7 +3,7 @@ import { currentCaller, forCaller } from './caller.ts';
 import { databaseProbe } from './health.ts';
 import type { Queryable } from './postgres.ts';
 
-/** A database that counts its queries and answers as the test says. */
+/** A database that counts its queries and returns what the test sets. */
 function database(answer: () => Promise<unknown>) {
   let asked = 0;
   const query = () => {
@@ -27,7 +27,7 @@ test('one pool that answers is enough', async () => {
   expect(await databaseProbe(pool, hanging.pool)()).toBe(true);
 });
 
-test("a probe's caller who leaves does not cancel the answer for others", async () => {
+test('a caller that disconnects does not cancel the probe for other callers', async () => {
   const seen: (AbortSignal | undefined)[] = [];
   const { pool } = database(async () => seen.push(currentCaller()));
   const probe = databaseProbe(pool);

@@ -30,14 +30,14 @@ export interface ServiceIdentity {
 /** The part of an identity that a client needs. */
 export type ClientIdentity = Pick<ServiceIdentity, 'token' | 'tls'>;
 
-/** The actor of actions that a service takes to answer a call. */
+/** Returns the actor of actions that a service takes to serve a call. */
 export const serviceActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
   kind: Actor_Kind.SERVICE,
   id: name,
   name,
 });
 
-/** The actor of work without a caller: sweepers, jobs, imports. */
+/** Returns the actor of work without a caller: loops, jobs, imports. */
 export const systemActor = (name: string): MessageInitShape<typeof ActorSchema> => ({
   kind: Actor_Kind.SYSTEM,
   id: name,

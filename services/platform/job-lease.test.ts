@@ -62,7 +62,7 @@ async function claimOne(): Promise<Job> {
 }
 
 describe('a job lease', () => {
-  test('belongs to one of many processes that ask at once', async () => {
+  test('belongs to one of many processes that claim it concurrently', async () => {
     await add(40);
     const claims = await Promise.all(Array.from({ length: 20 }, () => jobs.claim<Job>(pool, 3)));
     const taken = claims.flat();
@@ -79,7 +79,7 @@ describe('a job lease', () => {
     });
   });
 
-  test('that has ended passes to one of many, and the former holder writes nothing', async () => {
+  test('that has expired passes to one of many, and the previous owner writes nothing', async () => {
     await add(1);
     const late = await claimOne();
     await endLeases();
@@ -104,7 +104,7 @@ describe('a job lease', () => {
     expect(await jobs.renew(pool, [job])).toEqual([job]);
   });
 
-  test('is rolled back with a transaction that is killed, and another process goes on', async () => {
+  test('is rolled back with a transaction that is killed, and another process continues', async () => {
     await add(1);
     const job = await claimOne();
     const client = await pool.connect();
@@ -193,7 +193,7 @@ describe('a heartbeat', () => {
     expect(await other).toBe('the test is over');
   });
 
-  test('goes on after a renewal that failed', async () => {
+  test('continues after a failed renewal', async () => {
     await add(1);
     const job = await claimOne();
     let calls = 0;

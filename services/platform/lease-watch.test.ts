@@ -35,7 +35,7 @@ test.each([
   expect(isDead('first', stepMs, TTL_MS / 2)).toBe(true);
 });
 
-test('a lease that was watched until it ended is over at once', () => {
+test('a lease that was watched until it expired counts as dead immediately', () => {
   const isDead = newWatch();
   expect(isDead('first', TTL_MS)).toBe(false);
   expect(isDead('first', -1, TTL_MS)).toBe(true);

@@ -26,7 +26,7 @@ describe('leases', () => {
     return rows[0]?.expires_at.getTime();
   };
 
-  test('when many ask at once exactly one gets it', async () => {
+  test('of many concurrent callers exactly one gets it', async () => {
     const name = randomUUID();
     const answers = await Promise.all(Array.from({ length: 30 }, () => ask(name)));
     expect(answers.filter((lease) => lease !== undefined)).toHaveLength(1);
@@ -42,7 +42,7 @@ describe('leases', () => {
     expect(winner?.token).toBeGreaterThan(first?.token ?? 0n);
   });
 
-  test('an expired holder can neither renew nor release a lease that another holds', async () => {
+  test('the owner of an expired lease can neither renew nor release it after another process took it', async () => {
     const name = randomUUID();
     const old = await ask(name);
     await expire(name);
@@ -53,7 +53,7 @@ describe('leases', () => {
     expect(await renewLease(database.pool, held, 10_000)).toBe(true);
   });
 
-  test('an expired lease that no other took still belongs to its holder', async () => {
+  test('an expired lease that no other process took still belongs to its owner', async () => {
     const name = randomUUID();
     const held = await ask(name);
     await expire(name);
@@ -62,7 +62,7 @@ describe('leases', () => {
     expect(await ask(name)).toBeUndefined();
   });
 
-  test('a lease from before the clock was set back ends, unless its holder renews it', async () => {
+  test('a lease from before the clock was set back expires, unless its owner renews it', async () => {
     const [left, kept] = [await ask(randomUUID()), await ask(randomUUID())];
     if (!left || !kept) throw new Error('both were to be acquired');
     await database.pool.query(`update leases set expires_at = now() + interval '1 hour'`);
@@ -101,7 +101,7 @@ describe('leases', () => {
       owner: 'a',
       ttlMs: 300,
       work: async (signal) => {
-        // In one statement, so that no heartbeat comes between the end of the lease and the next holder.
+        // In one statement, so that no heartbeat runs between the expiry of the lease and the next owner.
         const { rowCount } = await database.pool.query(
           `update leases set owner = 'b', token = nextval('lease_tokens') where name = $1`,
           [name],
@@ -114,7 +114,7 @@ describe('leases', () => {
     expect(reason).toBeInstanceOf(LeaseLost);
   });
 
-  test('withLease does not run while another process holds it', async () => {
+  test('withLease does not run while another process owns the lease', async () => {
     const name = randomUUID();
     await ask(name);
     const work = () => Promise.reject(new Error('must not run'));

@@ -39,7 +39,7 @@ function openPipe(): { readonly writer: number; read(): string; close(): void } 
   };
 }
 
-test('a line is written at once', () => {
+test('a line is written immediately', () => {
   const pipe = openPipe();
   createLogOutput(pipe.writer).write('one\n');
   expect(pipe.read()).toBe('one\n');
@@ -62,7 +62,7 @@ test('lines for a paused reader wait; the rest is dropped, counted and reported'
   expect(report).toMatchObject({ level: 'warn', lines: dropped });
   expect(lines).toHaveLength(2_000 - dropped);
   expect(new Set(lines).size).toBe(1);
-  // Lines are written at once again, and no drop is reported twice.
+  // Lines are written immediately again, and no drop is reported twice.
   output.write('after\n');
   expect(pipe.read()).toBe('after\n');
   pipe.close();

@@ -58,7 +58,7 @@ describe('migrate', () => {
     expect(await run()).toBe(0);
   });
 
-  test('waits for a table in use without blocking others for long', async () => {
+  test('waits for a table in use without blocking other sessions for long', async () => {
     await run();
     write('0002_more.sql', 'alter table things add name text');
     const [reader, other] = [new pg.Client(database.url), new pg.Client(database.url)];
@@ -93,7 +93,7 @@ describe('migrate', () => {
     await reader.end();
   });
 
-  test('two at once run one after the other, and each file is applied once', async () => {
+  test('concurrent migrations run one after the other, and each file is applied once', async () => {
     const counts = await Promise.all([run(), run(), run()]);
     expect(counts.toSorted()).toEqual([0, 0, 2]);
   });

@@ -100,7 +100,7 @@ describe('postgres', () => {
     const url = new URL(database.url);
     url.port = String(Reflect.get(silent.address() ?? {}, 'port'));
     const pool = createPool(url.href, { max: 1, statementTimeoutMs: 100 });
-    // A frozen machine causes the same error. Then the test asks again.
+    // A slow machine causes the same error. Then the test repeats the query.
     const answered = () =>
       until(() =>
         pool.query('select 1').then(
@@ -131,7 +131,7 @@ describe('postgres', () => {
     expect(violatedConstraint(new Error('leases_pkey'))).toBeUndefined();
   });
 
-  test('distinguishes an outage from a fault', async () => {
+  test('distinguishes an outage from a bug', async () => {
     const pool = createPool('postgres://x@127.0.0.1:1/x');
     expect(isOutage(await pool.query('select 1').catch((error: unknown) => error))).toBe(true);
     await pool.end();

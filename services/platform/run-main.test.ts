@@ -40,7 +40,7 @@ test.each(['SIGTERM', 'SIGINT'] as const)(
 );
 
 test('a Ctrl-C that npm forwards once more still stops gracefully', async () => {
-  // Its clock is frozen, so the second signal counts as an echo however late it arrives.
+  // Its clock stands still, so the second signal counts as a duplicate however late it arrives.
   const child = run(`async () => {
     performance.now = () => 0;
     console.log('started');
@@ -58,7 +58,7 @@ test('a Ctrl-C that npm forwards once more still stops gracefully', async () => 
   expect(await ended).toMatchObject({ code: 0, out: 'started\nstopping\nstopped\n' });
 });
 
-test('a signal during the start ends the process at once with status 0', async () => {
+test('a signal during the start ends the process immediately with status 0', async () => {
   const child = run(`async () => {
     console.log('starting');
     setInterval(() => {}, 1000);

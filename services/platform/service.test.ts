@@ -74,7 +74,7 @@ async function readyz({ metricsUrl }: RunningService): Promise<number> {
   return (await fetch(new URL('/readyz', metricsUrl))).status;
 }
 
-/** On a frozen machine the database may seem unavailable. Then the test asks again. */
+/** On a slow machine the database may seem unavailable. Then the test repeats the call. */
 function untilServing(service: RunningService): Promise<boolean> {
   return until(async () => (await health(service)) === Serving.SERVING);
 }
@@ -87,7 +87,7 @@ async function asMigrator(sql: string): Promise<void> {
 }
 
 describe('a running service', () => {
-  test('answers calls, health and metrics', async () => {
+  test('serves calls, health and metrics', async () => {
     const service = await start(() => answering);
     await clientOf(service).getCart(cart);
     await untilServing(service);

@@ -4,7 +4,7 @@ import { createTestDatabase, type TestDatabase } from '../../test/kit/database.t
 import { createShardHolder } from './shards.ts';
 
 const SHARDS = 8;
-/** On a frozen machine the shards must not be lost. Milliseconds. */
+/** Long, so that a slow machine keeps the shards. Milliseconds. */
 const LEASE_MS = 60_000;
 
 describe('shards, when the clock of the database is set', () => {

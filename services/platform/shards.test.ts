@@ -6,7 +6,7 @@ import { until } from '../../test/kit/until.ts';
 import { createShardHolder, REBALANCE_EVERY_MS } from './shards.ts';
 
 const SHARDS = 8;
-/** On a frozen machine the shards must not be lost. The test ends leases where needed. Milliseconds. */
+/** Long, so that a slow machine keeps the shards. Tests end leases themselves. Milliseconds. */
 const LEASE_MS = 60_000;
 
 describe('shards', () => {
@@ -91,7 +91,7 @@ describe('shards', () => {
     await Promise.all([first.release(), second.release()]);
   });
 
-  test('without work in flight are handed over first, and the others do not move', async () => {
+  test('without work in flight are handed over first, and busy shards do not move', async () => {
     const busy = new Set<number>();
     const [first, second] = [holder('old', (shard) => busy.has(shard)), holder('young')];
     await first.rebalance();
@@ -123,7 +123,7 @@ describe('shards', () => {
     await Promise.all([first.release(), second.release()]);
   });
 
-  test('of a process that leaves move at once, busy ones when their work is done', async () => {
+  test('of a process that stops move immediately, busy ones when their work is done', async () => {
     const busy = new Set<number>();
     const [first, second] = [holder('leaving', (shard) => busy.has(shard)), holder('staying')];
     await first.rebalance();
@@ -169,7 +169,7 @@ describe('shards', () => {
       `update leases set expires_at = clock_timestamp() + interval '500 milliseconds' where owner = 'dead'`,
     );
     const restMs = await heir.rebalance();
-    // If the machine was frozen in between, the process has already seen the end of the lease.
+    // On a slow machine the process may have seen the expiry of the lease already.
     expect(restMs < REBALANCE_EVERY_MS || heir.owned().length === SHARDS).toBe(true);
     await database.pool.query('select pg_sleep($1)', [restMs / 1000]);
     await withClockAhead(LEASE_MS / 2, () => heir.rebalance());
@@ -220,7 +220,7 @@ describe('shards', () => {
     await one.release();
   });
 
-  test('a renewal writes one row, however many are held', async () => {
+  test('a renewal writes one row, however many shards are owned', async () => {
     const one = holder('thrifty');
     await one.rebalance();
     const versions = async () => {

@@ -72,7 +72,7 @@ export async function startTelemetry(o: TelemetryOptions): Promise<Telemetry> {
     metricsUrl: endpoint.url,
     async stop() {
       await endpoint.close();
-      // Spans that are lost with their collector do not fail the shutdown.
+      // The stop succeeds even if the collector is unavailable and its spans are lost.
       await within(FLUSH_MS, Promise.allSettled([tracers.shutdown(), meters.shutdown()]));
     },
   };

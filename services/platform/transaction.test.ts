@@ -11,7 +11,7 @@ import { afterCommit, committing, createPool, inTransaction, together } from './
 let db: TestDatabase;
 let door: Server;
 let pool: pg.Pool;
-/** What happens to the bytes that a client sends. Without an answer they are not forwarded. */
+/** Decides which bytes of a client the proxy forwards. It forwards none when this returns undefined. */
 let pass: (sent: Buffer) => Buffer | undefined;
 
 beforeAll(async () => {
@@ -158,7 +158,7 @@ test('accepts no statement after its commit was sent', async () => {
 });
 
 describe('statements that go together', () => {
-  test('answer one by one, and end at the failed one', async () => {
+  test('return one by one, and end at the failed one', async () => {
     const answers = await inTransaction(pool, async (tx) => {
       await see(tx, 'first');
       const all = [() => see(tx, 'second'), () => fail(tx), () => see(tx, 'third')];

@@ -21,7 +21,7 @@ function countdown(count: number) {
 }
 
 describe('a loop', () => {
-  test('continues at once while there is more work', async () => {
+  test('continues immediately while there is more work', async () => {
     const { hit, done } = countdown(50);
     const step = async () => {
       hit();
@@ -173,7 +173,7 @@ describe('a loop', () => {
     await loop.stop();
   });
 
-  test('stop ends the pause at once, and lets the step in flight finish', async () => {
+  test('stop ends the pause immediately, and lets the step in flight finish', async () => {
     const started = countdown(1);
     let release: () => void = () => {};
     let aborted = false;

@@ -25,7 +25,7 @@ test(
   async () => {
     const report = await killDelivery({ pool: db.pool, telemetry, points: POINTS, seed: SEED });
     expect(report.allPoints).toBeGreaterThan(100);
-    // Steps vary a little, so the kill may come after the end.
+    // Steps vary a little, so the kill may happen after the end.
     expect(report.killed).toBeGreaterThan(Math.min(POINTS, report.allPoints) * 0.8);
   },
   60_000 + POINTS * TRIAL_MS,

@@ -133,7 +133,7 @@ describe('updateSubscription, deleteSubscription', () => {
     );
   });
 
-  test('keep a status that is not given', async () => {
+  test('keep a status that the request does not contain', async () => {
     const shopId = newShop();
     const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
     const update = (status?: SubscriptionStatus) =>
@@ -229,7 +229,7 @@ describe('rotateSecret', () => {
   });
 });
 
-test('after many rotations at once, the last ten secrets sign', async () => {
+test('after many concurrent rotations, the last ten secrets sign', async () => {
   const shopId = newShop();
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
   const rotate = () => webhooks.client.rotateSecret({ shopId, actor, subscriptionId });

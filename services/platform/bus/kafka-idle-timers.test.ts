@@ -32,7 +32,7 @@ test('a connection without pending requests has no timer', () => {
   }
 });
 
-test('a waiting request is sent when the request before it is answered', () => {
+test('a waiting request is sent after the response to the request before it', () => {
   stopIdleTimers();
   const { sent, push, answer } = requestQueue();
   push(1);

@@ -12,7 +12,7 @@ function ask(...answers: readonly (readonly Offsets[])[]) {
   const progressOf = async (): Promise<PartitionProgress[]> => {
     const answer = answers[Math.min(nth, answers.length - 1)] ?? [];
     nth += 1;
-    // The test needs no further answers.
+    // The test needs no further responses.
     if (nth >= answers.length) stopping.abort();
     return answer.map(([start, end, committed], partition) => {
       return { partition, start, end, committed };

@@ -33,7 +33,7 @@ let kafka: LocalKafka;
 let ports: Readonly<Record<Listener, number>>;
 let issuer: Server;
 let signingKey: CryptoKey;
-/** The answer of the issuer, and the number of requests. */
+/** The response of the issuer, and the number of requests. */
 const issuing = { secret: PASSWORD, audience: 'kafka', asked: 0 };
 
 /** The certificate of a listener after the broker's next start: PEM, the key first. */

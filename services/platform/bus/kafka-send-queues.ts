@@ -70,7 +70,7 @@ export function createSendQueues(): SendQueues {
         const records = takeRecords(queue.waiting, capacity, batches.length === 0);
         if (records.length === 0) break;
         queue.isInFlight = true;
-        // Moves the partition behind the others for the next send.
+        // Moves the partition to the end of the order for the next send.
         queues.delete(partition);
         queues.set(partition, queue);
         batches.push({ partition, records });

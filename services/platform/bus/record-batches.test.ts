@@ -31,7 +31,7 @@ function batchesOf(parallelAfterMs: number, gatherMs = 0) {
 afterEach(() => void jest.restoreAllMocks());
 
 describe('calls of the handler', () => {
-  test('wait a moment for records that arrive in parts, and start at once after another call', async () => {
+  test('wait a moment for records that arrive in parts, and start immediately after another call', async () => {
     const { batches, calls, keys } = batchesOf(60_000, 5);
     for (const key of ['a', 'b']) batches.push([pending(key)]);
     expect(keys()).toEqual([]);
@@ -54,7 +54,7 @@ describe('calls of the handler', () => {
     expect(await batches.stop()).toEqual([]);
   });
 
-  test('are several when one takes long, and the others do not wait for it again', async () => {
+  test('run in parallel when one is slow, and later calls do not wait for it', async () => {
     const { batches, calls, keys } = batchesOf(50);
     // The first call counts as new, however long this takes.
     const clock = jest.spyOn(performance, 'now').mockReturnValue(performance.now());

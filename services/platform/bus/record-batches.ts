@@ -103,9 +103,9 @@ export class RecordBatches {
     this.#gatheredAt = undefined;
     const error = await this.#attempt(batch);
     this.#inFlight.delete(call);
-    const [key = '', ...others] = taken;
+    const [key = '', ...otherKeys] = taken;
     if (error === undefined) this.#queues.complete(batch);
-    else if (others.length === 0) await this.#rest(key, error);
+    else if (otherKeys.length === 0) await this.#rest(key, error);
     else this.#queues.suspect(taken);
     this.#queues.free(taken);
     this.#pump();

@@ -128,7 +128,7 @@ describe('a bus whose records are signed', () => {
     expect(received).toEqual(['a']);
   });
 
-  test('skips records of others, counts them, and continues with the same key', async () => {
+  test('skips records without a valid signature, counts them, and continues with the same key', async () => {
     const bus = open();
     const received = await receivedBy(bus);
     await raw.publish('t', [record('forged'), record('forged too')]);

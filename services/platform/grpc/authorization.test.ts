@@ -99,7 +99,7 @@ describe('a bare gRPC client', () => {
   }
   const health = '/grpc.health.v1.Health/Check';
 
-  test('is answered with the token', async () => {
+  test('needs the token', async () => {
     const server = await bench.serve({ createCart: () => ({}) });
     const message = toBinary(
       CreateCartRequestSchema,

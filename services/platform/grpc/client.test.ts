@@ -37,7 +37,7 @@ describe('deadlines and retries', () => {
     const client = bench.clientOf(server, { timeoutMs: 1_000 });
     // Connect first, so that the deadline finds the call inside the handler.
     await client.createCart({ shopId: 1n, actor }, { timeoutMs: 10_000 });
-    // On a frozen machine the deadline may come before the handler starts. Then the test makes another call.
+    // On a slow machine the deadline may pass before the handler starts. Then the test makes another call.
     await until(async () => {
       const error = await failure(client.getCart(cart));
       expect(error.code).toBe(Code.DeadlineExceeded);

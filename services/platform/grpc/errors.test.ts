@@ -76,7 +76,7 @@ describe('errors over gRPC', () => {
     expect([outage.code, outage.rawMessage]).toEqual([Code.Unavailable, 'unavailable']);
   });
 
-  test('a service that rejects our token is our fault, not our caller’s', async () => {
+  test('a service that rejects our token is an internal error for the caller', async () => {
     const down = await bench.serve({});
     const middle = await bench.serve({
       getCart: () => bench.clientOf(down, { token: 'u'.repeat(32) }).getCart(cart),

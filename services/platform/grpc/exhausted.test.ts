@@ -33,7 +33,7 @@ function responseOrEnd(stream: http2.ClientHttp2Stream): Promise<unknown> {
   });
 }
 
-test('large answers that callers leave unread do not block other calls, and print no output', async () => {
+test('large responses that callers do not read block no other calls, and print no output', async () => {
   const printed = jest.spyOn(console, 'error').mockImplementation(() => {});
   const failed: unknown[] = [];
   const server = await startGrpcServer({
@@ -48,7 +48,7 @@ test('large answers that callers leave unread do not block other calls, and prin
   for (let nth = 0; nth < 20; nth += 1) {
     const stream = session.request({ ...HEADERS, ':path': PATH });
     stream.end(question('large'));
-    // No client reads, so all but the first window of the answer stays with the server.
+    // No client reads, so the server keeps all but the first window of the response.
     await responseOrEnd(stream);
     stream.close(http2.constants.NGHTTP2_CANCEL);
   }
@@ -61,7 +61,7 @@ test('large answers that callers leave unread do not block other calls, and prin
   stream.resume();
   await new Promise((resolve) => stream.on('error', () => {}).once('close', resolve));
   expect(status).toBe('0');
-  // Includes a client that leaves with its connection.
+  // Includes a client that disconnects.
   const last = session.request({ ...HEADERS, ':path': PATH });
   last.end(question('large'));
   await responseOrEnd(last);
@@ -71,7 +71,7 @@ test('large answers that callers leave unread do not block other calls, and prin
   printed.mockRestore();
 });
 
-test('a connection that its server reports as exhausted is replaced, and its call counts as not answered', async () => {
+test('a connection that its server reports as exhausted is replaced, and its call fails as unavailable', async () => {
   const sessions = new Set<http2.Http2Session | undefined>();
   const server = http2.createServer();
   server.on('stream', (stream) => {

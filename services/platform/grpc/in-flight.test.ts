@@ -41,7 +41,7 @@ async function startHolding() {
 }
 
 describe('calls in flight', () => {
-  test('over the limit calls are rejected at once and not repeated; others are served', async () => {
+  test('calls over the limit are rejected immediately and not retried; other calls are served', async () => {
     const { server, state, client, letGo } = await startHolding();
     const first = [client.getCart(cart, PATIENT), client.getCart(cart, PATIENT)];
     await until(() => state.begun === SIZE);

@@ -107,7 +107,7 @@ async function certificateOf({ port }: RunningServer): Promise<PeerCertificate> 
 }
 
 describe('gRPC over TLS', () => {
-  test('answers clients that trust the authority and the name', async () => {
+  test('serves clients that trust the authority and the name', async () => {
     const client = await clientOf(await serve());
     await expect(client.getCart(cart)).resolves.toBeDefined();
   });
@@ -146,7 +146,7 @@ describe('gRPC over TLS', () => {
     }
   });
 
-  test('a client without TLS gets no answer, and sends no token', async () => {
+  test('a client without TLS gets no response, and sends no token', async () => {
     const server = await serve();
     const plain = createServiceClient(CartsService, {
       target: `127.0.0.1:${server.port}`,
@@ -207,7 +207,7 @@ describe('files that change', () => {
     const server = await serve();
     const reached = Promise.withResolvers<void>();
     const sockets: Socket[] = [];
-    // The first connection is never answered; later ones are those of the server.
+    // The first connection gets no response; the server handles later ones.
     const front = createServer((socket) => {
       sockets.push(socket.on('error', () => {}));
       if (sockets.length === 1) return reached.resolve();

@@ -35,7 +35,7 @@ interface Open {
   readonly appended: { key: string; id: string }[];
 }
 
-/** A bus that answers when the run says so, and sometimes rejects records that it may have stored. */
+/** A bus that acknowledges when the run tells it to, and sometimes rejects records that it may have stored. */
 function whimsicalBus(chance: () => number) {
   const memory = rememberingBus();
   const pending: (() => void)[] = [];
@@ -63,7 +63,7 @@ class Run {
   readonly #open: Open[] = [];
   /** Ids in the order of commits, by key. */
   readonly committed = new Map<string, string[]>();
-  /** Two relays that both believe that they hold all shards. */
+  /** Two relays that both act as if they owned all shards. */
   readonly #relays: Publisher[];
 
   constructor(pool: pg.Pool, run: number) {

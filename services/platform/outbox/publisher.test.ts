@@ -140,13 +140,13 @@ test('a relay that has lost a shard does not change it', async () => {
   const heir = publisherOn(database.pool, current.bus);
   const ids = await append(...keysOfShard(3));
   await drain(heir);
-  // It still believes that it holds the shard. Before it sends, it learns how far the other relay is.
+  // It still acts as if it owned the shard. Before it sends, it reads the progress of the other relay.
   await drain(zombie);
   expect([old.ids().length, current.ids()]).toEqual([1, ids]);
   expect(await depth()).toBe(0);
 });
 
-test('bodies in flight are limited, for each shard by itself', async () => {
+test('bodies in flight are limited for each shard separately', async () => {
   const memory = rememberingBus();
   memory.control.before = () => new Promise(() => {});
   const asked: string[] = [];
@@ -169,7 +169,7 @@ test('bodies in flight are limited, for each shard by itself', async () => {
   expect(asked).toEqual(keys.slice(0, 3));
 });
 
-test('events that come close together are read together, the first one at once', async () => {
+test('events that arrive close together are read together, and the first one is read immediately', async () => {
   const memory = rememberingBus();
   let statements = 0;
   const pool = {

@@ -17,7 +17,7 @@ import { type Relay, startRelay } from './relay.ts';
 import { replayEvents } from './replay.ts';
 import { backlogOf } from './store.ts';
 
-/** On a frozen machine the shards must not move to the other relay. Milliseconds. */
+/** Long, so that a slow machine keeps the shards. Milliseconds. */
 const LEASE_MS = 60_000;
 
 describe('outbox relay', () => {
@@ -54,7 +54,7 @@ describe('outbox relay', () => {
   };
   const isEmpty = async () => (await backlogOf(database.pool)).depth === 0;
 
-  test('publishes after the commit, at once, and records that', async () => {
+  test('publishes immediately after the commit, and records that', async () => {
     const memory = rememberingBus();
     // The relay does not poll during the test. A notification starts the read.
     const relay = start(memory.bus, { pollMs: 3_600_000 });
@@ -203,7 +203,7 @@ describe('outbox relay', () => {
     const memory = rememberingBus();
     memory.control.before = () => Promise.reject(new Error('unavailable'));
     start(memory.bus);
-    // On a frozen machine the query for the metric may time out. Then the test asks again.
+    // On a slow machine the query for the metric may time out. Then the test repeats it.
     const text = await until(async () => {
       const page = await (await fetch(telemetry.metricsUrl)).text();
       return /^outbox_waiting\{.*topic="t".*\} 1$/m.test(page) && page;

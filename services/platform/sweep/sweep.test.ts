@@ -111,7 +111,7 @@ const sweepOnce = (o: Partial<SweepOptions> = {}): Promise<void> =>
       onPublished: (count) => {
         again += count;
       },
-      // The next sweep may start at once, and an event may be published again at once, at most three times.
+      // The next sweep may start immediately, and an event may be published again immediately, at most three times.
       ...{ everyMs: 0, pausesMs: [0, 0, 0], keptDays: 14 },
       ...o,
     },

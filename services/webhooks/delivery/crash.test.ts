@@ -181,7 +181,7 @@ describe('connections to the database that are cut while attempts are open', () 
 describe('two processes', () => {
   test('divide the endpoints, deliver each event once, and continue when one of them stops', async () => {
     const receiver = await startReceiver();
-    // On a frozen machine the shards must not move to the other process.
+    // A long lease, so that a slow machine keeps the shards.
     const one = await runWebhooks({ db, leaseMs: 60_000 });
     const other = await runWebhooks({ db, leaseMs: 60_000 });
     const holders = async () => {

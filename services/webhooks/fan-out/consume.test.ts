@@ -127,7 +127,7 @@ describe('a snapshot that was left out', () => {
     expect(await unloaded(refused.returnId)).toBe(1);
   });
 
-  test('is read only for events that a subscription wants and that were not handled before', async () => {
+  test('is read only for events that a subscription needs and that were not handled before', async () => {
     const shopId = newShop();
     const { event, snapshot } = oversize(shopId);
     let asked = 0;

@@ -21,13 +21,13 @@ afterEach(async () => {
   for (const stop of stops.splice(0).reverse()) await stop();
 });
 
-test('the replica that holds an endpoint is notified of deliveries that another has written', async () => {
+test('the replica that owns an endpoint is notified of deliveries that another replica has written', async () => {
   const other = createShardHolder({
     pool: db.pool,
     owner: randomUUID(),
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
-    // On a frozen machine the shards must not be lost.
+    // A long lease, so that a slow machine keeps the shards.
     leaseMs: 60_000,
   });
   // It takes all shards, and hands none over.

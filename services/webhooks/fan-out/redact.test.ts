@@ -159,8 +159,8 @@ describe('a body that is stored again without the customer', () => {
   });
 });
 
-describe('a redaction while an answer is being recorded', () => {
-  test('deletes the answer soon after', async () => {
+describe('a redaction while a response is being recorded', () => {
+  test('deletes the response soon after', async () => {
     const shopId = newShop();
     let release = (): void => {};
     receiver.answer = (response) => {

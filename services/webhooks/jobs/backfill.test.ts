@@ -132,7 +132,7 @@ describe('a backfill', () => {
     await until(() => new Set(eventsAt(`/hook/${shopId}`)).size === count);
   });
 
-  test('sends the same bytes as fan-out, and leaves out customers that were redacted since', async () => {
+  test('sends the same bytes as fan-out, and leaves out customers that were redacted later', async () => {
     const shopId = newShop();
     const url = `${receiver.url}/${shopId}`;
     await webhooks.subscribe({ shopId, url: `${url}/first` });

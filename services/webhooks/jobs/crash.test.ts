@@ -54,7 +54,7 @@ describe('jobs whose processes are killed at any point', () => {
     expect((await claimPart(log.pool))?.shopId).toBe(shopId);
   });
 
-  test('many at once, killed anywhere, send each delivery once', async () => {
+  test('many concurrent ones, killed anywhere, send each delivery once', async () => {
     const shopId = log.newShop();
     const subscriptions = [await log.subscribe(shopId), await log.subscribe(shopId)];
     const all = Array.from({ length: 700 }, (_, n) => ({

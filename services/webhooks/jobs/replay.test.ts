@@ -230,7 +230,7 @@ describe('a replay', () => {
     expect((await readJobs(log.pool, listed)).map(({ id }) => id)).toEqual([next.id, both[0]?.id]);
   });
 
-  test('without deliveries is done at once', async () => {
+  test('without deliveries is done immediately', async () => {
     const shopId = log.newShop();
     expect(await replays.start(shopId, {})).toMatchObject({ state: 'done', total: 0 });
     const gone = { subscriptionId: 999_999n };

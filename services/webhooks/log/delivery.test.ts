@@ -91,7 +91,7 @@ describe('a delivery', () => {
       await until(() => received.length === 2);
     }));
 
-  test('goes to each subscription of the shop that wants its trigger, and to no other', () =>
+  test('goes to each subscription of the shop with its trigger, and to no other', () =>
     withReceiver(async ({ url, received }) => {
       const [shopId, other] = [newShop(), newShop()];
       await webhooks.subscribe({ shopId, url: `${url}/a` });
@@ -115,7 +115,7 @@ describe('a delivery', () => {
   });
 });
 
-/** Lets an endpoint answer until its limit is 8 in flight. */
+/** Lets an endpoint respond until its limit is 8 in flight. */
 async function warmUp(shopId: bigint, { received }: Receiver): Promise<void> {
   const before = received.length;
   for (let n = 1; n <= 8; n += 1) {

@@ -85,9 +85,9 @@ export async function withAttempts(
             a.dns_ms as "dnsMs", a.connect_ms as "connectMs", a.tls_ms as "tlsMs", a.wait_ms as "waitMs",
             a.read_ms as "readMs", a.status, a.error, a.url, a.request_headers as "requestHeaders",
             a.response_excerpt as "responseExcerpt"
-       from unnest($2::uuid[]) as wanted (id)
+       from unnest($2::uuid[]) as requested (id)
       cross join lateral (
-        select * from attempts l where l.shop_id = $1 and l.delivery_id = wanted.id
+        select * from attempts l where l.shop_id = $1 and l.delivery_id = requested.id
          order by l.number desc limit 50) a
       order by a.delivery_id, a.number`,
     [shopId, deliveries.map((delivery) => delivery.id)],

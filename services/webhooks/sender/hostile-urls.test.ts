@@ -93,7 +93,7 @@ describe.each(Object.entries(corpus))('%s', (_kind, urls) => {
       const send = sender({ policy: PRODUCTION, resolve, dial });
       dialled = [];
       for (const _ of answers) await send(`https://${NAME}/`);
-      // The name is resolved once for each connection, and only the first answer is used.
+      // The name is resolved once for each connection, and only the first result is used.
       expect({ host, asked, dialled }).toEqual({ host, asked: 4, dialled: [PUBLIC] });
     }
     expect(dialled.every(isPublicAddress)).toBe(true);

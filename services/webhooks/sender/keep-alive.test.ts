@@ -8,7 +8,7 @@ import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 const { sender, peer } = sendingFixtures();
 
 describe('a connection', () => {
-  test('is reused: a thousand requests need as many as are in flight at once', async () => {
+  test('is reused: a thousand requests need as many connections as are in flight concurrently', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const send = sender({ attemptMs: 15_000 });
     let left = 1_000;
@@ -43,7 +43,7 @@ describe('a connection', () => {
     expect(receiver.connections()).toBe(3);
   });
 
-  test('is not reused when the answer arrived before the request was read', async () => {
+  test('is not reused when the response arrived before the request was read', async () => {
     const receiver = await peer((socket) => {
       socket.once('data', () => {
         socket.write(OK);
@@ -56,7 +56,7 @@ describe('a connection', () => {
     expect(receiver.connections()).toBe(2);
   });
 
-  test('is reused when the end of the write is noticed after the answer, as with TLS', async () => {
+  test('is reused when the end of the write is noticed after the response, as with TLS', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     const dial: Dial = (addresses, port) => {
       let reads = 0;
@@ -141,7 +141,7 @@ describe('a kept connection that the receiver has closed', () => {
     expect(receiver.connections()).toBe(3);
   });
 
-  test('is a failure after the first byte of the answer', async () => {
+  test('is a failure after the first byte of the response', async () => {
     let requests = 0;
     const receiver = await peer((socket) =>
       onRequest(socket, (_body, request) => {

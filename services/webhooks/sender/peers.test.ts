@@ -5,7 +5,7 @@ import { onRequest, sendingFixtures, untilResponse } from './testing/sending.ts'
 const { sender, peer } = sendingFixtures();
 const MIB = 1024 * 1024;
 
-/** A peer that answers each request with these bytes. */
+/** A receiver that responds to each request with these bytes. */
 function answering(...parts: (string | Buffer)[]) {
   return peer((socket) =>
     onRequest(socket, () => {
@@ -80,7 +80,7 @@ describe('an attempt ends in time, whatever the peer does', () => {
   });
 });
 
-describe('an answer', () => {
+describe('a response', () => {
   test('without an end counts after 64 KiB', async () => {
     const receiver = await peer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
@@ -221,7 +221,7 @@ describe('an answer', () => {
   });
 });
 
-test('a hundred endless answers at once need less than 50 MB', async () => {
+test('a hundred concurrent endless responses need less than 50 MB', async () => {
   const chunk = Buffer.alloc(64 * 1024, 'x');
   const receiver = await peer((socket) => {
     socket.write('HTTP/1.1 500 X\r\n');

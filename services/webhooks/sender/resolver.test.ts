@@ -8,7 +8,7 @@ import { sendingFixtures } from './testing/sending.ts';
 const A = 1;
 const AAAA = 28;
 
-/** Addresses for the answer; a status (2 fails, 3 no such name); undefined for no answer. */
+/** Addresses for the response; a status (2 fails, 3 no such name); undefined for no response. */
 type Reply = readonly number[][] | number | undefined;
 type ReplyTo = (name: string, type: number) => Reply | Promise<Reply>;
 
@@ -72,7 +72,7 @@ describe('a name', () => {
     expect(await resolve('a.example.com')).toEqual(['93.184.215.14', '2606:4700::1111']);
   });
 
-  test('with one family is not delayed by a missing answer for the other', async () => {
+  test('with one family is not delayed by a missing response for the other', async () => {
     for (const family of [A, AAAA]) {
       const { server } = await startNameServer((_name, type) =>
         type !== family ? undefined : family === A ? V4 : V6,
@@ -106,7 +106,7 @@ describe('a name', () => {
     expect(asked.length).toBe(4);
   });
 
-  test('without an answer ends the attempt', async () => {
+  test('without a response ends the attempt', async () => {
     const { server } = await startNameServer(() => undefined);
     const resolve = createResolver({ servers: [server], limitMs: 200 });
     await expect(resolve('a.example.com')).rejects.toThrow('host name not resolved in time');
@@ -120,7 +120,7 @@ describe('a name', () => {
     });
   });
 
-  test('waits while too many others are being resolved', async () => {
+  test('waits while too many other names are being resolved', async () => {
     const held = Promise.withResolvers<void>();
     const { server, asked } = await startNameServer(async (name, type) => {
       if (name.startsWith('slow')) await held.promise;

@@ -16,7 +16,7 @@ import {
 const { sender, peer } = sendingFixtures();
 
 describe('an attempt', () => {
-  test('is delivered by any 2xx, and returns the answer', async () => {
+  test('is delivered by any 2xx, and returns the response', async () => {
     const receiver = await peer((socket) => onRequest(socket, () => socket.write(OK)));
     expect(await sender()(receiver.url)).toMatchObject({
       result: 'delivered',
@@ -103,7 +103,7 @@ describe('an attempt', () => {
     },
   );
 
-  test('whose answer never ends times out, and its Retry-After applies', async () => {
+  test('whose response never ends times out, and its Retry-After applies', async () => {
     const receiver = await peer((socket) =>
       onRequest(socket, () =>
         socket.write('HTTP/1.1 429 X\r\nretry-after: 7\r\ncontent-length: 9\r\n\r\nso'),
@@ -197,7 +197,7 @@ describe('the timing', () => {
       onRequest(socket, () => {
         setTimeout(() => {
           socket.write('HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n');
-          // In small steps: a process that was frozen for a moment runs all due timers at once.
+          // In small steps: a process that stood still for a moment runs all due timers together.
           let steps = 20;
           const pace = setInterval(() => {
             steps -= 1;

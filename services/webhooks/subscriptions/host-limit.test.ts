@@ -110,7 +110,7 @@ describe('active subscriptions to one host for one topic and trigger', () => {
     await update(shopId, first, { status: ACTIVE });
   });
 
-  test('stay five when many are created and activated at once', async () => {
+  test('stay five when many are created and activated concurrently', async () => {
     const shopId = newShop();
     const sleeping = await Promise.all(
       Array.from({ length: 6 }, () => create(shopId, { status: INACTIVE })),

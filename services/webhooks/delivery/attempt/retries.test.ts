@@ -16,7 +16,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  // On a frozen machine the shards must not be lost, or failures would not count.
+  // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
   webhooks = await runWebhooks({ leaseMs: 60_000 });
 });
 afterAll(() => webhooks.stop());
@@ -116,7 +116,7 @@ describe('a failed attempt', () => {
     expect(receiver.received[11]?.body).toBe(receiver.received[0]?.body);
   });
 
-  test.each([301, 302, 307, 400, 404, 500])('is an answer of %i', async (status) => {
+  test.each([301, 302, 307, 400, 404, 500])('is a response with status %i', async (status) => {
     receiver.answer = (response) => {
       response.writeHead(status, { location: receiver.url }).end('why');
     };

@@ -15,7 +15,7 @@ import { sampleEvent } from '../../../contract/sample-event.ts';
 let webhooks: WebhooksUnderTest;
 
 beforeAll(async () => {
-  // On a frozen machine the shards must not be lost, or failures would not count.
+  // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
   webhooks = await runWebhooks({ leaseMs: 60_000 });
 });
 afterAll(() => webhooks.stop());
@@ -61,7 +61,7 @@ async function attemptsOf(shopId: bigint): Promise<number[]> {
 }
 
 describe('an open circuit', () => {
-  test('holds the backlog without attempts: only probes are sent', async () => {
+  test('keeps the backlog waiting: only probes are sent', async () => {
     const { receiver, shopId } = await goDown();
     const before = receiver.received.length;
     // Half an hour in steps. The oldest delivery follows the schedule, the rest waits for probes.
@@ -71,12 +71,12 @@ describe('an open circuit', () => {
     const fresh = (await attemptsOf(shopId)).slice(0, BACKLOG - 5);
     expect(fresh.filter((count) => count === 0).length).toBeGreaterThanOrEqual(BACKLOG - 7);
     expect(receiver.received.length - before).toBeLessThanOrEqual(8);
-    // On a frozen machine the query for the metric may time out. Then the test asks again.
+    // On a slow machine the query for the metric may time out. Then the test repeats it.
     await until(async () => /^webhooks_circuits_open\S* [1-9]/m.test(await webhooks.metrics()));
     await receiver.stop();
   });
 
-  test('closes with the first success, and all held deliveries are sent at once', async () => {
+  test('closes with the first success, and all waiting deliveries are sent immediately', async () => {
     const { receiver, shopId, isOpen } = await goDown();
     receiver.answer = (response) => void response.writeHead(200).end();
     webhooks.advance(61);
@@ -91,7 +91,7 @@ describe('an open circuit', () => {
     await receiver.stop();
   });
 
-  test('is reset when a person activates the subscription again', async () => {
+  test('is reset when a user activates the subscription again', async () => {
     const { receiver, shopId, id: subscriptionId, isOpen } = await goDown();
     receiver.answer = (response) => void response.writeHead(200).end();
     const set = (status: SubscriptionStatus) =>
@@ -125,7 +125,7 @@ describe('an open circuit', () => {
         status,
       });
     await set(SubscriptionStatus.INACTIVE);
-    // The receiver no longer answers.
+    // The receiver no longer responds.
     receiver.answer = () => {};
     const before = receiver.received.length;
     await webhooks.publish(sampleEvent('return.created', shopId));

@@ -12,7 +12,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  // On a frozen machine the shards must not be lost, or failures would not count.
+  // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
   webhooks = await runWebhooks({ leaseMs: 60_000 });
   receiver = await startReceiver();
 });

@@ -73,7 +73,7 @@ async function readyShops(): Promise<bigint[]> {
   return rows.map(({ id }) => id);
 }
 
-/** Asserts that a wait is as long as promised, even if the test was frozen for up to ten minutes. */
+/** Asserts that a wait has the promised length, even if the test stood still for up to ten minutes. */
 function expectWait(actual: number | undefined, seconds: number): void {
   expect(actual).toBeLessThanOrEqual(seconds);
   expect(actual).toBeGreaterThan(seconds - 600);
@@ -145,7 +145,7 @@ describe('a fresh delivery that was queued before the clock was set back', () =>
     expect(await readyShops()).toEqual([1n]);
   });
 
-  test('does not affect queues that hold only retries', async () => {
+  test('does not affect queues that contain only retries', async () => {
     await add({ sinceMs: -HOUR_MS, dueMs: HOUR_MS });
     await markFreshReady(db.pool, HELD);
     expect(await readyShops()).toEqual([]);

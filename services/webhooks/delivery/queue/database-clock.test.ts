@@ -9,12 +9,12 @@ function readingOf(skewMs: number, tookMs = 1) {
   return { startedMs, endedMs: startedMs + tookMs, databaseMs: startedMs + tookMs / 2 + skewMs };
 }
 
-test('a slow answer is not mistaken for a step of the clock', () => {
+test('a slow response does not look like a step of the clock', () => {
   const clock = createDatabaseClock();
   const skewMs = 5_000_000;
   for (const [skew, tookMs] of [
     [skewMs, 8_000],
-    // Within the uncertainty of the slow answer.
+    // Within the uncertainty of the slow response.
     [skewMs, 1],
     [skewMs, 60_000],
     [skewMs + 500, 1],

@@ -118,7 +118,7 @@ describe('an update', () => {
     await elsewhere.stop();
   });
 
-  test('keeps fields that are not given, even an address that would now be rejected', async () => {
+  test('keeps fields that the request does not contain, even an address that would now be rejected', async () => {
     const shopId = newShop();
     const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: receiver.url });
     const refused = 'https://10.0.0.1/';

@@ -30,7 +30,7 @@ beforeEach(async () => {
     owner: randomUUID(),
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
-    // On a frozen machine the shards must not be lost.
+    // A long lease, so that a slow machine keeps the shards.
     leaseMs: 60_000,
   });
   await shards.rebalance();
@@ -101,7 +101,7 @@ describe('a queue that moved to another endpoint', () => {
   });
 });
 
-test('committed deliveries of a lost shard are left to its new holder', () => {
+test('committed deliveries of a lost shard are left to its new owner', () => {
   const active = new ActiveQueues();
   const loader = loaderOf(active, db.pool);
   const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
@@ -130,7 +130,7 @@ describe('a queue that becomes ready', () => {
     expect(active.queues.has(queueKeyOf(queue))).toBe(true);
   });
 
-  test('between two searches is found at once', async () => {
+  test('between two searches is found immediately', async () => {
     const queue = await newQueue();
     await db.pool.query(
       `update subscription_queues set ready_at = clock_timestamp() + interval '150 milliseconds' where shop_id = $1`,

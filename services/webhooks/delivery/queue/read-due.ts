@@ -103,7 +103,7 @@ const readRows = rowsOf<QueueRead>({
 function readStatement(reads: readonly QueueRead[], o: ReadOptions): Sql {
   const maxBytes = HEALTH_CLASSES.map((healthClass) => o.maxBytes[healthClass]);
   return sql`
-with wanted as materialized (
+with requested as materialized (
   select input.*, sq.shard, e.url, s.failures > 0 as is_failing, ${encryptedSecretsOf('input')} as encrypted_secrets
     from ${readRows('input', reads, 'n')}
     join subscription_queues sq on sq.shop_id = input.shop_id and sq.subscription_id = input.subscription_id
@@ -113,7 +113,7 @@ with wanted as materialized (
 ), due as materialized (
   select w.n, w.health_class, w.shard, w.url, w.is_failing, w.encrypted_secrets, w.endpoint_id, q.*,
          sum(q.bytes) over (partition by w.health_class order by w.n, q.nth) - q.bytes as bytes_before
-    from wanted w cross join lateral (${dueOfQueue(o)}) q
+    from requested w cross join lateral (${dueOfQueue(o)}) q
 )
 select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.endpoint_id as "endpointId",
        d.shard, d.url, d.payload_id as "payloadId", p.event_id as "eventId", p.trigger,

@@ -103,7 +103,7 @@ describe('a queue that is unloaded', () => {
     await add();
     await add();
     const held = Date.now() + 3_600_000;
-    // The oldest is due at once.
+    // The oldest is due immediately.
     expect([...(await unload(held)).values()][0]).toBeLessThan(Date.now() + 60_000);
     await db.pool.query(
       `update queue set is_retry = true, next_attempt_at = now() + interval '30 minutes'

@@ -63,7 +63,7 @@ export const HAS_BODY =
 const requeueOf = (day: Date): string => {
   const { first, end } = rangeOfDay(day);
   return `
-with wanted as materialized (
+with requested as materialized (
   select d.shop_id, d.id, d.subscription_id, d.payload_id, octet_length(p.body) as bytes
     from deliveries d join payloads p on p.shop_id = d.shop_id and p.id = d.payload_id
    where d.shop_id = $1 and d.id = any($2::uuid[]) and d.ended is not null and ${HAS_BODY}
@@ -72,13 +72,13 @@ with wanted as materialized (
    order by d.id for update of d for share of p
 ), started as (
   update deliveries d set ended = null, finished_at = null, replay_key = coalesce($4, d.replay_key)
-    from wanted w where d.shop_id = w.shop_id and d.id = w.id and d.id >= '${first}' and d.id < '${end}'
+    from requested w where d.shop_id = w.shop_id and d.id = w.id and d.id >= '${first}' and d.id < '${end}'
 ), queued as (
   insert into queue (shop_id, subscription_id, id, payload_id, bytes, is_retry, next_attempt_at, queued_at, scheduled_at, attempts)
   select w.shop_id, w.subscription_id, w.id, w.payload_id, w.bytes, true,
          now() + $3 * interval '1 ms', now() + $3 * interval '1 ms', now() + $3 * interval '1 ms', coalesce((
            select max(a.number) from attempts a where a.shop_id = w.shop_id and a.delivery_id = w.id), 0)
-    from wanted w
+    from requested w
   on conflict (shop_id, subscription_id, id) do nothing
   returning id, subscription_id
 ), marked as (

@@ -89,7 +89,7 @@ test('a body that was stored before is read, because another release may have sh
 });
 
 describe('deliveries are sent from memory', () => {
-  test('when their queue is empty, or holds only fresh ones', async () => {
+  test('when their queue is empty, or contains only fresh ones', async () => {
     const of = await subscribed();
     expect(await targetsOf(of.shopId)).toMatchObject([{ ...of, url: URL, wasEmpty: true }]);
     await queue(of, false);

@@ -9,14 +9,14 @@ import {
 } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 
-/** Short, because each test waits for it, and long enough for the second attempt, which is answered. */
+/** Short, because each test waits for it, and long enough for the second attempt, which gets a response. */
 const ATTEMPT_MS = 4_000;
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  // On a frozen machine the shards must not be lost, or failures would not count.
+  // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
   webhooks = await runWebhooks({ attemptMs: ATTEMPT_MS, leaseMs: 60_000 });
 });
 afterAll(() => webhooks.stop());
@@ -41,7 +41,7 @@ function written(shopId: bigint, attempts: number) {
   });
 }
 
-test('an attempt without an answer in time has failed, and halves the limit in flight of its endpoint', async () => {
+test('an attempt without a response in time fails, and halves the limit in flight of its endpoint', async () => {
   receiver.answer = () => {};
   const shopId = await deliverOne();
   const { attempts } = await written(shopId, 1);
@@ -63,7 +63,7 @@ test('an attempt without an answer in time has failed, and halves the limit in f
   await until(async () => (await cap()) === 2);
 });
 
-test('an attempt with an endless slow answer fails; an endless fast one ends at our limit', async () => {
+test('an attempt with an endless slow response fails; an endless fast response ends at our limit', async () => {
   receiver.answer = (response) => {
     const dripping = setInterval(() => response.write('.'), 20);
     response.once('close', () => clearInterval(dripping));

@@ -26,7 +26,7 @@ beforeAll(async () => {
     owner: randomUUID(),
     name: DELIVERY_LEASES,
     count: DELIVERY_SHARDS,
-    // On a frozen machine the shards must not be lost.
+    // A long lease, so that a slow machine keeps the shards.
     leaseMs: 60_000,
   });
 });
@@ -283,7 +283,7 @@ describe('a batch of results', () => {
     expect(rows).toEqual([{ failures: 3 }]);
   });
 
-  test('stores no answer to a payload that was redacted during the attempt', async () => {
+  test('stores no response to a payload that was redacted during the attempt', async () => {
     const [due] = await read(1);
     if (!due) throw new Error('there is one');
     await db.pool.query('update payloads set redacted_at = now() where shop_id = $1', [due.shopId]);

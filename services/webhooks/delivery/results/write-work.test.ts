@@ -82,7 +82,7 @@ const OUTCOME: AttemptOutcome = {
   retryAfterMs: undefined,
 };
 
-/** Half of them succeed, the others are retried. Returns their number. */
+/** Half of the deliveries succeed, the rest is retried. Returns their number. */
 async function sendAndSettle(shopId: bigint, limit: number): Promise<number> {
   const queue = { shopId, subscriptionId: 1n, endpointId: 1n, freshFromMs: 0, retriesFromMs: 0 };
   const due = await readDue(pool, [{ ...queue, mode: 'all', healthClass: 'trusted', limit }], {

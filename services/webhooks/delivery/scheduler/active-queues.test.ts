@@ -50,7 +50,7 @@ describe('the health of an endpoint', () => {
     expect(active.endpoints.health('1:5')).toEqual(NEW_ENDPOINT);
   });
 
-  test('is reset by a person, and its queues are marked due', () => {
+  test('is reset by a user, and its queues are marked due', () => {
     const active = new ActiveQueues();
     active.add(queueOf(1n));
     for (const queue of active.due()) queue.hasDueWork = false;

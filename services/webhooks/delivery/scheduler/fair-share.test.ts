@@ -107,7 +107,7 @@ describe('the fair share', () => {
     );
   });
 
-  test('leaves no place empty that a trusted endpoint could use', () => {
+  test('leaves no capacity unused that a trusted endpoint could use', () => {
     fc.assert(
       fc.property(scenes, places, (scene, free) => {
         const { of, total } = given(scene, free);

@@ -42,7 +42,7 @@ async function oldestResultS(): Promise<number> {
 const arrivedAt = (path: string): number =>
   receiver.received.filter((one) => one.path === path).length;
 
-describe('a fault of one delivery', () => {
+describe('the failure of one delivery', () => {
   test('delays no other delivery: a secret whose key is not on the ring', async () => {
     const [bad, good] = [newShop(), newShop()];
     await webhooks.subscribe({ shopId: bad, url: `${receiver.url}/bad` });
@@ -57,7 +57,7 @@ describe('a fault of one delivery', () => {
     );
   });
 
-  test('does not repeat it again and again: an answer that cannot be recorded', async () => {
+  test('does not repeat it again and again: a response that cannot be recorded', async () => {
     const shopId = newShop();
     await asMigrator(async (migrator) => {
       await migrator.query(

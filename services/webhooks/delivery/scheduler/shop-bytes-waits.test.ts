@@ -9,7 +9,7 @@ import {
 } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
 
-/** A process that has just started sends as if it held a quarter of all shards. */
+/** A process that has just started sends as if it owned a quarter of all shards. */
 const PER_MINUTE = 4 * 64 * 1024;
 const EVENTS = 100;
 

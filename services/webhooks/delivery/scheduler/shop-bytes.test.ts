@@ -45,7 +45,7 @@ describe('the byte limit of a shop', () => {
     expect(bytes.throttled()).toBe(2);
   });
 
-  test('once reached, holds back small requests too, so that none overtakes', () => {
+  test('once reached, delays small requests too, so that none overtakes', () => {
     bytes.take(1n, 7 * MIB);
     expect(bytes.take(1n, 2 * MIB)).toBe(false);
     expect(bytes.take(1n, 1)).toBe(false);
