@@ -32,7 +32,7 @@ export const JSON_KEPT_NUMBERS_MAX = 10_000;
 /** Limits of the public interface. Imports no other file. Every service may import it. */
 
 /**
- * Only returns stores notes and descriptions that are longer: once, and snapshots have hashes of them. Dispositions
- * deletes them after the handover. Bytes in UTF-8.
+ * Maximum size of a note or description in a snapshot. A longer text is stored once, by the returns service, and
+ * snapshots contain its hash. The dispositions service deletes it after the handover. Bytes in UTF-8.
  */
 export const LONG_TEXT_BYTES = 2_000;

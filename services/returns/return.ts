@@ -126,7 +126,7 @@ export class Return {
 }
 
 /**
- * The rule for every cancellation, and for every edit of an {@link Return.requireEditable editable} return.
+ * Checks every cancellation, and every edit of an {@link Return.requireEditable editable} return.
  *
  * @param o.freesLines whether line items become free for another return, which could refund them again.
  * @throws DomainError STATE_FORBIDS when an outcome may be fulfilled; with `freesLines` also when the shopper keeps an

@@ -93,7 +93,7 @@ const PART = 50;
 
 /**
  * Divides ids of returns into parts, in their order. The caller has locked the returns. The returns of a part fit into
- * one response ({@link fittingIds}), measured when the caller requests the part.
+ * one response ({@link fittingIds}). Their size is read when the caller requests the part.
  */
 export async function* fittingParts(
   db: Queryable,

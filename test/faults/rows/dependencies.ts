@@ -131,8 +131,8 @@ interface Late {
 }
 
 /**
- * The delivery that took longest since it could arrive: when the dependency was back and its retry was due. 0 ms when
- * all arrived before.
+ * The delivery with the longest delay. The delay starts when the dependency is back and the retry is due. It is 0 ms
+ * when all deliveries arrived before.
  */
 function latestOf(
   trial: Trial,
