@@ -3,6 +3,7 @@ import { isIP } from 'node:net';
 import { connect } from 'node:tls';
 import type { ISocketFactory, KafkaConfig, SASLOptions } from 'kafkajs';
 import type { z } from 'zod';
+import { namingSetting } from '../certificate-errors.ts';
 import type { kafkaSecurityShape } from './kafka-config.ts';
 import { clientCredentials } from './oauth-token.ts';
 
@@ -79,6 +80,12 @@ export function securitySettings({
 
 const KEEP_ALIVE_MS = 60_000;
 
+const nameSetting = namingSetting({
+  server: 'Kafka',
+  authority: 'KAFKA_TLS_CA_FILE',
+  host: 'KAFKA_BROKERS',
+});
+
 /** Reads the files for every connection, because they may change. The broker's certificate and name are verified. */
 function secureSockets({ caFile, certFile, keyFile }: NonNullable<KafkaSecurity['tls']>) {
   const factory: ISocketFactory = ({ host, port, onConnect }) => {
@@ -94,7 +101,8 @@ function secureSockets({ caFile, certFile, keyFile }: NonNullable<KafkaSecurity[
       },
       onConnect,
     );
-    return socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    // Before the listeners of the library, which log the message.
+    return socket.on('error', nameSetting).setKeepAlive(true, KEEP_ALIVE_MS);
   };
   return factory;
 }
