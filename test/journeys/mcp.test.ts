@@ -259,7 +259,7 @@ describe('an outage', () => {
       isError: true,
       text: expect.stringMatching(/Try again in a few/),
     });
-    expect(write.text).toMatch(/read first whether it was done/);
+    expect(write.text).toMatch(/first read whether the change was made/);
     for (const { text } of [away, write]) expect(text).not.toMatch(/ECONN|UNAVAILABLE|127\.0/i);
     await until(async () => !(await call('get_return', { return_id: id })).isError);
   });
