@@ -41,11 +41,27 @@ async function startBlocked() {
   return { send: restClient(under), state, release: blocked.resolve };
 }
 
+/**
+ * Sends reads until all slots are in use. All are accepted if they arrive within a burst. If the machine was slower, the
+ * last ones are shed.
+ */
+async function fillSlots({ send, state }: Awaited<ReturnType<typeof startBlocked>>) {
+  let shed = 0;
+  const sent = Array.from({ length: BURST }, async () => {
+    const { status } = await send({ path: READ });
+    if (status === 503) shed += 1;
+    return status;
+  });
+  await until(() => state.begun + shed === BURST);
+  expect(state.begun).toBeGreaterThanOrEqual(SIZE);
+  return { accepted: state.begun, shed, statuses: () => Promise.all(sent) };
+}
+
 describe('in-flight requests', () => {
   test('beyond the slots get 503 with Retry-After immediately', async () => {
-    const { send, state, release } = await startBlocked();
-    const first = Array.from({ length: BURST }, () => send({ path: READ }));
-    await until(() => state.begun === BURST);
+    const blocked = await startBlocked();
+    const { send, state, release } = blocked;
+    const { accepted, shed, statuses } = await fillSlots(blocked);
 
     // A request without a credential is shed too, because slots are checked first; so is an unusual spelling of the path.
     const rejected = await Promise.all([
@@ -60,7 +76,7 @@ describe('in-flight requests', () => {
       expect(headers['x-request-id']).toEqual(expect.any(String));
       expect(body).toEqual({ message: expect.any(String), errors: {} });
     }
-    expect(state.begun).toBe(BURST);
+    expect(state.begun).toBe(accepted);
     // Other operations, probes and the sign-in are not affected.
     expect((await send({ path: '/api/v1/webhooks' })).status).toBe(200);
     expect((await send({ path: '/readyz' })).status).toBe(200);
@@ -68,18 +84,17 @@ describe('in-flight requests', () => {
     expect((await send({ path: metadata })).status).toBe(200);
 
     release();
-    expect((await Promise.all(first)).map(({ status }) => status)).toEqual(
-      new Array<number>(BURST).fill(200),
-    );
+    expect((await statuses()).filter((status) => status === 200)).toHaveLength(accepted);
     expect((await send({ path: READ })).status).toBe(200);
     const metrics = await (await fetch(under.gateway.metricsUrl)).text();
-    expect(metrics).toMatch(/http_server_shed_total\{.*operation="getReturnDetails".*\} 23/);
+    const metric = /http_server_shed_total\{.*operation="getReturnDetails".*\} (\d+)/;
+    expect(Number(metric.exec(metrics)?.[1])).toBe(rejected.length + shed);
   });
 
   test('the response to a shed request has the form of the requested version', async () => {
-    const { send, state, release } = await startBlocked();
-    const first = Array.from({ length: BURST }, () => send({ path: READ }));
-    await until(() => state.begun === BURST);
+    const blocked = await startBlocked();
+    const { send, release } = blocked;
+    const { statuses } = await fillSlots(blocked);
     const path = READ.replace('v1', 'unstable');
     const responses = await Promise.all(
       Array.from({ length: SIZE }, () => send({ path, headers: { 'x-request-id': 'own-id' } })),
@@ -94,7 +109,7 @@ describe('in-flight requests', () => {
       expect(body).toMatchObject({ status: 503, title: 'Service Unavailable' });
     }
     release();
-    await Promise.all(first);
+    await statuses();
   });
 
   test('a client that sends its body slowly occupies no slot', async () => {
