@@ -107,9 +107,10 @@ function createParts(o: DispatcherOptions) {
     offsetMs,
     healthChanges,
     onRecorded(batch, written) {
-      for (const { due } of batch) {
+      for (const { due, ended, pauseMs } of batch) {
         inFlight.remove(due.id);
         active.noteIdle(queueKeyOf(due));
+        if (ended === null) active.noteRetry(queueKeyOf(due), pauseMs);
       }
       report(o, metrics, batch, written);
     },

@@ -39,7 +39,7 @@ interface FailureCount {
 
 /**
  * Counts failures of subscriptions, and resets the count after a success. Deactivates a subscription that had only
- * failures for too long, and warns its owner before. The caller must have locked the leases. Skips locked rows, because
+ * failures for too long, and returns a warning before. The caller must have locked the leases. Skips locked rows, because
  * their locks may last long.
  *
  * @param o.offsetMs offset of the retry clock.

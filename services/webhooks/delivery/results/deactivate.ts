@@ -4,7 +4,7 @@ export const FAILING_MIN = 10;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** The owner gets one warning after each of these parts of that time. Percent. */
+/** The log has one warning after each of these parts of that time. Percent. */
 const WARNINGS: readonly number[] = [90, 70, 50];
 
 /** The failures of a subscription. Times by the retry clock. */

@@ -95,6 +95,6 @@ async function record(db: Queryable, day: Date, recording: Recording): Promise<A
   return recording.attemptResults.filter(({ due, token }) => tokens.get(leaseOf(due)) !== token);
 }
 
-// The order of locks is always: leases, subscriptions, endpoints, queue, deliveries.
+// The order of locks is always: leases, subscriptions, subscription queues, endpoints, queue, deliveries.
 const LOCK_LEASES = `
 select from leases where name = any($1::text[]) order by name for share`;

@@ -11,12 +11,17 @@ export interface ActiveQueue extends StoredQueue {
   /** Sequence number of its last grant by the fair share. */
   lastGrant: number;
   /**
-   * Deliveries that were just committed. While `hasDueWork` is false, the queue has no other due deliveries. The table
-   * also has them, so they are dropped when the queue must be read.
+   * Deliveries that were just committed. While `hasDueWork` is false, this process knows of no other due deliveries. The
+   * table also has them, so they are dropped when the queue must be read.
    */
   readonly fresh: Due[];
   /** When the first of them was added. */
   freshSinceMs: number;
+  /**
+   * When the next retries are due, the earliest first. A busy queue is never unloaded, so nothing else marks it due at
+   * that time. Only the earliest {@link MAX_RETRY_TIMES} are here; a full scan finds the others.
+   */
+  readonly retriesAtMs: number[];
   /** Number of notifications of due work. */
   notifications: number;
   /** When the last read of the queue ended; infinite during a read. */
@@ -36,6 +41,11 @@ export interface ActiveQueue extends StoredQueue {
 const LATE_COMMIT_MS = 2_000;
 const FULL_SCAN_EVERY_MS = 10_000;
 
+/** Maximum number of retries of one queue whose times are in memory. */
+const MAX_RETRY_TIMES = 32;
+/** The clocks of the database and of this process need not run at exactly the same rate. Milliseconds. */
+const RETRY_MARGIN_MS = 50;
+
 /** Creates the state of a queue that was just loaded. @param readEndedMs when this process last ended a read of it. */
 export function toActive(stored: StoredQueue, readEndedMs: number): ActiveQueue {
   const now = performance.now();
@@ -45,6 +55,7 @@ export function toActive(stored: StoredQueue, readEndedMs: number): ActiveQueue 
     hasDueWork: true,
     fresh: [],
     freshSinceMs: 0,
+    retriesAtMs: [],
     lastGrant: 0,
     notifications: 0,
     readEndedMs,
@@ -84,6 +95,23 @@ export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, retryNow
   const from = Math.min(dueAtMs, retryNowMs) - LATE_COMMIT_MS;
   if (isRetry) queue.retriesFromMs = Math.max(queue.retriesFromMs, from);
   else queue.freshFromMs = Math.max(queue.freshFromMs, from);
+}
+
+/** An attempt failed; the delivery is due again after the pause. Milliseconds. */
+export function noteRetry({ retriesAtMs }: ActiveQueue, pauseMs: number): void {
+  const atMs = performance.now() + pauseMs + RETRY_MARGIN_MS;
+  const place = retriesAtMs.findLastIndex((time) => time <= atMs) + 1;
+  retriesAtMs.splice(place, 0, atMs);
+  if (retriesAtMs.length > MAX_RETRY_TIMES) retriesAtMs.pop();
+}
+
+/** Marks the queue due when a retry is. */
+export function markRetriesDue(queue: ActiveQueue, nowMs: number): void {
+  const [earliest = Number.POSITIVE_INFINITY] = queue.retriesAtMs;
+  if (earliest > nowMs) return;
+  const later = queue.retriesAtMs.findIndex((time) => time > nowMs);
+  queue.retriesAtMs.splice(0, later < 0 ? queue.retriesAtMs.length : later);
+  markDue(queue);
 }
 
 /** Whether the queue has or may have due work. */

@@ -1,4 +1,4 @@
-import { describe, expect, test } from '@jest/globals';
+import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
@@ -71,6 +71,43 @@ describe('a queue', () => {
     expect(active.due()).toMatchObject([{ endpointId: 6n, shard: 6 }]);
     expect(active.endpoints.health('1:5')).toBeUndefined();
     expect(active.endpoints.health('1:6')).toEqual(NEW_ENDPOINT);
+  });
+});
+
+describe('a busy queue', () => {
+  /** A queue without due work, and whether it is due at a time. */
+  function busyQueue() {
+    const active = new ActiveQueues();
+    active.add(queueOf(1n));
+    for (const queue of active.due()) queue.hasDueWork = false;
+    const startMs = performance.now();
+    const clock = jest.spyOn(performance, 'now').mockReturnValue(startMs);
+    const isDueAfter = (ms: number) => {
+      clock.mockReturnValue(startMs + ms);
+      const due = active.due();
+      for (const queue of due) queue.hasDueWork = false;
+      return due.length === 1;
+    };
+    return { active, isDueAfter };
+  }
+  afterEach(() => {
+    jest.restoreAllMocks();
+  });
+
+  test('is due when each of its retries is, and only then', () => {
+    const { active, isDueAfter } = busyQueue();
+    for (const pauseMs of [30_000, 5_000, 5_500]) active.noteRetry('1:1', pauseMs);
+    const times = [4_900, 5_100, 5_200, 5_600, 29_000, 30_100, 60_000];
+    expect(times.filter(isDueAfter)).toEqual([5_100, 5_600, 30_100]);
+  });
+
+  test('keeps the times of the earliest retries only', () => {
+    const { active, isDueAfter } = busyQueue();
+    for (let nth = 100; nth > 0; nth -= 1) active.noteRetry('1:1', nth * 1_000);
+    expect(active.queues.get('1:1')?.retriesAtMs).toHaveLength(32);
+    expect(isDueAfter(1_100)).toBe(true);
+    expect(isDueAfter(99_000)).toBe(true);
+    expect(active.queues.get('1:1')?.retriesAtMs).toEqual([]);
   });
 });
 

@@ -1,7 +1,15 @@
 import type { Due } from '../queue/read-due.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
 import type { Target } from '../queue/targets.ts';
-import { type ActiveQueue, isDue, markDue, takesFresh, toActive } from './active-queue.ts';
+import {
+  type ActiveQueue,
+  isDue,
+  markDue,
+  markRetriesDue,
+  noteRetry,
+  takesFresh,
+  toActive,
+} from './active-queue.ts';
 import type { HealthClass } from './capacity.ts';
 import { LoadedEndpoints } from './loaded-endpoints.ts';
 
@@ -37,10 +45,12 @@ export class ActiveQueues {
 
   /** Queues that may have due work. */
   due(): ActiveQueue[] {
-    const before = performance.now() - MAX_FRESH_MS;
+    const now = performance.now();
     const due: ActiveQueue[] = [];
     for (const queue of this.#queues.values()) {
-      if (queue.fresh.length > 0 && queue.freshSinceMs < before) queue.hasDueWork = true;
+      if (queue.fresh.length > 0 && queue.freshSinceMs < now - MAX_FRESH_MS)
+        queue.hasDueWork = true;
+      markRetriesDue(queue, now);
       if (queue.hasDueWork) this.takeFresh(queue, Number.POSITIVE_INFINITY);
       if (isDue(queue)) due.push(queue);
     }
@@ -139,6 +149,12 @@ export class ActiveQueues {
 
   lastGrantOf(shopId: bigint, healthClass: HealthClass): number {
     return this.#lastGrants.get(`${shopId} ${healthClass}`) ?? 0;
+  }
+
+  /** An attempt failed and was recorded. The delivery is due again after the pause. Milliseconds. */
+  noteRetry(key: string, pauseMs: number): void {
+    const queue = this.#queues.get(key);
+    if (queue) noteRetry(queue, pauseMs);
   }
 
   /** Notes that an attempt of the queue has ended. If the queue has no due work, it is idle from now. */
