@@ -46,7 +46,9 @@ export const gatewayShape = {
   API_CALENDAR: calendarDay,
   REST_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(300)
-    .describe('REST requests per minute and key, for keys without their own limit'),
+    .describe(
+      'REST requests per minute of a key or an app without its own limit; large bodies count as several',
+    ),
   SHOP_MIB_PER_DAY: wholeNumber(1, 1_000_000)
     .default(2_048)
     .describe('MiB of request bodies after decompression, per shop and UTC day; above it 429'),

@@ -22,6 +22,7 @@ export function createLimits(
   const { pool, logger, clientIp } = deps;
   const { meter } = deps.telemetry;
   const timeoutMs = o.limitTimeoutMs;
+  // Requests per minute of an API key or an app.
   const restLimit = createLeasedLimit(pool, logger, { timeoutMs });
   const mibPerDay = o.SHOP_MIB_PER_DAY;
   const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, timeoutMs });

@@ -92,7 +92,7 @@ export function newestActive(today: Date): string {
 
 /**
  * The version of a shop's webhook payloads. After the sunset of the `stored` version it is the oldest supported one,
- * as for requests (interface: Versioning, rule 9). Each delivery has the headers.
+ * as for requests. Each delivery has the headers.
  */
 export function payloadVersionServed(
   stored: string,

@@ -26,7 +26,7 @@ const FRAUD = serviceActor('fraud');
  * Records a fraud report. A repeated call with the same idempotency key returns the report.
  *
  * @throws DomainError NOT_FOUND when the shop has no such return; ALREADY_EXISTS when the return has a report already;
- *   ConnectError UNAVAILABLE when returns does not respond.
+ *   ConnectError UNAVAILABLE when the returns service does not respond.
  */
 export async function createReport(
   deps: FraudDeps,

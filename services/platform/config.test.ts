@@ -95,7 +95,7 @@ describe('configuration', () => {
       }
     });
 
-    test('kubernetes lists every missing file, and needs no static token', () => {
+    test('SERVICE_AUTH=kubernetes reports every missing setting, and needs no SERVICE_TOKEN', () => {
       const env = { ...complete, SERVICE_TOKEN: '', SERVICE_AUTH: 'kubernetes' };
       expect(problemsOf(env)).toContain('SERVICE_TOKEN_FILE is missing');
       expect(problemsOf(env)).toContain('SERVICE_JWKS_FILE is missing');

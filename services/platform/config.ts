@@ -168,7 +168,7 @@ export const busShape = {
     .enum(['create', 'check'], { error: 'must be create or check' })
     .default('create')
     .describe(
-      'Whether this process creates missing topics; check if clients may not create topics, see services/platform/bus/topics.ts',
+      '`create` creates missing topics. `check` creates none, for clusters where services may not create topics, see services/platform/bus/topics.ts',
     ),
   EVENT_KEYRING: keyringText
     .transform(parseKeys)

@@ -11,8 +11,8 @@ interface Reopening {
 }
 
 /**
- * Opens an expired return again, because its goods arrived and must be processed. When another return has its line
- * items already, the return stays expired, and its timeline says why. A return that is not expired does not change.
+ * Opens an expired return again, because its goods moved or arrived and must be processed. When another return has its
+ * line items already, the return stays expired, and its timeline says why. A return that is not expired does not change.
  *
  * @param why what happened, for the timeline.
  * @returns what to add to the change that the caller makes under the return's lock.

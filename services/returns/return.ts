@@ -27,7 +27,7 @@ export interface StateChange {
 
 /** Payments that the state does not show. Read them under the return's row lock. */
 export interface Commitments {
-  /** A failed run of processing fulfilled an outcome, or sent a request whose outcome is unknown. */
+  /** A run requested an outcome of the commerce provider, which may have fulfilled it; see `mayHaveFulfilled`. */
   readonly mayHaveFulfilled: boolean;
   /** The shopper keeps an instant refund. */
   readonly instantRefundKept: boolean;

@@ -45,7 +45,7 @@ describe.each(VERSIONS)('the schemas of Kubernetes %s', (version) => {
   });
 });
 
-test('reject a mistyped field', () => {
+test('kubernetes-validate rejects a misspelt field name', () => {
   const file = join(folder, 'mistyped.yaml');
   writeFileSync(
     file,

@@ -175,7 +175,7 @@ describe('changing', () => {
     await call('update_webhook', { webhook_id, status: 'active' });
   });
 
-  test('is in the audit log before and after its effect', async () => {
+  test('a call is in the audit log before the change and after it', async () => {
     const { id } = await journey.stack.fixture('open');
     await call('add_return_note', { return_id: id, text: 'For the log' });
     const db = new pg.Client({ connectionString: journey.stack.file.database_url });

@@ -40,7 +40,7 @@ describe('supported clients', () => {
     expect(clients.nameOf('rms-mcp', 'http://127.0.0.1:9/callback')).toBeUndefined();
   });
 
-  test('have a source for their redirect URIs, and different client ids', () => {
+  test('name the page that lists their redirect URIs, and have unique client ids', () => {
     for (const { source } of KNOWN_CLIENTS) expect(source).toMatch(/^https:\/\//);
     const ids = KNOWN_CLIENTS.flatMap(({ clientId }) => clientId ?? []);
     expect(new Set(ids).size).toBe(ids.length);

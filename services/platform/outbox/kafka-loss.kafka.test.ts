@@ -138,7 +138,7 @@ describe('events over kafka', () => {
     });
     expect(stdout).toContain(`${all.length} event(s) published again`);
     await until(() => hasAll(absent, all), RECOVERY_MS);
-    // A second effect would have violated the key of the row, and the record would be poison.
+    // If an event took effect twice, the insert would violate a unique key and leave a poison record.
     expect(await poison()).toBe(0);
     await Promise.all([listening.stop(), after.stop()]);
   }, 180_000);

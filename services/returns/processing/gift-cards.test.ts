@@ -76,7 +76,7 @@ describe('a shop that changes to external gift cards', () => {
     await expectOneCard({ calls: 2 });
   });
 
-  test('requests no second card after a worker recorded one and died', async () => {
+  test('requests no second card after a worker stored the first card and died', async () => {
     const job = await claimOne(db.pool);
     const { details, steps } = await prepare(db.pool, job);
     for (const step of steps) await performStep({ pool: db.pool, commerce, job, details, step });
