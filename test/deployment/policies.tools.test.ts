@@ -128,11 +128,11 @@ describe('the addresses that no webhook reaches', () => {
       new URL('../../services/webhooks/guard/address.ts', import.meta.url),
       'utf8',
     );
-    const lists = code.matchAll(/const REFUSED_V\d = \[([\s\S]*?)\]/g);
-    const refused = [...lists].flatMap(([, list = '']) =>
+    const lists = code.matchAll(/const RESERVED_V\d = \[([\s\S]*?)\]/g);
+    const rejected = [...lists].flatMap(([, list = '']) =>
       [...list.matchAll(/'([^']+\/\d+)'/g)].map(([, range = '']) => range),
     );
-    expect(except.toSorted()).toEqual(refused.toSorted());
+    expect(except.toSorted()).toEqual(rejected.toSorted());
   });
 
   test.each(except)('%s: the code rejects its first address', (range) => {
