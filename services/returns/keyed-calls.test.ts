@@ -142,7 +142,7 @@ describe('a repeat after later changes', () => {
     expect([label?.status, ignored]).toEqual([LabelStatus.OUT_FOR_DELIVERY, false]);
   });
 
-  test('is told that an update was ignored, as the first call was', async () => {
+  test('also returns that an update was ignored', async () => {
     const submitted = await dropOff();
     const labelId = await labelOf(submitted);
     const late = () =>

@@ -42,7 +42,7 @@ describe('assess dispositions', () => {
     ];
     const answer = await post('/dispositioning/assess', { items });
     expect(answer.status).toBe(200);
-    const told = {
+    const assessed = {
       disposition_outcome: 'donate',
       return_processor: 'warehouse@example.com',
       note: '  kept as sent \u{1f4e6} ',
@@ -55,7 +55,7 @@ describe('assess dispositions', () => {
       inspected_at: expect.stringMatching(SECONDS),
     };
     expect(answer.body).toEqual([
-      { line_item_id: second, ...told },
+      { line_item_id: second, ...assessed },
       { line_item_id: first, ...standard },
     ]);
     const { line_items } = await detailsOf(ref.id);
@@ -63,7 +63,7 @@ describe('assess dispositions', () => {
       { line_item_id: first, disposition: standard, condition: null },
       {
         line_item_id: second,
-        disposition: told,
+        disposition: assessed,
         condition: { condition_category: null, images: ['https://images.example.com/1.png'] },
       },
     ]);
