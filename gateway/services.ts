@@ -1,5 +1,6 @@
 import type { Client } from '@connectrpc/connect';
 import { CartsService } from '../proto/gen/rms/carts/v1/carts_pb.ts';
+import { CommerceService } from '../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { DestinationsService } from '../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DispositionsService } from '../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import { FraudService } from '../proto/gen/rms/fraud/v1/fraud_pb.ts';
@@ -10,9 +11,11 @@ import { createServiceClient } from '../services/platform/grpc/client.ts';
 import type { ClientIdentity } from '../services/platform/identity.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 
-/** The six services behind the gateway. */
+/** The services behind the gateway. */
 export interface Services {
   readonly returns: Client<typeof ReturnsService>;
+  /** Served by the returns service. */
+  readonly commerce: Client<typeof CommerceService>;
   readonly dispositions: Client<typeof DispositionsService>;
   readonly destinations: Client<typeof DestinationsService>;
   readonly fraud: Client<typeof FraudService>;
@@ -21,7 +24,7 @@ export interface Services {
 }
 
 /** gRPC names of the services, such as `dns:///returns:8080` or `127.0.0.1:9001`. */
-export type ServiceTargets = Readonly<Record<keyof Services, string>>;
+export type ServiceTargets = Readonly<Record<Exclude<keyof Services, 'commerce'>, string>>;
 
 const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} service`);
 
@@ -52,6 +55,7 @@ export function connectServices(
   common: { readonly identity: ClientIdentity; readonly telemetry?: Telemetry },
 ): { readonly services: Services; close(): void } {
   const returns = createServiceClient(ReturnsService, { target: targets.returns, ...common });
+  const commerce = createServiceClient(CommerceService, { target: targets.returns, ...common });
   const dispositions = createServiceClient(DispositionsService, {
     target: targets.dispositions,
     ...common,
@@ -63,10 +67,11 @@ export function connectServices(
   const fraud = createServiceClient(FraudService, { target: targets.fraud, ...common });
   const carts = createServiceClient(CartsService, { target: targets.carts, ...common });
   const webhooks = createServiceClient(WebhooksService, { target: targets.webhooks, ...common });
-  const all = [returns, dispositions, destinations, fraud, carts, webhooks];
+  const all = [returns, commerce, dispositions, destinations, fraud, carts, webhooks];
   return {
     services: {
       returns: returns.client,
+      commerce: commerce.client,
       dispositions: dispositions.client,
       destinations: destinations.client,
       fraud: fraud.client,

@@ -118,7 +118,14 @@ function startersOf(
   const bus = { ...shareable, close: async () => {} };
   const stackPorts = ownPorts(ports);
   return {
-    returns: () => startReturns({ ...loadConfig(returnsShape, env('returns')), bus }),
+    returns() {
+      const settings = loadConfig(returnsShape, {
+        ...env('returns'),
+        COMMERCE_KEYRING: plan.memory.memory.keyring,
+        COMMERCE_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
+      });
+      return startReturns({ ...settings, stackPorts: () => stackPorts, bus });
+    },
     dispositions: () =>
       startDispositions({ ...loadConfig(dispositionsShape, env('dispositions')), bus }),
     destinations: () =>

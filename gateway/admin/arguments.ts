@@ -14,6 +14,33 @@ export function shopId(text: string): bigint {
   return id;
 }
 
+export function returnId(text: string): bigint {
+  const id = parsePathId(text);
+  if (id === undefined) throw new InvalidArgumentError('must be a return id such as 1');
+  return id;
+}
+
+/** A day in UTC, as YYYY-MM-DD. */
+export function day(text: string): string {
+  const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text));
+  if (isDay && new Date(text).toISOString().startsWith(text)) return text;
+  throw new InvalidArgumentError('must be a day such as 2026-11-20');
+}
+
+/** The id of an order at the commerce provider. */
+export function orderId(text: string): bigint {
+  const id = parsePathId(text);
+  if (id === undefined) throw new InvalidArgumentError('must be an order id such as 1');
+  return id;
+}
+
+/** How long an old secret still signs. */
+export function overlapHours(text: string): number {
+  const hours = /^\d{1,3}$/.test(text) ? Number(text) : Number.NaN;
+  if (hours >= 0 && hours <= 168) return hours;
+  throw new InvalidArgumentError('must be a number of hours from 0 to 168');
+}
+
 export type DestinationTypeName = (typeof DESTINATION_TYPES)[number];
 
 export function destinationType(text: string): DestinationTypeName {

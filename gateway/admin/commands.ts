@@ -7,11 +7,13 @@ import type { Open, Print, Run } from './admin-context.ts';
 import { appCommands } from './app-commands.ts';
 import { perMinute, scopes, shopId, time } from './arguments.ts';
 import { auditCommands } from './audit-commands.ts';
+import { commerceCommands } from './commerce-commands.ts';
 import { destinationCommands } from './destination-commands.ts';
 import { grantCommands } from './grant-commands.ts';
 import { memberCommands } from './member-commands.ts';
 import { oauthKeyCommands } from './oauth-key-commands.ts';
 import { payloadVersionCommands } from './payload-version-commands.ts';
+import { reconcileCommand } from './reconcile-command.ts';
 import { sandboxCommand } from './sandbox-command.ts';
 
 interface ShopOption {
@@ -22,7 +24,7 @@ interface ShopOption {
 export function adminProgram(open: Open, print: Print): Command {
   const program = new Command('admin')
     .description(
-      'Shops, their destinations, members, API keys, payload versions, installed apps, connected assistants and audit log',
+      'Shops, their destinations, commerce providers, members, API keys, payload versions, installed apps, connected assistants and audit log',
     )
     .option('--stack <file>', 'the stack file, which selects a local stack');
   const run: Run = (work) => open(work, program.opts<{ stack?: string }>().stack);
@@ -30,6 +32,8 @@ export function adminProgram(open: Open, print: Print): Command {
     .addCommand(shopCommands(run, print))
     .addCommand(payloadVersionCommands(run, print))
     .addCommand(destinationCommands(run, print))
+    .addCommand(commerceCommands(run, print))
+    .addCommand(reconcileCommand(run, print))
     .addCommand(keyCommands(run, print))
     .addCommand(memberCommands(run, print))
     .addCommand(appCommands(run, print))

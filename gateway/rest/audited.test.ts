@@ -29,6 +29,7 @@ const BODIES: Readonly<Partial<Record<Operation['id'], object>>> = {
 const IDS: Readonly<Partial<Record<Operation['id'], bigint>>> = {
   updateDestination: FAKE.destination,
   createFraudReport: FAKE.returns.open,
+  listEffects: FAKE.returns.open,
   processReturn: FAKE.returns.open,
 };
 /** The expected subject of an entry; by default the id in the path. */

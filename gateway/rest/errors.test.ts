@@ -134,6 +134,7 @@ describe('objects that do not exist', () => {
       updateDestination: { code: 'NOT_FOUND', message: text },
       getReturnDetails: { errors: { message: 'No return found with this ID.' } },
       createFraudReport: { errors: { message: text } },
+      listEffects: { errors: { message: text } },
       processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
     });
   });

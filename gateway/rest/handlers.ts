@@ -7,6 +7,7 @@ import { cartView } from '../../services/contract/views/cart.ts';
 import { deliveryPageView, deliveryView } from '../../services/contract/views/delivery.ts';
 import { destinationView } from '../../services/contract/views/destination.ts';
 import { dispositionView } from '../../services/contract/views/disposition.ts';
+import { effectView } from '../../services/contract/views/effect.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
 import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
 import { createCart } from '../actions/carts.ts';
@@ -14,6 +15,7 @@ import { type ActionContext, sent } from '../actions/context.ts';
 import { listDeliveries, replayDelivery } from '../actions/deliveries.ts';
 import { updateDestination } from '../actions/destinations.ts';
 import { assessDispositions } from '../actions/dispositions.ts';
+import { listEffects } from '../actions/effects.ts';
 import { createFraudReport } from '../actions/fraud.ts';
 import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
 import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
@@ -53,6 +55,9 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
     returnDetailsView(await findReturn(context, query.selector), query.currencyType),
   createFraudReport: async ({ context, id, body }) =>
     fraudReportView(await createFraudReport(context, id, body)),
+  listEffects: async ({ context, id }) => ({
+    effects: (await listEffects(context, id)).map(effectView),
+  }),
   processReturn: async ({ context, id, body }) =>
     processBodyOf(
       await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),

@@ -48,6 +48,7 @@ export const NOT_FOUND = {
   fraudReport: notFound('No return has this ID.', {
     errors: { message: 'No return has this ID.' },
   }),
+  effects: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
   processReturn: notFound('No return has this ID.', {
     errors: { message: 'No return has this ID.', code: 'NOT_FOUND' },
   }),

@@ -15,7 +15,6 @@ export const ADDRESS_TEXT_MAX = 255;
 export const CART_ENTRIES_MAX = 500;
 export const PROCESS_DETAILS_MAX = 50;
 export const PROCESS_DETAILS_BYTES_MAX = 16 * 1024;
-export const WEBHOOK_URL_MAX = 2_048;
 export const DELIVERIES_PAGE_MAX = 100;
 export const DELIVERIES_PAGE_DEFAULT = 50;
 export const CURSOR_MAX = 200;

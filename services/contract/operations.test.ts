@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and four additions', () => {
+test('the operations are those of the interface, and five additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
@@ -14,6 +14,7 @@ test('the operations are those of the interface, and four additions', () => {
     'PUT /destinations/{id} 200 false',
     'GET /warehouse/return/details 200 false',
     'POST /returns/{id}/fraud-report 201 false',
+    'GET /returns/{id}/effects 200 true',
     'POST /warehouse/return/{id}/process 200 false',
     'POST /cart 200 false',
   ]);
@@ -31,6 +32,7 @@ test('each operation needs its scope', () => {
     updateDestination: 'destinations:write',
     getReturnDetails: 'returns',
     createFraudReport: 'returns',
+    listEffects: 'returns',
     processReturn: 'returns',
     createCart: 'carts',
   });

@@ -6,6 +6,7 @@ import { cart, cartBody } from './resources/cart.ts';
 import { delivery, deliveryPage } from './resources/delivery.ts';
 import { destination, destinationBody } from './resources/destination.ts';
 import { assessBody, dispositionList } from './resources/disposition.ts';
+import { effectList } from './resources/effect.ts';
 import * as shapes from './resources/errors.ts';
 import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
 import { processBody, processResponse } from './resources/process.ts';
@@ -27,6 +28,7 @@ export type OperationId =
   | 'updateDestination'
   | 'getReturnDetails'
   | 'createFraudReport'
+  | 'listEffects'
   | 'processReturn'
   | 'createCart';
 
@@ -231,6 +233,21 @@ export const OPERATIONS: readonly Operation[] = [
       409: [shapes.errorsMessage],
       422: [shapes.messageError],
     },
+  },
+  {
+    ...keyRules,
+    id: 'listEffects',
+    method: 'GET',
+    path: '/returns/{id}/effects',
+    scope: 'returns',
+    notFound: NOT_FOUND.effects,
+    success: { status: 200, schema: effectList },
+    addition: true,
+    summary: 'List effects',
+    description:
+      'What processing requested of the commerce provider for a return: exchange order, gift card and refund, each with its key, its amount and what is known of it.',
+    tag: 'Returns',
+    errors: { 404: [shapes.errorsMessage] },
   },
   {
     ...keyRules,

@@ -133,6 +133,7 @@ describe('error bodies', () => {
       webhook: { errors: { code: 'NOT_FOUND' } },
       delivery: { errors: { code: 'NOT_FOUND' } },
       destination: { code: 'NOT_FOUND', message: expect.any(String) },
+      effects: { errors: { message: expect.any(String) } },
       returnDetails: { errors: { message: 'No return found with this ID.' } },
       fraudReport: { errors: { message: expect.any(String) } },
       processReturn: { errors: { message: expect.any(String), code: 'NOT_FOUND' } },

@@ -20,6 +20,9 @@ const SURROGATE_BITS = 0xfc00;
 const HIGH = 0xd800;
 const LOW = 0xdc00;
 
+/** The maximum length of a URL. Unicode characters. */
+export const URL_MAX = 2_048;
+
 /** Whether a text has at most `max` Unicode characters; cheap for short texts. */
 export function fits(text: string, max: number): boolean {
   return text.length <= max || (text.length <= 2 * max && characters(text) <= max);

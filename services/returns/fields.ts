@@ -10,11 +10,11 @@ import {
   ReturnType,
   ReturnTypeSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { SHORT_TEXT_MAX, WEBHOOK_URL_MAX } from '../contract/limits.ts';
+import { SHORT_TEXT_MAX } from '../contract/limits.ts';
 import { enumText } from '../platform/enum-text.ts';
 import { MAX_ID } from '../platform/ids.ts';
 import { text as anyText, id } from '../platform/input.ts';
-import { snakeCase } from '../platform/text.ts';
+import { snakeCase, URL_MAX } from '../platform/text.ts';
 
 /** One field of the details: how it is checked, stored and read. */
 export interface Field<T> {
@@ -159,7 +159,7 @@ export const RETURN_FIELDS = fieldTable({
     z.enum(ReturnMethod, 'is unknown').transform((value) => value || ReturnMethod.MAIL),
   ),
   destinationId: nullableIdField,
-  statusPageUrl: textField(WEBHOOK_URL_MAX),
+  statusPageUrl: textField(URL_MAX),
   packageReference: textField(),
 });
 
@@ -173,7 +173,7 @@ export const LINE_FIELDS = fieldTable({
   lineItemTitle: textField(),
   variantTitle: textField(),
   title: textField(),
-  image: textField(WEBHOOK_URL_MAX),
+  image: textField(URL_MAX),
   quantity: numberField(quantity),
   exchangeVariant: textField(),
   barcode: textField(),

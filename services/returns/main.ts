@@ -1,6 +1,10 @@
 import { loadConfig } from '../platform/config.ts';
 import { runMain } from '../platform/run-main.ts';
-import { returnsShape } from './config.ts';
+import { checkProduction, returnsShape } from './config.ts';
 import { startReturns } from './start.ts';
 
-await runMain('returns', async () => startReturns(loadConfig(returnsShape)));
+await runMain('returns', async () => {
+  const config = loadConfig(returnsShape);
+  checkProduction(config);
+  return startReturns(config);
+});

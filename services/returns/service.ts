@@ -9,6 +9,7 @@ import { callerShape, id, parseInput } from '../platform/input.ts';
 import type { Logger } from '../platform/log.ts';
 import type { ServiceParts } from '../platform/service.ts';
 import { cancelReturn } from './cancel.ts';
+import type { Providers } from './commerce/providers.ts';
 import type { Destinations } from './destinations.ts';
 import { editReturn } from './edit/edit.ts';
 import { sweepExpired } from './expiry.ts';
@@ -21,7 +22,6 @@ import { recordLabel, updateLabel } from './labels/labels.ts';
 import { recordArrival } from './logistics/arrivals.ts';
 import { recordPartnerShipment } from './logistics/shipments.ts';
 import { processReturn } from './processing/process.ts';
-import type { ProviderCheck } from './processing/provider-check.ts';
 import { countEvents, readEvents } from './queries/events.ts';
 import { findReturn, findReturns, getReturns, getSnapshot } from './queries/find.ts';
 import { searchReturns } from './queries/search.ts';
@@ -39,7 +39,7 @@ export interface ReturnsDeps {
   readonly pool: pg.Pool;
   readonly destinations: Destinations;
   readonly logger: Logger;
-  readonly providerCheck: ProviderCheck;
+  readonly providers: Providers;
   /** A job of processing is queued. */
   readonly onQueued: () => void;
 }
@@ -49,7 +49,7 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
   const { pool } = deps;
   const handlers: ServiceImpl<typeof ReturnsService> = {
     async processReturn(request) {
-      const result = await processReturn(pool, request, deps.providerCheck);
+      const result = await processReturn(pool, request, deps.providers);
       if (result.case === 'queued') deps.onQueued();
       return { result };
     },

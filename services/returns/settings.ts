@@ -13,6 +13,7 @@ import { invalidField } from '../platform/errors.ts';
 import { parseInput } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { param, raw, sql, unnamed } from '../platform/sql.ts';
+import { requireKnownOutcomes } from './commerce/known-outcomes.ts';
 import { shopNotConfigured } from './errors.ts';
 import { decimalsOf } from './money/money.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
@@ -98,7 +99,8 @@ const settingsInput = z.object({
  * Writes a shop's returns settings. Absent fields keep their values; in the first call they get their default. The
  * first call needs the currency.
  *
- * @throws DomainError SHOP_NOT_CONFIGURED for a first call without a currency; INVALID_ARGUMENT for a currency that is
+ * @throws DomainError STATE_FORBIDS for another `sandbox` while an effect has an unknown outcome; SHOP_NOT_CONFIGURED
+ *   for a first call without a currency; INVALID_ARGUMENT for a currency that is
  *   not the shop's, because stored amounts are in the shop's currency.
  */
 export async function updateSettings(
@@ -112,6 +114,7 @@ export async function updateSettings(
       [request.shopId, settings.currency],
     );
   }
+  await requireKnownOutcomesOf(pool, request.shopId, settings.sandbox);
   const { parcel } = settings;
   const currency = param(settings.currency);
   const { rows } = await pool.query<SettingsRow>(
@@ -133,6 +136,20 @@ export async function updateSettings(
   if (rows[0]) return toSettings(rows[0]);
   if (settings.currency === '') throw shopNotConfigured();
   throw invalidField('settings.currency', 'cannot change');
+}
+
+/** A sandbox and a live shop have different providers. @throws DomainError STATE_FORBIDS */
+async function requireKnownOutcomesOf(
+  pool: pg.Pool,
+  shopId: bigint,
+  sandbox: boolean | undefined,
+): Promise<void> {
+  if (sandbox === undefined) return;
+  const { rows } = await pool.query<{ sandbox: boolean }>(
+    'select sandbox from settings where shop_id = $1',
+    [shopId],
+  );
+  if (rows[0] && rows[0].sandbox !== sandbox) await requireKnownOutcomes(pool, shopId);
 }
 
 function textOrNull<T extends number>(

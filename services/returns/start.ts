@@ -1,3 +1,4 @@
+import type { ConnectRouter } from '@connectrpc/connect';
 import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import type { Backoff } from '../platform/backoff.ts';
 import type { Settings } from '../platform/config.ts';
@@ -10,15 +11,17 @@ import {
 } from '../platform/service.ts';
 import { startSweep } from '../platform/sweep/start.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
+import { createCommerceClient } from './commerce/http/client.ts';
 import type { CommerceProvider } from './commerce/provider.ts';
-import { resilient } from './commerce/resilient.ts';
+import { createProviders, type Providers } from './commerce/providers.ts';
+import { startReconciliations } from './commerce/reconciliations.ts';
+import { commerceRoutes } from './commerce/service.ts';
 import type { returnsShape } from './config.ts';
 import type { Destinations } from './destinations.ts';
 import { startExpiry } from './expiry.ts';
 import { consumeFraudReports } from './fraud-events.ts';
 import { measureBacklog } from './processing/backlog.ts';
 import { type Job, RETRY_BACKOFF } from './processing/jobs.ts';
-import { EVERY_SHOP, type ProviderCheck, sandboxShopsOnly } from './processing/provider-check.ts';
 import { startJobPurge } from './processing/purge.ts';
 import { runJob } from './processing/run.ts';
 import { startProcessingWorker } from './processing/worker.ts';
@@ -27,8 +30,10 @@ import { returnsRoutes } from './service.ts';
 import { shareLarge } from './store/large.ts';
 
 export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsShape> {
-  /** The commerce provider; by default the embedded one, with its ledger in this database. */
+  /** Instead of the embedded commerce provider, which has its ledger in this database (tests). */
   readonly commerce?: CommerceProvider;
+  /** Ports of the stack itself, at which no shop may have its endpoint. */
+  readonly stackPorts?: () => readonly number[];
   /** The pause after a transient failure of the provider; for tests. */
   readonly retryBackoff?: Backoff;
 }
@@ -50,22 +55,29 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   const target = o.DESTINATIONS_TARGET;
   const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
   const destinations = channel.client;
-  const sandboxOnly = o.NODE_ENV === 'production' && o.COMMERCE_PROVIDER === 'embedded';
   const { meter } = telemetry;
-  const providerCheck = sandboxOnly ? sandboxShopsOnly({ logger, meter }) : EVERY_SHOP;
+  const policy = {
+    allowedOrigins: o.COMMERCE_ALLOWED_ORIGINS,
+    stackPorts: o.stackPorts ?? (() => []),
+  };
+  const keyring = o.COMMERCE_KEYRING;
+  const client = createCommerceClient({ policy });
+  const providers = createProviders({
+    ...{ keyring, logger, meter, openClient: () => createCommerceClient({ policy }) },
+    embedded: o.commerce ?? createEmbeddedCommerce(backgroundPool),
+    embeddedForLive: o.NODE_ENV !== 'production',
+  });
+  const returnsDeps = { pool, destinations, logger, providers, onQueued: () => onQueued() };
   let onQueued = (): void => {};
   return {
-    routes: returnsRoutes({
-      pool,
-      destinations,
-      logger,
-      providerCheck,
-      onQueued: () => onQueued(),
-    }),
+    routes: (router: ConnectRouter) => {
+      returnsRoutes(returnsDeps)(router);
+      commerceRoutes({ pool, keyring, policy, client, providers })(router);
+    },
     async workers() {
       // First what can fail, because a worker that was started before would not be stopped.
       const fraudReports = await consumeFraudReports({ ...runtime, pool: streamPool });
-      const run = jobRunner(o, runtime, { destinations, providerCheck });
+      const run = jobRunner(o, runtime, { destinations, providers });
       const processing = startProcessingWorker({ pool: backgroundPool, logger, run });
       onQueued = processing.wake;
       return [
@@ -73,6 +85,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
         startExpiry({ pool: backgroundPool, logger }),
         startJobPurge({ pool: backgroundPool, logger }),
         measureBacklog({ pool: backgroundPool, meter }),
+        startReconciliations({ pool: backgroundPool, logger, meter, providers }),
         fraudReports,
         startSweep(runtime, {
           ...{ group: 'returns', source: 'fraud', target: o.FRAUD_TARGET },
@@ -80,19 +93,21 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
         startPurge({ pool: backgroundPool, logger, snapshotDays: o.RETENTION_DAYS }),
       ];
     },
-    close: async () => channel.close(),
+    async close() {
+      channel.close();
+      await Promise.all([client.close(), providers.close()]);
+    },
   };
 }
 
-/** Runs one job of processing with this commerce provider. */
+/** Runs one job of processing with the commerce provider of its shop. */
 function jobRunner(
   o: ReturnsOptions,
   { backgroundPool: pool, logger }: ServiceRuntime,
-  about: { readonly destinations: Destinations; readonly providerCheck: ProviderCheck },
+  about: { readonly destinations: Destinations; readonly providers: Providers },
 ): (job: Job, signal: AbortSignal) => Promise<void> {
   const deps = {
     ...{ pool, logger, ...about },
-    commerce: resilient(o.commerce ?? createEmbeddedCommerce(pool)),
     retryBackoff: o.retryBackoff ?? RETRY_BACKOFF,
   };
   return (job, signal) => runJob(deps, job, signal);

@@ -11,15 +11,15 @@ import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
 import { keyUseOf, oncePerKey } from '../platform/idempotency.ts';
 import type { Keyring } from '../platform/keyring.ts';
+import type { UrlPolicy } from '../platform/outbound/guard.ts';
 import { inTransaction } from '../platform/postgres.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
-import type { UrlPolicy } from './guard/guard.ts';
 import { type JobsContext, jobMethods } from './jobs/methods.ts';
 import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
 import { limitedHostOf } from './subscriptions/host-limit.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
-import { earlierSecret, rotateSecret, secretsOf } from './subscriptions/secrets.ts';
+import { SECRETS } from './subscriptions/secrets.ts';
 import { parseChange, parseFields } from './subscriptions/subscription.ts';
 import {
   createSubscription,
@@ -103,7 +103,7 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
   return {
     async revealSecret({ shopId, subscriptionId }) {
       await getSubscription(pool, shopId, subscriptionId);
-      const secrets = await secretsOf(pool, { shopId, subscriptionId }, keyring);
+      const secrets = await SECRETS.list(pool, { shopId, subscriptionId }, keyring);
       return { secrets: secrets.map(secretMessage) };
     },
     async rotateSecret(request) {
@@ -116,10 +116,10 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
       const secret = await inTransaction(pool, async (tx) => {
         const { id } = await oncePerKey(tx, use, async () => {
           await lockSubscription(tx, shopId, subscriptionId);
-          return (await rotateSecret(tx, owner, { keyring, overlapHours })).id;
+          return (await SECRETS.rotate(tx, owner, { keyring, overlapHours })).id;
         });
         await getSubscription(tx, shopId, subscriptionId);
-        return earlierSecret(tx, owner, { keyring, id });
+        return SECRETS.earlier(tx, owner, { keyring, id });
       });
       return { secret: secretMessage(secret) };
     },

@@ -3,6 +3,9 @@ import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createServiceClient } from '../platform/grpc/client.ts';
 import { startKeyPurge } from '../platform/idempotency.ts';
 import { systemActor } from '../platform/identity.ts';
+import type { UrlPolicy } from '../platform/outbound/guard.ts';
+import type { Resolve } from '../platform/outbound/resolver.ts';
+import { createSigningKeys } from '../platform/outbound/signing-keys.ts';
 import { STREAM_SETTINGS } from '../platform/pools.ts';
 import { openSecondPool } from '../platform/postgres.ts';
 import {
@@ -19,14 +22,11 @@ import { createDispatcher } from './delivery/dispatcher.ts';
 import { createDatabaseClock } from './delivery/queue/database-clock.ts';
 import { startConsuming } from './fan-out/consume.ts';
 import { type ReadSnapshot, unlessGone } from './fan-out/snapshots.ts';
-import type { UrlPolicy } from './guard/guard.ts';
 import { retainedEvents } from './jobs/retained-events.ts';
 import { startReplays } from './jobs/worker.ts';
 import { startMaintenance } from './maintenance.ts';
-import type { Resolve } from './sender/resolver.ts';
 import { createSender } from './sender/send.ts';
 import { webhooksRoutes } from './service.ts';
-import { createSigningKeys } from './subscriptions/signing-keys.ts';
 
 export interface WebhooksOptions extends ServiceOptions, WebhooksConfig {
   /** Ports of the stack itself, which webhooks may not reach. */

@@ -16,13 +16,13 @@ import {
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../contract/views/payload.ts';
 import { enumText } from '../platform/enum-text.ts';
+import { errorForPartners } from '../platform/outbound/failure.ts';
+import type { Secret } from '../platform/outbound/secrets.ts';
 import { FAILING_DAYS } from './delivery/results/deactivate.ts';
 import type { Backlog } from './log/backlogs.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
 import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
-import { errorForPartners } from './sender/failure.ts';
-import type { Secret } from './subscriptions/secrets.ts';
 import type { Subscription } from './subscriptions/subscription.ts';
 
 const statusText = enumText(SubscriptionStatusSchema);

@@ -1,9 +1,9 @@
 import { freePorts } from '../../deploy/local/free-ports.ts';
-import type { Services } from '../../gateway/services.ts';
+import type { ServiceTargets } from '../../gateway/services.ts';
 import { newKeyringText } from '../../services/platform/keyring.ts';
 
 /** A process of the product, named like its schema. */
-export type ProcessName = keyof Services | 'gateway';
+export type ProcessName = keyof ServiceTargets | 'gateway';
 
 /** All processes of the product. */
 export const PROCESS_NAMES: readonly ProcessName[] = [
@@ -18,7 +18,7 @@ export const PROCESS_NAMES: readonly ProcessName[] = [
 
 /** The ports of each process. */
 export interface Places {
-  readonly targets: Readonly<Record<keyof Services, string>>;
+  readonly targets: ServiceTargets;
   /** Ports of the service and of its metrics. */
   ports(name: ProcessName): readonly [number, number];
 }

@@ -23,6 +23,9 @@ import { createLoadMeter, type LoadMeter } from './background-load.ts';
 import { startProcess } from './child.ts';
 import { environmentsOf, type ProcessName, placesOf } from './places.ts';
 
+/** As in the image, see deploy/Dockerfile. */
+const NODE_FLAGS = ['--max-semi-space-size=16'];
+
 /** Longer than a gRPC client's pause before it reconnects. Milliseconds. */
 const RECONNECT_MS = 1_500;
 const START_MS = 60_000;
@@ -90,7 +93,8 @@ export async function startPlatform(): Promise<Platform> {
 
   const start = async (name: ProcessName) => {
     const file = name === 'gateway' ? 'gateway/main.ts' : `services/${name}/main.ts`;
-    const made = startProcess({ name, args: [file], env: variables(name) });
+    const args = [...NODE_FLAGS, file];
+    const made = startProcess({ name, args, env: variables(name) });
     running.set(name, made);
     await untilServing(made, places.ports(name)[0], name);
     // A client that called while a service was stopped waits up to a second before it reconnects.

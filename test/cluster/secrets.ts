@@ -36,6 +36,7 @@ export async function makeSecrets(space: Namespace): Promise<{ readonly kafkaPas
     ),
     secret('events', { keyring: newKeyringText() }),
     secret('webhooks', { keyring: newKeyringText() }),
+    secret('commerce', { keyring: newKeyringText() }),
     ...PROCESSES.map((name) => {
       const { cert, key } = issue({ name });
       return secret(`${name}-tls`, { 'tls.crt': cert, 'tls.key': key, 'ca.crt': ca });

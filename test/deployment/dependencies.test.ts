@@ -86,6 +86,7 @@ test('calls between services are as documented: gateway to all, dispositions and
     'dispositions -> Returns',
     'fraud -> Returns',
     'gateway -> Carts',
+    'gateway -> Commerce',
     'gateway -> Destinations',
     'gateway -> Dispositions',
     'gateway -> Fraud',

@@ -2,8 +2,8 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, test } from '@jest/globals';
 import { workloadsIn } from '../../deploy/check/manifests.ts';
 import { renderOverlay } from '../../deploy/check/render.ts';
-import { isPublicAddress } from '../../services/webhooks/guard/address.ts';
-import { isAllowedPort } from '../../services/webhooks/guard/port.ts';
+import { isPublicAddress } from '../../services/platform/outbound/address.ts';
+import { isAllowedPort } from '../../services/platform/outbound/port.ts';
 import { renderWith } from './components.ts';
 import { documentedCalls, edgesBetween, policiesIn } from './policies.ts';
 
@@ -81,13 +81,15 @@ describe('the network policies', () => {
     expect(foreign.map(({ metadata }) => metadata.name)).toEqual(['monitoring']);
   });
 
-  test('allow connections out of the cluster only from webhooks and the gateway', () => {
+  test('allow connections out of the cluster only from webhooks, returns and the gateway', () => {
     const outward = policies.filter(({ spec }) =>
       spec.egress.some(({ to }) => to.some(({ ipBlock }) => ipBlock)),
     );
     expect(outward.map(({ metadata }) => metadata.name).toSorted()).toEqual([
       'gateway-to-internet',
       'gateway-to-internet-ipv6',
+      'returns-to-internet',
+      'returns-to-internet-ipv6',
       'webhooks-to-internet',
       'webhooks-to-internet-ipv6',
     ]);
@@ -125,7 +127,7 @@ describe('the addresses that no webhook reaches', () => {
 
   test('are the same as in the code', () => {
     const code = readFileSync(
-      new URL('../../services/webhooks/guard/address.ts', import.meta.url),
+      new URL('../../services/platform/outbound/address.ts', import.meta.url),
       'utf8',
     );
     const lists = code.matchAll(/const RESERVED_V\d = \[([\s\S]*?)\]/g);
@@ -139,14 +141,14 @@ describe('the addresses that no webhook reaches', () => {
     expect(isPublicAddress(range.replace(/\/\d+$/, ''))).toBe(false);
   });
 
-  test('are the same for the gateway', () => {
-    expect(named('gateway-to-internet')?.spec.egress[0]?.to).toEqual(
+  test.each(['gateway', 'returns'])('are the same for %s', (name) => {
+    expect(named(`${name}-to-internet`)?.spec.egress[0]?.to).toEqual(
       named('webhooks-to-internet')?.spec.egress[0]?.to,
     );
   });
 
-  test('the ports are the same as in the code', () => {
-    const ports = named('webhooks-to-internet')?.spec.egress[0]?.ports ?? [];
+  test.each(['webhooks', 'returns'])('the ports of %s are the same as in the code', (name) => {
+    const ports = named(`${name}-to-internet`)?.spec.egress[0]?.ports ?? [];
     const isOpen = (port: number) =>
       ports.some((one) => port >= one.port && port <= (one.endPort ?? one.port));
     for (const port of [22, 53, 80, 442, 443, 444, 1023, 1024, 8443, 65_535]) {

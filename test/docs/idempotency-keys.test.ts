@@ -3,6 +3,7 @@ import { type DescService, ScalarType } from '@bufbuild/protobuf';
 import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from '@jest/globals';
 import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { CommerceService } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DispositionsService } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import { EventsService } from '../../proto/gen/rms/events/v1/events_service_pb.ts';
@@ -13,6 +14,7 @@ import { ROOT } from '../kit/process.ts';
 
 const SERVICES: readonly DescService[] = [
   ReturnsService,
+  CommerceService,
   DispositionsService,
   DestinationsService,
   FraudService,

@@ -148,7 +148,10 @@ describe.each(SEGMENTS)('in /api/%s, served by %s', (segment, version) => {
 
 describe('an unavailable service', () => {
   const NEEDS = {
-    returns: ['getReturnDetails', 'processReturn', 'createFraudReport', 'assessDispositions'],
+    returns: [
+      ...['getReturnDetails', 'processReturn', 'createFraudReport', 'assessDispositions'],
+      'listEffects',
+    ],
     dispositions: ['assessDispositions'],
     destinations: ['updateDestination'],
     fraud: ['createFraudReport'],

@@ -3,6 +3,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Services } from '../../gateway/services.ts';
 import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { CommerceService } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DispositionsService } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
@@ -21,6 +22,7 @@ import { idsIn, textOf, wholeShop } from '../kit/journeys/whole-shop.ts';
 
 const SERVICES = {
   returns: ReturnsService,
+  commerce: CommerceService,
   dispositions: DispositionsService,
   destinations: DestinationsService,
   fraud: FraudService,

@@ -149,11 +149,10 @@ export function commerceOf(
   provider: CommerceProvider,
 ): CommerceProvider {
   return {
-    createExchangeOrder: (request, signal) =>
-      simulated.step(() => provider.createExchangeOrder(request, signal)),
-    issueGiftCard: (request, signal) =>
-      simulated.step(() => provider.issueGiftCard(request, signal)),
-    createRefund: (request, signal) => simulated.step(() => provider.createRefund(request, signal)),
+    settledAfterMs: provider.settledAfterMs,
+    create: (request, signal) => simulated.step(() => provider.create(request, signal)),
+    find: (request, signal) => simulated.step(() => provider.find(request, signal)),
+    list: (request, signal) => provider.list(request, signal),
   };
 }
 

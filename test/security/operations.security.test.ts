@@ -142,6 +142,7 @@ describe('with ids of another shop', () => {
     updateDestination: () => theirs.destinationId as bigint,
     getReturnDetails: () => theirs.returnId as bigint,
     createFraudReport: () => theirs.returnId as bigint,
+    listEffects: () => theirs.returnId as bigint,
     processReturn: () => theirs.returnId as bigint,
   };
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
-import { WEBHOOK_URL_MAX } from '../../../services/contract/limits.ts';
 import { choice, id, requiredText } from '../../../services/contract/resources/fields.ts';
 import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
+import { URL_MAX } from '../../../services/platform/text.ts';
 import { updateWebhook as update } from '../../actions/webhooks.ts';
 import { idempotencyKey } from '../fields.ts';
 import { defineTool, ToolError } from '../tool.ts';
@@ -26,7 +26,7 @@ export const updateWebhook = defineTool({
     webhook_id: id().describe('The id from list_webhooks'),
     topic: choice(TOPICS).optional().describe('Selects the form of the payload'),
     trigger: choice(TRIGGERS).optional().describe('Selects the event'),
-    url: requiredText({ max: WEBHOOK_URL_MAX })
+    url: requiredText({ max: URL_MAX })
       .optional()
       .describe(
         'Absolute https address of a public host, without credentials and fragment. The port is 443, or from 1024 up and not a usual port of another service',

@@ -1,5 +1,6 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { CommerceService } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DestinationsService } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
@@ -49,6 +50,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn', 'findReturns'),
     ...rpcs(ReturnsService, 'searchReturns', 'getTimeline', 'summarize', 'checkLineItems'),
     ...rpcs(ReturnsService, 'getSettings', 'updateSettings'),
+    ...CommerceService.methods,
     ...rpcs(DispositionsService, 'assess', 'getDispositions', 'getSettings', 'updateSettings'),
     ...rpcs(DestinationsService, 'createDestination', 'updateDestination', 'getDestination'),
     ...rpcs(DestinationsService, 'listDestinations'),
@@ -103,6 +105,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(ReturnsService, 'getReturns', 'findReturn', 'findReturns', 'searchReturns'),
     ...rpcs(ReturnsService, 'getTimeline', 'summarize', 'getSettings', 'updateSettings'),
     ...rpcs(ReturnsService, 'sweepExpired'),
+    ...CommerceService.methods,
     ...rpcs(DispositionsService, 'getDispositions', 'getSettings', 'updateSettings'),
     ...DestinationsService.methods,
     ...FraudService.methods,

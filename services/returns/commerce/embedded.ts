@@ -7,15 +7,15 @@ import {
   type AdditionalDetails,
   CommerceFailure,
   type CommerceProvider,
-  type CommerceRequest,
+  type Effect,
+  type EffectKind,
+  type EffectRequest,
   type FailureKind,
   LedgerUnavailable,
 } from './provider.ts';
 
 /** The gateway and provider in refunds of the embedded ledger. */
 const PROVIDER = 'embedded';
-export type EntryKind = 'exchange_order' | 'gift_card' | 'refund';
-
 /** One effect in the ledger. */
 export interface LedgerEntry {
   readonly id: bigint;
@@ -47,33 +47,30 @@ export interface EmbeddedCommerce extends CommerceProvider {
  * afterwards. Its ids start at 10^12, far above the ids of this service.
  */
 export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
-  const place = (kind: EntryKind, request: CommerceRequest, extra: Extra) =>
-    inLedger(() => record(pool, kind, { ...request, ...extra }));
   return {
-    async createExchangeOrder(request) {
-      const { details, items } = request;
-      return order(await place('exchange_order', request, { details, items }));
+    settledAfterMs: 0,
+    create: async (request) => effectOf(await inLedger(() => record(pool, request))),
+    async find({ shopId, key, kind }) {
+      const { rows } = await inLedger(() => pool.query<EntryRow>(ENTRY, [shopId, key, kind]));
+      return rows[0] && effectOf(rows[0]);
     },
-    async issueGiftCard(request) {
-      return order(await place('gift_card', request, { details: request.details, items: [] }));
-    },
-    async createRefund(request) {
-      const row = await place('refund', request, { details: {}, items: [] });
-      return {
-        id: String(row.provider_id),
-        gateway: PROVIDER,
-        provider: PROVIDER,
-        amount: row.amount,
-        currency: row.currency,
-        createdAt: row.created_at,
-      };
+    async list({ shopId, from, to, cursor }) {
+      const { rows } = await inLedger(() =>
+        pool.query<EntryRow>(PAGE, [shopId, from, to, BigInt(cursor || '0'), PAGE_SIZE]),
+      );
+      const effects = rows.map((row) => ({
+        ...effectOf(row),
+        kind: row.kind,
+        key: row.idempotency_key,
+      }));
+      return { effects, cursor: rows.length < PAGE_SIZE ? '' : (effects.at(-1)?.id ?? '') };
     },
     async failNext(o) {
       await pool.query(PLAN_FAILURE, [o.returnId, o.kind, o.times]);
     },
     async ordersOf(returnId) {
       const { rows } = await pool.query<EntryRow>(ENTRIES, [returnId]);
-      const of = (kind: EntryKind) => rows.filter((row) => row.kind === kind).map(entry);
+      const of = (kind: EffectKind) => rows.filter((row) => row.kind === kind).map(entry);
       return { orders: of('exchange_order'), giftCards: of('gift_card'), refunds: of('refund') };
     },
   };
@@ -97,14 +94,9 @@ async function inLedger<T>(work: () => Promise<T>): Promise<T> {
   }
 }
 
-interface Extra {
-  readonly details: AdditionalDetails;
-  readonly items: readonly object[];
-}
-
 interface EntryRow {
   readonly provider_id: bigint;
-  readonly kind: EntryKind;
+  readonly kind: EffectKind;
   readonly name: string;
   readonly amount: string;
   readonly currency: string;
@@ -128,6 +120,16 @@ select ${COLUMNS} from commerce_ledger
 where shop_id = (select shop_id from returns where id = $1) and return_id = $1
 order by provider_id`;
 
+const PAGE_SIZE = 500;
+
+const PAGE = `
+select ${COLUMNS} from commerce_ledger
+ where shop_id = $1 and created_at >= $2 and created_at < $3 and provider_id > $4
+ order by provider_id limit $5`;
+
+const ENTRY = `
+select ${COLUMNS} from commerce_ledger where shop_id = $1 and idempotency_key = $2 and kind = $3`;
+
 // A planned failure adds no entry. The prefix of the name shows people the kind of the order.
 const PLACE = `
 with failed as (
@@ -145,16 +147,16 @@ select * from failed full join placed on true`;
 
 const NAME_PREFIX = { exchange_order: '#EX', gift_card: '#GC', refund: '#RF' } as const;
 
-async function record(db: Queryable, kind: EntryKind, request: CommerceRequest & Extra) {
+async function record(db: Queryable, request: EffectRequest): Promise<EntryRow> {
   const { rows } = await db.query<EntryRow & { readonly failure: FailureKind | null }>({
     name: 'commerce-place',
     text: PLACE,
     values: [
       request.shopId,
-      request.idempotencyKey,
+      request.key,
       request.returnId,
-      kind,
-      `${NAME_PREFIX[kind]}${request.returnId}`,
+      request.kind,
+      `${NAME_PREFIX[request.kind]}${request.returnId}`,
       request.amount,
       request.currency,
       JSON.stringify(request.items, (_key, value) =>
@@ -170,8 +172,18 @@ async function record(db: Queryable, kind: EntryKind, request: CommerceRequest &
   return row;
 }
 
-function order(row: EntryRow) {
-  return { id: row.provider_id, name: row.name, amount: row.amount, currency: row.currency };
+function effectOf(row: EntryRow): Effect {
+  const { provider_id, amount, currency } = row;
+  const isRefund = row.kind === 'refund';
+  return {
+    id: String(provider_id),
+    name: isRefund ? '' : row.name,
+    gateway: isRefund ? PROVIDER : '',
+    provider: isRefund ? PROVIDER : '',
+    amount,
+    currency,
+    createdAt: row.created_at,
+  };
 }
 
 function entry(row: EntryRow): LedgerEntry {

@@ -1,24 +1,29 @@
 import { describe, expect, test } from '@jest/globals';
-import { CommerceFailure, type CommerceProvider, type CommerceRequest } from './provider.ts';
+import { CommerceFailure, type CommerceProvider, type EffectRequest } from './provider.ts';
 import { resilient } from './resilient.ts';
 
-const request: CommerceRequest = {
+const request: EffectRequest = {
+  kind: 'refund',
   shopId: 1n,
   returnId: 1n,
   providerOrderId: 1n,
-  idempotencyKey: 'k',
+  orderName: '#1',
+  key: 'k',
   amount: '1.00',
   currency: 'GBP',
+  items: [],
+  lines: [],
+  details: {},
 };
 const signal = new AbortController().signal;
 
-function providerWhere(createRefund: CommerceProvider['createRefund']): CommerceProvider {
-  const unused = () => Promise.reject(new Error('not asked in this test'));
-  return { createExchangeOrder: unused, issueGiftCard: unused, createRefund };
+function providerWhere(create: CommerceProvider['create']): CommerceProvider {
+  const nothing = () => Promise.resolve(undefined);
+  return { settledAfterMs: 0, create, find: nothing, list: nothing };
 }
 
 async function failureOf(provider: CommerceProvider): Promise<unknown> {
-  return provider.createRefund(request, signal).catch((error: unknown) => error);
+  return provider.create(request, signal).catch((error: unknown) => error);
 }
 
 describe('a bounded commerce provider', () => {

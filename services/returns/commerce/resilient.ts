@@ -18,7 +18,7 @@ const CALL_TIMEOUT_MS = 8_000;
 /** The circuit opens when half of the calls in the window failed, and there were enough calls. */
 const WINDOW_MS = 30_000;
 const FAILED_SHARE = 0.5;
-const CALLS_PER_SECOND = 2;
+const CALLS_PER_SECOND = 0.3;
 const RETRY_CIRCUIT_AFTER_MS = 5_000;
 
 /**
@@ -43,12 +43,11 @@ export function resilient(
   // The bulkhead is outermost, so that its rejections do not open the circuit.
   const policy = wrap(bulkhead(CONCURRENT_CALLS, WAITING_CALLS), breaker, deadline);
   return {
-    createExchangeOrder: (request, signal) =>
-      guarded(policy, signal, (inner) => provider.createExchangeOrder(request, inner)),
-    issueGiftCard: (request, signal) =>
-      guarded(policy, signal, (inner) => provider.issueGiftCard(request, inner)),
-    createRefund: (request, signal) =>
-      guarded(policy, signal, (inner) => provider.createRefund(request, inner)),
+    settledAfterMs: provider.settledAfterMs,
+    create: (request, signal) =>
+      guarded(policy, signal, (inner) => provider.create(request, inner)),
+    find: (request, signal) => guarded(policy, signal, (inner) => provider.find(request, inner)),
+    list: (request, signal) => guarded(policy, signal, (inner) => provider.list(request, inner)),
   };
 }
 

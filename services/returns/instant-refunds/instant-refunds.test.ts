@@ -11,6 +11,7 @@ import {
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   actor,
+  creating,
   exchangeWith,
   newReturn,
   newShop,
@@ -117,12 +118,12 @@ describe('open instant refund', () => {
     const of = await submitted();
     const commerce = createEmbeddedCommerce(db.pool);
     // The refund takes effect, its response is lost, and no attempt is left.
-    const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
-      await commerce.createRefund(request, signal);
+    const create: EmbeddedCommerce['create'] = async (request, signal) => {
+      await commerce.create(request, signal);
       throw new CommerceFailure('passing', 'timed out');
     };
     await requestProcessing(db.pool, of);
-    const deps = runDeps(db.pool, { ...commerce, createRefund });
+    const deps = runDeps(db.pool, { ...commerce, create });
     await runDue({ ...deps, retryBackoff: () => 3_600_000 });
     await expect(open(of, { amount: '20.00' })).rejects.toMatchObject({
       reason: ErrorReason.STATE_FORBIDS,
@@ -136,9 +137,11 @@ describe('open instant refund', () => {
   test('is accepted after the provider has rejected the refund', async () => {
     const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
     const commerce = createEmbeddedCommerce(db.pool);
-    const createRefund = () => Promise.reject(new CommerceFailure('final', 'card closed'));
+    const refusing = creating(commerce, 'refund', () =>
+      Promise.reject(new CommerceFailure('final', 'card closed')),
+    );
     await requestProcessing(db.pool, of);
-    await runDue(runDeps(db.pool, { ...commerce, createRefund }));
+    await runDue(runDeps(db.pool, refusing));
     const { id } = await open(of);
     await end(of, id, InstantRefundState.RETURNED);
     await requestProcessing(db.pool, of);

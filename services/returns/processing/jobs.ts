@@ -6,7 +6,7 @@ import { systemActor } from '../../platform/identity.ts';
 import { createJobLease } from '../../platform/job-lease.ts';
 import { LeaseLost } from '../../platform/lease-lost.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { named, type Param, param, type Sql, sql } from '../../platform/sql.ts';
+import { named, type Param, param, raw, type Sql, sql } from '../../platform/sql.ts';
 import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
@@ -78,6 +78,30 @@ interface JobRow extends Omit<Job, 'token' | 'details' | 'actor' | 'failureReaso
   readonly takeovers: number;
 }
 
+/** Maximum number of concurrent jobs of one shop in all processes: a slow provider must not delay other shops. */
+export const MAX_JOBS_OF_SHOP = 4;
+/** Maximum number of due jobs that a claim looks at. If they are all of one shop, the next claim skips that shop. */
+const LOOK_AT = 200;
+
+/**
+ * Numbers the jobs that are due longest, within each shop and after those that the shop already runs. Shops with the
+ * fewest running jobs come first.
+ */
+const jobsWithinLimit = sql`
+  busy as (
+    select shop_id, count(*) as jobs from processing_jobs
+     where state = 'running' and due_at > now() group by shop_id
+  ), oldest as (
+    select shop_id, id, due_at from processing_jobs
+     where state in ('queued', 'running') and due_at <= now()
+       and shop_id not in (select shop_id from busy where jobs >= ${raw(MAX_JOBS_OF_SHOP)})
+     order by due_at limit ${raw(LOOK_AT)}
+  ), counted as (
+    select oldest.*, coalesce(busy.jobs, 0) + row_number() over own as nth
+      from oldest left join busy using (shop_id)
+    window own as (partition by oldest.shop_id order by oldest.due_at, oldest.id)
+  )`;
+
 /** The lease of a running job. A queued job has no token, or an old one of a process of the previous release. */
 export const PROCESSING = createJobLease<Job>({
   table: 'processing_jobs',
@@ -87,9 +111,11 @@ export const PROCESSING = createJobLease<Job>({
   tokens: 'processing_tokens',
   isOpen: sql`state in ('queued', 'running')`,
   due: (limit) => sql`
-    select shop_id, id from processing_jobs
-     where state in ('queued', 'running') and due_at <= now()
-     order by due_at limit ${limit} for update skip locked`,
+    with ${jobsWithinLimit}
+    select due.shop_id, due.id from processing_jobs due join counted using (shop_id, id)
+     where counted.nth <= ${raw(MAX_JOBS_OF_SHOP)}
+       and due.state in ('queued', 'running') and due.due_at <= now()
+     order by counted.nth, due.due_at limit ${limit} for update of due skip locked`,
   onClaim: sql`state = 'running', takeovers = job.takeovers + (job.state = 'running')::integer`,
   returning: sql`job.shop_id as "shopId", job.id, job.return_id as "returnId", job.details::text,
     job.source, job.actor, job.traceparent, job.failures, job.takeovers`,

@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+import { startBadEndpoint } from '../../../test/kit/processing-kills/endpoint.ts';
 import { killReplicas, startReplica } from '../../../test/kit/processing-kills/replicas.ts';
 import { killProcessing } from '../../../test/kit/processing-kills/run.ts';
 import { SCENARIOS } from '../../../test/kit/processing-kills/scenarios.ts';
 import { runTrial } from '../../../test/kit/processing-kills/trial.ts';
+import { randomOf } from '../../../test/kit/random.ts';
 import {
   endLeases,
   exchangeWith,
@@ -38,6 +40,25 @@ describe(`processing that is killed (seed ${SEED})`, () => {
       expect(report.kills).toBeGreaterThanOrEqual(POINTS);
       // A short run covers only some points.
       expect(report.allPoints).toBeGreaterThan(1_000);
+    },
+    60_000 + POINTS * TRIAL_MS,
+  );
+
+  test.each([
+    ['remembers keys', false],
+    ['forgets keys', true],
+  ])(
+    'does every effect exactly once at an endpoint that %s, behind a bad network',
+    async (_, forgets) => {
+      const commerce = await startBadEndpoint({ random: randomOf(SEED), forgets });
+      try {
+        const points = Math.ceil(POINTS / 5);
+        const report = await killProcessing({ pool: db.pool, points, seed: SEED, commerce });
+        expect(report.trials).toBe(points);
+        expect(report.kills).toBeGreaterThan(0);
+      } finally {
+        await commerce.stop();
+      }
     },
     60_000 + POINTS * TRIAL_MS,
   );

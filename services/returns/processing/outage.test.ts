@@ -85,9 +85,9 @@ const cases: [string, () => CommerceProvider][] = [
       const provider = embedded();
       return {
         ...provider,
-        createRefund: (...words) => {
+        create: (...words) => {
           door.cut();
-          return provider.createRefund(...words);
+          return provider.create(...words);
         },
       };
     },
@@ -98,10 +98,10 @@ const cases: [string, () => CommerceProvider][] = [
       const provider = embedded();
       return {
         ...provider,
-        async createRefund(...words) {
+        async create(...words) {
           door.cut();
           try {
-            return await provider.createRefund(...words);
+            return await provider.create(...words);
           } finally {
             door.mend();
           }
@@ -115,8 +115,8 @@ const cases: [string, () => CommerceProvider][] = [
       const provider = embedded();
       return {
         ...provider,
-        async createRefund(...words) {
-          const made = await provider.createRefund(...words);
+        async create(...words) {
+          const made = await provider.create(...words);
           door.cut();
           return made;
         },

@@ -1,13 +1,13 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../../platform/sql.ts';
-import type { MadeRefund, PlacedOrder } from '../commerce/provider.ts';
+import type { Effect, EffectKind } from '../commerce/provider.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 import { type Job, leaseLost, PROCESSING } from './jobs.ts';
-import type { OutcomeKind, Step } from './plan.ts';
+import type { PlannedStep, Step } from './plan.ts';
 
 type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
 
-const stepRows = rowsOf<Step>({
+const stepRows = rowsOf<PlannedStep>({
   kind: ['text', ({ kind }) => kind],
   key: ['text', ({ key }) => key],
   amount: ['numeric', ({ amount }) => amount],
@@ -22,10 +22,14 @@ const stepRows = rowsOf<Step>({
 export async function intendSteps(
   tx: Queryable,
   of: OfReturn,
-  steps: readonly Step[],
+  steps: readonly PlannedStep[],
 ): Promise<Step[]> {
   if (steps.length === 0) return [];
-  const { rows } = await tx.query<{ kind: OutcomeKind; done: boolean }>(
+  const { rows } = await tx.query<{
+    kind: EffectKind;
+    done: boolean;
+    requested_ms_ago: number | null;
+  }>(
     named(
       'processing-intend',
       sql`
@@ -33,11 +37,17 @@ insert into processing_outcomes as outcome (shop_id, return_id, kind, key, amoun
 select ${of.shopId}::bigint, ${of.returnId}::bigint, step.* from ${stepRows('step', steps)}
 on conflict (shop_id, return_id, kind, key) do update
 set amount = case when outcome.done_at is null then excluded.amount else outcome.amount end
-returning kind, done_at is not null as done`,
+returning kind, done_at is not null as done,
+  extract(epoch from now() - asked_at)::float8 * 1000 as requested_ms_ago`,
     ),
   );
-  const done = new Set(rows.filter((row) => row.done).map((row) => row.kind));
-  return steps.filter((step) => !done.has(step.kind));
+  const rowOf = new Map(rows.map((row) => [row.kind, row]));
+  return steps
+    .filter(({ kind }) => !rowOf.get(kind)?.done)
+    .map((step) => ({
+      ...step,
+      requestedMsAgo: rowOf.get(step.kind)?.requested_ms_ago ?? undefined,
+    }));
 }
 
 /**
@@ -48,7 +58,7 @@ returning kind, done_at is not null as done`,
 export async function mayHaveFulfilled(
   tx: Queryable,
   of: OfReturn,
-  kind?: OutcomeKind,
+  kind?: EffectKind,
 ): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'processing-may-have-fulfilled',
@@ -97,29 +107,22 @@ export async function recordRejected(tx: Queryable, of: OfReturn, step: Step): P
   });
 }
 
-/** The result of a request to the provider, as it is stored. */
-export interface OutcomeResult {
-  readonly providerId: string;
-  /** Empty for refunds. */
-  readonly name: string;
-  /** Empty for orders. */
-  readonly gateway: string;
-  readonly provider: string;
-  readonly amount: string;
-  readonly currency: string;
-  /** When the provider made it; undefined when the provider does not say. */
-  readonly createdAt: Date | undefined;
-}
+/** Maximum length of a problem, as in the table. Unicode characters. */
+const PROBLEM_MAX = 500;
 
-export function resultOfOrder(order: PlacedOrder): OutcomeResult {
-  const { id, name, amount, currency } = order;
-  const providerId = String(id);
-  return { providerId, name, amount, currency, gateway: '', provider: '', createdAt: undefined };
-}
-
-export function resultOfRefund(refund: MadeRefund): OutcomeResult {
-  const { id: providerId, gateway, provider, amount, currency, createdAt } = refund;
-  return { providerId, name: '', gateway, provider, amount, currency, createdAt };
+/** Records why a request of a step did not succeed, for people. It decides nothing, so it needs no lease. */
+export async function recordProblem(
+  db: Queryable,
+  of: OfReturn,
+  { step, problem }: { readonly step: Step; readonly problem: string },
+): Promise<void> {
+  const text = [...problem.replaceAll('\0', '').toWellFormed()].slice(0, PROBLEM_MAX).join('');
+  await db.query({
+    name: 'processing-problem',
+    text: `update processing_outcomes set problem = $5
+            where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
+    values: [of.shopId, of.returnId, step.kind, step.key, text],
+  });
 }
 
 /**
@@ -131,9 +134,9 @@ export function resultOfRefund(refund: MadeRefund): OutcomeResult {
 export async function recordOutcome(
   db: Queryable,
   job: Job,
-  o: { readonly step: Step; readonly result: OutcomeResult; readonly entry: NewTimelineEntry },
+  o: { readonly step: Step; readonly effect: Effect; readonly entry: NewTimelineEntry },
 ): Promise<void> {
-  const { step, result, entry } = o;
+  const { step, effect, entry } = o;
   const isDone = sql`e.return_id in (select return_id from done)`;
   const { rowCount } = await db.query(
     named(
@@ -146,9 +149,9 @@ with owned as (
   returning shop_id, return_id
 ), done as (
   update processing_outcomes outcome
-  set done_at = now(), provider_id = ${result.providerId}, name = ${result.name},
-      gateway = ${result.gateway}, provider = ${result.provider},
-      provider_created_at = coalesce(${result.createdAt}, now())
+  set done_at = now(), provider_id = ${effect.id}, name = ${effect.name},
+      gateway = ${effect.gateway}, provider = ${effect.provider},
+      provider_created_at = coalesce(${effect.createdAt}, now()), problem = ''
   from owned
   where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
     and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null

@@ -12,6 +12,7 @@ import {
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   actor,
+  creating,
   exchangeWith,
   newReturn,
   newShop,
@@ -51,9 +52,11 @@ const moved = {
 };
 
 async function failAfterExchange(of: Return): Promise<Return> {
-  const createRefund = () => Promise.reject(new CommerceFailure('final', 'card closed'));
+  const refusing = creating(commerce, 'refund', () =>
+    Promise.reject(new CommerceFailure('final', 'card closed')),
+  );
   await requestProcessing(db.pool, of);
-  await runDue(runDeps(db.pool, { ...commerce, createRefund }));
+  await runDue(runDeps(db.pool, refusing));
   return reload(db.pool, of);
 }
 
@@ -111,11 +114,11 @@ describe('a return with a request of unknown outcome at the provider', () => {
     unanswered = await newReturn(db.pool, await newShop(db.pool));
     await requestProcessing(db.pool, unanswered);
     // The refund takes effect, its response is lost, and no attempt is left.
-    const createRefund: EmbeddedCommerce['createRefund'] = async (request, signal) => {
-      await commerce.createRefund(request, signal);
+    const silenced = creating(commerce, 'refund', async (request, signal) => {
+      await commerce.create(request, signal);
       throw new CommerceFailure('passing', 'timed out');
-    };
-    const deps = runDeps(db.pool, { ...commerce, createRefund });
+    });
+    const deps = runDeps(db.pool, silenced);
     await runDue({ ...deps, retryBackoff: () => 3_600_000 });
     unanswered = await reload(db.pool, unanswered);
     expect(await triggersOf(db.pool, unanswered)).toEqual(['return.processing.failed']);
@@ -159,11 +162,11 @@ describe('a return with a request of unknown outcome at the provider', () => {
     await requestProcessing(db.pool, other);
     const kinds = ['passing', 'final'] as const;
     let calls = 0;
-    const createRefund = () => {
+    const refusing = creating(commerce, 'refund', () => {
       calls += 1;
       return Promise.reject(new CommerceFailure(kinds[calls - 1] ?? 'final', 'no'));
-    };
-    await runDue(runDeps(db.pool, { ...commerce, createRefund }));
+    });
+    await runDue(runDeps(db.pool, refusing));
     expect(calls).toBe(2);
     expect((await cancel(other)).state).toBe(ReturnState.CANCELLED);
   });
@@ -172,9 +175,10 @@ describe('a return with a request of unknown outcome at the provider', () => {
 test('a different amount than requested stops processing, and the return does not change', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool));
   await requestProcessing(db.pool, of);
-  const createRefund: EmbeddedCommerce['createRefund'] = (request, signal) =>
-    commerce.createRefund({ ...request, amount: '19.00' }, signal);
-  await runDue(runDeps(db.pool, { ...commerce, createRefund }));
+  const wrong = creating(commerce, 'refund', (request, signal) =>
+    commerce.create({ ...request, amount: '19.00' }, signal),
+  );
+  await runDue(runDeps(db.pool, wrong));
   expect(await triggersOf(db.pool, of)).toEqual(['return.processing.failed']);
   const after = await reload(db.pool, of);
   expect(after).toMatchObject({ state: ReturnState.OPEN, processing: false, refunds: [] });

@@ -1,21 +1,26 @@
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { CommerceProvider, CommerceRequest, ExchangeItem } from '../commerce/provider.ts';
-import { type Job, LEASE_MS, leaseLost } from './jobs.ts';
 import {
-  type OutcomeResult,
-  recordOutcome,
-  recordRequested,
-  resultOfOrder,
-  resultOfRefund,
-} from './outcomes.ts';
-import type { OutcomeKind, Step } from './plan.ts';
+  CommerceFailure,
+  type Effect,
+  type EffectKind,
+  type EffectRequest,
+  type ExchangeItem,
+  isFinal,
+} from '../commerce/provider.ts';
+import { sameDecimal } from '../money/decimal.ts';
+import { type Job, LEASE_MS, leaseLost } from './jobs.ts';
+import { recordOutcome, recordRequested } from './outcomes.ts';
+import type { Step } from './plan.ts';
+import type { Prepared } from './prepare.ts';
 
 /** The timeout of a call, for adapters that have none. Milliseconds. */
 const CALL_LIMIT_MS = 12_000;
+/** The longest pause between two searches for an effect that may still be made. Milliseconds. */
+const SEARCH_EVERY_MS = 10_000;
 
-/** The name of each outcome for people. */
-const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
+/** The name of each effect for people. */
+const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
   exchange_order: 'exchange order',
   gift_card: 'gift card',
   refund: 'refund',
@@ -23,7 +28,7 @@ const OUTCOME_WORDS: Readonly<Record<OutcomeKind, string>> = {
 
 export interface StepOfJob {
   readonly job: Job;
-  readonly details: Return;
+  readonly prepared: Pick<Prepared, 'details' | 'lines' | 'commerce'>;
   readonly step: Step;
 }
 
@@ -31,74 +36,80 @@ export interface StepOfJob {
 export class AmountMismatch extends Error {
   override readonly name = 'AmountMismatch';
 
-  constructor(step: Step, result: OutcomeResult) {
+  constructor(step: Step, result: Effect) {
     const made = `${result.amount} ${result.currency}`;
     const requested = `${step.amount} ${step.currency}`;
-    super(
-      `the ${OUTCOME_WORDS[step.kind]} ${result.providerId} has ${made}, requested were ${requested}`,
-    );
+    super(`the ${EFFECT_WORDS[step.kind]} ${result.id} has ${made}, requested were ${requested}`);
   }
 }
 
 /**
- * Requests one outcome of the provider, outside of any transaction, and records the result. After a crash between the
- * two, another worker repeats the request with the same key, and the provider returns the first result.
+ * Requests one outcome of the provider, outside of any transaction, and records the result. If the result of an earlier
+ * request is unknown, it first asks the provider whether that request took effect. So after a crash between effect and
+ * record another worker finds the effect, also at a provider that has forgotten the key.
  *
  * @throws CommerceFailure; AmountMismatch, after which the outcome of the request counts as unknown; LeaseLost when
  *   another worker has taken over the job.
  */
-export async function performStep(
-  o: StepOfJob & { readonly pool: pg.Pool; readonly commerce: CommerceProvider },
-): Promise<void> {
+export async function performStep(o: StepOfJob & { readonly pool: pg.Pool }): Promise<void> {
   const { job, step } = o;
-  const startedAt = performance.now();
-  await recordRequested(o.pool, job, step);
-  // The process may have been suspended. Then another worker has the job, and may have published its failure.
-  if (performance.now() - startedAt >= LEASE_MS) throw leaseLost(job);
-  const result = await callProvider(o.commerce, o);
+  const result = (await findEarlier(o)) ?? (await requestStep(o));
   if (!isAsPlanned(step, result)) throw new AmountMismatch(step, result);
-  await recordOutcome(o.pool, job, { step, result, entry: timelineOf(job, step, result) });
+  await recordOutcome(o.pool, job, { step, effect: result, entry: timelineOf(job, step, result) });
 }
 
-function isAsPlanned(step: Step, result: OutcomeResult): boolean {
-  if (result.currency !== step.currency) return false;
-  return /^\d+(\.\d+)?$/.test(result.amount) && sameDecimal(result.amount, step.amount);
+type PerformDeps = Parameters<typeof performStep>[0];
+
+/** The effect of an earlier request; undefined when the step may be requested. @throws CommerceFailure */
+async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
+  const { commerce } = o.prepared;
+  const { requestedMsAgo } = o.step;
+  if (requestedMsAgo === undefined) return undefined;
+  const found = await commerce
+    .find(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS))
+    .catch(asTransient);
+  if (found || requestedMsAgo >= commerce.settledAfterMs) return found;
+  // It may still be on its way. A second request could have a second effect at a provider that forgets keys.
+  const retryAfterMs = Math.min(commerce.settledAfterMs - requestedMsAgo, SEARCH_EVERY_MS);
+  throw new CommerceFailure('passing', 'the outcome of the earlier request is not known yet', {
+    retryAfterMs,
+  });
 }
 
-/** Whether two decimal strings are the same number. Leading and trailing zeros do not matter. */
-function sameDecimal(one: string, other: string): boolean {
-  const plain = (text: string) => {
-    const [units = '', fraction = ''] = text.split('.');
-    return `${units.replace(/^0+(?=\d)/, '')}.${fraction.replace(/0+$/, '')}`;
-  };
-  return plain(one) === plain(other);
+/** A provider that rejects the question says nothing about the earlier request. */
+function asTransient(error: unknown): never {
+  if (!isFinal(error)) throw error;
+  throw new CommerceFailure('passing', 'the provider rejected the search', { cause: error });
 }
 
-async function callProvider(commerce: CommerceProvider, o: StepOfJob): Promise<OutcomeResult> {
-  const { job, details, step } = o;
-  const signal = AbortSignal.timeout(CALL_LIMIT_MS);
-  const request: CommerceRequest = {
+async function requestStep(o: PerformDeps): Promise<Effect> {
+  const startedAt = performance.now();
+  await recordRequested(o.pool, o.job, o.step);
+  // The process may have been suspended. Then another worker has the job, and may have published its failure.
+  if (performance.now() - startedAt >= LEASE_MS) throw leaseLost(o.job);
+  return o.prepared.commerce.create(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS));
+}
+
+function isAsPlanned(step: Step, result: Effect): boolean {
+  return result.currency === step.currency && sameDecimal(result.amount, step.amount);
+}
+
+function effectRequest({ job, step, prepared }: StepOfJob): EffectRequest {
+  const { details, lines } = prepared;
+  const isOrder = step.kind === 'exchange_order';
+  return {
+    kind: step.kind,
     shopId: job.shopId,
     returnId: job.returnId,
     providerOrderId: details.order?.providerOrderId ?? 0n,
-    idempotencyKey: step.key,
+    orderName: details.order?.name ?? '',
+    key: step.key,
     amount: step.amount,
     currency: step.currency,
+    items: isOrder ? itemsOf(details) : [],
+    lines: step.kind === 'refund' ? lines : [],
+    details: step.kind === 'refund' ? {} : job.details,
   };
-  switch (step.kind) {
-    case 'exchange_order': {
-      const order = { ...request, items: itemsOf(details), details: job.details };
-      return resultOfOrder(await commerce.createExchangeOrder(order, signal));
-    }
-    case 'gift_card': {
-      const order = { ...request, details: job.details };
-      return resultOfOrder(await commerce.issueGiftCard(order, signal));
-    }
-    case 'refund':
-      return resultOfRefund(await commerce.createRefund(request, signal));
-    default:
-      return step.kind satisfies never;
-  }
 }
 
 function itemsOf(details: Return): ExchangeItem[] {
@@ -113,15 +124,15 @@ function itemsOf(details: Return): ExchangeItem[] {
   }));
 }
 
-function timelineOf(job: Job, step: Step, result: OutcomeResult) {
+function timelineOf(job: Job, step: Step, result: Effect) {
   return {
     returnId: job.returnId,
     kind: `return.processing.${step.kind}`,
-    text: `The ${OUTCOME_WORDS[step.kind]} was made at the commerce provider`,
+    text: `The ${EFFECT_WORDS[step.kind]} was made at the commerce provider`,
     facts: {
       amount: result.amount,
       currency: result.currency,
-      provider_id: result.providerId,
+      provider_id: result.id,
       ...(result.name === '' ? {} : { name: result.name }),
     },
   };

@@ -1,16 +1,22 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { EffectKind } from '../commerce/provider.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 
-/** The outcomes that processing requests of the commerce provider, in this order. */
-export type OutcomeKind = 'exchange_order' | 'gift_card' | 'refund';
-
-/** One outcome to fulfil. Its amount is in the currency in which the shopper paid. */
-export interface Step {
-  readonly kind: OutcomeKind;
+/** One outcome of a return. Its amount is in the currency in which the shopper paid. */
+export interface PlannedStep {
+  readonly kind: EffectKind;
   /** The same in all runs, retries and edits: the provider acts once for each key. */
   readonly key: string;
   readonly amount: string;
   readonly currency: string;
+}
+
+/** One outcome to fulfil. */
+export interface Step extends PlannedStep {
+  /**
+   * How long ago the provider was requested to do it, without a recorded result; undefined when it was not. Milliseconds.
+   */
+  readonly requestedMsAgo: number | undefined;
 }
 
 /** The return cannot be processed: it changed after the job was queued, or the job itself is invalid. */
@@ -30,12 +36,12 @@ export interface PlanInput {
  * The outcomes of a return in their fixed order: exchange order, gift card, refund. Outcomes of zero are omitted. All
  * are in the presentment currency, which the shopper sees.
  */
-export function planSteps(o: PlanInput): Step[] {
+export function planSteps(o: PlanInput): PlannedStep[] {
   const { details } = o;
   const currency = details.presentmentCurrency;
   const minor = (text: string | undefined) => minorOf(text ?? '0', currency);
   const totals = details.presentmentTotals;
-  const amounts: readonly [OutcomeKind, bigint][] = [
+  const amounts: readonly [EffectKind, bigint][] = [
     ['exchange_order', minor(totals?.exchangeTotal)],
     ['gift_card', o.giftCardsAreExternal ? 0n : minor(totals?.giftCard)],
     ['refund', minor(totals?.refund) - o.paidMinor],
@@ -50,6 +56,6 @@ export function planSteps(o: PlanInput): Step[] {
     }));
 }
 
-function keyOf(returnId: bigint, kind: OutcomeKind): string {
+function keyOf(returnId: bigint, kind: EffectKind): string {
   return `rms:return:${returnId}:${kind}`;
 }

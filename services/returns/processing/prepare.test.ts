@@ -6,9 +6,11 @@ import {
   exchangeWith,
   newReturn,
   newShop,
+  onlyProvider,
   requestProcessing,
 } from '../../../test/kit/services/processing.ts';
 import { LeaseLost } from '../../platform/lease-lost.ts';
+import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { claimJobs } from './jobs.ts';
 import { prepare } from './prepare.ts';
 
@@ -18,11 +20,13 @@ beforeAll(async () => {
 });
 afterAll(() => db.drop());
 
+const anyProvider = () => onlyProvider(createEmbeddedCommerce(db.pool));
+
 test('a prepared job has what the provider needs, and no line items, because 24 large returns may be processed concurrently', async () => {
   const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
   expect(of.lineItems).toHaveLength(1);
   await requestProcessing(db.pool, of);
-  const { details, steps } = await prepare(db.pool, await claimOne(db.pool));
+  const { details, steps } = await prepare(db.pool, await claimOne(db.pool), anyProvider());
   expect(details.lineItems).toEqual([]);
   expect(details).toMatchObject({ id: of.id, order: of.order, exchanges: of.exchanges });
   expect(steps.map(({ kind }) => kind)).toEqual(['exchange_order', 'refund']);
@@ -35,11 +39,11 @@ test('a worker whose job was taken over prepares nothing', async () => {
   await endLeases(db.pool);
   const held = (await claimJobs(db.pool, 10)).find(({ id }) => id === lost.id);
   if (!held) throw new Error('no worker took over the job');
-  await expect(prepare(db.pool, lost)).rejects.toThrow(LeaseLost);
+  await expect(prepare(db.pool, lost, anyProvider())).rejects.toThrow(LeaseLost);
   const { rowCount } = await db.pool.query(
     'select from processing_outcomes where shop_id = $1 and return_id = $2',
     [of.shopId, of.id],
   );
   expect(rowCount).toBe(0);
-  expect((await prepare(db.pool, held)).steps).toHaveLength(1);
+  expect((await prepare(db.pool, held, anyProvider())).steps).toHaveLength(1);
 });

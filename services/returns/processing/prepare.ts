@@ -1,19 +1,28 @@
 import type pg from 'pg';
-import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type LineItem,
+  type Return,
+  ReturnState,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { GiftCardMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { committing, inTransaction, together } from '../../platform/postgres.ts';
+import type { CommerceProvider, ReturnedLine } from '../commerce/provider.ts';
+import { NO_PROVIDER, type Providers } from '../commerce/providers.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
 import { type Job, lockReturnOf } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { NotProcessable, planSteps, type Step } from './plan.ts';
-import { EVERY_SHOP, NO_PROVIDER } from './provider-check.ts';
 
 export interface Prepared {
   /** The return without its line items: they may be many megabytes, too much to keep during calls to the provider. */
   readonly details: Return;
+  /** What the provider needs of the line items. */
+  readonly lines: readonly ReturnedLine[];
+  /** The shop's provider. */
+  readonly commerce: CommerceProvider;
   readonly settings: Settings;
   /** The setting of the shop; false when the commerce provider has issued this return's card, or may have. */
   readonly giftCardsAreExternal: boolean;
@@ -27,11 +36,7 @@ export interface Prepared {
  *
  * @throws NotProcessable; LeaseLost.
  */
-export async function prepare(
-  pool: pg.Pool,
-  job: Job,
-  providerCheck = EVERY_SHOP,
-): Promise<Prepared> {
+export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Promise<Prepared> {
   return inTransaction(pool, async (tx) => {
     const [, details, instantRefunds, settings] = await together(tx, () =>
       allInOrder([
@@ -43,7 +48,8 @@ export async function prepare(
     );
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     if (instantRefunds.hasOpen) throw new NotProcessable('an instant refund is open');
-    if (!(await providerCheck.allows(tx, job))) throw new NotProcessable(NO_PROVIDER);
+    const commerce = await providers.of(tx, job);
+    if (!commerce) throw new NotProcessable(NO_PROVIDER);
     // When the provider issued a card, or may have, an external card would be a second one.
     const giftCardsAreExternal =
       settings.giftCardMode === GiftCardMode.EXTERNAL &&
@@ -54,6 +60,13 @@ export async function prepare(
       paidMinor: instantRefunds.paidMinor(details.presentmentCurrency),
     });
     const steps = await committing(tx, () => intendSteps(tx, job, planned));
-    return { details: { ...details, lineItems: [] }, settings, giftCardsAreExternal, steps };
+    const lines = details.lineItems.map(returnedLine);
+    const rest = { lines, commerce, settings, giftCardsAreExternal, steps };
+    return { details: { ...details, lineItems: [] }, ...rest };
   });
+}
+
+function returnedLine(line: LineItem): ReturnedLine {
+  const { providerLineItemId, sku, quantity } = line;
+  return { providerLineItemId, sku, quantity, refund: line.presentmentAmounts?.refund ?? '0' };
 }

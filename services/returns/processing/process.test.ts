@@ -5,6 +5,7 @@ import { UnflagReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/ret
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   actor,
+  creating,
   eventsOf,
   exchangeWith,
   newReturn,
@@ -115,8 +116,9 @@ describe('process return', () => {
     });
     const failing = () => {
       const commerce = createEmbeddedCommerce(db.pool);
-      const createExchangeOrder = () => Promise.reject(new CommerceFailure('final', 'no stock'));
-      return { ...commerce, createExchangeOrder };
+      return creating(commerce, 'exchange_order', () =>
+        Promise.reject(new CommerceFailure('final', 'no stock')),
+      );
     };
     async function failed(name: string) {
       const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('gift card'));

@@ -12,10 +12,10 @@ import { claimKey, findUse, keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../../platform/input.ts';
 import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
+import { NO_PROVIDER, type Providers } from '../commerce/providers.ts';
 import { returnNotFound } from '../errors.ts';
 import { detailText, parseDetails } from './details.ts';
 import { queueJob, storedDetails } from './jobs.ts';
-import { EVERY_SHOP, NO_PROVIDER } from './provider-check.ts';
 
 type ProcessResult = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
 
@@ -40,7 +40,7 @@ const processInput = z.object({
 export async function processReturn(
   pool: pg.Pool,
   request: ProcessReturnRequest,
-  providerCheck = EVERY_SHOP,
+  providers: Providers,
 ): Promise<ProcessResult> {
   const { shopId, returnId, source, actor } = parseInput(processInput, request);
   const requestDetails = parseDetails(request.details);
@@ -53,7 +53,7 @@ export async function processReturn(
     if (use && (await findUse(tx, use)) !== undefined) return { case: 'queued', value: {} };
     const notQueued = resultWithoutQueueing(current);
     if (notQueued) return notQueued;
-    if (!(await providerCheck.allows(tx, { shopId, returnId }))) return withoutProvider();
+    if (!(await providers.of(tx, { shopId, returnId }))) return withoutProvider();
     const details = hasDetails ? requestDetails : current.previousDetails;
     const job = { shopId, returnId, details, source, actor };
     await claimKey(tx, use, returnId);

@@ -9,6 +9,7 @@ import { createTestDatabase, type TestDatabase } from '../../../test/kit/databas
 import {
   changeSettings,
   claimOne,
+  creating,
   endLeases,
   eventsOf,
   exchangeWith,
@@ -102,14 +103,11 @@ describe('processing', () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
     await commerce.failNext({ returnId: submitted.id, kind: 'passing', times: 2 });
     let refusals = 0;
-    const busyOnce: CommerceProvider = {
-      ...commerce,
-      createRefund: (request, signal) => {
-        refusals += 1;
-        if (refusals > 1) return commerce.createRefund(request, signal);
-        return Promise.reject(new CommerceFailure('passing', 'busy'));
-      },
-    };
+    const busyOnce = creating(commerce, 'refund', (request, signal) => {
+      refusals += 1;
+      if (refusals > 1) return commerce.create(request, signal);
+      return Promise.reject(new CommerceFailure('passing', 'busy'));
+    });
     await requestProcessing(db.pool, submitted);
     const pauses: number[] = [];
     const retryBackoff = (failures: number) => {
@@ -135,10 +133,9 @@ describe('processing', () => {
 
   test('keeps the outcomes that were done when it fails; a new request does the rest', async () => {
     const submitted = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
-    const refuseRefunds: CommerceProvider = {
-      ...commerce,
-      createRefund: () => Promise.reject(new CommerceFailure('final', 'card closed')),
-    };
+    const refuseRefunds = creating(commerce, 'refund', () =>
+      Promise.reject(new CommerceFailure('final', 'card closed')),
+    );
     await requestProcessing(db.pool, submitted, { source: 'admin' });
     await runAll(refuseRefunds);
     const failed = await reload(db.pool, submitted);

@@ -7,31 +7,25 @@ import { LeaseLost } from '../../platform/lease-lost.ts';
 import type { Logger } from '../../platform/log.ts';
 import { isOutage } from '../../platform/outage.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';
-import {
-  CommerceFailure,
-  type CommerceProvider,
-  isFinal,
-  LedgerUnavailable,
-} from '../commerce/provider.ts';
+import { CommerceFailure, isFinal, LedgerUnavailable } from '../commerce/provider.ts';
+import type { Providers } from '../commerce/providers.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
+import { recordProblem } from './outcomes.ts';
 import { AmountMismatch, performStep } from './perform.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import { prepare } from './prepare.ts';
-import type { ProviderCheck } from './provider-check.ts';
 import { locationOf } from './restock.ts';
 
 export interface RunDeps {
   readonly pool: pg.Pool;
-  readonly commerce: CommerceProvider;
   readonly destinations: Destinations;
   readonly logger: Logger;
   /** The pause after transient failures of the provider. */
   readonly retryBackoff: Backoff;
-  /** Which shops have a commerce provider; every shop when absent. */
-  readonly providerCheck?: ProviderCheck;
+  readonly providers: Providers;
 }
 
 /**
@@ -67,7 +61,11 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
 interface Progress {
   failures: number;
   /** The step that the provider was requested to do, until its result is recorded. */
-  requested: Step | undefined;
+  requested: RequestedStep | undefined;
+}
+
+interface RequestedStep extends Step {
+  readonly isSearchReliable: boolean;
 }
 
 async function fulfil(
@@ -75,19 +73,16 @@ async function fulfil(
   job: Job,
   o: { readonly signal: AbortSignal; readonly progress: Progress },
 ): Promise<void> {
-  const { pool, commerce } = deps;
+  const { pool } = deps;
   if (job.failureReason !== undefined) throw new NotProcessable(job.failureReason);
-  const { details, settings, giftCardsAreExternal, steps } = await prepare(
-    pool,
-    job,
-    deps.providerCheck,
-  );
+  const prepared = await prepare(pool, job, deps.providers);
+  const { details, settings, giftCardsAreExternal, steps, commerce } = prepared;
   // Read it before any payment, because the return cannot be closed without it.
   const location = await stockLocation(deps, job, { details, settings });
   for (const step of steps) {
     if (o.signal.aborted) return releaseJob(pool, job);
-    o.progress.requested = step;
-    await performStep({ pool, commerce, job, details, step });
+    o.progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
+    await performStep({ pool, job, prepared, step });
     o.progress.requested = undefined;
     o.progress.failures = 0;
   }
@@ -128,11 +123,14 @@ async function afterOutage(
 async function afterFailure(
   deps: RunDeps,
   job: Job,
-  { error, requested }: { readonly error: unknown; readonly requested: Step | undefined },
+  { error, requested }: { readonly error: unknown; readonly requested: RequestedStep | undefined },
 ): Promise<void> {
   const { pool, logger } = deps;
-  const pauseMs = deps.retryBackoff(job.failures + 1);
+  const pauseMs = requestedPauseMs(error) ?? deps.retryBackoff(job.failures + 1);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
+  if (requested && error instanceof Error) {
+    await recordProblem(pool, job, { step: requested, problem: error.message });
+  }
   if (!isPermanent(error)) {
     const { processingRetryMinutes: limitMinutes } = await loadSettings(pool, job.shopId);
     if (await postponeJob(pool, job, { pauseMs, limitMinutes })) {
@@ -144,13 +142,33 @@ async function afterFailure(
     }
   }
   try {
-    const rejected = isFinal(error) ? requested : undefined;
+    const rejected = isFinal(error) && provesNothingMade(requested) ? requested : undefined;
     await failJob(pool, job, { message: messageOf(error), rejected });
     logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
     logTakenOver(deps, job);
   }
+}
+
+/** Longer pauses are not granted: the limit of retries would end soon after them. Milliseconds. */
+const MAX_REQUESTED_PAUSE_MS = 300_000;
+/** An endpoint that asks for no pause gets a short one. Milliseconds. */
+const MIN_REQUESTED_PAUSE_MS = 50;
+
+/** The pause that the provider requested in its answer, or that the search needs; undefined without one. */
+function requestedPauseMs(error: unknown): number | undefined {
+  const requested = error instanceof CommerceFailure ? error.retryAfterMs : undefined;
+  if (requested === undefined) return undefined;
+  return Math.min(Math.max(requested, MIN_REQUESTED_PAUSE_MS), MAX_REQUESTED_PAUSE_MS);
+}
+
+/**
+ * Whether a rejection of this step says that nothing was made. After an earlier request without an answer it may mean
+ * the opposite: "the order was refunded already". Only our own ledger surely knows every effect by its key.
+ */
+function provesNothingMade(step: RequestedStep | undefined): boolean {
+  return step?.requestedMsAgo === undefined || step.isSearchReliable;
 }
 
 function isPermanent(error: unknown): boolean {

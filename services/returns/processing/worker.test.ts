@@ -3,6 +3,7 @@ import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/retu
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   claimOne,
+  creating,
   endLeases,
   newReturn,
   newShop,
@@ -15,7 +16,7 @@ import {
 import { until } from '../../../test/kit/until.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { resilient } from '../commerce/resilient.ts';
-import { RETRY_BACKOFF, releaseJob } from './jobs.ts';
+import { MAX_JOBS_OF_SHOP, RETRY_BACKOFF, releaseJob } from './jobs.ts';
 import { purgeJobs } from './purge.ts';
 import { runJob } from './run.ts';
 import { startProcessingWorker } from './worker.ts';
@@ -74,6 +75,36 @@ describe('the processing worker', () => {
     await untilClosed(returns);
     await next.stop();
   });
+});
+
+test('a provider that hangs delays no other shop', async () => {
+  const [slow, sound] = [await newShop(db.pool), await newShop(db.pool)];
+  const waiting = await Promise.all(Array.from({ length: 40 }, () => newReturn(db.pool, slow)));
+  for (const one of waiting) await requestProcessing(db.pool, one);
+  const others = await Promise.all(Array.from({ length: 5 }, () => newReturn(db.pool, sound)));
+  for (const one of others) await requestProcessing(db.pool, one);
+  const embedded = createEmbeddedCommerce(db.pool);
+  const { promise: end, resolve } = Promise.withResolvers<void>();
+  let mostOpen = 0;
+  let open = 0;
+  const hanging = creating(embedded, 'refund', async (request, signal) => {
+    if (request.shopId === slow) {
+      open += 1;
+      mostOpen = Math.max(mostOpen, open);
+      await end;
+      open -= 1;
+    }
+    return embedded.create(request, signal);
+  });
+  const deps = runDeps(db.pool, hanging);
+  const run = (job: Parameters<typeof runJob>[1], signal: AbortSignal) => runJob(deps, job, signal);
+  const worker = startProcessingWorker({ pool: db.pool, logger: silent, run });
+  await untilClosed(others);
+  await until(() => open === MAX_JOBS_OF_SHOP);
+  resolve();
+  await untilClosed(waiting);
+  expect(mostOpen).toBe(MAX_JOBS_OF_SHOP);
+  await worker.stop();
 });
 
 describe('a job that cannot be run', () => {

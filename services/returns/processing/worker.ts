@@ -10,6 +10,8 @@ const CONCURRENCY = 24;
 const POLL_MS = 5_000;
 /** The minimum pause, because another process may have locked a due job. Milliseconds. */
 const MIN_REST_MS = 50;
+/** The pause when jobs are due and none could be taken. Milliseconds. */
+const BUSY_REST_MS = 250;
 
 export interface ProcessingWorkerOptions {
   readonly pool: pg.Pool;
@@ -57,6 +59,8 @@ export function startProcessingWorker(o: ProcessingWorkerOptions): Worker & { wa
       // At the maximum, the next job that ends wakes the loop.
       if (jobs.length === free) return 'idle';
       const dueMs = (await untilNextDueMs(o.pool)) ?? POLL_MS;
+      // Every due job is locked, or its shop runs as many as it may. The end of a job wakes the loop.
+      if (jobs.length === 0 && dueMs <= 0) return BUSY_REST_MS;
       return Math.min(Math.max(MIN_REST_MS, Math.ceil(dueMs)), POLL_MS);
     },
   });

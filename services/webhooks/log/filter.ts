@@ -3,7 +3,6 @@ import {
   DeliveryStateSchema,
   type DeliveryState as StateMessage,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { enumText } from '../../platform/enum-text.ts';
 import { invalidField } from '../../platform/errors.ts';
@@ -11,6 +10,7 @@ import { MAX_ID } from '../../platform/ids.ts';
 import { parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { param, raw, type Sql, sql } from '../../platform/sql.ts';
+import { URL_MAX } from '../../platform/text.ts';
 import { requireOneOf, subscriptionNotFound } from '../subscriptions/subscription.ts';
 import type { DeliveryState } from './delivery.ts';
 
@@ -51,7 +51,7 @@ const anyId = z
   .transform((value) => value || null);
 const shape = z.object({
   subscriptionId: anyId,
-  url: text(WEBHOOK_URL_MAX),
+  url: text(URL_MAX),
   topic: z.string(),
   trigger: z.string(),
   states: z.array(z.number()).max(10, 'must hold at most 10'),

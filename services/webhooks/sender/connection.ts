@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import { Client } from 'undici';
+import { ConnectionLost, ResponseLimitExceeded } from '../../platform/outbound/failure.ts';
 import type { Deadline } from './deadline.ts';
-import { ConnectionLost, ResponseLimitExceeded } from './failure.ts';
 import { ResponseReader } from './response-reader.ts';
 
 /** One POST request. */

@@ -1,4 +1,4 @@
-import { TooLate } from './failure.ts';
+import { TooLate } from '../../platform/outbound/failure.ts';
 
 /** The deadline of one attempt. When it passes, it stops the current step. */
 export class Deadline {

@@ -1,5 +1,5 @@
 import type { KeyObject } from 'node:crypto';
-import { sign } from './signature.ts';
+import { sign } from '../../platform/outbound/signature.ts';
 
 const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';
 

@@ -2,12 +2,12 @@ import { readFileSync } from 'node:fs';
 import { connect, type Socket } from 'node:net';
 import { beforeEach, describe, expect, test } from '@jest/globals';
 import { z } from 'zod';
-import { isPublicAddress } from '../guard/address.ts';
-import { checkUrl, type UrlPolicy } from '../guard/guard.ts';
-import { type Dial, openSocket, trustOf } from './open-socket.ts';
+import { isPublicAddress } from '../../platform/outbound/address.ts';
+import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
+import { type Dial, openSocket, trustOf } from '../../platform/outbound/open-socket.ts';
 import { onRequest, sendingFixtures } from './testing/sending.ts';
 
-const file = new URL('../guard/hostile-urls.json', import.meta.url);
+const file = new URL('../../platform/outbound/hostile-urls.json', import.meta.url);
 const corpus = z
   .record(z.string(), z.array(z.string()))
   .parse(JSON.parse(readFileSync(file, 'utf8')));

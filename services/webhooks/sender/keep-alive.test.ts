@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { describe, expect, test } from '@jest/globals';
 import { testTelemetry } from '../../../test/kit/services/telemetry.ts';
 import { until } from '../../../test/kit/until.ts';
-import { type Dial, dialTcp } from './open-socket.ts';
+import { type Dial, dialTcp } from '../../platform/outbound/open-socket.ts';
 import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();

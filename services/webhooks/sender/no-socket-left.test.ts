@@ -1,7 +1,7 @@
 import { connect, Socket } from 'node:net';
 import { describe, expect, test } from '@jest/globals';
-import { NoSocketLeft } from './failure.ts';
-import type { Dial } from './open-socket.ts';
+import { NoSocketLeft } from '../../platform/outbound/failure.ts';
+import type { Dial } from '../../platform/outbound/open-socket.ts';
 import { OK, onRequest, sendingFixtures } from './testing/sending.ts';
 
 const { sender, peer } = sendingFixtures();

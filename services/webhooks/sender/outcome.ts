@@ -1,6 +1,6 @@
-import { describeFailure, isTimeout } from './failure.ts';
+import { describeFailure, isTimeout } from '../../platform/outbound/failure.ts';
+import { parseRetryAfter, respondedAt } from '../../platform/outbound/retry-after.ts';
 import type { ResponseReader } from './response-reader.ts';
-import { parseRetryAfter, respondedAt } from './retry-after.ts';
 
 /**
  * Durations of the parts of an attempt in whole milliseconds. Null for parts that did not end or did not happen. On a

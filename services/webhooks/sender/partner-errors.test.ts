@@ -5,8 +5,8 @@ import {
   runWebhooks,
   type WebhooksUnderTest,
 } from '../../../test/kit/webhooks/running-webhooks.ts';
-import { NO_PUBLIC_ADDRESS } from './failure.ts';
-import type { Resolve } from './resolver.ts';
+import { NO_PUBLIC_ADDRESS } from '../../platform/outbound/failure.ts';
+import type { Resolve } from '../../platform/outbound/resolver.ts';
 
 /** Answers of name servers for each name: an inside address, a mixture, or an error. */
 const ANSWERS: Readonly<Record<string, readonly string[] | string>> = {

@@ -1,5 +1,5 @@
+import { ConnectionLost } from '../../platform/outbound/failure.ts';
 import type { Connection } from './connection.ts';
-import { ConnectionLost } from './failure.ts';
 
 /**
  * Maximum number of idle connections of all origins: about as many as are usually in flight. Unused connections close by

@@ -2,7 +2,7 @@ import { createSocket, type RemoteInfo } from 'node:dgram';
 import { once } from 'node:events';
 import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { until } from '../../../test/kit/until.ts';
-import { createResolver } from './resolver.ts';
+import { createResolver } from '../../platform/outbound/resolver.ts';
 import { sendingFixtures } from './testing/sending.ts';
 
 const A = 1;

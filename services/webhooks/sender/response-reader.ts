@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Dispatcher } from 'undici';
-import { ResponseLimitExceeded } from './failure.ts';
+import { ResponseLimitExceeded } from '../../platform/outbound/failure.ts';
 
 /** Responses are read up to this size, so that the connection can be reused. */
 const MAX_RESPONSE_BYTES = 64 * 1024;

@@ -1,7 +1,4 @@
 import { type Meter, metrics as noMetrics } from '@opentelemetry/api';
-import type { UrlPolicy } from '../guard/guard.ts';
-import { Connection } from './connection.ts';
-import { Deadline } from './deadline.ts';
 import {
   AddressNotAllowed,
   codeOf,
@@ -9,9 +6,19 @@ import {
   NOT_ALLOWED,
   NoSocketLeft,
   TooLate,
-} from './failure.ts';
+} from '../../platform/outbound/failure.ts';
+import type { UrlPolicy } from '../../platform/outbound/guard.ts';
+import {
+  type Dial,
+  dialTcp,
+  type OpenOptions,
+  openSocket,
+  trustOf,
+} from '../../platform/outbound/open-socket.ts';
+import { createResolver, type Resolve } from '../../platform/outbound/resolver.ts';
+import { Connection } from './connection.ts';
+import { Deadline } from './deadline.ts';
 import { type SenderMetrics, senderMetrics } from './metrics.ts';
-import { type Dial, dialTcp, type OpenOptions, openSocket, trustOf } from './open-socket.ts';
 import {
   type AttemptOutcome,
   failed,
@@ -22,7 +29,6 @@ import {
   round,
 } from './outcome.ts';
 import { Pool } from './pool.ts';
-import { createResolver, type Resolve } from './resolver.ts';
 import type { ResponseReader } from './response-reader.ts';
 import { createTargets, type Target } from './target.ts';
 

@@ -1,4 +1,4 @@
-import { checkUrl, portOf, type UrlPolicy } from '../guard/guard.ts';
+import { checkUrl, portOf, type UrlPolicy } from '../../platform/outbound/guard.ts';
 
 /** The parts of a URL that a request needs. */
 export interface Target {

@@ -1,7 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
+import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { checkUrl, type UrlPolicy } from '../guard/guard.ts';
 import { hostLimitReached } from './subscription.ts';
 
 /**

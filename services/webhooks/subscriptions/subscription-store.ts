@@ -2,11 +2,12 @@ import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { claimKey, type KeyUse, oncePerKey } from '../../platform/idempotency.ts';
 import type { Keyring } from '../../platform/keyring.ts';
+import type { Secret } from '../../platform/outbound/secrets.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { addQueue, changeQueue, closeQueue, lockQueue } from '../delivery/queue/queue-changes.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { type LimitedHost, lockQuota, requireCapacityAtHost } from './host-limit.ts';
-import { addSecret, earlierSecret, type Secret } from './secrets.ts';
+import { SECRETS } from './secrets.ts';
 import {
   MAX_SUBSCRIPTIONS,
   quotaExceeded,
@@ -71,7 +72,7 @@ export function createSubscription(
     const { id } = await oncePerKey(tx, o.use, () => insertSubscription(tx, shopId, o));
     const subscription = await getSubscription(tx, shopId, id);
     const owner = { shopId, subscriptionId: id };
-    return { subscription, secret: await earlierSecret(tx, owner, { keyring: o.keyring }) };
+    return { subscription, secret: await SECRETS.earlier(tx, owner, { keyring: o.keyring }) };
   });
 }
 
@@ -95,7 +96,7 @@ async function insertSubscription(
   );
   const id = rows[0]?.id ?? 0n;
   await addQueue(tx, { shopId, subscriptionId: id });
-  await addSecret(tx, { shopId, subscriptionId: id }, o.keyring);
+  await SECRETS.add(tx, { shopId, subscriptionId: id }, o.keyring);
   return id;
 }
 

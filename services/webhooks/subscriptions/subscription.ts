@@ -3,7 +3,7 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
-import { checkUrl, type UrlPolicy } from '../guard/guard.ts';
+import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
 
 /** Maximum number of subscriptions of a shop. */
 export const MAX_SUBSCRIPTIONS = 100;

@@ -16,7 +16,7 @@ import { latencyRow } from './latency.ts';
 import { lockedOutboxRow } from './locked-outbox.ts';
 import { nastyAnswersRow } from './nasty-answers.ts';
 import { postgresRow } from './postgres.ts';
-import { processingRow } from './processing.ts';
+import { processingRows } from './processing.ts';
 import { processingOutageRow } from './processing-outage.ts';
 import { refusalsRow } from './refusals.ts';
 import { sigkillRows } from './sigkill.ts';
@@ -44,6 +44,6 @@ export const ROWS: readonly Row[] = [
   blankImportRow,
   ...clockRows,
   databaseClockRow,
-  processingRow,
+  ...processingRows,
   ...backlogRows,
 ];

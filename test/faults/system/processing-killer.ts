@@ -2,22 +2,27 @@ import { writeFile } from 'node:fs/promises';
 import { constants, setPriority } from 'node:os';
 import { startPostgres } from '../../../deploy/local/postgres/start.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
+import { startBadEndpoint } from '../../kit/processing-kills/endpoint.ts';
 import { type KillReport, killProcessing } from '../../kit/processing-kills/run.ts';
+import { randomOf } from '../../kit/random.ts';
 import { freshDatabase } from './fresh-database.ts';
 
-// Kills processing at its awaits, in a separate process. It is forked with a folder, a number of points and a seed, and
-// reports its progress. It runs with the lowest priority.
+// Kills processing at its awaits, in a separate process. It is forked with a folder, a number of points, a seed and a
+// provider, and reports its progress. It runs with the lowest priority.
 
 export type FromKiller =
   | { readonly kind: 'progress'; readonly done: number }
   | { readonly kind: 'report'; readonly report: KillReport }
   | { readonly kind: 'failed'; readonly reason: string };
 
+/** The embedded provider, or an endpoint over HTTP that remembers or forgets keys. */
+export type KilledProvider = 'embedded' | 'remembers' | 'forgets';
+
 const POOL_MAX = 10;
 const PASSWORD = 'of a private database';
 
 const tell = (message: FromKiller): void => void process.send?.(message);
-const [folder = '', points = '', seed = ''] = process.argv.slice(2);
+const [folder = '', points = '', seed = '', provider = ''] = process.argv.slice(2);
 // The parent has exited, or has the result.
 process.once('disconnect', () => process.exit());
 
@@ -36,15 +41,24 @@ tell(last);
 async function kill(serverUrl: string): Promise<FromKiller> {
   const url = await freshDatabase({ serverUrl, schema: 'returns', password: PASSWORD });
   const pool = createPool(url, { max: POOL_MAX, applicationName: 'faults-processing' });
+  const endpoint =
+    provider === 'embedded'
+      ? undefined
+      : await startBadEndpoint({
+          random: randomOf(Number(seed)),
+          forgets: provider === 'forgets',
+        });
   try {
     const report = await killProcessing({
       pool,
+      ...(endpoint && { commerce: endpoint }),
       points: Number(points),
       seed: Number(seed),
       onProgress: (done) => tell({ kind: 'progress', done }),
     });
     return { kind: 'report', report };
   } finally {
+    await endpoint?.stop();
     await pool.end();
   }
 }

@@ -3,6 +3,7 @@ import { toBinary } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import { type Event, EventSchema } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import type { EventBus, Subscription } from '../../../services/platform/bus/event-bus.ts';
+import { createSigningKeys } from '../../../services/platform/outbound/signing-keys.ts';
 import { createShardHolder } from '../../../services/platform/shards.ts';
 import type { Telemetry } from '../../../services/platform/telemetry.ts';
 import type { RetryClock } from '../../../services/webhooks/delivery/attempt/retry-clock.ts';
@@ -21,7 +22,6 @@ import { InFlightAttempts } from '../../../services/webhooks/delivery/scheduler/
 import { Scheduler } from '../../../services/webhooks/delivery/scheduler/scheduler.ts';
 import { startConsuming } from '../../../services/webhooks/fan-out/consume.ts';
 import { replayDelivery } from '../../../services/webhooks/log/replay.ts';
-import { createSigningKeys } from '../../../services/webhooks/subscriptions/signing-keys.ts';
 import { identity } from '../services/running-service.ts';
 import { silentLogger } from '../services/telemetry.ts';
 import { poolOf, type SimulatedProcess } from '../simulated-process.ts';

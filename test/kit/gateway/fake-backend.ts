@@ -1,6 +1,7 @@
 import type { ConnectRouter } from '@connectrpc/connect';
 import type { ServiceTargets } from '../../../gateway/services.ts';
 import { CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import { CommerceService } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { DestinationsService } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { DispositionsService } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import { FraudService } from '../../../proto/gen/rms/fraud/v1/fraud_pb.ts';
@@ -50,6 +51,7 @@ export async function startFakeBackend(): Promise<{
 
 function mount(router: ConnectRouter, services: FakeServices): void {
   router.service(ReturnsService, currentBehaviour(services.returns));
+  router.service(CommerceService, currentBehaviour(services.commerce));
   router.service(DispositionsService, currentBehaviour(services.dispositions));
   router.service(DestinationsService, currentBehaviour(services.destinations));
   router.service(FraudService, currentBehaviour(services.fraud));

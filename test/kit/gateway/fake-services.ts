@@ -1,6 +1,11 @@
 import { create } from '@bufbuild/protobuf';
 import { Code, type ServiceImpl } from '@connectrpc/connect';
 import { CartSchema, type CartsService } from '../../../proto/gen/rms/carts/v1/carts_pb.ts';
+import {
+  type CommerceService,
+  EffectKind,
+  EffectState,
+} from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import {
   type DestinationsService,
@@ -33,6 +38,7 @@ import { fakeReturnTools } from './fake-return-tools.ts';
 /** The RPCs whose behaviour a test may replace. */
 export interface FakeServices {
   readonly returns: Partial<ServiceImpl<typeof ReturnsService>>;
+  readonly commerce: Partial<ServiceImpl<typeof CommerceService>>;
   readonly dispositions: Partial<ServiceImpl<typeof DispositionsService>>;
   readonly destinations: Partial<ServiceImpl<typeof DestinationsService>>;
   readonly fraud: Partial<ServiceImpl<typeof FraudService>>;
@@ -70,6 +76,16 @@ const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
   },
   updateSettings: ({ settings }) => (settings ? { settings } : {}),
   ...fakeReturnTools(),
+};
+
+const commerce: Partial<ServiceImpl<typeof CommerceService>> = {
+  listEffects: ({ returnId }) => {
+    if (returnId !== FAKE.returns.open) throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
+    const key = `rms:return:${returnId}:refund`;
+    const amount = { value: '12.50', currency: 'GBP' };
+    const [kind, state] = [EffectKind.REFUND, EffectState.UNKNOWN];
+    return { effects: [{ kind, key, state, amount, requestedAt: NOW }] };
+  },
 };
 
 const dispositions: Partial<ServiceImpl<typeof DispositionsService>> = {
@@ -209,6 +225,7 @@ const webhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
 export function fakeServices(): FakeServices {
   return {
     returns: { ...returns },
+    commerce: { ...commerce },
     dispositions: { ...dispositions },
     destinations: { ...destinations },
     fraud: { ...fraud },

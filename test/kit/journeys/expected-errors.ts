@@ -96,6 +96,7 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   updateDestination: { code: 'NOT_FOUND', message: text },
   getReturnDetails: { errors: { message: 'No return found with this ID.' } },
   createFraudReport: { errors: { message: text } },
+  listEffects: { errors: { message: text } },
   processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
 };
 export const HOOK = {

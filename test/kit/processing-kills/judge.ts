@@ -1,15 +1,16 @@
 import { deepStrictEqual } from 'node:assert/strict';
 import type pg from 'pg';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { EmbeddedCommerce, LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
-import type { CommerceRequest } from '../../../services/returns/commerce/provider.ts';
+import type { LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
+import type { EffectRequest } from '../../../services/returns/commerce/provider.ts';
 import { reload, timelineOf, triggersOf } from '../services/processing.ts';
+import type { JudgedProvider } from './endpoint.ts';
 import type { Scenario } from './scenarios.ts';
 
 export interface Evidence {
-  readonly commerce: EmbeddedCommerce;
+  readonly commerce: Pick<JudgedProvider, 'ordersOf'>;
   /** Every request to the provider, repetitions included. Undefined when the test did not record them. */
-  readonly requests?: readonly CommerceRequest[];
+  readonly requests?: readonly EffectRequest[];
   readonly scenario: Scenario;
   readonly of: Return;
 }
@@ -100,6 +101,7 @@ function expectedEffects(scenario: Scenario, returnId: bigint): string[] {
   );
 }
 
-function effectOf({ idempotencyKey, amount, currency }: LedgerEntry | CommerceRequest): string {
-  return `${idempotencyKey} ${amount} ${currency}`;
+function effectOf(one: LedgerEntry | EffectRequest): string {
+  const key = 'key' in one ? one.key : one.idempotencyKey;
+  return `${key} ${one.amount} ${one.currency}`;
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { type Random, randomOf } from '../random.ts';
 import { type Kill, WHENS } from '../simulated-process.ts';
+import type { JudgedProvider } from './endpoint.ts';
 import { SCENARIOS, type Scenario } from './scenarios.ts';
 import { runTrial } from './trial.ts';
 
@@ -11,6 +12,8 @@ export interface KillOptions {
   readonly points: number;
   /** The same seed kills at the same points in the same order. */
   readonly seed: number;
+  /** The commerce provider; by default the embedded one. */
+  readonly commerce?: JudgedProvider;
   readonly onProgress?: (done: number) => void;
 }
 
@@ -41,7 +44,7 @@ const SECOND_KILL_PROBABILITY = 0.25;
  */
 export async function killProcessing(o: KillOptions): Promise<KillReport> {
   const random = randomOf(o.seed);
-  const all = random.shuffled(await allPoints(o.pool));
+  const all = random.shuffled(await allPoints(o));
   const killedAt = new Set<Point>();
   let kills = 0;
   for (let trial = 0; trial < o.points; trial += 1) {
@@ -49,11 +52,13 @@ export async function killProcessing(o: KillOptions): Promise<KillReport> {
     if (!point) throw new Error('there is no point to kill at');
     const again =
       trial >= all.length || random.next() < SECOND_KILL_PROBABILITY ? [earlyKill(random)] : [];
-    const result = await runTrial(o.pool, point.scenario, [point.kill, ...again]).catch((cause) => {
-      const { at, when } = point.kill;
-      const where = `${point.scenario.name}: killed ${when} step ${at}, then ${JSON.stringify(again)}`;
-      throw new Error(`seed ${o.seed}, trial ${trial}: ${where}: ${cause.message}`, { cause });
-    });
+    const result = await runTrial(o.pool, point.scenario, [point.kill, ...again], o.commerce).catch(
+      (cause) => {
+        const { at, when } = point.kill;
+        const where = `${point.scenario.name}: killed ${when} step ${at}, then ${JSON.stringify(again)}`;
+        throw new Error(`seed ${o.seed}, trial ${trial}: ${where}: ${cause.message}`, { cause });
+      },
+    );
     kills += result.kills;
     if (result.kills > 0) killedAt.add(point);
     o.onProgress?.(trial + 1);
@@ -63,10 +68,10 @@ export async function killProcessing(o: KillOptions): Promise<KillReport> {
 }
 
 /** Runs each scenario once without a kill, to count its steps. */
-async function allPoints(pool: pg.Pool): Promise<Point[]> {
+async function allPoints({ pool, commerce }: KillOptions): Promise<Point[]> {
   const points: Point[] = [];
   for (const scenario of SCENARIOS) {
-    const { steps } = await runTrial(pool, scenario, []);
+    const { steps } = await runTrial(pool, scenario, [], commerce);
     for (let at = 1; at <= steps; at += 1) {
       for (const when of WHENS) points.push({ scenario, kill: { at, when } });
     }

@@ -1,9 +1,10 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
 import type {
   CommerceProvider,
-  CommerceRequest,
+  EffectRequest,
 } from '../../../services/returns/commerce/provider.ts';
 import { claimJobs, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
@@ -13,6 +14,7 @@ import {
   endLeases,
   newReturn,
   newShop,
+  onlyProvider,
   requestProcessing,
   silent,
 } from '../services/processing.ts';
@@ -24,6 +26,7 @@ import {
   type SimulatedProcess,
   simulateProcess,
 } from '../simulated-process.ts';
+import type { JudgedProvider } from './endpoint.ts';
 import { judge } from './judge.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -48,9 +51,9 @@ export async function runTrial(
   pool: pg.Pool,
   scenario: Scenario,
   kills: readonly Kill[],
+  commerce: JudgedProvider = createEmbeddedCommerce(pool),
 ): Promise<TrialResult> {
-  const commerce = createEmbeddedCommerce(pool);
-  const requests: CommerceRequest[] = [];
+  const requests: EffectRequest[] = [];
   const provider = recording(commerce, requests);
   const of = await newReturn(pool, await newShop(pool, scenario.settings), scenario.submission());
   const { failure } = scenario;
@@ -87,7 +90,7 @@ async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void>
   const pool = poolOf(simulated, trial.pool);
   const deps = {
     pool,
-    commerce: commerceOf(simulated, trial.provider),
+    providers: onlyProvider(commerceOf(simulated, trial.provider)),
     destinations: destinationsOf(simulated, destinations),
     logger: silent,
     retryBackoff: () => 0,
@@ -109,21 +112,19 @@ async function finish(pool: pg.Pool, provider: CommerceProvider, of: Return): Pr
       [of.shopId, of.id],
     );
     if (rowCount === 1) return;
+    // A request without an answer is not sent again before the provider would know its effect.
+    await sleep(provider.settledAfterMs / 5);
     await endLeases(pool);
     await runOnce(simulateProcess(undefined), { pool, provider, of });
   }
 }
 
-function recording(provider: CommerceProvider, requests: CommerceRequest[]): CommerceProvider {
-  const noting = <R extends CommerceRequest, T>(call: (request: R, signal: AbortSignal) => T) => {
-    return (request: R, signal: AbortSignal): T => {
-      requests.push(request);
-      return call(request, signal);
-    };
-  };
+function recording(provider: CommerceProvider, requests: EffectRequest[]): CommerceProvider {
   return {
-    createExchangeOrder: noting((request, signal) => provider.createExchangeOrder(request, signal)),
-    issueGiftCard: noting((request, signal) => provider.issueGiftCard(request, signal)),
-    createRefund: noting((request, signal) => provider.createRefund(request, signal)),
+    ...provider,
+    create(request, signal) {
+      requests.push(request);
+      return provider.create(request, signal);
+    },
   };
 }

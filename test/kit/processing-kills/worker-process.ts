@@ -4,7 +4,7 @@ import { createEmbeddedCommerce } from '../../../services/returns/commerce/embed
 import type { CommerceProvider } from '../../../services/returns/commerce/provider.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
 import { startProcessingWorker } from '../../../services/returns/processing/worker.ts';
-import { destinations, silent } from '../services/processing.ts';
+import { destinations, onlyProvider, silent } from '../services/processing.ts';
 
 // A replica of processing, for tests that kill it:
 // `node worker-process.ts <database url> <maximum ms of a call> <s before a retry>`.
@@ -20,13 +20,12 @@ async function delayed<T>(call: () => Promise<T>): Promise<T> {
 }
 
 const commerce: CommerceProvider = {
-  createExchangeOrder: (request, signal) =>
-    delayed(() => embedded.createExchangeOrder(request, signal)),
-  issueGiftCard: (request, signal) => delayed(() => embedded.issueGiftCard(request, signal)),
-  createRefund: (request, signal) => delayed(() => embedded.createRefund(request, signal)),
+  ...embedded,
+  create: (request, signal) => delayed(() => embedded.create(request, signal)),
 };
 
 const retryBackoff = () => Number(retryS) * 1_000;
-const deps = { pool, commerce, destinations, logger: silent, retryBackoff };
+const providers = onlyProvider(commerce);
+const deps = { pool, providers, destinations, logger: silent, retryBackoff };
 startProcessingWorker({ pool, logger: silent, run: (job, signal) => runJob(deps, job, signal) });
 process.stdout.write('ready\n');

@@ -75,6 +75,7 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       path: at(`/returns/${returns.fraud_reported?.[0]?.id}/fraud-report`),
       json: { category: 'other', comment: 'x'.repeat(512) },
     }),
+    listEffects: () => ({ path: at(`/returns/${returns.closed?.[0]?.id}/effects`) }),
     processReturn: () => ({
       path: at(`/warehouse/return/${returns.closed?.[0]?.id}/process`),
       json: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`k${n}`, 'x'.repeat(300)])),

@@ -15,7 +15,9 @@ import {
   type SettingsSchema,
   UpdateSettingsRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { CommerceProvider } from '../../../services/returns/commerce/provider.ts';
+import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
+import type { CommerceProvider, EffectKind } from '../../../services/returns/commerce/provider.ts';
+import type { Providers } from '../../../services/returns/commerce/providers.ts';
 import type { Destinations } from '../../../services/returns/destinations.ts';
 import { claimJobs, type Job } from '../../../services/returns/processing/jobs.ts';
 import { processReturn } from '../../../services/returns/processing/process.ts';
@@ -98,12 +100,34 @@ export function requestProcessing(
   return processReturn(
     pool,
     create(ProcessReturnRequestSchema, { shopId, returnId, actor, ...more }),
+    onlyProvider(createEmbeddedCommerce(pool)),
   );
 }
 
 /** Dependencies of jobs. Retries are due immediately. */
 export function runDeps(pool: pg.Pool, commerce: CommerceProvider): RunDeps {
-  return { pool, commerce, destinations, logger: silent, retryBackoff: () => 0 };
+  return {
+    ...{ pool, destinations, logger: silent, retryBackoff: () => 0 },
+    providers: onlyProvider(commerce),
+  };
+}
+
+/** Every shop has this provider. */
+export function onlyProvider(commerce: CommerceProvider): Providers {
+  return { of: async () => commerce, connected: async () => ({ commerce, since: new Date(0) }) };
+}
+
+/** The provider, with another way to create effects of one kind. */
+export function creating<P extends CommerceProvider>(
+  provider: P,
+  kind: EffectKind,
+  create: CommerceProvider['create'],
+): P {
+  return {
+    ...provider,
+    create: (request, signal) =>
+      request.kind === kind ? create(request, signal) : provider.create(request, signal),
+  };
 }
 
 /** Runs one job after the other until none is due. */

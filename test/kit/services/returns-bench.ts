@@ -7,6 +7,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type { EventBus } from '../../../services/platform/bus/event-bus.ts';
 import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
+import { newKeyringText } from '../../../services/platform/keyring.ts';
 import { returnsShape } from '../../../services/returns/config.ts';
 import { type ReturnsOptions, startReturns } from '../../../services/returns/start.ts';
 import { returnRequest, type SubmissionPart } from '../builders.ts';
@@ -40,7 +41,7 @@ export const notFound = (what: string) => ({
 
 /** The returns service with a fake destinations service. */
 export async function startReturnsBench(
-  o: Partial<Pick<ReturnsOptions, 'NODE_ENV' | 'FRAUD_TARGET'>> = {},
+  o: Partial<Pick<ReturnsOptions, 'NODE_ENV' | 'FRAUD_TARGET' | 'COMMERCE_KEYRING'>> = {},
 ) {
   const destinations = await startFakeDestinations();
   let bus: EventBus | undefined;
@@ -54,6 +55,8 @@ export async function startReturnsBench(
         DATABASE_URL,
         DESTINATIONS_TARGET: `127.0.0.1:${destinations.port}`,
         FRAUD_TARGET: '127.0.0.1:1',
+        COMMERCE_KEYRING: newKeyringText(),
+        COMMERCE_ALLOWED_ORIGINS: 'http://127.0.0.1:*',
       });
       const service = await startReturns({ ...settings, ...(plain && { bus: plain }), ...o });
       metricsUrl = service.metricsUrl;

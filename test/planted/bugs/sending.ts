@@ -95,7 +95,7 @@ export const sendingBugs: readonly Bug[] = [
   {
     name: 'private-address-connected',
     promise: 'addresses that are not public are never connected to',
-    file: 'services/webhooks/sender/open-socket.ts',
+    file: 'services/platform/outbound/open-socket.ts',
     find: '!addresses.every(isPublicAddress)',
     replace: '!addresses.some(isPublicAddress)',
     tests: ['services/webhooks/sender/hostile-urls.test.ts'],

@@ -1,12 +1,13 @@
 import type { KeyObject } from 'node:crypto';
 import { type Span, SpanKind } from '@opentelemetry/api';
 import { payloadVersionServed } from '../../../contract/versions.ts';
+import type { SigningKeys } from '../../../platform/outbound/signing-keys.ts';
 import { currentTraceparent, inSpan, type Telemetry } from '../../../platform/telemetry.ts';
 import { webhookIdOf } from '../../log/delivery.ts';
 import { headersOf } from '../../sender/headers.ts';
 import type { AttemptOutcome } from '../../sender/outcome.ts';
 import type { Send } from '../../sender/send.ts';
-import type { SigningKeys } from '../../subscriptions/signing-keys.ts';
+import { SECRETS } from '../../subscriptions/secrets.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { AttemptResult } from '../results/attempt-result.ts';
 import { pauseAfter } from './retry-schedule.ts';
@@ -29,7 +30,7 @@ export async function attempt(o: AttemptOptions, due: Due, token: bigint): Promi
   if (!body || !due.encryptedSecrets) {
     return { due, token, sent: undefined, ended: 'dropped', pauseMs: 0 };
   }
-  const keys = o.signingKeys(due, due.encryptedSecrets);
+  const keys = o.signingKeys(SECRETS.contextOf(due), due.encryptedSecrets);
   return inSpan(
     o.telemetry.tracer,
     {

@@ -1,7 +1,7 @@
 import type { Logger } from '../../../platform/log.ts';
 import { logSeldom } from '../../../platform/log-seldom.ts';
+import { NoSocketLeft } from '../../../platform/outbound/failure.ts';
 import { within } from '../../../platform/within.ts';
-import { NoSocketLeft } from '../../sender/failure.ts';
 import type { AttemptOutcome } from '../../sender/outcome.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
 import type { QueueLoader } from '../queue/queue-loader.ts';

@@ -9,8 +9,8 @@ import {
   type WebhooksUnderTest,
 } from '../../../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../../../contract/sample-event.ts';
-import { newSecret } from '../../sender/signature.ts';
-import { contextOf } from '../../subscriptions/secrets.ts';
+import { newSecret } from '../../../platform/outbound/signature.ts';
+import { SECRETS } from '../../subscriptions/secrets.ts';
 
 let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
@@ -45,7 +45,7 @@ async function crowdOf(shopId: bigint, count: number): Promise<void> {
     [shopId],
   );
   const secrets = rows.map(({ id }) =>
-    keyring.encrypt(newSecret(), contextOf({ shopId, subscriptionId: id })),
+    keyring.encrypt(newSecret(), SECRETS.contextOf({ shopId, subscriptionId: id })),
   );
   await pool.query(
     `insert into secrets (shop_id, subscription_id, key_id, sealed)

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { afterEach } from '@jest/globals';
-import type { UrlPolicy } from '../../guard/guard.ts';
+import type { UrlPolicy } from '../../../platform/outbound/guard.ts';
 import type { AttemptOutcome } from '../outcome.ts';
 import { createSender, type SenderOptions } from '../send.ts';
 

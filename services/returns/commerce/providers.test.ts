@@ -5,8 +5,8 @@ import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services
 import { actor } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
 import { inTransaction } from '../../platform/postgres.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { queueJob } from './jobs.ts';
+import { queueJob } from '../processing/jobs.ts';
+import { createEmbeddedCommerce } from './embedded.ts';
 
 let bench: ReturnsBench;
 beforeAll(async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { pauseAfter } from '../delivery/attempt/retry-schedule.ts';
+import { pauseAfter } from '../../webhooks/delivery/attempt/retry-schedule.ts';
 import { parseRetryAfter } from './retry-after.ts';
 
 const now = new Date('2026-11-21T10:00:00Z');

@@ -1,6 +1,5 @@
 import { isIP } from 'node:net';
-import { WEBHOOK_URL_MAX } from '../../contract/limits.ts';
-import { fits } from '../../platform/text.ts';
+import { fits, URL_MAX } from '../text.ts';
 import { isPublicAddress } from './address.ts';
 import { isAllowedPort } from './port.ts';
 
@@ -46,7 +45,7 @@ const MAX_NAME = 253;
 const LABEL = /^[a-z0-9_-]{1,63}$/;
 
 const MESSAGES: Readonly<Record<UrlProblem, string>> = {
-  'too-long': `must be at most ${WEBHOOK_URL_MAX} characters`,
+  'too-long': `must be at most ${URL_MAX} characters`,
   malformed: 'must be an absolute https address',
   scheme: 'must be an https address',
   credentials: 'must not contain a user name or password',
@@ -64,7 +63,7 @@ const MESSAGES: Readonly<Record<UrlProblem, string>> = {
  * Compares allowed origins with the original text, so another spelling of an address is not an allowed origin.
  */
 export function checkUrl(text: string, policy: UrlPolicy): UrlCheck {
-  if (!fits(text, WEBHOOK_URL_MAX)) return invalid('too-long');
+  if (!fits(text, URL_MAX)) return invalid('too-long');
   const origin = originAsSent(text);
   const url = parse(text);
   if (origin === undefined || url === undefined || isUnreachable(url)) return invalid('malformed');

@@ -1,27 +1,28 @@
 import type { KeyObject } from 'node:crypto';
-import type { Keyring } from '../../platform/keyring.ts';
-import { signingKeyOf } from '../sender/signature.ts';
-import { contextOf, type Owner } from './secrets.ts';
+import type { Keyring } from '../keyring.ts';
+import { signingKeyOf } from './signature.ts';
 
 /** Maximum number of decrypted secrets in memory. The oldest is removed first. */
 const MAX_CACHED = 10_000;
 
 /**
- * Decrypts the signing secrets of a subscription from their stored form: `key-id:hex`, separated by commas. The cache
- * uses the encrypted form as its key, so that a rotated secret is a new entry.
+ * Decrypts signing secrets from their stored form: `key-id:hex`, separated by commas. The cache uses the encrypted form
+ * as its key, so that a rotated secret is a new entry.
+ *
+ * @param context the owner of the secrets, see `SecretStore.contextOf`.
  */
-export type SigningKeys = (owner: Owner, encryptedSecrets: string) => readonly KeyObject[];
+export type SigningKeys = (context: string, encryptedSecrets: string) => readonly KeyObject[];
 
 export function createSigningKeys(keyring: Keyring): SigningKeys {
   const cache = new Map<string, readonly KeyObject[]>();
-  return (owner, encryptedSecrets) => {
-    const name = `${contextOf(owner)} ${encryptedSecrets}`;
+  return (context, encryptedSecrets) => {
+    const name = `${context} ${encryptedSecrets}`;
     const cached = cache.get(name);
     if (cached) return cached;
     const keys = encryptedSecrets.split(',').map((entry) => {
       const at = entry.lastIndexOf(':');
       const bytes = Buffer.from(entry.slice(at + 1), 'hex');
-      return signingKeyOf(keyring.decrypt(entry.slice(0, at), bytes, contextOf(owner)));
+      return signingKeyOf(keyring.decrypt(entry.slice(0, at), bytes, context));
     });
     const [oldest] = cache.keys();
     if (cache.size >= MAX_CACHED && oldest !== undefined) cache.delete(oldest);

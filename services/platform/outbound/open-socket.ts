@@ -2,9 +2,9 @@ import { lookup } from 'node:dns/promises';
 import { once } from 'node:events';
 import { connect, isIP, type Socket } from 'node:net';
 import { createSecureContext, type SecureContext, connect as secure } from 'node:tls';
-import { isPublicAddress } from '../guard/address.ts';
-import { checkConnection, type UrlPolicy } from '../guard/guard.ts';
+import { isPublicAddress } from './address.ts';
 import { AddressNotAllowed } from './failure.ts';
+import { checkConnection, type UrlPolicy } from './guard.ts';
 import type { Resolve } from './resolver.ts';
 
 /** Starts a TCP connection. Tries the addresses in order. */

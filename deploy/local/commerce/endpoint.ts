@@ -1,0 +1,131 @@
+import express, { type Express } from 'express';
+import { Webhook } from 'standardwebhooks';
+import type { Ledger, LedgerEffect } from './ledger.ts';
+
+// An endpoint for the protocol of docs/commerce.md. Copy it, and replace the ledger with your platform.
+
+export interface EndpointOptions {
+  /** The secrets of the connection, `whsec_…`. During a rotation there are two. */
+  readonly secrets: readonly string[];
+  readonly ledger: Ledger;
+  /** Makes an effect for every request, as if keys were not kept. Only for tests. */
+  readonly forgets?: boolean | undefined;
+  /** Gets a line for each answer. */
+  readonly log?: (line: string) => void;
+}
+
+interface Data {
+  readonly key: string;
+  readonly kind?: string;
+  readonly return_id: number;
+  readonly amount: string;
+  readonly currency: string;
+  /** The period and page of `effect.list`. The times are in UTC, so that their texts are in order. */
+  readonly from?: string;
+  readonly to?: string;
+  readonly cursor?: string;
+}
+
+interface Message {
+  readonly type: string;
+  readonly shop_id: number;
+  readonly sandbox: boolean;
+  readonly data: Data;
+}
+
+/** Maximum number of effects in an answer to `effect.list`. */
+const PAGE_SIZE = 500;
+
+/** What each type of request makes, and the prefix of its names. */
+const KINDS: ReadonlyMap<string, readonly [kind: string, prefix: string]> = new Map([
+  ['exchange_order.create', ['exchange_order', '#EX']],
+  ['gift_card.create', ['gift_card', '#GC']],
+  ['refund.create', ['refund', '']],
+]);
+
+/** Creates the endpoint: `POST /` takes requests, `GET /effects` shows the ledger. */
+export function createEndpoint({ secrets, ledger, forgets, log }: EndpointOptions): Express {
+  const webhooks = secrets.map((secret) => new Webhook(secret));
+  const app = express().disable('x-powered-by');
+  app.get('/effects', (_request, response) => void response.json({ effects: ledger.all() }));
+  // The signature is over the bytes of the body, so it is not parsed here.
+  app.post('/', express.raw({ type: () => true, limit: '1mb' }), (request, response) => {
+    const body = String(request.body);
+    const message = verified(webhooks, body, request.headers as Record<string, string>);
+    const [status, json] = message
+      ? answerTo(message, { ledger, forgets })
+      : refusal(401, 'the signature is not valid');
+    log?.(`${message?.type ?? '-'} ${message?.data.key ?? ''} ${status}`);
+    response.status(status).json(json);
+  });
+  return app;
+}
+
+/** The message, if one of the secrets has signed it within the last five minutes. */
+function verified(
+  webhooks: readonly Webhook[],
+  body: string,
+  headers: Record<string, string>,
+): Message | undefined {
+  for (const webhook of webhooks) {
+    try {
+      return webhook.verify(body, headers) as Message;
+    } catch {
+      // Another secret may fit.
+    }
+  }
+  return undefined;
+}
+
+type Answer = readonly [status: number, body: object];
+
+function answerTo(
+  { type, shop_id, sandbox, data }: Message,
+  { ledger, forgets }: Pick<EndpointOptions, 'ledger' | 'forgets'>,
+): Answer {
+  if (type === 'effect.find') {
+    const found = ledger.find({ shop_id, sandbox, kind: String(data.kind), key: data.key });
+    return [200, { effect: found ? shown(found) : null }];
+  }
+  if (type === 'effect.list') return [200, pageOf(ledger, { shop_id, sandbox }, data)];
+  const [kind, prefix] = KINDS.get(type) ?? [];
+  if (kind === undefined) return refusal(400, `unknown type ${type}`);
+  // First of all: a key has one effect, and a repeat gets the first answer.
+  const known = forgets ? undefined : ledger.find({ shop_id, sandbox, kind, key: data.key });
+  if (known) return [200, { effect: shown(known) }];
+  if (!data.key) return refusal(422, 'data.key is required');
+  // As text: floating point loses cents.
+  if (!/^\d+(\.\d+)?$/.test(data.amount) || !/[1-9]/.test(data.amount)) {
+    return refusal(422, 'data.amount must be a decimal number above zero');
+  }
+  const { key, return_id, amount, currency } = data;
+  const name = prefix === '' ? '' : `${prefix}${return_id}`;
+  const made = ledger.add({
+    ...{ key, kind, name, amount, currency, shop_id, sandbox, return_id, data },
+  });
+  return [200, { effect: shown(made) }];
+}
+
+function pageOf(
+  ledger: Ledger,
+  shop: Pick<Message, 'shop_id' | 'sandbox'>,
+  { from = '', to = '', cursor }: Data,
+) {
+  const isIn = ({ created_at, shop_id, sandbox }: LedgerEffect) =>
+    shop_id === shop.shop_id && sandbox === shop.sandbox && created_at >= from && created_at < to;
+  const after = Number(cursor || '0');
+  const found = ledger.all().filter((one) => isIn(one) && one.id > after);
+  const page = found.slice(0, PAGE_SIZE);
+  const effects = page.map((one) => ({ ...shown(one), kind: one.kind, key: one.key }));
+  const isLast = page.length === found.length;
+  return { effects, next_cursor: isLast ? null : String(page.at(-1)?.id) };
+}
+
+function shown({ id, name, amount, currency, created_at, kind }: LedgerEffect) {
+  return { id, name, amount, currency, created_at, ...(kind === 'refund' && { gateway: 'card' }) };
+}
+
+/** 400 and 422 say: nothing was made, and nothing will be. Everything else is tried again. */
+function refusal(status: number, message: string): Answer {
+  return [status, { error: { message } }];
+}

@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto';
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { Command } from 'commander';
+import {
+  Check,
+  CheckSchema,
+  type Connection,
+} from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { effectView } from '../../services/contract/views/effect.ts';
+import { reasonOf } from '../../services/platform/errors.ts';
+import { sent } from '../actions/context.ts';
+import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
+import { requireShop } from '../tenancy/shops.ts';
+import type { AdminContext, Print, Run } from './admin-context.ts';
+import { orderId, overlapHours, returnId, shopId } from './arguments.ts';
+
+/** The first one says whether the others make sense. */
+const FIRST = Check.CONNECTION;
+const CHECKS: readonly Check[] = [
+  FIRST,
+  ...CheckSchema.values
+    .map(({ number }) => number as Check)
+    .filter((check) => check !== Check.UNSPECIFIED && check !== FIRST),
+];
+
+interface ShopOption {
+  readonly shop: bigint;
+}
+
+/** `commerce …`: the commerce provider of a shop, which makes its exchange orders, gift cards and refunds. */
+export function commerceCommands(run: Run, print: Print): Command {
+  const commerce = new Command('commerce').description(
+    'connect a shop to its commerce provider, or show what was requested of it',
+  );
+  addConnect(commerce, run, print);
+  addShow(commerce, run, print);
+  addRotate(commerce, run, print);
+  addDisconnect(commerce, run, print);
+  addEffects(commerce, run, print);
+  addCheck(commerce, run, print);
+  return commerce;
+}
+
+function addConnect(commerce: Command, run: Run, print: Print): void {
+  commerce
+    .command('connect')
+    .description(
+      "set the address of a shop's endpoint (docs/commerce.md); the first time, prints the secret that signs requests",
+    )
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .requiredOption(
+      '--url <url>',
+      'https address of the endpoint; a local stack also accepts http://127.0.0.1:<port>',
+    )
+    .option(
+      '--force',
+      'also while effects have an unknown outcome; the new address may then make them again',
+    )
+    .action(({ shop, url, force }: ShopOption & { readonly url: string; readonly force?: true }) =>
+      run(async (context) => {
+        const { pool, services } = context;
+        await requireShop(pool, shop);
+        const call = { shopId: shop, actor: context.by.actor };
+        const { connection, secret } = await services.commerce.connect({
+          ...{ ...call, url, force: force === true },
+        });
+        await record(context, shop, 'commerce.connected', { url });
+        print(lineOf(shop, sent(connection, 'connection')));
+        print(secret ? secretLine(secret.value) : 'the secret has not changed');
+      }),
+    );
+}
+
+function addShow(commerce: Command, run: Run, print: Print): void {
+  commerce
+    .command('show')
+    .description('show the connection of a shop')
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .action(({ shop }: ShopOption) =>
+      run(async ({ pool, services, by }) => {
+        await requireShop(pool, shop);
+        const call = { shopId: shop, actor: by.actor };
+        try {
+          const { connection } = await services.commerce.getConnection(call);
+          print(lineOf(shop, sent(connection, 'connection')));
+        } catch (error) {
+          if (reasonOf(error) !== ErrorReason.COMMERCE_CONNECTION_NOT_FOUND) throw error;
+          print(`shop ${shop} is not connected`);
+        }
+      }),
+    );
+}
+
+function addRotate(commerce: Command, run: Run, print: Print): void {
+  commerce
+    .command('rotate')
+    .description('make a new secret; during the overlap the old one signs, too')
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .option('--overlap <hours>', '0 to 168', overlapHours, 24)
+    .action(({ shop, overlap }: ShopOption & { readonly overlap: number }) =>
+      run(async (context) => {
+        const { pool, services, by } = context;
+        await requireShop(pool, shop);
+        const { secret } = await services.commerce.rotateSecret({
+          ...{ shopId: shop, actor: by.actor, idempotencyKey: randomUUID() },
+          overlapHours: overlap,
+        });
+        await record(context, shop, 'commerce.secret.rotated', { overlap_hours: overlap });
+        print(secretLine(sent(secret, 'secret').value));
+      }),
+    );
+}
+
+function addDisconnect(commerce: Command, run: Run, print: Print): void {
+  commerce
+    .command('disconnect')
+    .description(
+      "remove a shop's connection and its secrets; a live shop's returns are then not processed in production",
+    )
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .option(
+      '--force',
+      'also while effects have an unknown outcome; another provider may then make them again',
+    )
+    .action(({ shop, force }: ShopOption & { readonly force?: true }) =>
+      run(async (context) => {
+        const { pool, services, by } = context;
+        await requireShop(pool, shop);
+        const call = { shopId: shop, actor: by.actor, force: force === true };
+        const { disconnected } = await services.commerce.disconnect(call);
+        if (disconnected) await record(context, shop, 'commerce.disconnected', {});
+        print(`shop ${shop} is ${disconnected ? 'disconnected' : 'not connected'}`);
+      }),
+    );
+}
+
+function addEffects(commerce: Command, run: Run, print: Print): void {
+  commerce
+    .command('effects')
+    .description(
+      'list what processing requested for a return: effect, key, asked, answered, amount',
+    )
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .requiredOption('--return <id>', 'the return', returnId)
+    .action(({ shop, return: of }: ShopOption & { readonly return: bigint }) =>
+      run(async ({ pool, services, by }) => {
+        await requireShop(pool, shop);
+        const call = { shopId: shop, actor: by.actor, returnId: of };
+        const { effects } = await services.commerce.listEffects(call);
+        if (effects.length === 0) print(`return ${of} has no effects`);
+        for (const one of effects.map(effectView)) {
+          const times = [`asked ${one.asked ?? '-'}`, `answered ${one.answered ?? '-'}`];
+          const money = `${one.amount} ${one.currency}`;
+          const ids = [one.provider_id ?? '-', ...(one.problem === null ? [] : [one.problem])];
+          print([one.effect, one.state, one.key, ...times, money, ...ids].join('  '));
+        }
+      }),
+    );
+}
+
+interface CheckOptions extends ShopOption {
+  readonly order?: bigint;
+  readonly orderName: string;
+}
+
+/** Longer than the longest check. Milliseconds. */
+const CHECK_MS = 120_000;
+
+function addCheck(commerce: Command, run: Run, print: Print): void {
+  commerce
+    .command('check')
+    .description(
+      "call a shop's endpoint with a test order, and judge signatures, idempotency, errors, money and timing: about 80 requests, each of which may take 8 seconds. Every request says `sandbox`; an endpoint must move no money for it",
+    )
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .option('--order <id>', 'an order of your platform for tests (default: 1)', orderId)
+    .option('--order-name <name>', 'its name', '#1')
+    .action(({ shop, order = 1n, orderName }: CheckOptions) =>
+      run(async ({ pool, services, by }) => {
+        await requireShop(pool, shop);
+        const about = { shopId: shop, actor: by.actor, providerOrderId: order, orderName };
+        let failed = 0;
+        for (const check of CHECKS) {
+          const call = { ...about, check };
+          const { problems, title } = await services.commerce.runCheck(call, {
+            timeoutMs: CHECK_MS,
+          });
+          failed += problems.length > 0 ? 1 : 0;
+          print(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${title}`);
+          for (const problem of problems) print(`        ${problem}`);
+          if (check === FIRST && failed > 0) throw new Error('the other checks were not made');
+        }
+        if (failed > 0) throw new Error(`${failed} of ${CHECKS.length} checks failed`);
+        print(`all ${CHECKS.length} checks passed`);
+      }),
+    );
+}
+
+function record(
+  { pool, by }: AdminContext,
+  shop: bigint,
+  action: string,
+  detail: NonNullable<AuditEntry['detail']>,
+): Promise<void> {
+  return recordAudit(pool, { shopId: shop, by, action, subject: `${shop}`, detail });
+}
+
+function lineOf(shop: bigint, { url, connectedAt }: Connection): string {
+  const since = connectedAt ? timestampDate(connectedAt).toISOString() : '-';
+  return `shop ${shop}  ${url}  connected ${since}`;
+}
+
+function secretLine(value: string): string {
+  return `secret ${value}  (shown only now)`;
+}

@@ -1,0 +1,32 @@
+import { z } from 'zod';
+import { amount, nullableText, time } from './response-fields.ts';
+
+/** What processing requested of the commerce provider for a return: an addition to the interface. */
+
+export const EFFECT_KINDS = ['exchange_order', 'gift_card', 'refund'] as const;
+export const EFFECT_STATES = ['planned', 'unknown', 'made'] as const;
+
+const effect = z
+  .object({
+    effect: z.enum(EFFECT_KINDS),
+    key: z.string().meta({ description: 'The idempotency key by which the provider knows it' }),
+    state: z.enum(EFFECT_STATES).meta({
+      description:
+        '`planned`: not requested, or the provider rejected it. `unknown`: requested, and no answer is known; it may have been made. `made`: the provider has made it',
+    }),
+    amount: amount(),
+    currency: z.string().meta({ description: 'ISO 4217 code: the currency the shopper paid in' }),
+    asked: time(),
+    answered: time(),
+    provider_id: nullableText().meta({ description: "The provider's id; null until it is made" }),
+    name: nullableText().meta({ description: 'The name of an order; null for refunds' }),
+    problem: nullableText().meta({
+      description: 'Why the newest request did not succeed, for people; null when it did',
+    }),
+  })
+  .meta({ id: 'Effect' });
+export type EffectObject = z.infer<typeof effect>;
+
+export const effectList = z
+  .object({ effects: z.array(effect).meta({ description: 'In the order of the requests' }) })
+  .meta({ id: 'EffectList' });

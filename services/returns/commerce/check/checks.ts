@@ -1,0 +1,275 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { TYPE_OF } from '../http/protocol.ts';
+import type { EffectKind } from '../provider.ts';
+import {
+  amountOf,
+  type CheckSession,
+  effectIn,
+  foundIn,
+  notARefusal,
+  pageIn,
+  type Reply,
+  type Variation,
+} from './session.ts';
+
+/** A question to an endpoint. `run` returns what is wrong. */
+interface CheckRule {
+  readonly check: Check;
+  readonly title: string;
+  readonly run: (session: CheckSession) => Promise<string[]>;
+}
+
+const KINDS: readonly EffectKind[] = ['exchange_order', 'gift_card', 'refund'];
+const CONCURRENT = 5;
+/** When the answer of a request is given up. An endpoint has usually received the request by then. Milliseconds. */
+const LOST_AFTER_MS = 30;
+/** How long an effect whose answer was lost may take until it is found. Milliseconds. */
+const APPEARS_MS = 5_000;
+const APPEARS_EVERY_MS = 250;
+/** Every answer must be in time. Milliseconds. */
+const IN_TIME_MS = 8_000;
+const TIMED_CALLS = 10;
+/** Zeros at the end must stay, and binary floating point has none of these numbers. */
+const AMOUNTS = [
+  ['1', '10'],
+  ['19', '99'],
+  ['4', '35'],
+  ['8', '20'],
+  ['12345', '67'],
+] as const;
+/** How far a page of `effect.list` may lie from the time of an effect, because clocks differ. Milliseconds. */
+const LISTED_WITHIN_MS = 600_000;
+const MAX_PAGES = 50;
+
+/** The questions of `commerce check`. */
+export const CHECK_RULES: readonly CheckRule[] = [
+  { check: Check.CONNECTION, title: 'answers a signed request', run: connection },
+  { check: Check.SIGNATURES, title: 'rejects requests that we did not sign', run: signatures },
+  { check: Check.EFFECTS, title: 'makes each kind of effect', run: effects },
+  { check: Check.MONEY, title: 'keeps amounts exactly', run: money },
+  { check: Check.REPEATS, title: 'makes nothing again for a repeated key', run: repeats },
+  { check: Check.CONCURRENCY, title: 'makes one effect for concurrent requests', run: concurrency },
+  { check: Check.SEARCH, title: 'finds what it made, and only that', run: search },
+  { check: Check.LOST_ANSWERS, title: 'knows an effect whose answer was lost', run: lostAnswers },
+  { check: Check.ERRORS, title: 'rejects invalid requests with a reason', run: errors },
+  { check: Check.LIST, title: 'lists what it made', run: list },
+  { check: Check.TIMING, title: 'answers in time', run: timing },
+];
+
+async function connection(session: CheckSession): Promise<string[]> {
+  const reply = await session.find('refund', session.newKey('refund'));
+  if (reply.status === 401 || reply.status === 403) {
+    const found = foundIn(reply);
+    return [
+      `${typeof found === 'string' ? found : reply.status}. It rejects our signature: does it have the secret of this connection? \`commerce rotate\` makes a new one`,
+    ];
+  }
+  if (reply.status !== 0) return [];
+  return [
+    `no answer: ${reply.failure}. Is it running, and is the address of \`commerce show\` its own?`,
+  ];
+}
+
+async function signatures(session: CheckSession): Promise<string[]> {
+  const problems: string[] = [];
+  for (const signature of ['missing', 'wrong', 'old', 'of another body'] as const) {
+    const key = session.newKey('refund');
+    const reply = await session.send(TYPE_OF.refund, session.dataOf('refund', key), { signature });
+    const text =
+      signature === 'old' ? 'a signature that is an hour old' : `a signature that is ${signature}`;
+    if (reply.status < 400 || reply.status > 499) {
+      problems.push(`${text}: answered ${reply.status || reply.failure}; it must answer 401`);
+    }
+    if (isEffect(foundIn(await session.find('refund', key)))) {
+      problems.push(`${text}: it made the refund`);
+    }
+  }
+  const key = session.newKey('refund');
+  const data = session.dataOf('refund', key);
+  const spaced = effectIn(await session.send(TYPE_OF.refund, data, { isSpaced: true }));
+  if (typeof spaced === 'string') {
+    problems.push(
+      `JSON with white space: ${spaced}. Verify the signature over the bytes of the body, before you parse them`,
+    );
+  }
+  return problems;
+}
+
+async function effects(session: CheckSession): Promise<string[]> {
+  const problems: string[] = [];
+  for (const kind of KINDS) {
+    const made = effectIn(await session.create(kind, session.newKey(kind)));
+    if (typeof made === 'string') problems.push(`${kind}: ${made}`);
+    else if (kind !== 'refund' && !/^[1-9]\d{0,15}$/.test(String(made.id))) {
+      problems.push(`${kind}: effect.id is "${made.id}"; it must be a whole number`);
+    }
+  }
+  return problems;
+}
+
+async function money(session: CheckSession): Promise<string[]> {
+  const amounts = AMOUNTS.map(([units, fraction]) => amountOf(units, session.currency, fraction));
+  const problems: string[] = [];
+  for (const amount of amounts) {
+    const made = effectIn(await session.create('refund', session.newKey('refund'), amount));
+    if (typeof made === 'string') problems.push(`${amount} ${session.currency}: ${made}`);
+    else if (made.amount !== amount || made.currency !== session.currency) {
+      problems.push(
+        `requested were ${amount} ${session.currency}, answered ${made.amount} ${made.currency}; use decimals, not floating point, and the currency of the request`,
+      );
+    }
+  }
+  return problems;
+}
+
+async function repeats(session: CheckSession): Promise<string[]> {
+  const problems: string[] = [];
+  for (const kind of KINDS) {
+    const key = session.newKey(kind);
+    const first = effectIn(await session.create(kind, key));
+    const second = effectIn(await session.create(kind, key));
+    if (!isSame(first, second)) problems.push(`${kind}: ${differing(first, second)}`);
+    const changed = await session.create(kind, key, amountOf('2', session.currency));
+    const third = effectIn(changed);
+    if (notARefusal(changed) !== undefined && !isSame(first, third)) {
+      problems.push(`${kind}, repeated with another amount: ${differing(first, third)}`);
+    }
+  }
+  return problems;
+}
+
+async function concurrency(session: CheckSession): Promise<string[]> {
+  const key = session.newKey('refund');
+  const replies = await Promise.all(
+    Array.from({ length: CONCURRENT }, () => session.create('refund', key)),
+  );
+  // An endpoint may refuse a key that it is working on.
+  const made = replies.filter(({ status }) => status !== 409 && status !== 425).map(effectIn);
+  const ids = new Set(made.map((one) => (typeof one === 'string' ? one : String(one.id))));
+  if (made.length === 0) return ['every concurrent request was rejected; one of them must be done'];
+  return ids.size === 1 && typeof made[0] !== 'string'
+    ? []
+    : [
+        `${CONCURRENT} concurrent requests with one key were answered with ${[...ids].join(', ')}; keep the key in a table with a unique constraint, written in the transaction that makes the effect`,
+      ];
+}
+
+async function search(session: CheckSession): Promise<string[]> {
+  const problems: string[] = [];
+  for (const kind of KINDS) {
+    const key = session.newKey(kind);
+    const before = foundIn(await session.find(kind, key));
+    if (before !== null) problems.push(`${kind}: a key that was never used: ${shown(before)}`);
+    const made = effectIn(await session.create(kind, key));
+    const found = foundIn(await session.find(kind, key));
+    if (!isSame(made, found)) problems.push(`${kind}: ${differing(made, found)}`);
+    const other = kind === 'refund' ? 'gift_card' : 'refund';
+    const crossed = foundIn(await session.find(other, key));
+    if (isEffect(crossed))
+      problems.push(`${kind}: its key also finds a ${other}; search by kind and key`);
+  }
+  return problems;
+}
+
+async function lostAnswers(session: CheckSession): Promise<string[]> {
+  const key = session.newKey('refund');
+  const lost: Variation = { abortAfterMs: LOST_AFTER_MS };
+  await session.send(TYPE_OF.refund, session.dataOf('refund', key), lost);
+  const deadline = performance.now() + APPEARS_MS;
+  let found = foundIn(await session.find('refund', key));
+  while (found === null && performance.now() < deadline) {
+    await sleep(APPEARS_EVERY_MS);
+    found = foundIn(await session.find('refund', key));
+  }
+  if (typeof found === 'string') return [found];
+  const again = effectIn(await session.create('refund', key));
+  // It may also never have received the first request: then this one is the first.
+  return found === null || isSame(found, again) ? [] : [differing(found, again)];
+}
+
+async function errors(session: CheckSession): Promise<string[]> {
+  const key = session.newKey('refund');
+  const valid = session.dataOf('refund', key);
+  const cases: readonly (readonly [string, Promise<Reply>])[] = [
+    ['an unknown type', session.send('unknown.create', valid)],
+    ['a negative amount', session.send(TYPE_OF.refund, { ...valid, amount: '-1.00' })],
+    ['an amount that is no number', session.send(TYPE_OF.refund, { ...valid, amount: 'many' })],
+    ['no key', session.send(TYPE_OF.refund, { ...valid, key: undefined })],
+  ];
+  const problems: string[] = [];
+  // Libraries for signatures also parse the body, so any rejection will do.
+  const broken = await session.send(TYPE_OF.refund, valid, { body: '{"type":' });
+  if (broken.status < 400 || broken.status > 499) {
+    problems.push(
+      `a body that is not JSON: answered ${broken.status || broken.failure}; it must answer 400`,
+    );
+  }
+  for (const [name, sending] of cases) {
+    const problem = notARefusal(await sending);
+    if (problem) problems.push(`${name}: ${problem}`);
+  }
+  if (isEffect(foundIn(await session.find('refund', key)))) {
+    problems.push('it made an effect for an invalid request');
+  }
+  return problems;
+}
+
+async function list(session: CheckSession): Promise<string[]> {
+  const key = session.newKey('refund');
+  const made = effectIn(await session.create('refund', key));
+  if (typeof made === 'string') return [made];
+  const [from, to] = [-LISTED_WITHIN_MS, LISTED_WITHIN_MS].map((ms) => new Date(Date.now() + ms));
+  const later = new Date(Date.now() + 3 * LISTED_WITHIN_MS);
+  if (!from || !to) return [];
+  let [cursor, isListed] = ['', false];
+  for (let pages = 0; pages < MAX_PAGES; pages += 1) {
+    const page = pageIn(await session.list(from, to, cursor));
+    // An endpoint need not list.
+    if (page === undefined) return [];
+    if (typeof page === 'string') return [page];
+    isListed ||= page.effects.some((one) => one.key === key && one.kind === 'refund');
+    cursor = page.next_cursor ?? '';
+    if (cursor === '') break;
+  }
+  if (cursor !== '') return ['its pages do not end; next_cursor must be null on the last one'];
+  const none = pageIn(await session.list(to, later, ''));
+  const isEmpty = typeof none === 'object' && none.effects.length === 0;
+  return [
+    ...(isListed ? [] : ['the refund that it has just made is not in the list of this time']),
+    ...(isEmpty ? [] : ['a period in the future must have no effects; use `from` and `to`']),
+  ];
+}
+
+async function timing(session: CheckSession): Promise<string[]> {
+  const replies: Reply[] = [];
+  for (let n = 0; n < TIMED_CALLS; n += 1) {
+    replies.push(await session.create('refund', session.newKey('refund')));
+  }
+  const slow = replies.filter(({ tookMs }) => tookMs > IN_TIME_MS);
+  if (slow.length === 0) return [];
+  return [
+    `${slow.length} of ${TIMED_CALLS} requests were not answered within ${IN_TIME_MS / 1_000} s; make the effect first, and do the rest afterwards`,
+  ];
+}
+
+type Read = ReturnType<typeof foundIn>;
+
+function isEffect(read: Read): boolean {
+  return read !== null && typeof read !== 'string';
+}
+
+function isSame(one: Read, other: Read): boolean {
+  if (one === null || other === null) return false;
+  if (typeof one === 'string' || typeof other === 'string') return false;
+  return String(one.id) === String(other.id) && one.amount === other.amount;
+}
+
+function differing(first: Read, second: Read): string {
+  return `first ${shown(first)}, then ${shown(second)}; one key must have one effect`;
+}
+
+function shown(read: Read): string {
+  if (read === null) return 'no effect';
+  return typeof read === 'string' ? read : `effect ${read.id} of ${read.amount} ${read.currency}`;
+}

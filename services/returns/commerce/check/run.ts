@@ -1,0 +1,49 @@
+import { z } from 'zod';
+import { Check, type RunCheckRequest } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { invalidField } from '../../../platform/errors.ts';
+import { callerShape, id, parseInput, text } from '../../../platform/input.ts';
+import { signingKeyOf } from '../../../platform/outbound/signature.ts';
+import { loadSettings } from '../../settings.ts';
+import {
+  COMMERCE_SECRETS,
+  type ConnectionDeps,
+  getConnection,
+  requireKeyring,
+} from '../connections.ts';
+import type { CommerceClient } from '../http/client.ts';
+import { CHECK_RULES } from './checks.ts';
+import { openSession } from './session.ts';
+
+const checkInput = z.object({
+  ...callerShape,
+  check: z.enum(Check, 'is unknown').refine((check) => check !== Check.UNSPECIFIED, 'is required'),
+  providerOrderId: id,
+  orderName: text(191),
+});
+
+export interface CheckResult {
+  readonly title: string;
+  readonly problems: string[];
+}
+
+/**
+ * Asks the endpoint of a shop one question. An endpoint that does not answer is a problem in the result.
+ *
+ * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS without a keyring.
+ */
+export async function runCheck(
+  deps: ConnectionDeps & { readonly client: CommerceClient },
+  request: RunCheckRequest,
+): Promise<CheckResult> {
+  const { shopId, check, providerOrderId, orderName } = parseInput(checkInput, request);
+  const keyring = requireKeyring(deps);
+  const { url } = await getConnection(deps.pool, shopId);
+  const { currency } = await loadSettings(deps.pool, shopId);
+  const secrets = await COMMERCE_SECRETS.list(deps.pool, { shopId }, keyring);
+  const keys = secrets.map(({ value }) => signingKeyOf(value));
+  const order = { id: providerOrderId, name: orderName };
+  const session = openSession({ client: deps.client, url, keys, shopId, order, currency });
+  const rule = CHECK_RULES.find((one) => one.check === check);
+  if (!rule) throw invalidField('check', 'is unknown');
+  return { title: rule.title, problems: await rule.run(session) };
+}

@@ -1,0 +1,212 @@
+import { type KeyObject, randomUUID } from 'node:crypto';
+import type { z } from 'zod';
+import { MAX_ID } from '../../../platform/ids.ts';
+import { describeFailure } from '../../../platform/outbound/failure.ts';
+import { newSecret, sign, signingKeyOf } from '../../../platform/outbound/signature.ts';
+import { decimalsOf } from '../../money/money.ts';
+import type { CommerceClient } from '../http/client.ts';
+import {
+  createdAnswer,
+  foundAnswer,
+  listAnswer,
+  PROTOCOL_VERSION,
+  type ProtocolEffect,
+  refusalAnswer,
+  TYPE_OF,
+} from '../http/protocol.ts';
+import type { EffectKind } from '../provider.ts';
+import { CHECK_KEYS } from '../reconcile.ts';
+
+/** Time limit of one call in a check. Milliseconds. */
+export const CALL_MS = 8_000;
+/** Older than what an endpoint may accept by the signature scheme. Seconds. */
+const OLD_S = 3_600;
+
+/** What the checks of an endpoint know. */
+export interface CheckTarget {
+  readonly client: CommerceClient;
+  readonly url: string;
+  readonly keys: readonly KeyObject[];
+  readonly shopId: bigint;
+  readonly order: { readonly id: bigint; readonly name: string };
+  readonly currency: string;
+}
+
+/** How a request differs from a valid one. */
+export interface Variation {
+  readonly signature?: 'missing' | 'wrong' | 'old' | 'of another body';
+  /** Instead of the JSON of the message. */
+  readonly body?: string;
+  /** Whether the JSON has white space, as other writers of JSON make it. */
+  readonly isSpaced?: boolean;
+  /** Stops the call after this time. Milliseconds. */
+  readonly abortAfterMs?: number;
+}
+
+/** The answer of one call. */
+export interface Reply {
+  /** 0 without an answer. */
+  readonly status: number;
+  readonly body: string;
+  /** Why there is no answer; empty with one. */
+  readonly failure: string;
+  readonly tookMs: number;
+}
+
+/** Calls an endpoint for checks. */
+export interface CheckSession {
+  readonly currency: string;
+  newKey(kind: EffectKind): string;
+  send(type: string, data: object, variation?: Variation): Promise<Reply>;
+  create(kind: EffectKind, key: string, amount?: string): Promise<Reply>;
+  find(kind: EffectKind, key: string): Promise<Reply>;
+  list(from: Date, to: Date, cursor: string): Promise<Reply>;
+  /** The data of a request for an effect. */
+  dataOf(kind: EffectKind, key: string, amount?: string): object;
+}
+
+/** An amount with all decimals of a currency: 19 and `9` are 19.90 in pounds, 19 in yen and 19.900 in dinars. */
+export function amountOf(units: string, currency: string, fraction = '10'): string {
+  const digits = decimalsOf(currency) ?? 2;
+  return digits === 0 ? units : `${units}.${fraction.slice(0, digits).padEnd(digits, '0')}`;
+}
+
+/** No return has this id, so that test effects are recognised. */
+const NO_RETURN = Number(MAX_ID);
+
+export function openSession(target: CheckTarget): CheckSession {
+  const about = (key: string) => ({
+    key,
+    return_id: NO_RETURN,
+    order: { id: Number(target.order.id), name: target.order.name },
+  });
+  const usual = amountOf('1', target.currency);
+  const dataOf = (kind: EffectKind, key: string, amount = usual): object => {
+    const asked = { ...about(key), amount, currency: target.currency };
+    if (kind === 'refund') {
+      const line = { line_item_id: 1, sku: 'CHECK', quantity: 1, refund: asked.amount };
+      return { ...asked, lines: [line] };
+    }
+    if (kind === 'gift_card') return { ...asked, details: {} };
+    const variant = { product_id: 1, variant_id: 1, sku: 'CHECK', title: 'Check' };
+    const item = { ...variant, price: asked.amount, discount: '0', tax: '0' };
+    return { ...asked, items: [item], details: {} };
+  };
+  const send = (type: string, data: object, variation: Variation = {}) =>
+    call(target, { type, data, variation });
+  return {
+    currency: target.currency,
+    newKey: (kind) => `${CHECK_KEYS}${randomUUID()}:${kind}`,
+    send,
+    dataOf,
+    create: (kind, key, amount) => send(TYPE_OF[kind], dataOf(kind, key, amount)),
+    find: (kind, key) => send('effect.find', { ...about(key), kind }),
+    list: (from, to, cursor) =>
+      send('effect.list', { from: from.toISOString(), to: to.toISOString(), cursor }),
+  };
+}
+
+async function call(
+  { client, url, keys, shopId }: CheckTarget,
+  o: { readonly type: string; readonly data: object; readonly variation: Variation },
+): Promise<Reply> {
+  const { signature, abortAfterMs = CALL_MS } = o.variation;
+  const now = new Date();
+  const message = {
+    type: o.type,
+    version: PROTOCOL_VERSION,
+    sent_at: now.toISOString(),
+    shop_id: Number(shopId),
+    sandbox: true,
+    data: o.data,
+  };
+  const text = o.variation.isSpaced
+    ? JSON.stringify(message, undefined, 2)
+    : JSON.stringify(message);
+  const body = o.variation.body ?? text;
+  const timestamp = Math.floor(now.getTime() / 1_000) - (signature === 'old' ? OLD_S : 0);
+  const id = `req_${randomUUID()}`;
+  const signed = Buffer.from(signature === 'of another body' ? `${body} ` : body);
+  const used = signature === 'wrong' ? [signingKeyOf(newSecret())] : keys;
+  const start = performance.now();
+  const end = () => Math.round(performance.now() - start);
+  try {
+    const answer = await client.post({
+      url,
+      body,
+      headers: {
+        'content-type': 'application/json',
+        'user-agent': 'Returns-Management-Service/1 (commerce check)',
+        'webhook-id': id,
+        'webhook-timestamp': String(timestamp),
+        ...(signature !== 'missing' && {
+          'webhook-signature': sign(used, { id, timestamp, body: signed }),
+        }),
+        ...keyHeader(o.data),
+      },
+      signal: AbortSignal.timeout(abortAfterMs),
+    });
+    return { status: answer.status, body: answer.body, failure: '', tookMs: end() };
+  } catch (error) {
+    return { status: 0, body: '', failure: describeFailure(error), tookMs: end() };
+  }
+}
+
+function keyHeader(data: object): Record<string, string> {
+  return 'key' in data && typeof data.key === 'string' ? { 'idempotency-key': data.key } : {};
+}
+
+/** The effect of a reply, or what is wrong with the reply. */
+export function effectIn(reply: Reply): ProtocolEffect | string {
+  const problem = problemOf(reply);
+  if (problem) return problem;
+  const parsed = createdAnswer.safeParse(json(reply.body));
+  if (parsed.success) return parsed.data.effect;
+  const [issue] = parsed.error.issues;
+  return `its answer is not as documented: ${issue?.path.join('.') || 'the body'}: ${issue?.message}`;
+}
+
+/** What `effect.find` says: an effect, null, or what is wrong with the reply. */
+export function foundIn(reply: Reply): ProtocolEffect | null | string {
+  const problem = problemOf(reply);
+  if (problem) return problem;
+  const parsed = foundAnswer.safeParse(json(reply.body));
+  if (parsed.success) return parsed.data.effect;
+  return 'its answer must be {"effect": …}, with null for a key that has no effect';
+}
+
+/** A page of `effect.list`, or what is wrong with the reply; undefined when the endpoint does not list. */
+export function pageIn(reply: Reply): z.infer<typeof listAnswer> | string | undefined {
+  if (reply.status === 400 || reply.status === 422) return undefined;
+  const problem = problemOf(reply);
+  if (problem) return problem;
+  const parsed = listAnswer.safeParse(json(reply.body));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  return `its answer is not as documented: ${issue?.path.join('.')}: ${issue?.message}`;
+}
+
+/** What is wrong with a reply that should be a rejection with 400 or 422 and a reason; undefined when nothing is. */
+export function notARefusal(reply: Reply): string | undefined {
+  if (reply.status !== 400 && reply.status !== 422) {
+    return `answered ${reply.status || reply.failure}; it must answer 400 or 422, because it will never do this`;
+  }
+  const hasReason = refusalAnswer.safeParse(json(reply.body)).success;
+  return hasReason ? undefined : 'the rejection has no {"error": {"message": …}} that says why';
+}
+
+function problemOf({ status, failure, body }: Reply): string | undefined {
+  if (status === 0) return `no answer: ${failure}`;
+  if (status >= 200 && status < 300) return undefined;
+  const refusal = refusalAnswer.safeParse(json(body));
+  const why = refusal.success ? ` ("${refusal.data.error.message.slice(0, 200)}")` : '';
+  return `answered ${status}${why}; it must answer 200`;
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

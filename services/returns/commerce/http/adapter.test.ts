@@ -1,0 +1,237 @@
+import { randomUUID } from 'node:crypto';
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { createEndpoint } from '../../../../deploy/local/commerce/endpoint.ts';
+import { type Ledger, openLedger } from '../../../../deploy/local/commerce/ledger.ts';
+import { type Receiver, startReceiver } from '../../../../test/kit/webhooks/receiver.ts';
+import { newSecret, signingKeyOf } from '../../../platform/outbound/signature.ts';
+import type { EffectKind, EffectRequest } from '../provider.ts';
+import { createHttpCommerce } from './adapter.ts';
+import { type CommerceClient, createCommerceClient } from './client.ts';
+import { REQUEST_DATA } from './protocol.ts';
+
+const secret = newSecret();
+const keys = [signingKeyOf(secret)];
+const policy = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] };
+const never = new AbortController().signal;
+
+let client: CommerceClient;
+beforeAll(() => {
+  client = createCommerceClient({ policy });
+});
+afterAll(() => client.close());
+
+function request(kind: EffectKind = 'refund', more: Partial<EffectRequest> = {}): EffectRequest {
+  return {
+    kind,
+    shopId: 7n,
+    returnId: 8n,
+    providerOrderId: 445n,
+    orderName: '#1001',
+    key: `rms:${randomUUID()}`,
+    amount: '12.50',
+    currency: 'GBP',
+    items: [],
+    lines: [],
+    details: {},
+    ...more,
+  };
+}
+
+const commerceAt = (url: string) => createHttpCommerce({ client, url, keys, sandbox: false });
+
+describe('an endpoint like the reference', () => {
+  let folder: string;
+  let ledger: Ledger;
+  let server: Server;
+  let url: string;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'rms-commerce-'));
+    ledger = openLedger(join(folder, 'ledger.jsonl'));
+    server = createEndpoint({ secrets: [newSecret(), secret], ledger }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const address = server.address();
+    if (address === null || typeof address === 'string') throw new Error('no port');
+    url = `http://127.0.0.1:${address.port}/`;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+    ledger.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  test.each(['exchange_order', 'gift_card', 'refund'] as const)(
+    'makes one %s per key',
+    async (kind) => {
+      const asked = request(kind);
+      const made = await Promise.all(
+        Array.from({ length: 3 }, () => commerceAt(url).create(asked, never)),
+      );
+      expect(new Set(made.map(({ id }) => id)).size).toBe(1);
+      expect(made[0]).toMatchObject({ amount: '12.50', currency: 'GBP' });
+      expect(ledger.all().filter(({ key }) => key === asked.key)).toHaveLength(1);
+      expect(await commerceAt(url).find(asked, never)).toEqual(made[0]);
+    },
+  );
+
+  test('knows no effect of a key that was never used', async () => {
+    expect(await commerceAt(url).find(request(), never)).toBeUndefined();
+  });
+
+  test('keeps its effects when it is started again', async () => {
+    const asked = request();
+    const { id } = await commerceAt(url).create(asked, never);
+    const again = openLedger(join(folder, 'ledger.jsonl'));
+    expect(
+      again.find({ shop_id: 7, sandbox: false, kind: 'refund', key: asked.key }),
+    ).toMatchObject({ id: Number(id) });
+    again.close();
+  });
+
+  test('rejects a request that another secret has signed', async () => {
+    const asked = request();
+    const stranger = [signingKeyOf(newSecret())];
+    const foreign = createHttpCommerce({ client, url, keys: stranger, sandbox: false });
+    await expect(foreign.create(asked, never)).rejects.toMatchObject({ kind: 'passing' });
+    expect(await commerceAt(url).find(asked, never)).toBeUndefined();
+  });
+});
+
+describe('a request', () => {
+  let receiver: Receiver;
+  beforeEach(async () => {
+    receiver = await startReceiver();
+  });
+  afterEach(() => receiver.stop());
+
+  const effect = { id: 991, amount: '12.50', currency: 'GBP' };
+  const answering = (status: number, body: unknown, headers: Record<string, string> = {}) => {
+    receiver.answer = (response) => {
+      response.writeHead(status, headers);
+      response.end(typeof body === 'string' ? body : JSON.stringify(body));
+    };
+  };
+  const failure = (asked = request()) =>
+    commerceAt(receiver.url)
+      .create(asked, never)
+      .catch((error: unknown) => error);
+
+  test('is signed, names its key, and follows the schema of its type', async () => {
+    answering(200, { effect });
+    const item = { productId: 1n, variantId: 2n, sku: 'S', title: 'Hat' };
+    const amounts = { price: '12.50', discount: '0', tax: '0' };
+    const line = { providerLineItemId: 3n, sku: 'S', quantity: 1, refund: '12.50' };
+    const asked = {
+      exchange_order: request('exchange_order', {
+        items: [{ ...item, ...amounts }],
+        details: { picker: 'Ann' },
+      }),
+      gift_card: request('gift_card'),
+      refund: request('refund', { lines: [line] }),
+    };
+    for (const one of Object.values(asked)) await commerceAt(receiver.url).create(one, never);
+    for (const [at, { key }] of Object.values(asked).entries()) {
+      const { body, headers } = receiver.received[at] ?? {};
+      expect(headers).toMatchObject({ 'idempotency-key': key });
+      const sent = new Webhook(secret).verify(body ?? '', headers as Record<string, string>) as {
+        type: keyof typeof REQUEST_DATA;
+        data: unknown;
+      };
+      expect(REQUEST_DATA[sent.type].safeParse(sent.data)).toMatchObject({ success: true });
+    }
+  });
+
+  test('takes gateway, name and time of the effect from the answer', async () => {
+    const created_at = '2026-11-20T10:00:00+02:00';
+    answering(200, { effect: { ...effect, gateway: 'card', name: '#X', created_at } });
+    const names = { gateway: 'card', provider: 'http', name: '' };
+    expect(await commerceAt(receiver.url).create(request(), never)).toEqual({
+      ...names,
+      ...{ id: '991', amount: '12.50', currency: 'GBP', createdAt: new Date(created_at) },
+    });
+    const order = await commerceAt(receiver.url).create(request('exchange_order'), never);
+    expect(order).toMatchObject({ id: '991', name: '#X', gateway: '' });
+  });
+
+  test.each([400, 422])('that a proxy answers with %d has an unknown outcome', async (status) => {
+    answering(status, '<html>Bad Request</html>');
+    expect(await failure()).toMatchObject({ kind: 'passing' });
+  });
+
+  test.each([
+    ['0000-01-01T00:00:00Z', undefined],
+    ['9999-12-31T23:59:59-12:00', undefined],
+    ['2026-01-02T03:04:05Z', new Date('2026-01-02T03:04:05Z')],
+  ])('whose effect was made at %s is recorded at %p', async (created_at, createdAt) => {
+    answering(200, { effect: { ...effect, created_at } });
+    expect((await commerceAt(receiver.url).create(request(), never)).createdAt).toEqual(createdAt);
+  });
+
+  test('whose answer has texts that cannot be stored is recorded without these characters', async () => {
+    answering(200, { effect: { ...effect, id: 'r\u0000\ud800', gateway: 'ca\u001brd' } });
+    expect(await commerceAt(receiver.url).create(request(), never)).toMatchObject({
+      ...{ id: 'r\u{fffd}\u{fffd}', gateway: 'ca\u{fffd}rd' },
+    });
+  });
+
+  test.each([400, 422])('that is answered with %d and a reason is final', async (status) => {
+    answering(status, { error: { message: 'the card is closed' } });
+    expect(await failure()).toMatchObject({
+      kind: 'final',
+      message: expect.stringContaining('the card is closed'),
+    });
+  });
+
+  test.each([301, 401, 403, 404, 408, 409, 410, 425, 429, 500, 503])(
+    'that is answered with %d is tried again',
+    async (status) => {
+      answering(status, 'no', { location: `${receiver.url}/other`, 'retry-after': '7' });
+      expect(await failure()).toMatchObject({ kind: 'passing', retryAfterMs: 7_000 });
+      expect(receiver.received).toHaveLength(1);
+    },
+  );
+
+  test.each([
+    ['no JSON', '<html>'],
+    ['no effect', {}],
+    ['null', { effect: null }],
+    ['an amount that is a number', { effect: { ...effect, amount: 12.5 } }],
+    ['another form of currency', { effect: { ...effect, currency: 'pounds' } }],
+    ['too many bytes', JSON.stringify({ effect, rest: 'x'.repeat(600_000) })],
+  ])('whose answer has %s has an unknown outcome', async (_, body) => {
+    answering(200, body);
+    expect(await failure()).toMatchObject({ kind: 'passing' });
+  });
+
+  test.each(['', '0', '1.5', 'gid://order/1', '9007199254740992'])(
+    'for an order that is answered with the id %j has an unknown outcome',
+    async (id) => {
+      answering(200, { effect: { ...effect, id } });
+      expect(await failure(request('exchange_order'))).toMatchObject({ kind: 'passing' });
+    },
+  );
+
+  test('that is not answered ends when its time is over', async () => {
+    receiver.answer = () => {};
+    const stopped = commerceAt(receiver.url).create(request(), AbortSignal.timeout(50));
+    await expect(stopped).rejects.toMatchObject({ kind: 'passing' });
+  });
+
+  test('is not sent to an address that is not allowed', async () => {
+    const guarded = createCommerceClient({
+      policy: { ...policy, allowedOrigins: [] },
+      resolve: async () => ['10.0.0.1'],
+    });
+    for (const url of [receiver.url, 'https://shop.example.com/', 'https://127.0.0.1/']) {
+      const commerce = createHttpCommerce({ client: guarded, url, keys, sandbox: false });
+      await expect(commerce.create(request(), never)).rejects.toMatchObject({ kind: 'passing' });
+    }
+    await guarded.close();
+    expect(receiver.received).toEqual([]);
+  });
+});

@@ -1,0 +1,216 @@
+import { type KeyObject, randomUUID } from 'node:crypto';
+import type { z } from 'zod';
+import { MAX_ID } from '../../../platform/ids.ts';
+import { describeFailure } from '../../../platform/outbound/failure.ts';
+import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
+import { sign } from '../../../platform/outbound/signature.ts';
+import {
+  CommerceFailure,
+  type CommerceProvider,
+  type Effect,
+  type EffectRequest,
+} from '../provider.ts';
+import type { Answer, CommerceClient } from './client.ts';
+import {
+  createdAnswer,
+  foundAnswer,
+  listAnswer,
+  PROTOCOL_VERSION,
+  type ProtocolEffect,
+  type ProtocolRequest,
+  type RequestData,
+  type RequestType,
+  refusalAnswer,
+  TYPE_OF,
+} from './protocol.ts';
+
+const USER_AGENT = 'Returns-Management-Service/1 (commerce)';
+/** The provider's name in refunds. */
+const PROVIDER = 'http';
+/**
+ * An endpoint must show an effect to `effect.find` within 60 s of `webhook-timestamp`, or never make it. A request may
+ * wait some seconds before it is sent. So an effect that is not known by then was not made. Milliseconds.
+ */
+export const SETTLED_AFTER_MS = 75_000;
+/** With a reason, these say that the request has had no effect and never will. */
+const REFUSED: ReadonlySet<number> = new Set([400, 422]);
+/** Times before it, and more than a day ahead, are mistakes. */
+const FIRST_TIME = new Date('2000-01-01');
+const DAY_MS = 86_400_000;
+
+export interface HttpCommerceOptions {
+  readonly client: CommerceClient;
+  readonly url: string;
+  /** The keys that sign requests: the newest first, then those of the overlap. */
+  readonly keys: readonly KeyObject[];
+  readonly sandbox: boolean;
+}
+
+/** Requests effects of an endpoint of the merchant, by the protocol of docs/commerce.md. */
+export function createHttpCommerce(o: HttpCommerceOptions): CommerceProvider {
+  return {
+    settledAfterMs: SETTLED_AFTER_MS,
+    async create(request, signal) {
+      const type = TYPE_OF[request.kind];
+      const answer = await send(o, { type, request, data: dataOf(request), signal });
+      if (isRefusal(answer)) throw new CommerceFailure('final', refusalOf(answer));
+      return effectOf(request, read(answer, createdAnswer).effect);
+    },
+    async find(request, signal) {
+      const { kind } = request;
+      const data = { ...aboutOf(request), kind };
+      const answer = await send(o, { type: 'effect.find', request, data, signal });
+      const { effect } = read(answer, foundAnswer);
+      return effect === null ? undefined : effectOf(request, effect);
+    },
+    async list({ shopId, from, to, cursor }, signal) {
+      const data = { from: from.toISOString(), to: to.toISOString(), cursor };
+      const answer = await send(o, { type: 'effect.list', request: { shopId }, data, signal });
+      if (isRefusal(answer)) return undefined;
+      const { effects, next_cursor } = read(answer, listAnswer);
+      const made = effects.map((one) => ({ ...effectOf(one, one), kind: one.kind, key: one.key }));
+      return { effects: made, cursor: next_cursor ?? '' };
+    },
+  };
+}
+
+interface Sending<T extends RequestType> {
+  readonly type: T;
+  readonly request: Pick<EffectRequest, 'shopId'> & { readonly key?: string };
+  readonly data: RequestData<T>;
+  readonly signal: AbortSignal;
+}
+
+async function send<T extends RequestType>(
+  { client, url, keys, sandbox }: HttpCommerceOptions,
+  { type, request, data, signal }: Sending<T>,
+): Promise<Answer> {
+  const now = new Date();
+  const message: ProtocolRequest<T> = {
+    type,
+    version: PROTOCOL_VERSION,
+    sent_at: now.toISOString(),
+    shop_id: Number(request.shopId),
+    sandbox,
+    data,
+  };
+  const body = JSON.stringify(message);
+  const id = `req_${randomUUID()}`;
+  const timestamp = Math.floor(now.getTime() / 1_000);
+  const headers = {
+    'content-type': 'application/json',
+    'user-agent': USER_AGENT,
+    'webhook-id': id,
+    'webhook-timestamp': String(timestamp),
+    'webhook-signature': sign(keys, { id, timestamp, body: Buffer.from(body) }),
+    ...(request.key !== undefined && { 'idempotency-key': request.key }),
+  };
+  try {
+    return await client.post({ url, headers, body, signal });
+  } catch (error) {
+    throw new CommerceFailure('passing', `the endpoint: ${describeFailure(error)}`, {
+      cause: error,
+    });
+  }
+}
+
+/** The content of a successful answer. @throws CommerceFailure for every other answer, as transient. */
+function read<S extends z.ZodType>(answer: Answer, schema: S): z.infer<S> {
+  if (answer.status < 200 || answer.status > 299) {
+    throw new CommerceFailure('passing', refusalOf(answer), { retryAfterMs: pauseOf(answer) });
+  }
+  const parsed = schema.safeParse(jsonOf(answer.body));
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  throw invalidAnswer(`${issue?.path.join('.') || 'it'}: ${issue?.message ?? 'is invalid'}`);
+}
+
+function invalidAnswer(why: string): CommerceFailure {
+  return new CommerceFailure('passing', `the answer of the endpoint is not valid: ${why}`);
+}
+
+/** Proxies answer 400, too. Only an endpoint that says why has understood the request. */
+function isRefusal({ status, body }: Answer): boolean {
+  return REFUSED.has(status) && refusalAnswer.safeParse(jsonOf(body)).success;
+}
+
+function refusalOf({ status, body }: Answer): string {
+  const refusal = refusalAnswer.safeParse(jsonOf(body));
+  const why = refusal.success ? `: ${printable(refusal.data.error.message)}` : '';
+  return `the endpoint answered ${status}${why}`;
+}
+
+function pauseOf({ retryAfter, date }: Answer): number | undefined {
+  return parseRetryAfter(retryAfter, respondedAt(date, new Date()));
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function aboutOf({ key, returnId, providerOrderId, orderName }: EffectRequest) {
+  return {
+    key,
+    return_id: Number(returnId),
+    order: { id: Number(providerOrderId), name: orderName },
+  };
+}
+
+function dataOf(request: EffectRequest): RequestData<(typeof TYPE_OF)[EffectRequest['kind']]> {
+  const { amount, currency, items, lines } = request;
+  const asked = { ...aboutOf(request), amount, currency };
+  const details = request.details as Record<string, string>;
+  switch (request.kind) {
+    case 'exchange_order':
+      return { ...asked, items: items.map(itemOf), details };
+    case 'gift_card':
+      return { ...asked, details };
+    case 'refund':
+      return { ...asked, lines: lines.map(lineOf) };
+    default:
+      return request.kind satisfies never;
+  }
+}
+
+function itemOf({ productId, variantId, ...rest }: EffectRequest['items'][number]) {
+  return { product_id: Number(productId), variant_id: Number(variantId), ...rest };
+}
+
+function lineOf({ providerLineItemId, ...rest }: EffectRequest['lines'][number]) {
+  return { line_item_id: Number(providerLineItemId), ...rest };
+}
+
+function effectOf({ kind }: Pick<EffectRequest, 'kind'>, made: ProtocolEffect): Effect {
+  const id = printable(String(made.id));
+  const isRefund = kind === 'refund';
+  if (!isRefund && !isNumber(id)) throw invalidAnswer('effect.id: must be a whole number');
+  return {
+    id,
+    name: isRefund ? '' : printable(made.name ?? ''),
+    gateway: isRefund ? printable(made.gateway ?? PROVIDER) : '',
+    provider: isRefund ? PROVIDER : '',
+    amount: made.amount,
+    currency: made.currency,
+    createdAt: timeOf(made.created_at),
+  };
+}
+
+/** The text without what PostgreSQL cannot store or a terminal would obey. An effect that was made must be recorded. */
+function printable(text: string): string {
+  return text.toWellFormed().replace(/\p{Cc}/gu, '\u{fffd}');
+}
+
+/** Undefined for a time that cannot be right. */
+function timeOf(text: string | undefined): Date | undefined {
+  const time = new Date(text ?? Number.NaN);
+  const isPlausible = time >= FIRST_TIME && time.getTime() <= Date.now() + DAY_MS;
+  return isPlausible ? time : undefined;
+}
+
+function isNumber(text: string): boolean {
+  return /^[1-9]\d{0,15}$/.test(text) && BigInt(text) <= MAX_ID;
+}

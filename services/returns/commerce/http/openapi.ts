@@ -1,0 +1,94 @@
+import { z } from 'zod';
+import {
+  foundAnswer,
+  listAnswer,
+  PROTOCOL_VERSION,
+  REQUEST_DATA,
+  refusalAnswer,
+} from './protocol.ts';
+
+const TITLES = {
+  'exchange_order.create': 'Place an exchange order',
+  'gift_card.create': 'Issue a gift card',
+  'refund.create': 'Refund the shopper',
+  'effect.find': 'Find an effect by its key',
+  'effect.list': 'List the effects of a period',
+} as const;
+
+/** The OpenAPI document of the protocol between this service and a merchant's endpoint. */
+export function commerceDocument(): object {
+  const requests = Object.entries(REQUEST_DATA).map(([type, data]) => ({
+    title: TITLES[type as keyof typeof TITLES],
+    ...schemaOf(
+      z.strictObject({
+        type: z.literal(type),
+        version: z.string().describe('The version of this protocol'),
+        sent_at: z.iso.datetime({ offset: true }).describe('When the request was sent'),
+        shop_id: z.int().min(1).describe('The shop'),
+        sandbox: z.boolean().describe('True for a sandbox shop and for checks: move no money'),
+        data,
+      }),
+    ),
+  }));
+  const header = (name: string, description: string) => ({
+    ...{ name, in: 'header', required: true, description, schema: { type: 'string' } },
+  });
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: "A merchant's commerce endpoint",
+      version: PROTOCOL_VERSION,
+      description:
+        'What the returns service requests of your endpoint when it processes a return. You implement it. docs/commerce.md explains the rules.',
+      license: { name: 'MIT', identifier: 'MIT' },
+    },
+    servers: [{ url: 'https://shop.example.com/returns', description: 'Your endpoint' }],
+    security: [],
+    paths: {
+      '/': {
+        post: {
+          operationId: 'requestEffect',
+          summary: 'Make or find an effect',
+          description: 'A request is signed. A repeated key gets the first answer.',
+          parameters: [
+            header('webhook-id', 'Id of the request, by Standard Webhooks'),
+            header('webhook-timestamp', 'Seconds since 1970'),
+            header('webhook-signature', '`v1,` and a signature, for each valid secret'),
+            {
+              ...header('idempotency-key', 'The same as `data.key`; not with `effect.list`'),
+              required: false,
+            },
+          ],
+          requestBody: {
+            required: true,
+            content: { 'application/json': { schema: { oneOf: requests } } },
+          },
+          responses: {
+            200: answer(
+              'The effect. To `effect.find`: the effect, or null without one. To `effect.list`: a page',
+              z.union([foundAnswer, listAnswer]),
+            ),
+            400: answer(
+              'Rejected, and not sent again: nothing was made. 422 means the same',
+              refusalAnswer,
+            ),
+            409: answer(
+              'Not now, for example because the key is in use. Sent again',
+              refusalAnswer,
+            ),
+            429: answer('Too many requests. Sent again, after Retry-After', refusalAnswer),
+          },
+        },
+      },
+    },
+  };
+}
+
+function answer(description: string, schema: z.ZodType) {
+  return { description, content: { 'application/json': { schema: schemaOf(schema) } } };
+}
+
+function schemaOf(schema: z.ZodType): object {
+  const { $schema, ...rest } = z.toJSONSchema(schema, { target: 'draft-2020-12', io: 'input' });
+  return rest;
+}

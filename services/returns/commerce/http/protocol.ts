@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import { MAX_ID } from '../../../platform/ids.ts';
+import type { EffectKind } from '../provider.ts';
+
+// The protocol between this service and a merchant's own endpoint. docs/commerce.md and its schemas are made from here.
+
+/** The version of the protocol. It is sent with every request. */
+export const PROTOCOL_VERSION = '2026-11-01';
+
+/** What is requested, by the kind of effect. */
+export const TYPE_OF: Readonly<Record<EffectKind, EffectType>> = {
+  exchange_order: 'exchange_order.create',
+  gift_card: 'gift_card.create',
+  refund: 'refund.create',
+};
+
+export type EffectType = 'exchange_order.create' | 'gift_card.create' | 'refund.create';
+export type RequestType = EffectType | 'effect.find' | 'effect.list';
+
+const publicId = z.int().min(1).max(Number(MAX_ID));
+const amount = z
+  .string()
+  .max(40)
+  .regex(/^\d+(\.\d+)?$/, 'must be a decimal number such as 12.50')
+  .describe('Decimal number, with the decimals of the currency');
+const currency = z
+  .string()
+  .regex(/^[A-Z]{3}$/)
+  .describe('ISO 4217 code');
+const key = z
+  .string()
+  .min(1)
+  .max(200)
+  .regex(/^[^\p{Cc}\p{Cs}]*$/u)
+  .describe('Identifies the effect. Also in the header Idempotency-Key');
+
+const order = z.strictObject({
+  id: publicId.describe('Your id of the order that the goods were bought with'),
+  name: z.string().describe('Its name; empty when unknown'),
+});
+
+const about = {
+  key,
+  return_id: publicId.describe('The return'),
+  order,
+};
+const asked = {
+  ...about,
+  amount: amount.describe('Total, above zero, in the currency that the shopper paid in'),
+  currency,
+};
+const details = z
+  .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
+  .describe('Additional details of the request to process the return');
+
+const exchangeItem = z.strictObject({
+  product_id: z.int().describe('Your id of the product; 0 when unknown'),
+  variant_id: z.int().describe('Your id of the variant; 0 when unknown'),
+  sku: z.string().describe('Stock keeping unit; empty when unknown'),
+  title: z.string(),
+  price: amount,
+  discount: amount,
+  tax: amount,
+});
+
+const returnedLine = z.strictObject({
+  line_item_id: z.int().describe('Your id of the order line'),
+  sku: z.string().describe('Stock keeping unit; empty when unknown'),
+  quantity: z.int().min(1).describe('Returned units'),
+  refund: amount.describe('What this line contributes to the return before fees and credits'),
+});
+
+const kind = z.enum(['exchange_order', 'gift_card', 'refund']);
+const time = z.iso.datetime({ offset: true });
+
+/** The `data` of each type of request. */
+export const REQUEST_DATA = {
+  'exchange_order.create': z.strictObject({ ...asked, items: z.array(exchangeItem), details }),
+  'gift_card.create': z.strictObject({ ...asked, details }),
+  'refund.create': z.strictObject({ ...asked, lines: z.array(returnedLine) }),
+  'effect.find': z.strictObject({
+    ...about,
+    kind: kind.describe('The kind of effect'),
+  }),
+  'effect.list': z.strictObject({
+    from: time.describe('Effects made at or after this time'),
+    to: time.describe('Effects made before this time'),
+    cursor: z.string().max(200).describe('`next_cursor` of the page before; empty for the first'),
+  }),
+} as const satisfies Record<RequestType, z.ZodType>;
+
+export type RequestData<T extends RequestType> = z.input<(typeof REQUEST_DATA)[T]>;
+
+/** A request body. */
+export interface ProtocolRequest<T extends RequestType = RequestType> {
+  readonly type: T;
+  readonly version: string;
+  /** RFC 3339. */
+  readonly sent_at: string;
+  readonly shop_id: number;
+  /** Whether the shop is a sandbox: no money may move. */
+  readonly sandbox: boolean;
+  readonly data: RequestData<T>;
+}
+
+const effect = z.object({
+  id: z
+    .union([z.string().min(1).max(191), publicId])
+    .describe('Your id of the effect. For an exchange order and a gift card a whole number'),
+  name: z.string().max(191).optional().describe('Name of an order for people, such as #1001-E1'),
+  gateway: z.string().max(191).optional().describe('Payment gateway of a refund'),
+  amount: amount.describe('The amount of the effect: the same as in the request'),
+  currency,
+  created_at: z.iso.datetime({ offset: true }).optional().describe('When it was made'),
+});
+
+/** The answer to a request for an effect. */
+export const createdAnswer = z.object({ effect });
+/** The answer to `effect.find`. */
+export const foundAnswer = z.object({
+  effect: effect.nullable().describe('null: no request with this key has had an effect'),
+});
+/** The answer to `effect.list`. */
+export const listAnswer = z.object({
+  effects: z
+    .array(effect.extend({ key, kind, created_at: time }))
+    .max(500)
+    .describe('Oldest first, at most 500'),
+  next_cursor: z.string().max(200).nullable().describe('null on the last page'),
+});
+/** The answer of an endpoint that does not do what was requested. */
+export const refusalAnswer = z.object({
+  error: z.object({
+    code: z.string().max(100).optional().describe('For programs'),
+    message: z.string().max(2_000).describe('For people: why, and what to do'),
+  }),
+});
+
+export type ProtocolEffect = z.infer<typeof effect>;

@@ -1,0 +1,20 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { stateForbids } from '../errors.ts';
+
+/**
+ * Rejects another provider while an effect has an unknown outcome: only the one that was asked can find it.
+ *
+ * @throws DomainError STATE_FORBIDS
+ */
+export async function requireKnownOutcomes(db: Queryable, shopId: bigint): Promise<void> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from processing_outcomes
+      where shop_id = $1 and asked_at is not null and done_at is null`,
+    [shopId],
+  );
+  const count = rows[0]?.count ?? 0;
+  if (count === 0) return;
+  throw stateForbids(
+    `${count} effects have an unknown outcome, which only the present provider can find: let their returns be processed first`,
+  );
+}

@@ -1,0 +1,248 @@
+import { Difference_Problem as Problem } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { sameDecimal } from '../money/decimal.ts';
+import {
+  CommerceFailure,
+  type CommerceProvider,
+  type EffectKind,
+  type EffectRequest,
+  type ListedEffect,
+} from './provider.ts';
+
+/** An effect about which the provider and this service do not agree. */
+export interface Difference {
+  readonly problem: Problem;
+  readonly kind: EffectKind;
+  readonly key: string;
+  readonly ours: Money | undefined;
+  readonly theirs: Money | undefined;
+  readonly providerId: string;
+}
+
+interface Money {
+  readonly value: string;
+  readonly currency: string;
+}
+
+export interface Reconciliation {
+  /** Number of different effects that were compared. */
+  readonly compared: number;
+  /** Whether the provider could list its effects. If not, only effects that are recorded here were compared. */
+  readonly listed: boolean;
+  /** At most {@link MAX_DIFFERENCES}. */
+  readonly differences: readonly Difference[];
+  readonly total: number;
+}
+
+/** Maximum number of differences in a result. */
+export const MAX_DIFFERENCES = 1_000;
+/** Number of own effects that are read at a time. */
+const PAGE = 500;
+const CALL_MS = 12_000;
+/** More pages than the effects of a day can fill. */
+const MAX_PAGES = 500;
+/** Test effects of `commerce check` have such keys. */
+export const CHECK_KEYS = 'rms:check:';
+/** A request without an answer is retried for less than an hour, unless the shop's setting is longer. */
+const UNANSWERED_AFTER = '1 hour';
+
+/**
+ * Compares the effects of a period, by key: what the provider lists with what is recorded here, and the other way
+ * round. An effect that the provider does not list is searched for by its key before it counts as missing.
+ *
+ * @param o.to exclusive.
+ * @throws CommerceFailure when the provider does not answer.
+ */
+export async function reconcile(
+  db: Queryable,
+  commerce: CommerceProvider,
+  o: {
+    readonly shopId: bigint;
+    readonly from: Date;
+    readonly to: Date;
+    readonly signal?: AbortSignal;
+  },
+): Promise<Reconciliation> {
+  const found = new Differences();
+  const compared = new Set<string>();
+  const listed = await compareTheirs(db, commerce, { ...o, found, compared });
+  await compareOurs(db, commerce, { ...o, found, compared });
+  const { list, total } = found;
+  return { compared: compared.size, listed, differences: list, total };
+}
+
+class Differences {
+  readonly list: Difference[] = [];
+  total = 0;
+
+  add(difference: Difference): void {
+    this.total += 1;
+    if (this.list.length < MAX_DIFFERENCES) this.list.push(difference);
+  }
+}
+
+interface Comparing {
+  readonly shopId: bigint;
+  readonly from: Date;
+  readonly to: Date;
+  readonly signal?: AbortSignal;
+  readonly found: Differences;
+  /** The effects that were compared. */
+  readonly compared: Set<string>;
+}
+
+/** Returns false when the provider cannot list its effects. */
+async function compareTheirs(
+  db: Queryable,
+  commerce: CommerceProvider,
+  { shopId, from, to, signal: stopping, found, compared }: Comparing,
+): Promise<boolean> {
+  let cursor = '';
+  const cursors = new Set<string>();
+  do {
+    if (cursors.has(cursor) || cursors.size >= MAX_PAGES) {
+      throw new CommerceFailure('passing', 'the pages of effect.list do not end');
+    }
+    cursors.add(cursor);
+    stopping?.throwIfAborted();
+    const signal = AbortSignal.timeout(CALL_MS);
+    const page = await commerce.list({ shopId, from, to, cursor }, signal);
+    if (!page) return false;
+    const own = await ownByKey(db, shopId, page.effects);
+    for (const theirs of page.effects) {
+      if (theirs.key.startsWith(CHECK_KEYS)) continue;
+      const ours = own.get(nameOf(theirs));
+      // It was requested, and its answer may still come. `compareOurs` judges it.
+      if (ours && !ours.done) continue;
+      const isRepeated = compared.has(nameOf(theirs));
+      const difference = compare(ours, theirs) ?? (isRepeated ? repeated(theirs) : undefined);
+      if (difference) found.add(difference);
+      compared.add(nameOf(theirs));
+    }
+    cursor = page.cursor;
+  } while (cursor !== '');
+  return true;
+}
+
+function repeated(theirs: ListedEffect): Difference {
+  const { kind, key, id: providerId } = theirs;
+  const money = moneyOf(theirs);
+  return { kind, key, providerId, problem: Problem.DUPLICATE, ours: money, theirs: money };
+}
+
+function compare(ours: Own | undefined, theirs: ListedEffect): Difference | undefined {
+  const { kind, key, id: providerId } = theirs;
+  const about = { kind, key, providerId, theirs: moneyOf(theirs) };
+  if (!ours) return { ...about, problem: Problem.UNEXPECTED, ours: undefined };
+  if (ours.providerId !== providerId) {
+    return { ...about, problem: Problem.DUPLICATE, ours: moneyOf(ours) };
+  }
+  if (isSame(ours, theirs)) return undefined;
+  return { ...about, problem: Problem.AMOUNT, ours: moneyOf(ours) };
+}
+
+async function compareOurs(db: Queryable, commerce: CommerceProvider, o: Comparing): Promise<void> {
+  let after = { returnId: 0n, kind: '' };
+  for (;;) {
+    const { rows } = await db.query<Own>(OWN_PAGE, [
+      o.shopId,
+      o.from,
+      o.to,
+      after.returnId,
+      after.kind,
+      PAGE,
+    ]);
+    for (const ours of rows) {
+      o.signal?.throwIfAborted();
+      if (!o.compared.has(nameOf(ours))) await searchFor(commerce, ours, o);
+    }
+    const last = rows.at(-1);
+    if (!last || rows.length < PAGE) return;
+    after = last;
+  }
+}
+
+/** Asks the provider for an effect that it did not list. */
+async function searchFor(
+  commerce: CommerceProvider,
+  ours: Own,
+  { shopId, found, compared }: Comparing,
+): Promise<void> {
+  const { kind, key } = ours;
+  compared.add(nameOf(ours));
+  const theirs = await commerce.find(requestOf(shopId, ours), AbortSignal.timeout(CALL_MS));
+  const about = { kind, key, ours: moneyOf(ours) };
+  if (!theirs) {
+    const problem = ours.done ? Problem.MISSING : Problem.UNANSWERED;
+    const providerId = ours.providerId ?? '';
+    found.add({ ...about, problem, theirs: undefined, providerId });
+  } else if (!ours.done || !isSame(ours, theirs)) {
+    const problem = ours.done ? Problem.AMOUNT : Problem.UNANSWERED;
+    found.add({ ...about, problem, theirs: moneyOf(theirs), providerId: theirs.id });
+  }
+}
+
+interface Own {
+  readonly returnId: bigint;
+  readonly kind: EffectKind;
+  readonly key: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly done: boolean;
+  readonly providerId: string | null;
+  readonly providerOrderId: bigint;
+  readonly orderName: string;
+}
+
+const OWN_COLUMNS = `o.return_id as "returnId", o.kind, o.key, o.amount, o.currency,
+  o.done_at is not null as done, o.provider_id as "providerId",
+  t.provider_order_id as "providerOrderId", r.order_name as "orderName"`;
+
+const OWN_TABLES = `processing_outcomes o
+  join returns r on r.shop_id = o.shop_id and r.id = o.return_id
+  join orders t on t.shop_id = r.shop_id and t.id = r.order_id`;
+
+const OWN_PAGE = `
+select ${OWN_COLUMNS}
+  from ${OWN_TABLES}
+ where o.shop_id = $1 and (o.return_id, o.kind) > ($4, $5)
+   and (o.done_at >= $2 and o.done_at < $3
+     or o.done_at is null and o.asked_at >= $2 and o.asked_at < $3
+       and o.asked_at < now() - interval '${UNANSWERED_AFTER}')
+ order by o.return_id, o.kind limit $6`;
+
+const OWN_BY_KEY = `
+select ${OWN_COLUMNS}
+  from ${OWN_TABLES}
+ where o.shop_id = $1 and o.key = any($2::text[])`;
+
+async function ownByKey(
+  db: Queryable,
+  shopId: bigint,
+  effects: readonly ListedEffect[],
+): Promise<ReadonlyMap<string, Own>> {
+  const { rows } = await db.query<Own>(OWN_BY_KEY, [shopId, effects.map(({ key }) => key)]);
+  return new Map(rows.map((row) => [nameOf(row), row]));
+}
+
+const nameOf = ({ kind, key }: { kind: EffectKind; key: string }): string => `${kind} ${key}`;
+
+function moneyOf({ amount, currency }: { amount: string; currency: string }): Money {
+  return { value: amount, currency };
+}
+
+function isSame(
+  one: { amount: string; currency: string },
+  other: { amount: string; currency: string },
+): boolean {
+  return one.currency === other.currency && sameDecimal(one.amount, other.amount);
+}
+
+function requestOf(shopId: bigint, own: Own): EffectRequest {
+  const { kind, key, returnId, amount, currency, providerOrderId, orderName } = own;
+  const nothing = { items: [], lines: [], details: {} };
+  return {
+    ...{ shopId, returnId, providerOrderId, orderName, kind, key, amount, currency },
+    ...nothing,
+  };
+}

@@ -1,0 +1,249 @@
+import { randomUUID } from 'node:crypto';
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
+import type { Meter, ObservableCallback } from '@opentelemetry/api';
+import type pg from 'pg';
+import { z } from 'zod';
+import type {
+  ReconcileRequest,
+  ReconcileResponseSchema,
+} from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../../platform/errors.ts';
+import { callerShape, parseInput } from '../../platform/input.ts';
+import { withLease } from '../../platform/leases.ts';
+import type { Logger } from '../../platform/log.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { sharedWithTimeout } from '../../platform/shared-with-timeout.ts';
+import { startLoop, type Worker } from '../../platform/worker.ts';
+import { notConnected } from './connections.ts';
+import { KIND_MESSAGES } from './effects.ts';
+import { CommerceFailure } from './provider.ts';
+import type { Providers } from './providers.ts';
+import { type Difference, type Reconciliation, reconcile } from './reconcile.ts';
+
+/** How often the job looks for days to compare. Milliseconds. */
+const EVERY_MS = 600_000;
+const LEASE_MS = 60_000;
+/** A day is compared this long after its end, when requests of the day have been answered. */
+const AFTER_MS = 7_200_000;
+/** Days that the job compares, and that the metrics count. */
+const WATCHED_DAYS = 30;
+/** Results are kept for this time. Days. */
+const KEEP_DAYS = 400;
+/** Maximum number of shops that the job looks at in a round. */
+const BATCH = 1_000;
+/** The time limit of one day of a shop. Milliseconds. */
+const DAY_LIMIT_MS = 300_000;
+
+export interface ReconcileDeps {
+  readonly pool: pg.Pool;
+  readonly providers: Providers;
+}
+
+const isDay = (text: string): boolean =>
+  /^\d{4}-\d{2}-\d{2}$/.test(text) &&
+  !Number.isNaN(Date.parse(text)) &&
+  new Date(text).toISOString().startsWith(text);
+
+const reconcileInput = z.object({
+  ...callerShape,
+  day: z
+    .string()
+    .refine(isDay, 'must be a day such as 2026-11-20')
+    .refine((day) => new Date(day) <= new Date(), 'must not be later than today'),
+});
+
+/**
+ * Compares one day of a shop, and stores the result.
+ *
+ * @throws DomainError INVALID_ARGUMENT; COMMERCE_CONNECTION_NOT_FOUND; COMMERCE_FAILED when the provider does not answer.
+ */
+export async function reconcileOnRequest(
+  deps: ReconcileDeps,
+  request: ReconcileRequest,
+): Promise<MessageInitShape<typeof ReconcileResponseSchema>> {
+  const { shopId, day } = parseInput(reconcileInput, request);
+  const result = await reconcileDay(deps, { shopId, day }).catch(explained);
+  if (!result) throw notConnected();
+  return { ...result, differences: result.differences.map(differenceMessage) };
+}
+
+function explained(error: unknown): never {
+  if (!(error instanceof CommerceFailure)) throw error;
+  const { COMMERCE_FAILED } = ErrorReason;
+  throw new DomainError(Code.FailedPrecondition, COMMERCE_FAILED, error.message, { cause: error });
+}
+
+interface ShopDay {
+  readonly shopId: bigint;
+  /** YYYY-MM-DD in UTC. */
+  readonly day: string;
+}
+
+const DAY_MS = 86_400_000;
+
+/** Undefined when the shop is not connected. */
+async function reconcileDay(
+  { pool, providers }: ReconcileDeps,
+  { shopId, day }: ShopDay,
+  signal?: AbortSignal,
+): Promise<Reconciliation | undefined> {
+  const connected = await providers.connected(pool, shopId);
+  if (!connected) return undefined;
+  const start = new Date(day);
+  const to = new Date(start.getTime() + DAY_MS);
+  // What another provider made before does not count.
+  const from = connected.since > start ? connected.since : start;
+  const result = await reconcile(pool, connected.commerce, {
+    ...{ shopId, from, to },
+    ...(signal && { signal }),
+  });
+  // A day that is not over is compared again when it is.
+  if (Date.now() < to.getTime() + AFTER_MS) return result;
+  await pool.query(
+    `insert into commerce_reconciliations (shop_id, day, compared, differences)
+     values ($1, $2::date, $3, $4)
+     on conflict (shop_id, day) do update
+     set finished_at = now(), compared = excluded.compared, differences = excluded.differences`,
+    [shopId, day, result.compared, result.total],
+  );
+  return result;
+}
+
+/**
+ * Compares every day of every connected shop with its provider, two hours after the day. It runs in one process at a
+ * time. A provider that does not answer is asked again ten minutes later. Two metrics say what differs, and which days
+ * are not compared yet.
+ */
+export function startReconciliations(
+  o: ReconcileDeps & { readonly logger: Logger; readonly meter: Meter },
+): Worker {
+  const owner = randomUUID();
+  const metrics = measure(o.pool, o.meter);
+  const loop = startLoop({
+    name: 'reconciliation',
+    idleMs: EVERY_MS,
+    delayMs: EVERY_MS,
+    logger: o.logger,
+    step: async (signal) => {
+      await withLease({
+        ...{
+          pool: o.pool,
+          logger: o.logger,
+          name: 'reconciliation',
+          owner,
+          ttlMs: LEASE_MS,
+          signal,
+        },
+        work: (leased) => reconcileDueDays(o, leased),
+      });
+      return 'idle';
+    },
+  });
+  return {
+    async stop() {
+      metrics.stop();
+      await loop.stop();
+    },
+  };
+}
+
+/**
+ * Compares the days that are due, in rounds of one day for each shop. A shop whose provider does not answer is left out
+ * until the next call, so that it delays no other shop.
+ */
+export async function reconcileDueDays(
+  o: ReconcileDeps & { readonly logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  await o.pool.query(`delete from commerce_reconciliations where day < ${TODAY} - ${KEEP_DAYS}`);
+  const failed = new Set<bigint>();
+  for (;;) {
+    const { rows } = await o.pool.query<ShopDay>(
+      `select shop_id as "shopId", min(day)::text as day from (${NOT_COMPARED}) due
+        where shop_id <> all ($1::bigint[]) group by shop_id order by random() limit $2`,
+      [[...failed], BATCH],
+    );
+    if (rows.length === 0) return;
+    for (const due of rows) {
+      if (signal.aborted) return;
+      if (!(await compareDay(o, due, signal))) failed.add(due.shopId);
+    }
+  }
+}
+
+/** Returns false when the day could not be compared. */
+async function compareDay(
+  o: ReconcileDeps & { readonly logger: Logger },
+  due: ShopDay,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const about = { shop: String(due.shopId), day: due.day };
+  try {
+    const limit = AbortSignal.any([signal, AbortSignal.timeout(DAY_LIMIT_MS)]);
+    const result = await reconcileDay(o, due, limit);
+    if (!result) return false;
+    if (result.total > 0) {
+      const fields = { ...about, differences: result.total };
+      o.logger.error(fields, 'effects differ from those of the commerce provider');
+    }
+    return true;
+  } catch (err) {
+    o.logger.warn({ ...about, err }, 'effects not compared');
+    return false;
+  }
+}
+
+const TODAY = "(now() at time zone 'utc')::date";
+
+/** The days of connected shops that are over and not compared. A day counts from the connection on. */
+const NOT_COMPARED = `
+select c.shop_id, days.day::date as day
+  from commerce_connections c
+  cross join lateral generate_series(
+    greatest((c.connected_at at time zone 'utc')::date,
+             ${TODAY} - ${WATCHED_DAYS}),
+    ((now() - interval '${AFTER_MS} milliseconds') at time zone 'utc')::date - 1, interval '1 day') as days (day)
+ where not exists (select from commerce_reconciliations r
+                    where r.shop_id = c.shop_id and r.day = days.day::date)`;
+
+const COUNTS = `
+select (select coalesce(sum(differences), 0)::float8 from commerce_reconciliations
+         where day >= ${TODAY} - ${WATCHED_DAYS}) as differences,
+       (select count(*)::float8 from (${NOT_COMPARED}) due) as "notCompared"`;
+
+function measure(db: Queryable, meter: Meter): { stop(): void } {
+  const differences = meter.createObservableGauge('commerce_differences', {
+    description:
+      'Effects about which a commerce provider and this service do not agree, of the last 30 days.',
+  });
+  const notCompared = meter.createObservableGauge('commerce_days_not_compared', {
+    description: 'Days of connected shops that are not compared with their provider yet.',
+  });
+  const read = sharedWithTimeout(async () => {
+    const { rows } = await db.query<{ differences: number; notCompared: number }>(COUNTS);
+    return rows[0];
+  });
+  const observeDifferences: ObservableCallback = async (result) => {
+    const counts = await read();
+    if (counts) result.observe(counts.differences);
+  };
+  const observeNotCompared: ObservableCallback = async (result) => {
+    const counts = await read();
+    if (counts) result.observe(counts.notCompared);
+  };
+  differences.addCallback(observeDifferences);
+  notCompared.addCallback(observeNotCompared);
+  return {
+    stop() {
+      differences.removeCallback(observeDifferences);
+      notCompared.removeCallback(observeNotCompared);
+    },
+  };
+}
+
+function differenceMessage({ problem, kind, key, ours, theirs, providerId }: Difference) {
+  const money = { ...(ours && { ours }), ...(theirs && { theirs }) };
+  return { problem, kind: KIND_MESSAGES[kind], key, providerId, ...money };
+}

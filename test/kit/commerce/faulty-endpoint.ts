@@ -1,0 +1,206 @@
+import type { Server } from 'node:http';
+import { setTimeout as sleep } from 'node:timers/promises';
+import express from 'express';
+import { Webhook } from 'standardwebhooks';
+
+/** A mistake that a merchant's endpoint may make. */
+export type Fault =
+  | 'verifies nothing'
+  | 'ignores the time of the signature'
+  | 'signs the parsed body'
+  | 'answers numbers as amounts'
+  | 'rounds amounts'
+  | 'answers its own currency'
+  | 'has texts as order ids'
+  | 'forgets keys'
+  | 'compares the request with the key'
+  | 'stores a key after the effect'
+  | 'answers a search with 404'
+  | 'finds nothing'
+  | 'finds across kinds'
+  | 'makes what is searched for'
+  | 'fails at unknown types'
+  | 'accepts every amount'
+  | 'rejects without a reason'
+  | 'loses cents'
+  | 'lists nothing'
+  | 'lists every time'
+  | 'repeats its pages'
+  | 'answers too late';
+
+export const FAULTS: readonly Fault[] = [
+  'verifies nothing',
+  'ignores the time of the signature',
+  'signs the parsed body',
+  'answers numbers as amounts',
+  'rounds amounts',
+  'answers its own currency',
+  'has texts as order ids',
+  'forgets keys',
+  'compares the request with the key',
+  'stores a key after the effect',
+  'answers a search with 404',
+  'finds nothing',
+  'finds across kinds',
+  'makes what is searched for',
+  'fails at unknown types',
+  'accepts every amount',
+  'rejects without a reason',
+  'loses cents',
+  'lists nothing',
+  'lists every time',
+  'repeats its pages',
+  'answers too late',
+];
+
+interface Data {
+  readonly key?: string;
+  readonly kind?: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly from?: string;
+  readonly to?: string;
+  readonly cursor?: string;
+}
+
+interface Made {
+  readonly created_at: string;
+  readonly id: number | string;
+  readonly amount: string | number;
+  readonly currency: string;
+}
+
+/** Small, so that lists have pages. */
+const PAGE_SIZE = 5;
+/** Longer than a call may take. Milliseconds. */
+const TOO_LATE_MS = 8_500;
+
+/** A merchant's endpoint with one mistake, or without. It keeps its effects in memory. */
+export async function startFaultyEndpoint(
+  secret: string,
+  fault: Fault | undefined,
+): Promise<{ readonly url: string; readonly made: () => number; stop(): void }> {
+  const is = (one: Fault) => fault === one;
+  const effects = new Map<string, Made>();
+  let count = 0;
+
+  const make = (kind: string, { amount, currency }: Data): Made => {
+    count += 1;
+    const cents = (Math.floor(Number(amount) * 100) / 100).toFixed(2);
+    const exact = is('loses cents') ? cents : amount;
+    const rounded = is('rounds amounts') ? String(Number(amount)) : exact;
+    return {
+      id: is('has texts as order ids') ? `gid://${kind}/${count}` : count,
+      amount: is('answers numbers as amounts') ? Number(amount) : rounded,
+      currency: is('answers its own currency') ? 'XTS' : currency,
+      created_at: new Date().toISOString(),
+    };
+  };
+
+  const verify = (body: string, headers: Record<string, string>): boolean => {
+    if (is('verifies nothing')) return true;
+    const signed = is('signs the parsed body') ? JSON.stringify(JSON.parse(body)) : body;
+    const sentAt = headers['webhook-timestamp'] ?? '';
+    try {
+      if (is('ignores the time of the signature')) {
+        const at = new Date(Number(sentAt) * 1_000);
+        const expected = new Webhook(secret).sign(headers['webhook-id'] ?? '', at, signed);
+        return (headers['webhook-signature'] ?? '').split(' ').includes(expected);
+      }
+      new Webhook(secret).verify(signed, headers);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+
+  const create = async (kind: string, data: Data): Promise<Made> => {
+    const name = `${kind} ${data.key}`;
+    const known = effects.get(name);
+    if (known && !is('forgets keys')) {
+      const isOther = known.amount !== data.amount;
+      if (!is('compares the request with the key') || !isOther) return known;
+    }
+    const made = make(kind, data);
+    if (is('stores a key after the effect')) await sleep(20);
+    effects.set(name, made);
+    return made;
+  };
+
+  const find = (data: Data): Made | undefined => {
+    if (is('finds nothing')) return undefined;
+    if (is('finds across kinds')) {
+      return [...effects].find(([name]) => name.endsWith(` ${data.key}`))?.[1];
+    }
+    const name = `${data.kind} ${data.key}`;
+    if (is('makes what is searched for') && !effects.has(name)) {
+      effects.set(name, make(data.kind ?? '', { ...data, amount: '1.10', currency: 'GBP' }));
+    }
+    return effects.get(name);
+  };
+
+  const list = ({ from = '', to = '', cursor = '' }: Data): object => {
+    const isIn = ({ created_at }: Made) =>
+      is('lists every time') || (created_at >= from && created_at < to);
+    const all = [...effects].filter(([, one]) => isIn(one) && !is('lists nothing'));
+    const after = is('repeats its pages') ? 0 : Number(cursor);
+    const page = all.slice(after, after + PAGE_SIZE).map(([name, one]) => {
+      const [kind, key] = name.split(' ');
+      return { ...one, kind, key };
+    });
+    const next = after + PAGE_SIZE;
+    return { effects: page, next_cursor: next < all.length ? String(next) : null };
+  };
+
+  const answer = async (body: string): Promise<readonly [status: number, json: object]> => {
+    const refusal = (message: string) =>
+      [422, is('rejects without a reason') ? {} : { error: { message } }] as const;
+    if (!body.endsWith('}')) return refusal('the body is not JSON');
+    const { type, data } = JSON.parse(body) as { type: string; data: Data };
+    if (type === 'effect.list') return [200, list(data)];
+    if (!data.key) return refusal('data.key is required');
+    if (type === 'effect.find') {
+      const found = find(data);
+      if (!found && is('answers a search with 404')) return [404, { error: { message: 'none' } }];
+      return [200, { effect: found ?? null }];
+    }
+    const kind = /^(exchange_order|gift_card|refund)\.create$/.exec(type)?.[1];
+    if (kind === undefined) {
+      return is('fails at unknown types') ? [500, {}] : refusal('unknown type');
+    }
+    if (is('answers too late')) await sleep(TOO_LATE_MS);
+    const isValid = /^\d+(\.\d+)?$/.test(data.amount) && Number(data.amount) > 0;
+    if (!isValid && !is('accepts every amount')) return refusal('data.amount is not valid');
+    return [200, { effect: await create(kind, data) }];
+  };
+
+  const app = express().post('/', express.raw({ type: () => true }), async (request, response) => {
+    const body = String(request.body);
+    if (!verify(body, request.headers as Record<string, string>)) {
+      response.status(401).json({ error: { message: 'the signature is not valid' } });
+      return;
+    }
+    const [status, json] = await answer(body);
+    response.status(status).json(json);
+  });
+  const server = await listening(app.listen(0, '127.0.0.1'));
+  return {
+    url: `http://127.0.0.1:${portOf(server)}/`,
+    made: () => count,
+    stop() {
+      server.closeAllConnections();
+      server.close();
+    },
+  };
+}
+
+async function listening(server: Server): Promise<Server> {
+  if (!server.listening) await new Promise((resolve) => server.once('listening', resolve));
+  return server;
+}
+
+function portOf(server: Server): number {
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return address.port;
+}

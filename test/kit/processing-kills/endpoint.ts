@@ -1,0 +1,128 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { createEndpoint } from '../../../deploy/local/commerce/endpoint.ts';
+import { type LedgerEffect, openLedger } from '../../../deploy/local/commerce/ledger.ts';
+import { newSecret, signingKeyOf } from '../../../services/platform/outbound/signature.ts';
+import type { LedgerEntry, LedgerOfReturn } from '../../../services/returns/commerce/embedded.ts';
+import { createHttpCommerce } from '../../../services/returns/commerce/http/adapter.ts';
+import {
+  type CommerceClient,
+  createCommerceClient,
+} from '../../../services/returns/commerce/http/client.ts';
+import {
+  CommerceFailure,
+  type CommerceProvider,
+  type FailureKind,
+} from '../../../services/returns/commerce/provider.ts';
+import type { Random } from '../random.ts';
+
+/** A commerce provider whose own ledger judges what was made. */
+export interface JudgedProvider extends CommerceProvider {
+  /** Makes the next `times` requests of a return fail. */
+  failNext(o: { returnId: bigint; kind: FailureKind; times: number }): Promise<void>;
+  /** The effects for a return, oldest first. */
+  ordersOf(returnId: bigint): Promise<LedgerOfReturn>;
+}
+
+/** Longer than a request can be on its way here. Milliseconds. */
+const SETTLED_AFTER_MS = 500;
+const MAX_DELAY_MS = 20;
+
+/**
+ * The reference endpoint behind a bad network: late requests, lost answers, duplicates, 429 and 500 before and after the
+ * effect. It is called through the adapter `http`.
+ *
+ * @param o.forgets whether the endpoint makes an effect for every request that reaches it, also for a repeated key.
+ *   Then the network makes no duplicates.
+ */
+export async function startBadEndpoint(o: {
+  readonly random: Random;
+  readonly forgets: boolean;
+}): Promise<JudgedProvider & { stop(): Promise<void> }> {
+  const folder = mkdtempSync(join(tmpdir(), 'rms-endpoint-'));
+  const ledger = openLedger(join(folder, 'ledger.jsonl'));
+  const secret = newSecret();
+  const endpoint = createEndpoint({ secrets: [secret], ledger, forgets: o.forgets });
+  const listening = endpoint.listen(0, '127.0.0.1');
+  const url = await urlOf(listening);
+  const policy = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] };
+  const client = createCommerceClient({ policy });
+  const http = createHttpCommerce({
+    client: badNetwork(client, o),
+    url,
+    keys: [signingKeyOf(secret)],
+    sandbox: false,
+  });
+  const planned = new Map<bigint, { kind: FailureKind; times: number }>();
+  return {
+    settledAfterMs: SETTLED_AFTER_MS,
+    async create(request, signal) {
+      const failure = planned.get(request.returnId);
+      if (failure && failure.times > 0) {
+        failure.times -= 1;
+        throw new CommerceFailure(failure.kind, 'planned failure');
+      }
+      return http.create(request, signal);
+    },
+    find: http.find,
+    list: http.list,
+    async failNext({ returnId, kind, times }) {
+      planned.set(returnId, { kind, times });
+    },
+    async ordersOf(returnId) {
+      const own = ledger.all().filter((one) => BigInt(one.return_id) === returnId);
+      const of = (kind: string) => own.filter((one) => one.kind === kind).map(entryOf);
+      return { orders: of('exchange_order'), giftCards: of('gift_card'), refunds: of('refund') };
+    },
+    async stop() {
+      await client.close();
+      listening.closeAllConnections();
+      listening.close();
+      ledger.close();
+      rmSync(folder, { recursive: true });
+    },
+  };
+}
+
+async function urlOf(server: Server): Promise<string> {
+  await new Promise((resolve) => server.once('listening', resolve));
+  const address = server.address();
+  if (address === null || typeof address === 'string') throw new Error('no port');
+  return `http://127.0.0.1:${address.port}/`;
+}
+
+function badNetwork(
+  client: CommerceClient,
+  { random, forgets }: { readonly random: Random; readonly forgets: boolean },
+): CommerceClient {
+  const late = () => sleep(random.between(0, MAX_DELAY_MS));
+  const lost = () => Promise.reject(Object.assign(new Error('lost'), { code: 'ECONNRESET' }));
+  const refusal = (status: number) => ({
+    ...{ status, body: '', retryAfter: undefined, date: undefined },
+  });
+  return {
+    close: client.close,
+    async post(request) {
+      // A request that has left arrives, also when its process is killed.
+      const whole = { ...request, signal: AbortSignal.timeout(5_000) };
+      const fault = random.between(1, 12);
+      if (fault === 1) return refusal(429);
+      if (fault === 2) return refusal(500);
+      if (fault === 3) return lost();
+      if (fault === 4) await late();
+      if (fault === 5 && !forgets) await client.post(whole);
+      const answer = await client.post(whole);
+      if (fault === 6) await late();
+      if (fault === 7) return lost();
+      return fault === 8 ? refusal(500) : answer;
+    },
+  };
+}
+
+function entryOf(effect: LedgerEffect): LedgerEntry {
+  const { id, amount, currency, key: idempotencyKey } = effect;
+  return { id: BigInt(id), amount, currency, idempotencyKey, calls: 1, additionalDetails: {} };
+}
