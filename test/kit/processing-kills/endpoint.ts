@@ -27,8 +27,10 @@ export interface JudgedProvider extends CommerceProvider {
   ordersOf(returnId: bigint): Promise<LedgerOfReturn>;
 }
 
-/** Longer than a request can be on its way here. Milliseconds. */
-const SETTLED_AFTER_MS = 500;
+/** An effect that is not known after this time was not made. Milliseconds. */
+const SETTLED_AFTER_MS = 250;
+/** A search waits for requests that are older, so that the line above is true also on a machine that stands still. */
+const LATE_AFTER_MS = SETTLED_AFTER_MS / 2;
 const MAX_DELAY_MS = 20;
 
 /**
@@ -50,8 +52,9 @@ export async function startBadEndpoint(o: {
   const url = await urlOf(listening);
   const policy = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] };
   const client = createCommerceClient({ policy });
+  const onTheWay = new Map<Promise<unknown>, number>();
   const http = createHttpCommerce({
-    client: badNetwork(client, o),
+    client: tracked(badNetwork(client, o), onTheWay),
     url,
     keys: [signingKeyOf(secret)],
     sandbox: false,
@@ -67,7 +70,13 @@ export async function startBadEndpoint(o: {
       }
       return http.create(request, signal);
     },
-    find: http.find,
+    async find(request, signal) {
+      const old = performance.now() - LATE_AFTER_MS;
+      await Promise.allSettled(
+        [...onTheWay].filter(([, since]) => since < old).map(([sent]) => sent),
+      );
+      return http.find(request, signal);
+    },
     list: http.list,
     async failNext({ returnId, kind, times }) {
       planned.set(returnId, { kind, times });
@@ -92,6 +101,19 @@ async function urlOf(server: Server): Promise<string> {
   const address = server.address();
   if (address === null || typeof address === 'string') throw new Error('no port');
   return `http://127.0.0.1:${address.port}/`;
+}
+
+/** Keeps each request, and when it was sent, while it is on its way. */
+function tracked(client: CommerceClient, onTheWay: Map<Promise<unknown>, number>): CommerceClient {
+  return {
+    close: client.close,
+    post(request) {
+      const sent = client.post(request);
+      const ended = sent.catch(() => {}).then(() => void onTheWay.delete(sent));
+      onTheWay.set(sent, performance.now());
+      return ended.then(() => sent);
+    },
+  };
 }
 
 function badNetwork(

@@ -31,8 +31,8 @@ import { judge } from './judge.ts';
 import type { Scenario } from './scenarios.ts';
 
 const never = new AbortController().signal;
-/** No trial needs as many. */
-const MAX_PROCESSES = 20;
+/** No trial needs as many: each has a chance of more than one half to close the return. */
+const MAX_PROCESSES = 100;
 
 export interface TrialResult {
   /** Number of kills that came before the process had finished. */
@@ -104,7 +104,11 @@ async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void>
   }
 }
 
-/** Closes the return when a late statement of a killed process has claimed its job again. */
+/**
+ * Closes the return when a late statement of a killed process has claimed its job again, or a request had no answer.
+ *
+ * @throws Error when it is not closed.
+ */
 async function finish(pool: pg.Pool, provider: CommerceProvider, of: Return): Promise<void> {
   for (let processes = 0; processes < MAX_PROCESSES; processes += 1) {
     const { rowCount } = await pool.query(
@@ -113,10 +117,11 @@ async function finish(pool: pg.Pool, provider: CommerceProvider, of: Return): Pr
     );
     if (rowCount === 1) return;
     // A request without an answer is not sent again before the provider would know its effect.
-    await sleep(provider.settledAfterMs / 5);
+    await sleep(provider.settledAfterMs);
     await endLeases(pool);
     await runOnce(simulateProcess(undefined), { pool, provider, of });
   }
+  throw new Error(`the return is not closed after ${MAX_PROCESSES} processes`);
 }
 
 function recording(provider: CommerceProvider, requests: EffectRequest[]): CommerceProvider {
