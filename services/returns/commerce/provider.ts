@@ -129,16 +129,28 @@ export class CommerceFailure extends Error {
   readonly kind: FailureKind;
   /** The pause that the provider requested. Milliseconds. */
   readonly retryAfterMs: number | undefined;
+  /** Whether the request surely did not leave this process, so that it had no effect. */
+  readonly isUnsent: boolean;
 
   constructor(
     kind: FailureKind,
     message: string,
-    options: { readonly cause?: unknown; readonly retryAfterMs?: number | undefined } = {},
+    options: {
+      readonly cause?: unknown;
+      readonly retryAfterMs?: number | undefined;
+      readonly isUnsent?: boolean;
+    } = {},
   ) {
     super(message, options);
     this.kind = kind;
     this.retryAfterMs = options.retryAfterMs;
+    this.isUnsent = options.isUnsent ?? false;
   }
+}
+
+/** Whether the request surely did not leave this process. */
+export function isUnsent(error: unknown): boolean {
+  return error instanceof CommerceFailure && error.isUnsent;
 }
 
 /** Whether the failure is permanent, so that the request must not be repeated. */

@@ -32,7 +32,7 @@ describe('a bounded commerce provider', () => {
       providerWhere(() => new Promise(() => {})),
       { timeoutMs: 20 },
     );
-    expect(await failureOf(hanging)).toMatchObject({ kind: 'passing' });
+    expect(await failureOf(hanging)).toMatchObject({ kind: 'passing', isUnsent: false });
   });
 
   test('counts an unknown error as transient, because the effect may have happened', async () => {
@@ -57,5 +57,6 @@ describe('a bounded commerce provider', () => {
     for (let n = 0; n < 500; n += 1) await failureOf(failing);
     expect(calls).toBeGreaterThan(1);
     expect(calls).toBeLessThan(500);
+    expect(await failureOf(failing)).toMatchObject({ kind: 'passing', isUnsent: true });
   });
 });

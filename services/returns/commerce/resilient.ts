@@ -3,6 +3,8 @@ import {
   circuitBreaker,
   handleWhen,
   type IPolicy,
+  isBrokenCircuitError,
+  isBulkheadRejectedError,
   SamplingBreaker,
   TimeoutStrategy,
   timeout,
@@ -60,6 +62,9 @@ async function guarded<T>(
     return await policy.execute((context) => call(context.signal), signal);
   } catch (error) {
     if (error instanceof CommerceFailure || error instanceof LedgerUnavailable) throw error;
-    throw new CommerceFailure('passing', 'the commerce provider did not respond', { cause: error });
+    const isUnsent = isBrokenCircuitError(error) || isBulkheadRejectedError(error);
+    throw new CommerceFailure('passing', 'the commerce provider did not respond', {
+      ...{ cause: error, isUnsent },
+    });
   }
 }

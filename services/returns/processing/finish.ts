@@ -18,7 +18,7 @@ import { Return } from '../return.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import { changeReturn } from '../store/change.ts';
 import { finishFailed, type Job } from './jobs.ts';
-import { recordRejected, showAndFinish, showOutcomes } from './outcomes.ts';
+import { recordNoEffect, showAndFinish, showOutcomes } from './outcomes.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import { restockItems } from './restock.ts';
 
@@ -106,18 +106,18 @@ async function requestGiftCard(
  * `return.processing.failed` is published. The next process request continues with the missing outcomes.
  *
  * @param o.message what happened, for people.
- * @param o.rejected the step that the provider rejected, if that ended the run.
+ * @param o.withoutEffect the step whose request ended the run and surely had no effect.
  * @throws LeaseLost.
  */
 export async function failJob(
   pool: pg.Pool,
   job: Job,
-  o: { readonly message: string; readonly rejected?: Step | undefined },
+  o: { readonly message: string; readonly withoutEffect?: Step | undefined },
 ): Promise<void> {
-  const { message, rejected } = o;
+  const { message, withoutEffect } = o;
   await changeReturn(pool, job, async (tx) => {
     await showOutcomes(tx, job);
-    if (rejected) await recordRejected(tx, job, rejected);
+    if (withoutEffect) await recordNoEffect(tx, job, withoutEffect);
     await tx.query({
       name: 'processing-fail',
       text: 'update returns set processing = false where shop_id = $1 and id = $2',

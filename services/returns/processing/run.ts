@@ -6,14 +6,15 @@ import { isUnavailable } from '../../platform/errors.ts';
 import { LeaseLost } from '../../platform/lease-lost.ts';
 import type { Logger } from '../../platform/log.ts';
 import { isOutage } from '../../platform/outage.ts';
+import { inTransaction } from '../../platform/postgres.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';
-import { CommerceFailure, isFinal, LedgerUnavailable } from '../commerce/provider.ts';
+import { CommerceFailure, isFinal, isUnsent, LedgerUnavailable } from '../commerce/provider.ts';
 import type { Providers } from '../commerce/providers.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
-import { recordProblem } from './outcomes.ts';
+import { recordNoEffect, recordProblem } from './outcomes.ts';
 import { AmountMismatch, performStep } from './perform.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import { prepare } from './prepare.ts';
@@ -128,12 +129,13 @@ async function afterFailure(
   const { pool, logger } = deps;
   const pauseMs = requestedPauseMs(error) ?? deps.retryBackoff(job.failures + 1);
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
+  const withoutEffect = hadNoEffect(error, requested) ? requested : undefined;
   if (requested && error instanceof Error) {
     await recordProblem(pool, job, { step: requested, problem: error.message });
   }
   if (!isPermanent(error)) {
     const { processingRetryMinutes: limitMinutes } = await loadSettings(pool, job.shopId);
-    if (await postponeJob(pool, job, { pauseMs, limitMinutes })) {
+    if (await postpone(pool, job, { pauseMs, limitMinutes, withoutEffect })) {
       logger.warn(
         { ...fields, failures: job.failures + 1, pauseMs },
         'processing attempt failed, retrying',
@@ -142,8 +144,7 @@ async function afterFailure(
     }
   }
   try {
-    const rejected = isFinal(error) && provesNothingMade(requested) ? requested : undefined;
-    await failJob(pool, job, { message: messageOf(error), rejected });
+    await failJob(pool, job, { message: messageOf(error), withoutEffect });
     logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
@@ -163,12 +164,28 @@ function requestedPauseMs(error: unknown): number | undefined {
   return Math.min(Math.max(requested, MIN_REQUESTED_PAUSE_MS), MAX_REQUESTED_PAUSE_MS);
 }
 
+/** Queues the job again, and records which step was requested without an effect. False as {@link postponeJob}. */
+function postpone(
+  pool: pg.Pool,
+  job: Job,
+  o: { pauseMs: number; limitMinutes: number; withoutEffect: Step | undefined },
+): Promise<boolean> {
+  return inTransaction(pool, async (tx) => {
+    const isQueued = await postponeJob(tx, job, o);
+    if (isQueued && o.withoutEffect) await recordNoEffect(tx, job, o.withoutEffect);
+    return isQueued;
+  });
+}
+
 /**
- * Whether a rejection of this step says that nothing was made. After an earlier request without an answer it may mean
- * the opposite: "the order was refunded already". Only our own ledger surely knows every effect by its key.
+ * Whether the step had no effect: its request was rejected, or surely not sent. After an earlier request without an
+ * answer a rejection may mean the opposite: "the order was refunded already". Only our own ledger surely knows every
+ * effect by its key.
  */
-function provesNothingMade(step: RequestedStep | undefined): boolean {
-  return step?.requestedMsAgo === undefined || step.isSearchReliable;
+function hadNoEffect(error: unknown, step: RequestedStep | undefined): boolean {
+  if (!step) return false;
+  const isFirst = step.requestedMsAgo === undefined;
+  return isFinal(error) ? isFirst || step.isSearchReliable : isFirst && isUnsent(error);
 }
 
 function isPermanent(error: unknown): boolean {

@@ -36,6 +36,17 @@ beforeEach(async () => {
 
 const lost = () => new CommerceFailure('passing', 'timed out');
 
+const unsent = () => new CommerceFailure('passing', 'no connection', { isUnsent: true });
+
+async function effectsOf() {
+  const { rows } = await db.pool.query<{ asked: boolean; done: boolean }>(
+    `select asked_at is not null as asked, done_at is not null as done
+       from processing_outcomes where shop_id = $1 and return_id = $2`,
+    [of.shopId, of.id],
+  );
+  return rows;
+}
+
 /** A provider that forgets every key: each request that reaches it is another refund. */
 class Forgetful implements CommerceProvider {
   readonly settledAfterMs: number;
@@ -128,6 +139,18 @@ describe('after a request without an answer', () => {
     await expect(cancelling).rejects.toThrow('unknown outcome');
   });
 
+  test('a repeated request that is not sent leaves the outcome unknown', async () => {
+    const provider = new Forgetful(1);
+    const failures = [lost(), unsent()];
+    provider.create = async () =>
+      Promise.reject(failures.shift() ?? new CommerceFailure('final', 'no'));
+    await until(async () => {
+      await run(provider);
+      return (await triggersOf(db.pool, of)).length > 0;
+    });
+    expect(await effectsOf()).toEqual([{ asked: true, done: false }]);
+  });
+
   test('processing requests it again when the provider knows no effect after that time', async () => {
     const provider = new Forgetful();
     const { create: make } = Forgetful.prototype;
@@ -141,5 +164,38 @@ describe('after a request without an answer', () => {
     expect(calls).toBe(2);
     expect(provider.made).toHaveLength(1);
     expect(await triggersOf(db.pool, of)).toEqual(['return.closed']);
+  });
+});
+
+describe('after a request that was not sent', () => {
+  const DAY_MS = 86_400_000;
+
+  test('processing requests it again without a search', async () => {
+    const provider = new Forgetful(DAY_MS);
+    let calls = 0;
+    provider.create = async (request) => {
+      calls += 1;
+      if (calls <= 2) throw unsent();
+      const made = { id: '1', name: '', gateway: 'card', provider: 'test', createdAt: undefined };
+      return { ...made, amount: request.amount, currency: request.currency };
+    };
+    await run(provider);
+    expect({ calls, searches: provider.searches }).toEqual({ calls: 3, searches: 0 });
+    expect(await triggersOf(db.pool, of)).toEqual(['return.closed']);
+  });
+
+  test('the outcome is known when the time for retries is over', async () => {
+    const provider = new Forgetful(DAY_MS);
+    provider.create = async () => {
+      await db.pool.query(
+        `update processing_jobs set failing_since = now() - interval '1 day'
+          where shop_id = $1 and return_id = $2`,
+        [of.shopId, of.id],
+      );
+      throw unsent();
+    };
+    await run(provider);
+    expect(await triggersOf(db.pool, of)).toEqual(['return.processing.failed']);
+    expect(await effectsOf()).toEqual([{ asked: false, done: false }]);
   });
 });

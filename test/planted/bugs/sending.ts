@@ -31,8 +31,8 @@ export const sendingBugs: readonly Bug[] = [
     name: 'fresh-sent-however-old',
     promise: 'a change of address, secret or customer applies at once',
     file: 'services/webhooks/delivery/scheduler/active-queues.ts',
-    find: 'if (queue.fresh.length > 0 && queue.freshSinceMs < before) queue.hasDueWork = true;',
-    replace: '',
+    find: 'if (queue.fresh.length > 0 && queue.freshSinceMs < now - MAX_FRESH_MS)',
+    replace: 'if (false)',
     tests: ['services/webhooks/delivery/scheduler/fresh.test.ts'],
   },
   {
@@ -121,7 +121,7 @@ export const sendingBugs: readonly Bug[] = [
     promise: 'a delivery that a read has already sent is not sent again from memory',
     file: 'services/webhooks/delivery/scheduler/active-queues.ts',
     find: 'if ((loaded?.readEndedMs ?? this.#lastReadOf(target.key)) >= target.foundAtMs) return false;',
-    replace: '',
+    replace: 'if (false)',
     tests: ['services/webhooks/delivery/scheduler/fresh.test.ts'],
   },
 ];

@@ -222,6 +222,22 @@ describe('a request', () => {
     await expect(stopped).rejects.toMatchObject({ kind: 'passing' });
   });
 
+  test('whose connection is closed without an answer has an unknown outcome', async () => {
+    receiver.answer = (response) => void response.socket?.destroy();
+    expect(await failure()).toMatchObject({ kind: 'passing', isUnsent: false });
+  });
+
+  test('for which no connection can be opened is known as not sent', async () => {
+    const { url } = receiver;
+    await receiver.stop();
+    receiver = await startReceiver();
+    const failed = await commerceAt(url)
+      .create(request(), never)
+      .catch((error: unknown) => error);
+    const message = 'the endpoint: connection refused';
+    expect(failed).toMatchObject({ kind: 'passing', isUnsent: true, message });
+  });
+
   test('is not sent to an address that is not allowed', async () => {
     const guarded = createCommerceClient({
       policy: { ...policy, allowedOrigins: [] },
@@ -229,7 +245,12 @@ describe('a request', () => {
     });
     for (const url of [receiver.url, 'https://shop.example.com/', 'https://127.0.0.1/']) {
       const commerce = createHttpCommerce({ client: guarded, url, keys, sandbox: false });
-      await expect(commerce.create(request(), never)).rejects.toMatchObject({ kind: 'passing' });
+      const failed = {
+        kind: 'passing',
+        isUnsent: true,
+        message: 'the endpoint: address not allowed',
+      };
+      await expect(commerce.create(request(), never)).rejects.toMatchObject(failed);
     }
     await guarded.close();
     expect(receiver.received).toEqual([]);

@@ -1,7 +1,7 @@
 import { type KeyObject, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { MAX_ID } from '../../../platform/ids.ts';
-import { describeFailure } from '../../../platform/outbound/failure.ts';
+import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
 import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
 import { sign } from '../../../platform/outbound/signature.ts';
 import {
@@ -10,7 +10,7 @@ import {
   type Effect,
   type EffectRequest,
 } from '../provider.ts';
-import type { Answer, CommerceClient } from './client.ts';
+import { type Answer, type CommerceClient, NotConnected } from './client.ts';
 import {
   createdAnswer,
   foundAnswer,
@@ -108,8 +108,10 @@ async function send<T extends RequestType>(
   try {
     return await client.post({ url, headers, body, signal });
   } catch (error) {
-    throw new CommerceFailure('passing', `the endpoint: ${describeFailure(error)}`, {
-      cause: error,
+    const isUnsent = error instanceof NotConnected || error instanceof AddressNotAllowed;
+    const cause = error instanceof NotConnected ? error.cause : error;
+    throw new CommerceFailure('passing', `the endpoint: ${describeFailure(cause)}`, {
+      ...{ cause, isUnsent },
     });
   }
 }

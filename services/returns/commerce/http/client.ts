@@ -21,9 +21,14 @@ export interface Answer {
   readonly date: string | string[] | undefined;
 }
 
+/** No connection could be opened, so no request was sent. */
+export class NotConnected extends Error {
+  override readonly name = 'NotConnected';
+}
+
 /** The HTTP client of merchants' endpoints. It connects to public addresses only, and follows no redirect. */
 export interface CommerceClient {
-  /** @throws AddressNotAllowed, and every error of the connection. */
+  /** @throws AddressNotAllowed; NotConnected with the cause; every error of an open connection. */
   post(o: {
     readonly url: string;
     readonly headers: Readonly<Record<string, string>>;
@@ -63,7 +68,7 @@ export function createCommerceClient(o: CommerceClientOptions): CommerceClient {
       const signal = AbortSignal.timeout(CONNECT_MS);
       openSocket(new URL(`${protocol}//${host}`), opening, { signal, timing }).then(
         (socket) => callback(null, socket),
-        (error: Error) => callback(error, null),
+        (cause: Error) => callback(new NotConnected('no connection', { cause }), null),
       );
     },
   });
