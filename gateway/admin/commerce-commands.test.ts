@@ -104,6 +104,32 @@ describe('commerce', () => {
     );
   });
 
+  test('settles an effect with an unknown outcome', async () => {
+    const { id: returnId } = await bench.submit(shopId);
+    await commerce('connect', '--url', `${receiver.url}/`);
+    receiver.answer = (response) => {
+      const effect = { id: 'R-7', amount: '0.01', currency: 'GBP' };
+      response.end(JSON.stringify({ effect }));
+    };
+    await bench.client.processReturn({ shopId, actor, returnId });
+    const state = async () => (await commerce('effects', '--return', `${returnId}`))[0] ?? '';
+    await until(async () => (await state()).startsWith('refund  unknown'));
+    await until(async () => !(await bench.read({ shopId, id: returnId })).processing);
+    const settle = (...words: string[]) =>
+      commerce('settle', '--return', `${returnId}`, '--effect', 'refund', ...words);
+    await expect(settle()).rejects.toThrow('say either --made <id> or --not-made');
+    await expect(settle('--not-made')).rejects.toThrow('may still arrive');
+    await bench.db.pool.query(
+      "update processing_outcomes set asked_at = now() - interval '1 hour'",
+    );
+    const made = ['--made', 'R-7', '--amount', '0.01', '--gateway', 'card'];
+    expect(await settle(...made)).toEqual(['refund  made  0.01 GBP  R-7']);
+    await expect(settle('--not-made')).rejects.toThrow('is known');
+    expect((await audited()).at(-1)).toBe(
+      'commerce.effect.settled {"state":"made","effect":"refund","provider_id":"R-7"}',
+    );
+  });
+
   test('checks an endpoint, and fails when a check fails', async () => {
     const [, secret = ''] = await commerce('connect', '--url', `${receiver.url}/`);
     const value = SECRET.exec(secret)?.[1] ?? '';

@@ -14,6 +14,7 @@ import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { AdminContext, Print, Run } from './admin-context.ts';
 import { orderId, overlapHours, returnId, shopId } from './arguments.ts';
+import { settleCommand } from './settle-command.ts';
 
 /** The first one says whether the others make sense. */
 const FIRST = Check.CONNECTION;
@@ -39,6 +40,7 @@ export function commerceCommands(run: Run, print: Print): Command {
   addDisconnect(commerce, run, print);
   addEffects(commerce, run, print);
   addCheck(commerce, run, print);
+  commerce.addCommand(settleCommand(run, print));
   return commerce;
 }
 

@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { parseId } from '../platform/ids.ts';
 import { blank } from '../platform/text.ts';
 import { isObject } from './json-object.ts';
 import { OPERATIONS, type OperationId } from './operations.ts';
@@ -13,7 +14,6 @@ import type { DestinationBody } from './resources/destination.ts';
 import {
   type DetailsQuery,
   type DetailsQueryResult,
-  parseId,
   readDetailsQuery,
 } from './resources/details-query.ts';
 import type { AssessBody } from './resources/disposition.ts';

@@ -1,2 +1,9 @@
 /** Largest id: what a JSON number holds exactly. */
 export const MAX_ID = 2n ** 53n - 1n;
+
+/** Parses an id from 1 to {@link MAX_ID}; undefined when no object can have it. */
+export function parseId(text: string): bigint | undefined {
+  if (!/^[1-9]\d{0,15}$/.test(text)) return undefined;
+  const id = BigInt(text);
+  return id <= MAX_ID ? id : undefined;
+}

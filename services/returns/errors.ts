@@ -13,6 +13,11 @@ export function lineItemNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.LINE_ITEM_NOT_FOUND, 'no such line item');
 }
 
+/** Processing planned no such effect for the return. */
+export function effectNotFound(): DomainError {
+  return new DomainError(Code.NotFound, ErrorReason.EFFECT_NOT_FOUND, 'no such effect');
+}
+
 /** The shop has no returns settings. */
 export function shopNotConfigured(): DomainError {
   return new DomainError(

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { parseId } from '../resources/details-query.ts';
+import { parseId } from '../../platform/ids.ts';
 import { amount, nullableId, nullableText, time } from '../resources/response-fields.ts';
 import { idNumber, iso, textOrNull, zero } from '../views/values.ts';
 

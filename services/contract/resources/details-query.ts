@@ -1,4 +1,4 @@
-import { MAX_ID } from '../../platform/ids.ts';
+import { parseId } from '../../platform/ids.ts';
 import { characters } from '../../platform/text.ts';
 import { SHORT_TEXT_MAX } from '../limits.ts';
 import { CURRENCY_TYPES, type CurrencyType } from '../vocabulary.ts';
@@ -25,15 +25,6 @@ const ID_SELECTORS = {
   provider_order_id: 'providerOrderId',
 } as const;
 const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name', 'provider_order_id'] as const;
-
-const ID = /^[1-9]\d{0,15}$/;
-
-/** Parses a percent-decoded id of a path or query; undefined when no object can have it. */
-export function parseId(text: string): bigint | undefined {
-  if (!ID.test(text)) return undefined;
-  const id = BigInt(text);
-  return id <= MAX_ID ? id : undefined;
-}
 
 /** Parses the query of return details: exactly one selector, each known parameter at most once, and not empty. */
 export function readDetailsQuery(query: URLSearchParams): DetailsQueryResult {

@@ -16,6 +16,7 @@ import {
 import { listEffects } from './effects.ts';
 import type { CommerceClient } from './http/client.ts';
 import { type ReconcileDeps, reconcileOnRequest } from './reconciliations.ts';
+import { settleEffect } from './settle.ts';
 
 const ofReturn = z.object({ ...callerShape, returnId: id });
 
@@ -42,6 +43,7 @@ export function commerceRoutes(
     async listEffects(request) {
       return { effects: await listEffects(pool, parseInput(ofReturn, request)) };
     },
+    settleEffect: async (request) => ({ effect: await settleEffect(pool, request) }),
   };
   return (router) => router.service(CommerceService, handlers);
 }

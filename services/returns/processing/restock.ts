@@ -7,7 +7,7 @@ import {
   type Return,
   ReturnMethod,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { MAX_ID } from '../../platform/ids.ts';
+import { parseId } from '../../platform/ids.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import type { Job } from './jobs.ts';
 
@@ -42,7 +42,7 @@ export function restockItems(
   if (details.returnMethod === ReturnMethod.KEEP_ITEM) return [];
   return details.lineItems.filter(isForStock).map((line) => ({
     lineItemId: line.lineItemId,
-    locationId: locationId(line.providerRestockLocationId) ?? location,
+    locationId: parseId(line.providerRestockLocationId) ?? location,
     variantId: line.variantId,
     quantity: line.quantity,
   }));
@@ -51,10 +51,4 @@ export function restockItems(
 function isForStock(line: LineItem): boolean {
   const outcome = line.disposition?.outcome;
   return outcome === undefined || outcome === DispositionOutcome.BACK_TO_STOCK;
-}
-
-function locationId(text: string): bigint | undefined {
-  if (!/^[1-9]\d{0,15}$/.test(text)) return undefined;
-  const id = BigInt(text);
-  return id <= MAX_ID ? id : undefined;
 }

@@ -1,6 +1,6 @@
 import { type KeyObject, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
-import { MAX_ID } from '../../../platform/ids.ts';
+import { parseId } from '../../../platform/ids.ts';
 import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
 import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
 import { sign } from '../../../platform/outbound/signature.ts';
@@ -189,7 +189,8 @@ function lineOf({ providerLineItemId, ...rest }: EffectRequest['lines'][number])
 function effectOf({ kind }: Pick<EffectRequest, 'kind'>, made: ProtocolEffect): Effect {
   const id = printable(String(made.id));
   const isRefund = kind === 'refund';
-  if (!isRefund && !isNumber(id)) throw invalidAnswer('effect.id: must be a whole number');
+  if (!isRefund && parseId(id) === undefined)
+    throw invalidAnswer('effect.id: must be a whole number');
   return {
     id,
     name: isRefund ? '' : printable(made.name ?? ''),
@@ -211,8 +212,4 @@ function timeOf(text: string | undefined): Date | undefined {
   const time = new Date(text ?? Number.NaN);
   const isPlausible = time >= FIRST_TIME && time.getTime() <= Date.now() + DAY_MS;
   return isPlausible ? time : undefined;
-}
-
-function isNumber(text: string): boolean {
-  return /^[1-9]\d{0,15}$/.test(text) && BigInt(text) <= MAX_ID;
 }

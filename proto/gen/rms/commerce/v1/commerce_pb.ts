@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rms/commerce/v1/commerce.proto.
  */
 export const file_rms_commerce_v1_commerce: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSJ7CgpDb25uZWN0aW9uEgsKA3VybBgBIAEoCRIwCgxjb25uZWN0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIp0BCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCSIzChBSdW5DaGVja1Jlc3BvbnNlEg0KBXRpdGxlGAEgASgJEhAKCHByb2JsZW1zGAIgAygJIu4CCgpEaWZmZXJlbmNlEjQKB3Byb2JsZW0YASABKA4yIy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZS5Qcm9ibGVtEikKBGtpbmQYAiABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAyABKAkSIgoEb3VycxgEIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSJAoGdGhlaXJzGAUgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRITCgtwcm92aWRlcl9pZBgGIAEoCSKSAQoHUHJvYmxlbRIXChNQUk9CTEVNX1VOU1BFQ0lGSUVEEAASEwoPUFJPQkxFTV9NSVNTSU5HEAESFgoSUFJPQkxFTV9VTkVYUEVDVEVEEAISEgoOUFJPQkxFTV9BTU9VTlQQAxIWChJQUk9CTEVNX1VOQU5TV0VSRUQQBBIVChFQUk9CTEVNX0RVUExJQ0FURRAFIlUKEFJlY29uY2lsZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDZGF5GAMgASgJInYKEVJlY29uY2lsZVJlc3BvbnNlEhAKCGNvbXBhcmVkGAEgASgFEg4KBmxpc3RlZBgCIAEoCBIwCgtkaWZmZXJlbmNlcxgDIAMoCzIbLnJtcy5jb21tZXJjZS52MS5EaWZmZXJlbmNlEg0KBXRvdGFsGAQgASgFIl0KEkxpc3RFZmZlY3RzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMiPwoTTGlzdEVmZmVjdHNSZXNwb25zZRIoCgdlZmZlY3RzGAEgAygLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCr2AQoFQ2hlY2sSFQoRQ0hFQ0tfVU5TUEVDSUZJRUQQABIUChBDSEVDS19TSUdOQVRVUkVTEAESEQoNQ0hFQ0tfRUZGRUNUUxACEg8KC0NIRUNLX01PTkVZEAMSEQoNQ0hFQ0tfUkVQRUFUUxAEEhUKEUNIRUNLX0NPTkNVUlJFTkNZEAUSEAoMQ0hFQ0tfU0VBUkNIEAYSFgoSQ0hFQ0tfTE9TVF9BTlNXRVJTEAcSEAoMQ0hFQ0tfRVJST1JTEAgSEAoMQ0hFQ0tfVElNSU5HEAkSDgoKQ0hFQ0tfTElTVBAKEhQKEENIRUNLX0NPTk5FQ1RJT04QCyp8CgpFZmZlY3RLaW5kEhsKF0VGRkVDVF9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRUZGRUNUX0tJTkRfRVhDSEFOR0VfT1JERVIQARIZChVFRkZFQ1RfS0lORF9HSUZUX0NBUkQQAhIWChJFRkZFQ1RfS0lORF9SRUZVTkQQAyp2CgtFZmZlY3RTdGF0ZRIcChhFRkZFQ1RfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRFRkZFQ1RfU1RBVEVfUExBTk5FRBABEhgKFEVGRkVDVF9TVEFURV9VTktOT1dOEAISFQoRRUZGRUNUX1NUQVRFX01BREUQAzKGBQoPQ29tbWVyY2VTZXJ2aWNlEkwKB0Nvbm5lY3QSHy5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlcXVlc3QaIC5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlc3BvbnNlEmMKDUdldENvbm5lY3Rpb24SJS5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlcXVlc3QaJi5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlc3BvbnNlIgOQAgESWwoMUm90YXRlU2VjcmV0EiQucm1zLmNvbW1lcmNlLnYxLlJvdGF0ZVNlY3JldFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuUm90YXRlU2VjcmV0UmVzcG9uc2USWgoKRGlzY29ubmVjdBIiLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVxdWVzdBojLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVzcG9uc2UiA5ACAhJPCghSdW5DaGVjaxIgLnJtcy5jb21tZXJjZS52MS5SdW5DaGVja1JlcXVlc3QaIS5ybXMuY29tbWVyY2UudjEuUnVuQ2hlY2tSZXNwb25zZRJXCglSZWNvbmNpbGUSIS5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVxdWVzdBoiLnJtcy5jb21tZXJjZS52MS5SZWNvbmNpbGVSZXNwb25zZSIDkAICEl0KC0xpc3RFZmZlY3RzEiMucm1zLmNvbW1lcmNlLnYxLkxpc3RFZmZlY3RzUmVxdWVzdBokLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1Jlc3BvbnNlIgOQAgFiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
+  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSJ7CgpDb25uZWN0aW9uEgsKA3VybBgBIAEoCRIwCgxjb25uZWN0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIp0BCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCSIzChBSdW5DaGVja1Jlc3BvbnNlEg0KBXRpdGxlGAEgASgJEhAKCHByb2JsZW1zGAIgAygJIu4CCgpEaWZmZXJlbmNlEjQKB3Byb2JsZW0YASABKA4yIy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZS5Qcm9ibGVtEikKBGtpbmQYAiABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAyABKAkSIgoEb3VycxgEIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSJAoGdGhlaXJzGAUgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRITCgtwcm92aWRlcl9pZBgGIAEoCSKSAQoHUHJvYmxlbRIXChNQUk9CTEVNX1VOU1BFQ0lGSUVEEAASEwoPUFJPQkxFTV9NSVNTSU5HEAESFgoSUFJPQkxFTV9VTkVYUEVDVEVEEAISEgoOUFJPQkxFTV9BTU9VTlQQAxIWChJQUk9CTEVNX1VOQU5TV0VSRUQQBBIVChFQUk9CTEVNX0RVUExJQ0FURRAFIlUKEFJlY29uY2lsZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDZGF5GAMgASgJInYKEVJlY29uY2lsZVJlc3BvbnNlEhAKCGNvbXBhcmVkGAEgASgFEg4KBmxpc3RlZBgCIAEoCBIwCgtkaWZmZXJlbmNlcxgDIAMoCzIbLnJtcy5jb21tZXJjZS52MS5EaWZmZXJlbmNlEg0KBXRvdGFsGAQgASgFIl0KEkxpc3RFZmZlY3RzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMiPwoTTGlzdEVmZmVjdHNSZXNwb25zZRIoCgdlZmZlY3RzGAEgAygLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJQCgpNYWRlRWZmZWN0EhMKC3Byb3ZpZGVyX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHZ2F0ZXdheRgDIAEoCRIOCgZhbW91bnQYBCABKAkitAEKE1NldHRsZUVmZmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEikKBGtpbmQYBCABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBIpCgRtYWRlGAUgASgLMhsucm1zLmNvbW1lcmNlLnYxLk1hZGVFZmZlY3QiPwoUU2V0dGxlRWZmZWN0UmVzcG9uc2USJwoGZWZmZWN0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCr2AQoFQ2hlY2sSFQoRQ0hFQ0tfVU5TUEVDSUZJRUQQABIUChBDSEVDS19TSUdOQVRVUkVTEAESEQoNQ0hFQ0tfRUZGRUNUUxACEg8KC0NIRUNLX01PTkVZEAMSEQoNQ0hFQ0tfUkVQRUFUUxAEEhUKEUNIRUNLX0NPTkNVUlJFTkNZEAUSEAoMQ0hFQ0tfU0VBUkNIEAYSFgoSQ0hFQ0tfTE9TVF9BTlNXRVJTEAcSEAoMQ0hFQ0tfRVJST1JTEAgSEAoMQ0hFQ0tfVElNSU5HEAkSDgoKQ0hFQ0tfTElTVBAKEhQKEENIRUNLX0NPTk5FQ1RJT04QCyp8CgpFZmZlY3RLaW5kEhsKF0VGRkVDVF9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRUZGRUNUX0tJTkRfRVhDSEFOR0VfT1JERVIQARIZChVFRkZFQ1RfS0lORF9HSUZUX0NBUkQQAhIWChJFRkZFQ1RfS0lORF9SRUZVTkQQAyp2CgtFZmZlY3RTdGF0ZRIcChhFRkZFQ1RfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRFRkZFQ1RfU1RBVEVfUExBTk5FRBABEhgKFEVGRkVDVF9TVEFURV9VTktOT1dOEAISFQoRRUZGRUNUX1NUQVRFX01BREUQAzLjBQoPQ29tbWVyY2VTZXJ2aWNlEkwKB0Nvbm5lY3QSHy5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlcXVlc3QaIC5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlc3BvbnNlEmMKDUdldENvbm5lY3Rpb24SJS5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlcXVlc3QaJi5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlc3BvbnNlIgOQAgESWwoMUm90YXRlU2VjcmV0EiQucm1zLmNvbW1lcmNlLnYxLlJvdGF0ZVNlY3JldFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuUm90YXRlU2VjcmV0UmVzcG9uc2USWgoKRGlzY29ubmVjdBIiLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVxdWVzdBojLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVzcG9uc2UiA5ACAhJPCghSdW5DaGVjaxIgLnJtcy5jb21tZXJjZS52MS5SdW5DaGVja1JlcXVlc3QaIS5ybXMuY29tbWVyY2UudjEuUnVuQ2hlY2tSZXNwb25zZRJXCglSZWNvbmNpbGUSIS5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVxdWVzdBoiLnJtcy5jb21tZXJjZS52MS5SZWNvbmNpbGVSZXNwb25zZSIDkAICEl0KC0xpc3RFZmZlY3RzEiMucm1zLmNvbW1lcmNlLnYxLkxpc3RFZmZlY3RzUmVxdWVzdBokLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1Jlc3BvbnNlIgOQAgESWwoMU2V0dGxlRWZmZWN0EiQucm1zLmNvbW1lcmNlLnYxLlNldHRsZUVmZmVjdFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuU2V0dGxlRWZmZWN0UmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
 
 /**
  * Connection is where the effects of a shop's returns are requested.
@@ -724,6 +724,118 @@ export const ListEffectsResponseSchema: GenMessage<ListEffectsResponse> = /*@__P
   messageDesc(file_rms_commerce_v1_commerce, 17);
 
 /**
+ * MadeEffect is what a person found at the provider.
+ *
+ * @generated from message rms.commerce.v1.MadeEffect
+ */
+export type MadeEffect = Message<"rms.commerce.v1.MadeEffect"> & {
+  /**
+   * The provider's id, 1 to 191 characters. For an exchange order and a gift card a whole number
+   *
+   * @generated from field: string provider_id = 1;
+   */
+  providerId: string;
+
+  /**
+   * The name of an order, at most 191 characters; may be empty
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The payment gateway of a refund, at most 191 characters; may be empty
+   *
+   * @generated from field: string gateway = 3;
+   */
+  gateway: string;
+
+  /**
+   * Decimal string in the currency of the effect, above zero. Empty for the amount that was requested
+   *
+   * @generated from field: string amount = 4;
+   */
+  amount: string;
+};
+
+/**
+ * Describes the message rms.commerce.v1.MadeEffect.
+ * Use `create(MadeEffectSchema)` to create a new message.
+ */
+export const MadeEffectSchema: GenMessage<MadeEffect> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 18);
+
+/**
+ * Request of SettleEffect.
+ *
+ * @generated from message rms.commerce.v1.SettleEffectRequest
+ */
+export type SettleEffectRequest = Message<"rms.commerce.v1.SettleEffectRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * The actor that is recorded for the call.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * The return
+   *
+   * @generated from field: int64 return_id = 3;
+   */
+  returnId: bigint;
+
+  /**
+   * Which of its effects
+   *
+   * @generated from field: rms.commerce.v1.EffectKind kind = 4;
+   */
+  kind: EffectKind;
+
+  /**
+   * Absent when nothing was made. Then the next run requests the effect
+   *
+   * @generated from field: rms.commerce.v1.MadeEffect made = 5;
+   */
+  made?: MadeEffect | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.SettleEffectRequest.
+ * Use `create(SettleEffectRequestSchema)` to create a new message.
+ */
+export const SettleEffectRequestSchema: GenMessage<SettleEffectRequest> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 19);
+
+/**
+ * Response of SettleEffect.
+ *
+ * @generated from message rms.commerce.v1.SettleEffectResponse
+ */
+export type SettleEffectResponse = Message<"rms.commerce.v1.SettleEffectResponse"> & {
+  /**
+   * The effect after the call
+   *
+   * @generated from field: rms.commerce.v1.Effect effect = 1;
+   */
+  effect?: Effect | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.SettleEffectResponse.
+ * Use `create(SettleEffectResponseSchema)` to create a new message.
+ */
+export const SettleEffectResponseSchema: GenMessage<SettleEffectResponse> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 20);
+
+/**
  * Check is one question to a merchant's endpoint.
  *
  * @generated from enum rms.commerce.v1.Check
@@ -1003,6 +1115,18 @@ export const CommerceService: GenService<{
     methodKind: "unary";
     input: typeof ListEffectsRequestSchema;
     output: typeof ListEffectsResponseSchema;
+  },
+  /**
+   * SettleEffect records what a person found in the provider's records about an effect with an unknown outcome: what
+   * was made, or that nothing was. NOT_FOUND: no such return or effect. FAILED_PRECONDITION: the outcome is known, the
+   * return is being processed, or the request is younger than two minutes and may still arrive.
+   *
+   * @generated from rpc rms.commerce.v1.CommerceService.SettleEffect
+   */
+  settleEffect: {
+    methodKind: "unary";
+    input: typeof SettleEffectRequestSchema;
+    output: typeof SettleEffectResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rms_commerce_v1_commerce, 0);

@@ -1,0 +1,145 @@
+import type pg from 'pg';
+import { z } from 'zod';
+import {
+  type Effect,
+  EffectKind,
+  EffectKindSchema,
+  type SettleEffectRequest,
+} from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { enumText } from '../../platform/enum-text.ts';
+import { invalidField } from '../../platform/errors.ts';
+import { parseId } from '../../platform/ids.ts';
+import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
+import type { Queryable } from '../../platform/postgres.ts';
+import { effectNotFound, stateForbids } from '../errors.ts';
+import { formatAmount, parseAmount } from '../money/money.ts';
+import { showOutcomes } from '../processing/outcomes.ts';
+import { changeReturn } from '../store/change.ts';
+import { listEffects } from './effects.ts';
+
+const KIND = enumText(EffectKindSchema);
+const NAME_MAX = 191;
+/** No request is on its way for longer. Milliseconds. */
+const ON_ITS_WAY_MS = 120_000;
+
+const settling = z.object({
+  ...callerShape,
+  returnId: id,
+  kind: z
+    .enum(EffectKind, 'is unknown')
+    .refine((kind) => kind !== EffectKind.UNSPECIFIED, 'is required'),
+  made: z
+    .object({
+      providerId: requiredText(NAME_MAX),
+      name: text(NAME_MAX),
+      gateway: text(NAME_MAX),
+      amount: text(40),
+    })
+    .optional(),
+});
+
+type Settling = z.output<typeof settling>;
+type Made = NonNullable<Settling['made']>;
+
+/**
+ * Records what a person found in the provider's records about an effect with an unknown outcome. What was made appears
+ * in the details of the return; what was not made is requested by the next run.
+ *
+ * @returns the effect after the change.
+ * @throws DomainError RETURN_NOT_FOUND; EFFECT_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS while the return is being
+ *   processed, for a known outcome, and for a request that may still arrive.
+ */
+export async function settleEffect(pool: pg.Pool, request: SettleEffectRequest): Promise<Effect> {
+  const input = parseInput(settling, request);
+  await changeReturn(pool, input, async (tx, current) => {
+    if (current.processing) throw stateForbids('the return is being processed; wait for its end');
+    const { amount, currency } = await requireUnknown(tx, input);
+    const kind = KIND.toText(input.kind);
+    const facts = input.made
+      ? await recordMade(tx, input, { made: input.made, amount, currency })
+      : await recordNothingMade(tx, input);
+    const said = input.made ? 'was made' : 'was not made';
+    return {
+      value: undefined,
+      timeline: [
+        {
+          returnId: current.id,
+          kind: `return.processing.${kind}.settled`,
+          text: `A person recorded that the ${kind.replace('_', ' ')} ${said} at the commerce provider`,
+          facts,
+        },
+      ],
+    };
+  });
+  const effects = await listEffects(pool, input);
+  const settled = effects.find(({ kind }) => kind === input.kind);
+  if (!settled) throw effectNotFound();
+  return settled;
+}
+
+interface Requested {
+  readonly amount: string;
+  readonly currency: string;
+}
+
+/** The amount of an effect with an unknown outcome. @throws DomainError EFFECT_NOT_FOUND; STATE_FORBIDS */
+async function requireUnknown(
+  tx: Queryable,
+  { shopId, returnId, kind }: Settling,
+): Promise<Requested> {
+  const { rows } = await tx.query<Requested & { isUnknown: boolean; mayArrive: boolean }>(
+    `select amount, currency, asked_at is not null and done_at is null as "isUnknown",
+            asked_at > now() - $4::float8 * interval '1 millisecond' as "mayArrive"
+       from processing_outcomes where shop_id = $1 and return_id = $2 and kind = $3`,
+    [shopId, returnId, KIND.toText(kind), ON_ITS_WAY_MS],
+  );
+  const [row] = rows;
+  if (!row) throw effectNotFound();
+  if (!row.isUnknown) throw stateForbids('the outcome of the effect is known');
+  if (row.mayArrive) {
+    throw stateForbids('the request is younger than two minutes and may still arrive; try later');
+  }
+  return row;
+}
+
+async function recordNothingMade(tx: Queryable, { shopId, returnId, kind }: Settling) {
+  await tx.query(
+    `update processing_outcomes set asked_at = null, problem = ''
+      where shop_id = $1 and return_id = $2 and kind = $3`,
+    [shopId, returnId, KIND.toText(kind)],
+  );
+  return {};
+}
+
+async function recordMade(
+  tx: Queryable,
+  { shopId, returnId, kind }: Settling,
+  { made, amount: requested, currency }: Requested & { readonly made: Made },
+) {
+  const { providerId, name, gateway } = made;
+  const isRefund = kind === EffectKind.REFUND;
+  if (!isRefund && parseId(providerId) === undefined) {
+    throw invalidField('made.provider_id', 'must be a whole number');
+  }
+  const amount = made.amount === '' ? requested : amountOf(made, currency);
+  await tx.query(
+    `update processing_outcomes
+        set done_at = now(), provider_created_at = now(), problem = '', amount = $4,
+            provider_id = $5, name = $6, gateway = $7,
+            provider = case when $8 then coalesce(
+              (select adapter from commerce_connections where shop_id = $1), 'embedded') else '' end
+      where shop_id = $1 and return_id = $2 and kind = $3`,
+    [
+      ...[shopId, returnId, KIND.toText(kind), amount, providerId],
+      ...[isRefund ? '' : name, isRefund ? gateway : '', isRefund],
+    ],
+  );
+  await showOutcomes(tx, { shopId, returnId });
+  return { amount, currency, provider_id: providerId };
+}
+
+function amountOf({ amount }: Made, currency: string): string {
+  const minor = parseAmount('made.amount', amount, currency);
+  if (minor === 0n) throw invalidField('made.amount', 'must be above zero');
+  return formatAmount(minor, currency);
+}
