@@ -75,13 +75,16 @@ export function unauthorized(challenge: string): HttpError {
 }
 
 /** Interface: Errors, dispositioning. */
-export function forbidden(): HttpError {
+export function forbidden(challenge: string): HttpError {
   const detail = 'This action is unauthorized.';
-  return new HttpError({
-    status: 403,
-    body: { message: detail },
-    problem: { code: CODE.forbidden, title: 'Forbidden', detail },
-  });
+  return new HttpError(
+    {
+      status: 403,
+      body: { message: detail },
+      problem: { code: CODE.forbidden, title: 'Forbidden', detail },
+    },
+    { headers: { 'WWW-Authenticate': challenge } },
+  );
 }
 
 export function rateLimited(retryAfterS: number): HttpError {

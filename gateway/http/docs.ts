@@ -2,9 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { type Response, Router } from 'express';
+import { ERRORS_PATH } from '../../services/contract/error-help.ts';
 import { EXAMPLE_AUTH_URL } from '../../services/contract/example-auth-url.ts';
 import { CHANGELOG_PATH, supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
 import { EXACT_PATHS } from './endpoint.ts';
+import { errorsPage } from './errors-page.ts';
 
 /** Allows no external resources and no inline scripts. Inline styles are allowed, because Swagger UI uses them. */
 const POLICY = [
@@ -30,8 +32,8 @@ const DOCUMENTS = new URL('../../docs/openapi/', import.meta.url);
 const CHANGELOG = new URL('../../docs/changelog.md', import.meta.url);
 
 /**
- * Serves the OpenAPI documents of all supported versions (`/openapi/<version>.json`), the page that shows them, and the
- * changelog, to which responses of deprecated versions link.
+ * Serves the OpenAPI documents of all supported versions (`/openapi/<version>.json`), the page that shows them, the
+ * changelog, to which responses of deprecated versions link, and the page to which errors link.
  *
  * @param o.page whether to serve the page.
  * @param o.authUrl the partners' authorization server in the documents; an example when undefined.
@@ -54,6 +56,9 @@ export function docsRouter(
     const text = await readFile(CHANGELOG, 'utf8').catch(() => undefined);
     if (text === undefined) return next();
     page(res).type('text/html').send(changelogPage(text));
+  });
+  router.get(ERRORS_PATH, (_req, res) => {
+    page(res).type('text/html').send(errorsPage());
   });
   if (o.page) addPage(router, calendar);
   return router;

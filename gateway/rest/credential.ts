@@ -7,6 +7,7 @@ import type { PartnerTokenCheck } from '../auth/partner-tokens.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import type { OnRejected, RejectionReason } from '../auth/rejection.ts';
 import { forbidden, type HttpError, rateLimited, unauthorized } from '../errors.ts';
+import { bearerChallenge, keyChallenge, scopeChallenge, tokenChallenge } from './challenge.ts';
 
 export interface Authentication {
   readonly apiKeys: ApiKeyCheck;
@@ -23,8 +24,6 @@ export interface CredentialRequest {
   readonly ip: string;
   readonly onRejected: OnRejected;
 }
-
-const KEY_CHALLENGE = 'ApiKey realm="rms"';
 
 /**
  * Step 3 of every request: authenticates the caller.
@@ -46,17 +45,18 @@ export async function authenticate(
   if (bearer !== undefined) {
     const caller = await checkBearer(auth, bearer, request.onRejected);
     return (
-      caller ?? reject(auth, request.ip, unauthorized(bearerChallenge(operation, 'invalid_token')))
+      caller ?? reject(auth, request.ip, unauthorized(tokenChallenge(operation, request.headers)))
     );
   }
   if (key) {
     const isBlocked = auth.failedCredentials.isUsedUp(request.ip);
     const { onRejected } = request;
     const caller = await auth.apiKeys.check(key, { isBlocked, onRejected });
-    return caller ?? reject(auth, request.ip, unauthorized(KEY_CHALLENGE));
+    return caller ?? reject(auth, request.ip, unauthorized(keyChallenge(request.headers)));
   }
   request.onRejected({ reason: 'credential missing' });
-  throw unauthorized(both ? `${bearerChallenge(operation)}, ${KEY_CHALLENGE}` : KEY_CHALLENGE);
+  const challenge = keyChallenge(request.headers);
+  throw unauthorized(both ? `${bearerChallenge(operation)}, ${challenge}` : challenge);
 }
 
 /**
@@ -67,9 +67,8 @@ export async function authenticate(
 export function requireScope(operation: Operation, caller: Caller, onRejected: OnRejected): void {
   if (caller.scopes.includes(operation.scope)) return;
   onRejected({ reason: 'scope missing' });
-  if (operation.forbidden === 'message-403') throw forbidden();
-  const isBearer = caller.scheme === 'bearer';
-  throw unauthorized(isBearer ? bearerChallenge(operation, 'insufficient_scope') : KEY_CHALLENGE);
+  const challenge = scopeChallenge(operation, caller);
+  throw operation.forbidden === 'message-403' ? forbidden(challenge) : unauthorized(challenge);
 }
 
 async function checkBearer(
@@ -90,12 +89,6 @@ async function checkBearer(
 async function reject(auth: Authentication, ip: string, error: HttpError): Promise<never> {
   const admission = await auth.failedCredentials.take(ip);
   throw admission.admitted ? error : rateLimited(admission.retryAfterS);
-}
-
-/** The challenge of RFC 6750, section 3; without an error code when no token was sent. */
-function bearerChallenge(operation: Operation, error?: string): string {
-  const reason = error ? `, error="${error}"` : '';
-  return `Bearer realm="rms"${reason}, scope="${operation.scope}"`;
 }
 
 function single(header: string | string[] | undefined): string | undefined {

@@ -10,6 +10,7 @@ import {
   TEST_AUTHOR,
   type TestGateway,
 } from '../../test/kit/gateway/test-gateway.ts';
+import { KEY_CHALLENGE } from '../../test/kit/journeys/expected-errors.ts';
 import { newKey } from '../auth/key-format.ts';
 import { revokeApiKey } from '../tenancy/api-keys.ts';
 
@@ -76,7 +77,7 @@ describe('credentials', () => {
     for (const key of ['x', newKey().text, revoked, expired, wrongSecret, `${under.key}x`]) {
       const response = await send({ path: '/api/v1/cart', json: { cart: [1] }, key });
       expect(response).toMatchObject({ status: 401, body: UNAUTHORIZED });
-      expect(response.headers['www-authenticate']).toBe('ApiKey realm="rms"');
+      expect(response.headers['www-authenticate']).toBe(KEY_CHALLENGE);
     }
   });
 

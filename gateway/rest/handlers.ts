@@ -1,7 +1,10 @@
 import { randomUUID } from 'node:crypto';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { returnDetailsView } from '../../services/contract/details/return-details.ts';
+import { NOT_FOUND } from '../../services/contract/errors.ts';
 import type { OperationId } from '../../services/contract/operations.ts';
+import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import { cartView } from '../../services/contract/views/cart.ts';
 import { deliveryPageView, deliveryView } from '../../services/contract/views/delivery.ts';
@@ -10,6 +13,7 @@ import { dispositionView } from '../../services/contract/views/disposition.ts';
 import { effectView } from '../../services/contract/views/effect.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
 import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
+import { reasonOf } from '../../services/platform/errors.ts';
 import { createCart } from '../actions/carts.ts';
 import { type ActionContext, sent } from '../actions/context.ts';
 import { listDeliveries, replayDelivery } from '../actions/deliveries.ts';
@@ -19,6 +23,7 @@ import { listEffects } from '../actions/effects.ts';
 import { createFraudReport } from '../actions/fraud.ts';
 import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
 import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
+import { HttpError } from '../errors.ts';
 
 /** A request that has passed all checks. */
 export interface RestRequest<K extends OperationId> {
@@ -52,7 +57,10 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
   updateDestination: async ({ context, id, body }) =>
     destinationView(await updateDestination(context, id, body)),
   getReturnDetails: async ({ context, query }) =>
-    returnDetailsView(await findReturn(context, query.selector), query.currencyType),
+    returnDetailsView(
+      await findReturn(context, query.selector).catch(withNameHint(query.selector)),
+      query.currencyType,
+    ),
   createFraudReport: async ({ context, id, body }) =>
     fraudReportView(await createFraudReport(context, id, body)),
   listEffects: async ({ context, id }) => ({
@@ -80,4 +88,15 @@ function processBodyOf(result: ProcessResult): unknown {
   const name = PUBLIC_CODES.get(code);
   if (name === undefined) throw new Error('the service rejected the return without a code');
   return { errors: { message, code: name } };
+}
+
+/** Says in the header of a 404 that the name of an order may lack its `#`. The body is fixed by the interface. */
+function withNameHint(selector: DetailsSelector): (error: unknown) => never {
+  return (error) => {
+    const isName = selector.case === 'orderName' && !selector.value.startsWith('#');
+    if (!isName || reasonOf(error) !== ErrorReason.RETURN_NOT_FOUND) throw error;
+    const name = encodeURIComponent(selector.value.toWellFormed());
+    const hint = `names of orders usually begin with #: try order_name=%23${name}`;
+    throw new HttpError(NOT_FOUND.returnDetails, { headers: { 'RMS-Hint': hint }, cause: error });
+  };
 }

@@ -29,6 +29,9 @@ import {
 import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import { untilLimited } from '../kit/until.ts';
 
+const lackingScope = ({ scope }: Operation): string =>
+  `${KEY_CHALLENGE}, error="insufficient_scope", scope="${scope}"`;
+
 let journey: Journey;
 const ASSESS = '/dispositioning/assess';
 const FRAUD = '/returns/1/fraud-report';
@@ -52,7 +55,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
       const { credentials } = operation;
       const both = credentials === 'bearer-or-api-key';
       const challenge = both
-        ? expect.stringMatching(/^Bearer .*ApiKey realm="rms"$/)
+        ? expect.stringMatching(/^Bearer .*ApiKey realm="rms", header="X-Authorization"$/)
         : KEY_CHALLENGE;
       const missing = { ...UNAUTHORIZED, headers: { 'www-authenticate': challenge } };
       await rejects({ ...requestOf(operation), key: null }, missing);
@@ -72,7 +75,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
           { ...requestOf(operation), key },
           operation.id === 'assessDispositions'
             ? { status: 403, body: { message: 'This action is unauthorized.' }, code: 'FORBIDDEN' }
-            : { ...UNAUTHORIZED, headers: { 'www-authenticate': KEY_CHALLENGE } },
+            : { ...UNAUTHORIZED, headers: { 'www-authenticate': lackingScope(operation) } },
         );
       }
     }

@@ -10,18 +10,25 @@ export function commonHeaders(unstable: boolean): HeaderMap {
     'X-Request-Id': required(text('The id of this request in logs. Send it to support')),
     'X-Service-API-Version': required(text('The version that served the request')),
     ...(unstable
-      ? { 'X-Service-API-Warning': required(text('The unstable version may change')) }
+      ? {
+          'X-Service-API-Warning': required(text('The unstable version may change')),
+          Link: text('Of an error: the page that explains it (`rel="help"`)'),
+        }
       : {
           Sunset: text('When a deprecated version retires: an HTTP date (RFC 8594)'),
           Deprecation: text('When the version became deprecated (RFC 9745)'),
-          Link: text('The changelog of a deprecated version; the successor of a retired one'),
+          Link: text(
+            'The changelog of a deprecated version; the successor of a retired one; of an error the page that explains it (`rel="help"`)',
+          ),
         }),
   };
 }
 
 /** The headers that a status adds. */
 export function headersOf(status: number): HeaderMap {
-  if (status === 401) return { 'WWW-Authenticate': required(text('How to authenticate')) };
+  if (status === 401 || status === 403)
+    return { 'WWW-Authenticate': required(text('How to authenticate')) };
+  if (status === 404) return { 'RMS-Hint': text('What the caller may have meant, for people') };
   if (status === 429 || status === 503) {
     const schema = { type: 'integer', minimum: 1 };
     return { 'Retry-After': required({ description: 'Seconds to wait', schema }) };

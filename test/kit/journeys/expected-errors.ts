@@ -136,7 +136,7 @@ export const raw = (path: string, body: string | Uint8Array, headers = {}): Sent
 });
 
 /** The challenge of API keys. */
-export const KEY_CHALLENGE = 'ApiKey realm="rms"';
+export const KEY_CHALLENGE = 'ApiKey realm="rms", header="X-Authorization"';
 
 let lastAddress = 0;
 
