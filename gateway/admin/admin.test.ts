@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { RestockMode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { invalidField } from '../../services/platform/errors.ts';
 import { staticIdentity } from '../../services/platform/identity.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
@@ -45,6 +46,33 @@ describe('shop', () => {
     const id = await shopId();
     expect(await shopId()).toBe(id);
     expect(await admin('shop', 'list')).toContain(`${id}  EUR  Hats`);
+  });
+});
+
+describe('shop restock', () => {
+  test('sets and shows how goods return to stock', async () => {
+    let restockMode: RestockMode = RestockMode.OFF;
+    Object.assign(backend.services.returns, {
+      getSettings: () => ({ settings: { restockMode } }),
+      updateSettings: ({ settings }: { settings: { restockMode: RestockMode } }) => {
+        restockMode = settings.restockMode;
+        return { settings };
+      },
+    });
+    const shop = ['--shop', await shopId()];
+    expect(await admin('shop', 'restock', ...shop)).toEqual(['off']);
+    expect(await admin('shop', 'restock', ...shop, '--mode', 'provider')).toEqual([
+      `shop ${shop[1]} restocks: provider`,
+    ]);
+    expect(restockMode).toBe(RestockMode.PROVIDER);
+    expect(await admin('shop', 'restock', ...shop)).toEqual(['provider']);
+    await expect(admin('shop', 'restock', ...shop, '--mode', 'always')).rejects.toThrow('Allowed');
+    const { rows } = await under.database.pool.query(
+      `select detail from audit_log where shop_id = $1 and action = 'shop.restock.set'`,
+      [shop[1]],
+    );
+    expect(rows).toEqual([{ detail: { mode: 'provider' } }]);
+    backend.reset();
   });
 });
 

@@ -14,6 +14,7 @@ import { memberCommands } from './member-commands.ts';
 import { oauthKeyCommands } from './oauth-key-commands.ts';
 import { payloadVersionCommands } from './payload-version-commands.ts';
 import { reconcileCommand } from './reconcile-command.ts';
+import { restockCommand } from './restock-command.ts';
 import { sandboxCommand } from './sandbox-command.ts';
 
 interface ShopOption {
@@ -43,7 +44,9 @@ export function adminProgram(open: Open, print: Print): Command {
 }
 
 function shopCommands(run: Run, print: Print): Command {
-  const shop = new Command('shop').description('create or list shops, or mark them as sandboxes');
+  const shop = new Command('shop').description(
+    'create or list shops, and set how they are processed',
+  );
   shop
     .command('create')
     .description('create a shop with its owner; may be repeated')
@@ -72,7 +75,7 @@ function shopCommands(run: Run, print: Print): Command {
         }
       }),
     );
-  return shop.addCommand(sandboxCommand(run, print));
+  return shop.addCommand(sandboxCommand(run, print)).addCommand(restockCommand(run, print));
 }
 
 interface KeyOptions extends ShopOption {

@@ -18,8 +18,10 @@ interface Data {
   readonly key: string;
   readonly kind?: string;
   readonly return_id: number;
-  readonly amount: string;
-  readonly currency: string;
+  /** A restock has lines, and neither amount nor currency. */
+  readonly amount?: string;
+  readonly currency?: string;
+  readonly lines?: readonly object[];
   /** The period and page of `effect.list`. The times are in UTC, so that their texts are in order. */
   readonly from?: string;
   readonly to?: string;
@@ -41,6 +43,7 @@ const KINDS: ReadonlyMap<string, readonly [kind: string, prefix: string]> = new 
   ['exchange_order.create', ['exchange_order', '#EX']],
   ['gift_card.create', ['gift_card', '#GC']],
   ['refund.create', ['refund', '']],
+  ['inventory.restock', ['restock', '']],
 ]);
 
 /** Creates the endpoint: `POST /` takes requests, `GET /effects` shows the ledger. */
@@ -94,16 +97,21 @@ function answerTo(
   const known = forgets ? undefined : ledger.find({ shop_id, sandbox, kind, key: data.key });
   if (known) return [200, { effect: shown(known) }];
   if (!data.key) return refusal(422, 'data.key is required');
-  // As text: floating point loses cents.
-  if (!/^\d+(\.\d+)?$/.test(data.amount) || !/[1-9]/.test(data.amount)) {
-    return refusal(422, 'data.amount must be a decimal number above zero');
-  }
+  const problem = problemOf(kind, data);
+  if (problem) return refusal(422, problem);
   const { key, return_id, amount, currency } = data;
   const name = prefix === '' ? '' : `${prefix}${return_id}`;
   const made = ledger.add({
     ...{ key, kind, name, amount, currency, shop_id, sandbox, return_id, data },
   });
   return [200, { effect: shown(made) }];
+}
+
+function problemOf(kind: string, { amount = '', lines = [] }: Data): string | undefined {
+  if (kind === 'restock') return lines.length > 0 ? undefined : 'data.lines has no line';
+  // As text: floating point loses cents.
+  const isAmount = /^\d+(\.\d+)?$/.test(amount) && /[1-9]/.test(amount);
+  return isAmount ? undefined : 'data.amount must be a decimal number above zero';
 }
 
 function pageOf(

@@ -1,13 +1,14 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 
-/** One effect: an order, a gift card or a refund. */
+/** One effect: an order, a gift card, a refund or a restock. */
 export interface LedgerEffect {
   readonly key: string;
   readonly kind: string;
   readonly id: number;
   readonly name: string;
-  readonly amount: string;
-  readonly currency: string;
+  /** A restock has neither. */
+  readonly amount?: string | undefined;
+  readonly currency?: string | undefined;
   readonly created_at: string;
   readonly shop_id: number;
   /** Effects of a sandbox are apart: they have moved no money. */

@@ -14,11 +14,12 @@ const failure = z.object({
 export function commerceRoutes(commerce: EmbeddedCommerce): Router {
   const router = Router();
   router.get('/commerce/orders', async (req, res) => {
-    const { orders, giftCards, refunds } = await commerce.ordersOf(parsed(id, req.query.return_id));
+    const ledger = await commerce.ordersOf(parsed(id, req.query.return_id));
     res.json({
-      orders: orders.map(entryOf),
-      gift_cards: giftCards.map(entryOf),
-      refunds: refunds.map(entryOf),
+      orders: ledger.orders.map(entryOf),
+      gift_cards: ledger.giftCards.map(entryOf),
+      refunds: ledger.refunds.map(entryOf),
+      restocks: ledger.restocks.map(entryOf),
     });
   });
   router.post('/commerce/fail', async (req, res) => {

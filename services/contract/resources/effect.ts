@@ -3,7 +3,7 @@ import { amount, nullableText, time } from './response-fields.ts';
 
 /** What processing requested of the commerce provider for a return: an addition to the interface. */
 
-export const EFFECT_KINDS = ['exchange_order', 'gift_card', 'refund'] as const;
+export const EFFECT_KINDS = ['exchange_order', 'gift_card', 'refund', 'restock'] as const;
 export const EFFECT_STATES = ['planned', 'unknown', 'made'] as const;
 
 const effect = z
@@ -19,7 +19,9 @@ const effect = z
     asked: time(),
     answered: time(),
     provider_id: nullableText().meta({ description: "The provider's id; null until it is made" }),
-    name: nullableText().meta({ description: 'The name of an order; null for refunds' }),
+    name: nullableText().meta({
+      description: 'The name of an order; null for refunds and restocks',
+    }),
     problem: nullableText().meta({
       description: 'Why the newest request did not succeed, for people; null when it did',
     }),

@@ -26,6 +26,7 @@ export const KIND_MESSAGES: Readonly<Record<EffectKind, KindMessage>> = {
   exchange_order: KindMessage.EXCHANGE_ORDER,
   gift_card: KindMessage.GIFT_CARD,
   refund: KindMessage.REFUND,
+  restock: KindMessage.RESTOCK,
 };
 
 /**

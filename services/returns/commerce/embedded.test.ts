@@ -28,6 +28,7 @@ function request(kind: EffectKind = 'refund'): EffectRequest {
     currency: 'GBP',
     items: [],
     lines: [],
+    stock: [],
     details: {},
   };
 }

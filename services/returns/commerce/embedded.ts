@@ -11,6 +11,7 @@ import {
   type EffectKind,
   type EffectRequest,
   type FailureKind,
+  isOrder,
   LedgerUnavailable,
 } from './provider.ts';
 
@@ -31,6 +32,7 @@ export interface LedgerOfReturn {
   readonly orders: readonly LedgerEntry[];
   readonly giftCards: readonly LedgerEntry[];
   readonly refunds: readonly LedgerEntry[];
+  readonly restocks: readonly LedgerEntry[];
 }
 
 export interface EmbeddedCommerce extends CommerceProvider {
@@ -71,7 +73,12 @@ export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
     async ordersOf(returnId) {
       const { rows } = await pool.query<EntryRow>(ENTRIES, [returnId]);
       const of = (kind: EffectKind) => rows.filter((row) => row.kind === kind).map(entry);
-      return { orders: of('exchange_order'), giftCards: of('gift_card'), refunds: of('refund') };
+      return {
+        orders: of('exchange_order'),
+        giftCards: of('gift_card'),
+        refunds: of('refund'),
+        restocks: of('restock'),
+      };
     },
   };
 }
@@ -145,7 +152,12 @@ with failed as (
 )
 select * from failed full join placed on true`;
 
-const NAME_PREFIX = { exchange_order: '#EX', gift_card: '#GC', refund: '#RF' } as const;
+const NAME_PREFIX = {
+  exchange_order: '#EX',
+  gift_card: '#GC',
+  refund: '#RF',
+  restock: '#RS',
+} as const;
 
 async function record(db: Queryable, request: EffectRequest): Promise<EntryRow> {
   const { rows } = await db.query<EntryRow & { readonly failure: FailureKind | null }>({
@@ -159,7 +171,7 @@ async function record(db: Queryable, request: EffectRequest): Promise<EntryRow> 
       `${NAME_PREFIX[request.kind]}${request.returnId}`,
       request.amount,
       request.currency,
-      JSON.stringify(request.items, (_key, value) =>
+      JSON.stringify(goodsOf(request), (_key, value) =>
         typeof value === 'bigint' ? String(value) : value,
       ),
       JSON.stringify(request.details),
@@ -172,12 +184,16 @@ async function record(db: Queryable, request: EffectRequest): Promise<EntryRow> 
   return row;
 }
 
+function goodsOf({ kind, items, stock }: EffectRequest): readonly object[] {
+  return kind === 'restock' ? stock : items;
+}
+
 function effectOf(row: EntryRow): Effect {
   const { provider_id, amount, currency } = row;
   const isRefund = row.kind === 'refund';
   return {
     id: String(provider_id),
-    name: isRefund ? '' : row.name,
+    name: isOrder(row.kind) ? row.name : '',
     gateway: isRefund ? PROVIDER : '',
     provider: isRefund ? PROVIDER : '',
     amount,

@@ -6,7 +6,12 @@ export type DetailScalar = string | number | NumberText | boolean | null;
 export type AdditionalDetails = Readonly<Record<string, DetailScalar>>;
 
 /** What processing requests of a commerce provider for a return, in this order. */
-export type EffectKind = 'exchange_order' | 'gift_card' | 'refund';
+export type EffectKind = 'exchange_order' | 'gift_card' | 'refund' | 'restock';
+
+/** Whether effects of this kind have an amount. A restock moves goods: its amount is `0`, and is not compared. */
+export function movesMoney(kind: EffectKind): boolean {
+  return kind !== 'restock';
+}
 
 export interface ExchangeItem {
   readonly productId: bigint;
@@ -29,6 +34,25 @@ export interface ReturnedLine {
   readonly refund: string;
 }
 
+/** Whether effects of this kind are orders, which have a number as id, and a name. A gift card is one, too. */
+export function isOrder(kind: EffectKind): boolean {
+  return kind === 'exchange_order' || kind === 'gift_card';
+}
+
+/** Returned goods that go back to stock. */
+export interface RestockLine {
+  /** This service's id of the line item, as in `restock.requested`. */
+  readonly lineItemId: bigint;
+  /** The provider's id of the order line. */
+  readonly providerLineItemId: bigint;
+  /** The provider's id of the variant; 0 when unknown. */
+  readonly variantId: bigint;
+  readonly sku: string;
+  readonly quantity: number;
+  /** The provider's location; 0 when unknown. */
+  readonly locationId: bigint;
+}
+
 /** A request for one effect. */
 export interface EffectRequest {
   readonly kind: EffectKind;
@@ -39,15 +63,17 @@ export interface EffectRequest {
   readonly orderName: string;
   /** Identifies the effect. The same return and kind always have the same key. */
   readonly key: string;
-  /** Decimal string in `currency`, above zero. */
+  /** Decimal string in `currency`, above zero; `0` for a restock. */
   readonly amount: string;
   /** ISO 4217. */
   readonly currency: string;
   /** The goods of an exchange order; empty for the other kinds. */
   readonly items: readonly ExchangeItem[];
-  /** The returned lines, by which a provider refunds and restocks; empty for the other kinds. */
+  /** The returned lines of a refund; empty for the other kinds. */
   readonly lines: readonly ReturnedLine[];
-  /** The caller's additional details for new orders; empty for refunds. */
+  /** The goods of a restock, at least one line; empty for the other kinds. */
+  readonly stock: readonly RestockLine[];
+  /** The caller's additional details for new orders; empty for refunds and restocks. */
   readonly details: AdditionalDetails;
 }
 
@@ -55,13 +81,14 @@ export interface EffectRequest {
 export interface Effect {
   /** The provider's id. Orders and gift cards have a number. */
   readonly id: string;
-  /** The name of an order for people; empty for refunds. */
+  /** The name of an order for people; empty for refunds and restocks. */
   readonly name: string;
-  /** The payment gateway of a refund, and the provider's own name; empty for orders. */
+  /** The payment gateway of a refund, and the provider's own name; empty for the other kinds. */
   readonly gateway: string;
   readonly provider: string;
-  /** The amount of the effect. After a repeated key, the amount of the first request. */
+  /** The amount of the effect. After a repeated key, the amount of the first request. `0` for a restock. */
   readonly amount: string;
+  /** Empty for a listed restock, if the provider keeps none. */
   readonly currency: string;
   /** When the provider made it; undefined when the provider does not say. */
   readonly createdAt: Date | undefined;

@@ -78,7 +78,7 @@ describe('a reconciliation', () => {
   test('finds an effect that was never requested', async () => {
     await processed();
     const key = `rms:return:${randomInt(1, 1_000_000)}:other`;
-    const nothing = { items: [], lines: [], details: {} };
+    const nothing = { items: [], lines: [], stock: [], details: {} };
     await commerce.create(
       {
         ...{ kind: 'refund', shopId, returnId: 1n, providerOrderId: 1n, orderName: '', key },
@@ -125,7 +125,7 @@ describe('a reconciliation', () => {
   });
 
   test('leaves out the effects of checks', async () => {
-    const nothing = { items: [], lines: [], details: {} };
+    const nothing = { items: [], lines: [], stock: [], details: {} };
     const key = 'rms:check:1:refund';
     await commerce.create(
       {

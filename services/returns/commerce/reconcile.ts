@@ -7,6 +7,7 @@ import {
   type EffectKind,
   type EffectRequest,
   type ListedEffect,
+  movesMoney,
 } from './provider.ts';
 
 /** An effect about which the provider and this service do not agree. */
@@ -231,16 +232,14 @@ function moneyOf({ amount, currency }: { amount: string; currency: string }): Mo
   return { value: amount, currency };
 }
 
-function isSame(
-  one: { amount: string; currency: string },
-  other: { amount: string; currency: string },
-): boolean {
+function isSame(one: Own, other: { amount: string; currency: string }): boolean {
+  if (!movesMoney(one.kind)) return true;
   return one.currency === other.currency && sameDecimal(one.amount, other.amount);
 }
 
 function requestOf(shopId: bigint, own: Own): EffectRequest {
   const { kind, key, returnId, amount, currency, providerOrderId, orderName } = own;
-  const nothing = { items: [], lines: [], details: {} };
+  const nothing = { items: [], lines: [], stock: [], details: {} };
   return {
     ...{ shopId, returnId, providerOrderId, orderName, kind, key, amount, currency },
     ...nothing,

@@ -13,6 +13,7 @@ const request: EffectRequest = {
   currency: 'GBP',
   items: [],
   lines: [],
+  stock: [],
   details: {},
 };
 const signal = new AbortController().signal;

@@ -118,8 +118,12 @@ async function recordMade(
 ) {
   const { providerId, name, gateway } = made;
   const isRefund = kind === EffectKind.REFUND;
-  if (!isRefund && parseId(providerId) === undefined) {
+  const hasNumber = kind === EffectKind.EXCHANGE_ORDER || kind === EffectKind.GIFT_CARD;
+  if (hasNumber && parseId(providerId) === undefined) {
     throw invalidField('made.provider_id', 'must be a whole number');
+  }
+  if (kind === EffectKind.RESTOCK && made.amount !== '') {
+    throw invalidField('made.amount', 'must be empty: a restock has no amount');
   }
   const amount = made.amount === '' ? requested : amountOf(made, currency);
   await tx.query(
@@ -131,7 +135,7 @@ async function recordMade(
       where shop_id = $1 and return_id = $2 and kind = $3`,
     [
       ...[shopId, returnId, KIND.toText(kind), amount, providerId],
-      ...[isRefund ? '' : name, isRefund ? gateway : '', isRefund],
+      ...[hasNumber ? name : '', isRefund ? gateway : '', isRefund],
     ],
   );
   await showOutcomes(tx, { shopId, returnId });

@@ -9,7 +9,7 @@ import {
   GiftCardRequestSchema,
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { type Queryable, together } from '../../platform/postgres.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
@@ -27,7 +27,8 @@ const UNKNOWN_OUTCOME =
 
 export interface Closing {
   readonly job: Job;
-  readonly settings: Settings;
+  /** Whether goods are restocked by event. */
+  readonly restockMode: RestockMode;
   readonly giftCardsAreExternal: boolean;
   /** The stock location of lines that have none of their own; 0 when unknown. */
   readonly location: bigint;
@@ -64,7 +65,7 @@ export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
 }
 
 function restockEvents(o: Closing, current: Details): DetailEvent[] {
-  if (o.settings.restockMode !== RestockMode.WEBHOOK) return [];
+  if (o.restockMode !== RestockMode.WEBHOOK) return [];
   const items = restockItems(current, o.location);
   if (items.length === 0) return [];
   const value = create(RestockRequestedSchema, { items });

@@ -7,6 +7,8 @@ import {
   type EffectRequest,
   type ExchangeItem,
   isFinal,
+  isOrder,
+  movesMoney,
 } from '../commerce/provider.ts';
 import { sameDecimal } from '../money/decimal.ts';
 import { type Job, LEASE_MS, leaseLost } from './jobs.ts';
@@ -24,11 +26,12 @@ const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
   exchange_order: 'exchange order',
   gift_card: 'gift card',
   refund: 'refund',
+  restock: 'restock',
 };
 
 export interface StepOfJob {
   readonly job: Job;
-  readonly prepared: Pick<Prepared, 'details' | 'lines' | 'commerce'>;
+  readonly prepared: Pick<Prepared, 'details' | 'lines' | 'stock' | 'commerce'>;
   readonly step: Step;
 }
 
@@ -91,12 +94,12 @@ async function requestStep(o: PerformDeps): Promise<Effect> {
 }
 
 function isAsPlanned(step: Step, result: Effect): boolean {
+  if (!movesMoney(step.kind)) return true;
   return result.currency === step.currency && sameDecimal(result.amount, step.amount);
 }
 
 function effectRequest({ job, step, prepared }: StepOfJob): EffectRequest {
-  const { details, lines } = prepared;
-  const isOrder = step.kind === 'exchange_order';
+  const { details, lines, stock } = prepared;
   return {
     kind: step.kind,
     shopId: job.shopId,
@@ -106,9 +109,10 @@ function effectRequest({ job, step, prepared }: StepOfJob): EffectRequest {
     key: step.key,
     amount: step.amount,
     currency: step.currency,
-    items: isOrder ? itemsOf(details) : [],
+    items: step.kind === 'exchange_order' ? itemsOf(details) : [],
     lines: step.kind === 'refund' ? lines : [],
-    details: step.kind === 'refund' ? {} : job.details,
+    stock: step.kind === 'restock' ? stock : [],
+    details: isOrder(step.kind) ? job.details : {},
   };
 }
 
@@ -125,13 +129,14 @@ function itemsOf(details: Return): ExchangeItem[] {
 }
 
 function timelineOf(job: Job, step: Step, result: Effect) {
+  const isMoney = movesMoney(step.kind);
+  const what = isMoney ? `The ${EFFECT_WORDS[step.kind]} was made` : 'The goods were restocked';
   return {
     returnId: job.returnId,
     kind: `return.processing.${step.kind}`,
-    text: `The ${EFFECT_WORDS[step.kind]} was made at the commerce provider`,
+    text: `${what} at the commerce provider`,
     facts: {
-      amount: result.amount,
-      currency: result.currency,
+      ...(isMoney && { amount: result.amount, currency: result.currency }),
       provider_id: result.id,
       ...(result.name === '' ? {} : { name: result.name }),
     },

@@ -13,7 +13,7 @@ function details(
     presentmentTotals: { ...zero, ...presentmentTotals },
   });
 }
-const provider = { giftCardsAreExternal: false, paidMinor: 0n };
+const provider = { giftCardsAreExternal: false, paidMinor: 0n, hasRestock: false };
 
 describe('the plan of processing', () => {
   test('places the exchange order first, then the gift card, then the refund', () => {
@@ -30,13 +30,25 @@ describe('the plan of processing', () => {
     ]);
   });
 
+  test('restocks goods after the money, also when no money moves', () => {
+    const key = 'rms:return:41:restock';
+    const restock = { kind: 'restock', key, amount: '0', currency: 'EUR' };
+    const steps = planSteps({
+      ...provider,
+      hasRestock: true,
+      details: details({ refund: '1.20' }),
+    });
+    expect(steps.map(({ kind }) => kind)).toEqual(['refund', 'restock']);
+    expect(planSteps({ ...provider, hasRestock: true, details: details({}) })).toEqual([restock]);
+  });
+
   test('skips an outcome of zero', () => {
     expect(planSteps({ ...provider, details: details({}) })).toEqual([]);
   });
 
   test('leaves gift cards to the external provider', () => {
     const card = details({ giftCard: '5.00' });
-    expect(planSteps({ details: card, giftCardsAreExternal: true, paidMinor: 0n })).toEqual([]);
+    expect(planSteps({ ...provider, details: card, giftCardsAreExternal: true })).toEqual([]);
   });
 
   test('refunds only what an instant refund has not paid, and never a negative amount', () => {

@@ -2,7 +2,7 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { EffectKind } from '../commerce/provider.ts';
 import { formatAmount, minorOf } from '../money/money.ts';
 
-/** One outcome of a return. Its amount is in the currency in which the shopper paid. */
+/** One outcome of a return. Its amount is in the currency in which the shopper paid; a restock has the amount `0`. */
 export interface PlannedStep {
   readonly kind: EffectKind;
   /** The same in all runs, retries and edits: the provider acts once for each key. */
@@ -30,11 +30,13 @@ export interface PlanInput {
   readonly giftCardsAreExternal: boolean;
   /** The total of the instant refunds that the shopper keeps, in minor units of the presentment currency. */
   readonly paidMinor: bigint;
+  /** Whether the commerce provider restocks goods of the return. */
+  readonly hasRestock: boolean;
 }
 
 /**
- * The outcomes of a return in their fixed order: exchange order, gift card, refund. Outcomes of zero are omitted. All
- * are in the presentment currency, which the shopper sees.
+ * The outcomes of a return in their fixed order: exchange order, gift card, refund, restock. Amounts of zero are omitted,
+ * except that of a restock, which moves no money. All are in the presentment currency, which the shopper sees.
  */
 export function planSteps(o: PlanInput): PlannedStep[] {
   const { details } = o;
@@ -46,14 +48,13 @@ export function planSteps(o: PlanInput): PlannedStep[] {
     ['gift_card', o.giftCardsAreExternal ? 0n : minor(totals?.giftCard)],
     ['refund', minor(totals?.refund) - o.paidMinor],
   ];
-  return amounts
+  const stepOf = (kind: EffectKind, amount: string): PlannedStep => ({
+    ...{ kind, key: keyOf(details.id, kind), amount, currency },
+  });
+  const payments = amounts
     .filter(([, amount]) => amount > 0n)
-    .map(([kind, amount]) => ({
-      kind,
-      key: keyOf(details.id, kind),
-      amount: formatAmount(amount, currency),
-      currency,
-    }));
+    .map(([kind, amount]) => stepOf(kind, formatAmount(amount, currency)));
+  return o.hasRestock ? [...payments, stepOf('restock', '0')] : payments;
 }
 
 function keyOf(returnId: bigint, kind: EffectKind): string {

@@ -4,10 +4,10 @@ import {
   type Return,
   ReturnState,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { GiftCardMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { GiftCardMode, RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { committing, inTransaction, together } from '../../platform/postgres.ts';
-import type { CommerceProvider, ReturnedLine } from '../commerce/provider.ts';
+import type { CommerceProvider, RestockLine, ReturnedLine } from '../commerce/provider.ts';
 import { NO_PROVIDER, type Providers } from '../commerce/providers.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { loadSettings } from '../settings.ts';
@@ -15,15 +15,19 @@ import { loadReturn } from '../store/load.ts';
 import { type Job, lockReturnOf } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { NotProcessable, planSteps, type Step } from './plan.ts';
+import { restockLines } from './restock.ts';
 
 export interface Prepared {
   /** The return without its line items: they may be many megabytes, too much to keep during calls to the provider. */
   readonly details: Return;
   /** What the provider needs of the line items. */
   readonly lines: readonly ReturnedLine[];
+  /** What the provider or the receiver of `restock.requested` restocks, without the location of the destination. */
+  readonly stock: readonly RestockLine[];
   /** The shop's provider. */
   readonly commerce: CommerceProvider;
-  readonly settings: Settings;
+  /** The setting of the shop; PROVIDER when the commerce provider has restocked the goods, or may have. */
+  readonly restockMode: RestockMode;
   /** The setting of the shop; false when the commerce provider has issued this return's card, or may have. */
   readonly giftCardsAreExternal: boolean;
   /** The steps that are not done, in order. */
@@ -38,12 +42,13 @@ export interface Prepared {
  */
 export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Promise<Prepared> {
   return inTransaction(pool, async (tx) => {
-    const [, details, instantRefunds, settings] = await together(tx, () =>
+    const [, details, instantRefunds, settings, mayBeRestocked] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
         loadReturn(tx, job.shopId, job.returnId),
         instantRefundsOf(tx, job),
         loadSettings(tx, job.shopId),
+        mayHaveFulfilled(tx, job, 'restock'),
       ]),
     );
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
@@ -54,14 +59,18 @@ export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Pr
     const giftCardsAreExternal =
       settings.giftCardMode === GiftCardMode.EXTERNAL &&
       !(await mayHaveFulfilled(tx, job, 'gift_card'));
+    // An event would restock the goods a second time.
+    const restockMode = mayBeRestocked ? RestockMode.PROVIDER : settings.restockMode;
+    const stock = restockLines(details);
     const planned = planSteps({
       details,
       giftCardsAreExternal,
       paidMinor: instantRefunds.paidMinor(details.presentmentCurrency),
+      hasRestock: restockMode === RestockMode.PROVIDER && stock.length > 0,
     });
     const steps = await committing(tx, () => intendSteps(tx, job, planned));
     const lines = details.lineItems.map(returnedLine);
-    const rest = { lines, commerce, settings, giftCardsAreExternal, steps };
+    const rest = { lines, stock, commerce, restockMode, giftCardsAreExternal, steps };
     return { details: { ...details, lineItems: [] }, ...rest };
   });
 }

@@ -8,6 +8,7 @@ import {
   ReturnMethod,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { parseId } from '../../platform/ids.ts';
+import type { RestockLine } from '../commerce/provider.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import type { Job } from './jobs.ts';
 
@@ -32,20 +33,36 @@ export async function locationOf(
 }
 
 /**
- * The line items to restock: their disposition is back_to_stock, or they have none. A line's own location is used before
- * that of the destination. Goods that the shopper keeps are not restocked.
+ * The line items to restock: their disposition is back_to_stock, or they have none. Goods that the shopper keeps are not
+ * restocked. Lines without a location of their own have the location 0, see {@link atLocation}.
  */
+export function restockLines(details: Return): RestockLine[] {
+  if (details.returnMethod === ReturnMethod.KEEP_ITEM) return [];
+  return details.lineItems.filter(isForStock).map((line) => ({
+    lineItemId: line.lineItemId,
+    providerLineItemId: line.providerLineItemId,
+    variantId: line.variantId,
+    sku: line.sku,
+    quantity: line.quantity,
+    locationId: parseId(line.providerRestockLocationId) ?? 0n,
+  }));
+}
+
+/** The lines, with this location for those that have none of their own. */
+export function atLocation(lines: readonly RestockLine[], location: bigint): RestockLine[] {
+  return lines.map((line) => (line.locationId === 0n ? { ...line, locationId: location } : line));
+}
+
+/** The {@link restockLines} of a return, as `restock.requested` lists them. */
 export function restockItems(
   details: Return,
   location: bigint,
 ): MessageInitShape<typeof RestockItemSchema>[] {
-  if (details.returnMethod === ReturnMethod.KEEP_ITEM) return [];
-  return details.lineItems.filter(isForStock).map((line) => ({
-    lineItemId: line.lineItemId,
-    locationId: parseId(line.providerRestockLocationId) ?? location,
-    variantId: line.variantId,
-    quantity: line.quantity,
-  }));
+  return atLocation(restockLines(details), location).map(
+    ({ lineItemId, locationId, variantId, quantity }) => ({
+      ...{ lineItemId, locationId, variantId, quantity },
+    }),
+  );
 }
 
 function isForStock(line: LineItem): boolean {

@@ -176,6 +176,7 @@ describe('processing', () => {
       orders: [],
       giftCards: [],
       refunds: [],
+      restocks: [],
     });
   });
 

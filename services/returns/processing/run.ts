@@ -1,6 +1,5 @@
 import type pg from 'pg';
-import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { RestockMode, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type Backoff, createBackoff, equalJitter, retry } from '../../platform/backoff.ts';
 import { isUnavailable } from '../../platform/errors.ts';
 import { LeaseLost } from '../../platform/lease-lost.ts';
@@ -17,8 +16,8 @@ import { type Job, postponeJob, releaseJob } from './jobs.ts';
 import { recordNoEffect, recordProblem } from './outcomes.ts';
 import { AmountMismatch, performStep } from './perform.ts';
 import { NotProcessable, type Step } from './plan.ts';
-import { prepare } from './prepare.ts';
-import { locationOf } from './restock.ts';
+import { type Prepared, prepare } from './prepare.ts';
+import { atLocation, locationOf } from './restock.ts';
 
 export interface RunDeps {
   readonly pool: pg.Pool;
@@ -77,26 +76,28 @@ async function fulfil(
   const { pool } = deps;
   if (job.failureReason !== undefined) throw new NotProcessable(job.failureReason);
   const prepared = await prepare(pool, job, deps.providers);
-  const { details, settings, giftCardsAreExternal, steps, commerce } = prepared;
+  const { restockMode, giftCardsAreExternal, steps, commerce } = prepared;
   // Read it before any payment, because the return cannot be closed without it.
-  const location = await stockLocation(deps, job, { details, settings });
+  const location = await stockLocation(deps, job, prepared);
+  const located = { ...prepared, stock: atLocation(prepared.stock, location) };
   for (const step of steps) {
     if (o.signal.aborted) return releaseJob(pool, job);
     o.progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
-    await performStep({ pool, job, prepared, step });
+    await performStep({ pool, job, prepared: located, step });
     o.progress.requested = undefined;
     o.progress.failures = 0;
   }
-  await closeReturn(pool, { job, settings, giftCardsAreExternal, location });
+  await closeReturn(pool, { job, restockMode, giftCardsAreExternal, location });
 }
 
 async function stockLocation(
   deps: RunDeps,
   job: Job,
-  o: { details: Return; settings: Settings },
+  { details, restockMode, steps }: Prepared,
 ): Promise<bigint> {
-  if (o.settings.restockMode !== RestockMode.WEBHOOK) return 0n;
-  return locationOf(deps.destinations, job, o.details);
+  const isByEvent = restockMode === RestockMode.WEBHOOK;
+  const isNeeded = isByEvent || steps.some(({ kind }) => kind === 'restock');
+  return isNeeded ? locationOf(deps.destinations, job, details) : 0n;
 }
 
 /** The pause after an internal outage, before its jitter. Milliseconds. */

@@ -26,6 +26,9 @@ export type Fault =
   | 'lists nothing'
   | 'lists every time'
   | 'repeats its pages'
+  | 'rejects restocks'
+  | 'restocks a key twice'
+  | 'restocks no lines'
   | 'answers too late';
 
 export const FAULTS: readonly Fault[] = [
@@ -50,6 +53,9 @@ export const FAULTS: readonly Fault[] = [
   'lists nothing',
   'lists every time',
   'repeats its pages',
+  'rejects restocks',
+  'restocks a key twice',
+  'restocks no lines',
   'answers too late',
 ];
 
@@ -58,6 +64,7 @@ interface Data {
   readonly kind?: string;
   readonly amount: string;
   readonly currency: string;
+  readonly lines?: readonly object[];
   readonly from?: string;
   readonly to?: string;
   readonly cursor?: string;
@@ -66,8 +73,9 @@ interface Data {
 interface Made {
   readonly created_at: string;
   readonly id: number | string;
-  readonly amount: string | number;
-  readonly currency: string;
+  /** A restock has neither. */
+  readonly amount?: string | number;
+  readonly currency?: string;
 }
 
 /** Small, so that lists have pages. */
@@ -127,6 +135,16 @@ export async function startFaultyEndpoint(
     return made;
   };
 
+  const restock = ({ key }: Data): Made => {
+    const name = `restock ${key}`;
+    const known = effects.get(name);
+    if (known && !is('forgets keys') && !is('restocks a key twice')) return known;
+    count += 1;
+    const made = { id: `R-${count}`, created_at: new Date().toISOString() };
+    effects.set(name, made);
+    return made;
+  };
+
   const find = (data: Data): Made | undefined => {
     if (is('finds nothing')) return undefined;
     if (is('finds across kinds')) {
@@ -164,9 +182,15 @@ export async function startFaultyEndpoint(
       if (!found && is('answers a search with 404')) return [404, { error: { message: 'none' } }];
       return [200, { effect: found ?? null }];
     }
-    const kind = /^(exchange_order|gift_card|refund)\.create$/.exec(type)?.[1];
+    const restocks = type === 'inventory.restock' ? 'restock' : undefined;
+    const kind = restocks ?? /^(exchange_order|gift_card|refund)\.create$/.exec(type)?.[1];
     if (kind === undefined) {
       return is('fails at unknown types') ? [500, {}] : refusal('unknown type');
+    }
+    if (kind === 'restock') {
+      if (is('rejects restocks')) return refusal('stock is counted by hand');
+      const hasLines = (data.lines?.length ?? 0) > 0 || is('restocks no lines');
+      return hasLines ? [200, { effect: restock(data) }] : refusal('data.lines is empty');
     }
     if (is('answers too late')) await sleep(TOO_LATE_MS);
     const isValid = /^\d+(\.\d+)?$/.test(data.amount) && Number(data.amount) > 0;

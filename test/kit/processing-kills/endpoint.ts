@@ -84,7 +84,12 @@ export async function startBadEndpoint(o: {
     async ordersOf(returnId) {
       const own = ledger.all().filter((one) => BigInt(one.return_id) === returnId);
       const of = (kind: string) => own.filter((one) => one.kind === kind).map(entryOf);
-      return { orders: of('exchange_order'), giftCards: of('gift_card'), refunds: of('refund') };
+      return {
+        orders: of('exchange_order'),
+        giftCards: of('gift_card'),
+        refunds: of('refund'),
+        restocks: of('restock'),
+      };
     },
     async stop() {
       await client.close();
@@ -145,6 +150,6 @@ function badNetwork(
 }
 
 function entryOf(effect: LedgerEffect): LedgerEntry {
-  const { id, amount, currency, key: idempotencyKey } = effect;
+  const { id, amount = '0', currency = '', key: idempotencyKey } = effect;
   return { id: BigInt(id), amount, currency, idempotencyKey, calls: 1, additionalDetails: {} };
 }

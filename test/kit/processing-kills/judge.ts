@@ -3,7 +3,7 @@ import type pg from 'pg';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
 import type { EffectRequest } from '../../../services/returns/commerce/provider.ts';
-import { reload, timelineOf, triggersOf } from '../services/processing.ts';
+import { LOCATION, reload, timelineOf, triggersOf } from '../services/processing.ts';
 import type { JudgedProvider } from './endpoint.ts';
 import type { Scenario } from './scenarios.ts';
 
@@ -27,9 +27,17 @@ export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
   const ledger = await evidence.commerce.ordersOf(of.id);
   const effects = [...ledger.orders, ...ledger.giftCards, ...ledger.refunds];
   deepStrictEqual(effects.map(effectOf), expected, 'effects at the provider');
+  const restocks = ledger.restocks.map(({ idempotencyKey }) => idempotencyKey);
+  const isRestocked = scenario.restocked !== undefined;
+  const key = `rms:return:${of.id}:restock`;
+  deepStrictEqual(restocks, isRestocked ? [key] : [], 'restocks at the provider');
   if (evidence.requests) {
-    const sent = new Set(evidence.requests.map(effectOf));
+    const isRestock = ({ kind }: EffectRequest) => kind === 'restock';
+    const sent = new Set(evidence.requests.filter((one) => !isRestock(one)).map(effectOf));
     deepStrictEqual([...sent].toSorted(), expected.toSorted(), 'keys and amounts of the requests');
+    const stock = new Set(evidence.requests.filter(isRestock).map(stockOf));
+    const goods = `${key}: ${scenario.restocked} of variant 5 at ${LOCATION}`;
+    deepStrictEqual([...stock], isRestocked ? [goods] : [], 'goods of the requests');
   }
 
   const closed = await reload(pool, of);
@@ -79,13 +87,17 @@ async function judgeTimeline(pool: pg.Pool, { scenario, of }: Evidence): Promise
     order: count('return.processing.exchange_order'),
     giftCard: count('return.processing.gift_card'),
     refund: count('return.processing.refund'),
+    restock: count('return.processing.restock'),
     closed: count('return.closed'),
   };
-  const { order, giftCard, refund } = scenario;
-  const once = (amount: string | undefined) => (amount === undefined ? 0 : 1);
+  const { order, giftCard, refund, restocked } = scenario;
+  const once = (amount: string | number | undefined) => (amount === undefined ? 0 : 1);
   deepStrictEqual(
     seen,
-    { order: once(order), giftCard: once(giftCard), refund: once(refund), closed: 1 },
+    {
+      ...{ order: once(order), giftCard: once(giftCard), refund: once(refund) },
+      ...{ restock: once(restocked), closed: 1 },
+    },
     'timeline entries',
   );
 }
@@ -99,6 +111,13 @@ function expectedEffects(scenario: Scenario, returnId: bigint): string[] {
   return Object.entries(amounts).flatMap(([kind, amount]) =>
     amount === undefined ? [] : [`rms:return:${returnId}:${kind} ${amount}`],
   );
+}
+
+function stockOf({ key, stock }: EffectRequest): string {
+  const goods = stock.map(
+    (one) => `${one.quantity} of variant ${one.variantId} at ${one.locationId}`,
+  );
+  return `${key}: ${goods.join(', ')}`;
 }
 
 function effectOf(one: LedgerEntry | EffectRequest): string {

@@ -20,11 +20,13 @@ export interface Scenario {
   readonly order?: string;
   readonly giftCard?: string;
   readonly refund?: string;
+  /** Units that go back to stock at the provider, in one effect. */
+  readonly restocked?: number;
   /** Events in addition to `return.closed`, each exactly once. */
   readonly requests?: readonly string[];
 }
 
-type Work = Omit<Scenario, 'name' | 'settings'>;
+type Work = Omit<Scenario, 'name' | 'settings'> & Partial<Pick<Scenario, 'settings'>>;
 
 /** An exchange of 1860 yen on goods of 3100. */
 function yenExchange(rest: 'gift card' | 'refund'): SubmissionPart {
@@ -75,6 +77,19 @@ const WORK: Readonly<Record<string, Work>> = {
     submission: () => yenExchange('refund'),
     order: '1860 JPY',
     refund: '1240 JPY',
+  },
+  'refund and restock': {
+    settings: { restockMode: RestockMode.PROVIDER },
+    submission: () => ({ destinationId: 7n }),
+    refund: '20.00 GBP',
+    restocked: 2,
+  },
+  'exchange, gift card and restock': {
+    settings: { restockMode: RestockMode.PROVIDER },
+    submission: () => ({ ...exchangeWith('gift card'), destinationId: 7n }),
+    order: '12.00 GBP',
+    giftCard: '8.00 GBP',
+    restocked: 2,
   },
 };
 

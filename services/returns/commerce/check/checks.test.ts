@@ -19,11 +19,14 @@ beforeAll(() => {
 afterAll(() => client.close());
 
 /** The titles of the questions at which an endpoint fails. */
-async function failed(fault: Fault | undefined, only?: Check): Promise<string[]> {
+async function failed(
+  fault: Fault | undefined,
+  { only, mustRestock = true }: { only?: Check; mustRestock?: boolean } = {},
+): Promise<string[]> {
   const endpoint = await startFaultyEndpoint(secret, fault);
   const session = openSession({
     ...{ client, url: endpoint.url, keys: [signingKeyOf(secret)], shopId: 1n, currency: 'GBP' },
-    order: { id: 1n, name: '#1' },
+    ...{ order: { id: 1n, name: '#1' }, mustRestock },
   });
   try {
     const titles: string[] = [];
@@ -50,8 +53,15 @@ describe('the check of an endpoint', () => {
     60_000,
   );
 
+  test('passes an endpoint that rejects restocks only if its shop has no need of it', async () => {
+    const title = 'returns goods to stock once, or rejects it';
+    expect(await failed('rejects restocks')).toEqual([title]);
+    expect(await failed('rejects restocks', { mustRestock: false })).toEqual([]);
+    expect(await failed('restocks a key twice', { mustRestock: false })).toEqual([title]);
+  }, 60_000);
+
   test('finds an endpoint that answers too late', async () => {
-    const titles = await failed('answers too late', Check.EFFECTS);
+    const titles = await failed('answers too late', { only: Check.EFFECTS });
     expect(titles).toEqual(['makes each kind of effect']);
   }, 60_000);
 
@@ -60,7 +70,7 @@ describe('the check of an endpoint', () => {
     endpoint.stop();
     const session = openSession({
       ...{ client, url: endpoint.url, keys: [signingKeyOf(secret)], shopId: 1n, currency: 'GBP' },
-      order: { id: 1n, name: '#1' },
+      ...{ order: { id: 1n, name: '#1' }, mustRestock: false },
     });
     const rule = CHECK_RULES.find(({ check }) => check === Check.EFFECTS);
     const problems = (await rule?.run(session)) ?? [];

@@ -1,7 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import { TYPE_OF } from '../http/protocol.ts';
+import { problemOfKind, TYPE_OF } from '../http/protocol.ts';
 import type { EffectKind } from '../provider.ts';
+import { differing, isEffect, isSame, shown } from './compare.ts';
+import { restock } from './restock-check.ts';
 import {
   amountOf,
   type CheckSession,
@@ -20,6 +22,7 @@ interface CheckRule {
   readonly run: (session: CheckSession) => Promise<string[]>;
 }
 
+/** The kinds that every endpoint makes. */
 const KINDS: readonly EffectKind[] = ['exchange_order', 'gift_card', 'refund'];
 const CONCURRENT = 5;
 /** When the answer of a request is given up. An endpoint has usually received the request by then. Milliseconds. */
@@ -54,6 +57,7 @@ export const CHECK_RULES: readonly CheckRule[] = [
   { check: Check.LOST_ANSWERS, title: 'knows an effect whose answer was lost', run: lostAnswers },
   { check: Check.ERRORS, title: 'rejects invalid requests with a reason', run: errors },
   { check: Check.LIST, title: 'lists what it made', run: list },
+  { check: Check.RESTOCK, title: 'returns goods to stock once, or rejects it', run: restock },
   { check: Check.TIMING, title: 'answers in time', run: timing },
 ];
 
@@ -101,8 +105,9 @@ async function effects(session: CheckSession): Promise<string[]> {
   for (const kind of KINDS) {
     const made = effectIn(await session.create(kind, session.newKey(kind)));
     if (typeof made === 'string') problems.push(`${kind}: ${made}`);
-    else if (kind !== 'refund' && !/^[1-9]\d{0,15}$/.test(String(made.id))) {
-      problems.push(`${kind}: effect.id is "${made.id}"; it must be a whole number`);
+    else {
+      const problem = problemOfKind(kind, made);
+      if (problem) problems.push(`${kind}: ${problem}`);
     }
   }
   return problems;
@@ -251,25 +256,4 @@ async function timing(session: CheckSession): Promise<string[]> {
   return [
     `${slow.length} of ${TIMED_CALLS} requests were not answered within ${IN_TIME_MS / 1_000} s; make the effect first, and do the rest afterwards`,
   ];
-}
-
-type Read = ReturnType<typeof foundIn>;
-
-function isEffect(read: Read): boolean {
-  return read !== null && typeof read !== 'string';
-}
-
-function isSame(one: Read, other: Read): boolean {
-  if (one === null || other === null) return false;
-  if (typeof one === 'string' || typeof other === 'string') return false;
-  return String(one.id) === String(other.id) && one.amount === other.amount;
-}
-
-function differing(first: Read, second: Read): string {
-  return `first ${shown(first)}, then ${shown(second)}; one key must have one effect`;
-}
-
-function shown(read: Read): string {
-  if (read === null) return 'no effect';
-  return typeof read === 'string' ? read : `effect ${read.id} of ${read.amount} ${read.currency}`;
 }

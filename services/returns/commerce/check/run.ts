@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Check, type RunCheckRequest } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { RestockMode } from '../../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { invalidField } from '../../../platform/errors.ts';
 import { callerShape, id, parseInput, text } from '../../../platform/input.ts';
 import { signingKeyOf } from '../../../platform/outbound/signature.ts';
@@ -38,11 +39,20 @@ export async function runCheck(
   const { shopId, check, providerOrderId, orderName } = parseInput(checkInput, request);
   const keyring = requireKeyring(deps);
   const { url } = await getConnection(deps.pool, shopId);
-  const { currency } = await loadSettings(deps.pool, shopId);
+  const { currency, restockMode } = await loadSettings(deps.pool, shopId);
+  const mustRestock = restockMode === RestockMode.PROVIDER;
   const secrets = await COMMERCE_SECRETS.list(deps.pool, { shopId }, keyring);
   const keys = secrets.map(({ value }) => signingKeyOf(value));
   const order = { id: providerOrderId, name: orderName };
-  const session = openSession({ client: deps.client, url, keys, shopId, order, currency });
+  const session = openSession({
+    client: deps.client,
+    url,
+    keys,
+    shopId,
+    order,
+    currency,
+    mustRestock,
+  });
   const rule = CHECK_RULES.find((one) => one.check === check);
   if (!rule) throw invalidField('check', 'is unknown');
   return { title: rule.title, problems: await rule.run(session) };

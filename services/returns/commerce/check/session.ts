@@ -30,6 +30,8 @@ export interface CheckTarget {
   readonly shopId: bigint;
   readonly order: { readonly id: bigint; readonly name: string };
   readonly currency: string;
+  /** Whether the shop's goods are restocked by the endpoint. */
+  readonly mustRestock: boolean;
 }
 
 /** How a request differs from a valid one. */
@@ -56,6 +58,7 @@ export interface Reply {
 /** Calls an endpoint for checks. */
 export interface CheckSession {
   readonly currency: string;
+  readonly mustRestock: boolean;
   newKey(kind: EffectKind): string;
   send(type: string, data: object, variation?: Variation): Promise<Reply>;
   create(kind: EffectKind, key: string, amount?: string): Promise<Reply>;
@@ -82,6 +85,10 @@ export function openSession(target: CheckTarget): CheckSession {
   });
   const usual = amountOf('1', target.currency);
   const dataOf = (kind: EffectKind, key: string, amount = usual): object => {
+    if (kind === 'restock') {
+      const line = { line_item_id: 1, variant_id: 1, sku: 'CHECK', quantity: 1, location_id: 0 };
+      return { ...about(key), lines: [line] };
+    }
     const asked = { ...about(key), amount, currency: target.currency };
     if (kind === 'refund') {
       const line = { line_item_id: 1, sku: 'CHECK', quantity: 1, refund: asked.amount };
@@ -96,6 +103,7 @@ export function openSession(target: CheckTarget): CheckSession {
     call(target, { type, data, variation });
   return {
     currency: target.currency,
+    mustRestock: target.mustRestock,
     newKey: (kind) => `${CHECK_KEYS}${randomUUID()}:${kind}`,
     send,
     dataOf,

@@ -1,15 +1,8 @@
-import { randomUUID } from 'node:crypto';
-import { mkdtempSync, rmSync } from 'node:fs';
-import type { Server } from 'node:http';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
-import { createEndpoint } from '../../../../deploy/local/commerce/endpoint.ts';
-import { type Ledger, openLedger } from '../../../../deploy/local/commerce/ledger.ts';
+import { effectRequest as request } from '../../../../test/kit/commerce/effect-request.ts';
 import { type Receiver, startReceiver } from '../../../../test/kit/webhooks/receiver.ts';
 import { newSecret, signingKeyOf } from '../../../platform/outbound/signature.ts';
-import type { EffectKind, EffectRequest } from '../provider.ts';
 import { createHttpCommerce } from './adapter.ts';
 import { type CommerceClient, createCommerceClient } from './client.ts';
 import { REQUEST_DATA } from './protocol.ts';
@@ -25,82 +18,7 @@ beforeAll(() => {
 });
 afterAll(() => client.close());
 
-function request(kind: EffectKind = 'refund', more: Partial<EffectRequest> = {}): EffectRequest {
-  return {
-    kind,
-    shopId: 7n,
-    returnId: 8n,
-    providerOrderId: 445n,
-    orderName: '#1001',
-    key: `rms:${randomUUID()}`,
-    amount: '12.50',
-    currency: 'GBP',
-    items: [],
-    lines: [],
-    details: {},
-    ...more,
-  };
-}
-
 const commerceAt = (url: string) => createHttpCommerce({ client, url, keys, sandbox: false });
-
-describe('an endpoint like the reference', () => {
-  let folder: string;
-  let ledger: Ledger;
-  let server: Server;
-  let url: string;
-  beforeAll(async () => {
-    folder = mkdtempSync(join(tmpdir(), 'rms-commerce-'));
-    ledger = openLedger(join(folder, 'ledger.jsonl'));
-    server = createEndpoint({ secrets: [newSecret(), secret], ledger }).listen(0, '127.0.0.1');
-    await new Promise((resolve) => server.once('listening', resolve));
-    const address = server.address();
-    if (address === null || typeof address === 'string') throw new Error('no port');
-    url = `http://127.0.0.1:${address.port}/`;
-  });
-  afterAll(() => {
-    server.closeAllConnections();
-    server.close();
-    ledger.close();
-    rmSync(folder, { recursive: true });
-  });
-
-  test.each(['exchange_order', 'gift_card', 'refund'] as const)(
-    'makes one %s per key',
-    async (kind) => {
-      const asked = request(kind);
-      const made = await Promise.all(
-        Array.from({ length: 3 }, () => commerceAt(url).create(asked, never)),
-      );
-      expect(new Set(made.map(({ id }) => id)).size).toBe(1);
-      expect(made[0]).toMatchObject({ amount: '12.50', currency: 'GBP' });
-      expect(ledger.all().filter(({ key }) => key === asked.key)).toHaveLength(1);
-      expect(await commerceAt(url).find(asked, never)).toEqual(made[0]);
-    },
-  );
-
-  test('knows no effect of a key that was never used', async () => {
-    expect(await commerceAt(url).find(request(), never)).toBeUndefined();
-  });
-
-  test('keeps its effects when it is started again', async () => {
-    const asked = request();
-    const { id } = await commerceAt(url).create(asked, never);
-    const again = openLedger(join(folder, 'ledger.jsonl'));
-    expect(
-      again.find({ shop_id: 7, sandbox: false, kind: 'refund', key: asked.key }),
-    ).toMatchObject({ id: Number(id) });
-    again.close();
-  });
-
-  test('rejects a request that another secret has signed', async () => {
-    const asked = request();
-    const stranger = [signingKeyOf(newSecret())];
-    const foreign = createHttpCommerce({ client, url, keys: stranger, sandbox: false });
-    await expect(foreign.create(asked, never)).rejects.toMatchObject({ kind: 'passing' });
-    expect(await commerceAt(url).find(asked, never)).toBeUndefined();
-  });
-});
 
 describe('a request', () => {
   let receiver: Receiver;
@@ -126,6 +44,7 @@ describe('a request', () => {
     const item = { productId: 1n, variantId: 2n, sku: 'S', title: 'Hat' };
     const amounts = { price: '12.50', discount: '0', tax: '0' };
     const line = { providerLineItemId: 3n, sku: 'S', quantity: 1, refund: '12.50' };
+    const goods = { ...line, lineItemId: 1n, variantId: 2n, locationId: 0n };
     const asked = {
       exchange_order: request('exchange_order', {
         items: [{ ...item, ...amounts }],
@@ -133,6 +52,7 @@ describe('a request', () => {
       }),
       gift_card: request('gift_card'),
       refund: request('refund', { lines: [line] }),
+      restock: request('restock', { stock: [goods] }),
     };
     for (const one of Object.values(asked)) await commerceAt(receiver.url).create(one, never);
     for (const [at, { key }] of Object.values(asked).entries()) {
@@ -206,6 +126,22 @@ describe('a request', () => {
   ])('whose answer has %s has an unknown outcome', async (_, body) => {
     answering(200, body);
     expect(await failure()).toMatchObject({ kind: 'passing' });
+  });
+
+  test.each(['exchange_order', 'gift_card', 'refund'] as const)(
+    'for a %s that is answered without an amount has an unknown outcome',
+    async (kind) => {
+      for (const made of [{ id: 1 }, { id: 1, amount: '12.50' }, { id: 1, currency: 'GBP' }]) {
+        answering(200, { effect: made });
+        expect(await failure(request(kind))).toMatchObject({ kind: 'passing' });
+      }
+    },
+  );
+
+  test('for a restock needs no amount in the answer, and any text as id', async () => {
+    answering(200, { effect: { id: 'adjustment/7' } });
+    const made = await commerceAt(receiver.url).create(request('restock'), never);
+    expect(made).toMatchObject({ id: 'adjustment/7', amount: '0', currency: 'GBP' });
   });
 
   test.each(['', '0', '1.5', 'gid://order/1', '9007199254740992'])(

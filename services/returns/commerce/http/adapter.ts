@@ -1,6 +1,5 @@
 import { type KeyObject, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
-import { parseId } from '../../../platform/ids.ts';
 import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
 import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
 import { sign } from '../../../platform/outbound/signature.ts';
@@ -8,7 +7,10 @@ import {
   CommerceFailure,
   type CommerceProvider,
   type Effect,
+  type EffectKind,
   type EffectRequest,
+  isOrder,
+  movesMoney,
 } from '../provider.ts';
 import { type Answer, type CommerceClient, NotConnected } from './client.ts';
 import {
@@ -18,6 +20,7 @@ import {
   PROTOCOL_VERSION,
   type ProtocolEffect,
   type ProtocolRequest,
+  problemOfKind,
   type RequestData,
   type RequestType,
   refusalAnswer,
@@ -163,7 +166,7 @@ function aboutOf({ key, returnId, providerOrderId, orderName }: EffectRequest) {
 }
 
 function dataOf(request: EffectRequest): RequestData<(typeof TYPE_OF)[EffectRequest['kind']]> {
-  const { amount, currency, items, lines } = request;
+  const { amount, currency, items, lines, stock } = request;
   const asked = { ...aboutOf(request), amount, currency };
   const details = request.details as Record<string, string>;
   switch (request.kind) {
@@ -173,6 +176,8 @@ function dataOf(request: EffectRequest): RequestData<(typeof TYPE_OF)[EffectRequ
       return { ...asked, details };
     case 'refund':
       return { ...asked, lines: lines.map(lineOf) };
+    case 'restock':
+      return { ...aboutOf(request), lines: stock.map(stockOf) };
     default:
       return request.kind satisfies never;
   }
@@ -186,18 +191,32 @@ function lineOf({ providerLineItemId, ...rest }: EffectRequest['lines'][number])
   return { line_item_id: Number(providerLineItemId), ...rest };
 }
 
-function effectOf({ kind }: Pick<EffectRequest, 'kind'>, made: ProtocolEffect): Effect {
-  const id = printable(String(made.id));
-  const isRefund = kind === 'refund';
-  if (!isRefund && parseId(id) === undefined)
-    throw invalidAnswer('effect.id: must be a whole number');
+function stockOf(line: EffectRequest['stock'][number]) {
   return {
-    id,
-    name: isRefund ? '' : printable(made.name ?? ''),
+    line_item_id: Number(line.providerLineItemId),
+    variant_id: Number(line.variantId),
+    sku: line.sku,
+    quantity: line.quantity,
+    location_id: Number(line.locationId),
+  };
+}
+
+/** @param asked.currency of the request; without it, of the effect. */
+function effectOf(
+  { kind, currency = '' }: { readonly kind: EffectKind; readonly currency?: string | undefined },
+  made: ProtocolEffect,
+): Effect {
+  const problem = problemOfKind(kind, made);
+  if (problem !== undefined) throw invalidAnswer(problem);
+  const isRefund = kind === 'refund';
+  return {
+    id: printable(String(made.id)),
+    name: isOrder(kind) ? printable(made.name ?? '') : '',
     gateway: isRefund ? printable(made.gateway ?? PROVIDER) : '',
     provider: isRefund ? PROVIDER : '',
-    amount: made.amount,
-    currency: made.currency,
+    ...(movesMoney(kind)
+      ? { amount: made.amount ?? '', currency: made.currency ?? '' }
+      : { amount: '0', currency }),
     createdAt: timeOf(made.created_at),
   };
 }

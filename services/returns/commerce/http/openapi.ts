@@ -11,6 +11,7 @@ const TITLES = {
   'exchange_order.create': 'Place an exchange order',
   'gift_card.create': 'Issue a gift card',
   'refund.create': 'Refund the shopper',
+  'inventory.restock': 'Return goods to stock',
   'effect.find': 'Find an effect by its key',
   'effect.list': 'List the effects of a period',
 } as const;

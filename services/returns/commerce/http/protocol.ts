@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { MAX_ID } from '../../../platform/ids.ts';
-import type { EffectKind } from '../provider.ts';
+import { MAX_ID, parseId } from '../../../platform/ids.ts';
+import { type EffectKind, isOrder, movesMoney } from '../provider.ts';
 
 // The protocol between this service and a merchant's own endpoint. docs/commerce.md and its schemas are made from here.
 
@@ -12,9 +12,14 @@ export const TYPE_OF: Readonly<Record<EffectKind, EffectType>> = {
   exchange_order: 'exchange_order.create',
   gift_card: 'gift_card.create',
   refund: 'refund.create',
+  restock: 'inventory.restock',
 };
 
-export type EffectType = 'exchange_order.create' | 'gift_card.create' | 'refund.create';
+export type EffectType =
+  | 'exchange_order.create'
+  | 'gift_card.create'
+  | 'refund.create'
+  | 'inventory.restock';
 export type RequestType = EffectType | 'effect.find' | 'effect.list';
 
 const publicId = z.int().min(1).max(Number(MAX_ID));
@@ -70,7 +75,15 @@ const returnedLine = z.strictObject({
   refund: amount.describe('What this line contributes to the return before fees and credits'),
 });
 
-const kind = z.enum(['exchange_order', 'gift_card', 'refund']);
+const restockLine = z.strictObject({
+  line_item_id: z.int().describe('Your id of the order line'),
+  variant_id: z.int().describe('Your id of the variant; 0 when unknown'),
+  sku: z.string().describe('Stock keeping unit; empty when unknown'),
+  quantity: z.int().min(1).describe('Units that go back to stock'),
+  location_id: z.int().describe('Your id of the location that has the goods; 0 when unknown'),
+});
+
+const kind = z.enum(['exchange_order', 'gift_card', 'refund', 'restock']);
 const time = z.iso.datetime({ offset: true });
 
 /** The `data` of each type of request. */
@@ -78,6 +91,7 @@ export const REQUEST_DATA = {
   'exchange_order.create': z.strictObject({ ...asked, items: z.array(exchangeItem), details }),
   'gift_card.create': z.strictObject({ ...asked, details }),
   'refund.create': z.strictObject({ ...asked, lines: z.array(returnedLine) }),
+  'inventory.restock': z.strictObject({ ...about, lines: z.array(restockLine).min(1) }),
   'effect.find': z.strictObject({
     ...about,
     kind: kind.describe('The kind of effect'),
@@ -109,8 +123,10 @@ const effect = z.object({
     .describe('Your id of the effect. For an exchange order and a gift card a whole number'),
   name: z.string().max(191).optional().describe('Name of an order for people, such as #1001-E1'),
   gateway: z.string().max(191).optional().describe('Payment gateway of a refund'),
-  amount: amount.describe('The amount of the effect: the same as in the request'),
-  currency,
+  amount: amount
+    .optional()
+    .describe('The amount of the effect: the same as in the request. A restock has none'),
+  currency: currency.optional().describe('ISO 4217 code. A restock has none'),
   created_at: z.iso.datetime({ offset: true }).optional().describe('When it was made'),
 });
 
@@ -137,3 +153,14 @@ export const refusalAnswer = z.object({
 });
 
 export type ProtocolEffect = z.infer<typeof effect>;
+
+/** What is wrong with an effect of this kind beyond its schema; undefined when nothing is. */
+export function problemOfKind(kind: EffectKind, made: ProtocolEffect): string | undefined {
+  if (isOrder(kind) && parseId(String(made.id)) === undefined) {
+    return `effect.id is "${made.id}"; it must be a whole number`;
+  }
+  const hasAmount = made.amount !== undefined && made.currency !== undefined;
+  return hasAmount || !movesMoney(kind)
+    ? undefined
+    : 'effect.amount and effect.currency are required';
+}

@@ -1,0 +1,109 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { Server } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { createEndpoint } from '../../../../deploy/local/commerce/endpoint.ts';
+import { type Ledger, openLedger } from '../../../../deploy/local/commerce/ledger.ts';
+import { effectRequest as request } from '../../../../test/kit/commerce/effect-request.ts';
+import { newSecret, signingKeyOf } from '../../../platform/outbound/signature.ts';
+import { createHttpCommerce } from './adapter.ts';
+import { type CommerceClient, createCommerceClient } from './client.ts';
+
+const secret = newSecret();
+const keys = [signingKeyOf(secret)];
+const policy = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] };
+const never = new AbortController().signal;
+
+let client: CommerceClient;
+beforeAll(() => {
+  client = createCommerceClient({ policy });
+});
+afterAll(() => client.close());
+
+const commerceAt = (url: string) => createHttpCommerce({ client, url, keys, sandbox: false });
+
+describe('an endpoint like the reference', () => {
+  let folder: string;
+  let ledger: Ledger;
+  let server: Server;
+  let url: string;
+  beforeAll(async () => {
+    folder = mkdtempSync(join(tmpdir(), 'rms-commerce-'));
+    ledger = openLedger(join(folder, 'ledger.jsonl'));
+    server = createEndpoint({ secrets: [newSecret(), secret], ledger }).listen(0, '127.0.0.1');
+    await new Promise((resolve) => server.once('listening', resolve));
+    const address = server.address();
+    if (address === null || typeof address === 'string') throw new Error('no port');
+    url = `http://127.0.0.1:${address.port}/`;
+  });
+  afterAll(() => {
+    server.closeAllConnections();
+    server.close();
+    ledger.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  test.each(['exchange_order', 'gift_card', 'refund'] as const)(
+    'makes one %s per key',
+    async (kind) => {
+      const asked = request(kind);
+      const made = await Promise.all(
+        Array.from({ length: 3 }, () => commerceAt(url).create(asked, never)),
+      );
+      expect(new Set(made.map(({ id }) => id)).size).toBe(1);
+      expect(made[0]).toMatchObject({ amount: '12.50', currency: 'GBP' });
+      expect(ledger.all().filter(({ key }) => key === asked.key)).toHaveLength(1);
+      expect(await commerceAt(url).find(asked, never)).toEqual(made[0]);
+    },
+  );
+
+  test('restocks once per key, without an amount', async () => {
+    const line = { lineItemId: 1n, providerLineItemId: 3n, variantId: 0n, sku: 'S' };
+    const asked = request('restock', {
+      amount: '0',
+      stock: [{ ...line, quantity: 2, locationId: 70n }],
+    });
+    const made = await commerceAt(url).create(asked, never);
+    expect(await commerceAt(url).create(asked, never)).toEqual(made);
+    expect(await commerceAt(url).find(asked, never)).toEqual(made);
+    expect(made).toMatchObject({ amount: '0', currency: 'GBP', name: '', gateway: '' });
+    const data = expect.objectContaining({
+      lines: [{ line_item_id: 3, variant_id: 0, sku: 'S', quantity: 2, location_id: 70 }],
+    });
+    const entries = ledger.all().filter(({ key }) => key === asked.key);
+    expect(entries).toMatchObject([{ kind: 'restock', data }]);
+    const day = { from: new Date(Date.now() - 60_000), to: new Date(Date.now() + 60_000) };
+    const page = await commerceAt(url).list({ shopId: 7n, ...day, cursor: '' }, never);
+    expect(page?.effects.find(({ key }) => key === asked.key)).toMatchObject({
+      ...{ kind: 'restock', id: made.id, amount: '0', currency: '' },
+    });
+  });
+
+  test('rejects a restock without lines', async () => {
+    const failed = commerceAt(url).create(request('restock', { amount: '0' }), never);
+    await expect(failed).rejects.toMatchObject({ kind: 'final' });
+  });
+
+  test('knows no effect of a key that was never used', async () => {
+    expect(await commerceAt(url).find(request(), never)).toBeUndefined();
+  });
+
+  test('keeps its effects when it is started again', async () => {
+    const asked = request();
+    const { id } = await commerceAt(url).create(asked, never);
+    const again = openLedger(join(folder, 'ledger.jsonl'));
+    expect(
+      again.find({ shop_id: 7, sandbox: false, kind: 'refund', key: asked.key }),
+    ).toMatchObject({ id: Number(id) });
+    again.close();
+  });
+
+  test('rejects a request that another secret has signed', async () => {
+    const asked = request();
+    const stranger = [signingKeyOf(newSecret())];
+    const foreign = createHttpCommerce({ client, url, keys: stranger, sandbox: false });
+    await expect(foreign.create(asked, never)).rejects.toMatchObject({ kind: 'passing' });
+    expect(await commerceAt(url).find(asked, never)).toBeUndefined();
+  });
+});

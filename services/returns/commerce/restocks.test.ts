@@ -1,0 +1,115 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import {
+  EffectKind,
+  EffectState,
+  Difference_Problem as Problem,
+  SettleEffectRequestSchema,
+} from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+import {
+  actor,
+  creating,
+  newReturn,
+  newShop,
+  requestProcessing,
+  runDeps,
+  runDue,
+  triggersOf,
+} from '../../../test/kit/services/processing.ts';
+import { createEmbeddedCommerce, type EmbeddedCommerce } from './embedded.ts';
+import { CommerceFailure, type CommerceProvider } from './provider.ts';
+import { reconcile } from './reconcile.ts';
+import { settleEffect } from './settle.ts';
+
+// Restocks in the books, and what a person says about them.
+
+let db: TestDatabase;
+let commerce: EmbeddedCommerce;
+let of: Return;
+beforeAll(async () => {
+  db = await createTestDatabase('returns');
+  commerce = createEmbeddedCommerce(db.pool);
+});
+afterAll(() => db.drop());
+beforeEach(async () => {
+  of = await newReturn(db.pool, await newShop(db.pool, { restockMode: RestockMode.PROVIDER }));
+});
+
+async function processed(provider: CommerceProvider): Promise<void> {
+  await requestProcessing(db.pool, of);
+  await runDue(runDeps(db.pool, provider));
+}
+
+const HALF_A_DAY_MS = 43_200_000;
+const compared = (provider: CommerceProvider) => {
+  const [from, to] = [-HALF_A_DAY_MS, HALF_A_DAY_MS].map((ms) => new Date(Date.now() + ms));
+  if (!from || !to) throw new Error('no period');
+  return reconcile(db.pool, provider, { shopId: of.shopId, from, to });
+};
+
+describe('the comparison with the provider', () => {
+  test('finds no difference in a restock that the provider lists without amount and currency', async () => {
+    await processed(commerce);
+    const bare = {
+      ...commerce,
+      async list(...words: Parameters<EmbeddedCommerce['list']>) {
+        const page = await commerce.list(...words);
+        const effects = (page?.effects ?? []).map((one) =>
+          one.kind === 'restock' ? { ...one, amount: '0', currency: '' } : one,
+        );
+        return { effects, cursor: '' };
+      },
+    };
+    expect(await compared(bare)).toMatchObject({ compared: 2, total: 0 });
+  });
+
+  test('finds a restock that the provider does not know', async () => {
+    await processed(commerce);
+    const key = `rms:return:${of.id}:restock`;
+    await db.pool.query('delete from commerce_ledger where idempotency_key = $1', [key]);
+    expect((await compared(commerce)).differences).toMatchObject([
+      { problem: Problem.MISSING, kind: 'restock', key, ours: { value: '0', currency: 'GBP' } },
+    ]);
+  });
+});
+
+describe('a restock with an unknown outcome', () => {
+  const settle = (made: MessageInitShape<typeof SettleEffectRequestSchema>['made']) => {
+    const about = { shopId: of.shopId, actor, returnId: of.id, kind: EffectKind.RESTOCK };
+    return settleEffect(db.pool, create(SettleEffectRequestSchema, { ...about, made }));
+  };
+  beforeEach(async () => {
+    // Each pause is longer than the limit of retries.
+    const lost = new CommerceFailure('passing', 'lost', { retryAfterMs: 300_000 });
+    await db.pool.query('update settings set processing_retry_minutes = 1 where shop_id = $1', [
+      of.shopId,
+    ]);
+    await processed(creating(commerce, 'restock', () => Promise.reject(lost)));
+    await db.pool.query(
+      "update processing_outcomes set asked_at = asked_at - interval '121 s' where shop_id = $1",
+      [of.shopId],
+    );
+  });
+
+  test('that was made has any text as id, and the return can be closed', async () => {
+    const made = await settle({ providerId: 'adjustment/7' });
+    expect(made).toMatchObject({ state: EffectState.MADE, providerId: 'adjustment/7' });
+    await processed(commerce);
+    expect((await commerce.ordersOf(of.id)).restocks).toEqual([]);
+    expect(await triggersOf(db.pool, of)).toContain('return.closed');
+  });
+
+  test('that was not made is requested by the next run', async () => {
+    expect(await settle(undefined)).toMatchObject({ state: EffectState.PLANNED });
+    await processed(commerce);
+    expect((await commerce.ordersOf(of.id)).restocks).toMatchObject([{ calls: 1 }]);
+  });
+
+  test('has no amount', async () => {
+    const settled = settle({ providerId: 'adjustment/7', amount: '1.00' });
+    await expect(settled).rejects.toMatchObject({ field: 'made.amount' });
+  });
+});
