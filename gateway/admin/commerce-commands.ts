@@ -29,7 +29,7 @@ interface ShopOption {
   readonly shop: bigint;
 }
 
-/** `commerce …`: the commerce provider of a shop, which makes its exchange orders, gift cards and refunds. */
+/** `commerce …`: the commerce provider of a shop, which makes its exchange orders, gift cards, refunds and restocks. */
 export function commerceCommands(run: Run, print: Print): Command {
   const commerce = new Command('commerce').description(
     'connect a shop to its commerce provider, or show what was requested of it',

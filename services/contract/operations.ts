@@ -245,7 +245,7 @@ export const OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'List effects',
     description:
-      'What processing requested of the commerce provider for a return: exchange order, gift card and refund, each with its key, its amount and what is known of it.',
+      'What processing requested of the commerce provider for a return: exchange order, gift card, refund and restock, each with its key, its amount and what is known of it.',
     tag: 'Returns',
     errors: { 404: [shapes.errorsMessage] },
   },

@@ -27,6 +27,7 @@ interface Ledger {
   readonly orders: readonly Entry[];
   readonly gift_cards: readonly Entry[];
   readonly refunds: readonly Entry[];
+  readonly restocks: readonly Entry[];
 }
 
 const ledgerOf = (id: number) =>
@@ -181,7 +182,12 @@ describe('a return with an open instant refund', () => {
     const credit = entries.find(({ kind }) => kind.includes('instant'));
     expect(credit).toBeDefined();
     expect(await details(ref.id)).toMatchObject({ state: 'open', refunds: [] });
-    expect(await ledgerOf(ref.id)).toEqual({ orders: [], gift_cards: [], refunds: [] });
+    expect(await ledgerOf(ref.id)).toEqual({
+      orders: [],
+      gift_cards: [],
+      refunds: [],
+      restocks: [],
+    });
   });
 
   test('is rejected when it is also flagged', async () => {

@@ -7,6 +7,7 @@ import { parse } from 'csv-parse/sync';
 import { z } from 'zod';
 import { freePort } from '../../../deploy/local/free-ports.ts';
 import { CommerceService } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type NodeProcess, ROOT, startNode, untilProcess } from '../../../test/kit/process.ts';
 import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
 import { actor, identity } from '../../../test/kit/services/running-service.ts';
@@ -26,6 +27,14 @@ const row = z.object({
   Description: z.string(),
   Quantity: z.coerce.number(),
   UnitPrice: z.coerce.number(),
+});
+
+// The effects that the endpoint shows.
+const refund = z.object({ kind: z.literal('refund'), key: z.string(), amount: z.string() });
+const restock = z.object({
+  kind: z.literal('restock'),
+  key: z.string(),
+  data: z.object({ lines: z.array(z.object({ quantity: z.number() })) }),
 });
 
 /** The rows by invoice: each is a return of one order. */
@@ -60,6 +69,8 @@ beforeAll(async () => {
   bench = await startReturnsBench({ NODE_ENV: 'production' });
   channel = createServiceClient(CommerceService, { target: bench.target, identity });
   shopId = await bench.shop();
+  const settings = { restockMode: RestockMode.PROVIDER };
+  await bench.client.updateSettings({ shopId, actor, settings });
   port = await freePort();
   const connected = await channel.client.connect({
     ...{ shopId, actor, url: `http://127.0.0.1:${port}/` },
@@ -97,7 +108,7 @@ const unfinished = async (): Promise<number> => {
   return rows[0]?.count ?? 0;
 };
 
-test('the ledgers of both sides are equal to the cent', async () => {
+test('the ledgers of both sides are equal to the cent, and every unit is in stock once', async () => {
   const returns = realReturns();
   expect(returns).toHaveLength(530);
   const killAt = Array.from({ length: KILLS }, (_, n) =>
@@ -116,21 +127,24 @@ test('the ledgers of both sides are equal to the cent', async () => {
 
   const answer = await fetch(`http://127.0.0.1:${port}/effects`);
   const { effects } = z
-    .object({ effects: z.array(z.object({ key: z.string(), amount: z.string() })) })
+    .object({ effects: z.array(z.discriminatedUnion('kind', [refund, restock])) })
     .parse(await answer.json());
   expect(new Set(effects.map(({ key }) => key)).size).toBe(effects.length);
+  const amounts = effects.flatMap((one) => (one.kind === 'refund' ? [one.amount] : []));
+  const units = effects.flatMap((one) => (one.kind === 'restock' ? one.data.lines : []));
+  const returned = returns.flatMap(([, rows]) => rows.map((one) => -one.Quantity));
+  const count = (all: readonly number[]) => all.reduce((one, other) => one + other, 0);
+  expect(count(units.map(({ quantity }) => quantity))).toBe(count(returned));
   const refunds = await bench.db.pool.query<{ value: string }>(
     'select value from refunds where shop_id = $1',
     [shopId],
   );
-  const total = (amounts: readonly string[]) => amounts.reduce((sum, one) => sum + cents(one), 0n);
-  expect(total(effects.map(({ amount }) => amount))).toBe(
-    total(refunds.rows.map(({ value }) => value)),
-  );
+  const total = (some: readonly string[]) => some.reduce((sum, one) => sum + cents(one), 0n);
+  expect(total(amounts)).toBe(total(refunds.rows.map(({ value }) => value)));
   const expected = returns.flatMap(([, rows]) =>
     rows.map((one) => (-one.Quantity * one.UnitPrice).toFixed(2)),
   );
-  expect(total(effects.map(({ amount }) => amount))).toBe(total(expected));
+  expect(total(amounts)).toBe(total(expected));
 
   const day = (at: Date) => at.toISOString().slice(0, 10);
   for (const one of new Set([day(new Date(Date.now() - 3_600_000)), day(new Date())])) {

@@ -37,7 +37,7 @@ const SECOND_KILL_PROBABILITY = 0.25;
 
 /**
  * Kills processing at its awaits, in every scenario: each connection, each statement, and each call of the provider or
- * of destinations. Asserts after each trial that every exchange order, gift card and refund exists exactly once, and
+ * of destinations. Asserts after each trial that every effect exists exactly once, and
  * that `return.closed` was sent once.
  *
  * @throws Error with seed, scenario and point of the first trial that fails.

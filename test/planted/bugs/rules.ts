@@ -3,6 +3,22 @@ import type { Bug } from '../bug.ts';
 /** Bugs in the rules of returns, dispositions and fraud reports. */
 export const ruleBugs: readonly Bug[] = [
   {
+    name: 'restocked-by-event-too',
+    promise: 'goods that the provider may have restocked are not restocked by event',
+    file: 'services/returns/processing/prepare.ts',
+    find: 'mayBeRestocked ? RestockMode.PROVIDER : settings.restockMode',
+    replace: 'settings.restockMode',
+    tests: ['services/returns/processing/restock-at-provider.test.ts'],
+  },
+  {
+    name: 'restocked-before-the-money',
+    promise: 'goods return to stock after the money',
+    file: 'services/returns/processing/plan.ts',
+    find: "[...payments, stepOf('restock', '0')]",
+    replace: "[stepOf('restock', '0'), ...payments]",
+    tests: ['services/returns/processing/plan.test.ts'],
+  },
+  {
     name: 'closed-return-flagged',
     promise: 'only an open return is flagged',
     file: 'services/returns/return.ts',

@@ -109,7 +109,7 @@ export type Effect = Message<"rms.commerce.v1.Effect"> & {
   state: EffectState;
 
   /**
-   * The amount that was requested
+   * The amount that was requested; zero for a restock
    *
    * @generated from field: rms.common.v1.Money amount = 4;
    */
@@ -137,7 +137,7 @@ export type Effect = Message<"rms.commerce.v1.Effect"> & {
   providerId: string;
 
   /**
-   * The name of an order at the provider; empty for refunds
+   * The name of an order at the provider; empty for refunds and restocks
    *
    * @generated from field: string name = 8;
    */
@@ -751,7 +751,7 @@ export type MadeEffect = Message<"rms.commerce.v1.MadeEffect"> & {
   gateway: string;
 
   /**
-   * Decimal string in the currency of the effect, above zero. Empty for the amount that was requested
+   * Decimal string in the currency of the effect, above zero. Empty for the amount that was requested, and for a restock
    *
    * @generated from field: string amount = 4;
    */
