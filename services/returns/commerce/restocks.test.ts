@@ -11,6 +11,7 @@ import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   actor,
+  changeSettings,
   creating,
   newReturn,
   newShop,
@@ -94,12 +95,15 @@ describe('a restock with an unknown outcome', () => {
     );
   });
 
-  test('that was made has any text as id, and the return can be closed', async () => {
+  test('that was made has any text as id, and no event restocks the goods again', async () => {
     const made = await settle({ providerId: 'adjustment/7' });
     expect(made).toMatchObject({ state: EffectState.MADE, providerId: 'adjustment/7' });
+    await changeSettings(db.pool, of.shopId, { restockMode: RestockMode.WEBHOOK });
     await processed(commerce);
     expect((await commerce.ordersOf(of.id)).restocks).toEqual([]);
-    expect(await triggersOf(db.pool, of)).toContain('return.closed');
+    const triggers = await triggersOf(db.pool, of);
+    expect(triggers).toContain('return.closed');
+    expect(triggers).not.toContain('restock.requested');
   });
 
   test('that was not made is requested by the next run', async () => {
