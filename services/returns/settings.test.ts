@@ -72,4 +72,45 @@ describe('returns settings', () => {
   ])('reject %j', async (settings, field) => {
     expect(await refusal(update(await bench.shop(), settings))).toEqual(invalid(field));
   });
+
+  test('are only checked when a call says so', async () => {
+    const shopId = newShop();
+    const check = (settings: Settings) =>
+      bench.client.updateSettings({ shopId, actor, settings, validateOnly: true });
+    expect(await refusal(check({ currency: 'GBP' }))).toEqual(notConfigured);
+    await update(shopId, { currency: 'GBP' });
+    expect(await refusal(check({ currency: 'EUR' }))).toEqual(invalid('settings.currency'));
+    expect(await refusal(check({ expiryDays: 366 }))).toEqual(invalid('settings.expiry_days'));
+    await check({ sandbox: true, expiryDays: 3 });
+    expect((await bench.client.getSettings({ shopId, actor })).settings).toMatchObject({
+      sandbox: false,
+      expiryDays: 28,
+    });
+  });
+
+  test('keep `sandbox` while a return is being processed', async () => {
+    const shopId = await bench.shop({ sandbox: true });
+    const { id: returnId } = await bench.submit(shopId);
+    await queueLater(shopId, returnId);
+    const stateForbids = { code: Code.FailedPrecondition, reason: 'STATE_FORBIDS' };
+    for (const validateOnly of [true, false]) {
+      const settings = { sandbox: false };
+      const call = bench.client.updateSettings({ shopId, actor, settings, validateOnly });
+      expect(await refusal(call)).toMatchObject(stateForbids);
+    }
+    expect((await update(shopId, { sandbox: true, expiryDays: 3 })).settings).toMatchObject({
+      sandbox: true,
+    });
+    await bench.db.pool.query('delete from processing_jobs where shop_id = $1', [shopId]);
+    expect((await update(shopId, { sandbox: false })).settings).toMatchObject({ sandbox: false });
+  });
 });
+
+/** Queues a job that no worker begins during a test. */
+async function queueLater(shopId: bigint, returnId: bigint): Promise<void> {
+  await bench.db.pool.query(
+    `insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent, due_at)
+     values ($1, $2, '{}', '', '', '', now() + interval '1 hour')`,
+    [shopId, returnId],
+  );
+}

@@ -14,7 +14,7 @@ import { parseInput } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { param, raw, sql, unnamed } from '../platform/sql.ts';
 import { requireKnownOutcomes } from './commerce/known-outcomes.ts';
-import { shopNotConfigured } from './errors.ts';
+import { shopNotConfigured, stateForbids } from './errors.ts';
 import { decimalsOf } from './money/money.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
 
@@ -97,10 +97,10 @@ const settingsInput = z.object({
 
 /**
  * Writes a shop's returns settings. Absent fields keep their values; in the first call they get their default. The
- * first call needs the currency.
+ * first call needs the currency. With `validateOnly` it checks what may be set now, and writes nothing.
  *
- * @throws DomainError STATE_FORBIDS for another `sandbox` while an effect has an unknown outcome; SHOP_NOT_CONFIGURED
- *   for a first call without a currency; INVALID_ARGUMENT for a currency that is
+ * @throws DomainError STATE_FORBIDS for another `sandbox` while an effect has an unknown outcome or a return is being
+ *   processed; SHOP_NOT_CONFIGURED for a first call without a currency; INVALID_ARGUMENT for a currency that is
  *   not the shop's, because stored amounts are in the shop's currency.
  */
 export async function updateSettings(
@@ -108,13 +108,14 @@ export async function updateSettings(
   request: UpdateSettingsRequest,
 ): Promise<Settings> {
   const { settings } = parseInput(settingsInput, request);
+  if (request.validateOnly) return checkSettings(pool, request.shopId, settings);
   if (settings.currency !== '') {
     await pool.query(
       'insert into settings (shop_id, currency) values ($1, $2) on conflict (shop_id) do nothing',
       [request.shopId, settings.currency],
     );
   }
-  await requireKnownOutcomesOf(pool, request.shopId, settings.sandbox);
+  await requireSwitchable(pool, request.shopId, settings.sandbox);
   const { parcel } = settings;
   const currency = param(settings.currency);
   const { rows } = await pool.query<SettingsRow>(
@@ -138,18 +139,46 @@ export async function updateSettings(
   throw invalidField('settings.currency', 'cannot change');
 }
 
-/** A sandbox and a live shop have different providers. @throws DomainError STATE_FORBIDS */
-async function requireKnownOutcomesOf(
+/** Makes the checks of {@link updateSettings} that need the shop. Returns its present settings. */
+async function checkSettings(
+  pool: pg.Pool,
+  shopId: bigint,
+  wanted: { readonly currency: string; readonly sandbox?: boolean | undefined },
+): Promise<Settings> {
+  const present = await loadSettings(pool, shopId);
+  if (wanted.currency !== '' && wanted.currency !== present.currency) {
+    throw invalidField('settings.currency', 'cannot change');
+  }
+  await requireSwitchable(pool, shopId, wanted.sandbox);
+  return present;
+}
+
+/**
+ * A sandbox and a live shop have different providers. A return that began to be processed in the one must not move
+ * money in the other.
+ *
+ * @throws DomainError STATE_FORBIDS
+ */
+async function requireSwitchable(
   pool: pg.Pool,
   shopId: bigint,
   sandbox: boolean | undefined,
 ): Promise<void> {
   if (sandbox === undefined) return;
-  const { rows } = await pool.query<{ sandbox: boolean }>(
-    'select sandbox from settings where shop_id = $1',
+  const { rows } = await pool.query<{ sandbox: boolean; jobs: number }>(
+    `select s.sandbox, (select count(*)::int from processing_jobs j
+                         where j.shop_id = s.shop_id and j.state in ('queued', 'running')) as jobs
+       from settings s where s.shop_id = $1`,
     [shopId],
   );
-  if (rows[0] && rows[0].sandbox !== sandbox) await requireKnownOutcomes(pool, shopId);
+  const [present] = rows;
+  if (!present || present.sandbox === sandbox) return;
+  await requireKnownOutcomes(pool, shopId);
+  if (present.jobs > 0) {
+    throw stateForbids(
+      `${present.jobs} returns are being processed: repeat this when they have ended`,
+    );
+  }
 }
 
 function textOrNull<T extends number>(

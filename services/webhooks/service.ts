@@ -19,6 +19,7 @@ import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
 import { limitedHostOf } from './subscriptions/host-limit.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
+import { setSandbox } from './subscriptions/sandbox.ts';
 import { SECRETS } from './subscriptions/secrets.ts';
 import { parseChange, parseFields } from './subscriptions/subscription.ts';
 import {
@@ -56,7 +57,7 @@ export function webhooksRoutes(c: WebhooksContext) {
       ...logMethods(c),
       ...jobMethods({ ...c, ...c.jobs }),
       ...testMethods(c),
-      ...versionMethods(c),
+      ...shopMethods(c),
     });
   };
 }
@@ -138,7 +139,7 @@ function testMethods({ pool, clock, today }: WebhooksContext) {
   } satisfies Methods;
 }
 
-function versionMethods({ pool, today }: WebhooksContext) {
+function shopMethods({ pool, today }: WebhooksContext) {
   return {
     async getPayloadVersion({ shopId }) {
       const day = today();
@@ -148,6 +149,10 @@ function versionMethods({ pool, today }: WebhooksContext) {
     async setPayloadVersion({ shopId, version }) {
       await setPayloadVersion(pool, shopId, { version, today: today() });
       return { version };
+    },
+    async setSandbox({ shopId, sandbox }) {
+      await setSandbox(pool, { shopId, sandbox });
+      return {};
     },
   } satisfies Methods;
 }

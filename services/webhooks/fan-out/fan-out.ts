@@ -97,6 +97,7 @@ function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): D
     round: queued.round,
     isRetry: false,
     encryptedSecrets: target.encryptedSecrets,
+    isSandbox: target.isSandbox,
     isFailing: target.isFailing,
     body: Buffer.from(body.buffer, body.byteOffset, body.length),
   };

@@ -1,4 +1,5 @@
 import type { KeyObject } from 'node:crypto';
+import { environmentHeaders } from '../../contract/environment.ts';
 import { sign } from '../../platform/outbound/signature.ts';
 
 const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';
@@ -14,6 +15,8 @@ export interface HeaderSource {
   /** The return's revision, by which receivers order events; 0 when the event is not about one return. */
   readonly revision: bigint;
   readonly traceparent: string;
+  /** Whether the shop is a sandbox. */
+  readonly sandbox: boolean;
   /** The valid secrets, see `signingKeyOf`. */
   readonly keys: readonly KeyObject[];
   readonly body: Uint8Array;
@@ -33,6 +36,7 @@ export function headersOf(source: HeaderSource, at: Date): Record<string, string
     'X-Service-Event': source.trigger,
     'X-Service-Event-Id': source.eventId,
     'X-Service-Sequence': source.revision.toString(),
+    ...environmentHeaders(source),
     ...(source.sunset !== undefined && { Sunset: source.sunset }),
     ...(source.traceparent !== '' && { traceparent: source.traceparent }),
   };

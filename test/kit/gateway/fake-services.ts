@@ -219,6 +219,7 @@ const webhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
   },
   getPayloadVersion: () => ({ version: '2026-07' }),
   setPayloadVersion: ({ version }) => ({ version }),
+  setSandbox: () => ({}),
 };
 
 /** New objects at each call, whose behaviour a test may replace. */

@@ -61,6 +61,7 @@ async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
       sunset: served.version === due.apiVersion ? served.headers.Sunset : undefined,
       revision: due.revision,
       traceparent: currentTraceparent(),
+      sandbox: due.isSandbox,
       keys,
       body,
     },

@@ -1,5 +1,6 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 import { named, param, raw, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
+import { isSandboxShop } from '../../subscriptions/sandbox.ts';
 import type { HealthClass } from '../scheduler/capacity.ts';
 import type { QueueRef } from './queue-ref.ts';
 
@@ -30,6 +31,8 @@ export interface Due extends QueueRef {
   readonly isRetry: boolean;
   /** The valid signing secrets, encrypted as stored, newest first; null without one. See `signingKeys`. */
   readonly encryptedSecrets: string | null;
+  /** The shop was a sandbox when the delivery was read. */
+  readonly isSandbox: boolean;
   /** The subscription has failed since its last success. */
   readonly isFailing: boolean;
   /** Null when the body was removed while the delivery waited. */
@@ -104,14 +107,15 @@ function readStatement(reads: readonly QueueRead[], o: ReadOptions): Sql {
   const maxBytes = HEALTH_CLASSES.map((healthClass) => o.maxBytes[healthClass]);
   return sql`
 with requested as materialized (
-  select input.*, sq.shard, e.url, s.failures > 0 as is_failing, ${encryptedSecretsOf('input')} as encrypted_secrets
+  select input.*, sq.shard, e.url, s.failures > 0 as is_failing, ${encryptedSecretsOf('input')} as encrypted_secrets,
+         ${isSandboxShop('input')} as is_sandbox
     from ${readRows('input', reads, 'n')}
     join subscription_queues sq on sq.shop_id = input.shop_id and sq.subscription_id = input.subscription_id
                 and sq.endpoint_id = input.endpoint_id and sq.is_open and sq.expire_before is null
     join subscriptions s on s.shop_id = input.shop_id and s.id = input.subscription_id
     join endpoints e on e.shop_id = input.shop_id and e.id = input.endpoint_id
 ), due as materialized (
-  select w.n, w.health_class, w.shard, w.url, w.is_failing, w.encrypted_secrets, w.endpoint_id, q.*,
+  select w.n, w.health_class, w.shard, w.url, w.is_failing, w.encrypted_secrets, w.is_sandbox, w.endpoint_id, q.*,
          sum(q.bytes) over (partition by w.health_class order by w.n, q.nth) - q.bytes as bytes_before
     from requested w cross join lateral (${dueOfQueue(o)}) q
 )
@@ -120,7 +124,7 @@ select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.end
        p.api_version as "apiVersion", p.revision, p.traceparent, d.attempts, d.round_attempts as "roundAttempts",
        d.bytes, extract(epoch from d.next_attempt_at)::float8 * 1000 as "dueAtMs",
        extract(epoch from d.queued_at)::float8 * 1000 as "queuedAtMs", d.queued_at::text as round, d.is_retry as "isRetry",
-       d.encrypted_secrets as "encryptedSecrets", d.is_failing as "isFailing", p.body
+       d.encrypted_secrets as "encryptedSecrets", d.is_sandbox as "isSandbox", d.is_failing as "isFailing", p.body
   from due d left join lateral (
          select * from payloads b where b.shop_id = d.shop_id and b.id = d.payload_id offset 0) p on true
  where d.bytes_before < (${maxBytes}::float8[])[d.health_class]

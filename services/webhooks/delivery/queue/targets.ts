@@ -1,5 +1,6 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
+import { isSandboxShop } from '../../subscriptions/sandbox.ts';
 import { type Due, encryptedSecretsOf } from './read-due.ts';
 import { QUEUE_COLUMNS, type QueueRow, type StoredQueue, toQueue } from './ready-queues.ts';
 
@@ -8,6 +9,8 @@ export interface Target extends StoredQueue {
   readonly url: string;
   /** See {@link Due}. */
   readonly encryptedSecrets: string | null;
+  /** See {@link Due}. */
+  readonly isSandbox: boolean;
   readonly isFailing: boolean;
   /** Whether the queue was empty. */
   readonly wasEmpty: boolean;
@@ -21,7 +24,8 @@ export interface FreshDeliveries {
   readonly deliveries: readonly Due[];
 }
 
-type Row = QueueRow & Pick<Target, 'url' | 'encryptedSecrets' | 'isFailing' | 'wasEmpty'>;
+type Row = QueueRow &
+  Pick<Target, 'url' | 'encryptedSecrets' | 'isSandbox' | 'isFailing' | 'wasEmpty'>;
 
 /** A queue gets the events of one shop with one trigger. */
 interface ShopTrigger {
@@ -48,14 +52,14 @@ export async function findTargets(
   const { rows } = await tx.query<Row>(named('find-targets', findStatement(pairs, shards)));
   const foundAtMs = performance.now();
   return rows.map((row) => {
-    const { url, encryptedSecrets, isFailing, wasEmpty } = row;
-    return { ...toQueue(row), url, encryptedSecrets, isFailing, wasEmpty, foundAtMs };
+    const { url, encryptedSecrets, isSandbox, isFailing, wasEmpty } = row;
+    return { ...toQueue(row), url, encryptedSecrets, isSandbox, isFailing, wasEmpty, foundAtMs };
   });
 }
 
 const findStatement = (pairs: readonly ShopTrigger[], shards: readonly number[]): Sql => sql`
 select ${QUEUE_COLUMNS}, e.url, s.failures > 0 as "isFailing", sq.ready_at is null as "wasEmpty",
-       ${encryptedSecretsOf('sq')} as "encryptedSecrets"
+       ${encryptedSecretsOf('sq')} as "encryptedSecrets", ${isSandboxShop('sq')} as "isSandbox"
   from ${shopTriggerRows('input', pairs)}
   join subscription_queues sq on sq.shop_id = input.shop_id and sq.trigger = input.trigger
    and sq.is_open and sq.expire_before is null and sq.shard = any(${shards}::smallint[])

@@ -33,6 +33,7 @@ function resultOf(nth: number): AttemptResult {
     round: '',
     isRetry: false,
     encryptedSecrets: null,
+    isSandbox: false,
     isFailing: false,
     body: null,
   };

@@ -13,7 +13,13 @@ const KEY = '1:1';
 const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1', shard: 1 };
 const target: Target = {
   ...{ ...ids, key: KEY, health: NEW_ENDPOINT },
-  ...{ url: 'https://example.com/', encryptedSecrets: null, isFailing: false, wasEmpty: true },
+  ...{
+    url: 'https://example.com/',
+    encryptedSecrets: null,
+    isSandbox: false,
+    isFailing: false,
+    wasEmpty: true,
+  },
   foundAtMs: 0,
 };
 

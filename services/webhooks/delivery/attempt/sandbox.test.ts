@@ -1,0 +1,98 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from '@jest/globals';
+import { Webhook } from 'standardwebhooks';
+import { actor, newShop } from '../../../../test/kit/services/running-service.ts';
+import { until } from '../../../../test/kit/until.ts';
+import { type Receiver, startReceiver } from '../../../../test/kit/webhooks/receiver.ts';
+import {
+  runWebhooks,
+  type WebhooksUnderTest,
+} from '../../../../test/kit/webhooks/running-webhooks.ts';
+import { sampleEvent } from '../../../contract/sample-event.ts';
+
+let webhooks: WebhooksUnderTest;
+let receiver: Receiver;
+
+beforeAll(async () => {
+  webhooks = await runWebhooks({ leaseMs: 60_000 });
+});
+afterAll(() => webhooks.stop());
+beforeEach(async () => {
+  receiver = await startReceiver();
+});
+afterEach(() => receiver.stop());
+
+/** A shop with one subscription, whose path is its id. */
+async function newShopWith(o: { readonly sandbox: boolean }) {
+  const shopId = newShop();
+  if (o.sandbox) await set(shopId, true);
+  const url = `${receiver.url}/${shopId}`;
+  return { shopId, ...(await webhooks.subscribe({ shopId, url })) };
+}
+
+const set = (shopId: bigint, sandbox: boolean) =>
+  webhooks.client.setSandbox({ shopId, actor, sandbox });
+
+/** The mark of each request that a shop's subscription got, in order. */
+const marksOf = (shopId: bigint) =>
+  receiver.received
+    .filter(({ path }) => path.endsWith(`/${shopId}`))
+    .map(({ headers }) => headers['x-service-environment']);
+
+test('every attempt for a sandbox shop says so, and none for the live shop beside it', async () => {
+  const sandbox = await newShopWith({ sandbox: true });
+  const live = await newShopWith({ sandbox: false });
+  const all = [sandbox, live];
+  const bothHave = (count: number) =>
+    until(() => all.every(({ shopId }) => marksOf(shopId).length === count));
+
+  // First attempts from memory, of which each fails, and their retries from the table.
+  receiver.answer = (response, _, nth) => void response.writeHead(nth <= 2 ? 500 : 204).end();
+  await webhooks.publish(...all.map(({ shopId }) => sampleEvent('return.closed', shopId)));
+  await bothHave(1);
+  await until(async () => {
+    const [one] = await webhooks.deliveries(sandbox.shopId);
+    const [other] = await webhooks.deliveries(live.shopId);
+    return one?.attempts.length === 1 && other?.attempts.length === 1;
+  });
+  webhooks.advance(6);
+  await bothHave(2);
+  for (const { shopId, id: subscriptionId } of all)
+    await webhooks.client.sendTest({ shopId, actor, subscriptionId });
+  await bothHave(3);
+  for (const { shopId } of all) {
+    const [delivery] = await until(async () => {
+      const done = await webhooks.deliveries(shopId);
+      return done.every(({ attempts }) => attempts.at(-1)?.status === 204) && done;
+    });
+    const deliveryId = delivery?.id ?? '';
+    await webhooks.client.replayDelivery({ shopId, actor, deliveryId });
+  }
+  await bothHave(4);
+
+  expect(marksOf(sandbox.shopId)).toEqual(Array(4).fill('sandbox'));
+  expect(marksOf(live.shopId)).toEqual(Array(4).fill(undefined));
+});
+
+test('the mark changes neither body nor signature', async () => {
+  const { shopId, secret } = await newShopWith({ sandbox: true });
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  await until(() => receiver.received.length === 1);
+  const [{ body, headers } = { body: '', headers: {} }] = receiver.received;
+  const signed = Object.fromEntries(
+    Object.entries(headers).filter(([name]) => name.startsWith('webhook-')),
+  );
+  const verified = new Webhook(secret).verify(body, signed as Record<string, string>);
+  expect(JSON.stringify(verified)).not.toContain('sandbox');
+});
+
+test('a shop that becomes live loses the mark; each call may be repeated', async () => {
+  const { shopId } = await newShopWith({ sandbox: true });
+  await set(shopId, true);
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  await until(() => marksOf(shopId).length === 1);
+  await set(shopId, false);
+  await set(shopId, false);
+  await webhooks.publish(sampleEvent('return.closed', shopId));
+  await until(() => marksOf(shopId).length === 2);
+  expect(marksOf(shopId)).toEqual(['sandbox', undefined]);
+});
