@@ -17,6 +17,7 @@ import {
 import { createPool } from '../../services/platform/postgres.ts';
 import { connectServices, type Services, type ServiceTargets } from '../services.ts';
 import type { Author } from '../tenancy/audit.ts';
+import { EFFECTIVE_AFTER_MS } from '../tenancy/environment.ts';
 
 /** The database, the services and the author that admin commands use. */
 export interface AdminContext {
@@ -24,6 +25,8 @@ export interface AdminContext {
   /** Connects on first access, which throws when the environment has no addresses of the services. */
   readonly services: Services;
   readonly by: Author;
+  /** `EFFECTIVE_AFTER_MS`; tests do not wait. */
+  readonly effectiveAfterMs: number;
   close(): Promise<void>;
 }
 
@@ -133,6 +136,7 @@ function open(
       actor: { kind: Actor_Kind.SYSTEM, id: 'admin', name: 'Operator' },
       source: 'npm run admin',
     },
+    effectiveAfterMs: EFFECTIVE_AFTER_MS,
     async close() {
       backend?.close();
       await pool.end();

@@ -76,36 +76,6 @@ describe('shop restock', () => {
   });
 });
 
-describe('shop sandbox', () => {
-  test('sets and shows whether a shop is a sandbox', async () => {
-    let sandbox: boolean | undefined;
-    Object.assign(backend.services.returns, {
-      getSettings: () => ({ settings: { sandbox } }),
-      updateSettings: ({ settings }: { settings: { sandbox?: boolean } }) => {
-        sandbox = settings.sandbox ?? sandbox;
-        return { settings };
-      },
-    });
-    const created = ['--name', 'Sandbox', '--currency', 'EUR', '--owner-email', 'hats@example.com'];
-    const [line = ''] = await admin('shop', 'create', ...created, '--sandbox');
-    expect(sandbox).toBe(true);
-    const shop = ['--shop', /^shop (\d+)/.exec(line)?.[1] ?? ''];
-    expect(await admin('shop', 'sandbox', ...shop)).toEqual(['on']);
-    expect(await admin('shop', 'sandbox', ...shop, '--off')).toEqual([`shop ${shop[1]} is live`]);
-    expect(sandbox).toBe(false);
-    await expect(admin('shop', 'sandbox', ...shop, '--on', '--off')).rejects.toThrow('exclude');
-    expect(await admin('shop', 'sandbox', ...shop, '--on')).toEqual([
-      `shop ${shop[1]} is a sandbox`,
-    ]);
-    const { rows } = await under.database.pool.query(
-      `select detail from audit_log where shop_id = $1 and action = 'shop.sandbox.set' order by id`,
-      [shop[1]],
-    );
-    expect(rows).toEqual([{ detail: { sandbox: false } }, { detail: { sandbox: true } }]);
-    backend.reset();
-  });
-});
-
 describe('payload-version', () => {
   test('set sends the version to the service and audits it; show reads it', async () => {
     const id = await shopId();
@@ -157,7 +127,7 @@ describe('key', () => {
     const send = restClient(under);
     expect((await send({ path: '/api/v1/cart', json: { cart: [1] }, key })).status).toBe(200);
     const id = key.split('_')[1];
-    expect(await admin('key', 'list', ...shop)).toEqual([`${id}  live  returns,carts  ERP`]);
+    expect(await admin('key', 'list', ...shop)).toEqual([`${id}  active  returns,carts  ERP`]);
     expect(await admin('key', 'revoke', ...shop, key)).toEqual(['revoked']);
     expect(await admin('key', 'list', ...shop)).toEqual([`${id}  revoked  returns,carts  ERP`]);
   });

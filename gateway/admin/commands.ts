@@ -2,7 +2,7 @@ import { Command } from 'commander';
 import { newestActive } from '../../services/contract/versions.ts';
 import { SCOPES, type Scope } from '../auth/scopes.ts';
 import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
-import { createShop, listShops, requireShop } from '../tenancy/shops.ts';
+import { createShop, listShops, requireShop, type Shop } from '../tenancy/shops.ts';
 import type { Open, Print, Run } from './admin-context.ts';
 import { appCommands } from './app-commands.ts';
 import { perMinute, scopes, shopId, time } from './arguments.ts';
@@ -55,7 +55,7 @@ function shopCommands(run: Run, print: Print): Command {
     .requiredOption('--owner-email <email>', 'e-mail address of the first owner')
     .option(
       '--sandbox',
-      'sandbox shop: processed with the embedded commerce provider, without moving money',
+      'sandbox shop: processed with the embedded commerce provider, without moving money; its keys begin with rms_test_',
     )
     .action((o: { name: string; currency: string; ownerEmail: string; sandbox?: true }) =>
       run(async ({ pool, services, by }) => {
@@ -69,9 +69,10 @@ function shopCommands(run: Run, print: Print): Command {
     .description('list all shops')
     .action(() =>
       run(async ({ pool }) => {
-        for (const { id, name, currency, configuredAt } of await listShops(pool)) {
+        for (const { id, name, currency, sandbox, configuredAt } of await listShops(pool)) {
+          const kind = sandbox ? '  sandbox' : '';
           const state = configuredAt ? '' : '  incomplete: run `shop create` again';
-          print(`${id}  ${currency}  ${name}${state}`);
+          print(`${id}  ${currency}  ${name}${kind}${state}`);
         }
       }),
     );
@@ -125,10 +126,10 @@ function keyCommands(run: Run, print: Print): Command {
     .requiredOption('--shop <id>', 'the shop', shopId)
     .action((o: ShopOption) =>
       run(async ({ pool }) => {
-        await requireShop(pool, o.shop);
+        const shop = await requireShop(pool, o.shop);
         for (const one of await listApiKeys(pool, o.shop)) {
           print(
-            `${one.keyId}  ${stateOf(one)}  ${one.scopes.join(',') || '-'}  ${one.description}`,
+            `${one.keyId}  ${stateOf(one, shop)}  ${one.scopes.join(',') || '-'}  ${one.description}`,
           );
         }
       }),
@@ -136,7 +137,9 @@ function keyCommands(run: Run, print: Print): Command {
   return key;
 }
 
-function stateOf(key: ApiKey): string {
+function stateOf(key: ApiKey, shop: Shop): string {
   if (key.revokedAt) return 'revoked';
-  return key.hasExpired ? 'expired' : 'live';
+  if (key.hasExpired) return 'expired';
+  if (key.sandbox === shop.sandbox) return 'active';
+  return key.sandbox ? 'for sandbox only' : 'for live only';
 }

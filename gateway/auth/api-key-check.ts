@@ -13,6 +13,8 @@ const MAX_CACHED = 20_000;
 
 interface StoredKey {
   readonly shopId: bigint;
+  /** Whether the shop is a sandbox. */
+  readonly sandbox: boolean;
   readonly secretHash: Buffer;
   readonly scopes: readonly string[];
   readonly description: string;
@@ -29,7 +31,8 @@ export interface KeyCheckOptions {
 
 export interface ApiKeyCheck {
   /**
-   * Returns the caller of a key; undefined when the key is malformed, unknown, revoked or expired.
+   * Returns the caller of a key; undefined when the key is malformed, unknown, revoked or expired, or when it is a live
+   * key of a sandbox shop or the reverse.
    *
    * @param o.isBlocked whether the IP address currently gets 429 for failed credentials. If so, no statement is
    *   executed for an id that does not exist, and a key created within the last two seconds may be rejected.
@@ -70,11 +73,13 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
       const matches = timingSafeEqual(hashSecret(parsed.secret), expected);
       if (!stored) return reject('unknown key');
       if (!matches) return reject('wrong secret');
+      if (parsed.sandbox !== stored.sandbox) return reject('other environment');
       if (stored.isRevoked) return reject('revoked');
       if (stored.hasExpired) return reject('expired');
       used(parsed.keyId);
       return {
         shopId: stored.shopId,
+        sandbox: stored.sandbox,
         actor: { kind: Actor_Kind.API_KEY, id: parsed.keyId, name: stored.description },
         scopes: stored.scopes,
         limitKey: `key:${parsed.keyId}`,
@@ -91,10 +96,10 @@ const NO_HASH = Buffer.alloc(32);
 
 async function readKey(db: Queryable, keyId: string): Promise<StoredKey | undefined> {
   const { rows } = await db.query<StoredKey>(
-    `select shop_id as "shopId", secret_hash as "secretHash", scopes, description,
-            rest_per_minute as "restPerMinute",
-            revoked_at is not null as "isRevoked", coalesce(expires_at <= now(), false) as "hasExpired"
-     from api_keys where key_id = $1`,
+    `select k.shop_id as "shopId", s.sandbox, k.secret_hash as "secretHash", k.scopes, k.description,
+            k.rest_per_minute as "restPerMinute",
+            k.revoked_at is not null as "isRevoked", coalesce(k.expires_at <= now(), false) as "hasExpired"
+     from api_keys k join shops s on s.id = k.shop_id where k.key_id = $1`,
     [keyId],
   );
   return rows[0];

@@ -4,6 +4,8 @@ import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 /** The caller of a request with a valid credential. It acts for one shop. */
 export interface Caller {
   readonly shopId: bigint;
+  /** Whether the shop is a sandbox. */
+  readonly sandbox: boolean;
   readonly actor: MessageInitShape<typeof ActorSchema>;
   readonly scopes: readonly string[];
   /** Identifies the API key or the installation in its rate limit. */

@@ -1,13 +1,25 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { hashSecret, newKey, parseKey } from './key-format.ts';
+import { hashSecret, keyIdIn, newKey, parseKey } from './key-format.ts';
 
 describe('API key', () => {
   test('has an id of 12 and a secret of 46 characters', () => {
     const { text, keyId, secret } = newKey();
     expect(text).toMatch(/^rms_[a-z0-9]{12}_[A-Za-z0-9]{46}$/);
     expect(text).toBe(`rms_${keyId}_${secret}`);
-    expect(parseKey(text)).toEqual({ keyId, secret });
+    expect(parseKey(text)).toEqual({ sandbox: false, keyId, secret });
+  });
+
+  test('of a sandbox begins with rms_test_', () => {
+    const { text, keyId, secret } = newKey({ sandbox: true });
+    expect(text).toMatch(/^rms_test_[a-z0-9]{12}_[A-Za-z0-9]{46}$/);
+    expect(parseKey(text)).toEqual({ sandbox: true, keyId, secret });
+    expect(keyIdIn(text)).toBe(keyId);
+  });
+
+  test('is no key of the other kind when its beginning is changed', () => {
+    expect(parseKey(newKey({ sandbox: true }).text.replace('rms_test_', 'rms_'))).toBeUndefined();
+    expect(parseKey(newKey().text.replace('rms_', 'rms_test_'))).toBeUndefined();
   });
 
   test('is always another one', () => {

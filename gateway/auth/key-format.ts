@@ -1,8 +1,10 @@
 import { createHash, randomInt } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 
-/** The parts of an API key: `rms_<key id>_<secret>`. */
+/** The parts of an API key: `rms_<key id>_<secret>` of a live shop, `rms_test_<key id>_<secret>` of a sandbox. */
 export interface ParsedKey {
+  /** Whether it is a key of a sandbox shop. */
+  readonly sandbox: boolean;
   readonly keyId: string;
   /** 40 random characters and 6 of checksum. */
   readonly secret: string;
@@ -15,17 +17,25 @@ const CHECKSUM_LENGTH = 6;
 const BASE36 = '0123456789abcdefghijklmnopqrstuvwxyz';
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 
-const FORM = /^rms_([a-z0-9]{12})_([A-Za-z0-9]{40})([A-Za-z0-9]{6})$/;
+const PREFIX = 'rms_';
+const SANDBOX_PREFIX = 'rms_test_';
+
+const FORM = /^rms_(test_)?([a-z0-9]{12})_([A-Za-z0-9]{40})([A-Za-z0-9]{6})$/;
 
 /** Creates a key. Its text is shown once and never stored. */
-export function newKey(): ParsedKey & { readonly text: string } {
-  return keyOf(randomText(BASE36, KEY_ID_LENGTH), randomText(BASE62, RANDOM_LENGTH));
+export function newKey({ sandbox } = { sandbox: false }): ParsedKey & { readonly text: string } {
+  return keyOf(randomText(BASE36, KEY_ID_LENGTH), randomText(BASE62, RANDOM_LENGTH), { sandbox });
 }
 
 /** Creates a key from an id of 12 and a secret of 40 characters. Called directly only for keys that are not secret. */
-export function keyOf(keyId: string, random: string): ParsedKey & { readonly text: string } {
-  const secret = `${random}${checksumOf(keyId, random)}`;
-  return { keyId, secret, text: `rms_${keyId}_${secret}` };
+export function keyOf(
+  keyId: string,
+  random: string,
+  { sandbox } = { sandbox: false },
+): ParsedKey & { readonly text: string } {
+  const beginning = `${sandbox ? SANDBOX_PREFIX : PREFIX}${keyId}_`;
+  const secret = `${random}${checksumOf(`${beginning}${random}`)}`;
+  return { sandbox, keyId, secret, text: `${beginning}${secret}` };
 }
 
 /**
@@ -34,13 +44,13 @@ export function keyOf(keyId: string, random: string): ParsedKey & { readonly tex
  * The checksum detects typing errors and helps secret scanners, both without a database. It is not a security feature.
  */
 export function parseKey(text: string): ParsedKey | undefined {
-  const [, keyId, random, checksum] = FORM.exec(text) ?? [];
+  const [, test, keyId, random, checksum] = FORM.exec(text) ?? [];
   if (keyId === undefined || random === undefined || checksum === undefined) return undefined;
-  if (checksumOf(keyId, random) !== checksum) return undefined;
-  return { keyId, secret: `${random}${checksum}` };
+  if (checksumOf(text.slice(0, -CHECKSUM_LENGTH)) !== checksum) return undefined;
+  return { sandbox: test !== undefined, keyId, secret: `${random}${checksum}` };
 }
 
-const BEGINNING = /^rms_([a-z0-9]{12})_/;
+const BEGINNING = /^rms_(?:test_)?([a-z0-9]{12})_/;
 
 /** Returns the key id of a text that begins like a key, even if the rest is invalid; undefined for other texts. */
 export function keyIdIn(text: string): string | undefined {
@@ -52,8 +62,9 @@ export function hashSecret(secret: string): Buffer {
   return createHash('sha256').update(secret).digest();
 }
 
-function checksumOf(keyId: string, random: string): string {
-  let rest = crc32(`rms_${keyId}_${random}`);
+/** The checksum of a key, computed from all characters before it. */
+function checksumOf(beginning: string): string {
+  let rest = crc32(beginning);
   let text = '';
   for (let digit = 0; digit < CHECKSUM_LENGTH; digit += 1) {
     text = BASE62.charAt(rest % BASE62.length) + text;

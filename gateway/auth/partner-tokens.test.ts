@@ -155,6 +155,24 @@ describe("a partner's token", () => {
     expect(rows).toEqual([{ actor_kind: 'partner_app', actor_id: 'app' }]);
   });
 
+  test('works in a sandbox shop, whose responses say so', async () => {
+    const shopId = await under.newShop({ sandbox: true });
+    await installApp(under.database.pool, {
+      shopId,
+      issuer: ISSUER,
+      clientId: 'both',
+      by: TEST_AUTHOR,
+    });
+    const inSandbox = await list(
+      await token({ claims: { shop_id: Number(shopId), client_id: 'both' } }),
+    );
+    expect(inSandbox).toMatchObject({
+      status: 200,
+      headers: { 'x-service-environment': 'sandbox' },
+    });
+    expect((await list(await token())).headers).not.toHaveProperty('x-service-environment');
+  });
+
   test('without the scope is rejected with insufficient_scope', async () => {
     const response = await list(await token({ claims: { scope: 'openid' } }));
     expect(response).toMatchObject({ status: 401, body: { errors: 'Unauthorized.' } });

@@ -10,7 +10,7 @@ import {
 import { z } from 'zod';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
-import { isInstalled } from '../tenancy/installations.ts';
+import { findInstallation } from '../tenancy/installations.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import type { Caller } from './caller.ts';
@@ -70,7 +70,9 @@ export function createPartnerTokenCheck(
   }),
 ): PartnerTokenCheck {
   const grants = createBoundedCache<Grant>(MAX_CACHED);
-  const installed = createBoundedCache<boolean>(MAX_CACHED);
+  const installed = createBoundedCache<{
+    readonly shop: { readonly sandbox: boolean } | undefined;
+  }>(MAX_CACHED);
 
   const grantOf = async (token: string): Promise<Grant | RejectionReason> => {
     const hash = createHash('sha256').update(token).digest('base64');
@@ -82,14 +84,14 @@ export function createPartnerTokenCheck(
     return grant;
   };
 
-  const isAppInstalled = async (grant: Grant): Promise<boolean> => {
-    const key = `${grant.shopId} ${grant.clientId}`;
+  /** Returns the shop of a grant if it has installed the app. */
+  const shopOf = async ({ shopId, clientId }: Grant) => {
+    const key = `${shopId} ${clientId}`;
     const cached = installed.get(key);
-    if (cached !== undefined) return cached;
-    const { shopId, clientId } = grant;
-    const result = await isInstalled(db, { shopId, clientId, issuer: oauth.issuer });
-    installed.set(key, result, INSTALLED_MS);
-    return result;
+    if (cached) return cached.shop;
+    const shop = await findInstallation(db, { shopId, clientId, issuer: oauth.issuer });
+    installed.set(key, { shop }, INSTALLED_MS);
+    return shop;
   };
 
   return {
@@ -100,9 +102,11 @@ export function createPartnerTokenCheck(
       if (token.length > MAX_TOKEN_LENGTH) return reject('malformed');
       const grant = await grantOf(token);
       if (typeof grant === 'string') return reject(grant);
-      if (!(await isAppInstalled(grant))) return reject('app not installed', grant.clientId);
+      const shop = await shopOf(grant);
+      if (!shop) return reject('app not installed', grant.clientId);
       return {
         shopId: grant.shopId,
+        sandbox: shop.sandbox,
         actor: { kind: Actor_Kind.PARTNER_APP, id: grant.clientId, name: grant.clientId },
         scopes: grant.scopes,
         limitKey: `app:${grant.shopId}:${grant.clientId}`,

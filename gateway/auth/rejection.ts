@@ -4,6 +4,7 @@ export type RejectionReason =
   | 'malformed'
   | 'unknown key'
   | 'wrong secret'
+  | 'other environment'
   | 'revoked'
   | 'expired'
   | 'wrong signature'

@@ -12,6 +12,7 @@ const USER: SignedIn = {
   name: null,
   shopId: 7n,
   shopName: 'Shop',
+  sandbox: false,
   currency: 'GBP',
   role: 'owner',
   clientId: 'rms-mcp',

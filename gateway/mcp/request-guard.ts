@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { ENVIRONMENT_HEADER } from '../../services/contract/environment.ts';
 import { isOutage } from '../../services/platform/outage.ts';
 import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import { createBoundedCache } from '../auth/bounded-cache.ts';
@@ -24,6 +25,8 @@ export interface Accepted {
 
 export interface Rejected {
   readonly response: HttpResponse;
+  /** The user, if the credential is valid: then another check rejected the request. */
+  readonly user?: SignedIn;
   /** For the access log. Absent for a wrong method, a preflight, an outage and a rate limit. */
   readonly rejection?: Rejection;
 }
@@ -70,7 +73,7 @@ export function createRequestGuard(o: RequestGuardOptions): RequestGuard {
         Vary: 'Origin',
         ...(isAllowed && {
           'Access-Control-Allow-Origin': origin,
-          'Access-Control-Expose-Headers': 'WWW-Authenticate, Retry-After',
+          'Access-Control-Expose-Headers': `WWW-Authenticate, Retry-After, ${ENVIRONMENT_HEADER}`,
         }),
       };
     },
@@ -83,10 +86,10 @@ export function createRequestGuard(o: RequestGuardOptions): RequestGuard {
       if ('response' in checked) return checked;
       const { user } = checked;
       const admission = await o.limits.request(user.userId);
-      if (!admission.admitted) return { response: tooMany(admission, 'requests') };
+      if (!admission.admitted) return { user, response: tooMany(admission, 'requests') };
       if (req.method === 'OPTIONS')
-        return { response: { status: 204, headers: { Allow: 'POST' } } };
-      if (req.method !== 'POST') return { response: wrongMethod() };
+        return { user, response: { status: 204, headers: { Allow: 'POST' } } };
+      if (req.method !== 'POST') return { user, response: wrongMethod() };
       return { user, actor: actorOf(user), source: addressOf(o.clientIp, req) };
     },
     async countToolCall(message, user) {

@@ -244,7 +244,7 @@ describe('browsers', () => {
     const headers = { origin: ORIGIN };
     const exposed = {
       'access-control-allow-origin': ORIGIN,
-      'access-control-expose-headers': 'WWW-Authenticate, Retry-After',
+      'access-control-expose-headers': 'WWW-Authenticate, Retry-After, X-Service-Environment',
     };
     const response = await bench.post({ token: owner.token, headers, body: list });
     expect(response).toMatchObject({ status: 200, headers: exposed });

@@ -18,6 +18,7 @@ import { HttpError } from '../errors.ts';
 import { type BodyBudget, SMALL_BYTES } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
+import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Slot } from '../http/in-flight.ts';
 import { reserveResponse } from '../http/large-response.ts';
@@ -157,6 +158,7 @@ async function handle(
 ): Promise<HttpResponse | Response> {
   const { guard, services, readReturn, destinationNames } = parts;
   const checked = await guard.check(req);
+  if (checked.user) markEnvironment(res, checked.user);
   if ('response' in checked) {
     if (exchange && checked.rejection) exchange.rejection = checked.rejection;
     return checked.response;

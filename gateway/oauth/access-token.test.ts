@@ -57,7 +57,15 @@ describe('access tokens', () => {
   test('identify a user in one shop, with the current role and names', async () => {
     const { userId, shopId, email } = await newMember();
     const token = await issue({ userId, shopId });
-    const signedIn = { userId, email, name: 'Ada', shopId, shopName: 'Shop', currency: 'GBP' };
+    const signedIn = {
+      userId,
+      email,
+      name: 'Ada',
+      shopId,
+      shopName: 'Shop',
+      sandbox: false,
+      currency: 'GBP',
+    };
     const ofGrant = { clientId: 'client', grantId: expect.any(String) };
     expect(await tokens.check(token)).toEqual({ ...signedIn, role: 'admin', ...ofGrant });
 

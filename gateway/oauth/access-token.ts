@@ -13,6 +13,8 @@ export interface SignedIn {
   readonly name: string | null;
   readonly shopId: bigint;
   readonly shopName: string;
+  /** Whether the shop is a sandbox. */
+  readonly sandbox: boolean;
   /** ISO 4217. */
   readonly currency: string;
   readonly role: Role;
@@ -144,7 +146,7 @@ async function readSignedIn(
 ): Promise<SignedIn | undefined> {
   const { rows } = await pool.query<Omit<SignedIn, 'clientId' | 'grantId'>>({
     name: 'oauth-signed-in',
-    text: `select u.id as "userId", u.email, u.name, s.id as "shopId", s.name as "shopName", s.currency, m.role
+    text: `select u.id as "userId", u.email, u.name, s.id as "shopId", s.name as "shopName", s.sandbox, s.currency, m.role
              from oauth_grants g
              join memberships m on m.shop_id = g.shop_id and m.user_id = g.user_id
              join users u on u.id = m.user_id

@@ -23,6 +23,7 @@ import type { Rejection } from '../auth/rejection.ts';
 import { invalid, notFound, rateLimited, toHttpError } from '../errors.ts';
 import type { BodyBudget, ReservedBytes } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
+import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Slot } from '../http/in-flight.ts';
 import { parseJsonObject } from '../http/json.ts';
@@ -112,7 +113,7 @@ async function serveOperation(deps: RestDependencies, incoming: Incoming): Promi
 
 /** Checks credential, scope, rate limit, body and schema in this order, and then calls the service. */
 async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<HttpResponse> {
-  const { operation, req, exchange } = incoming;
+  const { operation, req, res, exchange } = incoming;
   const ip = addressOf(deps.clientIp, req);
   const onRejected = (rejection: Rejection): void => {
     exchange.rejection = rejection;
@@ -121,6 +122,7 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
   const caller = await authenticate(deps.auth, operation, { headers, ip, onRejected });
   exchange.shopId = caller.shopId;
   exchange.actorId = caller.actor.id ?? '';
+  markEnvironment(res, caller);
   requireScope(operation, caller, onRejected);
   const limit = caller.restPerMinute ?? deps.restPerMinute;
   const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);

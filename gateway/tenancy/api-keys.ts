@@ -18,6 +18,8 @@ const MAX_KEYS_PER_SHOP = 100;
 export interface ApiKey {
   readonly shopId: bigint;
   readonly keyId: string;
+  /** Whether it was made for a sandbox. It works only while its shop is of this kind. */
+  readonly sandbox: boolean;
   readonly scopes: readonly Scope[];
   readonly description: string;
   /** REST requests per minute; null for the default. */
@@ -57,17 +59,21 @@ export async function createApiKey(
   const scopes = key.scopes.map(requireScope);
   if ([...key.description].length > MAX_DESCRIPTION_LENGTH)
     throw invalidField('description', `must have up to ${MAX_DESCRIPTION_LENGTH} characters`);
-  const created = key.text === undefined ? newKey() : keyFromText(key.text);
+  const given = key.text === undefined ? undefined : keyFromText(key.text);
   return await inTransaction(pool, async (tx) => {
-    await requireShop(tx, key.shopId);
-    // The lock serializes key creations of one shop, so that the quota is exact.
+    // The lock serializes key creations of one shop, so that the quota is exact. A switch of the shop waits for it, too.
     await tx.query('select id from shops where id = $1 for no key update', [key.shopId]);
+    const { sandbox } = await requireShop(tx, key.shopId);
+    const created = given ?? newKey({ sandbox });
     if (await hasKey(tx, key.shopId, created.keyId))
       return { text: created.text, keyId: created.keyId };
+    if (created.sandbox !== sandbox) {
+      throw invalidField('text', `must be a key of a ${sandbox ? 'sandbox' : 'live'} shop`);
+    }
     await requireQuota(tx, key.shopId);
     await tx.query(
-      `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at)
-       values ($1, $2, $3, $4, $5, $6, $7)`,
+      `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at, sandbox)
+       values ($1, $2, $3, $4, $5, $6, $7, $8)`,
       [
         key.shopId,
         created.keyId,
@@ -76,6 +82,7 @@ export async function createApiKey(
         key.description,
         key.restPerMinute ?? null,
         key.expiresAt ?? null,
+        sandbox,
       ],
     );
     await recordAudit(tx, {
@@ -117,7 +124,7 @@ export function revokeApiKey(
 /** The shop's keys, oldest first, including revoked ones. */
 export async function listApiKeys(db: Queryable, shopId: bigint): Promise<ApiKey[]> {
   const { rows } = await db.query<ApiKey>(
-    `select shop_id as "shopId", key_id as "keyId", scopes, description,
+    `select shop_id as "shopId", key_id as "keyId", sandbox, scopes, description,
             rest_per_minute as "restPerMinute", created_at as "createdAt",
             last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt",
             coalesce(expires_at <= now(), false) as "hasExpired"

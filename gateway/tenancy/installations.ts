@@ -53,13 +53,17 @@ export function removeApp(pool: pg.Pool, app: Installation & { by: Author }): Pr
   });
 }
 
-/** Whether the shop has currently installed the app. */
-export async function isInstalled(db: Queryable, app: Installation): Promise<boolean> {
-  const { rowCount } = await db.query(
-    'select 1 from installations where shop_id = $1 and issuer = $2 and client_id = $3',
+/** Returns whether the shop of an installation is a sandbox; undefined when it has not installed the app. */
+export async function findInstallation(
+  db: Queryable,
+  app: Installation,
+): Promise<{ readonly sandbox: boolean } | undefined> {
+  const { rows } = await db.query<{ sandbox: boolean }>(
+    `select s.sandbox from installations i join shops s on s.id = i.shop_id
+      where i.shop_id = $1 and i.issuer = $2 and i.client_id = $3`,
     [app.shopId, app.issuer, app.clientId],
   );
-  return rowCount === 1;
+  return rows[0];
 }
 
 /** The shop's installed apps, oldest first. */

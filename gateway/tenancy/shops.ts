@@ -13,6 +13,8 @@ export interface Shop {
   readonly name: string;
   /** ISO 4217. */
   readonly currency: string;
+  /** A sandbox moves no money. See `environment.ts`. */
+  readonly sandbox: boolean;
   readonly createdAt: Date;
   readonly configuredAt: Date | null;
 }
@@ -31,7 +33,7 @@ export interface NewShop {
   readonly ownerName?: string;
   /** Initial API version of the shop's webhook payloads. Callers pass the newest active version. */
   readonly payloadVersion: string;
-  /** A sandbox: production processes its returns without moving money. */
+  /** A sandbox: production processes its returns without moving money. A repeated call may leave it out. */
   readonly sandbox?: boolean;
   readonly by: Author;
 }
@@ -42,7 +44,8 @@ export interface NewShop {
  * Idempotent: a second call with the same owner and name returns the existing shop. If the first call was interrupted,
  * the second one completes it. Settings that a service already has stay as they are.
  *
- * @throws DomainError for an unknown currency, a blank name, or a shop that exists with another currency.
+ * @throws DomainError for an unknown currency, a blank name, a shop that exists with another currency, or a sandbox
+ *   that exists as a live shop.
  */
 export async function createShop(
   pool: pg.Pool,
@@ -52,12 +55,9 @@ export async function createShop(
   const stored = await inTransaction(pool, (tx) => storeShop(tx, shop));
   if (stored.configuredAt) return stored;
   const { actor } = shop.by;
-  const { id: shopId, currency } = stored;
-  await services.returns.updateSettings({
-    shopId,
-    actor,
-    settings: { currency, sandbox: shop.sandbox ?? false },
-  });
+  const { id: shopId, currency, sandbox } = stored;
+  await services.returns.updateSettings({ shopId, actor, settings: { currency, sandbox } });
+  if (sandbox) await services.webhooks.setSandbox({ shopId, actor, sandbox });
   await services.webhooks.setPayloadVersion({ shopId, actor, version: shop.payloadVersion });
   const { rows } = await pool.query<{ configuredAt: Date }>(
     'update shops set configured_at = coalesce(configured_at, now()) where id = $1 returning configured_at as "configuredAt"',
@@ -75,12 +75,12 @@ async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {
   }
   const owner = await ensureUser(tx, shop.ownerEmail, shop.ownerName);
   const inserted = await tx.query<Shop>(
-    `insert into shops (name, currency, founder_id) values ($1, $2, $3)
+    `insert into shops (name, currency, founder_id, sandbox) values ($1, $2, $3, $4)
      on conflict on constraint shops_founder_name_unique do nothing returning ${COLUMNS}`,
-    [shop.name, currency, owner.id],
+    [shop.name, currency, owner.id, shop.sandbox ?? false],
   );
   const [added] = inserted.rows;
-  if (!added) return existingShop(tx, { name: shop.name, founderId: owner.id, currency });
+  if (!added) return existingShop(tx, { ...shop, founderId: owner.id, currency });
   await tx.query('insert into memberships (shop_id, user_id, role) values ($1, $2, $3)', [
     added.id,
     owner.id,
@@ -91,14 +91,14 @@ async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {
     by: shop.by,
     action: 'shop.created',
     subject: String(added.id),
-    detail: { currency, owner_user_id: String(owner.id) },
+    detail: { currency, owner_user_id: String(owner.id), ...(added.sandbox && { sandbox: true }) },
   });
   return added;
 }
 
 async function existingShop(
   tx: Queryable,
-  o: { name: string; founderId: bigint; currency: string },
+  o: { name: string; founderId: bigint; currency: string; sandbox?: boolean },
 ): Promise<Shop> {
   const { rows } = await tx.query<Shop>(
     `select ${COLUMNS} from shops where founder_id = $1 and name = $2`,
@@ -106,6 +106,12 @@ async function existingShop(
   );
   const [shop] = rows;
   if (!shop) throw new Error('the shop was deleted between two statements');
+  if (o.sandbox && !shop.sandbox) {
+    const text = `shop ${shop.id} exists and is live: \`shop sandbox --shop ${shop.id} --on\` changes that`;
+    throw new DomainError(Code.AlreadyExists, ErrorReason.STATE_FORBIDS, text, {
+      field: 'sandbox',
+    });
+  }
   if (shop.currency === o.currency) return shop;
   throw new DomainError(
     Code.AlreadyExists,
@@ -133,4 +139,4 @@ export async function requireShop(db: Queryable, shopId: bigint): Promise<Shop> 
   );
 }
 
-const COLUMNS = `id, name, currency, created_at as "createdAt", configured_at as "configuredAt"`;
+const COLUMNS = `id, name, currency, sandbox, created_at as "createdAt", configured_at as "configuredAt"`;

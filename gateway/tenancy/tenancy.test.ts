@@ -10,7 +10,7 @@ import {
 } from '../../test/kit/gateway/test-gateway.ts';
 import { connectServices } from '../services.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
-import { installApp, isInstalled, removeApp } from './installations.ts';
+import { findInstallation, installApp, removeApp } from './installations.ts';
 import { addMember, removeMember, roleOfMember } from './members.ts';
 import { createShop, listShops, type NewShop, type Shop } from './shops.ts';
 import { findUser } from './users.ts';
@@ -286,10 +286,10 @@ describe('installations', () => {
     const [shop, other] = [await newShop(), await newShop()];
     const app = { shopId: shop.id, issuer: 'https://auth.example.com', clientId: 'erp' };
     for (const _ of [1, 2]) await installApp(pool, { ...app, by });
-    expect(await isInstalled(pool, app)).toBe(true);
-    expect(await isInstalled(pool, { ...app, shopId: other.id })).toBe(false);
+    expect(await findInstallation(pool, app)).toEqual({ sandbox: false });
+    expect(await findInstallation(pool, { ...app, shopId: other.id })).toBeUndefined();
     await removeApp(pool, { ...app, by });
-    expect(await isInstalled(pool, app)).toBe(false);
+    expect(await findInstallation(pool, app)).toBeUndefined();
     await expect(removeApp(pool, { ...app, by })).rejects.toMatchObject({ code: Code.NotFound });
     expect(await auditOf(shop.id)).toEqual(['shop.created', 'app.installed', 'app.removed']);
   });

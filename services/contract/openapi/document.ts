@@ -4,6 +4,7 @@ import { isObject, type JsonObject } from '../json-object.ts';
 import { OPERATIONS, type Operation } from '../operations.ts';
 import { changesSince } from '../shape.ts';
 import { UNSTABLE, UNSTABLE_WARNING } from '../versions.ts';
+import { SHARED_HEADERS } from './headers.ts';
 import { parametersOf } from './parameters.ts';
 import { payloadSection } from './payload-section.ts';
 import { responsesOf } from './responses.ts';
@@ -41,7 +42,7 @@ function newestDocument(version: string): object {
       })),
       paths: pathsOf(unstable),
       ...(unstable ? {} : { webhooks: payloadSection(version) }),
-      components: { securitySchemes: securitySchemes() },
+      components: { securitySchemes: securitySchemes(), headers: SHARED_HEADERS },
     },
     {
       override: ({ jsonSchema }) => openToGrowth(jsonSchema),

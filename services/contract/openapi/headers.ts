@@ -1,4 +1,5 @@
 // Response headers of the OpenAPI documents.
+import { ENVIRONMENT_HEADER, SANDBOX } from '../environment.ts';
 
 type HeaderMap = Record<string, object>;
 
@@ -9,6 +10,7 @@ export function commonHeaders(unstable: boolean): HeaderMap {
   return {
     'X-Request-Id': required(text('The id of this request in logs. Send it to support')),
     'X-Service-API-Version': required(text('The version that served the request')),
+    [ENVIRONMENT_HEADER]: { $ref: `#/components/headers/${ENVIRONMENT_HEADER}` },
     ...(unstable
       ? {
           'X-Service-API-Warning': required(text('The unstable version may change')),
@@ -23,6 +25,15 @@ export function commonHeaders(unstable: boolean): HeaderMap {
         }),
   };
 }
+
+/** The headers that responses refer to. */
+export const SHARED_HEADERS = {
+  [ENVIRONMENT_HEADER]: {
+    description:
+      'For callers of a sandbox shop, in every response after their credential was accepted, errors included. A live shop never has it',
+    schema: { type: 'string' as const, enum: [SANDBOX] },
+  },
+};
 
 /** The headers that a status adds. */
 export function headersOf(status: number): HeaderMap {

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ENVIRONMENT_HEADER } from '../environment.ts';
 import { PAYLOAD_FIELDS } from '../resources/payloads.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { shapePayload } from '../shape.ts';
@@ -15,7 +16,9 @@ const HEADERS: readonly (readonly [string, string])[] = [
   ['X-Service-Event', 'The trigger'],
   ['X-Service-Event-Id', 'The event; the same for all subscriptions'],
   ['X-Service-Sequence', "The return's revision: sort deliveries of one return by it"],
+  [ENVIRONMENT_HEADER, '`sandbox` for a sandbox shop; a live shop never has it'],
 ];
+const OPTIONAL: readonly string[] = ['X-Service-Sequence', ENVIRONMENT_HEADER];
 
 /** The `webhooks` section: one entry for each topic, with its triggers and a sample of each. */
 export function payloadSection(version: string): Record<string, Record<string, object>> {
@@ -43,7 +46,7 @@ function payloadOperation(topic: Topic, version: string): object {
     parameters: HEADERS.map(([name, description]) => ({
       name,
       in: 'header',
-      required: name !== 'X-Service-Sequence',
+      required: !OPTIONAL.includes(name),
       description,
       schema: { type: 'string' },
     })),

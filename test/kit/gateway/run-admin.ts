@@ -13,7 +13,7 @@ export async function runAdmin(
   lines: string[] = [],
 ): Promise<string[]> {
   const program = adminProgram(
-    (work) => work({ ...context, by: TEST_AUTHOR, close: async () => {} }),
+    (work) => work({ ...context, by: TEST_AUTHOR, effectiveAfterMs: 0, close: async () => {} }),
     (line) => lines.push(line),
   );
   const commands = [program, ...program.commands.flatMap((one) => [one, ...one.commands])];

@@ -21,7 +21,7 @@ export interface TestGateway {
   readonly key: string;
   newKey(key?: Partial<NewApiKey>): Promise<string>;
   /** Adds a shop to the database of the gateway only. */
-  newShop(): Promise<bigint>;
+  newShop(o?: { readonly sandbox: boolean }): Promise<bigint>;
   resetServices(): void;
   stop(): Promise<void>;
 }
@@ -49,12 +49,13 @@ export async function startTestGateway(
     // Clients keep idle connections, which would delay each stop.
     httpLimits: { idleAtStopMs: 0, ...options.httpLimits },
   });
-  const newShop = async (): Promise<bigint> => {
+  const newShop: TestGateway['newShop'] = async ({ sandbox } = { sandbox: false }) => {
     const { rows } = await database.pool.query<{ id: bigint }>(
       `with founder as (
          insert into users (email) values (gen_random_uuid() || '@example.com') returning id
        )
-       insert into shops (name, currency, founder_id) select 'Shop', 'GBP', id from founder returning id`,
+       insert into shops (name, currency, founder_id, sandbox) select 'Shop', 'GBP', id, $1 from founder returning id`,
+      [sandbox],
     );
     const [shop] = rows;
     if (!shop) throw new Error('no shop was made');

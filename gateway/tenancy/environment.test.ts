@@ -1,0 +1,148 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import { staticIdentity } from '../../services/platform/identity.ts';
+import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/kit/gateway/test-gateway.ts';
+import { connectServices } from '../services.ts';
+import { switchEnvironment } from './environment.ts';
+import { requireShop } from './shops.ts';
+
+let under: TestGateway;
+let backend: Awaited<ReturnType<typeof startFakeBackend>>;
+let clients: ReturnType<typeof connectServices>;
+
+/** What returns and webhooks have stored, the calls that they got, and the one at which they fail. */
+let stored: { returns: boolean; webhooks: boolean };
+let calls: string[];
+let failAt: string | undefined;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  backend = await startFakeBackend();
+  const identity = staticIdentity('test-token-of-32-characters-or-more');
+  clients = connectServices(backend.targets, { identity });
+});
+afterAll(async () => {
+  clients.close();
+  await backend.stop();
+  await under.stop();
+});
+
+beforeEach(() => {
+  calls = [];
+  failAt = undefined;
+  const note = async (call: string, shopId: bigint): Promise<void> => {
+    const { sandbox } = await requireShop(under.database.pool, shopId);
+    calls.push(`${call}, gateway ${sandbox}`);
+    if (failAt === call) throw new ConnectError('effects are unknown', Code.FailedPrecondition);
+  };
+  backend.services.returns.updateSettings = async ({ shopId, settings, validateOnly }) => {
+    const sandbox = settings?.sandbox ?? false;
+    await note(validateOnly ? 'check returns' : `returns ${sandbox}`, shopId);
+    if (!validateOnly) stored.returns = sandbox;
+    return {};
+  };
+  backend.services.webhooks.setSandbox = async ({ shopId, sandbox }) => {
+    await note(`webhooks ${sandbox}`, shopId);
+    stored.webhooks = sandbox;
+    return {};
+  };
+});
+afterEach(() => backend.reset());
+
+async function shopThat(o: { readonly sandbox: boolean }): Promise<bigint> {
+  stored = { returns: o.sandbox, webhooks: o.sandbox };
+  return under.newShop(o);
+}
+
+const switchTo = (shopId: bigint, sandbox: boolean, force = false) =>
+  switchEnvironment(under.database.pool, clients.services, {
+    ...{ shopId, sandbox, force },
+    by: TEST_AUTHOR,
+    effectiveAfterMs: 0,
+  });
+
+async function everywhere(shopId: bigint): Promise<readonly boolean[]> {
+  const { sandbox } = await requireShop(under.database.pool, shopId);
+  return [stored.returns, stored.webhooks, sandbox];
+}
+
+const ON = ['returns true, gateway false', 'webhooks true, gateway false'];
+const OFF = [
+  'check returns, gateway true',
+  'webhooks false, gateway false',
+  'returns false, gateway false',
+];
+
+describe('a switch', () => {
+  test('to a sandbox stops money before anything says sandbox', async () => {
+    const shopId = await shopThat({ sandbox: false });
+    expect(await switchTo(shopId, true)).toBe(0);
+    expect(calls).toEqual(ON);
+    expect(await everywhere(shopId)).toEqual([true, true, true]);
+  });
+
+  test('to a live shop lets money move when nothing says sandbox any more', async () => {
+    const shopId = await shopThat({ sandbox: true });
+    await switchTo(shopId, false);
+    expect(calls).toEqual(OFF);
+    expect(await everywhere(shopId)).toEqual([false, false, false]);
+  });
+
+  test.each([
+    [true, 'returns true', [false, false, false]],
+    [true, 'webhooks true', [true, false, false]],
+    [false, 'check returns', [true, true, true]],
+    [false, 'webhooks false', [true, true, false]],
+    [false, 'returns false', [true, false, false]],
+  ])('to sandbox=%j that fails at `%s` is completed by a repeat', async (sandbox, at, between) => {
+    const shopId = await shopThat({ sandbox: !sandbox });
+    failAt = at;
+    await expect(switchTo(shopId, sandbox)).rejects.toMatchObject({
+      code: Code.FailedPrecondition,
+    });
+    expect(await everywhere(shopId)).toEqual(between);
+    failAt = undefined;
+    await switchTo(shopId, sandbox);
+    expect(await everywhere(shopId)).toEqual([sandbox, sandbox, sandbox]);
+  });
+
+  test('that is repeated writes everything again, also without keys to stop', async () => {
+    const shopId = await shopThat({ sandbox: false });
+    await under.newKey({ shopId });
+    await switchTo(shopId, true, true);
+    expect(await switchTo(shopId, true)).toBe(1);
+    expect(await everywhere(shopId)).toEqual([true, true, true]);
+  });
+
+  test('is refused before any call while it would stop active keys', async () => {
+    const shopId = await shopThat({ sandbox: true });
+    await under.newKey({ shopId });
+    await expect(switchTo(shopId, false)).rejects.toThrow('1 active keys');
+    expect(calls).toEqual([]);
+    expect(await switchTo(shopId, false, true)).toBe(1);
+  });
+
+  test('is refused while another one runs, and the next one is not', async () => {
+    const shopId = await shopThat({ sandbox: false });
+    const both = await Promise.allSettled([switchTo(shopId, true), switchTo(shopId, true)]);
+    const refused = both.filter(({ status }) => status === 'rejected');
+    if (refused.length > 0) {
+      expect(refused).toMatchObject([{ reason: { message: expect.stringContaining('another') } }]);
+    }
+    await switchTo(shopId, false);
+    expect(await everywhere(shopId)).toEqual([false, false, false]);
+  });
+
+  test('changes no other shop, and needs one that exists', async () => {
+    const other = await under.newShop();
+    const shopId = await shopThat({ sandbox: false });
+    await switchTo(shopId, true);
+    expect((await requireShop(under.database.pool, other)).sandbox).toBe(false);
+    await expect(switchTo(999_999n, true)).rejects.toMatchObject({ code: Code.NotFound });
+  });
+});

@@ -1,0 +1,140 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
+import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import type { Services } from '../services.ts';
+import { type Author, recordAudit } from './audit.ts';
+import { requireShop } from './shops.ts';
+
+/** Every replica reads a key or an installation again within this time, with the environment of its shop. Milliseconds. */
+export const EFFECTIVE_AFTER_MS = 5_000;
+
+export interface EnvironmentSwitch {
+  readonly shopId: bigint;
+  readonly sandbox: boolean;
+  /** Switch although active keys of the other kind stop working. */
+  readonly force: boolean;
+  readonly by: Author;
+  /** {@link EFFECTIVE_AFTER_MS}; tests do not wait. */
+  readonly effectiveAfterMs: number;
+}
+
+/**
+ * Makes a shop a sandbox or a live shop, everywhere: in the returns service, which moves money or does not, in the
+ * webhooks service and here. May be repeated after a failure, and then completes the switch.
+ *
+ * Whatever says `sandbox` may say so only while no money can move. So a shop that becomes a sandbox changes first in the
+ * returns service and last here; a shop that becomes live changes here first, and in the returns service when no replica
+ * accepts a credential for the sandbox any more. In between the shop looks live although no money moves.
+ *
+ * @returns the number of active keys that do not work, because they are of the other kind.
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION while the shop has active keys of the other kind, an effect with an
+ *   unknown outcome or a return in process, or while another call switches the shop. Nothing has changed then, except that
+ *   a shop that becomes live may already be live here.
+ */
+export async function switchEnvironment(
+  pool: pg.Pool,
+  services: Pick<Services, 'returns' | 'webhooks'>,
+  o: EnvironmentSwitch,
+): Promise<number> {
+  const lock = await lockSwitch(pool, o.shopId);
+  try {
+    const shop = await requireShop(pool, o.shopId);
+    if (!o.force && shop.sandbox !== o.sandbox) await requireNoOtherKeys(pool, o);
+    await (o.sandbox ? makeSandbox(pool, services, o) : makeLive(pool, services, o));
+    return await countOtherKeys(pool, o);
+  } finally {
+    await lock.release();
+  }
+}
+
+async function makeSandbox(
+  pool: pg.Pool,
+  { returns, webhooks }: Pick<Services, 'returns' | 'webhooks'>,
+  o: EnvironmentSwitch,
+): Promise<void> {
+  const call = { shopId: o.shopId, actor: o.by.actor };
+  await returns.updateSettings({ ...call, settings: { sandbox: true } });
+  await webhooks.setSandbox({ ...call, sandbox: true });
+  await store(pool, o);
+}
+
+async function makeLive(
+  pool: pg.Pool,
+  { returns, webhooks }: Pick<Services, 'returns' | 'webhooks'>,
+  o: EnvironmentSwitch,
+): Promise<void> {
+  const call = { shopId: o.shopId, actor: o.by.actor };
+  const settings = { sandbox: false };
+  await returns.updateSettings({ ...call, settings, validateOnly: true });
+  await store(pool, o);
+  await webhooks.setSandbox({ ...call, sandbox: false });
+  await sleep(o.effectiveAfterMs);
+  await returns.updateSettings({ ...call, settings });
+}
+
+function store(pool: pg.Pool, { shopId, sandbox, by }: EnvironmentSwitch): Promise<void> {
+  return inTransaction(pool, async (tx) => {
+    await tx.query('update shops set sandbox = $2 where id = $1', [shopId, sandbox]);
+    const [subject, action, detail] = [`${shopId}`, 'shop.sandbox.set', { sandbox }];
+    await recordAudit(tx, { shopId, by, action, subject, detail });
+  });
+}
+
+async function requireNoOtherKeys(db: Queryable, o: EnvironmentSwitch): Promise<void> {
+  const count = await countOtherKeys(db, o);
+  if (count === 0) return;
+  throw forbidden(
+    `${count} active keys of the shop would stop working: revoke them, or repeat this with --force`,
+  );
+}
+
+async function countOtherKeys(
+  db: Queryable,
+  { shopId, sandbox }: Pick<EnvironmentSwitch, 'shopId' | 'sandbox'>,
+): Promise<number> {
+  const { rows } = await db.query<{ count: number }>(
+    `select count(*)::int as count from api_keys
+      where shop_id = $1 and sandbox <> $2 and revoked_at is null
+        and (expires_at is null or expires_at > now())`,
+    [shopId, sandbox],
+  );
+  return rows[0]?.count ?? 0;
+}
+
+/** Two switches of a shop at once could end with a shop that says `sandbox` and moves money. */
+async function lockSwitch(
+  pool: pg.Pool,
+  shopId: bigint,
+): Promise<{ release: () => Promise<void> }> {
+  const client = await pool.connect();
+  const key = `switch of shop ${shopId}`;
+  try {
+    const { rows } = await client.query<{ locked: boolean }>(
+      'select pg_try_advisory_lock(hashtextextended($1, 0)) as locked',
+      [key],
+    );
+    if (!rows[0]?.locked) throw forbidden('another command is switching this shop');
+  } catch (error) {
+    client.release();
+    throw error;
+  }
+  return {
+    async release() {
+      try {
+        await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [key]);
+        client.release();
+      } catch (error) {
+        // The lock ends with its connection.
+        client.release(true);
+        throw error;
+      }
+    },
+  };
+}
+
+function forbidden(text: string): DomainError {
+  return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, text);
+}
