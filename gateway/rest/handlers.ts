@@ -97,6 +97,9 @@ function withNameHint(selector: DetailsSelector): (error: unknown) => never {
     if (!isName || reasonOf(error) !== ErrorReason.RETURN_NOT_FOUND) throw error;
     const name = encodeURIComponent(selector.value.toWellFormed());
     const hint = `names of orders usually begin with #: try order_name=%23${name}`;
-    throw new HttpError(NOT_FOUND.returnDetails, { headers: { 'RMS-Hint': hint }, cause: error });
+    throw new HttpError(NOT_FOUND.returnDetails, {
+      headers: { 'X-Service-Hint': hint },
+      cause: error,
+    });
   };
 }

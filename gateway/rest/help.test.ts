@@ -40,9 +40,9 @@ test('an order name without # is answered with what may be meant', async () => {
   const path = '/api/v1/warehouse/return/details?order_name=';
   const { status, headers } = await send({ path: `${path}no%20such` });
   const hint = 'names of orders usually begin with #: try order_name=%23no%20such';
-  expect({ status, hint: headers['rms-hint'] }).toEqual({ status: 404, hint });
+  expect({ status, hint: headers['x-service-hint'] }).toEqual({ status: 404, hint });
   const other = await send({ path: `${path}%23no` });
-  expect([other.status, other.headers['rms-hint']]).toEqual([404, undefined]);
+  expect([other.status, other.headers['x-service-hint']]).toEqual([404, undefined]);
 });
 
 test.each(['/api/2026-10/nothing', '/api/9999-01/webhooks', '/api/unstable/nothing', WEBHOOKS])(

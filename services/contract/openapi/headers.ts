@@ -39,7 +39,8 @@ export const SHARED_HEADERS = {
 export function headersOf(status: number): HeaderMap {
   if (status === 401 || status === 403)
     return { 'WWW-Authenticate': required(text('How to authenticate')) };
-  if (status === 404) return { 'RMS-Hint': text('What the caller may have meant, for people') };
+  if (status === 404)
+    return { 'X-Service-Hint': text('What the caller may have meant, for people') };
   if (status === 429 || status === 503) {
     const schema = { type: 'integer', minimum: 1 };
     return { 'Retry-After': required({ description: 'Seconds to wait', schema }) };
