@@ -1,7 +1,7 @@
 import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../proto/gen/rms/common/v1/error_pb.ts';
 import { PROBLEM_CODES as CODE, type PublicError } from '../services/contract/errors.ts';
-import type { Operation, OperationId } from '../services/contract/operations.ts';
+import type { Operation, OperationId } from '../services/contract/operation.ts';
 import {
   fieldOf,
   isExhausted,
@@ -199,6 +199,7 @@ export function toHttpError(error: unknown, operation: Operation, requestId: str
 }
 
 const WEBHOOK_WRITES: ReadonlySet<OperationId> = new Set(['createWebhook', 'updateWebhook']);
+const LABEL_WRITES: ReadonlySet<OperationId> = new Set(['recordLabel', 'updateLabel']);
 
 function translate(reason: Reason, error: unknown, operation: Operation): PublicError | undefined {
   switch (reason) {
@@ -212,13 +213,17 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
     case Reason.DESTINATION_NOT_FOUND:
     case Reason.SUBSCRIPTION_NOT_FOUND:
     case Reason.DELIVERY_NOT_FOUND:
+    case Reason.LABEL_NOT_FOUND:
       return operation.notFound;
     case Reason.FRAUD_REPORT_EXISTS:
       return reportExists();
     case Reason.WEBHOOK_URL_REFUSED:
       return webhookRejected(messageOf(error));
     case Reason.STATE_FORBIDS:
-      return operation.id === 'replayDelivery' ? notReplayable(messageOf(error)) : undefined;
+      if (operation.id === 'replayDelivery') return notReplayable(messageOf(error));
+      return LABEL_WRITES.has(operation.id) ? conflict(messageOf(error)) : undefined;
+    case Reason.IDEMPOTENCY_CONFLICT:
+      return operation.keyed ? conflict('Idempotency-Key was used with other content') : undefined;
     case Reason.QUOTA_EXCEEDED:
       return WEBHOOK_WRITES.has(operation.id) ? webhookRejected(messageOf(error)) : undefined;
     default:
@@ -229,6 +234,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
 /** The request fields that contain ids from the path. If a service rejects such an id, the object does not exist. */
 const PATH_ID_FIELDS: ReadonlySet<string> = new Set([
   'subscription_id',
+  'label_id',
   'destination_id',
   'return_id',
   'order_id',
@@ -255,6 +261,16 @@ function reportExists(): PublicError {
   };
 }
 
+/** The state of the object does not allow the request, or the key has another content. */
+function conflict(text: string): PublicError {
+  const detail = sentence(capitalized(text));
+  return {
+    status: 409,
+    body: { errors: { message: detail } },
+    problem: { code: CODE.conflict, title: 'Conflict', detail },
+  };
+}
+
 function webhookRejected(text: string): PublicError {
   const detail = sentence(text);
   return {
@@ -265,7 +281,7 @@ function webhookRejected(text: string): PublicError {
 }
 
 function notReplayable(text: string): PublicError {
-  const detail = sentence(text.replace(/^./, (first) => first.toUpperCase()));
+  const detail = sentence(capitalized(text));
   return {
     status: 409,
     body: { errors: { code: CODE.notReplayable, message: detail } },
@@ -277,6 +293,10 @@ function notReplayable(text: string): PublicError {
 function messageOf(error: unknown): string {
   if (error instanceof ConnectError) return error.rawMessage;
   return error instanceof Error ? error.message : '';
+}
+
+function capitalized(text: string): string {
+  return text.replace(/^./, (first) => first.toUpperCase());
 }
 
 function sentence(text: string): string {

@@ -5,6 +5,7 @@ export const SCOPES = [
   'developer_tools',
   'destinations:read',
   'destinations:write',
+  'labels:write',
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];

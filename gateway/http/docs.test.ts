@@ -46,7 +46,10 @@ describe('an OpenAPI document', () => {
               authorizationCode: {
                 authorizationUrl: 'https://login.example.org/authorize',
                 tokenUrl: 'https://login.example.org/oauth/token',
-                scopes: { developer_tools: expect.any(String) },
+                scopes: {
+                  developer_tools: expect.any(String),
+                  'labels:write': expect.any(String),
+                },
               },
             },
           },

@@ -1,4 +1,4 @@
-import type { OperationId } from '../../services/contract/operations.ts';
+import type { OperationId } from '../../services/contract/operation.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { overloaded } from '../errors.ts';

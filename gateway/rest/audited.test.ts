@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
-import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
+import type { Operation } from '../../services/contract/operation.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { VALID_BODIES } from '../../test/kit/gateway/valid-bodies.ts';
 import { until } from '../../test/kit/until.ts';
 import { parseKey } from '../auth/key-format.ts';
 import { isWrite } from './audited.ts';
@@ -18,18 +20,16 @@ beforeAll(async () => {
 afterEach(() => under.resetServices());
 afterAll(() => under.stop());
 
-const HOOK = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' };
 const BODIES: Readonly<Partial<Record<Operation['id'], object>>> = {
-  createWebhook: HOOK,
-  updateWebhook: HOOK,
+  ...VALID_BODIES,
   assessDispositions: { items: [{ line_item_id: 21 }, { line_item_id: 1_000 }] },
-  updateDestination: { name: 'North' },
-  createCart: { cart: [1] },
 };
 const IDS: Readonly<Partial<Record<Operation['id'], bigint>>> = {
   updateDestination: FAKE.destination,
   createFraudReport: FAKE.returns.open,
   listEffects: FAKE.returns.open,
+  recordLabel: FAKE.returns.open,
+  updateLabel: FAKE.label,
   processReturn: FAKE.returns.open,
 };
 /** The expected subject of an entry; by default the id in the path. */

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import type { Operation, OperationId } from '../../services/contract/operations.ts';
+import type { Operation, OperationId } from '../../services/contract/operation.ts';
 import type { BodyOf } from '../../services/contract/validate.ts';
 import type { Caller } from '../auth/caller.ts';
 import { toHttpError } from '../errors.ts';

@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Operation } from '../../services/contract/operations.ts';
+import type { Operation } from '../../services/contract/operation.ts';
 import type { ApiKeyCheck } from '../auth/api-key-check.ts';
 import { bearerOf, bearerToken } from '../auth/bearer.ts';
 import type { Caller } from '../auth/caller.ts';

@@ -1,7 +1,8 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { OPERATIONS, type Operation } from '../../services/contract/operations.ts';
+import type { Operation } from '../../services/contract/operation.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
@@ -10,6 +11,7 @@ import {
   TEST_AUTHOR,
   type TestGateway,
 } from '../../test/kit/gateway/test-gateway.ts';
+import { VALID_BODIES } from '../../test/kit/gateway/valid-bodies.ts';
 import { KEY_CHALLENGE } from '../../test/kit/journeys/expected-errors.ts';
 import { newKey } from '../auth/key-format.ts';
 import { revokeApiKey } from '../tenancy/api-keys.ts';
@@ -23,16 +25,6 @@ beforeAll(async () => {
 });
 afterEach(() => under.resetServices());
 afterAll(() => under.stop());
-
-const VALID_BODIES: Record<string, unknown> = {
-  createWebhook: { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' },
-  updateWebhook: { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/' },
-  assessDispositions: { items: [{ line_item_id: 21 }] },
-  updateDestination: { name: 'North' },
-  createFraudReport: {},
-  processReturn: {},
-  createCart: { cart: [1] },
-};
 
 function requestOf(operation: Operation, id = '11'): Sent {
   const query = operation.id === 'getReturnDetails' ? `?return_id=${id}` : '';
@@ -136,6 +128,8 @@ describe('objects that do not exist', () => {
       getReturnDetails: { errors: { message: 'No return found with this ID.' } },
       createFraudReport: { errors: { message: text } },
       listEffects: { errors: { message: text } },
+      recordLabel: { errors: { message: text } },
+      updateLabel: { errors: { message: text } },
       processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
     });
   });

@@ -17,7 +17,7 @@ afterAll(() => under.stop());
 const version = fc.constantFrom('/v1', '/2026-07', '/2026-10', '/unstable', '');
 const operation = fc.constantFrom(...OPERATIONS);
 const id = fc.oneof(
-  fc.constantFrom('11', '21', '31', '41'),
+  fc.constantFrom('11', '21', '31', '41', '51'),
   fc.string().map((text) => encodeURIComponent(text.toWellFormed())),
 );
 const deliveryIds = fc.oneof(
@@ -27,6 +27,7 @@ const deliveryIds = fc.oneof(
 const fields = fc.constantFrom(
   ...['topic', 'trigger', 'url', 'status', 'items', 'line_item_id', 'note', 'images', 'name'],
   ...['type', 'enabled', 'address', 'country_code', 'category', 'comment', 'cart', 'shopify'],
+  ...['carrier', 'tracking_number', 'rate', 'line_item_ids', 'created_at', 'occurred_at'],
 );
 const body = fc.oneof(
   fc.dictionary(fields, fc.jsonValue()).map((value) => JSON.stringify(value)),
@@ -49,6 +50,7 @@ const headers = fc.record(
     ),
     'content-encoding': fc.constantFrom('identity', 'gzip', 'br'),
     authorization: headerText,
+    'idempotency-key': headerText,
     'x-forwarded-for': headerText,
     'x-request-id': headerText,
     traceparent: headerText,

@@ -3,7 +3,7 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { returnDetailsView } from '../../services/contract/details/return-details.ts';
 import { NOT_FOUND } from '../../services/contract/errors.ts';
-import type { OperationId } from '../../services/contract/operations.ts';
+import type { OperationId } from '../../services/contract/operation.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import { cartView } from '../../services/contract/views/cart.ts';
@@ -12,6 +12,7 @@ import { destinationView } from '../../services/contract/views/destination.ts';
 import { dispositionView } from '../../services/contract/views/disposition.ts';
 import { effectView } from '../../services/contract/views/effect.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
+import { recordedLabelView } from '../../services/contract/views/recorded-label.ts';
 import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
 import { createCart } from '../actions/carts.ts';
@@ -21,6 +22,7 @@ import { updateDestination } from '../actions/destinations.ts';
 import { assessDispositions } from '../actions/dispositions.ts';
 import { listEffects } from '../actions/effects.ts';
 import { createFraudReport } from '../actions/fraud.ts';
+import { recordLabel, updateLabel } from '../actions/labels.ts';
 import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
 import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
 import { HttpError } from '../errors.ts';
@@ -32,6 +34,8 @@ export interface RestRequest<K extends OperationId> {
   readonly id: bigint;
   /** The `webhook-id` in the path; empty when there is none. */
   readonly deliveryId: string;
+  /** The idempotency key of a keyed operation; empty for others. */
+  readonly idempotencyKey: string;
   readonly body: BodyOf<K>;
   readonly query: QueryOf<K>;
 }
@@ -66,11 +70,15 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
   listEffects: async ({ context, id }) => ({
     effects: (await listEffects(context, id)).map(effectView),
   }),
+  recordLabel: async ({ context, id, body, idempotencyKey: key }) =>
+    recordedLabelView(await recordLabel(context, body, { returnId: id, key })),
+  updateLabel: async ({ context, id, body }) =>
+    recordedLabelView(await updateLabel(context, id, body)),
   processReturn: async ({ context, id, body }) =>
     processBodyOf(
       await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),
     ),
-  // REST has no idempotency key. The new key is for retries of the call to the service.
+  // Create cart has no idempotency key. The new key is for retries of the call to the service.
   createCart: async ({ context, body }) => cartView(await createCart(context, body, randomUUID())),
 };
 

@@ -1,6 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { JSON_DEPTH_MAX, JSON_ENTRIES_MAX } from '../../services/contract/limits.ts';
-import type { Operation, OperationId } from '../../services/contract/operations.ts';
+import type { Operation, OperationId } from '../../services/contract/operation.ts';
 import { shapeResponse } from '../../services/contract/shape.ts';
 import {
   type BodyOf,
@@ -35,6 +35,7 @@ import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, idsInBody } from './audited.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
 import { HANDLERS, type RestRequest } from './handlers.ts';
+import { idempotencyKeyOf } from './idempotency-key.ts';
 import { sendError } from './send-error.ts';
 
 export interface RestDependencies {
@@ -163,7 +164,13 @@ async function perform(
   const ids = [idText, deliveryId, idsInBody(operation.id, body)];
   const subject = ids.filter((id) => id !== undefined).join(' ');
   const id = readPathId(operation, idText);
-  const request = { context, id, deliveryId: String(deliveryId ?? ''), body, query };
+  const idempotencyKey = operation.keyed
+    ? idempotencyKeyOf(req.headers['idempotency-key'], { id, body })
+    : '';
+  const request = {
+    ...{ context, id, deliveryId: String(deliveryId ?? '') },
+    ...{ idempotencyKey, body, query },
+  };
   const about = { operation, caller, address: ip, requestId: exchange.requestId, version, subject };
   const newest = await audited(deps.audit, about, () => run(operation.id, request));
   const { status } = operation.success;

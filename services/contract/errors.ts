@@ -49,6 +49,8 @@ export const NOT_FOUND = {
     errors: { message: 'No return has this ID.' },
   }),
   effects: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
+  labels: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
+  label: notFound('No label has this ID.', { errors: { message: 'No label has this ID.' } }),
   processReturn: notFound('No return has this ID.', {
     errors: { message: 'No return has this ID.', code: 'NOT_FOUND' },
   }),

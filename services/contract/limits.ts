@@ -11,6 +11,10 @@ export const FRAUD_COMMENT_MAX = 512;
 /** Limits that the interface does not have, far above real use. */
 export const SHORT_TEXT_MAX = 191;
 export const IMAGES_PER_ITEM_MAX = 100;
+export const LABEL_URL_MAX = 2_048;
+export const LABEL_LINES_MAX = 250;
+/** Characters of the header `Idempotency-Key`. */
+export const IDEMPOTENCY_KEY_MAX = 200;
 export const ADDRESS_TEXT_MAX = 255;
 export const CART_ENTRIES_MAX = 500;
 export const PROCESS_DETAILS_MAX = 50;

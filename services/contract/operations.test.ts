@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and five additions', () => {
+test('the operations are those of the interface, and seven additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
@@ -15,6 +15,8 @@ test('the operations are those of the interface, and five additions', () => {
     'GET /warehouse/return/details 200 false',
     'POST /returns/{id}/fraud-report 201 false',
     'GET /returns/{id}/effects 200 true',
+    'POST /returns/{id}/labels 201 true',
+    'PUT /labels/{id} 200 true',
     'POST /warehouse/return/{id}/process 200 false',
     'POST /cart 200 false',
   ]);
@@ -33,14 +35,16 @@ test('each operation needs its scope', () => {
     getReturnDetails: 'returns',
     createFraudReport: 'returns',
     listEffects: 'returns',
+    recordLabel: 'labels:write',
+    updateLabel: 'labels:write',
     processReturn: 'returns',
     createCart: 'carts',
   });
 });
 
-test('only webhook operations take a bearer token, and only dispositioning returns 403', () => {
+test('only webhook and label operations take a bearer token, and only dispositioning returns 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
-  expect(bearer.map(({ path }) => path.split('/')[1])).toEqual(Array(6).fill('webhooks'));
+  expect(bearer.map(({ tag }) => tag)).toEqual([...Array(6).fill('Webhooks'), 'Labels', 'Labels']);
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');
   expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions']);
 });

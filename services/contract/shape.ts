@@ -2,7 +2,7 @@ import { change202610 } from './changes/2026-10.ts';
 import type { VersionChange } from './changes/change.ts';
 import { PROBLEM_MEDIA_TYPE, problemDocument } from './changes/unstable.ts';
 import type { PublicError } from './errors.ts';
-import type { OperationId } from './operations.ts';
+import type { OperationId } from './operation.ts';
 import { UNSTABLE } from './versions.ts';
 
 /** Breaking changes between the newest shape and the older ones, newest first. */

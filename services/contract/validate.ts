@@ -2,7 +2,8 @@ import type { z } from 'zod';
 import { parseId } from '../platform/ids.ts';
 import { blank } from '../platform/text.ts';
 import { isObject } from './json-object.ts';
-import { OPERATIONS, type OperationId } from './operations.ts';
+import type { OperationId } from './operation.ts';
+import { OPERATIONS } from './operations.ts';
 import { printable } from './printable.ts';
 import type { CartBody } from './resources/cart.ts';
 import {
@@ -18,6 +19,7 @@ import {
 } from './resources/details-query.ts';
 import type { AssessBody } from './resources/disposition.ts';
 import type { FraudReportBody } from './resources/fraud-report.ts';
+import type { LabelBody, LabelUpdateBody } from './resources/label.ts';
 import type { ProcessBody } from './resources/process.ts';
 import type { WebhookBody } from './resources/webhook.ts';
 
@@ -28,6 +30,8 @@ export interface Bodies {
   readonly assessDispositions: AssessBody;
   readonly updateDestination: DestinationBody;
   readonly createFraudReport: FraudReportBody;
+  readonly recordLabel: LabelBody;
+  readonly updateLabel: LabelUpdateBody;
   readonly processReturn: ProcessBody;
   readonly createCart: CartBody;
 }

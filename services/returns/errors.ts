@@ -9,8 +9,12 @@ export function returnNotFound(): DomainError {
 }
 
 /** The shop has no line with this id. */
-export function lineItemNotFound(): DomainError {
-  return new DomainError(Code.NotFound, ErrorReason.LINE_ITEM_NOT_FOUND, 'no such line item');
+/** @param field the list of the request that has ids of other line items, if it has such a list. */
+export function lineItemNotFound(field?: string): DomainError {
+  const reason = ErrorReason.LINE_ITEM_NOT_FOUND;
+  if (field === undefined) return new DomainError(Code.NotFound, reason, 'no such line item');
+  const text = `${field} must be ids of line items of the return`;
+  return new DomainError(Code.NotFound, reason, text, { field });
 }
 
 /** Processing planned no such effect for the return. */

@@ -151,6 +151,7 @@ describe('an unavailable service', () => {
     returns: [
       ...['getReturnDetails', 'processReturn', 'createFraudReport', 'assessDispositions'],
       'listEffects',
+      ...['recordLabel', 'updateLabel'],
     ],
     dispositions: ['assessDispositions'],
     destinations: ['updateDestination'],

@@ -1,7 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { UnsecuredJWT } from 'jose';
 import { newKey } from '../../gateway/auth/key-format.ts';
-import { OPERATIONS, type Operation, type Scope } from '../../services/contract/operations.ts';
+import type { Operation, Scope } from '../../services/contract/operation.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
 import type { Sent } from '../kit/gateway/rest-client.ts';
 import {
   expectError,
@@ -56,6 +57,7 @@ const SCOPES: readonly (Scope | 'none')[] = [
   'developer_tools',
   'destinations:read',
   'destinations:write',
+  'labels:write',
   'none',
 ];
 
@@ -115,11 +117,13 @@ describe.each(OPERATIONS.map((operation) => ({ name: operation.id, operation }))
       return expectError(answer, '2026-10', refusal);
     });
 
-    test('partner tokens allow only webhooks, and only with the scope', async () => {
-      const answer = await ask(operation, bearer(tokenOf('developer_tools')));
-      const isTaken = operation.credentials === 'bearer-or-api-key';
-      if (isTaken) expect([401, 403]).not.toContain(answer.status);
-      else expectError(answer, '2026-10', UNAUTHORIZED);
+    test('partner tokens allow only webhooks and labels, and only with the scope', async () => {
+      for (const scope of ['developer_tools', 'labels:write']) {
+        const answer = await ask(operation, bearer(tokenOf(scope)));
+        const isTaken = operation.credentials === 'bearer-or-api-key' && operation.scope === scope;
+        if (isTaken) expect([401, 403]).not.toContain(answer.status);
+        else expectError(answer, '2026-10', UNAUTHORIZED);
+      }
       const without = await ask(operation, bearer(tokenOf('no_scope')));
       expectError(without, '2026-10', UNAUTHORIZED);
     });
@@ -143,6 +147,8 @@ describe('with ids of another shop', () => {
     getReturnDetails: () => theirs.returnId as bigint,
     createFraudReport: () => theirs.returnId as bigint,
     listEffects: () => theirs.returnId as bigint,
+    recordLabel: () => theirs.returnId as bigint,
+    updateLabel: () => theirs.labelId as bigint,
     processReturn: () => theirs.returnId as bigint,
   };
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { importJWK, type JWK, SignJWT } from 'jose';
-import { PARTNER_SCOPE, PARTNER_TOKEN_TTL_S } from '../identity/provider.ts';
+import { PARTNER_SCOPES, PARTNER_TOKEN_TTL_S } from '../identity/provider.ts';
 
 /** Interval at which the tokens in the stack file are replaced; they are valid for one hour. Milliseconds. */
 export const RENEWAL_MS = 30 * 60_000;
@@ -24,6 +24,7 @@ export async function partnerTokensOf(context: PartnerTokenContext, shopId: numb
     signPartnerToken(context.key, { ...good, ...token });
   return {
     developer_tools: await sign({}),
+    'labels:write': await sign({ scope: 'labels:write' }),
     no_scope: await sign({ scope: '' }),
     expired: await sign({ expiresInS: -3_600 }),
     wrong_audience: await sign({ audience: 'https://elsewhere.example.com' }),
@@ -37,7 +38,7 @@ interface PartnerToken {
   readonly audience: string;
   readonly clientId: string;
   readonly shopId: number;
-  /** Space-separated; the full scope when absent. */
+  /** Space-separated; `developer_tools` when absent. */
   readonly scope?: string;
   /** Seconds from now; negative for a token that has expired. */
   readonly expiresInS?: number;
@@ -49,7 +50,7 @@ async function signPartnerToken(key: JWK, token: PartnerToken): Promise<string> 
   const expires = now + (token.expiresInS ?? PARTNER_TOKEN_TTL_S);
   return new SignJWT({
     client_id: token.clientId,
-    scope: token.scope ?? PARTNER_SCOPE,
+    scope: token.scope ?? PARTNER_SCOPES[0],
     shop_id: token.shopId,
   })
     .setProtectedHeader({ alg: 'RS256', typ: 'at+jwt', ...(key.kid && { kid: key.kid }) })

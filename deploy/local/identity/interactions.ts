@@ -2,7 +2,7 @@ import express, { type Request, type Response, Router } from 'express';
 import type Provider from 'oidc-provider';
 import { type Account, authenticate } from './accounts.ts';
 import { messagePage, shopPage, signInPage } from './pages.ts';
-import { type IdentityOptions, PARTNER_SCOPE } from './provider.ts';
+import { type IdentityOptions, PARTNER_SCOPES } from './provider.ts';
 
 type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 
@@ -111,7 +111,7 @@ async function finish(
   }
   const grant = new provider.Grant({ accountId: account.id, clientId: String(params.client_id) });
   grant.addOIDCScope('openid email profile');
-  if (shop !== undefined) grant.addResourceScope(options.resource, PARTNER_SCOPE);
+  if (shop !== undefined) grant.addResourceScope(options.resource, PARTNER_SCOPES.join(' '));
   const grantId = await grant.save();
   if (shop !== undefined) shopOfGrant.set(grantId, shop);
   await provider.interactionFinished(
@@ -124,7 +124,6 @@ async function finish(
 
 /** Whether a request needs a shop: a partner's app acts for a shop, the sign-in of this service needs only the user. */
 function needsShop(params: Readonly<Record<string, unknown>>): boolean {
-  return String(params.scope ?? '')
-    .split(' ')
-    .includes(PARTNER_SCOPE);
+  const requested = String(params.scope ?? '').split(' ');
+  return PARTNER_SCOPES.some((scope) => requested.includes(scope));
 }

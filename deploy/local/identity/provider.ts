@@ -29,8 +29,8 @@ export interface IdentityOptions {
   readonly cookieSecret: string;
 }
 
-/** The scope of partner tokens (interface: Authentication, REST API 2). */
-export const PARTNER_SCOPE = 'developer_tools';
+/** The scopes of partner tokens (interface: Authentication, REST API 2; label providers are an addition). */
+export const PARTNER_SCOPES = ['developer_tools', 'labels:write'] as const;
 
 /** Lifetime of a partner token; the gateway accepts at most one hour. Seconds. */
 export const PARTNER_TOKEN_TTL_S = 3600;
@@ -102,7 +102,7 @@ function featuresOf({ partner, resource }: IdentityOptions): Configuration['feat
       defaultResource: (_ctx, client) => (client.clientId === partner.clientId ? resource : []),
       useGrantedResource: () => true,
       getResourceServerInfo: () => ({
-        scope: PARTNER_SCOPE,
+        scope: PARTNER_SCOPES.join(' '),
         audience: resource,
         accessTokenFormat: 'jwt',
         accessTokenTTL: PARTNER_TOKEN_TTL_S,

@@ -1,4 +1,4 @@
-import type { OperationId } from '../operations.ts';
+import type { OperationId } from '../operation.ts';
 
 /**
  * The breaking changes of one version. Its functions convert responses, payloads and schemas to those of the previous

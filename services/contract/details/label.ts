@@ -1,5 +1,9 @@
 import { z } from 'zod';
-import { LabelStatusSchema, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type Label,
+  LabelStatusSchema,
+  type Return,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { nullableText, time } from '../resources/response-fields.ts';
 import { iso, textOrNull, word } from '../views/values.ts';
 import { LABEL_STATUSES } from '../vocabulary.ts';
@@ -19,7 +23,11 @@ export const label = z
   .meta({ id: 'Label' });
 
 export function labelsView(ret: Return): z.infer<typeof label>[] {
-  return ret.labels.map((one) => ({
+  return ret.labels.map(labelView);
+}
+
+export function labelView(one: Label): z.infer<typeof label> {
+  return {
     status: word(LabelStatusSchema, one.status, LABEL_STATUSES),
     updated_at: iso(one.updatedAt),
     url: textOrNull(one.url),
@@ -27,5 +35,5 @@ export function labelsView(ret: Return): z.infer<typeof label>[] {
     carrier: textOrNull(one.carrier),
     tracking_number: textOrNull(one.trackingNumber),
     line_items: one.lineItemIds.map(Number),
-  }));
+  };
 }

@@ -1,7 +1,8 @@
 import { createDocument, type ZodOpenApiObject } from 'zod-openapi';
 import { EXAMPLE_AUTH_URL } from '../example-auth-url.ts';
 import { isObject, type JsonObject } from '../json-object.ts';
-import { OPERATIONS, type Operation } from '../operations.ts';
+import type { Operation } from '../operation.ts';
+import { OPERATIONS } from '../operations.ts';
 import { changesSince } from '../shape.ts';
 import { UNSTABLE, UNSTABLE_WARNING } from '../versions.ts';
 import { SHARED_HEADERS } from './headers.ts';
@@ -37,9 +38,11 @@ function newestDocument(version: string): object {
         description: unstable ? `${INTRODUCTION}\n\n${UNSTABLE_WARNING}` : INTRODUCTION,
       },
       servers: [{ url: `/api/${version}` }],
-      tags: ['Webhooks', 'Dispositions', 'Destinations', 'Returns', 'Carts'].map((name) => ({
-        name,
-      })),
+      tags: ['Webhooks', 'Dispositions', 'Destinations', 'Returns', 'Labels', 'Carts'].map(
+        (name) => ({
+          name,
+        }),
+      ),
       paths: pathsOf(unstable),
       ...(unstable ? {} : { webhooks: payloadSection(version) }),
       components: { securitySchemes: securitySchemes(), headers: SHARED_HEADERS },
@@ -64,7 +67,10 @@ function securitySchemes() {
         authorizationCode: {
           authorizationUrl: `${EXAMPLE_AUTH_URL}/authorize`,
           tokenUrl: `${EXAMPLE_AUTH_URL}/oauth/token`,
-          scopes: { developer_tools: 'Access to developer tools including webhooks' },
+          scopes: {
+            developer_tools: 'Access to developer tools including webhooks',
+            'labels:write': 'Record labels and carrier updates',
+          },
         },
       },
     },

@@ -3,20 +3,29 @@ import {
   CURSOR_MAX,
   DELIVERIES_PAGE_DEFAULT,
   DELIVERIES_PAGE_MAX,
+  IDEMPOTENCY_KEY_MAX,
   SHORT_TEXT_MAX,
 } from '../limits.ts';
-import type { Operation, OperationId } from '../operations.ts';
+import type { Operation, OperationId } from '../operation.ts';
 import { ownBound } from '../resources/fields.ts';
 import { CURRENCY_TYPES, DELIVERY_STATES, TRIGGERS } from '../vocabulary.ts';
 
-/** The path and query parameters of an operation, for its OpenAPI object. */
+/** The path, query and header parameters of an operation, for its OpenAPI object. */
 export function parametersOf(operation: Operation): readonly object[] {
   return [
     ...PATH_IDS.filter(({ name }) => operation.path.includes(`{${name}}`)),
     ...(QUERIES[operation.id] ?? []),
+    ...(operation.keyed ? [IDEMPOTENCY_KEY] : []),
   ];
 }
 
+const IDEMPOTENCY_KEY = {
+  name: 'Idempotency-Key',
+  in: 'header',
+  description:
+    'A repeat with the same key and content returns the first result, for 90 days. With other content it is rejected (409). Without the header, the content of the request is its key',
+  schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX, ...ownBound },
+};
 const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
 const PATH_IDS = [
   { name: 'id', in: 'path', required: true, schema: idSchema },

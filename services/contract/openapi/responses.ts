@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PROBLEM_MEDIA_TYPE } from '../changes/unstable.ts';
-import type { Operation } from '../operations.ts';
+import type { Operation } from '../operation.ts';
 import * as shapes from '../resources/errors.ts';
 import { commonHeaders, headersOf } from './headers.ts';
 

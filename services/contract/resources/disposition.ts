@@ -6,22 +6,8 @@ import {
   NOTE_MAX,
   RETURN_PROCESSOR_MAX,
 } from '../limits.ts';
-import { parseTime } from '../time.ts';
 import { DISPOSITION_OUTCOMES } from '../vocabulary.ts';
-import { choice, id, ownBound, text, typed } from './fields.ts';
-
-const time = z
-  .string({ error: typed('an RFC 3339 date-time') })
-  .transform((value, context) => {
-    const parsed = parseTime(value);
-    if (parsed) return parsed;
-    context.addIssue({
-      code: 'custom',
-      message: 'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00',
-    });
-    return z.NEVER;
-  })
-  .meta({ format: 'date-time' });
+import { choice, dateTime, id, ownBound, text, typed } from './fields.ts';
 
 const item = z
   .object(
@@ -32,7 +18,7 @@ const item = z
         .meta({ description: "The shop's default outcome when absent" }),
       return_processor: text({ max: RETURN_PROCESSOR_MAX }).nullish(),
       note: text({ max: NOTE_MAX }).nullish(),
-      inspected_at: time.nullish().meta({ description: 'Now when absent' }),
+      inspected_at: dateTime().nullish().meta({ description: 'Now when absent' }),
       images: z
         .array(text({ max: IMAGE_MAX }), { error: typed('a list') })
         .max(IMAGES_PER_ITEM_MAX, { error: `must have at most ${IMAGES_PER_ITEM_MAX} entries` })

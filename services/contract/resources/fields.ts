@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { blank, cleanText, fits } from '../../platform/text.ts';
+import { parseTime } from '../time.ts';
 
 /**
  * The kinds of field in request bodies. Each has its own message, which follows the field's name ("note must be at
@@ -21,7 +22,7 @@ export function text(rule: { max: number; own?: boolean }) {
 }
 
 /** A required text; a text of white space only counts as missing. */
-export function requiredText(rule: { max?: number }) {
+export function requiredText(rule: { max?: number; own?: boolean }) {
   return z
     .string({ error: typed('a string') })
     .superRefine((value, context) => {
@@ -35,6 +36,7 @@ export function requiredText(rule: { max?: number }) {
       minLength: 1,
       pattern: '\\S',
       ...(rule.max === undefined ? {} : { maxLength: rule.max }),
+      ...(rule.own ? ownBound : {}),
     });
 }
 
@@ -51,6 +53,31 @@ export function id() {
     .min(1, { error })
     .max(Number.MAX_SAFE_INTEGER, { error })
     .meta({ description: 'Identifier' });
+}
+
+/** A time, parsed. */
+export function dateTime() {
+  return z
+    .string({ error: typed('an RFC 3339 date-time') })
+    .transform((value, context) => {
+      const parsed = parseTime(value);
+      if (parsed) return parsed;
+      context.addIssue({
+        code: 'custom',
+        message:
+          'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00',
+      });
+      return z.NEVER;
+    })
+    .meta({ format: 'date-time' });
+}
+
+/** An amount as a decimal text. The service that knows its currency checks the decimals. */
+export function decimal() {
+  const error = 'must be a decimal number in a string, such as "12.50"';
+  return z
+    .string({ error: typed('a decimal number in a string, such as "12.50"') })
+    .regex(/^\d{1,13}(?:\.\d{1,8})?$/, { error });
 }
 
 export function boolean() {

@@ -1,9 +1,17 @@
-import type { OperationId } from '../operations.ts';
+import type { OperationId } from '../operation.ts';
 
 const WEBHOOK = { topic: 'return', trigger: 'return.closed', url: 'https://example.com/hook' };
 const MAX = Number.MAX_SAFE_INTEGER;
 const ID_RULE = 'must be an integer from 1 to 9007199254740991.';
 const CHARACTERS = 'must not contain NUL or unpaired surrogate characters.';
+const DECIMAL = 'must be a decimal number in a string, such as "12.50".';
+const TIME_RULE =
+  'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00.';
+const LABEL = {
+  ...{ carrier: 'Evri', tracking_number: 'EV1', url: 'https://labels.example/1', rate: '3.20' },
+  created_at: '2026-11-20T10:00:00+01:00',
+};
+const CARRIER_UPDATE = { status: 'in_transit', occurred_at: '2026-11-20T10:00:00Z' };
 const BOX = '\u{1f4e6}';
 /** An assessment of one line. */
 export const item = (fields: object) => ({ items: [{ line_item_id: 1, ...fields }] });
@@ -41,6 +49,16 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['createFraudReport', 'a category without a comment', { category: 'item-is-worn' }],
   ['createFraudReport', 'other with a comment', { category: 'other', comment: 'odd' }],
   ['createFraudReport', 'a full comment', { comment: BOX.repeat(512) }],
+  ['recordLabel', 'only a carrier', { carrier: 'Evri' }],
+  ['recordLabel', 'nulls', { ...LABEL, url: null, rate: null, line_item_ids: null }],
+  ['recordLabel', 'a full label', { ...LABEL, line_item_ids: repeated(250, (n) => n + 1) }],
+  ['recordLabel', 'no line items', { ...LABEL, line_item_ids: [] }],
+  ['updateLabel', 'without a tracking number', CARRIER_UPDATE],
+  [
+    'updateLabel',
+    'a full tracking number',
+    { ...CARRIER_UPDATE, tracking_number: BOX.repeat(191) },
+  ],
   ['processReturn', 'an empty body', {}],
   ['processReturn', 'flat values', { a: 'x', b: 1.5, c: true, d: null, '': '' }],
   ['processReturn', 'fifty keys', Object.fromEntries(repeated(50, (n) => [`k${n}`, n]))],
@@ -113,7 +131,7 @@ export const REFUSED: readonly [OperationId, object, string][] = [
   [
     'assessDispositions',
     item({ inspected_at: '2026-02-29T00:00:00Z' }),
-    'items[0].inspected_at must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00.',
+    `items[0].inspected_at ${TIME_RULE}`,
   ],
   ['assessDispositions', item({ images: 'x' }), 'items[0].images must be a list.'],
   ['assessDispositions', item({ images: [1] }), 'items[0].images[0] must be a string.'],
@@ -158,6 +176,35 @@ export const REFUSED: readonly [OperationId, object, string][] = [
     { category: 'Other' },
     'category must be one of package-never-received, package-is-empty, package-is-missing-items, instant-return-charge-failed, keep-item-abuse, splitting-returns-to-avoid-restrictions, item-is-worn, other.',
   ],
+  ['recordLabel', {}, 'carrier is required.'],
+  ['recordLabel', { carrier: ' ' }, 'carrier is required.'],
+  ['recordLabel', { carrier: 'x'.repeat(192) }, 'carrier must be at most 191 characters.'],
+  [
+    'recordLabel',
+    { ...LABEL, tracking_number: 'x'.repeat(192) },
+    'tracking_number must be at most 191 characters.',
+  ],
+  ['recordLabel', { ...LABEL, url: 'x'.repeat(2049) }, 'url must be at most 2048 characters.'],
+  ['recordLabel', { ...LABEL, rate: 3.2 }, `rate ${DECIMAL}`],
+  ['recordLabel', { ...LABEL, rate: '-3' }, `rate ${DECIMAL}`],
+  ['recordLabel', { ...LABEL, rate: '3,20' }, `rate ${DECIMAL}`],
+  ['recordLabel', { ...LABEL, line_item_ids: 1 }, 'line_item_ids must be a list.'],
+  ['recordLabel', { ...LABEL, line_item_ids: ['1'] }, `line_item_ids[0] ${ID_RULE}`],
+  [
+    'recordLabel',
+    { ...LABEL, line_item_ids: repeated(251, (n) => n + 1) },
+    'line_item_ids must have at most 250 entries.',
+  ],
+  ['recordLabel', { ...LABEL, created_at: '2026-11-20' }, `created_at ${TIME_RULE}`],
+  ['updateLabel', { occurred_at: CARRIER_UPDATE.occurred_at }, 'status is required.'],
+  [
+    'updateLabel',
+    { ...CARRIER_UPDATE, status: 'lost' },
+    'status must be one of new, pre_transit, in_transit, out_for_delivery, delivered, error, failure.',
+  ],
+  ['updateLabel', { status: 'new' }, 'occurred_at is required.'],
+  ['updateLabel', { ...CARRIER_UPDATE, occurred_at: 'now' }, `occurred_at ${TIME_RULE}`],
+  ['updateLabel', { ...CARRIER_UPDATE, tracking_number: 'a\0' }, `tracking_number ${CHARACTERS}`],
   ['processReturn', { a: {} }, 'a must be a string, a number, true, false or null.'],
   ['processReturn', { a: [] }, 'a must be a string, a number, true, false or null.'],
   [

@@ -102,7 +102,10 @@ describe('record label', () => {
     expect(await refused(submitted, { carrier: '' })).toEqual(invalid('carrier'));
     expect(await refused(submitted, { rate: '1.234' })).toEqual(invalid('rate'));
     expect(await refused(submitted, { createdAt: ago(-1) })).toEqual(invalid('created_at'));
-    expect(await refused(submitted, { lineItemIds: [1n << 40n] })).toEqual(notFound('LINE_ITEM'));
+    expect(await refused(submitted, { lineItemIds: [1n << 40n] })).toEqual({
+      ...notFound('LINE_ITEM'),
+      field: 'line_item_ids',
+    });
     expect(await refused(submitted, { returnId: 999_999_998n })).toEqual(notFound('RETURN'));
   });
 

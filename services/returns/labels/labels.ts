@@ -14,7 +14,7 @@ import {
   type UpdateLabelRequest,
   UpdateLabelRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
+import { LABEL_LINES_MAX, LABEL_URL_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { DomainError } from '../../platform/errors.ts';
 import {
   claimKey,
@@ -46,18 +46,15 @@ import { changing } from '../store/transaction.ts';
 import { fulfilOpenRequest } from './label-request-store.ts';
 import { isMoving } from './moving.ts';
 
-const URL_MAX = 2_048;
-const MAX_LINES = 250;
-
 const newLabel = z.object({
   ...callerShape,
   idempotencyKey,
   returnId: id,
   carrier: requiredText(SHORT_TEXT_MAX),
   trackingNumber: text(SHORT_TEXT_MAX),
-  url: text(URL_MAX),
+  url: text(LABEL_URL_MAX),
   rate: z.string(),
-  lineItemIds: z.array(id).max(MAX_LINES, `must hold at most ${MAX_LINES}`),
+  lineItemIds: z.array(id).max(LABEL_LINES_MAX, `must hold at most ${LABEL_LINES_MAX}`),
   createdAt: time.optional(),
   status: z.enum(LabelStatus, 'is unknown').transform((value) => value || LabelStatus.NEW),
 });
@@ -125,7 +122,7 @@ async function addLabel(tx: pg.PoolClient, input: NewLabel): Promise<bigint> {
 async function insertLabel(tx: Queryable, current: Return, input: NewLabel): Promise<bigint> {
   const lines = current.lineItems.map((line) => line.lineItemId);
   if (input.lineItemIds.some((lineItemId) => !lines.includes(lineItemId))) {
-    throw lineItemNotFound();
+    throw lineItemNotFound('line_item_ids');
   }
   const createdAt = input.createdAt ? pastTime('created_at', input.createdAt) : new Date();
   const { rows } = await tx.query<{ id: bigint }>(

@@ -3,6 +3,8 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import {
+  type LabelSchema,
+  LabelStatus,
   LineOutcome,
   Outcome,
   ReturnMethod,
@@ -25,6 +27,9 @@ export const FAKE = {
   /** A note that makes its return too large. */
   oversizedNote: 'as long as a book',
   destination: 31n,
+  label: 51n,
+  /** The carrier of a label whose key was used with other content. */
+  otherContent: 'another carrier',
   webhook: 41n,
   delivery: 'msg_0199e1a4-7b20-8abc-8def-000000000041',
 } as const;
@@ -101,6 +106,14 @@ export function sampleReport() {
     comment: 'An empty box',
     createdAt: NOW,
     reportedBy: { kind: Actor_Kind.USER, id: '5', name: 'Ada' },
+  };
+}
+
+/** A new label of the open return. */
+export function sampleLabel(): MessageInitShape<typeof LabelSchema> {
+  return {
+    ...{ id: FAKE.label, returnId: FAKE.returns.open, carrier: 'Evri', trackingNumber: 'EV1' },
+    ...{ status: LabelStatus.NEW, createdAt: NOW, updatedAt: NOW, lineItemIds: [FAKE.lineItem] },
   };
 }
 

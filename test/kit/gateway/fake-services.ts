@@ -24,11 +24,13 @@ import {
   type WebhooksService,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { DomainError, invalidField } from '../../../services/platform/errors.ts';
+import { idempotencyConflict } from '../../../services/platform/idempotency.ts';
 import {
   FAKE,
   NOW,
   sampleDelivery,
   sampleDestinations,
+  sampleLabel,
   sampleReport,
   sampleReturn,
   sampleSubscription,
@@ -73,6 +75,22 @@ const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
       throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
     const value = { code, message: 'It cannot be processed.' };
     return create(ProcessReturnResponseSchema, { result: { case: 'refused', value } });
+  },
+  recordLabel: ({ returnId, carrier, idempotencyKey }) => {
+    if (returnId === FAKE.returns.closed) {
+      throw new DomainError(
+        Code.FailedPrecondition,
+        ErrorReason.STATE_FORBIDS,
+        'the return is closed',
+      );
+    }
+    if (returnId !== FAKE.returns.open) throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
+    if (carrier === FAKE.otherContent) throw idempotencyConflict();
+    return { label: { ...sampleLabel(), carrier, url: idempotencyKey } };
+  },
+  updateLabel: ({ labelId, status }) => {
+    if (labelId !== FAKE.label) throw notFound(ErrorReason.LABEL_NOT_FOUND, 'no such label');
+    return { label: { ...sampleLabel(), status }, ignored: false };
   },
   updateSettings: ({ settings }) => (settings ? { settings } : {}),
   ...fakeReturnTools(),

@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import type { Operation } from '../../../services/contract/operations.ts';
+import type { Operation } from '../../../services/contract/operation.ts';
 import type { Received, Sent } from '../gateway/rest-client.ts';
 
 /** The version that serves each path segment. '' names no version, so the oldest supported one serves. */
@@ -97,6 +97,8 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   getReturnDetails: { errors: { message: 'No return found with this ID.' } },
   createFraudReport: { errors: { message: text } },
   listEffects: { errors: { message: text } },
+  recordLabel: { errors: { message: text } },
+  updateLabel: { errors: { message: text } },
   processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
 };
 export const HOOK = {
@@ -110,6 +112,8 @@ const VALID_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
   assessDispositions: { items: [{ line_item_id: MISSING_ID }] },
   updateDestination: { name: 'North' },
   createFraudReport: {},
+  recordLabel: { carrier: 'Evri' },
+  updateLabel: { status: 'in_transit', occurred_at: '2026-11-20T10:00:00Z' },
   processReturn: {},
   createCart: { cart: [1] },
 };

@@ -1,5 +1,5 @@
 import type { ActionName } from '../../../gateway/actions/permissions.ts';
-import type { OperationId } from '../../../services/contract/operations.ts';
+import type { OperationId } from '../../../services/contract/operation.ts';
 import type { Sent } from '../gateway/rest-client.ts';
 import { MISSING_DELIVERY } from '../journeys/expected-errors.ts';
 import type { StackShop } from '../stack.ts';
@@ -76,6 +76,18 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       json: { category: 'other', comment: 'x'.repeat(512) },
     }),
     listEffects: () => ({ path: at(`/returns/${returns.closed?.[0]?.id}/effects`) }),
+    recordLabel: () => ({
+      path: at(`/returns/${returns.closed?.[0]?.id}/labels`),
+      json: {
+        ...{ carrier: 'x'.repeat(191), tracking_number: 'x'.repeat(191), url: 'x'.repeat(2_048) },
+        line_item_ids: Array.from({ length: 250 }, (_, n) => n + 1),
+      },
+    }),
+    updateLabel: () => ({
+      method: 'PUT',
+      path: at('/labels/987654321'),
+      json: { status: 'in_transit', occurred_at: '2026-11-20T10:00:00Z' },
+    }),
     processReturn: () => ({
       path: at(`/warehouse/return/${returns.closed?.[0]?.id}/process`),
       json: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`k${n}`, 'x'.repeat(300)])),

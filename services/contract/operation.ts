@@ -1,0 +1,100 @@
+import type { z } from 'zod';
+import type { PublicError } from './errors.ts';
+import { BODY_BYTES_MAX } from './limits.ts';
+
+/** What an operation of REST consists of. */
+
+export type OperationId =
+  | 'listWebhooks'
+  | 'createWebhook'
+  | 'updateWebhook'
+  | 'deleteWebhook'
+  | 'listDeliveries'
+  | 'replayDelivery'
+  | 'assessDispositions'
+  | 'updateDestination'
+  | 'getReturnDetails'
+  | 'createFraudReport'
+  | 'listEffects'
+  | 'recordLabel'
+  | 'updateLabel'
+  | 'processReturn'
+  | 'createCart';
+
+export type Scope =
+  | 'returns'
+  | 'carts'
+  | 'developer_tools'
+  | 'destinations:read'
+  | 'destinations:write'
+  | 'labels:write';
+
+export interface OperationBody {
+  readonly schema: z.ZodType;
+  /** When false an absent body counts as `{}`. */
+  readonly required: boolean;
+  /** The limit after decompression. */
+  readonly maxBytes: number;
+  /** Whether numbers are kept as they were sent. */
+  readonly exactNumbers?: boolean;
+}
+
+export interface Operation {
+  readonly id: OperationId;
+  readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
+  /** The path after the version segment; `{id}` is a path id, `{delivery_id}` a `webhook-id`. */
+  readonly path: string;
+  readonly scope: Scope;
+  /** `bearer-or-api-key`: `Authorization` when it is `Bearer`, else `X-Authorization`; `api-key`: only the latter. */
+  readonly credentials: 'api-key' | 'bearer-or-api-key';
+  /** The response to a valid credential without the scope. */
+  readonly forbidden: 'message-403' | 'errors-401';
+  /** The 404 of an id that does not exist in this shop; absent when the operation has no id. */
+  readonly notFound?: PublicError;
+  readonly body?: OperationBody;
+  /** True when the operation reads query parameters. */
+  readonly query: boolean;
+  /** True when the operation reads the header `Idempotency-Key`. */
+  readonly keyed?: boolean;
+  readonly success: { readonly status: number; readonly schema?: z.ZodType };
+  /** True for an addition to the interface document. */
+  readonly addition: boolean;
+  readonly summary: string;
+  readonly description: string;
+  readonly tag: string;
+  /** Error bodies that only this operation has, by status, in released versions. */
+  readonly errors: Readonly<Record<number, readonly z.ZodType[]>>;
+}
+
+/** A body that is required and has at most 1 MiB, unless the options say otherwise. */
+export const body = (schema: z.ZodType, o: Partial<OperationBody> = {}): OperationBody => ({
+  schema,
+  required: true,
+  maxBytes: BODY_BYTES_MAX,
+  ...o,
+});
+/** What the webhook operations have in common. */
+export const webhookRules = {
+  scope: 'developer_tools',
+  credentials: 'bearer-or-api-key',
+  forbidden: 'errors-401',
+  query: false,
+  tag: 'Webhooks',
+} as const;
+/** What the operations for API keys have in common. */
+export const keyRules = {
+  credentials: 'api-key',
+  forbidden: 'errors-401',
+  query: false,
+  addition: false,
+} as const;
+
+/** What the operations of label providers have in common. */
+export const labelRules = {
+  scope: 'labels:write',
+  credentials: 'bearer-or-api-key',
+  forbidden: 'errors-401',
+  query: false,
+  addition: true,
+  tag: 'Labels',
+} as const;

@@ -1,0 +1,86 @@
+import { NOT_FOUND } from './errors.ts';
+import { body, type Operation, webhookRules } from './operation.ts';
+import { delivery, deliveryPage } from './resources/delivery.ts';
+import * as shapes from './resources/errors.ts';
+import { createdWebhook, webhookBody, webhookList } from './resources/webhook.ts';
+
+/** The operations on subscriptions and their deliveries. */
+export const WEBHOOK_OPERATIONS: readonly Operation[] = [
+  {
+    ...webhookRules,
+    id: 'listWebhooks',
+    method: 'GET',
+    path: '/webhooks',
+    success: { status: 200, schema: webhookList },
+    addition: true,
+    summary: 'List webhooks',
+    description: "All of the shop's webhook subscriptions, by ascending id.",
+    errors: {},
+  },
+  {
+    ...webhookRules,
+    id: 'createWebhook',
+    method: 'POST',
+    path: '/webhooks',
+    body: body(webhookBody),
+    success: { status: 201, schema: createdWebhook },
+    addition: true,
+    summary: 'Create webhook',
+    description:
+      'Adds a subscription and returns its signing secret. No other call returns it. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
+    errors: { 422: [shapes.messageError, shapes.webhookRefused] },
+  },
+  {
+    ...webhookRules,
+    id: 'updateWebhook',
+    method: 'PUT',
+    path: '/webhooks/{id}',
+    notFound: NOT_FOUND.webhook,
+    body: body(webhookBody),
+    success: { status: 204 },
+    addition: false,
+    summary: 'Update webhook',
+    description:
+      'Changes a subscription. Waiting deliveries go to the new address. A new topic or trigger applies to later events. A shop has at most 5 active subscriptions to one host for one pair of topic and trigger.',
+    errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError, shapes.webhookRefused] },
+  },
+  {
+    ...webhookRules,
+    id: 'deleteWebhook',
+    method: 'DELETE',
+    path: '/webhooks/{id}',
+    notFound: NOT_FOUND.webhook,
+    success: { status: 204 },
+    addition: false,
+    summary: 'Delete webhook',
+    description: 'Removes a subscription. Its waiting deliveries are dropped.',
+    errors: { 404: [shapes.webhookNotFound] },
+  },
+  {
+    ...webhookRules,
+    id: 'listDeliveries',
+    method: 'GET',
+    path: '/webhooks/{id}/deliveries',
+    notFound: NOT_FOUND.webhook,
+    query: true,
+    success: { status: 200, schema: deliveryPage },
+    addition: true,
+    summary: 'List deliveries',
+    description:
+      'The deliveries of a webhook, sent and waiting, newest event first, for 30 days. The content of requests and responses is shown only to users of the shop.',
+    errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError] },
+  },
+  {
+    ...webhookRules,
+    id: 'replayDelivery',
+    method: 'POST',
+    path: '/webhooks/{id}/deliveries/{delivery_id}/replay',
+    notFound: NOT_FOUND.delivery,
+    success: { status: 200, schema: delivery },
+    addition: true,
+    summary: 'Replay delivery',
+    description:
+      'Sends an ended delivery again, with the same `webhook-id`, the same bytes and the whole schedule of retries. A delivery that is waiting, or whose payload was removed, is rejected.',
+    errors: { 404: [shapes.webhookNotFound], 409: [shapes.notReplayable] },
+  },
+];
