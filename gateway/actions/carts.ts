@@ -23,6 +23,12 @@ export async function createCart(
   return sent(cart, 'cart');
 }
 
+/** Reads a cart by its token, which is a secret. Rejects with CART_NOT_FOUND for any other text. */
+export async function getCart(context: ActionContext, token: string): Promise<Cart> {
+  const { cart } = await context.services.carts.getCart({ ...callerOf(context), token });
+  return sent(cart, 'cart');
+}
+
 function entryOf(entry: CartEntryValue) {
   const number = numberOf(entry);
   if (number !== undefined) return { variantId: BigInt(number), objectJson: '' };

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
@@ -53,6 +54,15 @@ describe('an access line', () => {
     });
     expect(await accessLine({ path: '/nothing' })).toMatchObject({ address, status: 404 });
     expect(await accessLine({ path: '/oauth/authorize' })).toMatchObject({ address });
+  });
+
+  test('never has the token of a cart, which is a secret', async () => {
+    for (const token of [FAKE.cartToken, 'n'.repeat(43)]) {
+      const line = await accessLine({ path: `/api/v1/cart/${token}` });
+      expect(line).toMatchObject({ operation: 'getCart' });
+      expect(await linesOf(String(line.requestId))).toHaveLength(1);
+      expect(JSON.stringify(await linesOf(String(line.requestId)))).not.toContain(token);
+    }
   });
 
   test('has the reason why a key was rejected, and the id of the key', async () => {

@@ -43,6 +43,7 @@ const SUBJECTS: Readonly<Partial<Record<Operation['id'], string>>> = {
 function requestOf({ id, method, path }: Operation, objectId = IDS[id] ?? FAKE.webhook): Sent {
   const named = path
     .replace('{id}', String(objectId))
+    .replace('{token}', FAKE.cartToken)
     .replace('{delivery_id}', objectId === 999n ? 'msg_none' : FAKE.delivery);
   const query = id === 'getReturnDetails' ? '?return_id=11' : '';
   const json = BODIES[id];

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { Operation, OperationId } from '../../services/contract/operation.ts';
 import type { BodyOf } from '../../services/contract/validate.ts';
 import type { Caller } from '../auth/caller.ts';
-import { toHttpError } from '../errors.ts';
+import { toHttpError } from '../service-errors.ts';
 import type { AuditEntry } from '../tenancy/audit.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 

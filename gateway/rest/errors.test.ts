@@ -28,7 +28,10 @@ afterAll(() => under.stop());
 
 function requestOf(operation: Operation, id = '11'): Sent {
   const query = operation.id === 'getReturnDetails' ? `?return_id=${id}` : '';
-  const named = operation.path.replace('{id}', id).replace('{delivery_id}', FAKE.delivery);
+  const named = operation.path
+    .replace('{id}', id)
+    .replace('{delivery_id}', FAKE.delivery)
+    .replace('{token}', id === '11' ? FAKE.cartToken : id);
   const path = `/api/v1${named}${query}`;
   const json = VALID_BODIES[operation.id];
   return { method: operation.method, path, ...(json !== undefined && { json }) };
@@ -105,7 +108,7 @@ describe('credentials', () => {
 
 describe('objects that do not exist', () => {
   const withIds = OPERATIONS.filter(
-    ({ path, id }) => path.includes('{id}') || id === 'getReturnDetails',
+    ({ path, id }) => path.includes('{') || id === 'getReturnDetails',
   );
   const ids = ['999', 'abc', '0', '-1', '01', '1.0', '9007199254740992', '%31x', '1%2F2', '%zz'];
 
@@ -128,6 +131,7 @@ describe('objects that do not exist', () => {
       getReturnDetails: { errors: { message: 'No return found with this ID.' } },
       createFraudReport: { errors: { message: text } },
       listEffects: { errors: { message: text } },
+      getCart: { errors: { message: text } },
       recordLabel: { errors: { message: text } },
       updateLabel: { errors: { message: text } },
       processReturn: { errors: { message: text, code: 'NOT_FOUND' } },

@@ -68,7 +68,10 @@ test('no body, path or header causes a 500', async () => {
       headers,
       deliveryIds,
       async (prefix, one, part, raw, sent, deliveryId) => {
-        const named = one.path.replace('{id}', part).replace('{delivery_id}', deliveryId);
+        const named = one.path
+          .replace('{id}', part)
+          .replace('{delivery_id}', deliveryId)
+          .replace('{token}', part);
         const path = `/api${prefix}${named}`;
         const carriesBody = one.method !== 'GET';
         const request = { method: one.method, path, headers: sent, ...(carriesBody && { raw }) };

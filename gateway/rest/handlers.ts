@@ -15,7 +15,7 @@ import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
 import { recordedLabelView } from '../../services/contract/views/recorded-label.ts';
 import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
-import { createCart } from '../actions/carts.ts';
+import { createCart, getCart } from '../actions/carts.ts';
 import { type ActionContext, sent } from '../actions/context.ts';
 import { listDeliveries, replayDelivery } from '../actions/deliveries.ts';
 import { updateDestination } from '../actions/destinations.ts';
@@ -34,6 +34,8 @@ export interface RestRequest<K extends OperationId> {
   readonly id: bigint;
   /** The `webhook-id` in the path; empty when there is none. */
   readonly deliveryId: string;
+  /** The token of a cart in the path, a secret; empty when there is none. */
+  readonly token: string;
   /** The idempotency key of a keyed operation; empty for others. */
   readonly idempotencyKey: string;
   readonly body: BodyOf<K>;
@@ -80,6 +82,7 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
     ),
   // Create cart has no idempotency key. The new key is for retries of the call to the service.
   createCart: async ({ context, body }) => cartView(await createCart(context, body, randomUUID())),
+  getCart: async ({ context, token }) => cartView(await getCart(context, token)),
 };
 
 const PUBLIC_CODES: ReadonlyMap<number, string> = new Map([

@@ -20,7 +20,7 @@ import type { Caller } from '../auth/caller.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { Rejection } from '../auth/rejection.ts';
-import { invalid, notFound, rateLimited, toHttpError } from '../errors.ts';
+import { invalid, notFound, rateLimited } from '../errors.ts';
 import type { BodyBudget, ReservedBytes } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
 import { markEnvironment } from '../http/environment.ts';
@@ -30,6 +30,7 @@ import { parseJsonObject } from '../http/json.ts';
 import { reserveResponse } from '../http/large-response.ts';
 import { receiveBody } from '../http/receive-body.ts';
 import { type HttpResponse, send } from '../http/respond.ts';
+import { toHttpError } from '../service-errors.ts';
 import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, idsInBody } from './audited.ts';
@@ -168,7 +169,7 @@ async function perform(
     ? idempotencyKeyOf(req.headers['idempotency-key'], { id, body })
     : '';
   const request = {
-    ...{ context, id, deliveryId: String(deliveryId ?? '') },
+    ...{ context, id, deliveryId: String(deliveryId ?? ''), token: String(req.params.token ?? '') },
     ...{ idempotencyKey, body, query },
   };
   const about = { operation, caller, address: ip, requestId: exchange.requestId, version, subject };

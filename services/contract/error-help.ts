@@ -48,7 +48,8 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
   },
   CONFLICT: {
     statuses: [409],
-    meaning: 'The state of the object does not allow the request.',
+    meaning:
+      'The state of the object does not allow the request, or the Idempotency-Key was used with other content.',
     help: 'Read the object and decide again. The same request will fail again.',
   },
   FRAUD_REPORT_EXISTS: {

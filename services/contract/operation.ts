@@ -19,7 +19,8 @@ export type OperationId =
   | 'recordLabel'
   | 'updateLabel'
   | 'processReturn'
-  | 'createCart';
+  | 'createCart'
+  | 'getCart';
 
 export type Scope =
   | 'returns'
@@ -42,7 +43,7 @@ export interface OperationBody {
 export interface Operation {
   readonly id: OperationId;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
-  /** The path after the version segment; `{id}` is a path id, `{delivery_id}` a `webhook-id`. */
+  /** The path after the version segment; `{id}` is a path id, `{delivery_id}` a `webhook-id`, `{token}` the secret of a cart. */
   readonly path: string;
   readonly scope: Scope;
   /** `bearer-or-api-key`: `Authorization` when it is `Bearer`, else `X-Authorization`; `api-key`: only the latter. */

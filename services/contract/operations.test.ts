@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and seven additions', () => {
+test('the operations are those of the interface, and eight additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
@@ -19,6 +19,7 @@ test('the operations are those of the interface, and seven additions', () => {
     'PUT /labels/{id} 200 true',
     'POST /warehouse/return/{id}/process 200 false',
     'POST /cart 200 false',
+    'GET /cart/{token} 200 true',
   ]);
 });
 
@@ -39,6 +40,7 @@ test('each operation needs its scope', () => {
     updateLabel: 'labels:write',
     processReturn: 'returns',
     createCart: 'carts',
+    getCart: 'carts',
   });
 });
 
@@ -57,7 +59,7 @@ test('only dispositions may be larger than 1 MiB', () => {
 
 test('an operation on one object has its own 404', () => {
   for (const { id, path, notFound } of OPERATIONS) {
-    const names = path.includes('{id}') || id === 'getReturnDetails';
+    const names = path.includes('{') || id === 'getReturnDetails';
     expect({ id, own: notFound !== undefined }).toEqual({ id, own: names });
   }
 });

@@ -124,4 +124,19 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Carts',
     errors: { 422: [shapes.messageError] },
   },
+  {
+    ...keyRules,
+    id: 'getCart',
+    method: 'GET',
+    path: '/cart/{token}',
+    scope: 'carts',
+    notFound: NOT_FOUND.cart,
+    success: { status: 200, schema: cart },
+    addition: true,
+    summary: 'Get cart',
+    description:
+      'The cart as create cart returned it, for 30 days. The token is a secret: keep it out of logs. The 404 does not say whether a token is malformed, unknown or expired.',
+    tag: 'Carts',
+    errors: { 404: [shapes.errorsMessage] },
+  },
 ];

@@ -133,6 +133,7 @@ describe('error bodies', () => {
       webhook: { errors: { code: 'NOT_FOUND' } },
       delivery: { errors: { code: 'NOT_FOUND' } },
       destination: { code: 'NOT_FOUND', message: expect.any(String) },
+      cart: { errors: { message: expect.any(String) } },
       label: { errors: { message: expect.any(String) } },
       labels: { errors: { message: expect.any(String) } },
       effects: { errors: { message: expect.any(String) } },

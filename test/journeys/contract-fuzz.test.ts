@@ -132,7 +132,10 @@ async function faultOf(
   segment: string,
   probe: Probe,
 ): Promise<string | undefined> {
-  const path = operation.path.replace('{id}', probe.id).replace('{delivery_id}', probe.deliveryId);
+  const path = operation.path
+    .replace('{id}', probe.id)
+    .replace('{delivery_id}', probe.deliveryId)
+    .replace('{token}', probe.id);
   const url = `${stack.file.base_url}/api${segment && `/${segment}`}${path}?${probe.query}`;
   const response = await fetch(url, {
     method: operation.method,

@@ -201,6 +201,8 @@ describe('fraud report and cart', () => {
     expect(answer.status).toBe(200);
     const token = expect.stringMatching(/^[\w-]{43}$/);
     expect(answer.body).toEqual({ token, data: json });
+    const path = `/api/2026-10/cart/${(answer.body as { token: string }).token}`;
+    expect(await journey.send({ path })).toMatchObject({ status: 200, text: answer.text });
     const { cart } = await journey.services.carts.getCart({
       ...callIn(journey.stack.shop),
       token: (answer.body as { token: string }).token,

@@ -156,7 +156,7 @@ describe('an unavailable service', () => {
     dispositions: ['assessDispositions'],
     destinations: ['updateDestination'],
     fraud: ['createFraudReport'],
-    carts: ['createCart'],
+    carts: ['createCart', 'getCart'],
     webhooks: ['listWebhooks', 'createWebhook', 'updateWebhook', 'deleteWebhook'],
   };
   const UNAVAILABLE = {

@@ -172,6 +172,12 @@ describe('with ids of another shop', () => {
     expect([answer.status, answer.body]).toEqual([422, { message: text, errors: {} }]);
   });
 
+  test('getCart has the same response as for a token that does not exist', async () => {
+    const read = (token: string) => journey.send({ path: `/api/2026-10/cart/${token}` });
+    const [foreign, nobodys] = [await read(theirs.token), await read('n'.repeat(43))];
+    expect([foreign.status, foreign.body]).toEqual([404, nobodys.body]);
+  });
+
   test('nothing of the other shop has changed', async () => {
     expect(await wholeShop(journey, journey.stack.otherShop)).toBe(before);
   });

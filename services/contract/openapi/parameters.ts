@@ -36,6 +36,13 @@ const PATH_IDS = [
     description: 'The `webhook-id` of the delivery',
     schema: { type: 'string' },
   },
+  {
+    name: 'token',
+    in: 'path',
+    required: true,
+    description: 'The token of the cart',
+    schema: { type: 'string' },
+  },
 ];
 const EXACTLY_ONE =
   'Exactly one of return_id, order_id, order_name and provider_order_id selects the return';

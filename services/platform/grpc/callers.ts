@@ -56,7 +56,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(DestinationsService, 'createDestination', 'updateDestination', 'getDestination'),
     ...rpcs(DestinationsService, 'listDestinations'),
     ...rpcs(FraudService, 'createReport', 'getReport', 'listCategories'),
-    ...rpcs(CartsService, 'createCart'),
+    ...rpcs(CartsService, 'createCart', 'getCart'),
     ...WebhooksService.methods,
   ],
   returns: [...rpcs(DestinationsService, 'getDestination'), ...EventsService.methods],

@@ -28,6 +28,7 @@ export const FAKE = {
   oversizedNote: 'as long as a book',
   destination: 31n,
   label: 51n,
+  cartToken: 't'.repeat(43),
   /** The carrier of a label whose key was used with other content. */
   otherContent: 'another carrier',
   webhook: 41n,

@@ -185,9 +185,13 @@ const fraud: Partial<ServiceImpl<typeof FraudService>> = {
 };
 
 const carts: Partial<ServiceImpl<typeof CartsService>> = {
+  getCart: ({ token }) => {
+    if (token !== FAKE.cartToken) throw notFound(ErrorReason.CART_NOT_FOUND, 'no cart');
+    return { cart: { token, entries: [{ variantId: 1n }] } };
+  },
   createCart: ({ entries, shopify, shopifyNull }) => ({
     cart: create(CartSchema, {
-      token: 't'.repeat(43),
+      token: FAKE.cartToken,
       entries,
       shopifyNull,
       ...(shopify !== undefined && { shopify }),

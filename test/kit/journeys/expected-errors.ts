@@ -97,6 +97,7 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   getReturnDetails: { errors: { message: 'No return found with this ID.' } },
   createFraudReport: { errors: { message: text } },
   listEffects: { errors: { message: text } },
+  getCart: { errors: { message: text } },
   recordLabel: { errors: { message: text } },
   updateLabel: { errors: { message: text } },
   processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
@@ -127,7 +128,7 @@ export function requestOf(
   const json = VALID_BODY[id];
   return {
     method,
-    path: `${path.replace('{id}', String(pathId)).replace('{delivery_id}', MISSING_DELIVERY)}${query}`,
+    path: `${path.replace('{id}', String(pathId)).replace('{token}', String(pathId)).replace('{delivery_id}', MISSING_DELIVERY)}${query}`,
     ...(json && { json }),
   };
 }

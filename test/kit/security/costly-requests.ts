@@ -92,6 +92,7 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       path: at(`/warehouse/return/${returns.closed?.[0]?.id}/process`),
       json: Object.fromEntries(Array.from({ length: 50 }, (_, n) => [`k${n}`, 'x'.repeat(300)])),
     }),
+    getCart: () => ({ path: at(`/cart/${'n'.repeat(8_000)}`) }),
     createCart: () => ({
       path: at('/cart'),
       json: {
