@@ -1,10 +1,14 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import type { DispositionRecord } from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
+import type {
+  ConditionRecord,
+  DispositionRecord,
+} from '../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
 import {
   DispositionOutcome,
   DispositionOutcomeSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { AssessBody } from '../../services/contract/resources/disposition.ts';
+import type { GradeBody } from '../../services/contract/resources/grading.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { type ActionContext, callerOf } from './context.ts';
 
@@ -27,18 +31,43 @@ export async function assessDispositions(
   return recorded.items.map((record) => withNote(record, itemsById.get(record.lineItemId)?.note));
 }
 
+/** Records the condition of 1 to 30 line items, all or none. Returns them in the order of the request. */
+export async function gradeItems(
+  context: ActionContext,
+  body: GradeBody,
+): Promise<ConditionRecord[]> {
+  const items = body.items.map((item) => ({
+    ...findingOf(item),
+    category: item.category,
+    subject: item.subject ?? '',
+    title: item.title ?? '',
+    description: item.description ?? '',
+    ...(typeof item.category_parent === 'string' && { categoryParent: item.category_parent }),
+  }));
+  const request = { ...callerOf(context), items };
+  return (await context.services.dispositions.gradeItems(request, { timeoutMs: TIMEOUT_MS })).items;
+}
+
 function withNote(record: DispositionRecord, note: string | undefined): DispositionRecord {
   if (!record.disposition || note === undefined) return record;
   return { ...record, disposition: { ...record.disposition, note } };
 }
 
 function inputOf(item: AssessBody['items'][number]) {
-  const { disposition_outcome, return_processor, note, inspected_at, images } = item;
+  const { disposition_outcome } = item;
   return {
-    lineItemId: BigInt(item.line_item_id),
+    ...findingOf(item),
     outcome: disposition_outcome
       ? OUTCOME.fromText(disposition_outcome)
       : DispositionOutcome.UNSPECIFIED,
+  };
+}
+
+/** The fields that assessments and gradings have in common. */
+function findingOf(item: AssessBody['items'][number] | GradeBody['items'][number]) {
+  const { return_processor, note, inspected_at, images } = item;
+  return {
+    lineItemId: BigInt(item.line_item_id),
     ...(typeof return_processor === 'string' && { returnProcessor: return_processor }),
     ...(typeof note === 'string' && { note }),
     ...(inspected_at && { inspectedAt: timestampFromDate(inspected_at) }),

@@ -28,7 +28,10 @@ export interface InFlight {
 export const MAX_REQUESTS_IN_FLIGHT = 96;
 
 /** An operation that costs several times as much as a read gets fewer slots, so that response times stay similar. */
-const SHARES: Partial<Record<LoadName, number>> = { assessDispositions: 1 / 4 };
+const SHARES: Partial<Record<LoadName, number>> = {
+  assessDispositions: 1 / 4,
+  gradeItems: 1 / 4,
+};
 
 /** A short burst, such as a hundred concurrent writes, may use this many times the number of slots. */
 const BURST = 4;

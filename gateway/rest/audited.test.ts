@@ -37,6 +37,7 @@ const SUBJECTS: Readonly<Partial<Record<Operation['id'], string>>> = {
   createWebhook: String(FAKE.webhook),
   replayDelivery: `${FAKE.webhook} ${FAKE.delivery}`,
   assessDispositions: '21 1000',
+  gradeItems: '21',
   createCart: '',
 };
 

@@ -21,6 +21,7 @@ export interface AuditedRequest {
 
 /** Reads the ids of objects from bodies, for operations without an id in the path. */
 const IDS_IN_BODY: { readonly [K in OperationId]?: (body: BodyOf<K>) => string } = {
+  gradeItems: ({ items }) => items.map((item) => item.line_item_id).join(' '),
   assessDispositions: ({ items }) => items.map((item) => item.line_item_id).join(' '),
 };
 

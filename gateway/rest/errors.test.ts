@@ -52,7 +52,7 @@ describe('credentials', () => {
     const key = await under.newKey({ scopes: [] });
     const response = await send({ ...requestOf(operation), key });
     expect(response).toMatchObject(
-      operation.id === 'assessDispositions'
+      operation.forbidden === 'message-403'
         ? { status: 403, body: { message: 'This action is unauthorized.' } }
         : { status: 401, body: UNAUTHORIZED },
     );

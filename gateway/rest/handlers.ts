@@ -12,6 +12,7 @@ import { destinationView } from '../../services/contract/views/destination.ts';
 import { dispositionView } from '../../services/contract/views/disposition.ts';
 import { effectView } from '../../services/contract/views/effect.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
+import { gradingView } from '../../services/contract/views/grading.ts';
 import { recordedLabelView } from '../../services/contract/views/recorded-label.ts';
 import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
@@ -19,7 +20,7 @@ import { createCart, getCart } from '../actions/carts.ts';
 import { type ActionContext, sent } from '../actions/context.ts';
 import { listDeliveries, replayDelivery } from '../actions/deliveries.ts';
 import { updateDestination } from '../actions/destinations.ts';
-import { assessDispositions } from '../actions/dispositions.ts';
+import { assessDispositions, gradeItems } from '../actions/dispositions.ts';
 import { listEffects } from '../actions/effects.ts';
 import { createFraudReport } from '../actions/fraud.ts';
 import { recordLabel, updateLabel } from '../actions/labels.ts';
@@ -60,6 +61,7 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
     deliveryView(await replayDelivery(context, { subscriptionId: id, deliveryId })),
   assessDispositions: async ({ context, body }) =>
     (await assessDispositions(context, body)).map(dispositionView),
+  gradeItems: async ({ context, body }) => (await gradeItems(context, body)).map(gradingView),
   updateDestination: async ({ context, id, body }) =>
     destinationView(await updateDestination(context, id, body)),
   getReturnDetails: async ({ context, query }) =>

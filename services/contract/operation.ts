@@ -12,6 +12,7 @@ export type OperationId =
   | 'listDeliveries'
   | 'replayDelivery'
   | 'assessDispositions'
+  | 'gradeItems'
   | 'updateDestination'
   | 'getReturnDetails'
   | 'createFraudReport'

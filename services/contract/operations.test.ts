@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and eight additions', () => {
+test('the operations are those of the interface, and nine additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
@@ -11,6 +11,7 @@ test('the operations are those of the interface, and eight additions', () => {
     'GET /webhooks/{id}/deliveries 200 true',
     'POST /webhooks/{id}/deliveries/{delivery_id}/replay 200 true',
     'POST /dispositioning/assess 200 false',
+    'POST /dispositioning/grade 200 true',
     'PUT /destinations/{id} 200 false',
     'GET /warehouse/return/details 200 false',
     'POST /returns/{id}/fraud-report 201 false',
@@ -32,6 +33,7 @@ test('each operation needs its scope', () => {
     listDeliveries: 'developer_tools',
     replayDelivery: 'developer_tools',
     assessDispositions: 'returns',
+    gradeItems: 'returns',
     updateDestination: 'destinations:write',
     getReturnDetails: 'returns',
     createFraudReport: 'returns',
@@ -48,12 +50,12 @@ test('only webhook and label operations take a bearer token, and only dispositio
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
   expect(bearer.map(({ tag }) => tag)).toEqual([...Array(6).fill('Webhooks'), 'Labels', 'Labels']);
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');
-  expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions']);
+  expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions', 'gradeItems']);
 });
 
 test('only dispositions may be larger than 1 MiB', () => {
-  for (const { id, body } of OPERATIONS) {
-    if (body) expect(body.maxBytes).toBe(id === 'assessDispositions' ? 32 * 2 ** 20 : 2 ** 20);
+  for (const { tag, body } of OPERATIONS) {
+    if (body) expect(body.maxBytes).toBe(tag === 'Dispositions' ? 32 * 2 ** 20 : 2 ** 20);
   }
 });
 

@@ -9,6 +9,7 @@ import { assessBody, dispositionList } from './resources/disposition.ts';
 import { effectList } from './resources/effect.ts';
 import * as shapes from './resources/errors.ts';
 import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
+import { gradeBody, gradingList } from './resources/grading.ts';
 import { processBody, processResponse } from './resources/process.ts';
 import { WEBHOOK_OPERATIONS } from './webhook-operations.ts';
 
@@ -30,6 +31,22 @@ export const OPERATIONS: readonly Operation[] = [
     summary: 'Assess dispositions',
     description:
       'Records what becomes of 1 to 30 returned line items, all or nothing. A later assessment replaces the previous one. An assessment that would make the details of a return larger than 24 MiB is rejected (422).',
+    tag: 'Dispositions',
+    errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
+  },
+  {
+    ...keyRules,
+    id: 'gradeItems',
+    method: 'POST',
+    path: '/dispositioning/grade',
+    scope: 'returns',
+    forbidden: 'message-403',
+    body: body(gradeBody, { maxBytes: DISPOSITIONS_BODY_BYTES_MAX }),
+    success: { status: 200, schema: gradingList },
+    addition: true,
+    summary: 'Grade items',
+    description:
+      'Records the condition of 1 to 30 returned line items, all or nothing. A later grading replaces the previous one; an equal one changes nothing. After a 503 the gradings may be recorded: repeat the request. A grading that would make the details of a return larger than 24 MiB is rejected (422).',
     tag: 'Dispositions',
     errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
   },

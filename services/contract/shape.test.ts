@@ -31,6 +31,13 @@ describe('condition_category', () => {
     expect(shapePayload('2026-10', 'return', details)).toEqual(details);
   });
 
+  test('is a word in gradings of 2026-07, too', () => {
+    const graded = (category: unknown) => withCategory(category).line_items;
+    const gradings = graded(newest('grade_b'));
+    expect(shapeResponse('2026-07', 'gradeItems', gradings)).toEqual(graded('grade_b'));
+    expect(shapeResponse('2026-10', 'gradeItems', gradings)).toEqual(gradings);
+  });
+
   test('is null in every version when only an assessment wrote images', () => {
     const details = withCategory(null);
     expect(shapeResponse('2026-07', 'getReturnDetails', details)).toEqual(details);

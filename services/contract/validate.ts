@@ -19,6 +19,7 @@ import {
 } from './resources/details-query.ts';
 import type { AssessBody } from './resources/disposition.ts';
 import type { FraudReportBody } from './resources/fraud-report.ts';
+import type { GradeBody } from './resources/grading.ts';
 import type { LabelBody, LabelUpdateBody } from './resources/label.ts';
 import type { ProcessBody } from './resources/process.ts';
 import type { WebhookBody } from './resources/webhook.ts';
@@ -28,6 +29,7 @@ export interface Bodies {
   readonly createWebhook: WebhookBody;
   readonly updateWebhook: WebhookBody;
   readonly assessDispositions: AssessBody;
+  readonly gradeItems: GradeBody;
   readonly updateDestination: DestinationBody;
   readonly createFraudReport: FraudReportBody;
   readonly recordLabel: LabelBody;

@@ -6,7 +6,7 @@ import { type HookPartner, startPartner, verified } from '../kit/journeys/hooks.
 import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import type { StackShop } from '../kit/stack.ts';
 
-/** Providers who get an event and respond to it over REST, with nothing but the webhook and their own key. */
+/** Partners who respond to what the service asks of them, over REST. A provider has only the webhook and its own key. */
 
 let journey: Journey;
 let shop: StackShop;
@@ -94,4 +94,32 @@ describe('a label provider', () => {
     });
     expect(answer.status).toBe(201);
   });
+});
+
+function grade(version: string, items: readonly object[]) {
+  return journey.send({ path: `/api/${version}/dispositioning/grade`, json: { items } });
+}
+
+test('gradings are returned in the order of the request, and the details show them', async () => {
+  const { id, line_item_ids } = await journey.stack.fixture('open');
+  const [first = 0, second = 0] = line_item_ids;
+  const items = [
+    { line_item_id: second, category: 'grade_b', title: 'Like new', note: 'Shelf 4' },
+    { line_item_id: first, category: 'junk' },
+  ];
+  const answer = await grade('2026-10', items);
+  expect(answer.status).toBe(200);
+  const graded = { subject: 'item', title: 'Like new', grade: 'b', category_name: null };
+  expect(answer.body).toMatchObject([
+    { line_item_id: second, condition: { condition_category: graded, note: 'Shelf 4' } },
+    { line_item_id: first, condition: { condition_category: { category_name: 'junk' } } },
+  ]);
+  const { line_items } = await detailsOf(id);
+  const [one, two] = answer.body as object[];
+  expect(line_items).toMatchObject([two, one]);
+  const old = await grade('2026-07', items);
+  expect(old.body).toMatchObject([
+    { condition: { condition_category: 'grade_b' } },
+    { condition: { condition_category: 'junk' } },
+  ]);
 });

@@ -74,7 +74,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
       for (const key of lacking.map((name) => keys[name] ?? '')) {
         await rejects(
           { ...requestOf(operation), key },
-          operation.id === 'assessDispositions'
+          operation.forbidden === 'message-403'
             ? { status: 403, body: { message: 'This action is unauthorized.' }, code: 'FORBIDDEN' }
             : { ...UNAUTHORIZED, headers: { 'www-authenticate': lackingScope(operation) } },
         );

@@ -151,9 +151,9 @@ describe('an unavailable service', () => {
     returns: [
       ...['getReturnDetails', 'processReturn', 'createFraudReport', 'assessDispositions'],
       'listEffects',
-      ...['recordLabel', 'updateLabel'],
+      ...['recordLabel', 'updateLabel', 'gradeItems'],
     ],
-    dispositions: ['assessDispositions'],
+    dispositions: ['assessDispositions', 'gradeItems'],
     destinations: ['updateDestination'],
     fraud: ['createFraudReport'],
     carts: ['createCart', 'getCart'],

@@ -164,10 +164,10 @@ describe('with ids of another shop', () => {
     },
   );
 
-  test('assessDispositions rejects the line item', async () => {
+  test.each(['assess', 'grade'])('dispositioning/%s rejects the line item', async (operation) => {
     const answer = await journey.send({
-      path: '/api/2026-10/dispositioning/assess',
-      json: { items: [{ line_item_id: Number(theirs.lineItemId) }] },
+      path: `/api/2026-10/dispositioning/${operation}`,
+      json: { items: [{ line_item_id: Number(theirs.lineItemId), category: 'junk' }] },
     });
     expect([answer.status, answer.body]).toEqual([422, { message: text, errors: {} }]);
   });

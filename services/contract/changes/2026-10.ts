@@ -4,11 +4,14 @@ import type { VersionChange } from './change.ts';
 
 /**
  * 2026-10: `condition.condition_category` of a line item became an object. In 2026-07 it is one word, in return
- * details and in payloads of topic `return`.
+ * details, in gradings and in payloads of topic `return`.
  */
 export const change202610: VersionChange = {
   version: '2026-10',
-  response: (operation, body) => (operation === 'getReturnDetails' ? downgraded(body) : body),
+  response: (operation, body) => {
+    if (operation === 'gradeItems' && Array.isArray(body)) return body.map(lineDown);
+    return operation === 'getReturnDetails' ? downgraded(body) : body;
+  },
   payload: (topic, payload) => (topic === 'return' ? downgraded(payload) : payload),
   schemas: (components) => {
     const { Condition } = components;

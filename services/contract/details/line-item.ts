@@ -119,7 +119,7 @@ export function lineItemView(source: LineSource): ViewOf<typeof LINE_ITEM> {
 }
 
 /** A line item that was assessed with images and never graded has a condition without a category. */
-function conditionView(of: Condition): ConditionObject {
+export function conditionView(of: Condition): ConditionObject {
   const grade = GRADES.find((value) => value === of.grade) ?? null;
   const name = CATEGORY_NAMES.find((value) => value === of.categoryName) ?? null;
   const graded = grade !== null || name !== null;

@@ -86,6 +86,7 @@ test('the statuses of an operation are those that its checks can return', () => 
     listDeliveries: '200 401 404 422 429 500 503',
     replayDelivery: '200 401 404 409 429 500 503',
     assessDispositions: '200 400 401 403 413 415 422 429 500 503',
+    gradeItems: '200 400 401 403 413 415 422 429 500 503',
     updateDestination: '200 400 401 404 413 415 422 429 500 503',
     getReturnDetails: '200 401 404 422 429 500 503',
     createFraudReport: '201 400 401 404 409 413 415 422 429 500 503',

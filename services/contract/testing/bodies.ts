@@ -15,6 +15,8 @@ const CARRIER_UPDATE = { status: 'in_transit', occurred_at: '2026-11-20T10:00:00
 const BOX = '\u{1f4e6}';
 /** An assessment of one line. */
 export const item = (fields: object) => ({ items: [{ line_item_id: 1, ...fields }] });
+/** A grading of one line. */
+const grading = (fields: object) => item({ category: 'grade_b', ...fields });
 const repeated = <T>(count: number, make: (index: number) => T) =>
   Array.from({ length: count }, (_, index) => make(index));
 
@@ -38,6 +40,13 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['assessDispositions', 'full images', item({ images: repeated(100, () => BOX.repeat(2048)) })],
   ['assessDispositions', 'thirty', { items: repeated(30, (n) => ({ line_item_id: n + 1 })) }],
   ['assessDispositions', 'the largest id', { items: [{ line_item_id: MAX }] }],
+  ['gradeItems', 'only a category', grading({})],
+  ['gradeItems', 'nulls', grading({ subject: null, title: null, description: null, note: null })],
+  [
+    'gradeItems',
+    'full texts',
+    grading({ title: BOX.repeat(191), description: BOX.repeat(65_535) }),
+  ],
   ['updateDestination', 'only a name', { name: 'Depot' }],
   ['updateDestination', 'a full name', { name: BOX.repeat(191) }],
   ['updateDestination', 'nulls', { name: 'D', type: null, enabled: null, address: null }],
@@ -145,6 +154,29 @@ export const REFUSED: readonly [OperationId, object, string][] = [
     item({ images: repeated(101, () => 'x') }),
     'items[0].images must have at most 100 entries.',
   ],
+  ['gradeItems', { items: [] }, 'items must have at least 1 entry.'],
+  [
+    'gradeItems',
+    { items: repeated(31, (n) => ({ line_item_id: n + 1, category: 'junk' })) },
+    'items must have at most 30 entries.',
+  ],
+  ['gradeItems', item({}), 'items[0].category is required.'],
+  [
+    'gradeItems',
+    grading({ category: 'grade_e' }),
+    'items[0].category must be one of grade_a, grade_b, grade_c, grade_d, incorrect_item, missing, junk.',
+  ],
+  [
+    'gradeItems',
+    grading({ title: 'x'.repeat(192) }),
+    'items[0].title must be at most 191 characters.',
+  ],
+  [
+    'gradeItems',
+    grading({ description: 'x'.repeat(65_536) }),
+    'items[0].description must be at most 65535 characters.',
+  ],
+  ['gradeItems', grading({ note: 'a\0' }), `items[0].note ${CHARACTERS}`],
   ['updateDestination', {}, 'name is required.'],
   ['updateDestination', { name: '  ' }, 'name is required.'],
   ['updateDestination', { name: null }, 'name is required.'],

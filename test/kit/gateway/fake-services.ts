@@ -106,18 +106,25 @@ const commerce: Partial<ServiceImpl<typeof CommerceService>> = {
   },
 };
 
+function lineItemNotFound(index: number): DomainError {
+  const field = `items[${index}].line_item_id`;
+  const text = `${field} must be the id of an existing line item`;
+  return new DomainError(Code.InvalidArgument, ErrorReason.LINE_ITEM_NOT_FOUND, text, { field });
+}
+
 const dispositions: Partial<ServiceImpl<typeof DispositionsService>> = {
   getDispositions: () => ({ items: [] }),
   getSettings: () => ({ settings: { defaultOutcome: DispositionOutcome.BACK_TO_STOCK } }),
+  gradeItems: ({ items }) => ({
+    items: items.map(({ lineItemId }, index) => {
+      if (lineItemId !== FAKE.lineItem) throw lineItemNotFound(index);
+      return { lineItemId, condition: { subject: 'item', title: 'Grade B', grade: 'b' } };
+    }),
+  }),
   assess: ({ items, withoutNotes }) => ({
     items: items.map((item, index) => {
       if (item.lineItemId !== FAKE.lineItem && item.lineItemId < FAKE.manyLinesFrom) {
-        throw new DomainError(
-          Code.InvalidArgument,
-          ErrorReason.LINE_ITEM_NOT_FOUND,
-          `items[${index}].line_item_id must be the id of an existing line item`,
-          { field: `items[${index}].line_item_id` },
-        );
+        throw lineItemNotFound(index);
       }
       if (item.note === FAKE.oversizedNote) {
         throw new DomainError(

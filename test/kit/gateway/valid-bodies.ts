@@ -8,6 +8,7 @@ export const VALID_BODIES: Readonly<Partial<Record<OperationId, object>>> = {
   createWebhook: HOOK,
   updateWebhook: HOOK,
   assessDispositions: { items: [{ line_item_id: Number(FAKE.lineItem) }] },
+  gradeItems: { items: [{ line_item_id: Number(FAKE.lineItem), category: 'grade_b' }] },
   updateDestination: { name: 'North' },
   createFraudReport: {},
   recordLabel: { carrier: 'Evri' },

@@ -111,6 +111,7 @@ const VALID_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
   createWebhook: HOOK,
   updateWebhook: HOOK,
   assessDispositions: { items: [{ line_item_id: MISSING_ID }] },
+  gradeItems: { items: [{ line_item_id: MISSING_ID, category: 'grade_b' }] },
   updateDestination: { name: 'North' },
   createFraudReport: {},
   recordLabel: { carrier: 'Evri' },

@@ -65,6 +65,14 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       path: at('/dispositioning/assess'),
       json: { items: notedLines(line_items) },
     }),
+    gradeItems: () => ({
+      path: at('/dispositioning/grade'),
+      json: {
+        items: notedLines(line_items).map((line) => {
+          return { ...line, category: 'grade_b', description: newNote('y') };
+        }),
+      },
+    }),
     updateDestination: () => ({
       method: 'PUT',
       path: at(`/destinations/${destinations.linked}`),
