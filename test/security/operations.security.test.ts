@@ -6,6 +6,7 @@ import { OPERATIONS } from '../../services/contract/operations.ts';
 import type { Sent } from '../kit/gateway/rest-client.ts';
 import {
   expectError,
+  FORBIDDEN,
   MISSING_DELIVERY,
   newIp,
   requestOf,
@@ -82,12 +83,6 @@ function ask(operation: Operation, credential: Partial<Sent>, id?: number) {
   const headers = { ...newIp(), ...credential.headers };
   return journey.send({ ...rest, ...credential, headers, path: `/api/2026-10${path}` });
 }
-
-const FORBIDDEN = {
-  status: 403,
-  body: { message: 'This action is unauthorized.' },
-  code: 'FORBIDDEN',
-};
 
 describe.each(OPERATIONS.map((operation) => ({ name: operation.id, operation })))(
   '$name',

@@ -72,6 +72,11 @@ export const UNAUTHORIZED = {
   body: { errors: 'Unauthorized.' },
   code: 'UNAUTHORIZED',
 };
+export const FORBIDDEN = {
+  status: 403,
+  body: { message: 'This action is unauthorized.' },
+  code: 'FORBIDDEN',
+};
 export const INVALID = { status: 422, body: MESSAGE, code: 'VALIDATION_FAILED' };
 export const BAD_BODY = { status: 400, body: MESSAGE, code: 'BAD_REQUEST' };
 export const MEDIA_TYPE = { status: 415, body: MESSAGE, code: 'UNSUPPORTED_MEDIA_TYPE' };
