@@ -1,0 +1,79 @@
+import { z } from 'zod';
+import {
+  CommerceFailure,
+  type CommerceProvider,
+  type Effect,
+  type EffectKind,
+  type EffectRequest,
+} from '../provider.ts';
+import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
+import { createExchangeOrder, findExchangeOrder } from './exchange-order.ts';
+import { createGiftCard, findGiftCard } from './gift-card.ts';
+import { createRefund, findRefund } from './refund.ts';
+
+/**
+ * Shopify's search shows new drafts and gift cards late, and does not say how late. Three minutes are far more than what
+ * is usual, and leave time for another attempt in the 15 minutes of processing. Milliseconds.
+ */
+export const SETTLED_AFTER_MS = 180_000;
+
+export interface ShopifyCommerceOptions extends ShopifyShop {
+  readonly client: ShopifyClient;
+  /** Whether no money may move. Then only a development store is used. */
+  readonly sandbox: boolean;
+}
+
+export const SHOP_PLAN = {
+  name: 'ShopPlan',
+  text: 'query ShopPlan { shop { plan { partnerDevelopment } } }',
+  data: z.object({
+    shop: z.object({ plan: z.object({ partnerDevelopment: z.boolean() }) }),
+  }),
+} satisfies Operation<z.ZodType>;
+
+type Act<T> = (
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  asked: { readonly request: EffectRequest; readonly signal: AbortSignal },
+) => Promise<T>;
+
+const CREATE: Readonly<Record<EffectKind, Act<Effect>>> = {
+  exchange_order: createExchangeOrder,
+  gift_card: createGiftCard,
+  refund: createRefund,
+};
+
+const FIND: Readonly<Record<EffectKind, Act<Effect | undefined>>> = {
+  exchange_order: findExchangeOrder,
+  gift_card: findGiftCard,
+  refund: findRefund,
+};
+
+/** Requests effects of a Shopify shop. See docs/commerce-shopify.md. */
+export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvider {
+  const { client, shopDomain, accessToken } = o;
+  const shop = { shopDomain, accessToken };
+  return {
+    settledAfterMs: SETTLED_AFTER_MS,
+    async create(request, signal) {
+      if (o.sandbox) await requireDevelopmentStore(client, shop, signal);
+      return CREATE[request.kind](client, shop, { request, signal });
+    },
+    find: (request, signal) => FIND[request.kind](client, shop, { request, signal }),
+    // Shopify cannot list refunds of a period.
+    list: async () => undefined,
+  };
+}
+
+/** @throws CommerceFailure final, because a sandbox must not move money. */
+async function requireDevelopmentStore(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  signal: AbortSignal,
+): Promise<void> {
+  const asked = { shop, operation: SHOP_PLAN, variables: {}, signal };
+  const { plan } = (await client.run(asked)).shop;
+  if (plan.partnerDevelopment) return;
+  const why = 'the shop is a sandbox here, and no development store at Shopify';
+  throw new CommerceFailure('final', `Shopify: ${why}`);
+}

@@ -1,0 +1,171 @@
+import { z } from 'zod';
+import { describeFailure } from '../../../platform/outbound/failure.ts';
+import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
+import { type Answer, type CommerceClientOptions, createCommerceClient } from '../http/client.ts';
+import { CommerceFailure } from '../provider.ts';
+import { type Bucket, createBucket } from './throttle.ts';
+
+/**
+ * The version of the Admin GraphQL API. Shopify serves a version for 12 months. docs/commerce-shopify.md says how to
+ * change it.
+ */
+export const SHOPIFY_API_VERSION = '2026-10';
+
+const USER_AGENT = 'Returns-Management-Service/1 (commerce)';
+/** Maximum number of shops whose points are in memory. */
+const MAX_BUCKETS = 1_000;
+/** A domain is part of an address, so nothing else may be in it. */
+const SHOP_DOMAIN = /^[a-z0-9][a-z0-9-]{0,59}\.myshopify\.com$/;
+
+/** A GraphQL operation, and the shape of its `data`. */
+export interface Operation<S extends z.ZodType> {
+  /** The name in `text`. */
+  readonly name: string;
+  readonly text: string;
+  readonly data: S;
+}
+
+/** A shop, and the offline token that it gave the app. */
+export interface ShopifyShop {
+  /** Such as `example.myshopify.com`. */
+  readonly shopDomain: string;
+  readonly accessToken: string;
+}
+
+/** The client of the Admin API. It connects to public addresses only, and keeps the rate limit of each shop. */
+export interface ShopifyClient {
+  /**
+   * Sends one operation.
+   *
+   * @throws CommerceFailure always transient: a request without a valid answer may have had its effect.
+   */
+  run<S extends z.ZodType>(o: {
+    readonly shop: ShopifyShop;
+    readonly operation: Operation<S>;
+    readonly variables: Readonly<Record<string, unknown>>;
+    readonly signal: AbortSignal;
+  }): Promise<z.infer<S>>;
+  close(): Promise<void>;
+}
+
+export interface ShopifyClientOptions extends CommerceClientOptions {
+  /** Replaces `https://<shop domain>` (tests). */
+  readonly origin?: string;
+}
+
+const envelope = z.object({
+  data: z.unknown(),
+  errors: z
+    .array(
+      z.object({
+        message: z.string(),
+        extensions: z.object({ code: z.string().optional() }).optional(),
+      }),
+    )
+    .optional(),
+  extensions: z
+    .object({
+      cost: z.object({
+        requestedQueryCost: z.number(),
+        throttleStatus: z.object({
+          maximumAvailable: z.number().positive(),
+          currentlyAvailable: z.number(),
+          restoreRate: z.number().positive(),
+        }),
+      }),
+    })
+    .optional(),
+});
+
+/** Opens a client. Several shops may share it; each has its own rate limit. */
+export function createShopifyClient(o: ShopifyClientOptions): ShopifyClient {
+  const http = createCommerceClient(o);
+  const buckets = new Map<string, Bucket>();
+
+  const bucketOf = (shopDomain: string): Bucket => {
+    const known = buckets.get(shopDomain);
+    if (known) return known;
+    const [oldest] = buckets.keys();
+    if (buckets.size >= MAX_BUCKETS && oldest !== undefined) buckets.delete(oldest);
+    const bucket = createBucket();
+    buckets.set(shopDomain, bucket);
+    return bucket;
+  };
+
+  return {
+    close: () => http.close(),
+    async run({ shop, operation, variables, signal }) {
+      if (!SHOP_DOMAIN.test(shop.shopDomain)) throw passing('the shop domain is not valid');
+      const bucket = bucketOf(shop.shopDomain);
+      await bucket.afford(operation.name, signal);
+      const url = `${o.origin ?? `https://${shop.shopDomain}`}/admin/api/${SHOPIFY_API_VERSION}/graphql.json`;
+      const headers = {
+        'content-type': 'application/json',
+        accept: 'application/json',
+        'user-agent': USER_AGENT,
+        'x-shopify-access-token': shop.accessToken,
+      };
+      const { name: operationName, text: query } = operation;
+      const body = JSON.stringify({ query, operationName, variables });
+      const answer = await http.post({ url, headers, body, signal }).catch((error: unknown) => {
+        throw passing(describeFailure(error), { cause: error });
+      });
+      return read(answer, operation, bucket);
+    },
+  };
+}
+
+function read<S extends z.ZodType>(
+  answer: Answer,
+  { name, data }: Operation<S>,
+  bucket: Bucket,
+): z.infer<S> {
+  const { status } = answer;
+  // An uninstalled app gets 401, a closed shop 402, 403, 404 or 423. All can be put right, so nothing is given up here.
+  if (status !== 200) {
+    throw passing(`it answered ${status}`, { retryAfterMs: pauseOf(answer) });
+  }
+  const parsed = envelope.safeParse(jsonOf(answer.body));
+  if (!parsed.success) throw passing('its answer is not valid');
+  const { errors, extensions } = parsed.data;
+  if (extensions) {
+    const { requestedQueryCost, throttleStatus } = extensions.cost;
+    bucket.record(name, requestedQueryCost, throttleStatus);
+  }
+  const [error] = errors ?? [];
+  if (error) {
+    const code = error.extensions?.code;
+    const retryAfterMs = code === 'THROTTLED' ? bucket.pauseFor(name) : undefined;
+    throw passing(`${code ?? 'error'}: ${error.message}`, { retryAfterMs });
+  }
+  const content = data.safeParse(parsed.data.data);
+  if (content.success) return content.data;
+  throw passing(`its answer is not valid: ${content.error.issues[0]?.path.join('.') ?? ''}`);
+}
+
+function passing(
+  why: string,
+  options?: ConstructorParameters<typeof CommerceFailure>[2],
+): CommerceFailure {
+  return new CommerceFailure('passing', `Shopify: ${printable(why)}`, options);
+}
+
+/** The text without what PostgreSQL cannot store or a terminal would obey. */
+export function printable(text: string): string {
+  return text
+    .slice(0, 500)
+    .toWellFormed()
+    .replace(/\p{Cc}/gu, '\u{fffd}');
+}
+
+function pauseOf({ retryAfter, date }: Answer): number | undefined {
+  return parseRetryAfter(retryAfter, respondedAt(date, new Date()));
+}
+
+function jsonOf(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,201 @@
+import { z } from 'zod';
+import { formatAmount, minorOf } from '../../money/money.ts';
+import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
+import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { gidOf, numberOf, uuidOf } from './ids.ts';
+import { presentment, required, timeOf } from './shapes.ts';
+import { rejectUserErrors, userErrors } from './user-errors.ts';
+
+/** More refunds of one order are not looked through. Shopify keeps them oldest first. */
+const MAX_REFUNDS = 250;
+/** A refund has one transaction for each payment of the order. */
+const MAX_TRANSACTIONS = 20;
+
+const REFUND = `
+fragment RefundParts on Refund {
+  id
+  createdAt
+  note
+  transactions(first: ${MAX_TRANSACTIONS}) {
+    nodes { gateway status amountSet { presentmentMoney { amount currencyCode } } }
+  }
+}`;
+
+const refund = z.object({
+  id: z.string(),
+  createdAt: z.string().nullable(),
+  note: z.string().nullable(),
+  transactions: z.object({
+    nodes: z.array(
+      z.object({ gateway: z.string().nullable(), status: z.string(), amountSet: presentment }),
+    ),
+  }),
+});
+type Refund = z.infer<typeof refund>;
+
+export const FIND_REFUND = {
+  name: 'FindRefund',
+  text: `
+query FindRefund($order: ID!) {
+  order(id: $order) { refunds(first: ${MAX_REFUNDS}) { ...RefundParts } }
+}
+${REFUND}`,
+  data: z.object({ order: z.object({ refunds: z.array(refund) }).nullable() }),
+} satisfies Operation<z.ZodType>;
+
+export const REFUNDABLE = {
+  name: 'Refundable',
+  text: `
+query Refundable($order: ID!) {
+  order(id: $order) {
+    presentmentCurrencyCode
+    suggestedRefund(suggestFullRefund: true) {
+      suggestedTransactions {
+        gateway
+        parentTransaction { id }
+        maximumRefundableSet { presentmentMoney { amount currencyCode } }
+      }
+    }
+  }
+}`,
+  data: z.object({
+    order: z
+      .object({
+        presentmentCurrencyCode: z.string(),
+        suggestedRefund: z
+          .object({
+            suggestedTransactions: z.array(
+              z.object({
+                gateway: z.string().nullable(),
+                parentTransaction: z.object({ id: z.string() }).nullable(),
+                maximumRefundableSet: presentment.nullable(),
+              }),
+            ),
+          })
+          .nullable(),
+      })
+      .nullable(),
+  }),
+} satisfies Operation<z.ZodType>;
+
+export const CREATE_REFUND = {
+  name: 'CreateRefund',
+  text: `
+mutation CreateRefund($input: RefundInput!, $key: String!) {
+  refundCreate(input: $input) @idempotent(key: $key) {
+    refund { ...RefundParts }
+    userErrors { field message }
+  }
+}
+${REFUND}`,
+  data: z.object({
+    refundCreate: z.object({ refund: refund.nullable(), userErrors }).nullable(),
+  }),
+} satisfies Operation<z.ZodType>;
+
+/** Finds the refund that has the key in its note. The refunds of an order are read from the order, not from an index. */
+export async function findRefund(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { request, signal }: { readonly request: EffectRequest; readonly signal: AbortSignal },
+): Promise<Effect | undefined> {
+  const variables = { order: gidOf('Order', request.providerOrderId) };
+  const { order } = await client.run({ shop, operation: FIND_REFUND, variables, signal });
+  const found = order?.refunds.find(({ note }) => note?.includes(`(${request.key})`));
+  if (found) return effectOf(found, request);
+  if (order?.refunds.length === MAX_REFUNDS) {
+    throw new CommerceFailure('passing', 'Shopify: the order has too many refunds to search');
+  }
+  return undefined;
+}
+
+/**
+ * Refunds the amount to the payments of the order, in the order in which Shopify suggests them. The returned lines are
+ * recorded as refunded, and are not restocked.
+ *
+ * @throws CommerceFailure final, when the order does not exist, has another currency or less than the amount is left.
+ */
+export async function createRefund(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { request, signal }: { readonly request: EffectRequest; readonly signal: AbortSignal },
+): Promise<Effect> {
+  const known = await findRefund(client, shop, { request, signal });
+  if (known) return known;
+  const order = gidOf('Order', request.providerOrderId);
+  const found = await client.run({ shop, operation: REFUNDABLE, variables: { order }, signal });
+  const variables = {
+    key: uuidOf(request.key),
+    input: {
+      orderId: order,
+      currency: request.currency,
+      note: `Return ${request.returnId} (${request.key})`,
+      notify: false,
+      refundLineItems: request.lines
+        .filter(({ providerLineItemId }) => providerLineItemId > 0n)
+        .map(({ providerLineItemId, quantity }) => ({
+          lineItemId: gidOf('LineItem', providerLineItemId),
+          quantity,
+          restockType: 'NO_RESTOCK',
+        })),
+      transactions: transactionsOf(found, request),
+    },
+  };
+  const made = await client.run({ shop, operation: CREATE_REFUND, variables, signal });
+  const payload = required(made.refundCreate, 'refundCreate');
+  rejectUserErrors(payload.userErrors);
+  return effectOf(required(payload.refund, 'refund'), request);
+}
+
+function transactionsOf(
+  { order }: z.infer<typeof REFUNDABLE.data>,
+  { providerOrderId, amount, currency }: EffectRequest,
+) {
+  if (!order) throw new CommerceFailure('final', 'Shopify: the order does not exist');
+  if (order.presentmentCurrencyCode !== currency) {
+    const other = printable(order.presentmentCurrencyCode);
+    throw new CommerceFailure('final', `Shopify: the order was paid in ${other}, not ${currency}`);
+  }
+  let left = minorOf(amount, currency);
+  const parts = [];
+  for (const payment of order.suggestedRefund?.suggestedTransactions ?? []) {
+    const { gateway, parentTransaction, maximumRefundableSet } = payment;
+    if (gateway === null || !parentTransaction || !maximumRefundableSet) continue;
+    const most = minorOf(maximumRefundableSet.presentmentMoney.amount, currency);
+    const part = left < most ? left : most;
+    if (part <= 0n) continue;
+    left -= part;
+    parts.push({
+      orderId: gidOf('Order', providerOrderId),
+      parentId: parentTransaction.id,
+      kind: 'REFUND',
+      gateway,
+      amount: formatAmount(part, currency),
+    });
+  }
+  if (left === 0n) return parts;
+  const missing = formatAmount(left, currency);
+  const why = `of ${amount} ${currency}, ${missing} cannot be refunded: the order has less left`;
+  throw new CommerceFailure('final', `Shopify: ${why}`);
+}
+
+/** A refund whose transaction failed has moved less money than requested, and its amount says so. */
+function effectOf(made: Refund, { currency }: EffectRequest): Effect {
+  const moved = made.transactions.nodes.filter(
+    ({ status }) => status !== 'FAILURE' && status !== 'ERROR',
+  );
+  const sum = moved.reduce((minor, { amountSet }) => {
+    const { amount, currencyCode } = amountSet.presentmentMoney;
+    if (currencyCode === currency) return minor + minorOf(amount, currency);
+    throw new CommerceFailure('passing', 'Shopify: the refund has another currency');
+  }, 0n);
+  return {
+    id: numberOf(made.id),
+    name: '',
+    gateway: printable(moved[0]?.gateway ?? 'shopify'),
+    provider: 'shopify',
+    amount: formatAmount(sum, currency),
+    currency,
+    createdAt: timeOf(made.createdAt),
+  };
+}
