@@ -5,6 +5,7 @@ import { startBadEndpoint } from '../../../test/kit/processing-kills/endpoint.ts
 import { killReplicas, startReplica } from '../../../test/kit/processing-kills/replicas.ts';
 import { killProcessing } from '../../../test/kit/processing-kills/run.ts';
 import { SCENARIOS } from '../../../test/kit/processing-kills/scenarios.ts';
+import { startBadShopify } from '../../../test/kit/processing-kills/shopify.ts';
 import { runTrial } from '../../../test/kit/processing-kills/trial.ts';
 import { randomOf } from '../../../test/kit/random.ts';
 import {
@@ -45,12 +46,14 @@ describe(`processing that is killed (seed ${SEED})`, () => {
   );
 
   test.each([
-    ['remembers keys', false],
-    ['forgets keys', true],
+    ['an endpoint that remembers keys', startBadEndpoint, false],
+    ['an endpoint that forgets keys', startBadEndpoint, true],
+    ['a Shopify shop that remembers keys', startBadShopify, false],
+    ['a Shopify shop that forgets keys', startBadShopify, true],
   ])(
-    'does every effect exactly once at an endpoint that %s, behind a bad network',
-    async (_, forgets) => {
-      const commerce = await startBadEndpoint({ random: randomOf(SEED), forgets });
+    'does every effect exactly once at %s, behind a bad network',
+    async (_, start, forgets) => {
+      const commerce = await start({ random: randomOf(SEED), forgets });
       try {
         const points = Math.ceil(POINTS / 5);
         const report = await killProcessing({ pool: db.pool, points, seed: SEED, commerce });

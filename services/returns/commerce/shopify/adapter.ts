@@ -5,6 +5,7 @@ import {
   type Effect,
   type EffectKind,
   type EffectRequest,
+  isUnsent,
 } from '../provider.ts';
 import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { createExchangeOrder, findExchangeOrder } from './exchange-order.ts';
@@ -56,13 +57,45 @@ export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvid
   return {
     settledAfterMs: SETTLED_AFTER_MS,
     async create(request, signal) {
-      if (o.sandbox) await requireDevelopmentStore(client, shop, signal);
-      return CREATE[request.kind](client, shop, { request, signal });
+      const watched = watch(client);
+      try {
+        if (o.sandbox) await requireDevelopmentStore(watched.client, shop, signal);
+        return await CREATE[request.kind](watched.client, shop, { request, signal });
+      } catch (error) {
+        throw watched.hasMutated() ? error : unsent(error);
+      }
     },
     find: (request, signal) => FIND[request.kind](client, shop, { request, signal }),
     // Shopify cannot list refunds of a period.
     list: async () => undefined,
   };
+}
+
+/** Notices whether a mutation may have reached Shopify. Queries have no effect. */
+function watch(client: ShopifyClient) {
+  let mutated = false;
+  const watched: ShopifyClient = {
+    close: client.close,
+    async run(asked) {
+      const isMutation = asked.operation.text.trimStart().startsWith('mutation');
+      try {
+        const data = await client.run(asked);
+        mutated ||= isMutation;
+        return data;
+      } catch (error) {
+        mutated ||= isMutation && !isUnsent(error);
+        throw error;
+      }
+    },
+  };
+  return { client: watched, hasMutated: () => mutated };
+}
+
+/** The failure of a request that has only read, so that nothing can have been made. */
+function unsent(error: unknown): unknown {
+  if (!(error instanceof CommerceFailure) || error.kind === 'final') return error;
+  const { kind, message, cause, retryAfterMs } = error;
+  return new CommerceFailure(kind, message, { cause, retryAfterMs, isUnsent: true });
 }
 
 /** @throws CommerceFailure final, because a sandbox must not move money. */

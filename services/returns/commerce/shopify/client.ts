@@ -1,7 +1,12 @@
 import { z } from 'zod';
-import { describeFailure } from '../../../platform/outbound/failure.ts';
+import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
 import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
-import { type Answer, type CommerceClientOptions, createCommerceClient } from '../http/client.ts';
+import {
+  type Answer,
+  type CommerceClientOptions,
+  createCommerceClient,
+  NotConnected,
+} from '../http/client.ts';
 import { CommerceFailure } from '../provider.ts';
 import { type Bucket, createBucket } from './throttle.ts';
 
@@ -54,7 +59,7 @@ export interface ShopifyClientOptions extends CommerceClientOptions {
 }
 
 const envelope = z.object({
-  data: z.unknown(),
+  data: z.unknown().optional(),
   errors: z
     .array(
       z.object({
@@ -95,7 +100,9 @@ export function createShopifyClient(o: ShopifyClientOptions): ShopifyClient {
   return {
     close: () => http.close(),
     async run({ shop, operation, variables, signal }) {
-      if (!SHOP_DOMAIN.test(shop.shopDomain)) throw passing('the shop domain is not valid');
+      if (!SHOP_DOMAIN.test(shop.shopDomain)) {
+        throw passing('the shop domain is not valid', { isUnsent: true });
+      }
       const bucket = bucketOf(shop.shopDomain);
       await bucket.afford(operation.name, signal);
       const url = `${o.origin ?? `https://${shop.shopDomain}`}/admin/api/${SHOPIFY_API_VERSION}/graphql.json`;
@@ -108,7 +115,7 @@ export function createShopifyClient(o: ShopifyClientOptions): ShopifyClient {
       const { name: operationName, text: query } = operation;
       const body = JSON.stringify({ query, operationName, variables });
       const answer = await http.post({ url, headers, body, signal }).catch((error: unknown) => {
-        throw passing(describeFailure(error), { cause: error });
+        throw notAnswered(error);
       });
       return read(answer, operation, bucket);
     },
@@ -141,6 +148,12 @@ function read<S extends z.ZodType>(
   const content = data.safeParse(parsed.data.data);
   if (content.success) return content.data;
   throw passing(`its answer is not valid: ${content.error.issues[0]?.path.join('.') ?? ''}`);
+}
+
+function notAnswered(error: unknown): CommerceFailure {
+  const isUnsent = error instanceof NotConnected || error instanceof AddressNotAllowed;
+  const cause = error instanceof NotConnected ? error.cause : error;
+  return passing(describeFailure(cause), { cause, isUnsent });
 }
 
 function passing(

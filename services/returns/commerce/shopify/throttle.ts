@@ -42,7 +42,7 @@ export function createBucket(): Bucket {
     async afford(operation, signal) {
       const pause = pauseFor(operation);
       if (pause > MAX_WAIT_MS) {
-        const options = { retryAfterMs: pause };
+        const options = { retryAfterMs: pause, isUnsent: true };
         throw new CommerceFailure('passing', "the shop's rate limit is used up", options);
       }
       if (pause > 0) await sleep(pause, undefined, { signal });

@@ -1,0 +1,58 @@
+import { afterEach, beforeEach, expect, test } from '@jest/globals';
+import {
+  exampleShop,
+  POLICY,
+  SHOP_DOMAIN,
+  TOKEN,
+} from '../../../../test/kit/commerce/shopify/example-shop.ts';
+import { type ShopifyServer, startShopify } from '../../../../test/kit/commerce/shopify/server.ts';
+import { createShopifyClient, type ShopifyClient } from './client.ts';
+import { findOrder } from './order.ts';
+
+const never = new AbortController().signal;
+const shop = { shopDomain: SHOP_DOMAIN, accessToken: TOKEN };
+const find = (name: string) => findOrder(client, shop, { name, signal: never });
+
+let server: ShopifyServer;
+let client: ShopifyClient;
+beforeEach(async () => {
+  server = await startShopify({ shop: exampleShop(), token: TOKEN });
+  client = createShopifyClient({ policy: POLICY, origin: server.origin });
+});
+afterEach(async () => {
+  await client.close();
+  await server.stop();
+});
+
+test('an order has its lines, and their prices in both currencies', async () => {
+  expect(await find('#1001')).toEqual({
+    id: 445n,
+    name: '#1001',
+    currencies: { shop: 'GBP', presentment: 'JPY' },
+    lines: [
+      {
+        ...{ id: 9001n, title: 'MUG-1', sku: 'MUG-1', productId: undefined, variantId: 9001n },
+        ...{ quantity: 2, refundable: 2, unitPrice: { shop: '10.00', presentment: '1550' } },
+      },
+    ],
+  });
+});
+
+test.each(['#100', '#1002', '" OR name:#1001', ''])('there is no order %j', async (name) => {
+  expect(await find(name)).toBeUndefined();
+});
+
+test('an order with more lines than Shopify returns at once is rejected', async () => {
+  const large = exampleShop();
+  const order = large.orders.get(445n);
+  if (!order) throw new Error('no order');
+  const lines = Array.from({ length: 251 }, (_, index) => ({
+    ...{ id: BigInt(index + 1), sku: 'MUG', quantity: 1, price: '1', shopPrice: '0.01' },
+  }));
+  large.orders.set(445n, { ...order, lines });
+  await server.stop();
+  server = await startShopify({ shop: large, token: TOKEN });
+  await client.close();
+  client = createShopifyClient({ policy: POLICY, origin: server.origin });
+  await expect(find('#1001')).rejects.toMatchObject({ kind: 'final' });
+});

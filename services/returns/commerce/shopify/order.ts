@@ -1,0 +1,139 @@
+import { z } from 'zod';
+import type { Both } from '../../money/money.ts';
+import { CommerceFailure } from '../provider.ts';
+import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { numberOf } from './ids.ts';
+import { both } from './shapes.ts';
+
+/** The most that Shopify returns at once. Larger orders are rejected. */
+const MAX_LINES = 250;
+/** Names are unique, but the search also finds similar ones. */
+const MAX_ORDERS = 10;
+/** Anything else could be read as an operator of the search. */
+const NAME = /^[\p{L}\p{N}#._ -]{1,50}$/u;
+
+/** An order as it was paid. Amounts are decimal texts. */
+export interface ShopifyOrder {
+  readonly id: bigint;
+  readonly name: string;
+  readonly currencies: Both<string>;
+  readonly lines: readonly ShopifyOrderLine[];
+}
+
+export interface ShopifyOrderLine {
+  readonly id: bigint;
+  readonly title: string;
+  readonly sku: string;
+  /** Undefined when the product or the variant was deleted. */
+  readonly productId: bigint | undefined;
+  readonly variantId: bigint | undefined;
+  /** Ordered units, without those that were removed or refunded. */
+  readonly quantity: number;
+  /** The units that can still be refunded. */
+  readonly refundable: number;
+  /** The price of one unit after all discounts. Shopify rounds it. */
+  readonly unitPrice: Both<string>;
+}
+
+export const ORDERS_BY_NAME = {
+  name: 'OrdersByName',
+  text: `
+query OrdersByName($query: String!) {
+  orders(first: ${MAX_ORDERS}, query: $query) {
+    nodes {
+      id
+      name
+      currencyCode
+      presentmentCurrencyCode
+      lineItems(first: ${MAX_LINES}) {
+        pageInfo { hasNextPage }
+        nodes {
+          id
+          title
+          sku
+          currentQuantity
+          refundableQuantity
+          product { id }
+          variant { id }
+          discountedUnitPriceAfterAllDiscountsSet {
+            presentmentMoney { amount currencyCode }
+            shopMoney { amount currencyCode }
+          }
+        }
+      }
+    }
+  }
+}`,
+  data: z.object({
+    orders: z.object({
+      nodes: z.array(
+        z.object({
+          id: z.string(),
+          name: z.string(),
+          currencyCode: z.string(),
+          presentmentCurrencyCode: z.string(),
+          lineItems: z.object({
+            pageInfo: z.object({ hasNextPage: z.boolean() }),
+            nodes: z.array(
+              z.object({
+                id: z.string(),
+                title: z.string(),
+                sku: z.string().nullable(),
+                currentQuantity: z.int().min(0),
+                refundableQuantity: z.int().min(0),
+                product: z.object({ id: z.string() }).nullable(),
+                variant: z.object({ id: z.string() }).nullable(),
+                discountedUnitPriceAfterAllDiscountsSet: both,
+              }),
+            ),
+          }),
+        }),
+      ),
+    }),
+  }),
+} satisfies Operation<z.ZodType>;
+
+type FoundOrder = z.infer<typeof ORDERS_BY_NAME.data>['orders']['nodes'][number];
+type FoundLine = FoundOrder['lineItems']['nodes'][number];
+
+/**
+ * Finds an order by its name, such as `#1001`. Shopify shows orders of the last 60 days unless the app has the scope
+ * `read_all_orders`.
+ *
+ * @returns undefined when there is no such order.
+ * @throws CommerceFailure final for an order with more than 250 lines.
+ */
+export async function findOrder(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { name, signal }: { readonly name: string; readonly signal: AbortSignal },
+): Promise<ShopifyOrder | undefined> {
+  if (!NAME.test(name)) return undefined;
+  const asked = { shop, operation: ORDERS_BY_NAME, variables: { query: `name:"${name}"` }, signal };
+  const { orders } = await client.run(asked);
+  const found = orders.nodes.find((order) => order.name === name);
+  if (!found) return undefined;
+  if (found.lineItems.pageInfo.hasNextPage) {
+    throw new CommerceFailure('final', `Shopify: the order has more than ${MAX_LINES} lines`);
+  }
+  return {
+    id: BigInt(numberOf(found.id)),
+    name: printable(found.name),
+    currencies: { shop: found.currencyCode, presentment: found.presentmentCurrencyCode },
+    lines: found.lineItems.nodes.map(lineOf),
+  };
+}
+
+function lineOf(line: FoundLine): ShopifyOrderLine {
+  const { shopMoney, presentmentMoney } = line.discountedUnitPriceAfterAllDiscountsSet;
+  return {
+    id: BigInt(numberOf(line.id)),
+    title: printable(line.title),
+    sku: printable(line.sku ?? ''),
+    productId: line.product ? BigInt(numberOf(line.product.id)) : undefined,
+    variantId: line.variant ? BigInt(numberOf(line.variant.id)) : undefined,
+    quantity: line.currentQuantity,
+    refundable: line.refundableQuantity,
+    unitPrice: { shop: shopMoney.amount, presentment: presentmentMoney.amount },
+  };
+}

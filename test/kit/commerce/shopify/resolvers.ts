@@ -1,0 +1,200 @@
+import { readFileSync } from 'node:fs';
+import { buildSchema, GraphQLError, type GraphQLResolveInfo, getDirectiveValues } from 'graphql';
+import { formatAmount, minorOf } from '../../../../services/returns/money/money.ts';
+import {
+  GATEWAY,
+  leftOf,
+  type Made,
+  type MadeDraft,
+  type MadeGiftCard,
+  type MadeRefund,
+  refundableOf,
+  type Shop,
+  type ShopOrder,
+} from './shop.ts';
+import { draftView, giftCardView, numberOf, orderView, refundView } from './views.ts';
+
+const read = (name: string) => readFileSync(new URL(`schema/${name}`, import.meta.url), 'utf8');
+
+/** The part of Shopify's schema that is in use. */
+export const schema = buildSchema(read('queries.graphql') + read('mutations.graphql'));
+
+interface MoneyInput {
+  readonly amount: string;
+  readonly currencyCode: string;
+}
+
+interface RefundInput {
+  readonly orderId: string;
+  readonly currency: string;
+  readonly note: string;
+  readonly refundLineItems: readonly { readonly lineItemId: string; readonly quantity: number }[];
+  readonly transactions: readonly {
+    readonly amount: string;
+    readonly gateway: string;
+    readonly parentId: string;
+  }[];
+}
+
+interface DraftInput {
+  readonly tags: readonly string[];
+  readonly note: string;
+  readonly presentmentCurrencyCode: string;
+  readonly lineItems: readonly {
+    readonly priceOverride?: MoneyInput;
+    readonly originalUnitPriceWithCurrency?: MoneyInput;
+  }[];
+}
+
+interface GiftCardInput {
+  readonly code: string;
+  readonly customerId?: string;
+  readonly initialAmount: MoneyInput;
+  readonly note: string;
+}
+
+/** The resolvers of a shop. @param lagMs how late its search shows what was made. Milliseconds. */
+export function resolversOf(shop: Shop, o: { readonly lagMs: number; readonly forgets: boolean }) {
+  const make = (about: Pick<Made, 'note' | 'amount' | 'currency'>): Made => ({
+    ...about,
+    id: shop.nextId++,
+    createdAt: new Date(),
+    shownAt: performance.now() + o.lagMs,
+  });
+  const isShown = ({ shownAt }: Made) => performance.now() >= shownAt;
+
+  return {
+    shop: { plan: () => ({ partnerDevelopment: shop.isDevelopment }) },
+    order: ({ id }: { id: string }) => orderView(shop, shop.orders.get(numberOf(id))),
+    orders({ query }: { query: string }) {
+      const [, name] = /^name:"(.*)"$/.exec(query) ?? [];
+      const found = [...shop.orders.values()].filter((order) => order.name.startsWith(name ?? ''));
+      return { nodes: found.map((order) => orderView(shop, order)) };
+    },
+    draftOrder({ id }: { id: string }) {
+      const found = shop.drafts.find((draft) => draft.id === numberOf(id));
+      return found ? draftView(found) : null;
+    },
+    draftOrders({ query }: { query: string }) {
+      const found = shop.drafts.filter(
+        (draft) => isShown(draft) && draft.tags.includes(query.replace(/^tag:/, '')),
+      );
+      return { nodes: found.map(draftView) };
+    },
+    giftCards({ query }: { query: string }) {
+      const terms = query.split(' OR ');
+      const found = shop.giftCards.filter(
+        (card) =>
+          isShown(card) &&
+          (terms.includes(card.code) || terms.includes(`customer_id:${card.customerId}`)),
+      );
+      return { nodes: found.toReversed().map(giftCardView) };
+    },
+
+    refundCreate({ input }: { input: RefundInput }, _: unknown, info: GraphQLResolveInfo) {
+      return once(shop, { info, content: input, forgets: o.forgets }, () => {
+        const order = shop.orders.get(numberOf(input.orderId));
+        const problem = order ? refundProblem(shop, order, input) : 'Order does not exist';
+        if (problem || !order) return { refund: null, userErrors: [{ message: problem }] };
+        const sum = input.transactions.reduce(
+          (minor, { amount }) => minor + minorOf(amount, order.currency),
+          0n,
+        );
+        const { currency } = order;
+        const refund: MadeRefund = {
+          ...make({ note: input.note, amount: formatAmount(sum, currency), currency }),
+          orderId: order.id,
+          gateway: GATEWAY,
+          lines: input.refundLineItems.map((line) => ({
+            id: numberOf(line.lineItemId),
+            quantity: line.quantity,
+          })),
+          status: 'SUCCESS',
+        };
+        shop.refunds.push(refund);
+        return { refund: refundView(refund), userErrors: [] };
+      });
+    },
+    giftCardCreate({ input }: { input: GiftCardInput }) {
+      if (!/^[a-z0-9]{8,20}$/i.test(input.code)) return giftCardError('INVALID');
+      if (shop.giftCards.some(({ code }) => code === input.code)) return giftCardError('TAKEN');
+      const { amount, currencyCode: currency } = input.initialAmount;
+      const card: MadeGiftCard = {
+        ...make({ note: input.note, amount, currency }),
+        code: input.code,
+        customerId: input.customerId === undefined ? undefined : numberOf(input.customerId),
+      };
+      shop.giftCards.push(card);
+      return { giftCard: giftCardView(card), userErrors: [] };
+    },
+    draftOrderCreate({ input }: { input: DraftInput }) {
+      if (input.tags.some((tag) => tag.length > 40)) {
+        return { draftOrder: null, userErrors: [{ message: 'Tag is too long' }] };
+      }
+      const currency = input.presentmentCurrencyCode;
+      const sum = input.lineItems.reduce((minor, line) => {
+        const price = line.priceOverride ?? line.originalUnitPriceWithCurrency;
+        return minor + minorOf(price?.amount ?? '0', currency);
+      }, 0n);
+      const amount = formatAmount(sum, currency);
+      const made = make({ note: input.note, amount, currency });
+      const draft: MadeDraft = { ...made, tags: input.tags, order: undefined };
+      shop.drafts.push(draft);
+      return { draftOrder: draftView(draft), userErrors: [] };
+    },
+    draftOrderComplete({ id }: { id: string }) {
+      const draft = shop.drafts.find((one) => one.id === numberOf(id));
+      if (!draft || draft.order) {
+        const message = draft ? 'This order has been paid' : 'Draft order not found';
+        return { draftOrder: null, userErrors: [{ message }] };
+      }
+      const { note, amount, currency } = draft;
+      draft.order = make({ note, amount, currency });
+      return { draftOrder: draftView(draft), userErrors: [] };
+    },
+  };
+}
+
+/** The rules of `@idempotent`: it must be there, and a key has one result and one content. */
+function once<T>(
+  shop: Shop,
+  o: { readonly info: GraphQLResolveInfo; readonly content: unknown; readonly forgets: boolean },
+  work: () => T,
+): T | object {
+  const directive = schema.getDirective('idempotent');
+  const [node] = o.info.fieldNodes;
+  const values = directive && node && getDirectiveValues(directive, node, o.info.variableValues);
+  if (!values) throw new GraphQLError('The @idempotent directive is required for this mutation');
+  const key = String(values.key);
+  const content = JSON.stringify(o.content);
+  const known = o.forgets ? undefined : shop.keys.get(key);
+  if (!known) {
+    const result = work();
+    shop.keys.set(key, { content, result });
+    return result;
+  }
+  if (known.content === content) return known.result as T;
+  const message = 'The same idempotency key cannot be used with different operation parameters.';
+  return { refund: null, userErrors: [{ message }] };
+}
+
+function refundProblem(shop: Shop, order: ShopOrder, input: RefundInput): string | undefined {
+  if (input.currency !== order.currency) return 'Currency must be the presentment currency';
+  const wrong = input.transactions.find(
+    ({ parentId, gateway }) => numberOf(parentId) !== order.id || gateway !== GATEWAY,
+  );
+  if (wrong) return 'Parent transaction does not exist';
+  for (const { lineItemId, quantity } of input.refundLineItems) {
+    const line = order.lines.find(({ id }) => id === numberOf(lineItemId));
+    if (!line || refundableOf(shop, line) < quantity) return 'Refund quantity is too large';
+  }
+  const sum = input.transactions.reduce(
+    (minor, { amount }) => minor + minorOf(amount, order.currency),
+    0n,
+  );
+  return sum > leftOf(shop, order) ? 'Refund amount is greater than what is left' : undefined;
+}
+
+function giftCardError(code: string) {
+  return { giftCard: null, userErrors: [{ code, field: ['code'], message: `Code is ${code}` }] };
+}

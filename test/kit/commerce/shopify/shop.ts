@@ -1,0 +1,93 @@
+import { minorOf } from '../../../../services/returns/money/money.ts';
+
+/** The payment gateway of all orders. */
+export const GATEWAY = 'shopify_payments';
+
+/** The currency of the shop. */
+export const SHOP_CURRENCY = 'GBP';
+
+/** An order of the shop. It was paid with one payment in `currency`. */
+export interface ShopOrder {
+  readonly id: bigint;
+  readonly name: string;
+  readonly currency: string;
+  readonly paid: string;
+  readonly customerId: bigint | undefined;
+  readonly lines: readonly ShopLine[];
+}
+
+export interface ShopLine {
+  readonly id: bigint;
+  readonly sku: string;
+  readonly quantity: number;
+  /** The price of one unit, in the currency of the order and of the shop. */
+  readonly price: string;
+  readonly shopPrice: string;
+}
+
+export interface Made {
+  readonly id: bigint;
+  readonly note: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly createdAt: Date;
+  /** When the search shows it. Milliseconds of `performance.now()`. */
+  readonly shownAt: number;
+}
+
+export interface MadeRefund extends Made {
+  readonly orderId: bigint;
+  readonly gateway: string;
+  readonly lines: readonly { readonly id: bigint; readonly quantity: number }[];
+  status: 'SUCCESS' | 'PENDING' | 'FAILURE';
+}
+
+export interface MadeGiftCard extends Made {
+  readonly code: string;
+  readonly customerId: bigint | undefined;
+}
+
+export interface MadeDraft extends Made {
+  readonly tags: readonly string[];
+  /** The order that it has become. */
+  order: Made | undefined;
+}
+
+/** What exists in a shop: the judge of what an adapter has made. */
+export interface Shop {
+  readonly orders: Map<bigint, ShopOrder>;
+  readonly refunds: MadeRefund[];
+  readonly giftCards: MadeGiftCard[];
+  readonly drafts: MadeDraft[];
+  /** Results of mutations by idempotency key, with the content of the first request. */
+  readonly keys: Map<string, { readonly content: string; readonly result: unknown }>;
+  isDevelopment: boolean;
+  nextId: bigint;
+}
+
+export function newShopifyShop(): Shop {
+  return {
+    orders: new Map(),
+    refunds: [],
+    giftCards: [],
+    drafts: [],
+    keys: new Map(),
+    isDevelopment: false,
+    nextId: 5_000_000_001n,
+  };
+}
+
+/** What is left of the payment of an order, in minor units. */
+export function leftOf(shop: Shop, { id, paid, currency }: ShopOrder): bigint {
+  return shop.refunds
+    .filter(({ orderId, status }) => orderId === id && status !== 'FAILURE')
+    .reduce((left, { amount }) => left - minorOf(amount, currency), minorOf(paid, currency));
+}
+
+/** The units of a line that were not refunded. */
+export function refundableOf(shop: Shop, { id, quantity }: ShopLine): number {
+  return shop.refunds
+    .flatMap(({ lines }) => lines)
+    .filter((line) => line.id === id)
+    .reduce((left, line) => left - line.quantity, quantity);
+}

@@ -1,0 +1,103 @@
+import { formatAmount } from '../../../../services/returns/money/money.ts';
+import {
+  GATEWAY,
+  leftOf,
+  type MadeDraft,
+  type MadeGiftCard,
+  type MadeRefund,
+  refundableOf,
+  SHOP_CURRENCY,
+  type Shop,
+  type ShopLine,
+  type ShopOrder,
+} from './shop.ts';
+
+// What exists in a shop, in the shapes of the schema.
+
+/** An order as the schema has it; null when there is none. */
+export function orderView(shop: Shop, order: ShopOrder | undefined) {
+  if (!order) return null;
+  const { id, name, currency, customerId, lines } = order;
+  const left = leftOf(shop, order);
+  return {
+    ...{ id: gid('Order', id), name, email: null, shippingAddress: null },
+    createdAt: new Date().toISOString(),
+    currencyCode: SHOP_CURRENCY,
+    presentmentCurrencyCode: currency,
+    customer: customerId === undefined ? null : { id: gid('Customer', customerId) },
+    lineItems: ({ first }: { first: number }) => ({
+      nodes: lines.slice(0, first).map((line) => lineView(shop, order, line)),
+      pageInfo: { hasNextPage: lines.length > first },
+    }),
+    refunds: shop.refunds.filter(({ orderId }) => orderId === id).map(refundView),
+    suggestedRefund: {
+      suggestedTransactions: [
+        {
+          gateway: GATEWAY,
+          parentTransaction: { id: gid('OrderTransaction', id) },
+          maximumRefundableSet: bag(formatAmount(left, currency), currency),
+        },
+      ],
+    },
+  };
+}
+
+function lineView(shop: Shop, { currency }: ShopOrder, line: ShopLine) {
+  const refundable = refundableOf(shop, line);
+  return {
+    ...{ id: gid('LineItem', line.id), title: line.sku, sku: line.sku, quantity: line.quantity },
+    currentQuantity: refundable,
+    refundableQuantity: refundable,
+    product: null,
+    variant: { id: gid('ProductVariant', line.id) },
+    discountedUnitPriceAfterAllDiscountsSet: {
+      presentmentMoney: { amount: line.price, currencyCode: currency },
+      shopMoney: { amount: line.shopPrice, currencyCode: SHOP_CURRENCY },
+    },
+  };
+}
+
+export function refundView({ id, note, createdAt, amount, currency, gateway, status }: MadeRefund) {
+  const transaction = { gateway, status, amountSet: bag(amount, currency) };
+  return {
+    id: gid('Refund', id),
+    ...{ note, createdAt: createdAt.toISOString() },
+    transactions: { nodes: [{ id: gid('OrderTransaction', id), ...transaction }] },
+  };
+}
+
+export function giftCardView({ id, note, createdAt, amount, currency, code }: MadeGiftCard) {
+  return {
+    id: gid('GiftCard', id),
+    ...{ note, createdAt: createdAt.toISOString() },
+    maskedCode: `•••• ${code.slice(-4)}`,
+    initialValue: { amount, currencyCode: currency },
+  };
+}
+
+export function draftView({ id, tags, amount, currency, order }: MadeDraft) {
+  const totalPriceSet = bag(amount, currency);
+  return {
+    ...{ id: gid('DraftOrder', id), ready: true, tags, totalPriceSet },
+    order: order
+      ? {
+          ...{ id: gid('Order', order.id), name: `#${order.id}`, totalPriceSet },
+          createdAt: order.createdAt.toISOString(),
+        }
+      : null,
+  };
+}
+
+/** Amounts in the shop's currency are not read where this is used. */
+function bag(amount: string, currencyCode: string) {
+  return { presentmentMoney: { amount, currencyCode }, shopMoney: { amount, currencyCode } };
+}
+
+function gid(type: string, id: bigint): string {
+  return `gid://shopify/${type}/${id}`;
+}
+
+/** The number of a global id. */
+export function numberOf(id: string): bigint {
+  return BigInt(id.slice(id.lastIndexOf('/') + 1));
+}

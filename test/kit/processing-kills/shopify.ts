@@ -1,0 +1,141 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
+import {
+  CommerceFailure,
+  type EffectRequest,
+  type FailureKind,
+} from '../../../services/returns/commerce/provider.ts';
+import { createShopifyCommerce } from '../../../services/returns/commerce/shopify/adapter.ts';
+import {
+  createShopifyClient,
+  type ShopifyClient,
+} from '../../../services/returns/commerce/shopify/client.ts';
+import { POLICY, SHOP_DOMAIN, TOKEN } from '../commerce/shopify/example-shop.ts';
+import { type Fault, startShopify } from '../commerce/shopify/server.ts';
+import { type Made, newShopifyShop, type Shop } from '../commerce/shopify/shop.ts';
+import type { Random } from '../random.ts';
+import type { JudgedProvider } from './endpoint.ts';
+
+/** An effect that is not known after this time was not made. Milliseconds. */
+const SETTLED_AFTER_MS = 250;
+/** The search shows what was made so much later. Milliseconds. */
+const LAG_MS = 60;
+/** A search waits for requests that are older, so that the times above are true also on a machine that stands still. */
+const LATE_AFTER_MS = SETTLED_AFTER_MS / 2;
+/** One in three requests has one of these. A return needs several requests. */
+const FAULTS: readonly Fault[] = [
+  '429',
+  'throttled',
+  '500 before',
+  '500 after',
+  'lost before',
+  'lost after',
+  'late',
+  'late answer',
+  'duplicate',
+];
+
+/**
+ * A Shopify shop behind a bad network, with a search that lags. It is called through the adapter `shopify`.
+ *
+ * @param o.forgets whether `@idempotent` has no effect. Then the network makes no duplicates.
+ */
+export async function startBadShopify(o: {
+  readonly random: Random;
+  readonly forgets: boolean;
+}): Promise<JudgedProvider & { stop(): Promise<void> }> {
+  const shop = newShopifyShop();
+  const fault = (): Fault | undefined => {
+    const picked = o.random.pick(FAULTS);
+    const isLeftOut = o.random.between(1, 3) > 1 || (o.forgets && picked === 'duplicate');
+    return isLeftOut ? undefined : picked;
+  };
+  const server = await startShopify({
+    shop,
+    token: TOKEN,
+    fault,
+    lagMs: LAG_MS,
+    forgets: o.forgets,
+  });
+  const client = createShopifyClient({ policy: POLICY, origin: server.origin });
+  const onTheWay = new Map<Promise<unknown>, number>();
+  const shopify = createShopifyCommerce({
+    client: tracked(client, onTheWay),
+    shopDomain: SHOP_DOMAIN,
+    accessToken: TOKEN,
+    sandbox: false,
+  });
+  const planned = new Map<bigint, { kind: FailureKind; times: number }>();
+  return {
+    settledAfterMs: SETTLED_AFTER_MS,
+    async create(request, signal) {
+      const failure = planned.get(request.returnId);
+      if (failure && failure.times > 0) {
+        failure.times -= 1;
+        throw new CommerceFailure(failure.kind, 'planned failure');
+      }
+      return shopify.create(withOrder(shop, request), signal);
+    },
+    async find(request, signal) {
+      const old = performance.now() - LATE_AFTER_MS;
+      await Promise.allSettled(
+        [...onTheWay].filter(([, since]) => since < old).map(([sent]) => sent),
+      );
+      return shopify.find(withOrder(shop, request), signal);
+    },
+    list: shopify.list,
+    async failNext({ returnId, kind, times }) {
+      planned.set(returnId, { kind, times });
+    },
+    async ordersOf(returnId) {
+      const key = `(rms:return:${returnId}:`;
+      const of = (made: readonly Made[]) =>
+        made.filter(({ note }) => note.includes(key)).map(entryOf);
+      const orders = shop.drafts.flatMap(({ order }) => order ?? []);
+      return { orders: of(orders), giftCards: of(shop.giftCards), refunds: of(shop.refunds) };
+    },
+    async stop() {
+      await client.close();
+      await server.stop();
+    },
+  };
+}
+
+/** Each return has an order of its own at the shop. */
+function withOrder(shop: Shop, request: EffectRequest): EffectRequest {
+  const { returnId: id, orderName: name, currency, lines } = request;
+  if (!shop.orders.has(id)) {
+    const order = { id, name, currency, paid: '100000', customerId: undefined };
+    shop.orders.set(id, { ...order, lines: [] });
+  }
+  const order = shop.orders.get(id);
+  if (order && order.lines.length === 0 && lines.length > 0) {
+    const bought = lines.map(({ providerLineItemId, sku, quantity }) => ({
+      ...{ id: providerLineItemId, sku, quantity, price: '1', shopPrice: '1' },
+    }));
+    shop.orders.set(id, { ...order, lines: bought });
+  }
+  return { ...request, providerOrderId: id };
+}
+
+/** Keeps each request, and when it was sent, until the search shows what it has made. */
+function tracked(client: ShopifyClient, onTheWay: Map<Promise<unknown>, number>): ShopifyClient {
+  return {
+    close: client.close,
+    async run(asked) {
+      // A request that has left arrives, also when its process is killed.
+      const sent = client.run({ ...asked, signal: AbortSignal.timeout(5_000) });
+      const shown = sent
+        .catch(() => {})
+        .then(() => sleep(LAG_MS))
+        .finally(() => onTheWay.delete(shown));
+      onTheWay.set(shown, performance.now());
+      return sent;
+    },
+  };
+}
+
+function entryOf({ id, note, amount, currency }: Made): LedgerEntry {
+  const [, idempotencyKey = ''] = /\((rms:[^)]+)\)/.exec(note) ?? [];
+  return { id, amount, currency, idempotencyKey, calls: 1, additionalDetails: {} };
+}
