@@ -5,7 +5,7 @@ import { startBadEndpoint } from '../../../test/kit/processing-kills/endpoint.ts
 import { killReplicas, startReplica } from '../../../test/kit/processing-kills/replicas.ts';
 import { killProcessing } from '../../../test/kit/processing-kills/run.ts';
 import { SCENARIOS } from '../../../test/kit/processing-kills/scenarios.ts';
-import { startBadShopify } from '../../../test/kit/processing-kills/shopify.ts';
+import { SHOPIFY_SCENARIOS, startBadShopify } from '../../../test/kit/processing-kills/shopify.ts';
 import { runTrial } from '../../../test/kit/processing-kills/trial.ts';
 import { randomOf } from '../../../test/kit/random.ts';
 import {
@@ -46,17 +46,23 @@ describe(`processing that is killed (seed ${SEED})`, () => {
   );
 
   test.each([
-    ['an endpoint that remembers keys', startBadEndpoint, false],
-    ['an endpoint that forgets keys', startBadEndpoint, true],
-    ['a Shopify shop that remembers keys', startBadShopify, false],
-    ['a Shopify shop that forgets keys', startBadShopify, true],
+    ['an endpoint that remembers keys', startBadEndpoint, false, SCENARIOS],
+    ['an endpoint that forgets keys', startBadEndpoint, true, SCENARIOS],
+    ['a Shopify shop that remembers keys', startBadShopify, false, SHOPIFY_SCENARIOS],
+    ['a Shopify shop that forgets keys', startBadShopify, true, SHOPIFY_SCENARIOS],
   ])(
     'does every effect exactly once at %s, behind a bad network',
-    async (_, start, forgets) => {
+    async (_, start, forgets, scenarios) => {
       const commerce = await start({ random: randomOf(SEED), forgets });
       try {
         const points = Math.ceil(POINTS / 5);
-        const report = await killProcessing({ pool: db.pool, points, seed: SEED, commerce });
+        const report = await killProcessing({
+          pool: db.pool,
+          points,
+          seed: SEED,
+          commerce,
+          scenarios,
+        });
         expect(report.trials).toBe(points);
         expect(report.kills).toBeGreaterThan(0);
       } finally {

@@ -18,6 +18,16 @@ export const processingRows: readonly Row[] = [
     'forgets',
     ', over HTTP and a bad network, at a provider that forgets keys',
   ),
+  processingRow(
+    'processing-shopify',
+    'shopify-remembers',
+    ', at a Shopify shop behind a bad network',
+  ),
+  processingRow(
+    'processing-shopify-forgets',
+    'shopify-forgets',
+    ', at a Shopify shop that forgets keys, behind a bad network',
+  ),
 ];
 
 function processingRow(name: string, provider: KilledProvider, where: string): Row {

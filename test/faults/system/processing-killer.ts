@@ -4,6 +4,7 @@ import { startPostgres } from '../../../deploy/local/postgres/start.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
 import { startBadEndpoint } from '../../kit/processing-kills/endpoint.ts';
 import { type KillReport, killProcessing } from '../../kit/processing-kills/run.ts';
+import { SHOPIFY_SCENARIOS, startBadShopify } from '../../kit/processing-kills/shopify.ts';
 import { randomOf } from '../../kit/random.ts';
 import { freshDatabase } from './fresh-database.ts';
 
@@ -15,8 +16,13 @@ export type FromKiller =
   | { readonly kind: 'report'; readonly report: KillReport }
   | { readonly kind: 'failed'; readonly reason: string };
 
-/** The embedded provider, or an endpoint over HTTP that remembers or forgets keys. */
-export type KilledProvider = 'embedded' | 'remembers' | 'forgets';
+/** The embedded provider; an endpoint over HTTP, or a Shopify shop, that remembers or forgets keys. */
+export type KilledProvider =
+  | 'embedded'
+  | 'remembers'
+  | 'forgets'
+  | 'shopify-remembers'
+  | 'shopify-forgets';
 
 const POOL_MAX = 10;
 const PASSWORD = 'of a private database';
@@ -41,17 +47,17 @@ tell(last);
 async function kill(serverUrl: string): Promise<FromKiller> {
   const url = await freshDatabase({ serverUrl, schema: 'returns', password: PASSWORD });
   const pool = createPool(url, { max: POOL_MAX, applicationName: 'faults-processing' });
+  const isShopify = provider.startsWith('shopify-');
+  const startBad = isShopify ? startBadShopify : startBadEndpoint;
   const endpoint =
     provider === 'embedded'
       ? undefined
-      : await startBadEndpoint({
-          random: randomOf(Number(seed)),
-          forgets: provider === 'forgets',
-        });
+      : await startBad({ random: randomOf(Number(seed)), forgets: provider.endsWith('forgets') });
   try {
     const report = await killProcessing({
       pool,
       ...(endpoint && { commerce: endpoint }),
+      ...(isShopify && { scenarios: SHOPIFY_SCENARIOS }),
       points: Number(points),
       seed: Number(seed),
       onProgress: (done) => tell({ kind: 'progress', done }),

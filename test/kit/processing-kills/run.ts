@@ -14,6 +14,8 @@ export interface KillOptions {
   readonly seed: number;
   /** The commerce provider; by default the embedded one. */
   readonly commerce?: JudgedProvider;
+  /** By default all. */
+  readonly scenarios?: readonly Scenario[];
   readonly onProgress?: (done: number) => void;
 }
 
@@ -63,14 +65,14 @@ export async function killProcessing(o: KillOptions): Promise<KillReport> {
     if (result.kills > 0) killedAt.add(point);
     o.onProgress?.(trial + 1);
   }
-  const { length: scenarios } = SCENARIOS;
+  const { length: scenarios } = o.scenarios ?? SCENARIOS;
   return { trials: o.points, kills, allPoints: all.length, points: killedAt.size, scenarios };
 }
 
 /** Runs each scenario once without a kill, to count its steps. */
-async function allPoints({ pool, commerce }: KillOptions): Promise<Point[]> {
+async function allPoints({ pool, commerce, scenarios = SCENARIOS }: KillOptions): Promise<Point[]> {
   const points: Point[] = [];
-  for (const scenario of SCENARIOS) {
+  for (const scenario of scenarios) {
     const { steps } = await runTrial(pool, scenario, [], commerce);
     for (let at = 1; at <= steps; at += 1) {
       for (const when of WHENS) points.push({ scenario, kill: { at, when } });

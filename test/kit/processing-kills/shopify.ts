@@ -15,6 +15,10 @@ import { type Fault, startShopify } from '../commerce/shopify/server.ts';
 import { type Made, newShopifyShop, type Shop } from '../commerce/shopify/shop.ts';
 import type { Random } from '../random.ts';
 import type { JudgedProvider } from './endpoint.ts';
+import { SCENARIOS } from './scenarios.ts';
+
+/** The adapter rejects restocks. */
+export const SHOPIFY_SCENARIOS = SCENARIOS.filter(({ restocked }) => restocked === undefined);
 
 /** An effect that is not known after this time was not made. Milliseconds. */
 const SETTLED_AFTER_MS = 250;
@@ -92,7 +96,12 @@ export async function startBadShopify(o: {
       const of = (made: readonly Made[]) =>
         made.filter(({ note }) => note.includes(key)).map(entryOf);
       const orders = shop.drafts.flatMap(({ order }) => order ?? []);
-      return { orders: of(orders), giftCards: of(shop.giftCards), refunds: of(shop.refunds) };
+      return {
+        orders: of(orders),
+        giftCards: of(shop.giftCards),
+        refunds: of(shop.refunds),
+        restocks: [],
+      };
     },
     async stop() {
       await client.close();

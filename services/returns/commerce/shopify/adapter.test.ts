@@ -79,13 +79,14 @@ function request(kind: EffectKind, more: Partial<EffectRequest> = {}): EffectReq
       kind === 'refund'
         ? [{ providerLineItemId: 9001n, sku: 'MUG-1', quantity: 1, refund: '1240' }]
         : [],
+    stock: [],
     details: {},
     ...more,
   };
 }
 
 /** How many of a kind exist at the shop. */
-const countOf = (kind: EffectKind): number =>
+const countOf = (kind: (typeof KINDS)[number]): number =>
   ({
     exchange_order: shop.drafts.filter(({ order }) => order !== undefined).length,
     gift_card: shop.giftCards.length,
@@ -241,6 +242,12 @@ test('a draft that does not cost the amount is not completed', async () => {
   const asked = request('exchange_order', { amount: '1239' });
   expect(await failure(asked)).toMatchObject({ kind: 'final' });
   expect(countOf('exchange_order')).toBe(0);
+});
+
+test('a restock is rejected, because it could not be found again', async () => {
+  expect(await failure(request('restock'))).toMatchObject({ kind: 'final' });
+  expect(await commerce().find(request('restock'), never)).toBeUndefined();
+  expect(server.operations).toEqual([]);
 });
 
 test('effects of a period cannot be listed', async () => {

@@ -42,13 +42,21 @@ const CREATE: Readonly<Record<EffectKind, Act<Effect>>> = {
   exchange_order: createExchangeOrder,
   gift_card: createGiftCard,
   refund: createRefund,
+  restock: rejectRestock,
 };
 
 const FIND: Readonly<Record<EffectKind, Act<Effect | undefined>>> = {
   exchange_order: findExchangeOrder,
   gift_card: findGiftCard,
   refund: findRefund,
+  restock: async () => undefined,
 };
+
+/** Shopify cannot find an adjustment of stock by our key, so that a lost answer would leave it unknown. */
+async function rejectRestock(): Promise<never> {
+  const why = 'goods are not restocked here: set the shop to restock by event';
+  throw new CommerceFailure('final', `Shopify: ${why}`);
+}
 
 /** Requests effects of a Shopify shop. See docs/commerce-shopify.md. */
 export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvider {
