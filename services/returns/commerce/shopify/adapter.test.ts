@@ -19,7 +19,7 @@ import { createShopifyCommerce, SHOP_PLAN } from './adapter.ts';
 import { createShopifyClient, type ShopifyClient } from './client.ts';
 import * as drafts from './draft-orders.ts';
 import * as giftCards from './gift-card.ts';
-import { ORDERS_BY_NAME } from './order.ts';
+import { LINES_OF_ORDER, ORDERS_BY_NAME } from './order.ts';
 import * as refunds from './refund.ts';
 
 const never = new AbortController().signal;
@@ -99,9 +99,14 @@ const failure = (asked: EffectRequest) =>
     .catch((error: unknown) => error);
 
 test('every operation is valid in the schema', () => {
-  const all = [SHOP_PLAN, ORDERS_BY_NAME, ...[drafts, giftCards, refunds].flatMap(Object.values)];
+  const all = [
+    SHOP_PLAN,
+    ORDERS_BY_NAME,
+    LINES_OF_ORDER,
+    ...[drafts, giftCards, refunds].flatMap(Object.values),
+  ];
   const operations = all.filter((one) => typeof one === 'object' && 'text' in one);
-  expect(operations).toHaveLength(13);
+  expect(operations).toHaveLength(15);
   for (const { name, text } of operations) {
     expect(validate(schema, parse(text))).toEqual([]);
     expect(text).toContain(` ${name}`);
@@ -150,7 +155,7 @@ describe.each(KINDS)('%s', (kind) => {
   });
 
   test('is known as not sent when only a query has failed', async () => {
-    const first = { exchange_order: 'FindDrafts', gift_card: 'Shopper', refund: 'FindRefund' };
+    const first = { exchange_order: 'FindDrafts', gift_card: 'Shopper', refund: 'ListRefunds' };
     faults.set(first[kind], '500 before');
     expect(await failure(request(kind))).toMatchObject({ kind: 'passing', isUnsent: true });
   });

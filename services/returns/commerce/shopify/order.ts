@@ -3,10 +3,12 @@ import type { Both } from '../../money/money.ts';
 import { CommerceFailure } from '../provider.ts';
 import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
 import { numberOf } from './ids.ts';
-import { both } from './shapes.ts';
+import { both, required } from './shapes.ts';
 
-/** The most that Shopify returns at once. Larger orders are rejected. */
-const MAX_LINES = 250;
+/** A query costs at most 1,000 points, and a line about six. */
+const PAGE_LINES = 100;
+/** Larger orders are rejected. */
+const MAX_PAGES = 5;
 /** Names are unique, but the search also finds similar ones. */
 const MAX_ORDERS = 10;
 /** Anything else could be read as an operator of the search. */
@@ -40,28 +42,7 @@ export const ORDERS_BY_NAME = {
   text: `
 query OrdersByName($query: String!) {
   orders(first: ${MAX_ORDERS}, query: $query) {
-    nodes {
-      id
-      name
-      currencyCode
-      presentmentCurrencyCode
-      lineItems(first: ${MAX_LINES}) {
-        pageInfo { hasNextPage }
-        nodes {
-          id
-          title
-          sku
-          currentQuantity
-          refundableQuantity
-          product { id }
-          variant { id }
-          discountedUnitPriceAfterAllDiscountsSet {
-            presentmentMoney { amount currencyCode }
-            shopMoney { amount currencyCode }
-          }
-        }
-      }
-    }
+    nodes { id name currencyCode presentmentCurrencyCode }
   }
 }`,
   data: z.object({
@@ -72,28 +53,59 @@ query OrdersByName($query: String!) {
           name: z.string(),
           currencyCode: z.string(),
           presentmentCurrencyCode: z.string(),
-          lineItems: z.object({
-            pageInfo: z.object({ hasNextPage: z.boolean() }),
-            nodes: z.array(
-              z.object({
-                id: z.string(),
-                title: z.string(),
-                sku: z.string().nullable(),
-                currentQuantity: z.int().min(0),
-                refundableQuantity: z.int().min(0),
-                product: z.object({ id: z.string() }).nullable(),
-                variant: z.object({ id: z.string() }).nullable(),
-                discountedUnitPriceAfterAllDiscountsSet: both,
-              }),
-            ),
-          }),
         }),
       ),
     }),
   }),
 } satisfies Operation<z.ZodType>;
 
-type FoundOrder = z.infer<typeof ORDERS_BY_NAME.data>['orders']['nodes'][number];
+export const LINES_OF_ORDER = {
+  name: 'LinesOfOrder',
+  text: `
+query LinesOfOrder($order: ID!, $after: String) {
+  order(id: $order) {
+    lineItems(first: ${PAGE_LINES}, after: $after) {
+      pageInfo { hasNextPage endCursor }
+      nodes {
+        id
+        title
+        sku
+        currentQuantity
+        refundableQuantity
+        product { id }
+        variant { id }
+        discountedUnitPriceAfterAllDiscountsSet {
+          presentmentMoney { amount currencyCode }
+          shopMoney { amount currencyCode }
+        }
+      }
+    }
+  }
+}`,
+  data: z.object({
+    order: z
+      .object({
+        lineItems: z.object({
+          pageInfo: z.object({ hasNextPage: z.boolean(), endCursor: z.string().nullable() }),
+          nodes: z.array(
+            z.object({
+              id: z.string(),
+              title: z.string(),
+              sku: z.string().nullable(),
+              currentQuantity: z.int().min(0),
+              refundableQuantity: z.int().min(0),
+              product: z.object({ id: z.string() }).nullable(),
+              variant: z.object({ id: z.string() }).nullable(),
+              discountedUnitPriceAfterAllDiscountsSet: both,
+            }),
+          ),
+        }),
+      })
+      .nullable(),
+  }),
+} satisfies Operation<z.ZodType>;
+
+type FoundOrder = NonNullable<z.infer<typeof LINES_OF_ORDER.data>['order']>;
 type FoundLine = FoundOrder['lineItems']['nodes'][number];
 
 /**
@@ -101,7 +113,7 @@ type FoundLine = FoundOrder['lineItems']['nodes'][number];
  * `read_all_orders`.
  *
  * @returns undefined when there is no such order.
- * @throws CommerceFailure final for an order with more than 250 lines.
+ * @throws CommerceFailure final for an order with more than 500 lines.
  */
 export async function findOrder(
   client: ShopifyClient,
@@ -113,15 +125,29 @@ export async function findOrder(
   const { orders } = await client.run(asked);
   const found = orders.nodes.find((order) => order.name === name);
   if (!found) return undefined;
-  if (found.lineItems.pageInfo.hasNextPage) {
-    throw new CommerceFailure('final', `Shopify: the order has more than ${MAX_LINES} lines`);
-  }
   return {
     id: BigInt(numberOf(found.id)),
     name: printable(found.name),
     currencies: { shop: found.currencyCode, presentment: found.presentmentCurrencyCode },
-    lines: found.lineItems.nodes.map(lineOf),
+    lines: await linesOf(client, shop, { order: found.id, signal }),
   };
+}
+
+async function linesOf(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { order, signal }: { readonly order: string; readonly signal: AbortSignal },
+): Promise<ShopifyOrderLine[]> {
+  const lines: ShopifyOrderLine[] = [];
+  let after: string | null = null;
+  for (let page = 0; page < MAX_PAGES; page += 1) {
+    const asked = { shop, operation: LINES_OF_ORDER, variables: { order, after }, signal };
+    const found: FoundOrder = required((await client.run(asked)).order, 'order');
+    lines.push(...found.lineItems.nodes.map(lineOf));
+    if (!found.lineItems.pageInfo.hasNextPage) return lines;
+    after = found.lineItems.pageInfo.endCursor;
+  }
+  throw new CommerceFailure('final', `Shopify: the order has more than ${lines.length} lines`);
 }
 
 function lineOf(line: FoundLine): ShopifyOrderLine {

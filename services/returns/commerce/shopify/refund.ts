@@ -7,9 +7,9 @@ import { presentment, required, timeOf } from './shapes.ts';
 import { rejectUserErrors, userErrors } from './user-errors.ts';
 
 /** More refunds of one order are not looked through. Shopify keeps them oldest first. */
-const MAX_REFUNDS = 250;
+const MAX_REFUNDS = 100;
 /** A refund has one transaction for each payment of the order. */
-const MAX_TRANSACTIONS = 20;
+const MAX_TRANSACTIONS = 10;
 
 const REFUND = `
 fragment RefundParts on Refund {
@@ -33,14 +33,28 @@ const refund = z.object({
 });
 type Refund = z.infer<typeof refund>;
 
-export const FIND_REFUND = {
-  name: 'FindRefund',
+/** Only notes: with the transactions of each refund, one query would cost more than Shopify allows. */
+export const LIST_REFUNDS = {
+  name: 'ListRefunds',
   text: `
-query FindRefund($order: ID!) {
-  order(id: $order) { refunds(first: ${MAX_REFUNDS}) { ...RefundParts } }
+query ListRefunds($order: ID!) {
+  order(id: $order) { refunds(first: ${MAX_REFUNDS}) { id note } }
+}`,
+  data: z.object({
+    order: z
+      .object({ refunds: z.array(z.object({ id: z.string(), note: z.string().nullable() })) })
+      .nullable(),
+  }),
+} satisfies Operation<z.ZodType>;
+
+export const READ_REFUND = {
+  name: 'ReadRefund',
+  text: `
+query ReadRefund($id: ID!) {
+  refund(id: $id) { ...RefundParts }
 }
 ${REFUND}`,
-  data: z.object({ order: z.object({ refunds: z.array(refund) }).nullable() }),
+  data: z.object({ refund: refund.nullable() }),
 } satisfies Operation<z.ZodType>;
 
 export const REFUNDABLE = {
@@ -100,9 +114,12 @@ export async function findRefund(
   { request, signal }: { readonly request: EffectRequest; readonly signal: AbortSignal },
 ): Promise<Effect | undefined> {
   const variables = { order: gidOf('Order', request.providerOrderId) };
-  const { order } = await client.run({ shop, operation: FIND_REFUND, variables, signal });
+  const { order } = await client.run({ shop, operation: LIST_REFUNDS, variables, signal });
   const found = order?.refunds.find(({ note }) => note?.includes(`(${request.key})`));
-  if (found) return effectOf(found, request);
+  if (found) {
+    const asked = { shop, operation: READ_REFUND, variables: { id: found.id }, signal };
+    return effectOf(required((await client.run(asked)).refund, 'refund'), request);
+  }
   if (order?.refunds.length === MAX_REFUNDS) {
     throw new CommerceFailure('passing', 'Shopify: the order has too many refunds to search');
   }

@@ -71,6 +71,10 @@ export function resolversOf(shop: Shop, o: { readonly lagMs: number; readonly fo
       const found = [...shop.orders.values()].filter((order) => order.name.startsWith(name ?? ''));
       return { nodes: found.map((order) => orderView(shop, order)) };
     },
+    refund({ id }: { id: string }) {
+      const found = shop.refunds.find((refund) => refund.id === numberOf(id));
+      return found ? refundView(found) : null;
+    },
     draftOrder({ id }: { id: string }) {
       const found = shop.drafts.find((draft) => draft.id === numberOf(id));
       return found ? draftView(found) : null;

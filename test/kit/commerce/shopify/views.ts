@@ -25,10 +25,14 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
     currencyCode: SHOP_CURRENCY,
     presentmentCurrencyCode: currency,
     customer: customerId === undefined ? null : { id: gid('Customer', customerId) },
-    lineItems: ({ first }: { first: number }) => ({
-      nodes: lines.slice(0, first).map((line) => lineView(shop, order, line)),
-      pageInfo: { hasNextPage: lines.length > first },
-    }),
+    lineItems({ first, after }: { first: number; after: string | null }) {
+      const from = Number(after ?? 0);
+      const page = lines.slice(from, from + first);
+      return {
+        nodes: page.map((line) => lineView(shop, order, line)),
+        pageInfo: { hasNextPage: lines.length > from + first, endCursor: String(from + first) },
+      };
+    },
     refunds: shop.refunds.filter(({ orderId }) => orderId === id).map(refundView),
     suggestedRefund: {
       suggestedTransactions: [
