@@ -5,6 +5,7 @@ import { z } from 'zod';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import {
   grpcTarget,
+  httpUrl,
   identityShape,
   loadConfig,
   postgresUrl,
@@ -24,6 +25,8 @@ export interface AdminContext {
   readonly pool: pg.Pool;
   /** Connects on first access, which throws when the environment has no addresses of the services. */
   readonly services: Services;
+  /** The public address of the gateway, without a trailing slash. Throws like `services`. */
+  readonly publicUrl: string;
   readonly by: Author;
   /** `EFFECTIVE_AFTER_MS`; tests do not wait. */
   readonly effectiveAfterMs: number;
@@ -36,6 +39,7 @@ const STACK_FILE = fileURLToPath(new URL('../../.local/stack.json', import.meta.
 const databaseShape = {
   DATABASE_URL: postgresUrl.describe("The gateway's schema, logged in as its role"),
 };
+const publicShape = { PUBLIC_BASE_URL: httpUrl };
 const servicesShape = {
   RETURNS_TARGET: grpcTarget,
   DESTINATIONS_TARGET: grpcTarget,
@@ -44,6 +48,7 @@ const servicesShape = {
 };
 
 const stackShape = z.object({
+  base_url: httpUrl,
   database_url: postgresUrl,
   grpc: z.object({
     returns: grpcTarget,
@@ -73,7 +78,8 @@ export async function openAdminContext(
 
 function fromEnvironment(env: NodeJS.ProcessEnv): AdminContext {
   const { DATABASE_URL: databaseUrl } = loadConfig(databaseShape, env);
-  return open(databaseUrl, () => {
+  const publicUrl = () => loadConfig(publicShape, env).PUBLIC_BASE_URL;
+  return open(databaseUrl, publicUrl, () => {
     const config = loadConfig(servicesShape, env);
     const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
     const { DESTINATIONS_TARGET: destinations } = config;
@@ -95,7 +101,8 @@ function fromEnvironment(env: NodeJS.ProcessEnv): AdminContext {
 
 function fromStack(stack: z.infer<typeof stackShape>): AdminContext {
   const { token, ...targets } = stack.grpc;
-  return open(stack.database_url, () => ({ identity: staticIdentity(token), targets }));
+  const publicUrl = () => stack.base_url;
+  return open(stack.database_url, publicUrl, () => ({ identity: staticIdentity(token), targets }));
 }
 
 async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
@@ -115,6 +122,7 @@ async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
 /** @param addresses returns the addresses of the services; called only by commands that need a service. */
 function open(
   databaseUrl: string,
+  publicUrl: () => string,
   addresses: () => { readonly identity: ServiceIdentity; readonly targets: ServiceTargets },
 ): AdminContext {
   // The stack file has the database URL of the migrator. All commands use the gateway's schema.
@@ -131,6 +139,9 @@ function open(
     get services() {
       backend ??= connect();
       return backend.services;
+    },
+    get publicUrl() {
+      return publicUrl();
     },
     by: {
       actor: { kind: Actor_Kind.SYSTEM, id: 'admin', name: 'Operator' },

@@ -60,7 +60,7 @@ describe('commerce', () => {
   test('connects, shows, rotates and disconnects; only the log of changes has no secret', async () => {
     expect(await commerce('show')).toEqual([`shop ${shopId} is not connected`]);
     const [line, secret = ''] = await commerce('connect', '--url', `${receiver.url}/`);
-    expect(line).toContain(`shop ${shopId}  ${receiver.url}/  connected `);
+    expect(line).toContain(`shop ${shopId}  http  ${receiver.url}/  connected `);
     expect(secret).toMatch(SECRET);
     expect(await commerce('connect', '--url', `${receiver.url}/`)).toEqual([
       line,

@@ -1,13 +1,15 @@
 import { randomUUID } from 'node:crypto';
-import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { Command } from 'commander';
 import {
   Check,
   CheckSchema,
+  CommerceAdapterSchema,
   type Connection,
 } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { effectView } from '../../services/contract/views/effect.ts';
+import { enumText } from '../../services/platform/enum-text.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
 import { sent } from '../actions/context.ts';
 import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
@@ -15,6 +17,7 @@ import { requireShop } from '../tenancy/shops.ts';
 import type { AdminContext, Print, Run } from './admin-context.ts';
 import { orderId, overlapHours, returnId, shopId } from './arguments.ts';
 import { settleCommand } from './settle-command.ts';
+import { shopifyCommands } from './shopify-commands.ts';
 
 /** The first one says whether the others make sense. */
 const FIRST = Check.CONNECTION;
@@ -24,6 +27,8 @@ const CHECKS: readonly Check[] = [
     .map(({ number }) => number as Check)
     .filter((check) => check !== Check.UNSPECIFIED && check !== FIRST),
 ];
+
+const ADAPTER = enumText(CommerceAdapterSchema);
 
 interface ShopOption {
   readonly shop: bigint;
@@ -41,6 +46,7 @@ export function commerceCommands(run: Run, print: Print): Command {
   addEffects(commerce, run, print);
   addCheck(commerce, run, print);
   commerce.addCommand(settleCommand(run, print));
+  commerce.addCommand(shopifyCommands(run, print));
   return commerce;
 }
 
@@ -118,7 +124,7 @@ function addDisconnect(commerce: Command, run: Run, print: Print): void {
   commerce
     .command('disconnect')
     .description(
-      "remove a shop's connection and its secrets; a live shop's returns are then not processed in production",
+      "remove a shop's connection with its secrets or its token; a live shop's returns are then not processed in production",
     )
     .requiredOption('--shop <id>', 'the shop', shopId)
     .option(
@@ -208,9 +214,17 @@ function record(
   return recordAudit(pool, { shopId: shop, by, action, subject: `${shop}`, detail });
 }
 
-function lineOf(shop: bigint, { url, connectedAt }: Connection): string {
-  const since = connectedAt ? timestampDate(connectedAt).toISOString() : '-';
-  return `shop ${shop}  ${url}  connected ${since}`;
+function lineOf(shop: bigint, connection: Connection): string {
+  const { url, shopDomain, scopes, connectedAt, uninstalledAt } = connection;
+  const adapter = ADAPTER.toText(connection.adapter);
+  const line = `shop ${shop}  ${adapter}  ${url || shopDomain}  connected ${timeOf(connectedAt)}`;
+  const granted = scopes.length > 0 ? `  scopes ${scopes.join(',')}` : '';
+  const removed = uninstalledAt ? `  the merchant removed the app ${timeOf(uninstalledAt)}` : '';
+  return `${line}${granted}${removed}`;
+}
+
+function timeOf(time: Timestamp | undefined): string {
+  return time ? timestampDate(time).toISOString() : '-';
 }
 
 function secretLine(value: string): string {

@@ -1,5 +1,7 @@
+import { z } from 'zod';
 import { ConfigError, grpcTarget, list, type Settings, serviceShape } from '../platform/config.ts';
 import { keyringText, parseKeyring } from '../platform/keyring.ts';
+import type { ShopifyApp } from './commerce/shopify-app/app.ts';
 
 /** The variables of the returns service. */
 export const returnsShape = {
@@ -12,17 +14,45 @@ export const returnsShape = {
     .transform(parseKeyring)
     .optional()
     .describe(
-      'Keys that encrypt the signing secrets of commerce providers at rest; the first encrypts, all decrypt. Without it no shop can be connected to a provider',
+      'Keys that encrypt the signing secrets and tokens of commerce providers at rest; the first encrypts, all decrypt. Without it no shop can be connected to a provider',
     ),
   COMMERCE_ALLOWED_ORIGINS: list
     .default([])
     .describe(
       'Permitted origins of commerce providers besides public https ones, such as http://127.0.0.1:*; never in production',
     ),
+  SHOPIFY_CLIENT_ID: printable(100)
+    .optional()
+    .describe(
+      'Client ID of the Shopify app that merchants install; without it no shop can be connected to Shopify',
+    ),
+  SHOPIFY_CLIENT_SECRET: printable(200)
+    .optional()
+    .describe('Client secret of that app. It also verifies webhooks of Shopify'),
 };
 
-/** Rejects settings that production does not allow. @throws ConfigError */
-export function checkProduction(config: Settings<typeof returnsShape>): void {
-  if (config.NODE_ENV !== 'production' || config.COMMERCE_ALLOWED_ORIGINS.length === 0) return;
-  throw new ConfigError(['COMMERCE_ALLOWED_ORIGINS must not be set in production']);
+function printable(max: number) {
+  const form = new RegExp(`^[\\x21-\\x7e]{1,${max}}$`);
+  return z.string().regex(form, `must be 1 to ${max} printable characters without blanks`);
+}
+
+/** Rejects settings that do not fit together, or that production does not allow. @throws ConfigError */
+export function checkCombinations(config: Settings<typeof returnsShape>): void {
+  const problems: string[] = [];
+  if (config.NODE_ENV === 'production' && config.COMMERCE_ALLOWED_ORIGINS.length > 0) {
+    problems.push('COMMERCE_ALLOWED_ORIGINS must not be set in production');
+  }
+  const { SHOPIFY_CLIENT_ID: id, SHOPIFY_CLIENT_SECRET: secret } = config;
+  if ((id === undefined) !== (secret === undefined)) {
+    problems.push('SHOPIFY_CLIENT_ID and SHOPIFY_CLIENT_SECRET must be set together or not at all');
+  }
+  if (problems.length > 0) throw new ConfigError(problems);
+}
+
+/** The app that merchants install in their stores; undefined when there is none. */
+export function shopifyAppOf(
+  config: Pick<Settings<typeof returnsShape>, 'SHOPIFY_CLIENT_ID' | 'SHOPIFY_CLIENT_SECRET'>,
+): ShopifyApp | undefined {
+  const { SHOPIFY_CLIENT_ID: clientId, SHOPIFY_CLIENT_SECRET: clientSecret } = config;
+  return clientId && clientSecret ? { clientId, clientSecret } : undefined;
 }

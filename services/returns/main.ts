@@ -1,10 +1,10 @@
 import { loadConfig } from '../platform/config.ts';
 import { runMain } from '../platform/run-main.ts';
-import { checkProduction, returnsShape } from './config.ts';
+import { checkCombinations, returnsShape } from './config.ts';
 import { startReturns } from './start.ts';
 
 await runMain('returns', async () => {
   const config = loadConfig(returnsShape);
-  checkProduction(config);
+  checkCombinations(config);
   return startReturns(config);
 });

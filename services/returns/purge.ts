@@ -15,7 +15,7 @@ const ROWS = 5_000;
 
 /**
  * Removes timeline entries after 400 days, idempotency keys after 90 days (except those of submissions and
- * shipments), and stored snapshots two days after their events. Safe to run in several replicas.
+ * shipments), expired install links, and stored snapshots two days after their events. Safe to run in several replicas.
  *
  * @param o.snapshotDays for how many days events are stored.
  */
@@ -52,5 +52,7 @@ export async function purge(db: Queryable, snapshotDays: number): Promise<number
     [snapshotDays + SNAPSHOT_EXTRA_DAYS, ROWS],
   );
   const keys = await purgeKeys(db, KEPT_KEYS);
-  return (entries.rowCount ?? 0) + (snapshots.rowCount ?? 0) + keys;
+  const installs = await db.query(`delete from shopify_installs where expires_at < now()`);
+  const removed = [entries, snapshots, installs].map(({ rowCount }) => rowCount ?? 0);
+  return removed.reduce((sum, count) => sum + count, keys);
 }

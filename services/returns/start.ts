@@ -11,12 +11,12 @@ import {
 } from '../platform/service.ts';
 import { startSweep } from '../platform/sweep/start.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
-import { createCommerceClient } from './commerce/http/client.ts';
+import { type CommerceClient, createCommerceClient } from './commerce/http/client.ts';
 import type { CommerceProvider } from './commerce/provider.ts';
 import { createProviders, type Providers } from './commerce/providers.ts';
 import { startReconciliations } from './commerce/reconciliations.ts';
 import { commerceRoutes } from './commerce/service.ts';
-import type { returnsShape } from './config.ts';
+import { type returnsShape, shopifyAppOf } from './config.ts';
 import type { Destinations } from './destinations.ts';
 import { startExpiry } from './expiry.ts';
 import { consumeFraudReports } from './fraud-events.ts';
@@ -32,6 +32,8 @@ import { shareLarge } from './store/large.ts';
 export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsShape> {
   /** Instead of the embedded commerce provider, which has its ledger in this database (tests). */
   readonly commerce?: CommerceProvider;
+  /** Opens the HTTP client of a provider, instead of one that connects to public addresses (tests). */
+  readonly openCommerceClient?: () => CommerceClient;
   /** Ports of the stack itself, at which no shop may have its endpoint. */
   readonly stackPorts?: () => readonly number[];
   /** The pause after a transient failure of the provider; for tests. */
@@ -61,9 +63,10 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
     stackPorts: o.stackPorts ?? (() => []),
   };
   const keyring = o.COMMERCE_KEYRING;
-  const client = createCommerceClient({ policy });
+  const openClient = o.openCommerceClient ?? (() => createCommerceClient({ policy }));
+  const client = openClient();
   const providers = createProviders({
-    ...{ keyring, logger, meter, openClient: () => createCommerceClient({ policy }) },
+    ...{ keyring, logger, meter, openClient },
     embedded: o.commerce ?? createEmbeddedCommerce(backgroundPool),
     embeddedForLive: o.NODE_ENV !== 'production',
   });
@@ -72,7 +75,8 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   return {
     routes: (router: ConnectRouter) => {
       returnsRoutes(returnsDeps)(router);
-      commerceRoutes({ pool, keyring, policy, client, providers })(router);
+      const app = shopifyAppOf(o);
+      commerceRoutes({ pool, logger, keyring, policy, client, providers, app })(router);
     },
     async workers() {
       // First what can fail, because a worker that was started before would not be stopped.

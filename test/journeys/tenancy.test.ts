@@ -50,6 +50,11 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => journey?.stop(), 60_000);
 
+/** Whether a caller names its shop. */
+function isForShop({ input }: DescMethod): boolean {
+  return input.field.shopId !== undefined;
+}
+
 function call(services: Services, { service, method }: Rpc, request: object): Promise<unknown> {
   const rpc: (request: object) => Promise<unknown> = Reflect.get(
     services[service],
@@ -148,19 +153,27 @@ describe('callers without the required data', () => {
     }
   });
 
-  test.each(RPCS)('$name rejects a call without an actor or a shop', async (rpc) => {
-    const { shopId, actor } = callIn(journey.stack.shop);
-    const bad: [object, string][] = [
-      [{ shopId }, 'actor'],
-      [{ shopId, actor: { ...actor, kind: 0 } }, 'actor'],
-      [{ shopId, actor: { ...actor, id: '' } }, 'actor'],
-      [{ actor }, 'shop_id'],
-    ];
-    for (const [request, field] of bad) {
-      expect(await outcomeOf(call(journey.services, rpc, request))).toMatchObject({
-        code: 'InvalidArgument',
-        field,
-      });
-    }
+  test('only RPCs for browsers and platforms have no shop: their link, state or signature says which', () => {
+    const others = RPCS.filter(({ method }) => !isForShop(method)).map(({ name }) => name);
+    expect(others).toEqual(['commerce.BeginShopifyInstall', 'commerce.CompleteShopifyInstall']);
   });
+
+  test.each(RPCS.filter(({ method }) => isForShop(method)))(
+    '$name rejects a call without an actor or a shop',
+    async (rpc) => {
+      const { shopId, actor } = callIn(journey.stack.shop);
+      const bad: [object, string][] = [
+        [{ shopId }, 'actor'],
+        [{ shopId, actor: { ...actor, kind: 0 } }, 'actor'],
+        [{ shopId, actor: { ...actor, id: '' } }, 'actor'],
+        [{ actor }, 'shop_id'],
+      ];
+      for (const [request, field] of bad) {
+        expect(await outcomeOf(call(journey.services, rpc, request))).toMatchObject({
+          code: 'InvalidArgument',
+          field,
+        });
+      }
+    },
+  );
 });

@@ -3,6 +3,7 @@ import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
 import {
+  CommerceAdapter,
   type ConnectRequest,
   type DisconnectRequest,
   type RotateSecretRequest,
@@ -20,6 +21,7 @@ import { URL_MAX } from '../../platform/text.ts';
 import { stateForbids } from '../errors.ts';
 import { loadSettings } from '../settings.ts';
 import { requireKnownOutcomes } from './known-outcomes.ts';
+import { scopesIn } from './shopify-app/scopes.ts';
 
 export interface ConnectionDeps {
   readonly pool: pg.Pool;
@@ -39,12 +41,21 @@ export const COMMERCE_SECRETS = createSecretStore<Shop>({
 });
 
 export interface Connection {
-  readonly url: string;
+  readonly adapter: 'http' | 'shopify';
+  /** The address of an endpoint; null for Shopify. */
+  readonly url: string | null;
+  /** The domain of a store at Shopify; null for an endpoint. */
+  readonly shopDomain: string | null;
+  /** Separated by commas; empty for an endpoint. */
+  readonly scopes: string;
+  /** Null while the app is installed. */
+  readonly uninstalledAt: Date | null;
   readonly connectedAt: Date;
   readonly updatedAt: Date;
 }
 
-const COLUMNS = 'url, connected_at as "connectedAt", updated_at as "updatedAt"';
+const COLUMNS = `adapter, url, shop_domain as "shopDomain", scopes, uninstalled_at as "uninstalledAt",
+       connected_at as "connectedAt", updated_at as "updatedAt"`;
 
 const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
@@ -52,7 +63,7 @@ const MAX_OVERLAP_HOURS = 168;
 const connectInput = z.object({ ...callerShape, url: requiredText(URL_MAX) });
 
 /**
- * Connects a shop to an endpoint, or changes its url. Only a new connection makes a secret.
+ * Connects a shop to an endpoint, instead of another provider, or changes its url. Only a new connection makes a secret.
  *
  * @throws DomainError INVALID_ARGUMENT for a url that is not allowed; SHOP_NOT_CONFIGURED; STATE_FORBIDS without a
  *   keyring.
@@ -67,21 +78,28 @@ export async function connectShop(
   const keyring = requireKeyring(deps);
   return inTransaction(deps.pool, async (tx) => {
     await loadSettings(tx, shopId);
-    const { rows: before } = await tx.query<{ url: string }>(
-      'select url from commerce_connections where shop_id = $1 for update',
+    const { rows: before } = await tx.query<Pick<Connection, 'adapter' | 'url'>>(
+      'select adapter, url from commerce_connections where shop_id = $1 for update',
       [shopId],
     );
     if (before[0]?.url !== url && !request.force) await requireKnownOutcomes(tx, shopId);
+    const wasStore = before[0]?.adapter === 'shopify';
     const { rows } = await tx.query<Connection & { isNew: boolean }>(
       `insert into commerce_connections (shop_id, adapter, url) values ($1, 'http', $2)
-       on conflict (shop_id) do update set url = excluded.url, updated_at = now()
+       on conflict (shop_id) do update
+         set adapter = 'http', url = excluded.url, shop_domain = null, scopes = '', uninstalled_at = null,
+             updated_at = now(),
+             connected_at = case when commerce_connections.adapter = 'http'
+                                 then commerce_connections.connected_at else now() end
        returning ${COLUMNS}, xmax = 0 as "isNew"`,
       [shopId, url],
     );
     const [row] = rows;
     if (!row) throw new Error('a connection was not stored');
     const { isNew, ...connection } = row;
-    const secret = isNew ? await COMMERCE_SECRETS.add(tx, { shopId }, keyring) : undefined;
+    if (wasStore) await tx.query('delete from shopify_tokens where shop_id = $1', [shopId]);
+    const needsSecret = isNew || wasStore;
+    const secret = needsSecret ? await COMMERCE_SECRETS.add(tx, { shopId }, keyring) : undefined;
     return { connection, secret };
   });
 }
@@ -97,10 +115,21 @@ export async function getConnection(db: Queryable, shopId: bigint): Promise<Conn
 }
 
 /**
+ * The address of a shop's endpoint.
+ *
+ * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; STATE_FORBIDS for a shop that is connected to Shopify.
+ */
+export async function getEndpoint(db: Queryable, shopId: bigint): Promise<string> {
+  const { url } = await getConnection(db, shopId);
+  if (url === null) throw stateForbids('the shop is connected to Shopify, not to an endpoint');
+  return url;
+}
+
+/**
  * Makes a new secret. The earlier ones sign during the overlap.
  *
  * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT for an overlap that is too long; STATE_FORBIDS without a
- *   keyring.
+ *   keyring, and for a shop that is connected to Shopify.
  */
 export async function rotateCommerceSecret(
   deps: ConnectionDeps,
@@ -116,16 +145,16 @@ export async function rotateCommerceSecret(
     const { id } = await oncePerKey(tx, use, async () => {
       // The lock orders concurrent rotations.
       await tx.query('select from commerce_connections where shop_id = $1 for update', [shopId]);
-      await getConnection(tx, shopId);
+      await getEndpoint(tx, shopId);
       return (await COMMERCE_SECRETS.rotate(tx, { shopId }, { keyring, overlapHours })).id;
     });
-    await getConnection(tx, shopId);
+    await getEndpoint(tx, shopId);
     return COMMERCE_SECRETS.earlier(tx, { shopId }, { keyring, id });
   });
 }
 
 /**
- * Removes a connection with its secrets. Returns whether there was one.
+ * Removes a connection with its secrets or its token. Returns whether there was one.
  *
  * @throws DomainError STATE_FORBIDS without `force` while an effect has an unknown outcome: another provider does not
  *   know it, and would make it again.
@@ -144,10 +173,10 @@ export function disconnectShop(
 }
 
 /** @throws DomainError STATE_FORBIDS */
-export function requireKeyring({ keyring }: ConnectionDeps): Keyring {
+export function requireKeyring({ keyring }: Pick<ConnectionDeps, 'keyring'>): Keyring {
   if (keyring) return keyring;
   throw stateForbids(
-    'the returns service has no COMMERCE_KEYRING, so it cannot store the secret of a connection',
+    'the returns service has no COMMERCE_KEYRING, so it cannot store the secrets of a connection',
   );
 }
 
@@ -159,11 +188,18 @@ export function notConnected(): DomainError {
   );
 }
 
-export function connectionMessage({ url, connectedAt, updatedAt }: Connection) {
+const ADAPTERS = { http: CommerceAdapter.HTTP, shopify: CommerceAdapter.SHOPIFY };
+
+export function connectionMessage(connection: Connection) {
+  const { uninstalledAt } = connection;
   return {
-    url,
-    connectedAt: timestampFromDate(connectedAt),
-    updatedAt: timestampFromDate(updatedAt),
+    adapter: ADAPTERS[connection.adapter],
+    url: connection.url ?? '',
+    shopDomain: connection.shopDomain ?? '',
+    scopes: [...scopesIn(connection.scopes)],
+    ...(uninstalledAt && { uninstalledAt: timestampFromDate(uninstalledAt) }),
+    connectedAt: timestampFromDate(connection.connectedAt),
+    updatedAt: timestampFromDate(connection.updatedAt),
   };
 }
 

@@ -7,14 +7,19 @@ import { stateForbids } from '../errors.ts';
  * @throws DomainError STATE_FORBIDS
  */
 export async function requireKnownOutcomes(db: Queryable, shopId: bigint): Promise<void> {
+  const count = await unknownOutcomes(db, shopId);
+  if (count === 0) return;
+  throw stateForbids(
+    `${count} effects have an unknown outcome, which only the present provider can find: let their returns be processed first`,
+  );
+}
+
+/** The number of a shop's effects that were requested and have no known answer. */
+export async function unknownOutcomes(db: Queryable, shopId: bigint): Promise<number> {
   const { rows } = await db.query<{ count: number }>(
     `select count(*)::int as count from processing_outcomes
       where shop_id = $1 and asked_at is not null and done_at is null`,
     [shopId],
   );
-  const count = rows[0]?.count ?? 0;
-  if (count === 0) return;
-  throw stateForbids(
-    `${count} effects have an unknown outcome, which only the present provider can find: let their returns be processed first`,
-  );
+  return rows[0]?.count ?? 0;
 }

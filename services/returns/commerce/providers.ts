@@ -65,8 +65,8 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
   const connected = new Map<string, { commerce: CommerceProvider; client: CommerceClient }>();
 
   const providerOf = (found: Found, shopId: bigint): CommerceProvider | undefined => {
-    if (found.url === null) return o.embeddedForLive || found.sandbox ? embedded : undefined;
-    if (!signingKeys || found.secrets === null) return undefined;
+    if (found.since === null) return o.embeddedForLive || found.sandbox ? embedded : undefined;
+    if (!signingKeys || found.url === null || found.secrets === null) return undefined;
     const name = [shopId, found.sandbox, found.url, found.secrets].join(' ');
     const known = connected.get(name);
     if (known) return known.commerce;
@@ -111,9 +111,10 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
 
 interface Found {
   readonly sandbox: boolean;
-  /** Null for a shop without a connection, like `since`. */
-  readonly url: string | null;
+  /** Null for a shop without a connection. */
   readonly since: Date | null;
+  /** The address of an endpoint; null for another provider. */
+  readonly url: string | null;
   /** The valid signing secrets, encrypted as stored, newest first. See `SigningKeys`. */
   readonly secrets: string | null;
 }

@@ -1,3 +1,4 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import { z } from 'zod';
 import { CommerceService } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
@@ -14,15 +15,18 @@ import {
   rotateCommerceSecret,
 } from './connections.ts';
 import { listEffects } from './effects.ts';
-import type { CommerceClient } from './http/client.ts';
 import { type ReconcileDeps, reconcileOnRequest } from './reconciliations.ts';
 import { settleEffect } from './settle.ts';
+import type { ShopifyAppDeps } from './shopify-app/app.ts';
+import { beginInstall } from './shopify-app/begin-install.ts';
+import { completeInstall } from './shopify-app/complete-install.ts';
+import { createInstallLink } from './shopify-app/install-links.ts';
 
 const ofReturn = z.object({ ...callerShape, returnId: id });
 
 /** The RPCs about commerce providers. Each calls one use case. */
 export function commerceRoutes(
-  deps: ConnectionDeps & ReconcileDeps & { readonly client: CommerceClient },
+  deps: ConnectionDeps & ReconcileDeps & ShopifyAppDeps,
 ): ServiceParts['routes'] {
   const { pool } = deps;
   const handlers: ServiceImpl<typeof CommerceService> = {
@@ -44,6 +48,12 @@ export function commerceRoutes(
       return { effects: await listEffects(pool, parseInput(ofReturn, request)) };
     },
     settleEffect: async (request) => ({ effect: await settleEffect(pool, request) }),
+    async createShopifyInstallLink(request) {
+      const { link, expiresAt } = await createInstallLink(deps, request);
+      return { link, expiresAt: timestampFromDate(expiresAt) };
+    },
+    beginShopifyInstall: (request) => beginInstall(deps, request),
+    completeShopifyInstall: (request) => completeInstall(deps, request),
   };
   return (router) => router.service(CommerceService, handlers);
 }

@@ -1,6 +1,12 @@
+import type { Command } from 'commander';
 import type { AdminContext } from '../../../gateway/admin/admin-context.ts';
 import { adminProgram } from '../../../gateway/admin/commands.ts';
 import { TEST_AUTHOR } from './test-gateway.ts';
+
+/** The public address that commands print. */
+export const PUBLIC_URL = 'https://returns.example.com';
+
+const TEST_CONTEXT = { by: TEST_AUTHOR, effectiveAfterMs: 0, publicUrl: PUBLIC_URL };
 
 /**
  * Runs one admin command and returns the lines that it printed. A usage error is thrown and not printed.
@@ -13,13 +19,16 @@ export async function runAdmin(
   lines: string[] = [],
 ): Promise<string[]> {
   const program = adminProgram(
-    (work) => work({ ...context, by: TEST_AUTHOR, effectiveAfterMs: 0, close: async () => {} }),
+    (work) => work({ ...context, ...TEST_CONTEXT, close: async () => {} }),
     (line) => lines.push(line),
   );
-  const commands = [program, ...program.commands.flatMap((one) => [one, ...one.commands])];
-  for (const command of commands) {
+  for (const command of withSubcommands(program)) {
     command.exitOverride().configureOutput({ writeErr: () => {} });
   }
   await program.parseAsync([...words], { from: 'user' });
   return lines;
+}
+
+function withSubcommands(command: Command): Command[] {
+  return [command, ...command.commands.flatMap(withSubcommands)];
 }

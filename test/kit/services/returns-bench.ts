@@ -39,10 +39,16 @@ export const notFound = (what: string) => ({
   field: undefined,
 });
 
+type BenchOption =
+  | 'NODE_ENV'
+  | 'FRAUD_TARGET'
+  | 'COMMERCE_KEYRING'
+  | 'SHOPIFY_CLIENT_ID'
+  | 'SHOPIFY_CLIENT_SECRET'
+  | 'openCommerceClient';
+
 /** The returns service with a fake destinations service. */
-export async function startReturnsBench(
-  o: Partial<Pick<ReturnsOptions, 'NODE_ENV' | 'FRAUD_TARGET' | 'COMMERCE_KEYRING'>> = {},
-) {
+export async function startReturnsBench(o: Partial<Pick<ReturnsOptions, BenchOption>> = {}) {
   const destinations = await startFakeDestinations();
   let bus: EventBus | undefined;
   let metricsUrl = '';

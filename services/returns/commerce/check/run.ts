@@ -8,7 +8,7 @@ import { loadSettings } from '../../settings.ts';
 import {
   COMMERCE_SECRETS,
   type ConnectionDeps,
-  getConnection,
+  getEndpoint,
   requireKeyring,
 } from '../connections.ts';
 import type { CommerceClient } from '../http/client.ts';
@@ -30,7 +30,8 @@ export interface CheckResult {
 /**
  * Asks the endpoint of a shop one question. An endpoint that does not answer is a problem in the result.
  *
- * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS without a keyring.
+ * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS without a keyring, and for a
+ *   shop that is connected to Shopify.
  */
 export async function runCheck(
   deps: ConnectionDeps & { readonly client: CommerceClient },
@@ -38,7 +39,7 @@ export async function runCheck(
 ): Promise<CheckResult> {
   const { shopId, check, providerOrderId, orderName } = parseInput(checkInput, request);
   const keyring = requireKeyring(deps);
-  const { url } = await getConnection(deps.pool, shopId);
+  const url = await getEndpoint(deps.pool, shopId);
   const { currency, restockMode } = await loadSettings(deps.pool, shopId);
   const mustRestock = restockMode === RestockMode.PROVIDER;
   const secrets = await COMMERCE_SECRETS.list(deps.pool, { shopId }, keyring);

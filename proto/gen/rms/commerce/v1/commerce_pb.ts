@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rms/commerce/v1/commerce.proto.
  */
 export const file_rms_commerce_v1_commerce: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSJ7CgpDb25uZWN0aW9uEgsKA3VybBgBIAEoCRIwCgxjb25uZWN0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIp0BCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCSIzChBSdW5DaGVja1Jlc3BvbnNlEg0KBXRpdGxlGAEgASgJEhAKCHByb2JsZW1zGAIgAygJIu4CCgpEaWZmZXJlbmNlEjQKB3Byb2JsZW0YASABKA4yIy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZS5Qcm9ibGVtEikKBGtpbmQYAiABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAyABKAkSIgoEb3VycxgEIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSJAoGdGhlaXJzGAUgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRITCgtwcm92aWRlcl9pZBgGIAEoCSKSAQoHUHJvYmxlbRIXChNQUk9CTEVNX1VOU1BFQ0lGSUVEEAASEwoPUFJPQkxFTV9NSVNTSU5HEAESFgoSUFJPQkxFTV9VTkVYUEVDVEVEEAISEgoOUFJPQkxFTV9BTU9VTlQQAxIWChJQUk9CTEVNX1VOQU5TV0VSRUQQBBIVChFQUk9CTEVNX0RVUExJQ0FURRAFIlUKEFJlY29uY2lsZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDZGF5GAMgASgJInYKEVJlY29uY2lsZVJlc3BvbnNlEhAKCGNvbXBhcmVkGAEgASgFEg4KBmxpc3RlZBgCIAEoCBIwCgtkaWZmZXJlbmNlcxgDIAMoCzIbLnJtcy5jb21tZXJjZS52MS5EaWZmZXJlbmNlEg0KBXRvdGFsGAQgASgFIl0KEkxpc3RFZmZlY3RzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMiPwoTTGlzdEVmZmVjdHNSZXNwb25zZRIoCgdlZmZlY3RzGAEgAygLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJQCgpNYWRlRWZmZWN0EhMKC3Byb3ZpZGVyX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHZ2F0ZXdheRgDIAEoCRIOCgZhbW91bnQYBCABKAkitAEKE1NldHRsZUVmZmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEikKBGtpbmQYBCABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBIpCgRtYWRlGAUgASgLMhsucm1zLmNvbW1lcmNlLnYxLk1hZGVFZmZlY3QiPwoUU2V0dGxlRWZmZWN0UmVzcG9uc2USJwoGZWZmZWN0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCqJAgoFQ2hlY2sSFQoRQ0hFQ0tfVU5TUEVDSUZJRUQQABIUChBDSEVDS19TSUdOQVRVUkVTEAESEQoNQ0hFQ0tfRUZGRUNUUxACEg8KC0NIRUNLX01PTkVZEAMSEQoNQ0hFQ0tfUkVQRUFUUxAEEhUKEUNIRUNLX0NPTkNVUlJFTkNZEAUSEAoMQ0hFQ0tfU0VBUkNIEAYSFgoSQ0hFQ0tfTE9TVF9BTlNXRVJTEAcSEAoMQ0hFQ0tfRVJST1JTEAgSEAoMQ0hFQ0tfVElNSU5HEAkSDgoKQ0hFQ0tfTElTVBAKEhQKEENIRUNLX0NPTk5FQ1RJT04QCxIRCg1DSEVDS19SRVNUT0NLEAwqlQEKCkVmZmVjdEtpbmQSGwoXRUZGRUNUX0tJTkRfVU5TUEVDSUZJRUQQABIeChpFRkZFQ1RfS0lORF9FWENIQU5HRV9PUkRFUhABEhkKFUVGRkVDVF9LSU5EX0dJRlRfQ0FSRBACEhYKEkVGRkVDVF9LSU5EX1JFRlVORBADEhcKE0VGRkVDVF9LSU5EX1JFU1RPQ0sQBCp2CgtFZmZlY3RTdGF0ZRIcChhFRkZFQ1RfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRFRkZFQ1RfU1RBVEVfUExBTk5FRBABEhgKFEVGRkVDVF9TVEFURV9VTktOT1dOEAISFQoRRUZGRUNUX1NUQVRFX01BREUQAzLjBQoPQ29tbWVyY2VTZXJ2aWNlEkwKB0Nvbm5lY3QSHy5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlcXVlc3QaIC5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlc3BvbnNlEmMKDUdldENvbm5lY3Rpb24SJS5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlcXVlc3QaJi5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlc3BvbnNlIgOQAgESWwoMUm90YXRlU2VjcmV0EiQucm1zLmNvbW1lcmNlLnYxLlJvdGF0ZVNlY3JldFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuUm90YXRlU2VjcmV0UmVzcG9uc2USWgoKRGlzY29ubmVjdBIiLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVxdWVzdBojLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVzcG9uc2UiA5ACAhJPCghSdW5DaGVjaxIgLnJtcy5jb21tZXJjZS52MS5SdW5DaGVja1JlcXVlc3QaIS5ybXMuY29tbWVyY2UudjEuUnVuQ2hlY2tSZXNwb25zZRJXCglSZWNvbmNpbGUSIS5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVxdWVzdBoiLnJtcy5jb21tZXJjZS52MS5SZWNvbmNpbGVSZXNwb25zZSIDkAICEl0KC0xpc3RFZmZlY3RzEiMucm1zLmNvbW1lcmNlLnYxLkxpc3RFZmZlY3RzUmVxdWVzdBokLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1Jlc3BvbnNlIgOQAgESWwoMU2V0dGxlRWZmZWN0EiQucm1zLmNvbW1lcmNlLnYxLlNldHRsZUVmZmVjdFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuU2V0dGxlRWZmZWN0UmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
+  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSKHAgoKQ29ubmVjdGlvbhILCgN1cmwYASABKAkSMAoMY29ubmVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgdhZGFwdGVyGAQgASgOMiAucm1zLmNvbW1lcmNlLnYxLkNvbW1lcmNlQWRhcHRlchITCgtzaG9wX2RvbWFpbhgFIAEoCRIOCgZzY29wZXMYBiADKAkSMgoOdW5pbnN0YWxsZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIp0BCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCSIzChBSdW5DaGVja1Jlc3BvbnNlEg0KBXRpdGxlGAEgASgJEhAKCHByb2JsZW1zGAIgAygJIu4CCgpEaWZmZXJlbmNlEjQKB3Byb2JsZW0YASABKA4yIy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZS5Qcm9ibGVtEikKBGtpbmQYAiABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAyABKAkSIgoEb3VycxgEIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSJAoGdGhlaXJzGAUgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRITCgtwcm92aWRlcl9pZBgGIAEoCSKSAQoHUHJvYmxlbRIXChNQUk9CTEVNX1VOU1BFQ0lGSUVEEAASEwoPUFJPQkxFTV9NSVNTSU5HEAESFgoSUFJPQkxFTV9VTkVYUEVDVEVEEAISEgoOUFJPQkxFTV9BTU9VTlQQAxIWChJQUk9CTEVNX1VOQU5TV0VSRUQQBBIVChFQUk9CTEVNX0RVUExJQ0FURRAFIlUKEFJlY29uY2lsZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDZGF5GAMgASgJInYKEVJlY29uY2lsZVJlc3BvbnNlEhAKCGNvbXBhcmVkGAEgASgFEg4KBmxpc3RlZBgCIAEoCBIwCgtkaWZmZXJlbmNlcxgDIAMoCzIbLnJtcy5jb21tZXJjZS52MS5EaWZmZXJlbmNlEg0KBXRvdGFsGAQgASgFIl0KEkxpc3RFZmZlY3RzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMiPwoTTGlzdEVmZmVjdHNSZXNwb25zZRIoCgdlZmZlY3RzGAEgAygLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJQCgpNYWRlRWZmZWN0EhMKC3Byb3ZpZGVyX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHZ2F0ZXdheRgDIAEoCRIOCgZhbW91bnQYBCABKAkitAEKE1NldHRsZUVmZmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEikKBGtpbmQYBCABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBIpCgRtYWRlGAUgASgLMhsucm1zLmNvbW1lcmNlLnYxLk1hZGVFZmZlY3QiPwoUU2V0dGxlRWZmZWN0UmVzcG9uc2USJwoGZWZmZWN0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJsCh9DcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhMKC3Nob3BfZG9tYWluGAMgASgJImAKIENyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1Jlc3BvbnNlEgwKBGxpbmsYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQQoaQmVnaW5TaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSFAoMcmVkaXJlY3RfdXJsGAIgASgJIn4KG0JlZ2luU2hvcGlmeUluc3RhbGxSZXNwb25zZRI3Cgdwcm9ibGVtGAEgASgOMiYucm1zLmNvbW1lcmNlLnYxLlNob3BpZnlJbnN0YWxsUHJvYmxlbRIVCg1hdXRob3JpemVfdXJsGAIgASgJEg8KB2Jyb3dzZXIYAyABKAkiPwodQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSDwoHYnJvd3NlchgCIAEoCSKhAQoeQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlc3BvbnNlEjcKB3Byb2JsZW0YASABKA4yJi5ybXMuY29tbWVyY2UudjEuU2hvcGlmeUluc3RhbGxQcm9ibGVtEhYKDm1pc3Npbmdfc2NvcGVzGAIgAygJEhMKC3Nob3BfZG9tYWluGAMgASgJEhkKEWNvbm5lY3RlZF9zaG9wX2lkGAQgASgDKmwKD0NvbW1lcmNlQWRhcHRlchIgChxDT01NRVJDRV9BREFQVEVSX1VOU1BFQ0lGSUVEEAASGQoVQ09NTUVSQ0VfQURBUFRFUl9IVFRQEAESHAoYQ09NTUVSQ0VfQURBUFRFUl9TSE9QSUZZEAIqwgMKFVNob3BpZnlJbnN0YWxsUHJvYmxlbRInCiNTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9VTlNQRUNJRklFRBAAEioKJlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX05PVF9DT05GSUdVUkVEEAESIAocU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fTElOSxACEiUKIVNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1NJR05BVFVSRRADEiEKHVNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1NUQVRFEAQSIgoeU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fRE9NQUlOEAUSIgoeU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fREVOSUVEEAYSJAogU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fRVhDSEFOR0UQBxIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9TQ09QRVMQCBIoCiRTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ET01BSU5fVEFLRU4QCRIsCihTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9VTktOT1dOX09VVENPTUVTEAoqiQIKBUNoZWNrEhUKEUNIRUNLX1VOU1BFQ0lGSUVEEAASFAoQQ0hFQ0tfU0lHTkFUVVJFUxABEhEKDUNIRUNLX0VGRkVDVFMQAhIPCgtDSEVDS19NT05FWRADEhEKDUNIRUNLX1JFUEVBVFMQBBIVChFDSEVDS19DT05DVVJSRU5DWRAFEhAKDENIRUNLX1NFQVJDSBAGEhYKEkNIRUNLX0xPU1RfQU5TV0VSUxAHEhAKDENIRUNLX0VSUk9SUxAIEhAKDENIRUNLX1RJTUlORxAJEg4KCkNIRUNLX0xJU1QQChIUChBDSEVDS19DT05ORUNUSU9OEAsSEQoNQ0hFQ0tfUkVTVE9DSxAMKpUBCgpFZmZlY3RLaW5kEhsKF0VGRkVDVF9LSU5EX1VOU1BFQ0lGSUVEEAASHgoaRUZGRUNUX0tJTkRfRVhDSEFOR0VfT1JERVIQARIZChVFRkZFQ1RfS0lORF9HSUZUX0NBUkQQAhIWChJFRkZFQ1RfS0lORF9SRUZVTkQQAxIXChNFRkZFQ1RfS0lORF9SRVNUT0NLEAQqdgoLRWZmZWN0U3RhdGUSHAoYRUZGRUNUX1NUQVRFX1VOU1BFQ0lGSUVEEAASGAoURUZGRUNUX1NUQVRFX1BMQU5ORUQQARIYChRFRkZFQ1RfU1RBVEVfVU5LTk9XThACEhUKEUVGRkVDVF9TVEFURV9NQURFEAMy0QgKD0NvbW1lcmNlU2VydmljZRJMCgdDb25uZWN0Eh8ucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3RSZXF1ZXN0GiAucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3RSZXNwb25zZRJjCg1HZXRDb25uZWN0aW9uEiUucm1zLmNvbW1lcmNlLnYxLkdldENvbm5lY3Rpb25SZXF1ZXN0GiYucm1zLmNvbW1lcmNlLnYxLkdldENvbm5lY3Rpb25SZXNwb25zZSIDkAIBElsKDFJvdGF0ZVNlY3JldBIkLnJtcy5jb21tZXJjZS52MS5Sb3RhdGVTZWNyZXRSZXF1ZXN0GiUucm1zLmNvbW1lcmNlLnYxLlJvdGF0ZVNlY3JldFJlc3BvbnNlEloKCkRpc2Nvbm5lY3QSIi5ybXMuY29tbWVyY2UudjEuRGlzY29ubmVjdFJlcXVlc3QaIy5ybXMuY29tbWVyY2UudjEuRGlzY29ubmVjdFJlc3BvbnNlIgOQAgISTwoIUnVuQ2hlY2sSIC5ybXMuY29tbWVyY2UudjEuUnVuQ2hlY2tSZXF1ZXN0GiEucm1zLmNvbW1lcmNlLnYxLlJ1bkNoZWNrUmVzcG9uc2USVwoJUmVjb25jaWxlEiEucm1zLmNvbW1lcmNlLnYxLlJlY29uY2lsZVJlcXVlc3QaIi5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVzcG9uc2UiA5ACAhJdCgtMaXN0RWZmZWN0cxIjLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1JlcXVlc3QaJC5ybXMuY29tbWVyY2UudjEuTGlzdEVmZmVjdHNSZXNwb25zZSIDkAIBElsKDFNldHRsZUVmZmVjdBIkLnJtcy5jb21tZXJjZS52MS5TZXR0bGVFZmZlY3RSZXF1ZXN0GiUucm1zLmNvbW1lcmNlLnYxLlNldHRsZUVmZmVjdFJlc3BvbnNlEn8KGENyZWF0ZVNob3BpZnlJbnN0YWxsTGluaxIwLnJtcy5jb21tZXJjZS52MS5DcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXF1ZXN0GjEucm1zLmNvbW1lcmNlLnYxLkNyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1Jlc3BvbnNlEnAKE0JlZ2luU2hvcGlmeUluc3RhbGwSKy5ybXMuY29tbWVyY2UudjEuQmVnaW5TaG9waWZ5SW5zdGFsbFJlcXVlc3QaLC5ybXMuY29tbWVyY2UudjEuQmVnaW5TaG9waWZ5SW5zdGFsbFJlc3BvbnNlEnkKFkNvbXBsZXRlU2hvcGlmeUluc3RhbGwSLi5ybXMuY29tbWVyY2UudjEuQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlcXVlc3QaLy5ybXMuY29tbWVyY2UudjEuQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
 
 /**
  * Connection is where the effects of a shop's returns are requested.
@@ -25,7 +25,7 @@ export const file_rms_commerce_v1_commerce: GenFile = /*@__PURE__*/
  */
 export type Connection = Message<"rms.commerce.v1.Connection"> & {
   /**
-   * The https address of the endpoint
+   * The https address of the endpoint; empty for Shopify
    *
    * @generated from field: string url = 1;
    */
@@ -39,11 +39,39 @@ export type Connection = Message<"rms.commerce.v1.Connection"> & {
   connectedAt?: Timestamp | undefined;
 
   /**
-   * When the url was last set
+   * When the url was last set, or the app last installed
    *
    * @generated from field: google.protobuf.Timestamp updated_at = 3;
    */
   updatedAt?: Timestamp | undefined;
+
+  /**
+   * The kind of provider.
+   *
+   * @generated from field: rms.commerce.v1.CommerceAdapter adapter = 4;
+   */
+  adapter: CommerceAdapter;
+
+  /**
+   * The domain of the store at Shopify, `<name>.myshopify.com`; empty for an endpoint
+   *
+   * @generated from field: string shop_domain = 5;
+   */
+  shopDomain: string;
+
+  /**
+   * The scopes that the merchant granted; empty for an endpoint
+   *
+   * @generated from field: repeated string scopes = 6;
+   */
+  scopes: string[];
+
+  /**
+   * When the merchant removed the app; absent while it is installed
+   *
+   * @generated from field: google.protobuf.Timestamp uninstalled_at = 7;
+   */
+  uninstalledAt?: Timestamp | undefined;
 };
 
 /**
@@ -836,6 +864,338 @@ export const SettleEffectResponseSchema: GenMessage<SettleEffectResponse> = /*@_
   messageDesc(file_rms_commerce_v1_commerce, 20);
 
 /**
+ * Request of CreateShopifyInstallLink.
+ *
+ * @generated from message rms.commerce.v1.CreateShopifyInstallLinkRequest
+ */
+export type CreateShopifyInstallLinkRequest = Message<"rms.commerce.v1.CreateShopifyInstallLinkRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * The actor that is recorded for the call.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * `<name>.myshopify.com`
+   *
+   * @generated from field: string shop_domain = 3;
+   */
+  shopDomain: string;
+};
+
+/**
+ * Describes the message rms.commerce.v1.CreateShopifyInstallLinkRequest.
+ * Use `create(CreateShopifyInstallLinkRequestSchema)` to create a new message.
+ */
+export const CreateShopifyInstallLinkRequestSchema: GenMessage<CreateShopifyInstallLinkRequest> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 21);
+
+/**
+ * Response of CreateShopifyInstallLink.
+ *
+ * @generated from message rms.commerce.v1.CreateShopifyInstallLinkResponse
+ */
+export type CreateShopifyInstallLinkResponse = Message<"rms.commerce.v1.CreateShopifyInstallLinkResponse"> & {
+  /**
+   * The secret of the link, 43 characters
+   *
+   * @generated from field: string link = 1;
+   */
+  link: string;
+
+  /**
+   * When the link expires
+   *
+   * @generated from field: google.protobuf.Timestamp expires_at = 2;
+   */
+  expiresAt?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.CreateShopifyInstallLinkResponse.
+ * Use `create(CreateShopifyInstallLinkResponseSchema)` to create a new message.
+ */
+export const CreateShopifyInstallLinkResponseSchema: GenMessage<CreateShopifyInstallLinkResponse> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 22);
+
+/**
+ * Request of BeginShopifyInstall.
+ *
+ * @generated from message rms.commerce.v1.BeginShopifyInstallRequest
+ */
+export type BeginShopifyInstallRequest = Message<"rms.commerce.v1.BeginShopifyInstallRequest"> & {
+  /**
+   * The query of the install link, as the browser sent it
+   *
+   * @generated from field: string query = 1;
+   */
+  query: string;
+
+  /**
+   * Where Shopify redirects the browser to
+   *
+   * @generated from field: string redirect_url = 2;
+   */
+  redirectUrl: string;
+};
+
+/**
+ * Describes the message rms.commerce.v1.BeginShopifyInstallRequest.
+ * Use `create(BeginShopifyInstallRequestSchema)` to create a new message.
+ */
+export const BeginShopifyInstallRequestSchema: GenMessage<BeginShopifyInstallRequest> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 23);
+
+/**
+ * Response of BeginShopifyInstall.
+ *
+ * @generated from message rms.commerce.v1.BeginShopifyInstallResponse
+ */
+export type BeginShopifyInstallResponse = Message<"rms.commerce.v1.BeginShopifyInstallResponse"> & {
+  /**
+   * Why the install does not continue; the other fields are empty then.
+   *
+   * @generated from field: rms.commerce.v1.ShopifyInstallProblem problem = 1;
+   */
+  problem: ShopifyInstallProblem;
+
+  /**
+   * Where the browser continues, at Shopify
+   *
+   * @generated from field: string authorize_url = 2;
+   */
+  authorizeUrl: string;
+
+  /**
+   * A secret of this browser, which it must send with the query that Shopify redirects it back with
+   *
+   * @generated from field: string browser = 3;
+   */
+  browser: string;
+};
+
+/**
+ * Describes the message rms.commerce.v1.BeginShopifyInstallResponse.
+ * Use `create(BeginShopifyInstallResponseSchema)` to create a new message.
+ */
+export const BeginShopifyInstallResponseSchema: GenMessage<BeginShopifyInstallResponse> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 24);
+
+/**
+ * Request of CompleteShopifyInstall.
+ *
+ * @generated from message rms.commerce.v1.CompleteShopifyInstallRequest
+ */
+export type CompleteShopifyInstallRequest = Message<"rms.commerce.v1.CompleteShopifyInstallRequest"> & {
+  /**
+   * The query that Shopify redirected the browser back with, as the browser sent it
+   *
+   * @generated from field: string query = 1;
+   */
+  query: string;
+
+  /**
+   * The secret of this browser; empty when it has none
+   *
+   * @generated from field: string browser = 2;
+   */
+  browser: string;
+};
+
+/**
+ * Describes the message rms.commerce.v1.CompleteShopifyInstallRequest.
+ * Use `create(CompleteShopifyInstallRequestSchema)` to create a new message.
+ */
+export const CompleteShopifyInstallRequestSchema: GenMessage<CompleteShopifyInstallRequest> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 25);
+
+/**
+ * Response of CompleteShopifyInstall.
+ *
+ * @generated from message rms.commerce.v1.CompleteShopifyInstallResponse
+ */
+export type CompleteShopifyInstallResponse = Message<"rms.commerce.v1.CompleteShopifyInstallResponse"> & {
+  /**
+   * Why the shop was not connected.
+   *
+   * @generated from field: rms.commerce.v1.ShopifyInstallProblem problem = 1;
+   */
+  problem: ShopifyInstallProblem;
+
+  /**
+   * The scopes that the merchant did not grant
+   *
+   * @generated from field: repeated string missing_scopes = 2;
+   */
+  missingScopes: string[];
+
+  /**
+   * The store; empty when it is not known
+   *
+   * @generated from field: string shop_domain = 3;
+   */
+  shopDomain: string;
+
+  /**
+   * The shop that is connected now; 0 when there is a problem
+   *
+   * @generated from field: int64 connected_shop_id = 4;
+   */
+  connectedShopId: bigint;
+};
+
+/**
+ * Describes the message rms.commerce.v1.CompleteShopifyInstallResponse.
+ * Use `create(CompleteShopifyInstallResponseSchema)` to create a new message.
+ */
+export const CompleteShopifyInstallResponseSchema: GenMessage<CompleteShopifyInstallResponse> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 26);
+
+/**
+ * CommerceAdapter is the kind of a commerce provider.
+ *
+ * @generated from enum rms.commerce.v1.CommerceAdapter
+ */
+export const CommerceAdapter = {
+  /**
+   * @generated from enum value: COMMERCE_ADAPTER_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * An endpoint of the merchant.
+   *
+   * @generated from enum value: COMMERCE_ADAPTER_HTTP = 1;
+   */
+  HTTP: 1,
+
+  /**
+   * The merchant's store at Shopify.
+   *
+   * @generated from enum value: COMMERCE_ADAPTER_SHOPIFY = 2;
+   */
+  SHOPIFY: 2,
+} as const;
+
+/**
+ * CommerceAdapter is the kind of a commerce provider.
+ *
+ * @generated from enum rms.commerce.v1.CommerceAdapter
+ */
+export type CommerceAdapter = (typeof CommerceAdapter)[keyof typeof CommerceAdapter] | UnknownEnum;
+
+/**
+ * Describes the enum rms.commerce.v1.CommerceAdapter.
+ */
+export const CommerceAdapterSchema: GenEnum<CommerceAdapter> = /*@__PURE__*/
+  enumDesc(file_rms_commerce_v1_commerce, 0);
+
+/**
+ * ShopifyInstallProblem is why an install did not continue. None of them changes the connection of the shop.
+ *
+ * @generated from enum rms.commerce.v1.ShopifyInstallProblem
+ */
+export const ShopifyInstallProblem = {
+  /**
+   * There is none.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The returns service has no Shopify app.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_NOT_CONFIGURED = 1;
+   */
+  NOT_CONFIGURED: 1,
+
+  /**
+   * The link does not exist, has expired, or was used.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_LINK = 2;
+   */
+  LINK: 2,
+
+  /**
+   * Shopify did not sign the query.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_SIGNATURE = 3;
+   */
+  SIGNATURE: 3,
+
+  /**
+   * The attempt does not exist, has expired, was used, or began in another browser.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_STATE = 4;
+   */
+  STATE: 4,
+
+  /**
+   * The answer is of another store than the link.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_DOMAIN = 5;
+   */
+  DOMAIN: 5,
+
+  /**
+   * The merchant did not allow the install.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_DENIED = 6;
+   */
+  DENIED: 6,
+
+  /**
+   * Shopify did not exchange the code for a token.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_EXCHANGE = 7;
+   */
+  EXCHANGE: 7,
+
+  /**
+   * The merchant did not grant scopes that the service needs.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_SCOPES = 8;
+   */
+  SCOPES: 8,
+
+  /**
+   * The store is connected to another shop.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_DOMAIN_TAKEN = 9;
+   */
+  DOMAIN_TAKEN: 9,
+
+  /**
+   * The provider would change while an effect has an unknown outcome.
+   *
+   * @generated from enum value: SHOPIFY_INSTALL_PROBLEM_UNKNOWN_OUTCOMES = 10;
+   */
+  UNKNOWN_OUTCOMES: 10,
+} as const;
+
+/**
+ * ShopifyInstallProblem is why an install did not continue. None of them changes the connection of the shop.
+ *
+ * @generated from enum rms.commerce.v1.ShopifyInstallProblem
+ */
+export type ShopifyInstallProblem = (typeof ShopifyInstallProblem)[keyof typeof ShopifyInstallProblem] | UnknownEnum;
+
+/**
+ * Describes the enum rms.commerce.v1.ShopifyInstallProblem.
+ */
+export const ShopifyInstallProblemSchema: GenEnum<ShopifyInstallProblem> = /*@__PURE__*/
+  enumDesc(file_rms_commerce_v1_commerce, 1);
+
+/**
  * Check is one question to a merchant's endpoint.
  *
  * @generated from enum rms.commerce.v1.Check
@@ -942,7 +1302,7 @@ export type Check = (typeof Check)[keyof typeof Check] | UnknownEnum;
  * Describes the enum rms.commerce.v1.Check.
  */
 export const CheckSchema: GenEnum<Check> = /*@__PURE__*/
-  enumDesc(file_rms_commerce_v1_commerce, 0);
+  enumDesc(file_rms_commerce_v1_commerce, 2);
 
 /**
  * EffectKind is what processing requests of a commerce provider.
@@ -995,7 +1355,7 @@ export type EffectKind = (typeof EffectKind)[keyof typeof EffectKind] | UnknownE
  * Describes the enum rms.commerce.v1.EffectKind.
  */
 export const EffectKindSchema: GenEnum<EffectKind> = /*@__PURE__*/
-  enumDesc(file_rms_commerce_v1_commerce, 1);
+  enumDesc(file_rms_commerce_v1_commerce, 3);
 
 /**
  * EffectState is what is known of an effect.
@@ -1041,7 +1401,7 @@ export type EffectState = (typeof EffectState)[keyof typeof EffectState] | Unkno
  * Describes the enum rms.commerce.v1.EffectState.
  */
 export const EffectStateSchema: GenEnum<EffectState> = /*@__PURE__*/
-  enumDesc(file_rms_commerce_v1_commerce, 2);
+  enumDesc(file_rms_commerce_v1_commerce, 4);
 
 /**
  * CommerceService connects shops to their commerce providers, and says what processing requested of them. The
@@ -1052,9 +1412,10 @@ export const EffectStateSchema: GenEnum<EffectState> = /*@__PURE__*/
 export const CommerceService: GenService<{
   /**
    * Connect sets the endpoint of a shop's commerce provider. The first call makes the secret that signs
-   * requests. A later call changes the url and keeps the secrets. FAILED_PRECONDITION: the returns service
-   * has no COMMERCE_KEYRING, or the shop has no settings, or the url changes while an effect has an unknown
-   * outcome and `force` is not set. INVALID_ARGUMENT: the url is not allowed.
+   * requests. A later call changes the url and keeps the secrets. A shop that was connected to Shopify is not
+   * connected there any more. FAILED_PRECONDITION: the returns service has no COMMERCE_KEYRING, or the shop
+   * has no settings, or the provider changes while an effect has an unknown outcome and `force` is not set.
+   * INVALID_ARGUMENT: the url is not allowed.
    *
    * @generated from rpc rms.commerce.v1.CommerceService.Connect
    */
@@ -1075,7 +1436,7 @@ export const CommerceService: GenService<{
   },
   /**
    * RotateSecret makes a new secret. During the overlap the old one signs, too. NOT_FOUND: the shop is not
-   * connected.
+   * connected. FAILED_PRECONDITION: it is connected to Shopify, which needs no secret.
    *
    * @generated from rpc rms.commerce.v1.CommerceService.RotateSecret
    */
@@ -1085,7 +1446,7 @@ export const CommerceService: GenService<{
     output: typeof RotateSecretResponseSchema;
   },
   /**
-   * Disconnect removes the connection and its secrets. Returns of the shop are not processed until it is
+   * Disconnect removes the connection with its secrets or its token. Returns of the shop are not processed until it is
    * connected again, unless it is a sandbox. A shop without a connection is no error. FAILED_PRECONDITION: an
    * effect has an unknown outcome, which another provider could not find, and `force` is not set.
    *
@@ -1098,7 +1459,7 @@ export const CommerceService: GenService<{
   },
   /**
    * RunCheck asks the endpoint of a shop one question, with a test order. Every request says `sandbox`.
-   * NOT_FOUND: the shop is not connected.
+   * NOT_FOUND: the shop is not connected. FAILED_PRECONDITION: it is connected to Shopify.
    *
    * @generated from rpc rms.commerce.v1.CommerceService.RunCheck
    */
@@ -1141,6 +1502,42 @@ export const CommerceService: GenService<{
     methodKind: "unary";
     input: typeof SettleEffectRequestSchema;
     output: typeof SettleEffectResponseSchema;
+  },
+  /**
+   * CreateShopifyInstallLink makes the link with which a merchant connects a shop to its store at Shopify. It is
+   * valid for 15 minutes, until an install is complete. It replaces an earlier link of the shop. INVALID_ARGUMENT:
+   * the domain is not `<name>.myshopify.com`. FAILED_PRECONDITION: the returns service has no Shopify app or no
+   * COMMERCE_KEYRING, the shop has no settings, the store is connected to another shop, or the provider would
+   * change while an effect has an unknown outcome.
+   *
+   * @generated from rpc rms.commerce.v1.CommerceService.CreateShopifyInstallLink
+   */
+  createShopifyInstallLink: {
+    methodKind: "unary";
+    input: typeof CreateShopifyInstallLinkRequestSchema;
+    output: typeof CreateShopifyInstallLinkResponseSchema;
+  },
+  /**
+   * BeginShopifyInstall opens an install link: it makes the state of a new attempt. The caller is a browser, so
+   * the link is all that identifies the shop.
+   *
+   * @generated from rpc rms.commerce.v1.CommerceService.BeginShopifyInstall
+   */
+  beginShopifyInstall: {
+    methodKind: "unary";
+    input: typeof BeginShopifyInstallRequestSchema;
+    output: typeof BeginShopifyInstallResponseSchema;
+  },
+  /**
+   * CompleteShopifyInstall verifies what Shopify redirected the browser back with, exchanges the code for an
+   * offline token, and connects the shop. A repeated call of the same browser after success answers the same.
+   *
+   * @generated from rpc rms.commerce.v1.CommerceService.CompleteShopifyInstall
+   */
+  completeShopifyInstall: {
+    methodKind: "unary";
+    input: typeof CompleteShopifyInstallRequestSchema;
+    output: typeof CompleteShopifyInstallResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_rms_commerce_v1_commerce, 0);

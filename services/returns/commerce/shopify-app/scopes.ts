@@ -1,0 +1,28 @@
+/** What the adapter for Shopify reads and writes. docs/commerce-shopify-install.md says why. */
+export const NEEDED_SCOPES: readonly string[] = [
+  'write_orders',
+  'write_returns',
+  'write_draft_orders',
+  'write_gift_cards',
+  'write_inventory',
+  'read_products',
+  'read_locations',
+];
+
+/** Maximum length of a list of scopes. Characters. */
+export const SCOPES_MAX = 4_000;
+
+/** The scopes of a list that Shopify sent, separated by commas. */
+export function scopesIn(list: string): readonly string[] {
+  return list
+    .split(',')
+    .map((scope) => scope.trim())
+    .filter((scope) => scope !== '');
+}
+
+/** The needed scopes that were not granted. A scope to write includes the one to read. */
+export function missingScopes(granted: readonly string[]): readonly string[] {
+  const isGranted = (scope: string): boolean =>
+    granted.includes(scope) || granted.includes(scope.replace(/^read_/, 'write_'));
+  return NEEDED_SCOPES.filter((scope) => !isGranted(scope));
+}

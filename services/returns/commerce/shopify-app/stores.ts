@@ -1,0 +1,65 @@
+import type { Keyring } from '../../../platform/keyring.ts';
+import type { Queryable } from '../../../platform/postgres.ts';
+
+/** Binds an encrypted token to its shop and store: a copy in another row cannot be decrypted. */
+export function tokenContext(shopId: bigint, shopDomain: string): string {
+  return `shopify:${shopId}:${shopDomain}`;
+}
+
+export interface Store {
+  readonly shopId: bigint;
+  readonly shopDomain: string;
+}
+
+/** What the merchant granted. */
+export interface Grant {
+  readonly accessToken: string;
+  readonly scopes: readonly string[];
+}
+
+/** The domain of the store to which a shop is connected, with or without a token; undefined when to none. */
+export async function connectedStore(db: Queryable, shopId: bigint): Promise<string | undefined> {
+  const { rows } = await db.query<{ shopDomain: string | null }>(
+    'select shop_domain as "shopDomain" from commerce_connections where shop_id = $1 for update',
+    [shopId],
+  );
+  return rows[0]?.shopDomain ?? undefined;
+}
+
+/** Whether a store is connected to another shop. */
+export async function isStoreOfOther(
+  db: Queryable,
+  { shopId, shopDomain }: Store,
+): Promise<boolean> {
+  const { rowCount } = await db.query(
+    'select from commerce_connections where shop_domain = $1 and shop_id <> $2',
+    [shopDomain, shopId],
+  );
+  return rowCount !== 0;
+}
+
+/** Connects a shop to its store, instead of another provider. @throws when the store is another shop's. */
+export async function connectStore(
+  tx: Queryable,
+  { shopId, shopDomain }: Store,
+  o: Grant & { readonly keyring: Keyring },
+): Promise<void> {
+  await tx.query(
+    `insert into commerce_connections (shop_id, adapter, shop_domain, scopes)
+     values ($1, 'shopify', $2, $3)
+     on conflict (shop_id) do update
+       set adapter = 'shopify', url = null, shop_domain = excluded.shop_domain, scopes = excluded.scopes,
+           uninstalled_at = null, updated_at = now(),
+           connected_at = case when commerce_connections.shop_domain = excluded.shop_domain
+                               then commerce_connections.connected_at else now() end`,
+    [shopId, shopDomain, o.scopes.join(',')],
+  );
+  await tx.query('delete from commerce_secrets where shop_id = $1', [shopId]);
+  const { keyId, encrypted } = o.keyring.encrypt(o.accessToken, tokenContext(shopId, shopDomain));
+  await tx.query(
+    `insert into shopify_tokens (shop_id, key_id, sealed) values ($1, $2, $3)
+     on conflict (shop_id) do update
+       set key_id = excluded.key_id, sealed = excluded.sealed, created_at = now()`,
+    [shopId, keyId, encrypted],
+  );
+}

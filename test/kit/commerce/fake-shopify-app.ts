@@ -1,0 +1,96 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import {
+  type CommerceClient,
+  createCommerceClient,
+} from '../../../services/returns/commerce/http/client.ts';
+import { NEEDED_SCOPES } from '../../../services/returns/commerce/shopify-app/scopes.ts';
+import { type Received, startReceiver } from '../webhooks/receiver.ts';
+
+export const SHOPIFY_CLIENT_ID = 'client-of-tests';
+export const SHOPIFY_CLIENT_SECRET = 'secret-of-tests';
+
+/** What the merchant decided about the page that the authorize URL shows. */
+interface Decision {
+  /** The store of the merchant; by default that of the authorize URL. */
+  readonly store?: string;
+  readonly secret?: string;
+  readonly change?: (query: URLSearchParams) => void;
+}
+
+/**
+ * Shopify's side of an install, on loopback: it redirects browsers back with a signed query, and exchanges each code once
+ * for a token. Its clients reach it instead of every store.
+ */
+export async function startFakeShopifyApp() {
+  const receiver = await startReceiver();
+  const codes = new Map<string, string>();
+  const tokens: string[] = [];
+  /** The scopes that merchants grant. */
+  let granted = NEEDED_SCOPES.join(',');
+  const exchange: typeof receiver.answer = (response, received) => {
+    const form = new URLSearchParams(received.body);
+    const code = form.get('code') ?? '';
+    const isApp =
+      form.get('client_id') === SHOPIFY_CLIENT_ID &&
+      form.get('client_secret') === SHOPIFY_CLIENT_SECRET;
+    if (!isApp || codes.get(code) !== storeOf(received)) {
+      response.writeHead(400).end(JSON.stringify({ error: 'invalid_request' }));
+      return;
+    }
+    codes.delete(code);
+    const token = `shpat_${randomBytes(16).toString('hex')}`;
+    tokens.push(token);
+    response.end(JSON.stringify({ access_token: token, scope: granted }));
+  };
+  receiver.answer = exchange;
+  return {
+    receiver,
+    /** The tokens that it has issued. */
+    tokens,
+    grant(scopes: string): void {
+      granted = scopes;
+    },
+    reset(): void {
+      granted = NEEDED_SCOPES.join(',');
+      receiver.answer = exchange;
+      receiver.received.length = 0;
+    },
+    openClient: (): CommerceClient => clientTo(receiver.url),
+    /** The query with which the browser comes back from the authorize URL. */
+    comeBack(authorizeUrl: string, o: Decision = {}): string {
+      const url = new URL(authorizeUrl);
+      const store = o.store ?? url.hostname;
+      const code = randomBytes(16).toString('hex');
+      codes.set(code, store);
+      const host = Buffer.from(`admin.shopify.com/store/${store.split('.')[0]}`).toString('base64');
+      const state = url.searchParams.get('state') ?? '';
+      const timestamp = String(Math.floor(Date.now() / 1_000));
+      const query = new URLSearchParams({ code, host, shop: store, state, timestamp });
+      query.sort();
+      const secret = o.secret ?? SHOPIFY_CLIENT_SECRET;
+      query.append('hmac', createHmac('sha256', secret).update(query.toString()).digest('hex'));
+      o.change?.(query);
+      return query.toString();
+    },
+    stop: () => receiver.stop(),
+  };
+}
+
+export type FakeShopifyApp = Awaited<ReturnType<typeof startFakeShopifyApp>>;
+
+function storeOf({ headers }: Received): string {
+  return String(headers['x-test-store']);
+}
+
+function clientTo(fakeUrl: string): CommerceClient {
+  const policy = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] };
+  const client = createCommerceClient({ policy });
+  return {
+    post({ url, headers, ...rest }) {
+      const { hostname, pathname } = new URL(url);
+      const here = { ...headers, 'x-test-store': hostname };
+      return client.post({ ...rest, url: `${fakeUrl}${pathname}`, headers: here });
+    },
+    close: () => client.close(),
+  };
+}
