@@ -8,6 +8,7 @@ import express, {
 import type { Logger } from '../services/platform/log.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
+import { shopifyInstall } from './commerce/shopify-install.ts';
 import { HttpError, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { boundSignIn } from './http/bound-sign-in.ts';
 import { docsRouter } from './http/docs.ts';
@@ -30,6 +31,8 @@ export interface AppDependencies extends RestDependencies {
   readonly oauth: Router;
   /** Time limit for the body of a sign-in request; see `boundSignIn`. Milliseconds. */
   readonly signInBodyMs: number;
+  /** The public base address, without a trailing slash. */
+  readonly publicUrl: string;
   /** Whether `/docs` is served. */
   readonly docs: boolean;
   /** The partners' authorization server (`{auth_url}`); undefined when there is none. */
@@ -71,6 +74,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   });
   app.use(boundSignIn(deps.inFlight, exchangeOf, deps.signInBodyMs));
   app.use(deps.oauth);
+  app.use(shopifyInstall({ ...deps, limits: deps.hourlyLimits }));
   app.use(deps.mcp.router(exchangeOf, calendar));
   app.use(docsRouter(calendar, { page: deps.docs, authUrl: deps.authUrl }));
   app.use(() => {

@@ -209,7 +209,7 @@ function assemble(
   });
   const deps: AppDependencies = {
     ...common,
-    ...{ mcp, oauth },
+    ...{ mcp, oauth, publicUrl: issuer },
     audit: workers.audit,
     auth: {
       apiKeys: createApiKeyCheck(pool, (keyId) => workers.keyUsage.used(keyId)),

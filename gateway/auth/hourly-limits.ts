@@ -31,6 +31,10 @@ export const hourlyShape = {
   ),
   SIGN_IN_PAGES_PER_HOUR: perHour(1_200, 'Pages and forms of /oauth/sign-in per hour and address'),
   JWKS_PER_HOUR: perHour(600, 'Requests per hour and address to /oauth/jwks'),
+  SHOPIFY_INSTALL_PER_HOUR: perHour(
+    100,
+    'Requests per hour and address to /commerce/shopify/install and callback',
+  ),
 };
 
 export type HourlySizes = Settings<typeof hourlyShape>;
@@ -54,6 +58,8 @@ export interface HourlyLimits {
   readonly signInPages: RequestHandler;
   /** `/oauth/jwks`. */
   readonly jwks: RequestHandler;
+  /** `/commerce/shopify/install` and `/commerce/shopify/callback`. */
+  readonly shopifyInstall: RequestHandler;
   /** Tool calls, by user id, over all shops of the user. */
   readonly mcpCalls: RateLimit;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
@@ -90,6 +96,7 @@ export function createHourlyLimits(o: {
     resume: byAddress('oauth-resume', sizes.RESUME_PER_HOUR),
     signInPages: byAddress('oauth-sign-in', sizes.SIGN_IN_PAGES_PER_HOUR),
     jwks: byAddress('oauth-jwks', sizes.JWKS_PER_HOUR),
+    shopifyInstall: byAddress('shopify-install', sizes.SHOPIFY_INSTALL_PER_HOUR),
     mcpCalls: limitOf('mcp-calls', sizes.MCP_CALLS_PER_HOUR),
     reset() {
       for (const limit of limits) limit.reset();

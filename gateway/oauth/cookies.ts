@@ -52,7 +52,7 @@ export function createCookies(issuer: string, ttlS: number): Cookies {
 }
 
 /** The value of a cookie; undefined when the cookie is absent or present more than once. */
-function cookieOf(req: IncomingMessage, name: string): string | undefined {
+export function cookieOf(req: IncomingMessage, name: string): string | undefined {
   const values = (req.headers.cookie ?? '')
     .split(';')
     .map((pair) => pair.trim())

@@ -1,4 +1,7 @@
-/** Names of the sign-in paths in logs and metrics, because the paths themselves contain secrets. */
+/**
+ * Names of the paths of sign-ins and installs in logs and metrics, because the paths themselves contain secrets. They
+ * share one bound of in-flight requests.
+ */
 const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/\.well-known\/oauth-protected-resource(\/mcp)?$/, 'oauthResourceMetadata'],
   [/^\/\.well-known\/(openid-configuration|oauth-authorization-server)$/, 'oauthServerMetadata'],
@@ -10,6 +13,8 @@ const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/oauth\/token$/, 'oauthToken'],
   [/^\/oauth\/revoke$/, 'oauthRevoke'],
   [/^\/oauth\/jwks$/, 'oauthKeys'],
+  [/^\/commerce\/shopify\/install$/, 'shopifyInstall'],
+  [/^\/commerce\/shopify\/callback$/, 'shopifyCallback'],
 ];
 
 /** The name of a sign-in path; undefined for any other path. */

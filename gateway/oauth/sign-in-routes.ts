@@ -9,7 +9,13 @@ import { allowAnyOrigin } from './cors.ts';
 import type { OAuthDependencies } from './dependencies.ts';
 import { failurePage, isUnavailable } from './failure-page.ts';
 import { withGrantContext } from './grant-context.ts';
-import { ended, type PageResponse, RETRY_AFTER_S, unavailable } from './pages/response.ts';
+import {
+  ended,
+  type PageResponse,
+  RETRY_AFTER_S,
+  sendPage,
+  unavailable,
+} from './pages/response.ts';
 import { SIGN_IN_TTL_S } from './provider.ts';
 import { createRevocation } from './revoke.ts';
 import type { SignIn } from './sign-in.ts';
@@ -240,13 +246,6 @@ async function forwardOrFail(
     if (res.headersSent) throw error;
     sendPage(res, failurePage(error, o.logger));
   }
-}
-
-function sendPage(res: Response, { status, headers, cookies, body }: PageResponse): void {
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
-  for (const cookie of cookies) res.append('Set-Cookie', cookie);
-  res.setHeader('Content-Length', Buffer.byteLength(body));
-  res.status(status).end(body);
 }
 
 function sendUnavailable(res: Response): void {

@@ -1,3 +1,4 @@
+import type { Response } from 'express';
 import { messagePage } from './pages.ts';
 import { pageHeaders } from './style.ts';
 
@@ -45,4 +46,11 @@ export function unavailable(text: string): PageResponse {
     status: 503,
   });
   return { ...response, headers: { ...response.headers, 'Retry-After': String(RETRY_AFTER_S) } };
+}
+
+export function sendPage(res: Response, { status, headers, cookies, body }: PageResponse): void {
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+  for (const cookie of cookies) res.append('Set-Cookie', cookie);
+  res.setHeader('Content-Length', Buffer.byteLength(body));
+  res.status(status).end(body);
 }
