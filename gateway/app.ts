@@ -9,6 +9,7 @@ import type { Logger } from '../services/platform/log.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
 import { shopifyInstall } from './commerce/shopify-install.ts';
+import { shopifyWebhooks } from './commerce/shopify-webhooks.ts';
 import { HttpError, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { boundSignIn } from './http/bound-sign-in.ts';
 import { docsRouter } from './http/docs.ts';
@@ -67,6 +68,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   app.use('/api', restRouter(deps, { exchangeOf, calendar }));
   app.get('/livez', livez);
   app.get('/readyz', readyz(deps.readiness));
+  app.use(shopifyWebhooks(deps, exchangeOf));
   app.use((req, res, next) => {
     const operation = oauthOperation(req.path);
     if (operation) exchangeOf(res).operation = operation;

@@ -70,3 +70,21 @@ describe('commerce shopify install-link', () => {
     await expect(admin(...words)).rejects.toThrow('there is no shop 999');
   });
 });
+
+test('commerce shopify data-requests lists the customers of this shop who asked for their data', async () => {
+  const shopId = await newShop();
+  const store = { shopId, shopDomain: 'plates.myshopify.com' };
+  await installs.install(store);
+  const list = (shop: bigint) => admin('shopify', 'data-requests', '--shop', `${shop}`);
+  expect(await list(shopId)).toEqual([`shop ${shopId} has no data requests`]);
+  const webhook = installs.shopify.webhook(store.shopDomain, 'customers/data_request', {
+    ...{ shop_domain: store.shopDomain, customer: { id: 7, email: 'jo@example.com' } },
+    ...{ orders_requested: [11, 12], data_request: { id: 9 } },
+  });
+  await installs.commerce.receiveShopifyWebhook(webhook);
+  const [line, ...more] = await list(shopId);
+  expect(line).toMatch(/Z {2}request 9 {2}customer 7 {2}orders 11,12$/);
+  expect(more).toEqual([]);
+  const other = await newShop();
+  expect(await list(other)).toEqual([`shop ${other} has no data requests`]);
+});

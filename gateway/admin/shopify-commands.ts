@@ -10,6 +10,7 @@ import { shopId } from './arguments.ts';
 export function shopifyCommands(run: Run, print: Print): Command {
   const shopify = new Command('shopify').description('connect a shop to its store at Shopify');
   addInstallLink(shopify, run, print);
+  addDataRequests(shopify, run, print);
   return shopify;
 }
 
@@ -35,6 +36,28 @@ function addInstallLink(shopify: Command, run: Run, print: Print): void {
         const until = timestampDate(sent(expiresAt, 'expires_at')).toISOString();
         print(`${publicUrl}/commerce/shopify/install?link=${link}`);
         print(`for ${domain}, until ${until}, shown only now`);
+      }),
+    );
+}
+
+function addDataRequests(shopify: Command, run: Run, print: Print): void {
+  shopify
+    .command('data-requests')
+    .description(
+      'list customers of a store who asked for their data, newest first: time, request, customer and orders, by their ids at Shopify',
+    )
+    .requiredOption('--shop <id>', 'the shop', shopId)
+    .action(({ shop }: { readonly shop: bigint }) =>
+      run(async ({ pool, services, by }) => {
+        await requireShop(pool, shop);
+        const call = { shopId: shop, actor: by.actor };
+        const { requests } = await services.commerce.listShopifyDataRequests(call);
+        if (requests.length === 0) print(`shop ${shop} has no data requests`);
+        for (const { receivedAt, requestId, customerId, orderIds } of requests) {
+          const time = timestampDate(sent(receivedAt, 'received_at')).toISOString();
+          const orders = orderIds.length > 0 ? orderIds.join(',') : '-';
+          print(`${time}  request ${requestId}  customer ${customerId}  orders ${orders}`);
+        }
       }),
     );
 }

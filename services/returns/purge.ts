@@ -10,12 +10,15 @@ const KEPT_KEYS = ['SubmitReturn', 'RecordPartnerShipment'];
 /** A snapshot must exist longer than its event. Events are removed by whole days, after the day has ended. */
 const SNAPSHOT_EXTRA_DAYS = 2;
 const EVERY_MS = 60 * 60 * 1_000;
+/** Shopify repeats a webhook for some hours. */
+const WEBHOOK_DAYS = 7;
+const DATA_REQUEST_DAYS = 90;
 /** Maximum number of rows that one statement removes, so that it does not block other statements for long. */
 const ROWS = 5_000;
 
 /**
  * Removes timeline entries after 400 days, idempotency keys after 90 days (except those of submissions and
- * shipments), expired install links, and stored snapshots two days after their events. Safe to run in several replicas.
+ * shipments), expired install links, handled webhooks and data requests of Shopify, and stored snapshots two days after their events. Safe to run in several replicas.
  *
  * @param o.snapshotDays for how many days events are stored.
  */
@@ -53,6 +56,20 @@ export async function purge(db: Queryable, snapshotDays: number): Promise<number
   );
   const keys = await purgeKeys(db, KEPT_KEYS);
   const installs = await db.query(`delete from shopify_installs where expires_at < now()`);
-  const removed = [entries, snapshots, installs].map(({ rowCount }) => rowCount ?? 0);
+  const webhooks = await db.query(
+    `delete from shopify_webhooks where (shop_domain, topic, webhook_id) in (
+       select shop_domain, topic, webhook_id from shopify_webhooks
+        where received_at < now() - $1 * interval '1 day' limit $2)`,
+    [WEBHOOK_DAYS, ROWS],
+  );
+  const requests = await db.query(
+    `delete from shopify_data_requests where (shop_id, id) in (
+       select shop_id, id from shopify_data_requests
+        where received_at < now() - $1 * interval '1 day' limit $2)`,
+    [DATA_REQUEST_DAYS, ROWS],
+  );
+  const removed = [entries, snapshots, installs, webhooks, requests].map(
+    ({ rowCount }) => rowCount ?? 0,
+  );
   return removed.reduce((sum, count) => sum + count, keys);
 }

@@ -5,6 +5,7 @@ import { CustomerRedactedSchema } from '../../proto/gen/rms/events/v1/events_pb.
 import type { RedactCustomerRequest } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, parseInput, requiredText } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
+import { type Sql, sql, unnamed } from '../platform/sql.ts';
 import type { DetailEvent } from './store/append-events.ts';
 import { type Changer, changeReturns } from './store/change.ts';
 import { fittingIds } from './store/fitting.ts';
@@ -14,6 +15,13 @@ import { changeSnapshot } from './store/snapshot-store.ts';
 const BATCH = 50;
 
 const redaction = z.object({ ...callerShape, email: requiredText(320) });
+
+/** Whose data a redaction removes. */
+export type Redacted =
+  | { readonly email: string }
+  /** The provider's ids of orders. */
+  | { readonly providerOrderIds: readonly bigint[] }
+  | 'everybody';
 
 /**
  * Removes the names, address, e-mail address and uploads of one shopper from all returns, their label requests and
@@ -28,28 +36,48 @@ export async function redactCustomer(
   request: RedactCustomerRequest,
 ): Promise<{ returns: number; uploads: number }> {
   const input = parseInput(redaction, request);
-  let returns = 0;
-  let uploads = 0;
-  let ids = await returnsOf(pool, input.shopId, input.email);
-  while (ids.length > 0) {
-    uploads += await redact(pool, input, ids);
-    returns += ids.length;
-    ids = await returnsOf(pool, input.shopId, input.email);
+  const total = { returns: 0, uploads: 0 };
+  for (;;) {
+    const batch = await redactBatch(pool, input, { email: input.email });
+    if (batch.returns === 0) return total;
+    total.returns += batch.returns;
+    total.uploads += batch.uploads;
   }
-  return { returns, uploads };
 }
 
-async function returnsOf(db: Queryable, shopId: bigint, email: string): Promise<readonly bigint[]> {
+/** Redacts up to 50 returns in one transaction. `returns` is 0 when there are no more. */
+export async function redactBatch(
+  pool: pg.Pool,
+  by: Changer,
+  whose: Redacted,
+): Promise<{ returns: number; uploads: number }> {
+  const ids = await returnsOf(pool, by.shopId, whose);
+  const uploads = ids.length === 0 ? 0 : await redact(pool, by, ids);
+  return { returns: ids.length, uploads };
+}
+
+async function returnsOf(
+  db: Queryable,
+  shopId: bigint,
+  whose: Redacted,
+): Promise<readonly bigint[]> {
   const { rows } = await db.query<{ id: bigint }>(
-    `select id from returns where shop_id = $1 and lower(customer_email) = lower($2)
-      order by id limit $3`,
-    [shopId, email, BATCH],
+    unnamed(sql`
+select id from returns r where shop_id = ${shopId} and ${isOf(whose)} order by id limit ${BATCH}`),
   );
   return fittingIds(
     db,
     shopId,
     rows.map((row) => row.id),
   );
+}
+
+function isOf(whose: Redacted): Sql {
+  if (whose === 'everybody') return sql`redacted_at is null`;
+  if ('email' in whose) return sql`lower(customer_email) = lower(${whose.email})`;
+  return sql`redacted_at is null and order_id in (
+    select o.id from orders o
+     where o.shop_id = r.shop_id and o.provider_order_id = any(${whose.providerOrderIds}::bigint[]))`;
 }
 
 async function redact(pool: pg.Pool, by: Changer, returnIds: readonly bigint[]): Promise<number> {

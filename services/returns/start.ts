@@ -16,6 +16,7 @@ import type { CommerceProvider } from './commerce/provider.ts';
 import { createProviders, type Providers } from './commerce/providers.ts';
 import { startReconciliations } from './commerce/reconciliations.ts';
 import { commerceRoutes } from './commerce/service.ts';
+import { startRedactions } from './commerce/shopify-app/redactions.ts';
 import { type returnsShape, shopifyAppOf } from './config.ts';
 import type { Destinations } from './destinations.ts';
 import { startExpiry } from './expiry.ts';
@@ -70,13 +71,18 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
     embedded: o.commerce ?? createEmbeddedCommerce(backgroundPool),
     embeddedForLive: o.NODE_ENV !== 'production',
   });
+  const webhooks = meter.createCounter('shopify.webhooks', {
+    description: 'Webhooks of Shopify by topic and result',
+  });
   const returnsDeps = { pool, destinations, logger, providers, onQueued: () => onQueued() };
   let onQueued = (): void => {};
+  let onQueuedRedaction = (): void => {};
   return {
     routes: (router: ConnectRouter) => {
       returnsRoutes(returnsDeps)(router);
-      const app = shopifyAppOf(o);
-      commerceRoutes({ pool, logger, keyring, policy, client, providers, app })(router);
+      const onRedaction = () => onQueuedRedaction();
+      const shopify = { app: shopifyAppOf(o), onRedaction, webhooks };
+      commerceRoutes({ pool, logger, keyring, policy, client, providers, ...shopify })(router);
     },
     async workers() {
       // First what can fail, because a worker that was started before would not be stopped.
@@ -84,8 +90,11 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
       const run = jobRunner(o, runtime, { destinations, providers });
       const processing = startProcessingWorker({ pool: backgroundPool, logger, run });
       onQueued = processing.wake;
+      const redactions = startRedactions({ pool: backgroundPool, logger });
+      onQueuedRedaction = redactions.wake;
       return [
         processing,
+        redactions,
         startExpiry({ pool: backgroundPool, logger }),
         startJobPurge({ pool: backgroundPool, logger }),
         measureBacklog({ pool: backgroundPool, meter }),

@@ -155,7 +155,11 @@ describe('callers without the required data', () => {
 
   test('only RPCs for browsers and platforms have no shop: their link, state or signature says which', () => {
     const others = RPCS.filter(({ method }) => !isForShop(method)).map(({ name }) => name);
-    expect(others).toEqual(['commerce.BeginShopifyInstall', 'commerce.CompleteShopifyInstall']);
+    expect(others).toEqual([
+      'commerce.BeginShopifyInstall',
+      'commerce.CompleteShopifyInstall',
+      'commerce.ReceiveShopifyWebhook',
+    ]);
   });
 
   test.each(RPCS.filter(({ method }) => isForShop(method)))(

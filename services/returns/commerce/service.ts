@@ -17,16 +17,17 @@ import {
 import { listEffects } from './effects.ts';
 import { type ReconcileDeps, reconcileOnRequest } from './reconciliations.ts';
 import { settleEffect } from './settle.ts';
-import type { ShopifyAppDeps } from './shopify-app/app.ts';
 import { beginInstall } from './shopify-app/begin-install.ts';
 import { completeInstall } from './shopify-app/complete-install.ts';
+import { listDataRequests } from './shopify-app/data-requests.ts';
 import { createInstallLink } from './shopify-app/install-links.ts';
+import { receiveWebhook, type WebhookDeps } from './shopify-app/receive-webhook.ts';
 
 const ofReturn = z.object({ ...callerShape, returnId: id });
 
 /** The RPCs about commerce providers. Each calls one use case. */
 export function commerceRoutes(
-  deps: ConnectionDeps & ReconcileDeps & ShopifyAppDeps,
+  deps: ConnectionDeps & ReconcileDeps & WebhookDeps,
 ): ServiceParts['routes'] {
   const { pool } = deps;
   const handlers: ServiceImpl<typeof CommerceService> = {
@@ -54,6 +55,10 @@ export function commerceRoutes(
     },
     beginShopifyInstall: (request) => beginInstall(deps, request),
     completeShopifyInstall: (request) => completeInstall(deps, request),
+    receiveShopifyWebhook: async (request) => ({ accepted: await receiveWebhook(deps, request) }),
+    listShopifyDataRequests: async ({ shopId }) => ({
+      requests: await listDataRequests(pool, shopId),
+    }),
   };
   return (router) => router.service(CommerceService, handlers);
 }

@@ -36,3 +36,38 @@ create table shopify_installs (
   used_at          timestamptz,
   connected_at     timestamptz
 );
+
+-- Webhooks of Shopify that were handled, so that a repeated one is not handled again. Kept for a week; Shopify repeats
+-- for some hours.
+create table shopify_webhooks (
+  shop_domain      text not null check (char_length(shop_domain) <= 80),
+  topic            text not null check (char_length(topic) <= 100),
+  webhook_id       text not null check (char_length(webhook_id) <= 100),
+  received_at      timestamptz not null default now(),
+  primary key (shop_domain, topic, webhook_id)
+);
+create index shopify_webhooks_by_age on shopify_webhooks (received_at);
+
+-- Redactions that Shopify requested and that are not complete.
+create table shopify_redactions (
+  id               bigint primary key generated always as identity,
+  shop_id          public_id not null,
+  -- Whose data to remove: of this e-mail address, and of these orders (the provider's ids). Both null: of the whole shop.
+  email            text check (char_length(email) <= 320),
+  order_ids        bigint[],
+  received_at      timestamptz not null default now(),
+  -- When a process last began with it.
+  begun_at         timestamptz
+);
+
+-- Customers who asked for their data. The operator answers the merchant. Ids of Shopify, no personal data.
+create table shopify_data_requests (
+  shop_id          public_id not null,
+  id               bigint not null generated always as identity check (id between 1 and 9007199254740991),
+  request_id       bigint not null,
+  customer_id      bigint not null,
+  order_ids        bigint[] not null,
+  received_at      timestamptz(3) not null default now(),
+  primary key (shop_id, id)
+);
+create index shopify_data_requests_by_age on shopify_data_requests (received_at);

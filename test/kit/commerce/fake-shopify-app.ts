@@ -1,4 +1,4 @@
-import { createHmac, randomBytes } from 'node:crypto';
+import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import {
   type CommerceClient,
   createCommerceClient,
@@ -72,11 +72,33 @@ export async function startFakeShopifyApp() {
       o.change?.(query);
       return query.toString();
     },
+    webhook: signedWebhook,
     stop: () => receiver.stop(),
   };
 }
 
 export type FakeShopifyApp = Awaited<ReturnType<typeof startFakeShopifyApp>>;
+
+/** A webhook as Shopify sends it. */
+export interface SignedWebhook {
+  readonly body: Uint8Array<ArrayBuffer>;
+  readonly hmac: string;
+  readonly shopDomain: string;
+  readonly topic: string;
+  readonly webhookId: string;
+}
+
+function signedWebhook(
+  shopDomain: string,
+  topic: string,
+  content: object,
+  o: { readonly secret?: string } = {},
+): SignedWebhook {
+  const body = Buffer.from(JSON.stringify(content));
+  const secret = o.secret ?? SHOPIFY_CLIENT_SECRET;
+  const hmac = createHmac('sha256', secret).update(body).digest('base64');
+  return { body, hmac, shopDomain, topic, webhookId: randomUUID() };
+}
 
 function storeOf({ headers }: Received): string {
   return String(headers['x-test-store']);

@@ -1,0 +1,86 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import type { Counter } from '@opentelemetry/api';
+import type { ReceiveShopifyWebhookRequest } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
+import type { ShopifyAppDeps } from './app.ts';
+import { handleWebhook } from './handle-webhook.ts';
+import { isSignedBody } from './signature.ts';
+import { isHandled, parseWebhook } from './webhook-bodies.ts';
+
+export interface WebhookDeps extends ShopifyAppDeps {
+  /** Counts webhooks by topic and result. */
+  readonly webhooks: Counter;
+  /** Called after a redaction was queued. */
+  readonly onRedaction: () => void;
+}
+
+type Result = 'handled' | 'repeated' | 'unknown topic' | 'unknown store' | 'malformed';
+
+/** Maximum length of the id of a webhook. Longer ones are not from Shopify. Characters. */
+const WEBHOOK_ID_MAX = 100;
+
+/**
+ * Verifies and handles a webhook of Shopify. Returns false when Shopify did not sign the body.
+ *
+ * Only the body is signed. So the store counts only if the body names the same one as the header.
+ */
+export async function receiveWebhook(
+  deps: WebhookDeps,
+  request: ReceiveShopifyWebhookRequest,
+): Promise<boolean> {
+  const { body, hmac, topic } = request;
+  if (!deps.app || !isSignedBody(body, deps.app.clientSecret, hmac)) {
+    deps.webhooks.add(1, { topic: 'none', result: 'not signed' });
+    return false;
+  }
+  const result = isHandled(topic) ? await handle(deps, request) : 'unknown topic';
+  deps.webhooks.add(1, { topic: isHandled(topic) ? topic : 'other', result });
+  if (result === 'unknown store' || result === 'malformed') {
+    deps.logger.warn({ topic, result }, 'shopify: webhook without effect');
+  }
+  if (result === 'handled') {
+    deps.logger.info({ topic, store: request.shopDomain }, 'shopify: webhook handled');
+    if (topic.endsWith('/redact')) deps.onRedaction();
+  }
+  return true;
+}
+
+async function handle(
+  { pool }: WebhookDeps,
+  { body, topic, shopDomain, webhookId, triggeredAt }: ReceiveShopifyWebhookRequest,
+): Promise<Result> {
+  const webhook = parseWebhook(topic, body);
+  const isOfStore = webhook?.body.shop_domain === shopDomain;
+  if (!webhook || !isOfStore || webhookId.length > WEBHOOK_ID_MAX) return 'malformed';
+  return inTransaction(pool, async (tx): Promise<Result> => {
+    const shopId = await shopOf(tx, shopDomain);
+    if (shopId === undefined) return 'unknown store';
+    const isNew = webhookId === '' || (await remember(tx, { shopDomain, topic, webhookId }));
+    if (!isNew) return 'repeated';
+    const at = triggeredAt ? timestampDate(triggeredAt) : null;
+    await handleWebhook(tx, webhook, { shopId, at });
+    return 'handled';
+  });
+}
+
+/** Locks the connection, so that a concurrent install or webhook of the store waits. */
+async function shopOf(tx: Queryable, shopDomain: string): Promise<bigint | undefined> {
+  const { rows } = await tx.query<{ shopId: bigint }>(
+    'select shop_id as "shopId" from commerce_connections where shop_domain = $1 for update',
+    [shopDomain],
+  );
+  return rows[0]?.shopId;
+}
+
+/** Returns false for a webhook that was handled already. */
+async function remember(
+  tx: Queryable,
+  o: { readonly shopDomain: string; readonly topic: string; readonly webhookId: string },
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `insert into shopify_webhooks (shop_domain, topic, webhook_id) values ($1, $2, $3)
+     on conflict do nothing`,
+    [o.shopDomain, o.topic, o.webhookId],
+  );
+  return rowCount === 1;
+}
