@@ -50,7 +50,7 @@ create index shopify_webhooks_by_age on shopify_webhooks (received_at);
 
 -- Redactions that Shopify requested and that are not complete.
 create table shopify_redactions (
-  id               bigint primary key generated always as identity,
+  id               bigint primary key generated always as identity check (id between 1 and 9007199254740991),
   shop_id          public_id not null,
   -- Whose data to remove: of this e-mail address, and of these orders (the provider's ids). Both null: of the whole shop.
   email            text check (char_length(email) <= 320),
@@ -64,8 +64,8 @@ create table shopify_redactions (
 create table shopify_data_requests (
   shop_id          public_id not null,
   id               bigint not null generated always as identity check (id between 1 and 9007199254740991),
-  request_id       bigint not null,
-  customer_id      bigint not null,
+  request_id       public_id not null,
+  customer_id      public_id not null,
   order_ids        bigint[] not null,
   received_at      timestamptz(3) not null default now(),
   primary key (shop_id, id)

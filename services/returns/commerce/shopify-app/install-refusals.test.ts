@@ -77,7 +77,7 @@ describe('a callback is refused, and connects nothing,', () => {
     refused(Problem.DENIED, { change: (query) => query.set('error', 'access_denied') }));
 
   test('when scopes are missing, which it lists', async () => {
-    under.shopify.grant('write_orders,read_returns');
+    under.shopify.grant('write_orders,read_orders');
     const { missingScopes } = await under.install(store);
     expect(missingScopes).toEqual(NEEDED_SCOPES.filter((scope) => scope !== 'write_orders'));
     await refused(Problem.SCOPES);

@@ -1,10 +1,10 @@
 /** What the adapter for Shopify reads and writes. docs/commerce-shopify-install.md says why. */
 export const NEEDED_SCOPES: readonly string[] = [
   'write_orders',
-  'write_returns',
   'write_draft_orders',
   'write_gift_cards',
   'write_inventory',
+  'read_customers',
   'read_products',
   'read_locations',
 ];
