@@ -16,6 +16,7 @@ import type { CommerceProvider } from './commerce/provider.ts';
 import { createProviders, type Providers } from './commerce/providers.ts';
 import { startReconciliations } from './commerce/reconciliations.ts';
 import { commerceRoutes } from './commerce/service.ts';
+import { createShopifyClient, type ShopifyClient } from './commerce/shopify/client.ts';
 import { startRedactions } from './commerce/shopify-app/redactions.ts';
 import { type returnsShape, shopifyAppOf } from './config.ts';
 import type { Destinations } from './destinations.ts';
@@ -35,6 +36,8 @@ export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsS
   readonly commerce?: CommerceProvider;
   /** Opens the HTTP client of a provider, instead of one that connects to public addresses (tests). */
   readonly openCommerceClient?: () => CommerceClient;
+  /** Opens the client of Shopify's Admin API, instead of one that connects to stores (tests). */
+  readonly openShopifyClient?: () => ShopifyClient;
   /** Ports of the stack itself, at which no shop may have its endpoint. */
   readonly stackPorts?: () => readonly number[];
   /** The pause after a transient failure of the provider; for tests. */
@@ -68,6 +71,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   const client = openClient();
   const providers = createProviders({
     ...{ keyring, logger, meter, openClient },
+    openShopifyClient: o.openShopifyClient ?? (() => createShopifyClient({ policy })),
     embedded: o.commerce ?? createEmbeddedCommerce(backgroundPool),
     embeddedForLive: o.NODE_ENV !== 'production',
   });

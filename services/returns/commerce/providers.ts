@@ -8,6 +8,9 @@ import { createHttpCommerce } from './http/adapter.ts';
 import type { CommerceClient } from './http/client.ts';
 import type { CommerceProvider } from './provider.ts';
 import { resilient } from './resilient.ts';
+import { createShopifyCommerce } from './shopify/adapter.ts';
+import type { ShopifyClient } from './shopify/client.ts';
+import { tokenContext } from './shopify-app/stores.ts';
 
 /** Why a shop's returns are not processed. Follows "The return cannot be processed: ". */
 export const NO_PROVIDER =
@@ -40,6 +43,7 @@ export interface ProvidersOptions {
   readonly embeddedForLive: boolean;
   /** Opens the HTTP client of one connection. Shops share no connections, also at one host. */
   readonly openClient: () => CommerceClient;
+  readonly openShopifyClient: () => ShopifyClient;
   /** Decrypts the secrets of connections; undefined when COMMERCE_KEYRING is not set. */
   readonly keyring: Keyring | undefined;
   readonly logger: Logger;
@@ -62,16 +66,18 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
     description: 'Returns not processed because their shop has no commerce provider.',
   });
   const signingKeys = o.keyring && createSigningKeys(o.keyring);
-  const connected = new Map<string, { commerce: CommerceProvider; client: CommerceClient }>();
+  const connected = new Map<string, OpenProvider>();
 
   const providerOf = (found: Found, shopId: bigint): CommerceProvider | undefined => {
     if (found.since === null) return o.embeddedForLive || found.sandbox ? embedded : undefined;
-    if (!signingKeys || found.url === null || found.secrets === null) return undefined;
-    const name = [shopId, found.sandbox, found.url, found.secrets].join(' ');
+    const { url, secrets, shopDomain, token } = found;
+    const name = [shopId, found.sandbox, url ?? shopDomain, secrets ?? token].join(' ');
     const known = connected.get(name);
     if (known) return known.commerce;
-    const client = o.openClient();
-    const commerce = resilient(httpProvider(client, signingKeys, { ...found, shopId }));
+    const opened = open({ ...found, shopId });
+    if (!opened) return undefined;
+    const { client } = opened;
+    const commerce = resilient(opened.commerce);
     const [oldest] = connected;
     if (connected.size >= MAX_PROVIDERS && oldest) {
       connected.delete(oldest[0]);
@@ -80,6 +86,25 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
     }
     connected.set(name, { commerce, client });
     return commerce;
+  };
+
+  /** Undefined when the service cannot decrypt what it needs, or the merchant has removed the Shopify app. */
+  const open = (found: ShopFound): OpenProvider | undefined => {
+    const { url, secrets, shopDomain, token } = found;
+    if (signingKeys && url !== null && secrets !== null) {
+      const client = o.openClient();
+      return { client, commerce: httpProvider(client, signingKeys, { ...found, url, secrets }) };
+    }
+    if (o.keyring && shopDomain !== null && token !== null) {
+      const client = o.openShopifyClient();
+      const accessToken = decryptToken(o.keyring, { ...found, shopDomain, token });
+      const { sandbox } = found;
+      return {
+        client,
+        commerce: createShopifyCommerce({ client, shopDomain, accessToken, sandbox }),
+      };
+    }
+    return undefined;
   };
 
   const find = async (db: Queryable, shopId: bigint): Promise<Found | undefined> => {
@@ -117,22 +142,43 @@ interface Found {
   readonly url: string | null;
   /** The valid signing secrets, encrypted as stored, newest first. See `SigningKeys`. */
   readonly secrets: string | null;
+  /** The domain of a store at Shopify; null for another provider. */
+  readonly shopDomain: string | null;
+  /** The token of the store, encrypted as stored; null for another provider, and when the app was removed. */
+  readonly token: string | null;
+}
+
+type ShopFound = Found & { readonly shopId: bigint };
+
+interface OpenProvider {
+  readonly commerce: CommerceProvider;
+  readonly client: Pick<CommerceClient, 'close'>;
 }
 
 const FIND = `
-select s.sandbox, c.url, c.connected_at as since,
+select s.sandbox, c.url, c.shop_domain as "shopDomain", c.connected_at as since,
        (select string_agg(x.key_id || ':' || encode(x.sealed, 'hex'), ',' order by x.id desc)
           from commerce_secrets x
-         where x.shop_id = c.shop_id and (x.expires_at is null or x.expires_at > now())) as secrets
+         where x.shop_id = c.shop_id and (x.expires_at is null or x.expires_at > now())) as secrets,
+       (select t.key_id || ':' || encode(t.sealed, 'hex') from shopify_tokens t where t.shop_id = c.shop_id) as token
   from settings s left join commerce_connections c on c.shop_id = s.shop_id
  where s.shop_id = $1`;
 
 function httpProvider(
   client: CommerceClient,
   signingKeys: SigningKeys,
-  found: Found & { readonly shopId: bigint },
+  o: Pick<ShopFound, 'shopId' | 'sandbox'> & { readonly url: string; readonly secrets: string },
 ): CommerceProvider {
-  const { shopId, url, secrets, sandbox } = found;
-  const keys = signingKeys(COMMERCE_SECRETS.contextOf({ shopId }), secrets ?? '');
-  return createHttpCommerce({ client, url: url ?? '', keys, sandbox });
+  const { shopId, url, secrets, sandbox } = o;
+  const keys = signingKeys(COMMERCE_SECRETS.contextOf({ shopId }), secrets);
+  return createHttpCommerce({ client, url, keys, sandbox });
+}
+
+/** @param o.token the id of a key, a colon, and the encrypted token in hex. */
+function decryptToken(
+  keyring: Keyring,
+  o: { readonly shopId: bigint; readonly shopDomain: string; readonly token: string },
+): string {
+  const [keyId = '', sealed = ''] = o.token.split(':');
+  return keyring.decrypt(keyId, Buffer.from(sealed, 'hex'), tokenContext(o.shopId, o.shopDomain));
 }

@@ -3,11 +3,17 @@ import {
   type CommerceClient,
   createCommerceClient,
 } from '../../../services/returns/commerce/http/client.ts';
+import {
+  createShopifyClient,
+  type ShopifyClient,
+} from '../../../services/returns/commerce/shopify/client.ts';
 import { NEEDED_SCOPES } from '../../../services/returns/commerce/shopify-app/scopes.ts';
 import { type Received, startReceiver } from '../webhooks/receiver.ts';
 
 export const SHOPIFY_CLIENT_ID = 'client-of-tests';
 export const SHOPIFY_CLIENT_SECRET = 'secret-of-tests';
+
+const LOOPBACK = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] };
 
 /** What the merchant decided about the page that the authorize URL shows. */
 interface Decision {
@@ -56,6 +62,8 @@ export async function startFakeShopifyApp() {
       receiver.received.length = 0;
     },
     openClient: (): CommerceClient => clientTo(receiver.url),
+    openAdminClient: (): ShopifyClient =>
+      createShopifyClient({ policy: LOOPBACK, origin: receiver.url }),
     /** The query with which the browser comes back from the authorize URL. */
     comeBack(authorizeUrl: string, o: Decision = {}): string {
       const url = new URL(authorizeUrl);
@@ -105,8 +113,7 @@ function storeOf({ headers }: Received): string {
 }
 
 function clientTo(fakeUrl: string): CommerceClient {
-  const policy = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] };
-  const client = createCommerceClient({ policy });
+  const client = createCommerceClient({ policy: LOOPBACK });
   return {
     post({ url, headers, ...rest }) {
       const { hostname, pathname } = new URL(url);

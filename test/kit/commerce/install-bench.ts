@@ -26,6 +26,7 @@ export async function startInstallBench() {
   const bench = await startReturnsBench({
     ...{ NODE_ENV: 'production', SHOPIFY_CLIENT_ID, SHOPIFY_CLIENT_SECRET },
     openCommerceClient: shopify.openClient,
+    openShopifyClient: shopify.openAdminClient,
   });
   const channel = createServiceClient(CommerceService, { target: bench.target, identity });
   return {

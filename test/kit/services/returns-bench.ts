@@ -45,7 +45,8 @@ type BenchOption =
   | 'COMMERCE_KEYRING'
   | 'SHOPIFY_CLIENT_ID'
   | 'SHOPIFY_CLIENT_SECRET'
-  | 'openCommerceClient';
+  | 'openCommerceClient'
+  | 'openShopifyClient';
 
 /** The returns service with a fake destinations service. */
 export async function startReturnsBench(o: Partial<Pick<ReturnsOptions, BenchOption>> = {}) {

@@ -19,6 +19,7 @@ import {
   stateForbids,
 } from '../../../../test/kit/services/returns-bench.ts';
 import { actor, identity, refusal } from '../../../../test/kit/services/running-service.ts';
+import { until } from '../../../../test/kit/until.ts';
 import { createServiceClient } from '../../../platform/grpc/client.ts';
 import { NEEDED_SCOPES } from './scopes.ts';
 
@@ -229,4 +230,26 @@ describe('a shop that is connected to Shopify', () => {
       connection: { adapter: CommerceAdapter.HTTP },
     });
   });
+});
+
+describe('a return of a shop that is connected to Shopify', () => {
+  test('is processed with the newest token; a revoked one is named as the problem, and nothing is lost', async () => {
+    const { shopId } = store;
+    await under.install(store);
+    under.shopify.receiver.answer = (response) => void response.writeHead(401).end('{}');
+    under.shopify.receiver.received.length = 0;
+    const { id: returnId } = await under.bench.submit(shopId);
+    await under.bench.client.processReturn({ shopId, actor, returnId });
+    const effects = async () =>
+      (await under.commerce.listEffects({ shopId, actor, returnId })).effects;
+    await until(async () => Boolean((await effects())[0]?.problem));
+    expect((await effects())[0]?.problem).toContain('Shopify: it answered 401');
+    const tokens = () =>
+      under.shopify.receiver.received.map(({ headers }) => headers['x-shopify-access-token']);
+    expect(new Set(tokens())).toEqual(new Set([under.shopify.tokens.at(-1)]));
+    under.shopify.reset();
+    await under.install(store);
+    under.shopify.receiver.answer = (response) => void response.writeHead(401).end('{}');
+    await until(async () => tokens().includes(under.shopify.tokens.at(-1)));
+  }, 30_000);
 });
