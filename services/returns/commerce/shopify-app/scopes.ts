@@ -3,10 +3,8 @@ export const NEEDED_SCOPES: readonly string[] = [
   'write_orders',
   'write_draft_orders',
   'write_gift_cards',
-  'write_inventory',
   'read_customers',
   'read_products',
-  'read_locations',
 ];
 
 /** Maximum length of a list of scopes. Characters. */
