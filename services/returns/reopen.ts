@@ -19,7 +19,7 @@ interface Reopening {
  */
 export async function reopening(tx: Queryable, current: Details, why: string): Promise<Reopening> {
   if (current.state !== ReturnState.EXPIRED) return { stateChanges: [], timeline: [] };
-  const obstacle = await findObstacle(tx, { ...current, orderId: current.order?.id ?? 0n });
+  const obstacle = await findObstacle(tx, current);
   if (obstacle) {
     const text = `${why}, but the return stays expired: ${obstacle.message}`;
     const entry = { returnId: current.id, kind: 'return.stays_expired', text };

@@ -70,7 +70,7 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
     });
     await storeEdit(tx, current, { lines, sums, outcome });
     if (input.changes.some((change) => change.quantity !== undefined)) {
-      await requireReturnable(tx, { ...current, orderId: current.order?.id ?? 0n });
+      await requireReturnable(tx, current);
     }
     const facts = { lines: input.changes.map((change) => change.lineItemId).join(', ') };
     return {

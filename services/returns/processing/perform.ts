@@ -1,5 +1,7 @@
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { allInOrder } from '../../platform/all-in-order.ts';
+import { committing, inTransaction, together } from '../../platform/postgres.ts';
 import {
   CommerceFailure,
   type Effect,
@@ -11,9 +13,10 @@ import {
   movesMoney,
 } from '../commerce/provider.ts';
 import { sameDecimal } from '../money/decimal.ts';
-import { type Job, LEASE_MS, leaseLost } from './jobs.ts';
+import { findObstacleThere } from '../submit/returnable.ts';
+import { type Job, LEASE_MS, leaseLost, lockReturnOf } from './jobs.ts';
 import { recordOutcome, recordRequested } from './outcomes.ts';
-import type { Step } from './plan.ts';
+import { NotProcessable, type Step } from './plan.ts';
 import type { Prepared } from './prepare.ts';
 
 /** The timeout of a call, for adapters that have none. Milliseconds. */
@@ -87,10 +90,27 @@ function asTransient(error: unknown): never {
 
 async function requestStep(o: PerformDeps): Promise<Effect> {
   const startedAt = performance.now();
-  await recordRequested(o.pool, o.job, o.step);
+  await inTransaction(o.pool, (tx) => commitRequest(tx, o));
   // The process may have been suspended. Then another worker has the job, and may have published its failure.
   if (performance.now() - startedAt >= LEASE_MS) throw leaseLost(o.job);
   return o.prepared.commerce.create(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS));
+}
+
+/**
+ * Records the request, unless the provider has refunded lines itself or cancelled the order. Those who record that need
+ * the lock of the return, so it is known here, or it happened after this decision.
+ *
+ * @throws NotProcessable; LeaseLost.
+ */
+async function commitRequest(tx: pg.PoolClient, { job, step }: PerformDeps): Promise<void> {
+  const [, obstacle] = await together(tx, () =>
+    allInOrder([
+      lockReturnOf(tx, job),
+      findObstacleThere(tx, { shopId: job.shopId, id: job.returnId }),
+    ]),
+  );
+  if (obstacle) throw new NotProcessable(obstacle.message);
+  await committing(tx, () => recordRequested(tx, job, step));
 }
 
 function isAsPlanned(step: Step, result: Effect): boolean {

@@ -6,12 +6,13 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { GiftCardMode, RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
-import { committing, inTransaction, together } from '../../platform/postgres.ts';
+import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import type { CommerceProvider, RestockLine, ReturnedLine } from '../commerce/provider.ts';
 import { NO_PROVIDER, type Providers } from '../commerce/providers.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
+import { findObstacleThere } from '../submit/returnable.ts';
 import { type Job, lockReturnOf } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { NotProcessable, planSteps, type Step } from './plan.ts';
@@ -53,6 +54,7 @@ export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Pr
     );
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     if (instantRefunds.hasOpen) throw new NotProcessable('an instant refund is open');
+    await requirePayable(tx, job);
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
     // When the provider issued a card, or may have, an external card would be a second one.
@@ -73,6 +75,17 @@ export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Pr
     const rest = { lines, stock, commerce, restockMode, giftCardsAreExternal, steps };
     return { details: { ...details, lineItems: [] }, ...rest };
   });
+}
+
+/**
+ * Refuses the run before its first request when the provider has refunded lines itself, or cancelled the order. If an
+ * earlier run has requested something, it may be that refund: then each request decides, after the search for its effect.
+ *
+ * @throws NotProcessable.
+ */
+async function requirePayable(tx: Queryable, job: Job): Promise<void> {
+  const obstacle = await findObstacleThere(tx, { shopId: job.shopId, id: job.returnId });
+  if (obstacle && !(await mayHaveFulfilled(tx, job))) throw new NotProcessable(obstacle.message);
 }
 
 function returnedLine(line: LineItem): ReturnedLine {

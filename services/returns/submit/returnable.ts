@@ -3,17 +3,32 @@ import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { DomainError } from '../../platform/errors.ts';
 import { type Queryable, together } from '../../platform/postgres.ts';
+import { unitsRefundedThere } from '../commerce/inbound/facts.ts';
+import { lockOrder } from '../commerce/inbound/lock-order.ts';
 
 interface StoredReturn {
   readonly shopId: bigint;
   readonly id: bigint;
-  /** This service's id of its order. */
-  readonly orderId: bigint;
+  readonly order?:
+    | {
+        /** This service's id of the order. */
+        readonly id: bigint;
+        readonly providerOrderId: bigint;
+      }
+    | undefined;
 }
 
 interface LineRow {
+  readonly provider_line_item_id: bigint;
   readonly quantity: number;
-  readonly ordered_quantity: number | null;
+  /** Ordered units: the smaller number of what was submitted and what the provider says; null when neither is known. */
+  readonly ordered: bigint | null;
+  /** Whether the provider has said how many units were ordered. */
+  readonly ordered_there: boolean;
+  /** Units that were refunded at the provider, not by this service. */
+  readonly refunded_there: bigint;
+  /** Whether the provider has cancelled the order. */
+  readonly cancelled_there: boolean;
   /** Units of the same order line in other returns that were neither cancelled nor expired. */
   readonly elsewhere: bigint;
   /** Another return that is open or in review and has the line. */
@@ -22,9 +37,23 @@ interface LineRow {
   readonly refunded_by: bigint | null;
 }
 
+const REFUNDED_THERE = unitsRefundedThere({
+  ...{ shop: 'l.shop_id', order: 't.provider_order_id', line: 'l.provider_line_item_id' },
+});
+
 const LINES = `
-select l.quantity, l.ordered_quantity, others.elsewhere, others.live_in, others.refunded_by
+select l.provider_line_item_id, l.quantity, least(l.ordered_quantity, there.quantity) as ordered,
+       there.quantity is not null as ordered_there, ${REFUNDED_THERE} as refunded_there,
+       known.cancelled_at is not null as cancelled_there,
+       others.elsewhere, others.live_in, others.refunded_by
   from return_lines l
+  join returns own on own.shop_id = l.shop_id and own.id = l.return_id
+  join orders t on t.shop_id = own.shop_id and t.id = own.order_id
+  left join inbound_orders known
+    on known.shop_id = t.shop_id and known.provider_order_id = t.provider_order_id
+  left join inbound_order_lines there
+    on there.shop_id = t.shop_id and there.provider_order_id = t.provider_order_id
+   and there.provider_line_item_id = l.provider_line_item_id
  cross join lateral (
    select coalesce(sum(o.quantity), 0)::bigint as elsewhere,
           max(o.return_id) filter (where o.live) as live_in,
@@ -39,40 +68,72 @@ select l.quantity, l.ordered_quantity, others.elsewhere, others.live_in, others.
  where l.shop_id = $1 and l.return_id = $2 and l.removed_at is null
  order by l.position`;
 
-/** Why a line item cannot be part of a return. */
+/** Why a line item, or all of them, cannot be part of a return. */
 interface Obstacle {
-  /** Zero-based position of the line item. */
-  readonly line: number;
+  /** Path of the field: a line item, or the order. */
+  readonly field: string;
   readonly reason: ErrorReason;
   readonly message: string;
 }
 
 /**
- * The first line item of a stored return that must not be part of it, because of another return of the shop:
+ * The first reason why a stored return must not have its line items, because of another return of the shop, or of what
+ * the commerce provider says of the order:
  *
+ * - the provider has cancelled the order;
  * - its order line is in another return that is open or in review;
- * - all returns together, except cancelled and expired ones, would have more units of it than `ordered_quantity`;
- * - it has no `ordered_quantity`, and a closed return refunded it in full.
+ * - all returns together, except cancelled and expired ones, and the units that were refunded at the provider would be
+ *   more than were ordered. Ordered is what the provider says, or a smaller `ordered_quantity`;
+ * - the number of ordered units is not known, and a closed return refunded the line item in full, or some of its units
+ *   were refunded at the provider.
  *
  * Locks the order until the transaction ends, so that the second of two concurrent returns of one order sees the first.
  */
 export async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle | undefined> {
+  const { shopId, order } = of;
   const lock = () =>
     tx.query({
       name: 'lock-order',
       text: 'select from orders where shop_id = $1 and id = $2 for no key update',
-      values: [of.shopId, of.orderId],
+      values: [shopId, order?.id ?? 0n],
     });
-  const read = () =>
-    tx.query<LineRow>({
-      name: 'returnable-lines',
-      text: LINES,
-      values: [of.shopId, of.id],
-    });
-  const [, { rows }] = await together(tx, () => allInOrder([lock(), read()]));
+  const wait = () => lockOrder(tx, { shopId, providerOrderId: order?.providerOrderId ?? 0n });
+  const [, , rows] = await together(tx, () => allInOrder([lock(), wait(), linesOf(tx, of)]));
+  return firstObstacle(rows);
+}
+
+/**
+ * {@link findObstacle}, but only what the commerce provider says of the order. A return that this finds must not be
+ * paid. The caller holds the lock of the return's row, which those who record the news need, too.
+ */
+export async function findObstacleThere(
+  tx: Queryable,
+  of: Pick<StoredReturn, 'shopId' | 'id'>,
+): Promise<Obstacle | undefined> {
+  const rows = await linesOf(tx, of);
+  return firstObstacle(
+    rows
+      .filter((row) => row.cancelled_there || row.ordered_there || row.refunded_there > 0n)
+      .map((row) => ({ ...row, live_in: null, refunded_by: null })),
+  );
+}
+
+async function linesOf(
+  tx: Queryable,
+  { shopId, id }: Pick<StoredReturn, 'shopId' | 'id'>,
+): Promise<LineRow[]> {
+  const { rows } = await tx.query<LineRow>({
+    name: 'returnable-lines',
+    text: LINES,
+    values: [shopId, id],
+  });
+  return rows;
+}
+
+function firstObstacle(rows: readonly LineRow[]): Obstacle | undefined {
   for (const [line, row] of rows.entries()) {
     const found = obstacleOf(row);
-    if (found) return { line, ...found };
+    if (found) return { field: `lines[${line}]`, ...found };
   }
   return undefined;
 }
@@ -80,33 +141,49 @@ export async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obs
 /**
  * Requires that a stored return has no obstacle; see {@link findObstacle}.
  *
- * @throws DomainError LINE_IN_LIVE_RETURN; ORDERED_QUANTITY_EXCEEDED; LINE_ALREADY_REFUNDED.
+ * @throws DomainError LINE_IN_LIVE_RETURN; ORDERED_QUANTITY_EXCEEDED; LINE_ALREADY_REFUNDED; STATE_FORBIDS for an order
+ *   that the provider has cancelled.
  */
 export async function requireReturnable(tx: Queryable, of: StoredReturn): Promise<void> {
   const found = await findObstacle(tx, of);
   if (!found) return;
-  const field = `lines[${found.line}]`;
-  throw new DomainError(Code.FailedPrecondition, found.reason, found.message, { field });
+  const { field, reason, message } = found;
+  throw new DomainError(Code.FailedPrecondition, reason, message, { field });
 }
 
-function obstacleOf(row: LineRow): Omit<Obstacle, 'line'> | undefined {
+function obstacleOf(row: LineRow): (Omit<Obstacle, 'field'> & { field?: string }) | undefined {
+  const { ordered, elsewhere, quantity } = row;
+  if (row.cancelled_there) {
+    const message = 'the order was cancelled at the commerce provider';
+    return { field: 'order', reason: ErrorReason.STATE_FORBIDS, message };
+  }
   if (row.live_in !== null) {
     return {
       reason: ErrorReason.LINE_IN_LIVE_RETURN,
       message: `the line item is part of return ${row.live_in}, which is open or in review`,
     };
   }
-  if (row.ordered_quantity === null) {
-    if (row.refunded_by === null) return undefined;
-    return {
-      reason: ErrorReason.LINE_ALREADY_REFUNDED,
-      message: `return ${row.refunded_by} refunded the line item in full; if more units were ordered, set ordered_quantity`,
-    };
-  }
-  const units = row.elsewhere + BigInt(row.quantity);
-  if (units <= BigInt(row.ordered_quantity)) return undefined;
+  if (ordered === null) return refundedObstacle(row);
+  const units = elsewhere + row.refunded_there + BigInt(quantity);
+  if (units <= ordered) return undefined;
+  const there =
+    row.refunded_there === 0n
+      ? ''
+      : `, and ${row.refunded_there} were refunded at the commerce provider`;
   return {
     reason: ErrorReason.ORDERED_QUANTITY_EXCEEDED,
-    message: `${row.ordered_quantity} units were ordered and ${row.elsewhere} of them are in other returns, so ${row.quantity} cannot be returned`,
+    message: `order line ${row.provider_line_item_id}: ${ordered} units were ordered and ${elsewhere} of them are in other returns${there}, so ${quantity} cannot be returned`,
   };
+}
+
+/** The obstacle of a line item whose number of ordered units is not known. */
+function refundedObstacle(row: LineRow): Omit<Obstacle, 'field'> | undefined {
+  const reason = ErrorReason.LINE_ALREADY_REFUNDED;
+  if (row.refunded_there > 0n) {
+    const message = `order line ${row.provider_line_item_id}: ${row.refunded_there} units were refunded at the commerce provider, and it is not known how many were ordered`;
+    return { reason, message };
+  }
+  if (row.refunded_by === null) return undefined;
+  const message = `return ${row.refunded_by} refunded the line item in full; if more units were ordered, set ordered_quantity`;
+  return { reason, message };
 }

@@ -49,7 +49,7 @@ import { type CheckedSubmission, insertReturn } from './submit-store.ts';
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
  *   LINE_IN_LIVE_RETURN, ORDERED_QUANTITY_EXCEEDED and LINE_ALREADY_REFUNDED, see {@link requireReturnable};
- *   STATE_FORBIDS when the destination is disabled.
+ *   STATE_FORBIDS when the destination is disabled, or the provider has cancelled the order.
  */
 export async function submitReturn(
   deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
@@ -155,7 +155,7 @@ async function record(
   const { shopId, actor, flagReasons, returnMethod } = checked.submission;
   const id = await insertReturn(tx, checked);
   const created = await existing(tx, shopId, id);
-  await requireReturnable(tx, { shopId, id, orderId: created.order?.id ?? 0n });
+  await requireReturnable(tx, created);
   const wantsLabel =
     o.settings.labelProvider === LabelProvider.THIRD_PARTY && returnMethod === ReturnMethod.MAIL;
   const issued = wantsLabel ? await issueLabelRequest(tx, created, o) : undefined;

@@ -70,8 +70,8 @@ export const ruleBugs: readonly Bug[] = [
     name: 'one-unit-too-many',
     promise: 'no more units come back than were ordered',
     file: 'services/returns/submit/returnable.ts',
-    find: 'if (units <= BigInt(row.ordered_quantity)) return undefined;',
-    replace: 'if (units <= BigInt(row.ordered_quantity) + 1n) return undefined;',
+    find: 'if (units <= ordered) return undefined;',
+    replace: 'if (units <= ordered + 1n) return undefined;',
     tests: ['services/returns/submit/returnable.test.ts'],
   },
   {

@@ -1,0 +1,44 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+
+/** An order, by the provider's id. */
+export interface ProviderOrderId {
+  readonly shopId: bigint;
+  readonly providerOrderId: bigint;
+}
+
+/**
+ * Lets one transaction at a time count the units of an order: one that submits, edits or reopens a return of it, or one
+ * that records news of it. It locks no row, because this service may not have the order yet.
+ */
+export async function lockOrder(tx: Queryable, of: ProviderOrderId): Promise<void> {
+  await tx.query({
+    name: 'inbound-lock-order',
+    text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
+    values: [`order:${of.shopId}:${of.providerOrderId}`],
+  });
+}
+
+/**
+ * Locks the live returns of an order, and the order. Processing decides under the lock of its return, so it either sees
+ * what the caller records, or has decided before. Returns are locked first, as everywhere.
+ */
+export async function lockLiveReturns(tx: Queryable, of: ProviderOrderId): Promise<void> {
+  await lockRows(tx, of);
+  await lockOrder(tx, of);
+  // A return may have been submitted while this transaction waited for the order.
+  await lockRows(tx, of);
+}
+
+async function lockRows(
+  tx: Queryable,
+  { shopId, providerOrderId }: ProviderOrderId,
+): Promise<void> {
+  await tx.query({
+    name: 'inbound-lock-returns',
+    text: `select from returns
+            where shop_id = $1 and state in ('open', 'review')
+              and order_id = (select id from orders where shop_id = $1 and provider_order_id = $2)
+            order by id for no key update`,
+    values: [shopId, providerOrderId],
+  });
+}

@@ -1,0 +1,44 @@
+import { create } from '@bufbuild/protobuf';
+import { ActorSchema } from '../../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { invalidField } from '../../../platform/errors.ts';
+import { systemActor } from '../../../platform/identity.ts';
+import type { Queryable } from '../../../platform/postgres.ts';
+import { addTimeline } from '../../store/timeline-store.ts';
+import type { ProviderOrderId } from './lock-order.ts';
+
+/** Maximum number of lines of an order, and of a refund. */
+export const LINES_MAX = 1_000;
+
+const COMMERCE_ACTOR = create(ActorSchema, systemActor('commerce'));
+
+/** @throws DomainError INVALID_ARGUMENT */
+export function requireLines(lines: readonly unknown[]): void {
+  if (lines.length > LINES_MAX) throw invalidField('lines', `must hold at most ${LINES_MAX} lines`);
+}
+
+/** What happened to an order at the provider. */
+interface News {
+  readonly kind: string;
+  readonly text: string;
+  readonly facts: Readonly<Record<string, string>>;
+  /** Only returns with one of these lines; absent or empty for all. */
+  readonly lines?: readonly bigint[];
+}
+
+/** Adds an entry to the timeline of each live return of an order. The caller has locked them. */
+export async function addNews(tx: Queryable, of: ProviderOrderId, news: News): Promise<void> {
+  const { kind, text, facts, lines = [] } = news;
+  const { rows } = await tx.query<{ id: bigint }>(
+    `select r.id from returns r
+      where r.shop_id = $1 and r.state in ('open', 'review')
+        and r.order_id = (select id from orders where shop_id = $1 and provider_order_id = $2)
+        and ($3::bigint[] = '{}' or exists (
+          select from return_lines l
+           where l.shop_id = r.shop_id and l.return_id = r.id and l.removed_at is null
+             and l.provider_line_item_id = any($3::bigint[])))
+      order by r.id`,
+    [of.shopId, of.providerOrderId, lines],
+  );
+  const entries = rows.map(({ id }) => ({ returnId: id, kind, text, facts }));
+  await addTimeline(tx, { shopId: of.shopId, actor: COMMERCE_ACTOR }, entries);
+}

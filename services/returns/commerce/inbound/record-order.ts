@@ -1,0 +1,88 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import { lockLiveReturns } from './lock-order.ts';
+import { addNews, requireLines } from './news.ts';
+
+/** An order as the provider has it. */
+export interface ProviderOrder {
+  readonly shopId: bigint;
+  readonly providerOrderId: bigint;
+  /** At most 191 characters; may be empty. */
+  readonly name: string;
+  /** The provider's time of this state. */
+  readonly updatedAt: Date;
+  /** Undefined for an order that is not cancelled. */
+  readonly cancelledAt: Date | undefined;
+  /** All lines of the order, at most {@link LINES_MAX}. */
+  readonly lines: readonly {
+    readonly providerLineItemId: bigint;
+    /** Ordered units, also those that were refunded later. */
+    readonly quantity: number;
+  }[];
+}
+
+/**
+ * Records an order as the provider has it. A state that is older than the recorded one changes nothing, so events may
+ * be repeated and reordered. The first news of a cancellation is in the timeline of each live return of the order.
+ *
+ * @returns whether the state was recorded.
+ * @throws DomainError INVALID_ARGUMENT for too many lines.
+ */
+export async function recordOrder(tx: Queryable, order: ProviderOrder): Promise<boolean> {
+  requireLines(order.lines);
+  await lockLiveReturns(tx, order);
+  const before = await recorded(tx, order);
+  if (before && before.updatedAt > order.updatedAt) return false;
+  await storeOrder(tx, order);
+  await storeLines(tx, order);
+  if (order.cancelledAt && !before?.cancelledAt) {
+    const text = 'The order was cancelled at the commerce provider';
+    await addNews(tx, order, { kind: 'order.cancelled_at_provider', text, facts: {} });
+  }
+  return true;
+}
+
+async function recorded(tx: Queryable, { shopId, providerOrderId }: ProviderOrder) {
+  const { rows } = await tx.query<{ updatedAt: Date; cancelledAt: Date | null }>(
+    `select provider_updated_at as "updatedAt", cancelled_at as "cancelledAt"
+       from inbound_orders where shop_id = $1 and provider_order_id = $2`,
+    [shopId, providerOrderId],
+  );
+  return rows[0];
+}
+
+async function storeOrder(tx: Queryable, order: ProviderOrder): Promise<void> {
+  const { shopId, providerOrderId, name, updatedAt, cancelledAt } = order;
+  // Two states with one time may arrive in either order. An order that is cancelled in one of them stays cancelled.
+  await tx.query(
+    `insert into inbound_orders as known (shop_id, provider_order_id, name, cancelled_at, provider_updated_at)
+     values ($1, $2, $3, $4, $5)
+     on conflict (shop_id, provider_order_id) do update
+     set name = excluded.name, received_at = now(),
+         provider_updated_at = excluded.provider_updated_at,
+         cancelled_at = case when known.provider_updated_at = excluded.provider_updated_at
+           then coalesce(excluded.cancelled_at, known.cancelled_at) else excluded.cancelled_at end`,
+    [shopId, providerOrderId, name, cancelledAt ?? null, updatedAt],
+  );
+}
+
+async function storeLines(tx: Queryable, order: ProviderOrder): Promise<void> {
+  const rows = order.lines.map(({ providerLineItemId, quantity }) => ({
+    line: providerLineItemId.toString(),
+    quantity,
+  }));
+  await tx.query(
+    `with given as (
+       select line, sum(quantity) as quantity
+         from jsonb_to_recordset($3::jsonb) as g (line bigint, quantity bigint) group by line
+     ), gone as (
+       update inbound_order_lines set quantity = 0
+        where shop_id = $1 and provider_order_id = $2
+          and provider_line_item_id not in (select line from given)
+     )
+     insert into inbound_order_lines (shop_id, provider_order_id, provider_line_item_id, quantity)
+     select $1, $2, line, quantity from given
+     on conflict (shop_id, provider_order_id, provider_line_item_id) do update
+     set quantity = excluded.quantity`,
+    [order.shopId, order.providerOrderId, JSON.stringify(rows)],
+  );
+}

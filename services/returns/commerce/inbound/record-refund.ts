@@ -1,0 +1,95 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import { CHECK_KEYS } from '../reconcile.ts';
+import { isOwnRefund } from './facts.ts';
+import { lockLiveReturns } from './lock-order.ts';
+import { addNews, requireLines } from './news.ts';
+
+/** A refund as the provider has it. */
+export interface ProviderRefund {
+  readonly shopId: bigint;
+  /** In the same form as the id of a refund that processing requested (`Effect.id`), so that the two can be compared. */
+  readonly providerRefundId: string;
+  readonly providerOrderId: bigint;
+  /** The key of the request that made it, if it was one of this service; empty when the provider reports none. */
+  readonly key: string;
+  readonly refundedAt: Date;
+  /** Decimal string, with {@link currency}. */
+  readonly amount: string;
+  readonly currency: string;
+  /** At most {@link LINES_MAX}. Empty for a refund of shipping, for example. */
+  readonly lines: readonly {
+    readonly providerLineItemId: bigint;
+    /** Refunded units; 0 for a refund of a part of the price, which does not count as returned. */
+    readonly quantity: number;
+    readonly amount: string;
+  }[];
+}
+
+/**
+ * Records a refund that was made at the provider. A refund never changes, so a repeated one changes nothing. One that
+ * this service did not request is in the timeline of each live return that has one of its lines; without lines, of each
+ * live return of the order.
+ *
+ * @returns whether it was new.
+ * @throws DomainError INVALID_ARGUMENT for too many lines.
+ */
+export async function recordRefund(tx: Queryable, refund: ProviderRefund): Promise<boolean> {
+  requireLines(refund.lines);
+  // `commerce check` moves no money.
+  if (refund.key.startsWith(CHECK_KEYS)) return false;
+  await lockLiveReturns(tx, refund);
+  if (!(await storeRefund(tx, refund))) return false;
+  if (await mayBeOwn(tx, refund)) return true;
+  const { amount, currency, providerRefundId, lines } = refund;
+  const text = `${amount} ${currency} was refunded at the commerce provider, not by this service`;
+  const units = lines.map((line) => `${line.providerLineItemId}: ${line.quantity}`).join(', ');
+  await addNews(tx, refund, {
+    ...{ kind: 'order.refunded_at_provider', text },
+    facts: { amount, currency, provider_id: providerRefundId, ...(units === '' ? {} : { units }) },
+    lines: lines.map((line) => line.providerLineItemId),
+  });
+  return true;
+}
+
+async function storeRefund(tx: Queryable, refund: ProviderRefund): Promise<boolean> {
+  const { shopId, providerRefundId, key, amount, currency, refundedAt, lines } = refund;
+  const { rowCount } = await tx.query(
+    `insert into inbound_refunds
+       (shop_id, provider_refund_id, provider_order_id, key, amount, currency, refunded_at)
+     values ($1, $2, $3, $4, $5, $6, $7)
+     on conflict (shop_id, provider_refund_id) do nothing`,
+    [shopId, providerRefundId, refund.providerOrderId, key, amount, currency, refundedAt],
+  );
+  if (rowCount !== 1) return false;
+  const rows = lines.map((line) => ({ ...line, line: line.providerLineItemId.toString() }));
+  const stored = rows.map(({ line, quantity, amount: value }) => ({ line, quantity, value }));
+  await tx.query(
+    `insert into inbound_refund_lines
+       (shop_id, provider_refund_id, provider_line_item_id, quantity, amount)
+     select $1, $2, line, sum(quantity), sum(value)
+       from jsonb_to_recordset($3::jsonb) as g (line bigint, quantity bigint, value numeric)
+      group by line`,
+    [shopId, providerRefundId, JSON.stringify(stored)],
+  );
+  return true;
+}
+
+/**
+ * Whether processing requested the refund, or may have: a request of the same amount is waiting for its answer. Only the
+ * timeline depends on the second case, because the refund is recognized when the answer is recorded.
+ */
+async function mayBeOwn(tx: Queryable, refund: ProviderRefund): Promise<boolean> {
+  const { shopId, providerRefundId, providerOrderId, amount, currency } = refund;
+  const { rows } = await tx.query<{ own: boolean }>(
+    `select ${isOwnRefund('f')} or f.key = '' and exists (
+              select from processing_outcomes p
+                join returns r on r.shop_id = p.shop_id and r.id = p.return_id
+                join orders o on o.shop_id = r.shop_id and o.id = r.order_id
+               where p.shop_id = $1 and o.provider_order_id = $3 and p.kind = 'refund'
+                 and p.asked_at is not null and p.done_at is null
+                 and p.amount = $4 and p.currency = $5) as own
+       from inbound_refunds f where f.shop_id = $1 and f.provider_refund_id = $2`,
+    [shopId, providerRefundId, providerOrderId, amount, currency],
+  );
+  return rows[0]?.own ?? false;
+}
