@@ -8,6 +8,7 @@ import express, {
 import type { Logger } from '../services/platform/log.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
+import { commerceEventsRouter } from './commerce/events.ts';
 import { shopifyInstall } from './commerce/shopify-install.ts';
 import { shopifyWebhooks } from './commerce/shopify-webhooks.ts';
 import { HttpError, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
@@ -66,6 +67,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     observe(exchange, req, res, () => next(hostError(req)));
   });
   app.use('/api', restRouter(deps, { exchangeOf, calendar }));
+  app.use(commerceEventsRouter(deps, exchangeOf));
   app.get('/livez', livez);
   app.get('/readyz', readyz(deps.readiness));
   app.use(shopifyWebhooks(deps, exchangeOf));

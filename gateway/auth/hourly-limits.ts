@@ -35,6 +35,10 @@ export const hourlyShape = {
     100,
     'Requests per hour and address to /commerce/shopify/install and callback',
   ),
+  COMMERCE_EVENTS_PER_HOUR: perHour(
+    36_000,
+    "Events of merchants' platforms per hour and address, to /commerce/events",
+  ),
 };
 
 export type HourlySizes = Settings<typeof hourlyShape>;
@@ -60,6 +64,8 @@ export interface HourlyLimits {
   readonly jwks: RequestHandler;
   /** `/commerce/shopify/install` and `/commerce/shopify/callback`. */
   readonly shopifyInstall: RequestHandler;
+  /** Events of merchants' platforms, by IP address. */
+  readonly commerceEvents: RateLimit;
   /** Tool calls, by user id, over all shops of the user. */
   readonly mcpCalls: RateLimit;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
@@ -97,6 +103,7 @@ export function createHourlyLimits(o: {
     signInPages: byAddress('oauth-sign-in', sizes.SIGN_IN_PAGES_PER_HOUR),
     jwks: byAddress('oauth-jwks', sizes.JWKS_PER_HOUR),
     shopifyInstall: byAddress('shopify-install', sizes.SHOPIFY_INSTALL_PER_HOUR),
+    commerceEvents: limitOf('commerce-events', sizes.COMMERCE_EVENTS_PER_HOUR),
     mcpCalls: limitOf('mcp-calls', sizes.MCP_CALLS_PER_HOUR),
     reset() {
       for (const limit of limits) limit.reset();

@@ -39,3 +39,6 @@ export const JSON_KEPT_NUMBERS_MAX = 10_000;
  * snapshots contain its hash. The dispositions service deletes it after the handover. Bytes in UTF-8.
  */
 export const LONG_TEXT_BYTES = 2_000;
+
+/** Maximum size of an event of a merchant's platform (`POST /commerce/events/{shop_id}`). Bytes. */
+export const COMMERCE_EVENT_BYTES_MAX = 256 * 1024;

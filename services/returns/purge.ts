@@ -9,6 +9,8 @@ const TIMELINE_DAYS = 400;
 const KEPT_KEYS = ['SubmitReturn', 'RecordPartnerShipment'];
 /** A snapshot must exist longer than its event. Events are removed by whole days, after the day has ended. */
 const SNAPSHOT_EXTRA_DAYS = 2;
+/** Repeats of an event come within days. */
+const INBOUND_EVENT_DAYS = 7;
 const EVERY_MS = 60 * 60 * 1_000;
 /** Shopify repeats a webhook for some hours. */
 const WEBHOOK_DAYS = 7;
@@ -18,7 +20,8 @@ const ROWS = 5_000;
 
 /**
  * Removes timeline entries after 400 days, idempotency keys after 90 days (except those of submissions and
- * shipments), expired install links, handled webhooks and data requests of Shopify, and stored snapshots two days after their events. Safe to run in several replicas.
+ * shipments), ids of events of commerce providers after a week, expired install links, handled webhooks and data
+ * requests of Shopify, and stored snapshots two days after their events. Safe to run in several replicas.
  *
  * @param o.snapshotDays for how many days events are stored.
  */
@@ -54,6 +57,13 @@ export async function purge(db: Queryable, snapshotDays: number): Promise<number
          where created_at < now() - $1 * interval '1 day' limit $2)`,
     [snapshotDays + SNAPSHOT_EXTRA_DAYS, ROWS],
   );
+  const news = await db.query(
+    `delete from inbound_events
+      where (shop_id, webhook_id) in (
+        select shop_id, webhook_id from inbound_events
+         where received_at < now() - $1 * interval '1 day' limit $2)`,
+    [INBOUND_EVENT_DAYS, ROWS],
+  );
   const keys = await purgeKeys(db, KEPT_KEYS);
   const installs = await db.query(`delete from shopify_installs where expires_at < now()`);
   const webhooks = await db.query(
@@ -68,7 +78,7 @@ export async function purge(db: Queryable, snapshotDays: number): Promise<number
         where received_at < now() - $1 * interval '1 day' limit $2)`,
     [DATA_REQUEST_DAYS, ROWS],
   );
-  const removed = [entries, snapshots, installs, webhooks, requests].map(
+  const removed = [entries, snapshots, news, installs, webhooks, requests].map(
     ({ rowCount }) => rowCount ?? 0,
   );
   return removed.reduce((sum, count) => sum + count, keys);

@@ -1,4 +1,10 @@
-import { createHmac, createSecretKey, type KeyObject, randomBytes } from 'node:crypto';
+import {
+  createHmac,
+  createSecretKey,
+  type KeyObject,
+  randomBytes,
+  timingSafeEqual,
+} from 'node:crypto';
 
 const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
@@ -33,4 +39,23 @@ export function sign(
       return `v1,${mac.digest('base64')}`;
     })
     .join(' ');
+}
+
+/** Maximum number of signatures in a header that are compared. */
+const MAX_SIGNATURES = 10;
+
+/**
+ * Whether a `webhook-signature` has a signature of one of the keys. Compares in constant time. The caller checks the
+ * timestamp.
+ */
+export function isSigned(
+  keys: readonly KeyObject[],
+  header: string,
+  o: { id: string; timestamp: number; body: Uint8Array },
+): boolean {
+  const sent = header.split(' ', MAX_SIGNATURES).map((one) => Buffer.from(one));
+  const valid = keys.map((key) => Buffer.from(sign([key], o)));
+  return valid.some((one) =>
+    sent.some((other) => other.length === one.length && timingSafeEqual(other, one)),
+  );
 }

@@ -2,6 +2,7 @@ import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { Difference_Problem as Problem } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { reportRefund } from '../../../test/kit/commerce/inbound.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   creating,
@@ -89,6 +90,24 @@ describe('a reconciliation', () => {
     expect((await compared()).differences).toMatchObject([
       { problem: Problem.UNEXPECTED, key, theirs: { value: '5.00', currency: 'GBP' } },
     ]);
+  });
+
+  test("leaves out a merchant's own refund that was reported, and no other", async () => {
+    const listed = (key: string, id: string) => ({
+      ...{ kind: 'refund' as const, key, id, name: '', gateway: '', provider: 'test' },
+      ...{ amount: '5.00', currency: 'GBP', createdAt: new Date() },
+    });
+    const of = { shopId, providerOrderId: 1n, line: 2n };
+    await reportRefund(db.pool, of, { quantity: 1, providerRefundId: 'R-1' });
+    await reportRefund(db.pool, of, { quantity: 1, providerRefundId: 'R-2' });
+    const effects = [
+      listed('own-1', 'R-1'),
+      listed('rms:return:1:x', 'R-2'),
+      listed('own-3', 'R-3'),
+    ];
+    const list = async () => ({ effects, cursor: '' });
+    const { differences } = await compared({ ...commerce, list });
+    expect(differences.map(({ providerId }) => providerId)).toEqual(['R-2', 'R-3']);
   });
 
   test('finds another amount, to the cent', async () => {

@@ -1,6 +1,7 @@
 import { Difference_Problem as Problem } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { sameDecimal } from '../money/decimal.ts';
+import { merchantsRefunds } from './inbound/facts.ts';
 import {
   CommerceFailure,
   type CommerceProvider,
@@ -110,9 +111,11 @@ async function compareTheirs(
     const page = await commerce.list({ shopId, from, to, cursor }, signal);
     if (!page) return false;
     const own = await ownByKey(db, shopId, page.effects);
+    const merchants = await merchantsRefunds(db, shopId, page.effects);
     for (const theirs of page.effects) {
       if (theirs.key.startsWith(CHECK_KEYS)) continue;
       const ours = own.get(nameOf(theirs));
+      if (!ours && merchants.has(theirs.id)) continue;
       // It was requested, and its answer may still come. `compareOurs` judges it.
       if (ours && !ours.done) continue;
       const isRepeated = compared.has(nameOf(theirs));

@@ -15,6 +15,7 @@ import {
   rotateCommerceSecret,
 } from './connections.ts';
 import { listEffects } from './effects.ts';
+import { receiveEvent } from './inbound/receive.ts';
 import { type ReconcileDeps, reconcileOnRequest } from './reconciliations.ts';
 import { settleEffect } from './settle.ts';
 import { beginInstall } from './shopify-app/begin-install.ts';
@@ -45,6 +46,7 @@ export function commerceRoutes(
     disconnect: async (request) => ({ disconnected: await disconnectShop(pool, request) }),
     runCheck: (request) => runCheck(deps, request),
     reconcile: (request) => reconcileOnRequest(deps, request),
+    receiveEvent: async (request) => ({ result: await receiveEvent(deps, request) }),
     async listEffects(request) {
       return { effects: await listEffects(pool, parseInput(ofReturn, request)) };
     },

@@ -49,3 +49,12 @@ create table inbound_refund_lines (
 
 -- Whether a refund at the provider is one that processing requested.
 create index processing_outcomes_refunds on processing_outcomes (shop_id, provider_id) where kind = 'refund';
+
+-- Events that were recorded: a repeated one changes nothing. Kept for a week.
+create table inbound_events (
+  shop_id     public_id not null,
+  webhook_id  text not null check (char_length(webhook_id) between 1 and 200),
+  received_at timestamptz(3) not null default now(),
+  primary key (shop_id, webhook_id)
+);
+create index inbound_events_by_age on inbound_events (received_at);

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { EVENT_DATA } from './events.ts';
 import {
   foundAnswer,
   listAnswer,
@@ -16,6 +17,20 @@ const TITLES = {
   'effect.list': 'List the effects of a period',
 } as const;
 
+const EVENT_TITLES = {
+  'order.updated': 'An order changed',
+  'refund.created': 'A refund was made',
+} as const;
+
+const header = (name: string, description: string) => ({
+  ...{ name, in: 'header', required: true, description, schema: { type: 'string' } },
+});
+const SIGNED_HEADERS = [
+  header('webhook-id', 'Id of the request, by Standard Webhooks'),
+  header('webhook-timestamp', 'Seconds since 1970'),
+  header('webhook-signature', '`v1,` and a signature, for each valid secret'),
+];
+
 /** The OpenAPI document of the protocol between this service and a merchant's endpoint. */
 export function commerceDocument(): object {
   const requests = Object.entries(REQUEST_DATA).map(([type, data]) => ({
@@ -31,9 +46,6 @@ export function commerceDocument(): object {
       }),
     ),
   }));
-  const header = (name: string, description: string) => ({
-    ...{ name, in: 'header', required: true, description, schema: { type: 'string' } },
-  });
   return {
     openapi: '3.1.0',
     info: {
@@ -52,9 +64,7 @@ export function commerceDocument(): object {
           summary: 'Make or find an effect',
           description: 'A request is signed. A repeated key gets the first answer.',
           parameters: [
-            header('webhook-id', 'Id of the request, by Standard Webhooks'),
-            header('webhook-timestamp', 'Seconds since 1970'),
-            header('webhook-signature', '`v1,` and a signature, for each valid secret'),
+            ...SIGNED_HEADERS,
             {
               ...header('idempotency-key', 'The same as `data.key`; not with `effect.list`'),
               required: false,
@@ -80,6 +90,38 @@ export function commerceDocument(): object {
             429: answer('Too many requests. Sent again, after Retry-After', refusalAnswer),
           },
         },
+      },
+      '/commerce/events/{shop_id}': eventsPath(),
+    },
+  };
+}
+
+/** What a platform sends to this service. */
+function eventsPath() {
+  const events = Object.entries(EVENT_DATA).map(([type, data]) => ({
+    title: EVENT_TITLES[type as keyof typeof EVENT_TITLES],
+    ...schemaOf(z.object({ type: z.literal(type), data })),
+  }));
+  const shop = { name: 'shop_id', in: 'path', required: true, description: 'The shop' };
+  return {
+    servers: [{ url: 'https://api.example.com', description: 'The returns service' }],
+    post: {
+      operationId: 'sendEvent',
+      summary: 'Report what happened at your platform',
+      description:
+        'You send it, signed with a secret of the connection. An event with an earlier id changes nothing.',
+      parameters: [{ ...shop, schema: { type: 'integer' } }, ...SIGNED_HEADERS],
+      requestBody: {
+        required: true,
+        content: { 'application/json': { schema: { oneOf: events } } },
+      },
+      responses: {
+        204: { description: 'Recorded, now or before' },
+        400: answer('Not as documented. The message names the field', refusalAnswer),
+        401: answer('The signature is not valid, or the shop is not connected', refusalAnswer),
+        413: answer('Larger than 256 KiB', refusalAnswer),
+        429: answer('Too many events. Send it again after Retry-After', refusalAnswer),
+        503: answer('Not available. Send it again after Retry-After', refusalAnswer),
       },
     },
   };

@@ -22,17 +22,17 @@ export type EffectType =
   | 'inventory.restock';
 export type RequestType = EffectType | 'effect.find' | 'effect.list';
 
-const publicId = z.int().min(1).max(Number(MAX_ID));
+export const publicId = z.int().min(1).max(Number(MAX_ID));
 const amount = z
   .string()
   .max(40)
   .regex(/^\d+(\.\d+)?$/, 'must be a decimal number such as 12.50')
   .describe('Decimal number, with the decimals of the currency');
-const currency = z
+export const currency = z
   .string()
   .regex(/^[A-Z]{3}$/)
   .describe('ISO 4217 code');
-const key = z
+export const key = z
   .string()
   .min(1)
   .max(200)
@@ -84,7 +84,7 @@ const restockLine = z.strictObject({
 });
 
 const kind = z.enum(['exchange_order', 'gift_card', 'refund', 'restock']);
-const time = z.iso.datetime({ offset: true });
+export const time = z.iso.datetime({ offset: true });
 
 /** The `data` of each type of request. */
 export const REQUEST_DATA = {

@@ -1,3 +1,6 @@
+import type { Queryable } from '../../../platform/postgres.ts';
+import type { ListedEffect } from '../provider.ts';
+
 /**
  * SQL: whether the refund in the row `f` of `inbound_refunds` is one that processing requested. This is decided when it
  * is read, because the news of a refund may arrive before its answer is recorded.
@@ -30,4 +33,28 @@ export function unitsRefundedThere(of: {
                on fl.shop_id = f.shop_id and fl.provider_refund_id = f.provider_refund_id
             where f.shop_id = ${of.shop} and f.provider_order_id = ${of.order}
               and fl.provider_line_item_id = ${of.line} and not ${isOwnRefund('f')})`;
+}
+
+/** All keys of this service begin so. */
+const OWN_KEYS = 'rms:';
+
+/**
+ * The ids of listed refunds that the merchant has reported as their own. One with a key of this service is not believed
+ * to be a merchant's.
+ */
+export async function merchantsRefunds(
+  db: Queryable,
+  shopId: bigint,
+  effects: readonly ListedEffect[],
+): Promise<ReadonlySet<string>> {
+  const ids = effects
+    .filter(({ kind, key }) => kind === 'refund' && !key.startsWith(OWN_KEYS))
+    .map(({ id }) => id);
+  if (ids.length === 0) return new Set();
+  const { rows } = await db.query<{ id: string }>(
+    `select provider_refund_id as id from inbound_refunds
+      where shop_id = $1 and provider_refund_id = any($2::text[])`,
+    [shopId, ids],
+  );
+  return new Set(rows.map(({ id }) => id));
 }

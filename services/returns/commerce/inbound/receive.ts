@@ -1,0 +1,132 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { z } from 'zod';
+import type {
+  ReceiveEventRequest,
+  ReceiveEventResponseSchema,
+} from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { COMMERCE_EVENT_BYTES_MAX } from '../../../contract/limits.ts';
+import type { Keyring } from '../../../platform/keyring.ts';
+import { isSigned, signingKeyOf } from '../../../platform/outbound/signature.ts';
+import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
+import { COMMERCE_SECRETS } from '../connections.ts';
+import { type CommerceEvent, commerceEvent } from '../http/events.ts';
+import { recordOrder } from './record-order.ts';
+import { recordRefund } from './record-refund.ts';
+
+type Result = NonNullable<MessageInitShape<typeof ReceiveEventResponseSchema>['result']>;
+
+/** An older or newer signature may be a recorded one. Seconds. */
+const TOLERANCE_S = 300;
+
+const UNVERIFIED: Result = { case: 'unverified', value: {} };
+const ACCEPTED: Result = { case: 'accepted', value: {} };
+
+/** The headers of Standard Webhooks. Lengths are checked before anything is looked up. */
+const signedHeaders = z.object({
+  webhookId: z.string().regex(/^[\x21-\x7e]{1,200}$/),
+  webhookTimestamp: z
+    .string()
+    .regex(/^\d{1,12}$/)
+    .transform(Number),
+  webhookSignature: z.string().min(1).max(2_000),
+});
+
+/**
+ * Verifies, parses and records one event of a shop's platform. The same result for an unknown shop, a shop without a
+ * connection and a wrong signature, so that nobody learns which shops are connected. An event whose id was recorded
+ * within a week changes nothing.
+ */
+export async function receiveEvent(
+  { pool, keyring }: { readonly pool: pg.Pool; readonly keyring: Keyring | undefined },
+  request: ReceiveEventRequest,
+): Promise<Result> {
+  const { shopId, body } = request;
+  const headers = signedHeaders.safeParse(request);
+  if (!headers.success || !keyring || body.length > COMMERCE_EVENT_BYTES_MAX) return UNVERIFIED;
+  const { webhookId: id, webhookTimestamp: timestamp, webhookSignature } = headers.data;
+  if (Math.abs(Date.now() / 1_000 - timestamp) > TOLERANCE_S) return UNVERIFIED;
+  const secrets = await COMMERCE_SECRETS.list(pool, { shopId }, keyring);
+  const keys = secrets.map(({ value }) => signingKeyOf(value));
+  if (!isSigned(keys, webhookSignature, { id, timestamp, body })) return UNVERIFIED;
+  const parsed = parseEvent(body);
+  if ('problem' in parsed) return { case: 'invalid', value: { message: parsed.problem } };
+  await inTransaction(pool, async (tx) => {
+    if (await isNew(tx, { shopId, id })) await record(tx, shopId, parsed.event);
+  });
+  return ACCEPTED;
+}
+
+/** Two requests with one id at once: the second waits for the first. */
+async function isNew(
+  tx: Queryable,
+  { shopId, id }: { readonly shopId: bigint; readonly id: string },
+): Promise<boolean> {
+  const { rowCount } = await tx.query(
+    `insert into inbound_events (shop_id, webhook_id) values ($1, $2)
+     on conflict (shop_id, webhook_id) do nothing`,
+    [shopId, id],
+  );
+  return rowCount === 1;
+}
+
+type Parsed = { readonly event: CommerceEvent } | { readonly problem: string };
+
+function parseEvent(body: Uint8Array): Parsed {
+  let json: unknown;
+  try {
+    json = JSON.parse(new TextDecoder('utf-8', { fatal: true }).decode(body));
+  } catch {
+    return { problem: 'the body must be JSON in UTF-8' };
+  }
+  const result = commerceEvent.safeParse(json);
+  if (!result.success) return { problem: problemOf(result.error) };
+  if (result.data.type === 'order.updated' && isInFuture(result.data.data.order.updated_at)) {
+    return { problem: 'data.order.updated_at: must not be in the future' };
+  }
+  return { event: result.data };
+}
+
+/** The first broken rule, after the path of its field. */
+function problemOf({ issues: [issue] }: z.ZodError): string {
+  const path = (issue?.path ?? []).reduce<string>((before, part) => {
+    if (typeof part === 'number') return `${before}[${part}]`;
+    return before === '' ? String(part) : `${before}.${String(part)}`;
+  }, '');
+  return `${path || 'the body'}: ${issue?.message ?? 'is invalid'}`;
+}
+
+/** A time in the future would make every later state an older one. */
+function isInFuture(time: string): boolean {
+  return new Date(time).getTime() > Date.now() + TOLERANCE_S * 1_000;
+}
+
+async function record(tx: Queryable, shopId: bigint, event: CommerceEvent): Promise<void> {
+  if (event.type === 'order.updated') {
+    const { order } = event.data;
+    await recordOrder(tx, {
+      shopId,
+      providerOrderId: BigInt(order.id),
+      name: order.name,
+      updatedAt: new Date(order.updated_at),
+      cancelledAt: order.cancelled_at ? new Date(order.cancelled_at) : undefined,
+      lines: order.lines.map(({ line_item_id, quantity }) => ({
+        ...{ providerLineItemId: BigInt(line_item_id), quantity },
+      })),
+    });
+    return;
+  }
+  const { refund } = event.data;
+  await recordRefund(tx, {
+    shopId,
+    providerRefundId: String(refund.id),
+    providerOrderId: BigInt(refund.order_id),
+    key: refund.key ?? '',
+    refundedAt: new Date(refund.created_at),
+    amount: refund.amount,
+    currency: refund.currency,
+    lines: refund.lines.map(({ line_item_id, quantity, amount }) => ({
+      ...{ providerLineItemId: BigInt(line_item_id), quantity, amount },
+    })),
+  });
+}
