@@ -109,7 +109,8 @@ async function commitRequest(tx: pg.PoolClient, { job, step }: PerformDeps): Pro
       findObstacleThere(tx, { shopId: job.shopId, id: job.returnId }),
     ]),
   );
-  if (obstacle) throw new NotProcessable(obstacle.message);
+  // Goods go back to stock also when the rest of the money was refunded there.
+  if (obstacle && movesMoney(step.kind)) throw new NotProcessable(obstacle.message);
   await committing(tx, () => recordRequested(tx, job, step));
 }
 

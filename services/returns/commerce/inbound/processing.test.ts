@@ -1,7 +1,10 @@
 import { create } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { type Return, ReturnState } from '../../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { EditReturnRequestSchema } from '../../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  EditReturnRequestSchema,
+  RestockMode,
+} from '../../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { orderOf, reportOrder, reportRefund } from '../../../../test/kit/commerce/inbound.ts';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
 import {
@@ -210,6 +213,22 @@ describe('news that arrive while processing runs', () => {
     // What was made is kept, and the second run decides the same.
     expect(await run()).toBe(ReturnState.OPEN);
     expect((await commerce.ordersOf(of.id)).refunds).toEqual([]);
+  });
+
+  test('after the last payment do not stop the restock', async () => {
+    const shopId = await newShop(db.pool, { restockMode: RestockMode.PROVIDER });
+    of = await newReturn(db.pool, shopId, { lines: [newLine()] });
+    const reporting = creating(commerce, 'refund', async (request, signal) => {
+      const made = await commerce.create(request, signal);
+      await cancelThere();
+      return made;
+    });
+    expect(await run(reporting)).toBe(ReturnState.CLOSED);
+    const { rows } = await db.pool.query<{ kind: string }>(
+      `select kind from processing_outcomes where shop_id = $1 and done_at is not null`,
+      [shopId],
+    );
+    expect(rows.map(({ kind }) => kind).toSorted()).toEqual(['refund', 'restock']);
   });
 
   test('after an unknown outcome stop the repeat, and not the search', async () => {
