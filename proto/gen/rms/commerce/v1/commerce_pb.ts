@@ -1296,18 +1296,24 @@ export type ReceiveEventResponse = Message<"rms.commerce.v1.ReceiveEventResponse
    */
   result: {
     /**
+     * It is recorded.
+     *
      * @generated from field: rms.commerce.v1.ReceiveEventResponse.Accepted accepted = 1;
      */
     value: ReceiveEventResponse_Accepted;
     case: "accepted";
   } | {
     /**
+     * It was not verified; nothing changed.
+     *
      * @generated from field: rms.commerce.v1.ReceiveEventResponse.Unverified unverified = 2;
      */
     value: ReceiveEventResponse_Unverified;
     case: "unverified";
   } | {
     /**
+     * It is not as documented; nothing changed.
+     *
      * @generated from field: rms.commerce.v1.ReceiveEventResponse.Invalid invalid = 3;
      */
     value: ReceiveEventResponse_Invalid;
