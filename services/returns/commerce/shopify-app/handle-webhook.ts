@@ -1,4 +1,6 @@
 import type { Queryable } from '../../../platform/postgres.ts';
+import { recordOrder } from '../inbound/record-order.ts';
+import { recordRefund } from '../inbound/record-refund.ts';
 import type { Webhook } from './webhook-bodies.ts';
 
 /** The shop of a webhook. */
@@ -21,6 +23,13 @@ export async function handleWebhook(tx: Queryable, webhook: Webhook, about: Abou
       return recordDataRequest(tx, webhook.body, about);
     case 'shop/redact':
       return queueShopRedaction(tx, about);
+    case 'orders/updated':
+    case 'orders/cancelled':
+      await recordOrder(tx, { ...webhook.body, shopId: about.shopId });
+      return;
+    case 'refunds/create':
+      await recordRefund(tx, { ...webhook.body, shopId: about.shopId });
+      return;
     default:
       webhook satisfies never;
   }

@@ -5,7 +5,7 @@ import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
 import type { ShopifyAppDeps } from './app.ts';
 import { handleWebhook } from './handle-webhook.ts';
 import { isSignedBody } from './signature.ts';
-import { isHandled, parseWebhook } from './webhook-bodies.ts';
+import { isHandled, parseWebhook, type Webhook } from './webhook-bodies.ts';
 
 export interface WebhookDeps extends ShopifyAppDeps {
   /** Counts webhooks by topic and result. */
@@ -22,7 +22,9 @@ const WEBHOOK_ID_MAX = 100;
 /**
  * Verifies and handles a webhook of Shopify. Returns false when Shopify did not sign the body.
  *
- * Only the body is signed. So the store counts only if the body names the same one as the header.
+ * Only the body is signed. So the store counts only if the body names the same one as the header. Bodies about orders
+ * name none, so there the header counts. Only Shopify and this service see a signed body, which could be sent again for
+ * another store.
  */
 export async function receiveWebhook(
   deps: WebhookDeps,
@@ -50,8 +52,8 @@ async function handle(
   { body, topic, shopDomain, webhookId, triggeredAt }: ReceiveShopifyWebhookRequest,
 ): Promise<Result> {
   const webhook = parseWebhook(topic, body);
-  const isOfStore = webhook?.body.shop_domain === shopDomain;
-  if (!webhook || !isOfStore || webhookId.length > WEBHOOK_ID_MAX) return 'malformed';
+  if (!webhook || !isOfStore(webhook, shopDomain)) return 'malformed';
+  if (webhookId.length > WEBHOOK_ID_MAX) return 'malformed';
   return inTransaction(pool, async (tx): Promise<Result> => {
     const shopId = await shopOf(tx, shopDomain);
     if (shopId === undefined) return 'unknown store';
@@ -61,6 +63,10 @@ async function handle(
     await handleWebhook(tx, webhook, { shopId, at });
     return 'handled';
   });
+}
+
+function isOfStore({ body }: Webhook, shopDomain: string): boolean {
+  return !('shop_domain' in body) || body.shop_domain === shopDomain;
 }
 
 /** Locks the connection, so that a concurrent install or webhook of the store waits. */

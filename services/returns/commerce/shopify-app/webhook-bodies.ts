@@ -1,21 +1,16 @@
 import { z } from 'zod';
-import { MAX_ID } from '../../../platform/ids.ts';
+import { orderBody, refundBody } from './order-bodies.ts';
+import { webhookId as id } from './webhook-id.ts';
 
 /** Maximum number of orders in one body. */
 const ORDERS_MAX = 10_000;
 const EMAIL_MAX = 320;
 
-const id = z
-  .union([z.number(), z.string().regex(/^\d{1,16}$/)])
-  .transform(Number)
-  .refine((value) => Number.isSafeInteger(value) && value >= 1)
-  .transform(BigInt)
-  .refine((value) => value <= MAX_ID);
 const orders = z.array(id).max(ORDERS_MAX).default([]);
 const store = { shop_domain: z.string() };
 
 /**
- * The webhooks that are handled, as far as they are read. Each body names its store.
+ * The webhooks that are handled, as far as they are read. Each body names its store, except those about orders.
  *
  * @see https://shopify.dev/docs/apps/build/compliance/privacy-law-compliance
  */
@@ -44,6 +39,9 @@ const webhook = z.discriminatedUnion('topic', [
       data_request: z.object({ id }),
     }),
   }),
+  z.object({ topic: z.literal('orders/updated'), body: orderBody }),
+  z.object({ topic: z.literal('orders/cancelled'), body: orderBody }),
+  z.object({ topic: z.literal('refunds/create'), body: refundBody }),
 ]);
 
 export type Webhook = z.output<typeof webhook>;
@@ -53,6 +51,9 @@ const TOPICS: ReadonlySet<string> = new Set<Webhook['topic']>([
   'shop/redact',
   'customers/redact',
   'customers/data_request',
+  'orders/updated',
+  'orders/cancelled',
+  'refunds/create',
 ]);
 
 export function isHandled(topic: string): boolean {

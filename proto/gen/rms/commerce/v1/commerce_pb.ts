@@ -1860,9 +1860,10 @@ export const CommerceService: GenService<{
     output: typeof CompleteShopifyInstallResponseSchema;
   },
   /**
-   * ReceiveShopifyWebhook verifies and handles a webhook of Shopify: `app/uninstalled`, `customers/redact`,
-   * `customers/data_request` and `shop/redact`. Other topics and unknown stores are accepted and change nothing. A
-   * repeated webhook changes nothing. The signature says that Shopify sent it, and the body names the store.
+   * ReceiveShopifyWebhook verifies and handles a webhook of Shopify: `app/uninstalled`, `orders/updated`,
+   * `orders/cancelled`, `refunds/create`, `customers/redact`, `customers/data_request` and `shop/redact`. Other topics
+   * and unknown stores are accepted and change nothing. A repeated webhook changes nothing. The signature says that
+   * Shopify sent it.
    *
    * @generated from rpc rms.commerce.v1.CommerceService.ReceiveShopifyWebhook
    */

@@ -1,0 +1,102 @@
+import { z } from 'zod';
+import { decimalsOf, formatAmount, minorOf } from '../../money/money.ts';
+import { LINES_MAX } from '../inbound/news.ts';
+import type { ProviderOrder } from '../inbound/record-order.ts';
+import type { ProviderRefund } from '../inbound/record-refund.ts';
+import { webhookId as id } from './webhook-id.ts';
+
+// Bodies of Shopify's webhooks about orders, as far as they are read.
+
+const NAME_MAX = 191;
+
+const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
+const units = z.int().min(0).max(1_000_000);
+/** Shopify writes at most two decimals, or none. */
+const amount = z.string().regex(/^\d{1,13}(\.\d{1,4})?$/);
+const currency = z.string().refine((code) => decimalsOf(code) !== undefined);
+const money = z.object({ presentment_money: z.object({ amount, currency_code: currency }) });
+
+/** @see https://shopify.dev/docs/api/admin-rest/latest/resources/order */
+export const orderBody = z
+  .object({
+    id,
+    name: z.string(),
+    updated_at: time,
+    cancelled_at: time.nullish(),
+    // `quantity` are the ordered units, also those that were refunded later.
+    line_items: z.array(z.object({ id, quantity: units })).max(LINES_MAX),
+  })
+  .transform(
+    (order): Omit<ProviderOrder, 'shopId'> => ({
+      providerOrderId: order.id,
+      name: storable(order.name),
+      updatedAt: order.updated_at,
+      cancelledAt: order.cancelled_at ?? undefined,
+      lines: order.line_items.map((line) => ({
+        ...{ providerLineItemId: line.id, quantity: line.quantity },
+      })),
+    }),
+  );
+
+/** A refund of this service has its key in the note. @see https://shopify.dev/docs/api/admin-rest/latest/resources/refund */
+export const refundBody = z
+  .object({
+    id,
+    order_id: id,
+    created_at: time,
+    note: z.string().nullish(),
+    refund_line_items: z
+      .array(z.object({ line_item_id: id, quantity: units, subtotal_set: money }))
+      .max(LINES_MAX),
+    transactions: z
+      .array(z.object({ kind: z.string(), status: z.string(), amount, currency }))
+      .max(LINES_MAX),
+  })
+  .transform((refund): Omit<ProviderRefund, 'shopId'> => {
+    const [line] = refund.refund_line_items;
+    const lineCurrency = line?.subtotal_set.presentment_money.currency_code;
+    return {
+      providerRefundId: refund.id.toString(),
+      providerOrderId: refund.order_id,
+      key: keyIn(refund.note ?? ''),
+      refundedAt: refund.created_at,
+      ...(paidBy(refund.transactions) ?? { amount: '0', currency: lineCurrency ?? NO_CURRENCY }),
+      lines: refund.refund_line_items.map((one) => ({
+        ...{ providerLineItemId: one.line_item_id, quantity: one.quantity },
+        amount: one.subtotal_set.presentment_money.amount,
+      })),
+    };
+  });
+
+/** ISO 4217: no currency is involved. */
+const NO_CURRENCY = 'XXX';
+
+interface Transaction {
+  readonly kind: string;
+  readonly status: string;
+  readonly amount: string;
+  readonly currency: string;
+}
+
+/** What the transactions of a refund have moved: one for each payment of the order. Undefined when they moved nothing. */
+function paidBy(transactions: readonly Transaction[]) {
+  const moved = transactions.filter(({ kind, status }) => kind === 'refund' && !FAILED.has(status));
+  const [first] = moved;
+  if (!first) return undefined;
+  const { currency: code } = first;
+  const same = moved.filter((one) => one.currency === code);
+  const minor = same.reduce((sum, one) => sum + minorOf(one.amount, code), 0n);
+  return { amount: formatAmount(minor, code), currency: code };
+}
+
+const FAILED: ReadonlySet<string> = new Set(['failure', 'error']);
+
+/** The key in the note of a refund, as the adapter writes it; empty in other notes. */
+function keyIn(note: string): string {
+  return /\((rms:[\w:]{1,196})\)/.exec(note)?.[1] ?? '';
+}
+
+/** The text without what PostgreSQL cannot store. */
+function storable(text: string): string {
+  return [...text.replaceAll('\0', '').toWellFormed()].slice(0, NAME_MAX).join('');
+}
