@@ -14,7 +14,7 @@ import { tokenContext } from './shopify-app/stores.ts';
 
 /** Why a shop's returns are not processed. Follows "The return cannot be processed: ". */
 export const NO_PROVIDER =
-  'the shop has no commerce provider that moves money. Connect one with `commerce connect`, or make the shop a sandbox';
+  'the shop has no commerce provider that moves money. Connect one with `commerce connect` or `commerce shopify install-link`, or make the shop a sandbox';
 
 /** Chooses the commerce provider of a shop. */
 export interface Providers {
@@ -54,6 +54,8 @@ export interface ProvidersOptions {
 const MAX_PROVIDERS = 1_000;
 /** Longer than a call. Milliseconds. */
 const CLOSE_AFTER_MS = 30_000;
+/** An effect at Shopify takes several requests. Below the limit that processing sets. Milliseconds. */
+const SHOPIFY_CALL_MS = 11_000;
 
 /**
  * The provider of a shop is its connection. Without one it is the embedded provider, in production only for sandbox
@@ -76,16 +78,14 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
     if (known) return known.commerce;
     const opened = open({ ...found, shopId });
     if (!opened) return undefined;
-    const { client } = opened;
-    const commerce = resilient(opened.commerce);
     const [oldest] = connected;
     if (connected.size >= MAX_PROVIDERS && oldest) {
       connected.delete(oldest[0]);
       // Requests in flight have a deadline, and must not be cut off.
       setTimeout(() => void oldest[1].client.close(), CLOSE_AFTER_MS).unref();
     }
-    connected.set(name, { commerce, client });
-    return commerce;
+    connected.set(name, opened);
+    return opened.commerce;
   };
 
   /** Undefined when the service cannot decrypt what it needs, or the merchant has removed the Shopify app. */
@@ -93,16 +93,15 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
     const { url, secrets, shopDomain, token } = found;
     if (signingKeys && url !== null && secrets !== null) {
       const client = o.openClient();
-      return { client, commerce: httpProvider(client, signingKeys, { ...found, url, secrets }) };
+      const http = httpProvider(client, signingKeys, { ...found, url, secrets });
+      return { client, commerce: resilient(http) };
     }
     if (o.keyring && shopDomain !== null && token !== null) {
       const client = o.openShopifyClient();
       const accessToken = decryptToken(o.keyring, { ...found, shopDomain, token });
       const { sandbox } = found;
-      return {
-        client,
-        commerce: createShopifyCommerce({ client, shopDomain, accessToken, sandbox }),
-      };
+      const shopify = createShopifyCommerce({ client, shopDomain, accessToken, sandbox });
+      return { client, commerce: resilient(shopify, { timeoutMs: SHOPIFY_CALL_MS }) };
     }
     return undefined;
   };
