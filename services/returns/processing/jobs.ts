@@ -154,23 +154,37 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
   return rows[0]?.ms ?? undefined;
 }
 
+/** What is known of a return when it is locked. */
+export interface LockedReturn {
+  /** What the commerce provider has reported of its order since it was submitted. A number of news. */
+  readonly news: number;
+  /** Whether the provider was requested something of this return, and did not reject it. */
+  readonly hasRequests: boolean;
+}
+
 /**
  * Locks the return of a job, then renews the lease, so that no other worker takes over before the commit.
  *
  * @throws LeaseLost
  */
-export async function lockReturnOf(tx: Queryable, job: Job): Promise<void> {
-  const { rowCount } = await tx.query(
+export async function lockReturnOf(tx: Queryable, job: Job): Promise<LockedReturn> {
+  const { rows } = await tx.query<LockedReturn>(
     named(
       'processing-lock',
-      sql`with locked as (
-            select from returns where shop_id = ${job.shopId} and id = ${job.returnId} for update
-          )
-          update processing_jobs set ${PROCESSING.renewal}
-           where ${PROCESSING.isOwned(job)} and exists (select from locked)`,
+      sql`
+with locked as (
+  select provider_news from returns
+   where shop_id = ${job.shopId} and id = ${job.returnId} for update
+)
+update processing_jobs set ${PROCESSING.renewal} from locked where ${PROCESSING.isOwned(job)}
+returning locked.provider_news as news, exists (
+  select from processing_outcomes o
+   where o.shop_id = ${job.shopId} and o.return_id = ${job.returnId}
+     and coalesce(o.done_at, o.asked_at) is not null) as "hasRequests"`,
     ),
   );
-  if (rowCount !== 1) throw leaseLost(job);
+  if (!rows[0]) throw leaseLost(job);
+  return rows[0];
 }
 
 /** Ends the run as failed. @throws LeaseLost */

@@ -22,8 +22,9 @@ const stepRows = rowsOf<PlannedStep>({
 export async function intendSteps(
   tx: Queryable,
   of: OfReturn,
-  steps: readonly PlannedStep[],
+  o: { readonly planned: readonly PlannedStep[] } & Pick<Step, 'newsAtPlan'>,
 ): Promise<Step[]> {
+  const { planned: steps, newsAtPlan } = o;
   if (steps.length === 0) return [];
   const { rows } = await tx.query<{
     kind: EffectKind;
@@ -47,6 +48,7 @@ returning kind, done_at is not null as done,
     .map((step) => ({
       ...step,
       requestedMsAgo: rowOf.get(step.kind)?.requested_ms_ago ?? undefined,
+      newsAtPlan,
     }));
 }
 
@@ -77,10 +79,35 @@ export async function mayHaveFulfilled(
  * @throws LeaseLost
  */
 export async function recordRequested(db: Queryable, job: Job, step: Step): Promise<void> {
+  const { rowCount } = await db.query(named('processing-request', requested(job, step)));
+  if (rowCount !== 1) throw leaseLost(job);
+}
+
+/**
+ * {@link recordRequested}, unless the provider has reported something of the order since the step was planned.
+ *
+ * @returns false when it has, or had reported what stops payments, and when another worker has taken over the job. Then
+ *   nothing is recorded.
+ */
+export async function recordRequestedWithoutNews(
+  db: Queryable,
+  job: Job,
+  step: Step,
+): Promise<boolean> {
+  if (step.newsAtPlan === undefined) return false;
   const { rowCount } = await db.query(
     named(
-      'processing-request',
-      sql`
+      'processing-request-without-news',
+      sql`${requested(job, step)}
+  and exists (
+    select from returns
+     where shop_id = ${job.shopId} and id = ${job.returnId} and provider_news = ${step.newsAtPlan})`,
+    ),
+  );
+  return rowCount === 1;
+}
+
+const requested = (job: Job, step: Step): Sql => sql`
 with owned as (
   update processing_jobs set ${PROCESSING.renewal} where ${PROCESSING.isOwned(job)}
   returning shop_id, return_id
@@ -88,11 +115,7 @@ with owned as (
 update processing_outcomes outcome set asked_at = now()
 from owned
 where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
-  and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null`,
-    ),
-  );
-  if (rowCount !== 1) throw leaseLost(job);
-}
+  and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null`;
 
 /**
  * Records that the request of a step had no effect: it was rejected, or not sent. The caller's transaction also checks

@@ -15,7 +15,7 @@ import {
 import { sameDecimal } from '../money/decimal.ts';
 import { findObstacleThere } from '../submit/returnable.ts';
 import { type Job, LEASE_MS, leaseLost, lockReturnOf } from './jobs.ts';
-import { recordOutcome, recordRequested } from './outcomes.ts';
+import { recordOutcome, recordRequested, recordRequestedWithoutNews } from './outcomes.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -90,15 +90,17 @@ function asTransient(error: unknown): never {
 
 async function requestStep(o: PerformDeps): Promise<Effect> {
   const startedAt = performance.now();
-  await inTransaction(o.pool, (tx) => commitRequest(tx, o));
+  if (!(await recordRequestedWithoutNews(o.pool, o.job, o.step))) {
+    await inTransaction(o.pool, (tx) => commitRequest(tx, o));
+  }
   // The process may have been suspended. Then another worker has the job, and may have published its failure.
   if (performance.now() - startedAt >= LEASE_MS) throw leaseLost(o.job);
   return o.prepared.commerce.create(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS));
 }
 
 /**
- * Records the request, unless the provider has refunded lines itself or cancelled the order. Those who record that need
- * the lock of the return, so it is known here, or it happened after this decision.
+ * After news of the provider: records the request, unless it has refunded lines itself or cancelled the order. Those who
+ * record that need the lock of the return, so it is known here, or it happened after this decision.
  *
  * @throws NotProcessable; LeaseLost.
  */

@@ -17,6 +17,11 @@ export interface Step extends PlannedStep {
    * How long ago the provider was requested to do it, without a recorded result; undefined when it was not. Milliseconds.
    */
   readonly requestedMsAgo: number | undefined;
+  /**
+   * The number of news of the order's provider when the step was planned (column `provider_news` of the return).
+   * Undefined when one of them stops payments: then each request decides.
+   */
+  readonly newsAtPlan: number | undefined;
 }
 
 /** The return cannot be processed: it changed after the job was queued, or the job itself is invalid. */

@@ -13,7 +13,7 @@ import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
 import { findObstacleThere } from '../submit/returnable.ts';
-import { type Job, lockReturnOf } from './jobs.ts';
+import { type Job, type LockedReturn, lockReturnOf } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { NotProcessable, planSteps, type Step } from './plan.ts';
 import { restockLines } from './restock.ts';
@@ -43,25 +43,25 @@ export interface Prepared {
  */
 export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Promise<Prepared> {
   return inTransaction(pool, async (tx) => {
-    const [, details, instantRefunds, settings, mayBeRestocked] = await together(tx, () =>
+    const [locked, details, instantRefunds, settings] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
         loadReturn(tx, job.shopId, job.returnId),
         instantRefundsOf(tx, job),
         loadSettings(tx, job.shopId),
-        mayHaveFulfilled(tx, job, 'restock'),
       ]),
     );
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     if (instantRefunds.hasOpen) throw new NotProcessable('an instant refund is open');
-    await requirePayable(tx, job);
+    const isPayable = await requirePayable(tx, job, locked);
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
     // When the provider issued a card, or may have, an external card would be a second one.
     const giftCardsAreExternal =
       settings.giftCardMode === GiftCardMode.EXTERNAL &&
-      !(await mayHaveFulfilled(tx, job, 'gift_card'));
+      !(locked.hasRequests && (await mayHaveFulfilled(tx, job, 'gift_card')));
     // An event would restock the goods a second time.
+    const mayBeRestocked = locked.hasRequests && (await mayHaveFulfilled(tx, job, 'restock'));
     const restockMode = mayBeRestocked ? RestockMode.PROVIDER : settings.restockMode;
     const stock = restockLines(details);
     const planned = planSteps({
@@ -70,7 +70,8 @@ export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Pr
       paidMinor: instantRefunds.paidMinor(details.presentmentCurrency),
       hasRestock: restockMode === RestockMode.PROVIDER && stock.length > 0,
     });
-    const steps = await committing(tx, () => intendSteps(tx, job, planned));
+    const newsAtPlan = isPayable ? locked.news : undefined;
+    const steps = await committing(tx, () => intendSteps(tx, job, { planned, newsAtPlan }));
     const lines = details.lineItems.map(returnedLine);
     const rest = { lines, stock, commerce, restockMode, giftCardsAreExternal, steps };
     return { details: { ...details, lineItems: [] }, ...rest };
@@ -80,12 +81,16 @@ export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Pr
 /**
  * Refuses the run before its first request when the provider has refunded lines itself, or cancelled the order. If an
  * earlier run has requested something, it may be that refund: then each request decides, after the search for its effect.
+ * A return that was submitted could be paid then, so only later news can stop it.
  *
+ * @returns whether nothing that the provider has reported stops payments.
  * @throws NotProcessable.
  */
-async function requirePayable(tx: Queryable, job: Job): Promise<void> {
+async function requirePayable(tx: Queryable, job: Job, locked: LockedReturn): Promise<boolean> {
+  if (locked.news === 0) return true;
   const obstacle = await findObstacleThere(tx, { shopId: job.shopId, id: job.returnId });
-  if (obstacle && !(await mayHaveFulfilled(tx, job))) throw new NotProcessable(obstacle.message);
+  if (obstacle && !locked.hasRequests) throw new NotProcessable(obstacle.message);
+  return obstacle === undefined;
 }
 
 function returnedLine(line: LineItem): ReturnedLine {

@@ -19,8 +19,9 @@ export async function lockOrder(tx: Queryable, of: ProviderOrderId): Promise<voi
 }
 
 /**
- * Locks the live returns of an order, and the order. Processing decides under the lock of its return, so it either sees
- * what the caller records, or has decided before. Returns are locked first, as everywhere.
+ * Locks the live returns of an order, and the order, and counts the news on the returns. Processing compares the count
+ * when it requests money, so it either sees what the caller records, or has decided before. Returns are locked first, as
+ * everywhere.
  */
 export async function lockLiveReturns(tx: Queryable, of: ProviderOrderId): Promise<void> {
   await lockRows(tx, of);
@@ -35,10 +36,14 @@ async function lockRows(
 ): Promise<void> {
   await tx.query({
     name: 'inbound-lock-returns',
-    text: `select from returns
-            where shop_id = $1 and state in ('open', 'review')
-              and order_id = (select id from orders where shop_id = $1 and provider_order_id = $2)
-            order by id for no key update`,
+    text: `with locked as (
+             select id from returns
+              where shop_id = $1 and state in ('open', 'review')
+                and order_id = (select id from orders where shop_id = $1 and provider_order_id = $2)
+              order by id for no key update
+           )
+           update returns r set provider_news = r.provider_news + 1
+             from locked where r.shop_id = $1 and r.id = locked.id`,
     values: [shopId, providerOrderId],
   });
 }
