@@ -63,8 +63,8 @@ describe(`processing that is killed (seed ${SEED})`, () => {
           commerce,
           scenarios,
         });
-        expect(report.trials).toBe(points);
-        expect(report.kills).toBeGreaterThan(0);
+        expect(report.trials).toBeGreaterThanOrEqual(points);
+        expect(report.kills).toBeGreaterThanOrEqual(points);
       } finally {
         await commerce.stop();
       }
