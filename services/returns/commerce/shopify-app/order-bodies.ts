@@ -52,24 +52,27 @@ export const refundBody = z
       .array(z.object({ kind: z.string(), status: z.string(), amount, currency }))
       .max(LINES_MAX),
   })
-  .transform((refund): Omit<ProviderRefund, 'shopId'> => {
-    const [line] = refund.refund_line_items;
-    const lineCurrency = line?.subtotal_set.presentment_money.currency_code;
+  .transform((refund, context): Omit<ProviderRefund, 'shopId'> => {
+    const { transactions, refund_line_items: lines } = refund;
+    const code =
+      transactions[0]?.currency ?? lines[0]?.subtotal_set.presentment_money.currency_code;
+    if (code === undefined) {
+      context.addIssue('has neither transactions nor lines');
+      return z.NEVER;
+    }
     return {
       providerRefundId: refund.id.toString(),
       providerOrderId: refund.order_id,
       key: keyIn(refund.note ?? ''),
       refundedAt: refund.created_at,
-      ...(paidBy(refund.transactions) ?? { amount: '0', currency: lineCurrency ?? NO_CURRENCY }),
-      lines: refund.refund_line_items.map((one) => ({
+      amount: movedBy(transactions, code),
+      currency: code,
+      lines: lines.map((one) => ({
         ...{ providerLineItemId: one.line_item_id, quantity: one.quantity },
         amount: one.subtotal_set.presentment_money.amount,
       })),
     };
   });
-
-/** ISO 4217: no currency is involved. */
-const NO_CURRENCY = 'XXX';
 
 interface Transaction {
   readonly kind: string;
@@ -78,15 +81,13 @@ interface Transaction {
   readonly currency: string;
 }
 
-/** What the transactions of a refund have moved: one for each payment of the order. Undefined when they moved nothing. */
-function paidBy(transactions: readonly Transaction[]) {
-  const moved = transactions.filter(({ kind, status }) => kind === 'refund' && !FAILED.has(status));
-  const [first] = moved;
-  if (!first) return undefined;
-  const { currency: code } = first;
-  const same = moved.filter((one) => one.currency === code);
-  const minor = same.reduce((sum, one) => sum + minorOf(one.amount, code), 0n);
-  return { amount: formatAmount(minor, code), currency: code };
+/** What the transactions of a refund have moved in a currency: one for each payment of the order. Decimal string. */
+function movedBy(transactions: readonly Transaction[], code: string): string {
+  const minor = transactions
+    .filter(({ kind, status }) => kind === 'refund' && !FAILED.has(status))
+    .filter(({ currency: other }) => other === code)
+    .reduce((sum, one) => sum + minorOf(one.amount, code), 0n);
+  return formatAmount(minor, code);
 }
 
 const FAILED: ReadonlySet<string> = new Set(['failure', 'error']);

@@ -133,11 +133,14 @@ describe('refunds/create', () => {
     expect(await under.bench.timeline(of)).toHaveLength(before.length);
   });
 
-  test('in an unknown currency changes nothing', async () => {
-    const transactions = [{ kind: 'refund', status: 'success', amount: '1', currency: 'ZZZ' }];
-    expect(await receive('refunds/create', refundWith({ transactions }))).toMatchObject({
-      accepted: true,
-    });
+  test.each([
+    [
+      'in an unknown currency',
+      { transactions: [{ kind: 'refund', status: 'success', amount: '1', currency: 'ZZZ' }] },
+    ],
+    ['with neither money nor lines', { transactions: [], refund_line_items: [] }],
+  ])('%s changes nothing', async (_, more) => {
+    expect(await receive('refunds/create', refundWith(more))).toMatchObject({ accepted: true });
     const { rowCount } = await under.bench.db.pool.query(
       'select from inbound_refunds where shop_id = $1',
       [store.shopId],
