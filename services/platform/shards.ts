@@ -22,6 +22,12 @@ export const SHARD_LEASE_MS = 3_000;
 /** {@link ShardHolder.rebalance} must be called this often when no member joins or leaves. Milliseconds. */
 export const REBALANCE_EVERY_MS = 600;
 
+/**
+ * The same for the only process. Another process can take nothing from it, so a late renewal costs nothing; a process
+ * that joins waits at most this long for its share. Milliseconds.
+ */
+export const REBALANCE_ALONE_MS = 1_200;
+
 /** After a member joined or left, processes that gain or lose shards rebalance often for this long. Milliseconds. */
 const REBALANCING_MS = 2_000;
 const REBALANCE_OFTEN_MS = 50;
@@ -128,7 +134,8 @@ class LeasedShards implements ShardHolder {
   async rebalance(): Promise<number> {
     const token = this.#processToken ?? (this.#isDraining ? undefined : await this.#begin());
     if (token === undefined) return REBALANCE_EVERY_MS;
-    const { members: owners, dead, nextExpiryMs, isAlive } = await this.#renew(token);
+    const { members: owners, otherProcesses, dead, nextExpiryMs, isAlive } =
+      await this.#renew(token);
     if (!isAlive) return this.#isDraining ? REBALANCE_EVERY_MS : REBALANCE_OFTEN_MS;
     if (this.#isDraining) return this.#drainStep();
     await removeDeadProcesses(this.#o.pool, { dead, names: this.#names });
@@ -139,7 +146,7 @@ class LeasedShards implements ShardHolder {
     const share = Math.ceil(this.#o.count / members);
     await releaseLeases(this.#o.pool, this.#shards.takeExtra(share));
     await this.#takeFree(share - this.#shards.size);
-    return this.#pauseAfter(members, nextExpiryMs);
+    return this.#pauseAfter(members, { nextExpiryMs, isAlone: otherProcesses.length === 0 });
   }
 
   drain(): void {
@@ -207,7 +214,10 @@ class LeasedShards implements ShardHolder {
   }
 
   /** Notes whether members joined or left. Returns the milliseconds until the next rebalance. */
-  #pauseAfter(members: number, nextExpiryMs: number | null): number {
+  #pauseAfter(
+    members: number,
+    o: { readonly nextExpiryMs: number | null; readonly isAlone: boolean },
+  ): number {
     const now = performance.now();
     if (members !== this.#membersBefore) {
       this.#membersBefore = members;
@@ -216,7 +226,8 @@ class LeasedShards implements ShardHolder {
     const isShort = this.#shards.size < Math.floor(this.#o.count / members);
     const isReleasing = this.#shards.kept().length < this.#shards.size;
     if (now < this.#rebalancingUntil && (isShort || isReleasing)) return REBALANCE_OFTEN_MS;
-    return Math.min(REBALANCE_EVERY_MS, (nextExpiryMs ?? REBALANCE_EVERY_MS) + AFTER_EXPIRY_MS);
+    const everyMs = o.isAlone ? REBALANCE_ALONE_MS : REBALANCE_EVERY_MS;
+    return Math.min(everyMs, (o.nextExpiryMs ?? everyMs) + AFTER_EXPIRY_MS);
   }
 
   /** Hands over shards without work in flight. Returns the milliseconds until the next call. */

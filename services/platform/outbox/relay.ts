@@ -38,7 +38,8 @@ export interface Relay extends Worker {
   flush(): Promise<void>;
 }
 
-const POLL_MS = 2_000;
+/** Commits notify the relay. This finds events whose notification was lost. */
+const POLL_MS = 5_000;
 /** A stop waits this long for the bus. The next process publishes the remaining events. */
 const STOP_MS = 3_000;
 
