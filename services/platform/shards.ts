@@ -134,8 +134,13 @@ class LeasedShards implements ShardHolder {
   async rebalance(): Promise<number> {
     const token = this.#processToken ?? (this.#isDraining ? undefined : await this.#begin());
     if (token === undefined) return REBALANCE_EVERY_MS;
-    const { members: owners, otherProcesses, dead, nextExpiryMs, isAlive } =
-      await this.#renew(token);
+    const {
+      members: owners,
+      otherProcesses,
+      dead,
+      nextExpiryMs,
+      isAlive,
+    } = await this.#renew(token);
     if (!isAlive) return this.#isDraining ? REBALANCE_EVERY_MS : REBALANCE_OFTEN_MS;
     if (this.#isDraining) return this.#drainStep();
     await removeDeadProcesses(this.#o.pool, { dead, names: this.#names });
