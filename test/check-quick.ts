@@ -64,6 +64,7 @@ const tests = new Set([...beside, ...further.flatMap((one) => one.tests)]);
 
 run('lint', 'biome', ['check', '--no-errors-on-unmatched', ...changed]);
 run('words', 'node', ['test/lint/words.ts', ...changed]);
+run('import depth', 'node', ['test/lint/import-depth.ts']);
 if (changed.some((file) => file.startsWith('proto/rms/'))) {
   run('lint of protos', 'buf', ['lint']);
   run('protos only grow', 'npm', ['run', '--silent', 'breaking']);
