@@ -1,8 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises';
-import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
-import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError } from '../../services/platform/errors.ts';
+import { stateForbids } from '../../services/platform/errors.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import type { Services } from '../services.ts';
 import { type Author, recordAudit } from './audit.ts';
@@ -86,7 +84,7 @@ function store(pool: pg.Pool, { shopId, sandbox, by }: EnvironmentSwitch): Promi
 async function requireNoOtherKeys(db: Queryable, o: EnvironmentSwitch): Promise<void> {
   const count = await countOtherKeys(db, o);
   if (count === 0) return;
-  throw forbidden(
+  throw stateForbids(
     `${count} active keys of the shop would stop working: revoke them, or repeat this with --force`,
   );
 }
@@ -116,7 +114,7 @@ async function lockSwitch(
       'select pg_try_advisory_lock(hashtextextended($1, 0)) as locked',
       [key],
     );
-    if (!rows[0]?.locked) throw forbidden('another command is switching this shop');
+    if (!rows[0]?.locked) throw stateForbids('another command is switching this shop');
   } catch (error) {
     client.release();
     throw error;
@@ -133,8 +131,4 @@ async function lockSwitch(
       }
     },
   };
-}
-
-function forbidden(text: string): DomainError {
-  return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, text);
 }

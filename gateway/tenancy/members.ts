@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError } from '../../services/platform/errors.ts';
+import { DomainError, stateForbids } from '../../services/platform/errors.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { endGrants } from './grants.ts';
@@ -149,9 +149,5 @@ function requirePermission(
 function requireAnotherOwner(roles: ReadonlyMap<bigint, Role>): void {
   const owners = [...roles.values()].filter((role) => role === 'owner');
   if (owners.length > 1) return;
-  throw new DomainError(
-    Code.FailedPrecondition,
-    ErrorReason.STATE_FORBIDS,
-    'a shop must keep at least one owner: make another member an owner first',
-  );
+  throw stateForbids('a shop must keep at least one owner: make another member an owner first');
 }

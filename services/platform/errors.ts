@@ -33,6 +33,11 @@ export function invalidField(field: string, rule: string): DomainError {
   });
 }
 
+/** Returns FAILED_PRECONDITION for a request that the present state does not allow. */
+export function stateForbids(message: string): DomainError {
+  return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
+}
+
 /** For callers: returns the reason of a {@link DomainError}; undefined for other failures. */
 export function reasonOf(error: unknown): ErrorReason | undefined {
   if (error instanceof DomainError) return error.reason;

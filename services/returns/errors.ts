@@ -8,8 +8,11 @@ export function returnNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.RETURN_NOT_FOUND, 'no such return');
 }
 
-/** The shop has no line with this id. */
-/** @param field the list of the request that has ids of other line items, if it has such a list. */
+/**
+ * The shop has no line with this id.
+ *
+ * @param field the list of the request that has ids of other line items, if it has such a list.
+ */
 export function lineItemNotFound(field?: string): DomainError {
   const reason = ErrorReason.LINE_ITEM_NOT_FOUND;
   if (field === undefined) return new DomainError(Code.NotFound, reason, 'no such line item');
@@ -28,25 +31,6 @@ export function shopNotConfigured(): DomainError {
     Code.FailedPrecondition,
     ErrorReason.SHOP_NOT_CONFIGURED,
     'the shop has no returns settings yet',
-  );
-}
-
-/** The return's state does not allow the call. */
-export function stateForbids(message: string): DomainError {
-  return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
-}
-
-/** A failed run of processing fulfilled a part of the return, or may have. Only another run can complete it. */
-export function outcomesFulfilled(): DomainError {
-  return stateForbids(
-    'part of the return was already paid, or a payment has an unknown outcome; process the return again to complete it',
-  );
-}
-
-/** The shopper keeps an instant refund, so the return can only be processed. */
-export function instantRefundKept(): DomainError {
-  return stateForbids(
-    'the shopper keeps an instant refund for this return; process the return to refund the remainder',
   );
 }
 

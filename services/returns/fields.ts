@@ -1,5 +1,6 @@
 import type { GenEnum } from '@bufbuild/protobuf/codegenv2';
 import { z } from 'zod';
+import type { Amount } from '../../proto/gen/rms/common/v1/money_pb.ts';
 import {
   LineOutcome,
   LineOutcomeSchema,
@@ -188,3 +189,11 @@ export const LINE_FIELDS = fieldTable({
   countryOfOrigin: internal(countryField),
   weightG: internal(numberField(z.int().nonnegative('must not be negative'))),
 });
+
+const amount = z.custom<Amount>().optional();
+
+/** The input of amounts, by name. They are parsed later, because parsing needs the currencies. */
+export function amountsOf<K extends string>(names: readonly K[]) {
+  // Object.fromEntries widens the keys of a closed record.
+  return Object.fromEntries(names.map((name) => [name, amount])) as Record<K, typeof amount>;
+}

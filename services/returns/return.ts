@@ -1,5 +1,5 @@
 import { type Return as Details, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { instantRefundKept, outcomesFulfilled, stateForbids } from './errors.ts';
+import { type DomainError, stateForbids } from '../platform/errors.ts';
 
 const { OPEN, REVIEW, CLOSED, CANCELLED, EXPIRED } = ReturnState;
 
@@ -137,5 +137,16 @@ export function requireUncommitted(
   { freesLines }: { readonly freesLines: boolean },
 ): void {
   if (commitments.mayHaveFulfilled) throw outcomesFulfilled();
-  if (freesLines && commitments.instantRefundKept) throw instantRefundKept();
+  if (freesLines && commitments.instantRefundKept) {
+    throw stateForbids(
+      'the shopper keeps an instant refund for this return; process the return to refund the remainder',
+    );
+  }
+}
+
+/** A failed run of processing fulfilled a part of the return, or may have. Only another run can complete it. */
+export function outcomesFulfilled(): DomainError {
+  return stateForbids(
+    'part of the return was already paid, or a payment has an unknown outcome; process the return again to complete it',
+  );
 }

@@ -9,13 +9,13 @@ import {
   type Settings,
   SettingsSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { invalidField } from '../platform/errors.ts';
+import { invalidField, stateForbids } from '../platform/errors.ts';
 import { parseInput } from '../platform/input.ts';
+import { decimalsOf } from '../platform/money.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { param, raw, sql, unnamed } from '../platform/sql.ts';
 import { requireKnownOutcomes } from './commerce/known-outcomes.ts';
-import { shopNotConfigured, stateForbids } from './errors.ts';
-import { decimalsOf } from './money/money.ts';
+import { shopNotConfigured } from './errors.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
 
 interface SettingsRow {

@@ -6,10 +6,11 @@ import {
   AddCustomerUploadRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../contract/limits.ts';
+import { stateForbids } from '../platform/errors.ts';
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import { lineItemNotFound, stateForbids } from './errors.ts';
+import { lineItemNotFound } from './errors.ts';
 import { isLive } from './return.ts';
 import { changeReturnOnce } from './store/change.ts';
 import { returnsOfLines } from './store/line-owners.ts';

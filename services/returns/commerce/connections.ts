@@ -10,7 +10,7 @@ import {
   RotateSecretRequestSchema,
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError, invalidField } from '../../platform/errors.ts';
+import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
 import { keyUseOf, oncePerKey } from '../../platform/idempotency.ts';
 import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
 import type { Keyring } from '../../platform/keyring.ts';
@@ -18,7 +18,6 @@ import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
 import { createSecretStore, type Secret } from '../../platform/outbound/secrets.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { URL_MAX } from '../../platform/text.ts';
-import { stateForbids } from '../errors.ts';
 import { loadSettings } from '../settings.ts';
 import { requireKnownOutcomes } from './known-outcomes.ts';
 import { scopesIn } from './shopify-app/scopes.ts';

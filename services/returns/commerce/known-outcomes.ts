@@ -1,5 +1,5 @@
+import { stateForbids } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { stateForbids } from '../errors.ts';
 
 /**
  * Rejects another provider while an effect has an unknown outcome: only the one that was asked can find it.

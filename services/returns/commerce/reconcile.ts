@@ -1,6 +1,6 @@
 import { Difference_Problem as Problem } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { sameDecimal } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { sameDecimal } from '../money/decimal.ts';
 import { merchantsRefunds } from './inbound/facts.ts';
 import {
   CommerceFailure,

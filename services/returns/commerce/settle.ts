@@ -7,12 +7,12 @@ import {
   type SettleEffectRequest,
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { enumText } from '../../platform/enum-text.ts';
-import { invalidField } from '../../platform/errors.ts';
+import { invalidField, stateForbids } from '../../platform/errors.ts';
 import { parseId } from '../../platform/ids.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
+import { formatAmount, parseAmount } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { effectNotFound, stateForbids } from '../errors.ts';
-import { formatAmount, parseAmount } from '../money/money.ts';
+import { effectNotFound } from '../errors.ts';
 import { showOutcomes } from '../processing/outcomes.ts';
 import { changeReturn } from '../store/change.ts';
 import { listEffects } from './effects.ts';

@@ -7,13 +7,10 @@ import {
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { id, text } from '../../platform/input.ts';
+import { amountOf, type Both, type Currencies } from '../../platform/money.ts';
 import { lineItemNotFound } from '../errors.ts';
-import { quantity } from '../fields.ts';
-import { lineSumsFrom } from '../money/line-sums.ts';
-import { lineSumsIn } from '../money/message-sums.ts';
-import { amountOf, type Both, type Currencies } from '../money/money.ts';
-import { LINE_AMOUNTS, type LineSums } from '../money/totals.ts';
-import { amountsOf } from '../submit/submission.ts';
+import { amountsOf, quantity } from '../fields.ts';
+import { LINE_AMOUNTS, type LineSums, lineSumsFrom, lineSumsIn } from '../money/totals.ts';
 
 /** The edit of one line item. Absent fields keep their values. */
 export const lineEdit = z.object({

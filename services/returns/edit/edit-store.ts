@@ -1,8 +1,7 @@
 import type { Outcome, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { amountColumns, type Both } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { amountColumns, type Both } from '../money/money.ts';
-import { type CheckedSums, STORED_RETURN_AMOUNTS } from '../money/return-sums.ts';
-import { LINE_AMOUNTS } from '../money/totals.ts';
+import { type CheckedSums, LINE_AMOUNTS, STORED_RETURN_AMOUNTS } from '../money/totals.ts';
 import { lineOutcomeText, outcomeText } from '../store/texts.ts';
 import type { EditedLine } from './edit-lines.ts';
 

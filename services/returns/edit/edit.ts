@@ -12,13 +12,13 @@ import { DomainError, invalidField } from '../../platform/errors.ts';
 import { keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
-import { exchangeSumsIn, returnSumsIn } from '../money/message-sums.ts';
 import { checkedSums } from '../money/return-sums.ts';
+import { exchangeSumsIn, returnSumsIn } from '../money/totals.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
 
 import { Return, requireUncommitted } from '../return.ts';
+import { requireReturnable } from '../returnable.ts';
 import { changeReturnOnce } from '../store/change.ts';
-import { requireReturnable } from '../submit/returnable.ts';
 import { editedLines, lineEdit } from './edit-lines.ts';
 import { storeEdit } from './edit-store.ts';
 

@@ -1,5 +1,5 @@
+import { minorOf } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { minorOf } from '../money/money.ts';
 
 interface OfReturn {
   readonly shopId: bigint;

@@ -15,13 +15,14 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { enumText } from '../../platform/enum-text.ts';
-import { DomainError, invalidField } from '../../platform/errors.ts';
+import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
 import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { callerShape, id, idempotencyKey, parseInput, text } from '../../platform/input.ts';
+import { formatAmount, minorOf, parseAmount } from '../../platform/money.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
-import { alreadyOpen, outcomesFulfilled, returnNotFound, stateForbids } from '../errors.ts';
-import { formatAmount, minorOf, parseAmount } from '../money/money.ts';
+import { alreadyOpen, returnNotFound } from '../errors.ts';
 import { mayHaveFulfilled } from '../processing/outcomes.ts';
+import { outcomesFulfilled } from '../return.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
   endInstantRefund,

@@ -10,12 +10,12 @@ import {
   type RequestLabelRequest,
   RequestLabelRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { DomainError } from '../../platform/errors.ts';
+import { DomainError, stateForbids } from '../../platform/errors.ts';
 import { claimKey, keyUseOf, oncePerKey } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { returnNotFound, stateForbids } from '../errors.ts';
+import { returnNotFound } from '../errors.ts';
 import { isLive } from '../return.ts';
 import { loadSettings } from '../settings.ts';
 import { changeReturnIn } from '../store/change.ts';

@@ -15,7 +15,7 @@ import {
   UpdateLabelRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { LABEL_LINES_MAX, LABEL_URL_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { DomainError } from '../../platform/errors.ts';
+import { DomainError, stateForbids } from '../../platform/errors.ts';
 import {
   claimKey,
   keyUseOf,
@@ -32,12 +32,12 @@ import {
   text,
   time,
 } from '../../platform/input.ts';
+import { formatAmount, parseAmount } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { lineItemNotFound, stateForbids } from '../errors.ts';
-import { formatAmount, parseAmount } from '../money/money.ts';
+import { lineItemNotFound } from '../errors.ts';
 import { pastTime } from '../past.ts';
-import { reopening } from '../reopen.ts';
 import { isLive } from '../return.ts';
+import { reopening } from '../returnable.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import { changeReturnIn } from '../store/change.ts';
 import { loadLabel } from '../store/load.ts';

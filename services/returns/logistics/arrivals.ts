@@ -6,15 +6,15 @@ import {
   RecordArrivalRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { invalidField } from '../../platform/errors.ts';
+import { invalidField, stateForbids } from '../../platform/errors.ts';
 import { keyUseOf } from '../../platform/idempotency.ts';
 import { callerShape, id, parseInput, text, time } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
-import { lineItemNotFound, stateForbids } from '../errors.ts';
+import { lineItemNotFound } from '../errors.ts';
 import { optionalId } from '../fields.ts';
 import { pastTime } from '../past.ts';
-import { reopening } from '../reopen.ts';
+import { reopening } from '../returnable.ts';
 import { changeReturnOnce } from '../store/change.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import { stateText } from '../store/texts.ts';

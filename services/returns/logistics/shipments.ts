@@ -15,7 +15,7 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { optionalId } from '../fields.ts';
 import { pastTime } from '../past.ts';
-import { reopening } from '../reopen.ts';
+import { reopening } from '../returnable.ts';
 import { changeReturnsInParts } from '../store/change.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
 import { changing } from '../store/transaction.ts';

@@ -1,13 +1,19 @@
 import { Outcome, type ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
+import {
+  amountOf,
+  type Both,
+  type Currencies,
+  formatAmount,
+  isTooLarge,
+} from '../../platform/money.ts';
 import { snakeCase } from '../../platform/text.ts';
-import { amountOf, type Both, type Currencies, formatAmount, isTooLarge } from './money.ts';
 import {
   type ExchangeSums,
   type LineSums,
   lineRefunds,
   netOf,
-  RETURN_AMOUNTS,
+  type CheckedSums,
   type ReturnSums,
   refundOf,
   returnTotalOf,
@@ -17,17 +23,6 @@ import {
   type TotalSums,
   totalsOf,
 } from './totals.ts';
-
-/** The stored amounts of a return: its own, and the totals of its line items that a constraint of the table uses. */
-export const STORED_RETURN_AMOUNTS = [
-  ...RETURN_AMOUNTS,
-  'returnTotal',
-  'shipping',
-  'shippingTax',
-] as const;
-
-/** The stored amounts of a return in one currency. */
-export type CheckedSums = Readonly<Record<(typeof STORED_RETURN_AMOUNTS)[number], bigint>>;
 
 export interface SumsInput {
   readonly outcome: Outcome;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { sumsOf } from './money.ts';
+import { sumsOf } from '../../platform/money.ts';
 import { EXCHANGE_AMOUNTS, LINE_AMOUNTS, lineRefunds, refundOf, totalsOf } from './totals.ts';
 
 const sum = fc.bigInt({ min: 0n, max: 10n ** 14n });

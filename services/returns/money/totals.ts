@@ -1,3 +1,13 @@
+import type {
+  LineAmounts,
+  LineItem,
+  Return,
+  Totals,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { invalidField } from '../../platform/errors.ts';
+import { type Both, bothOf, type Currencies, minorOf, sumsOf } from '../../platform/money.ts';
+import { snakeCase } from '../../platform/text.ts';
+
 /** Amounts of a line item, each in two currencies and for the whole quantity. */
 export const LINE_AMOUNTS = [
   'price',
@@ -27,6 +37,17 @@ export type ExchangeSums = Sums<typeof EXCHANGE_AMOUNTS>;
 
 /** The submitted amounts of a whole return, in minor units of one currency. */
 export type ReturnSums = Sums<typeof RETURN_AMOUNTS>;
+
+/** The stored amounts of a return: its own, and the totals of its line items that a constraint of the table uses. */
+export const STORED_RETURN_AMOUNTS = [
+  ...RETURN_AMOUNTS,
+  'returnTotal',
+  'shipping',
+  'shippingTax',
+] as const;
+
+/** The stored amounts of a return in one currency. */
+export type CheckedSums = Readonly<Record<(typeof STORED_RETURN_AMOUNTS)[number], bigint>>;
 
 /** The derived amounts of a return, in minor units of one currency. */
 export type TotalSums = Readonly<Record<TotalName, bigint>>;
@@ -129,4 +150,67 @@ export function totalsOf(
 
 function sumBy<T>(items: readonly T[], pick: (item: T) => bigint): bigint {
   return items.reduce((sum, item) => sum + pick(item), 0n);
+}
+
+/**
+ * The amounts of one line item in both currencies.
+ *
+ * @param at path of the line item in the request, such as `lines[0]`.
+ * @param read reads one amount by its name; the second argument is the path of the field.
+ * @throws DomainError INVALID_ARGUMENT when the tax on shipping exceeds the shipping, which includes it.
+ */
+export function lineSumsFrom(
+  at: string,
+  read: (name: keyof LineSums, field: string) => Both<bigint>,
+): Both<LineSums> {
+  const sums = bothOf(LINE_AMOUNTS, (name) => read(name, `${at}.${snakeCase(name)}`));
+  if ([sums.shop, sums.presentment].some((one) => one.refundShippingTax > one.refundShipping)) {
+    throw invalidField(
+      `${at}.refund_shipping_tax`,
+      'must not exceed refund_shipping, which includes it',
+    );
+  }
+  return sums;
+}
+
+/** The amounts of a line item in both currencies. */
+export function lineSumsIn(line: LineItem, currencies: Currencies): Both<LineSums> {
+  return {
+    shop: lineSide(line.amounts, currencies.shop),
+    presentment: lineSide(line.presentmentAmounts, currencies.presentment),
+  };
+}
+
+function lineSide(amounts: LineAmounts | undefined, currency: string): LineSums {
+  return sumsOf(LINE_AMOUNTS, (name) => minorOf(amounts?.[name] ?? '0', currency));
+}
+
+/** The amounts of the exchange items in both currencies. */
+export function exchangeSumsIn(current: Return): Both<ExchangeSums>[] {
+  return current.exchanges.map((exchange) => {
+    const side = (pick: 'shop' | 'presentment', currency: string): ExchangeSums =>
+      sumsOf(EXCHANGE_AMOUNTS, (name) => minorOf(exchange[name]?.[pick] ?? '0', currency));
+    return {
+      shop: side('shop', current.currency),
+      presentment: side('presentment', current.presentmentCurrency),
+    };
+  });
+}
+
+/** The amounts of the whole return in both currencies. */
+export function returnSumsIn(current: Return): Both<ReturnSums> {
+  return {
+    shop: returnSide(current.totals, current.currency),
+    presentment: returnSide(current.presentmentTotals, current.presentmentCurrency),
+  };
+}
+
+function returnSide(totals: Totals | undefined, currency: string): ReturnSums {
+  const minor = (text = '0') => minorOf(text, currency);
+  return {
+    creditShipping: minor(totals?.creditShippingTotal),
+    returnCredit: minor(totals?.returnCreditTotal),
+    handlingFee: minor(totals?.handlingFee),
+    refund: minor(totals?.refund),
+  };
 }

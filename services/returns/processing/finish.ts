@@ -11,9 +11,9 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { RestockMode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
+import { formatAmount, minorOf } from '../../platform/money.ts';
 import { type Queryable, together } from '../../platform/postgres.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
-import { formatAmount, minorOf } from '../money/money.ts';
 import { Return } from '../return.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import { changeReturn } from '../store/change.ts';

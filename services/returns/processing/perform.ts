@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
+import { sameDecimal } from '../../platform/money.ts';
 import { committing, inTransaction, together } from '../../platform/postgres.ts';
 import {
   CommerceFailure,
@@ -12,8 +13,7 @@ import {
   isOrder,
   movesMoney,
 } from '../commerce/provider.ts';
-import { sameDecimal } from '../money/decimal.ts';
-import { findObstacleThere } from '../submit/returnable.ts';
+import { findObstacleThere } from '../returnable.ts';
 import { type Job, LEASE_MS, leaseLost, lockReturnOf } from './jobs.ts';
 import { recordOutcome, recordRequested, recordRequestedWithoutNews } from './outcomes.ts';
 import { NotProcessable, type Step } from './plan.ts';

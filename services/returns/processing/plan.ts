@@ -1,6 +1,6 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { formatAmount, minorOf } from '../../platform/money.ts';
 import type { EffectKind } from '../commerce/provider.ts';
-import { formatAmount, minorOf } from '../money/money.ts';
 
 /** One outcome of a return. Its amount is in the currency in which the shopper paid; a restock has the amount `0`. */
 export interface PlannedStep {

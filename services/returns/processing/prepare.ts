@@ -10,9 +10,9 @@ import { committing, inTransaction, type Queryable, together } from '../../platf
 import type { CommerceProvider, RestockLine, ReturnedLine } from '../commerce/provider.ts';
 import { NO_PROVIDER, type Providers } from '../commerce/providers.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
+import { findObstacleThere } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';
 import { loadReturn } from '../store/load.ts';
-import { findObstacleThere } from '../submit/returnable.ts';
 import { type Job, type LockedReturn, lockReturnOf } from './jobs.ts';
 import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
 import { NotProcessable, planSteps, type Step } from './plan.ts';

@@ -7,7 +7,6 @@ import type {
   LineAmountsSchema,
   LineItemSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { LINE_FIELDS } from '../fields.ts';
 import {
   amountColumnsOf,
   type Both,
@@ -15,7 +14,8 @@ import {
   formatAmount,
   minorOf,
   sumsOf,
-} from '../money/money.ts';
+} from '../../platform/money.ts';
+import { LINE_FIELDS } from '../fields.ts';
 import { LINE_AMOUNTS, type LineSums, lineRefunds } from '../money/totals.ts';
 import type { LineTexts, ReturnRow, UploadRow } from './rows.ts';
 import { dispositionText, uploadKindText } from './texts.ts';

@@ -1,5 +1,5 @@
+import { amountColumnsOf } from '../../platform/money.ts';
 import { RETURN_FIELDS } from '../fields.ts';
-import { amountColumnsOf } from '../money/money.ts';
 import { EXCHANGE_AMOUNTS, RETURN_AMOUNTS } from '../money/totals.ts';
 
 const exchangeAmounts = amountColumnsOf(EXCHANGE_AMOUNTS)

@@ -11,8 +11,6 @@ import {
   type Return,
   ReturnSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { snakeCase } from '../../platform/text.ts';
-import { RETURN_FIELDS } from '../fields.ts';
 import {
   type Both,
   type Currencies,
@@ -20,7 +18,9 @@ import {
   minorOf,
   type Side,
   sumsOf,
-} from '../money/money.ts';
+} from '../../platform/money.ts';
+import { snakeCase } from '../../platform/text.ts';
+import { RETURN_FIELDS } from '../fields.ts';
 import {
   EXCHANGE_AMOUNTS,
   type ExchangeSums,

@@ -1,9 +1,15 @@
 import { z } from 'zod';
-import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ADDRESS_TEXT_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, id, idempotencyKey, requiredText, text, time } from '../../platform/input.ts';
-import { countryCode, LINE_FIELDS, optionalId, quantity, RETURN_FIELDS } from '../fields.ts';
+import {
+  amountsOf,
+  countryCode,
+  LINE_FIELDS,
+  optionalId,
+  quantity,
+  RETURN_FIELDS,
+} from '../fields.ts';
 import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../money/totals.ts';
 
 /** Maximum number of line items of a return. */
@@ -14,7 +20,6 @@ const EMAIL_MAX = 320;
 const MAX_EXCHANGES = 250;
 
 const name = text(SHORT_TEXT_MAX);
-const amount = z.custom<Amount>().optional();
 /** An empty text counts as absent: null. */
 const nullable = (max: number) =>
   text(max)
@@ -38,12 +43,6 @@ const address = z.object({
   countryCode,
   phone: addressText,
 });
-
-/** The input of amounts, by name. They are parsed later, because parsing needs the currencies. */
-export function amountsOf<K extends string>(names: readonly K[]) {
-  // Object.fromEntries widens the keys of a closed record.
-  return Object.fromEntries(names.map((name) => [name, amount])) as Record<K, typeof amount>;
-}
 
 const line = z.object({
   ...LINE_FIELDS.inputs,

@@ -1,14 +1,15 @@
 import { create, toJson } from '@bufbuild/protobuf';
 import { AddressSchema, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { amountColumns, type Both, type Currencies } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { LINE_FIELDS, RETURN_FIELDS } from '../fields.ts';
-import { amountColumns, type Both, type Currencies } from '../money/money.ts';
-import { type CheckedSums, STORED_RETURN_AMOUNTS } from '../money/return-sums.ts';
 import {
+  type CheckedSums,
   EXCHANGE_AMOUNTS,
   type ExchangeSums,
   LINE_AMOUNTS,
   type LineSums,
+  STORED_RETURN_AMOUNTS,
 } from '../money/totals.ts';
 import { stateText } from '../store/texts.ts';
 import type { Submission, SubmittedExchange, SubmittedLine } from './submission.ts';

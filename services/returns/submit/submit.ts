@@ -9,14 +9,9 @@ import {
   SubmitReturnRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LabelProvider, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { DomainError, invalidField } from '../../platform/errors.ts';
+import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
 import { findUse, oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { parseInput } from '../../platform/input.ts';
-import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
-import { type Destinations, destinationOf } from '../destinations.ts';
-import { returnNotFound, stateForbids } from '../errors.ts';
-import { issueLabelRequest } from '../labels/label-request-store.ts';
-import { lineSumsFrom } from '../money/line-sums.ts';
 import {
   amountOf,
   type Both,
@@ -24,17 +19,26 @@ import {
   type Currencies,
   decimalsOf,
   requiredAmountOf,
-} from '../money/money.ts';
+} from '../../platform/money.ts';
+import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import { type Destinations, destinationOf } from '../destinations.ts';
+import { returnNotFound } from '../errors.ts';
+import { issueLabelRequest } from '../labels/label-request-store.ts';
 import { checkedSums } from '../money/return-sums.ts';
-import { EXCHANGE_AMOUNTS, type ExchangeSums, type LineSums } from '../money/totals.ts';
+import {
+  EXCHANGE_AMOUNTS,
+  type ExchangeSums,
+  type LineSums,
+  lineSumsFrom,
+} from '../money/totals.ts';
 import { pastTime } from '../past.ts';
+import { requireReturnable } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';
 import { appendReturnEvents, type DetailEvent } from '../store/append-events.ts';
 import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { loadReturn } from '../store/load.ts';
 import { addTimeline } from '../store/timeline-store.ts';
-import { requireReturnable } from './returnable.ts';
 import {
   type Submission,
   type SubmittedExchange,

@@ -4,9 +4,9 @@ import {
   type DeliveryFilter,
   DeliveryFilterSchema,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { stateForbids } from '../../platform/errors.ts';
 import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
-import { stateForbids } from '../log/delivery.ts';
 import { type Job, type JobKind, jobNotFound, keyConflict } from './job.ts';
 
 /** The part of a job for one subscription. */

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import type { DeliveryFilter } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { stateForbids } from '../../platform/errors.ts';
 import { inTransaction } from '../../platform/postgres.ts';
-import { stateForbids } from '../log/delivery.ts';
 import { parseFilter, resolveFilter } from '../log/filter.ts';
 import { type Job, MAX_JOB } from './job.ts';
 import { insertJob, jobOfKey } from './job-store.ts';

@@ -26,8 +26,3 @@ export function deliveryNotFound(webhookId: string): DomainError {
     `delivery ${webhookId.slice(0, 100)} does not exist`,
   );
 }
-
-/** Returns FAILED_PRECONDITION for a request that the current state does not allow. */
-export function stateForbids(message: string): DomainError {
-  return new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, message);
-}

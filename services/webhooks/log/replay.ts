@@ -1,8 +1,9 @@
 import type pg from 'pg';
+import { stateForbids } from '../../platform/errors.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { HAS_BODY, requeue } from '../delivery/queue/requeue.ts';
 import { subscriptionNotFound } from '../subscriptions/subscription.ts';
-import { deliveryNotFound, parseWebhookId, stateForbids } from './delivery.ts';
+import { deliveryNotFound, parseWebhookId } from './delivery.ts';
 import { getDelivery } from './get.ts';
 import type { LoggedDelivery } from './rows.ts';
 

@@ -1,9 +1,9 @@
 import { type KeyObject, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { MAX_ID } from '../../../platform/ids.ts';
+import { decimalsOf } from '../../../platform/money.ts';
 import { describeFailure } from '../../../platform/outbound/failure.ts';
 import { newSecret, sign, signingKeyOf } from '../../../platform/outbound/signature.ts';
-import { decimalsOf } from '../../money/money.ts';
 import type { CommerceClient } from '../http/client.ts';
 import {
   createdAnswer,

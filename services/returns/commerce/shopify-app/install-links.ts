@@ -1,8 +1,8 @@
 import { z } from 'zod';
 import type { CreateShopifyInstallLinkRequest } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { stateForbids } from '../../../platform/errors.ts';
 import { callerShape, parseInput } from '../../../platform/input.ts';
 import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
-import { stateForbids } from '../../errors.ts';
 import { loadSettings } from '../../settings.ts';
 import { requireKeyring } from '../connections.ts';
 import { requireKnownOutcomes } from '../known-outcomes.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { decimalsOf, formatAmount, minorOf } from '../../money/money.ts';
+import { decimalsOf, formatAmount, minorOf } from '../../../platform/money.ts';
 import { LINES_MAX } from '../inbound/news.ts';
 import type { ProviderOrder } from '../inbound/record-order.ts';
 import type { ProviderRefund } from '../inbound/record-refund.ts';

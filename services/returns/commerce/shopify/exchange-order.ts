@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { z } from 'zod';
-import { formatAmount, minorOf } from '../../money/money.ts';
+import { formatAmount, minorOf } from '../../../platform/money.ts';
 import {
   CommerceFailure,
   type Effect,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { Both } from '../../money/money.ts';
+import type { Both } from '../../../platform/money.ts';
 import { CommerceFailure } from '../provider.ts';
 import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
 import { numberOf } from './ids.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { formatAmount, minorOf } from '../../money/money.ts';
+import { formatAmount, minorOf } from '../../../platform/money.ts';
 import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
 import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
 import { gidOf, numberOf, uuidOf } from './ids.ts';

@@ -1,4 +1,4 @@
-import { minorOf } from '../../../../services/returns/money/money.ts';
+import { minorOf } from '../../../../services/platform/money.ts';
 
 /** The payment gateway of all orders. */
 export const GATEWAY = 'shopify_payments';

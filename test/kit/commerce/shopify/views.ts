@@ -1,4 +1,4 @@
-import { formatAmount } from '../../../../services/returns/money/money.ts';
+import { formatAmount } from '../../../../services/platform/money.ts';
 import {
   GATEWAY,
   leftOf,

@@ -1,7 +1,7 @@
 import { data as currencies } from 'currency-codes';
-import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
-import { invalidField } from '../../platform/errors.ts';
-import { snakeCase } from '../../platform/text.ts';
+import type { Amount } from '../../proto/gen/rms/common/v1/money_pb.ts';
+import { invalidField } from './errors.ts';
+import { snakeCase } from './text.ts';
 
 /** The maximum amount, in whole units of its currency. */
 const MAX_UNITS = 1_000_000_000_000n;
@@ -79,6 +79,18 @@ export function minorOf(stored: string, currency: string): bigint {
   const [units = '0', fraction = ''] = stored.split('.');
   if (/[^0]/.test(fraction.slice(digits))) throw new RangeError('an amount has too many decimals');
   return BigInt(units + fraction.slice(0, digits).padEnd(digits, '0'));
+}
+
+/** Whether two decimal texts are the same number. Leading and trailing zeros do not matter. */
+export function sameDecimal(one: string, other: string): boolean {
+  return isDecimal(one) && isDecimal(other) && plain(one) === plain(other);
+}
+
+const isDecimal = (text: string): boolean => /^\d+(\.\d+)?$/.test(text);
+
+function plain(text: string): string {
+  const [units = '', fraction = ''] = text.split('.');
+  return `${units.replace(/^0+(?=\d)/, '')}.${fraction.replace(/0+$/, '')}`;
 }
 
 /** One value for each currency of a return. */

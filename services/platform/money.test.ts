@@ -1,7 +1,7 @@
 import { Code } from '@connectrpc/connect';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { DomainError } from '../../platform/errors.ts';
+import { DomainError } from './errors.ts';
 import { decimalsOf, formatAmount, minorOf, parseAmount } from './money.ts';
 
 const currency = fc.constantFrom('JPY', 'GBP', 'EUR', 'BHD', 'CLF', 'HUF');

@@ -1,13 +1,13 @@
 import { create } from '@bufbuild/protobuf';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { type Return, ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   CancelReturnRequestSchema,
   EditReturnRequestSchema,
-} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
 import {
   actor,
   newLine,
@@ -17,10 +17,10 @@ import {
   requestProcessing,
   runDeps,
   runDue,
-} from '../../../test/kit/services/processing.ts';
-import { cancelReturn } from '../cancel.ts';
-import { createEmbeddedCommerce } from '../commerce/embedded.ts';
-import { editReturn } from '../edit/edit.ts';
+} from '../../test/kit/services/processing.ts';
+import { cancelReturn } from './cancel.ts';
+import { createEmbeddedCommerce } from './commerce/embedded.ts';
+import { editReturn } from './edit/edit.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {
