@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { printable } from '../../services/contract/printable.ts';
+import { printable } from '../../services/platform/text.ts';
 import { type LoggedEntry, listAudit } from '../tenancy/audit-list.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';

@@ -1,5 +1,5 @@
 import { Command } from 'commander';
-import { printable } from '../../services/contract/printable.ts';
+import { printable } from '../../services/platform/text.ts';
 import { addMember, listMembers, removeMember } from '../tenancy/members.ts';
 import { ROLES, type Role } from '../tenancy/permissions.ts';
 import { requireShop } from '../tenancy/shops.ts';

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { printable } from '../../services/contract/printable.ts';
+import { printable } from '../../services/platform/text.ts';
 
 /** The problems of invalid arguments: one sentence each, with the field and its rule. */
 export interface InvalidArguments {

@@ -6,7 +6,7 @@ import {
   Server,
   TRACEPARENT_META_KEY,
 } from '@modelcontextprotocol/server';
-import { printable } from '../../services/contract/printable.ts';
+import { printable } from '../../services/platform/text.ts';
 import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
 import type { createCatalogue } from './catalogue.ts';
 import { INSTRUCTIONS } from './instructions.ts';

@@ -4,7 +4,7 @@ import { blank } from '../platform/text.ts';
 import { isObject } from './json-object.ts';
 import type { OperationId } from './operation.ts';
 import { OPERATIONS } from './operations.ts';
-import { printable } from './printable.ts';
+import { printable } from '../platform/text.ts';
 import type { CartBody } from './resources/cart.ts';
 import {
   type DeliveriesQuery,

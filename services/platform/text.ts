@@ -38,6 +38,16 @@ export function blank(text: string): boolean {
   return text.trim() === '';
 }
 
+/**
+ * Makes a text from outside safe to store, to log and to show: replaces control characters and halves of surrogate
+ * pairs.
+ *
+ * @param max the text is cut to this number of UTF-16 units.
+ */
+export function printable(text: string, max = text.length): string {
+  return text.slice(0, max).replace(/[\p{Cc}\p{Cs}]/gu, '\ufffd');
+}
+
 /** Whether a text is Base64 (RFC 4648 section 4), with or without padding. Does not decode it. */
 export function isBase64(text: string): boolean {
   const padding = BASE64.exec(text)?.[1];

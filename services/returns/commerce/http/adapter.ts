@@ -1,8 +1,8 @@
 import { type KeyObject, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
-import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
 import { sign } from '../../../platform/outbound/signature.ts';
+import { printable } from '../../../platform/text.ts';
 import {
   CommerceFailure,
   type CommerceProvider,
@@ -12,7 +12,7 @@ import {
   isOrder,
   movesMoney,
 } from '../provider.ts';
-import { type Answer, type CommerceClient, NotConnected } from './client.ts';
+import { type Answer, type CommerceClient, jsonOf, NotConnected, pauseOf } from './client.ts';
 import {
   createdAnswer,
   foundAnswer,
@@ -145,18 +145,6 @@ function refusalOf({ status, body }: Answer): string {
   return `the endpoint answered ${status}${why}`;
 }
 
-function pauseOf({ retryAfter, date }: Answer): number | undefined {
-  return parseRetryAfter(retryAfter, respondedAt(date, new Date()));
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-}
-
 function aboutOf({ key, returnId, providerOrderId, orderName }: EffectRequest) {
   return {
     key,
@@ -209,6 +197,7 @@ function effectOf(
   const problem = problemOfKind(kind, made);
   if (problem !== undefined) throw invalidAnswer(problem);
   const isRefund = kind === 'refund';
+  // An effect that was made must be recorded, so its texts must be storable.
   return {
     id: printable(String(made.id)),
     name: isOrder(kind) ? printable(made.name ?? '') : '',
@@ -219,11 +208,6 @@ function effectOf(
       : { amount: '0', currency }),
     createdAt: timeOf(made.created_at),
   };
-}
-
-/** The text without what PostgreSQL cannot store or a terminal would obey. An effect that was made must be recorded. */
-function printable(text: string): string {
-  return text.toWellFormed().replace(/\p{Cc}/gu, '\u{fffd}');
 }
 
 /** Undefined for a time that cannot be right. */

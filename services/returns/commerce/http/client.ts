@@ -3,6 +3,7 @@ import { AddressNotAllowed } from '../../../platform/outbound/failure.ts';
 import { checkUrl, type UrlPolicy } from '../../../platform/outbound/guard.ts';
 import { dialTcp, openSocket, trustOf } from '../../../platform/outbound/open-socket.ts';
 import { createResolver, type Resolve } from '../../../platform/outbound/resolver.ts';
+import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
 
 /** Time limit until a connection is open and encrypted. Milliseconds. */
 const CONNECT_MS = 5_000;
@@ -84,4 +85,18 @@ export function createCommerceClient(o: CommerceClientOptions): CommerceClient {
     },
     close: () => agent.destroy(),
   };
+}
+
+/** The pause that an answer asks for. Milliseconds; undefined when it asks for none. */
+export function pauseOf({ retryAfter, date }: Answer): number | undefined {
+  return parseRetryAfter(retryAfter, respondedAt(date, new Date()));
+}
+
+/** The JSON of a body; undefined when it is none. */
+export function jsonOf(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
 }

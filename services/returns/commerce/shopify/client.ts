@@ -1,13 +1,15 @@
 import { z } from 'zod';
 import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
-import { parseRetryAfter, respondedAt } from '../../../platform/outbound/retry-after.ts';
 import {
   type Answer,
   type CommerceClientOptions,
   createCommerceClient,
+  jsonOf,
   NotConnected,
+  pauseOf,
 } from '../http/client.ts';
 import { CommerceFailure } from '../provider.ts';
+import { textOf } from './shapes.ts';
 import { type Bucket, createBucket } from './throttle.ts';
 
 /**
@@ -160,25 +162,5 @@ function passing(
   why: string,
   options?: ConstructorParameters<typeof CommerceFailure>[2],
 ): CommerceFailure {
-  return new CommerceFailure('passing', `Shopify: ${printable(why)}`, options);
-}
-
-/** The text without what PostgreSQL cannot store or a terminal would obey. */
-export function printable(text: string): string {
-  return text
-    .slice(0, 500)
-    .toWellFormed()
-    .replace(/\p{Cc}/gu, '\u{fffd}');
-}
-
-function pauseOf({ retryAfter, date }: Answer): number | undefined {
-  return parseRetryAfter(retryAfter, respondedAt(date, new Date()));
-}
-
-function jsonOf(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+  return new CommerceFailure('passing', `Shopify: ${textOf(why)}`, options);
 }

@@ -7,7 +7,7 @@ import {
   type EffectRequest,
   type ExchangeItem,
 } from '../provider.ts';
-import { printable, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { type ShopifyClient, type ShopifyShop } from './client.ts';
 import {
   COMPLETE_DRAFT,
   CREATE_DRAFT,
@@ -17,8 +17,9 @@ import {
   RECIPIENT,
 } from './draft-orders.ts';
 import { gidOf, numberOf } from './ids.ts';
-import { type Money, required, timeOf } from './shapes.ts';
-import { rejectUserErrors } from './user-errors.ts';
+import { type Money, timeOf, textOf } from './shapes.ts';
+import { required } from './answers.ts';
+import { rejectUserErrors } from './answers.ts';
 
 interface Asked {
   readonly request: EffectRequest;
@@ -108,7 +109,7 @@ function draftInput(request: EffectRequest, { email, customer, shippingAddress }
   const { countryCodeV2, ...address } = shippingAddress ?? { countryCodeV2: null };
   return {
     tags: [tagOf(request.key)],
-    note: `Exchange for return ${request.returnId} of order ${printable(request.orderName)} (${request.key})`,
+    note: `Exchange for return ${request.returnId} of order ${textOf(request.orderName)} (${request.key})`,
     presentmentCurrencyCode: request.currency,
     taxExempt: true,
     acceptAutomaticDiscounts: false,
@@ -158,6 +159,6 @@ interface MadeOrder {
 
 function effectOf({ id, name, createdAt, totalPriceSet }: MadeOrder): Effect {
   const { amount, currencyCode: currency } = totalPriceSet.presentmentMoney;
-  const made = { id: numberOf(id), name: printable(name), createdAt: timeOf(createdAt) };
+  const made = { id: numberOf(id), name: textOf(name), createdAt: timeOf(createdAt) };
   return { ...made, gateway: '', provider: '', amount, currency };
 }

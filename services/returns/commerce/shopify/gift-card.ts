@@ -1,10 +1,12 @@
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
-import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { type Operation, type ShopifyClient, type ShopifyShop } from './client.ts';
 import { gidOf, numberOf } from './ids.ts';
-import { money, required, timeOf } from './shapes.ts';
-import { rejectUserErrors, userErrors } from './user-errors.ts';
+import { money, timeOf, textOf } from './shapes.ts';
+import { required } from './answers.ts';
+import { rejectUserErrors } from './answers.ts';
+import { userErrors } from './shapes.ts';
 
 /** Newest first. A shopper with more gift cards since the request is not expected. */
 const MAX_CARDS = 50;
@@ -145,7 +147,7 @@ function codeOf({ accessToken }: ShopifyShop, key: string): string {
 function effectOf(made: z.infer<typeof giftCard>): Effect {
   return {
     id: numberOf(made.id),
-    name: printable(made.maskedCode),
+    name: textOf(made.maskedCode),
     gateway: '',
     provider: '',
     amount: made.initialValue.amount,

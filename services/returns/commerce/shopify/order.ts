@@ -1,9 +1,10 @@
 import { z } from 'zod';
 import type { Both } from '../../../platform/money.ts';
 import { CommerceFailure } from '../provider.ts';
-import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { type Operation, type ShopifyClient, type ShopifyShop } from './client.ts';
 import { numberOf } from './ids.ts';
-import { both, required } from './shapes.ts';
+import { both, textOf } from './shapes.ts';
+import { required } from './answers.ts';
 
 /** A query costs at most 1,000 points, and a line about six. */
 const PAGE_LINES = 100;
@@ -127,7 +128,7 @@ export async function findOrder(
   if (!found) return undefined;
   return {
     id: BigInt(numberOf(found.id)),
-    name: printable(found.name),
+    name: textOf(found.name),
     currencies: { shop: found.currencyCode, presentment: found.presentmentCurrencyCode },
     lines: await linesOf(client, shop, { order: found.id, signal }),
   };
@@ -154,8 +155,8 @@ function lineOf(line: FoundLine): ShopifyOrderLine {
   const { shopMoney, presentmentMoney } = line.discountedUnitPriceAfterAllDiscountsSet;
   return {
     id: BigInt(numberOf(line.id)),
-    title: printable(line.title),
-    sku: printable(line.sku ?? ''),
+    title: textOf(line.title),
+    sku: textOf(line.sku ?? ''),
     productId: line.product ? BigInt(numberOf(line.product.id)) : undefined,
     variantId: line.variant ? BigInt(numberOf(line.variant.id)) : undefined,
     quantity: line.currentQuantity,

@@ -1,10 +1,12 @@
 import { z } from 'zod';
 import { formatAmount, minorOf } from '../../../platform/money.ts';
 import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
-import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { type Operation, type ShopifyClient, type ShopifyShop } from './client.ts';
 import { gidOf, numberOf, uuidOf } from './ids.ts';
-import { presentment, required, timeOf } from './shapes.ts';
-import { rejectUserErrors, userErrors } from './user-errors.ts';
+import { presentment, timeOf, textOf } from './shapes.ts';
+import { required } from './answers.ts';
+import { rejectUserErrors } from './answers.ts';
+import { userErrors } from './shapes.ts';
 
 /** More refunds of one order are not looked through. Shopify keeps them oldest first. */
 const MAX_REFUNDS = 100;
@@ -170,7 +172,7 @@ function transactionsOf(
 ) {
   if (!order) throw new CommerceFailure('final', 'Shopify: the order does not exist');
   if (order.presentmentCurrencyCode !== currency) {
-    const other = printable(order.presentmentCurrencyCode);
+    const other = textOf(order.presentmentCurrencyCode);
     throw new CommerceFailure('final', `Shopify: the order was paid in ${other}, not ${currency}`);
   }
   let left = minorOf(amount, currency);
@@ -209,7 +211,7 @@ function effectOf(made: Refund, { currency }: EffectRequest): Effect {
   return {
     id: numberOf(made.id),
     name: '',
-    gateway: printable(moved[0]?.gateway ?? 'shopify'),
+    gateway: textOf(moved[0]?.gateway ?? 'shopify'),
     provider: 'shopify',
     amount: formatAmount(sum, currency),
     currency,

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CommerceFailure } from '../provider.ts';
+import { printable } from '../../../platform/text.ts';
 
 export const money = z.object({
   amount: z.string().regex(/^\d{1,15}(\.\d{1,8})?$/),
@@ -13,14 +13,17 @@ export const presentment = z.object({ presentmentMoney: money });
 /** An amount in both currencies of an order. */
 export const both = z.object({ presentmentMoney: money, shopMoney: money });
 
+/** `userErrors` of a mutation. Some types of errors have no code. */
+export const userErrors = z.array(z.object({ message: z.string(), code: z.string().nullish() }));
+export type UserErrors = z.infer<typeof userErrors>;
+
 /** The time that Shopify sent; undefined when it is not a time. */
 export function timeOf(text: string | null): Date | undefined {
   const time = new Date(text ?? Number.NaN);
   return Number.isNaN(time.getTime()) ? undefined : time;
 }
 
-/** What an answer must have. @throws CommerceFailure transient, because the request may have had its effect. */
-export function required<T>(value: T | null | undefined, what: string): T {
-  if (value !== null && value !== undefined) return value;
-  throw new CommerceFailure('passing', `Shopify: its answer has no ${what}`);
+/** A text that Shopify sent, safe to store and to show. At most 500 characters. */
+export function textOf(text: string): string {
+  return printable(text, 500);
 }

@@ -1,10 +1,5 @@
-import { z } from 'zod';
 import { CommerceFailure } from '../provider.ts';
-import { printable } from './client.ts';
-
-/** `userErrors` of a mutation. Some types of errors have no code. */
-export const userErrors = z.array(z.object({ message: z.string(), code: z.string().nullish() }));
-export type UserErrors = z.infer<typeof userErrors>;
+import { textOf, type UserErrors } from './shapes.ts';
 
 /** These do not say that the request had no effect. */
 const TRANSIENT_CODES: ReadonlySet<string> = new Set([
@@ -23,6 +18,12 @@ export function rejectUserErrors(errors: UserErrors): void {
   const isTransient = errors.some(
     ({ code, message }) => TRANSIENT_CODES.has(code ?? '') || TRANSIENT_TEXT.test(message),
   );
-  const why = printable(errors.map(({ message }) => message).join('; '));
+  const why = textOf(errors.map(({ message }) => message).join('; '));
   throw new CommerceFailure(isTransient ? 'passing' : 'final', `Shopify: ${why}`);
+}
+
+/** What an answer must have. @throws CommerceFailure transient, because the request may have had its effect. */
+export function required<T>(value: T | null | undefined, what: string): T {
+  if (value !== null && value !== undefined) return value;
+  throw new CommerceFailure('passing', `Shopify: its answer has no ${what}`);
 }
