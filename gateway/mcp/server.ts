@@ -6,8 +6,8 @@ import {
   Server,
   TRACEPARENT_META_KEY,
 } from '@modelcontextprotocol/server';
-import { printable } from '../../services/platform/text.ts';
 import { inSpan, type Telemetry } from '../../services/platform/telemetry.ts';
+import { printable } from '../../services/platform/text.ts';
 import type { createCatalogue } from './catalogue.ts';
 import { INSTRUCTIONS } from './instructions.ts';
 import { promptProblem, promptsFor } from './prompts.ts';

@@ -1,10 +1,9 @@
 import type { z } from 'zod';
 import { parseId } from '../platform/ids.ts';
-import { blank } from '../platform/text.ts';
+import { blank, printable } from '../platform/text.ts';
 import { isObject } from './json-object.ts';
 import type { OperationId } from './operation.ts';
 import { OPERATIONS } from './operations.ts';
-import { printable } from '../platform/text.ts';
 import type { CartBody } from './resources/cart.ts';
 import {
   type DeliveriesQuery,

@@ -12,8 +12,12 @@ interface Limit {
   readonly files: number;
 }
 
+/**
+ * Eight files of returns: main, start, service, the use case, `store/change.ts`, `store/load.ts`, the reader of line
+ * items, and the table of fields. A shorter chain needs a store that every use case receives as an argument.
+ */
 const LIMITS: readonly Limit[] = [
-  { folder: 'services/returns', entry: 'services/returns/main.ts', files: 12 },
+  { folder: 'services/returns', entry: 'services/returns/main.ts', files: 8 },
 ];
 
 /** Imports of relative files, except `import type`. */

@@ -139,6 +139,10 @@ export interface CommerceProvider {
   readonly settledAfterMs: number;
 }
 
+/** Why the returns of a shop without a provider are not processed. Follows "The return cannot be processed: ". */
+export const NO_PROVIDER =
+  'the shop has no commerce provider that moves money. Connect one with `commerce connect` or `commerce shopify install-link`, or make the shop a sandbox';
+
 /**
  * The database of this service, with the ledger of the embedded provider, is unavailable. The provider did not fail, so
  * this does not count as a failure.

@@ -12,10 +12,6 @@ import { createShopifyCommerce } from './shopify/adapter.ts';
 import type { ShopifyClient } from './shopify/client.ts';
 import { tokenContext } from './shopify-app/stores.ts';
 
-/** Why a shop's returns are not processed. Follows "The return cannot be processed: ". */
-export const NO_PROVIDER =
-  'the shop has no commerce provider that moves money. Connect one with `commerce connect` or `commerce shopify install-link`, or make the shop a sandbox';
-
 /** Chooses the commerce provider of a shop. */
 export interface Providers {
   /** The provider of the return's shop; undefined when it has none. Then it counts and logs the return. */

@@ -9,11 +9,11 @@ import {
 } from '../../platform/money.ts';
 import { snakeCase } from '../../platform/text.ts';
 import {
+  type CheckedSums,
   type ExchangeSums,
   type LineSums,
   lineRefunds,
   netOf,
-  type CheckedSums,
   type ReturnSums,
   refundOf,
   returnTotalOf,

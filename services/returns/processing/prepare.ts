@@ -8,7 +8,8 @@ import { GiftCardMode, RestockMode } from '../../../proto/gen/rms/returns/v1/ret
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { committing, inTransaction, type Queryable, together } from '../../platform/postgres.ts';
 import type { CommerceProvider, RestockLine, ReturnedLine } from '../commerce/provider.ts';
-import { NO_PROVIDER, type Providers } from '../commerce/providers.ts';
+import { NO_PROVIDER } from '../commerce/provider.ts';
+import type { Providers } from '../commerce/providers.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { findObstacleThere } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';

@@ -4,7 +4,7 @@ import { MAX_ID } from '../../../platform/ids.ts';
 import { decimalsOf } from '../../../platform/money.ts';
 import { describeFailure } from '../../../platform/outbound/failure.ts';
 import { newSecret, sign, signingKeyOf } from '../../../platform/outbound/signature.ts';
-import type { CommerceClient } from '../http/client.ts';
+import { type CommerceClient, jsonOf } from '../http/client.ts';
 import {
   createdAnswer,
   foundAnswer,
@@ -168,7 +168,7 @@ function keyHeader(data: object): Record<string, string> {
 export function effectIn(reply: Reply): ProtocolEffect | string {
   const problem = problemOf(reply);
   if (problem) return problem;
-  const parsed = createdAnswer.safeParse(json(reply.body));
+  const parsed = createdAnswer.safeParse(jsonOf(reply.body));
   if (parsed.success) return parsed.data.effect;
   const [issue] = parsed.error.issues;
   return `its answer is not as documented: ${issue?.path.join('.') || 'the body'}: ${issue?.message}`;
@@ -178,7 +178,7 @@ export function effectIn(reply: Reply): ProtocolEffect | string {
 export function foundIn(reply: Reply): ProtocolEffect | null | string {
   const problem = problemOf(reply);
   if (problem) return problem;
-  const parsed = foundAnswer.safeParse(json(reply.body));
+  const parsed = foundAnswer.safeParse(jsonOf(reply.body));
   if (parsed.success) return parsed.data.effect;
   return 'its answer must be {"effect": …}, with null for a key that has no effect';
 }
@@ -188,7 +188,7 @@ export function pageIn(reply: Reply): z.infer<typeof listAnswer> | string | unde
   if (reply.status === 400 || reply.status === 422) return undefined;
   const problem = problemOf(reply);
   if (problem) return problem;
-  const parsed = listAnswer.safeParse(json(reply.body));
+  const parsed = listAnswer.safeParse(jsonOf(reply.body));
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   return `its answer is not as documented: ${issue?.path.join('.')}: ${issue?.message}`;
@@ -199,22 +199,42 @@ export function notARefusal(reply: Reply): string | undefined {
   if (reply.status !== 400 && reply.status !== 422) {
     return `answered ${reply.status || reply.failure}; it must answer 400 or 422, because it will never do this`;
   }
-  const hasReason = refusalAnswer.safeParse(json(reply.body)).success;
+  const hasReason = refusalAnswer.safeParse(jsonOf(reply.body)).success;
   return hasReason ? undefined : 'the rejection has no {"error": {"message": …}} that says why';
 }
 
 function problemOf({ status, failure, body }: Reply): string | undefined {
   if (status === 0) return `no answer: ${failure}`;
   if (status >= 200 && status < 300) return undefined;
-  const refusal = refusalAnswer.safeParse(json(body));
+  const refusal = refusalAnswer.safeParse(jsonOf(body));
   const why = refusal.success ? ` ("${refusal.data.error.message.slice(0, 200)}")` : '';
   return `answered ${status}${why}; it must answer 200`;
 }
 
-function json(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
+/** What a reply to a request or a search says. */
+type Read = ReturnType<typeof foundIn>;
+
+export function isEffect(read: Read): boolean {
+  return read !== null && typeof read !== 'string';
+}
+
+/** Whether both are one effect, with one amount. */
+export function isSame(one: Read, other: Read): boolean {
+  if (one === null || other === null) return false;
+  if (typeof one === 'string' || typeof other === 'string') return false;
+  return String(one.id) === String(other.id) && one.amount === other.amount;
+}
+
+/** Says that two replies about one key differ. */
+export function differing(first: Read, second: Read): string {
+  return `first ${shown(first)}, then ${shown(second)}; one key must have one effect`;
+}
+
+/** A reply, for people. */
+export function shown(read: Read): string {
+  if (read === null) return 'no effect';
+  if (typeof read === 'string') return read;
+  return read.amount === undefined
+    ? `effect ${read.id}`
+    : `effect ${read.id} of ${read.amount} ${read.currency}`;
 }

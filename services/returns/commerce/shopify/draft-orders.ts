@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import type { Operation } from './client.ts';
-import { presentment } from './shapes.ts';
-import { userErrors } from './shapes.ts';
+import { presentment, userErrors } from './shapes.ts';
 
 /** More drafts with one key are not expected. */
 const MAX_DRAFTS = 20;

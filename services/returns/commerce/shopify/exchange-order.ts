@@ -7,7 +7,8 @@ import {
   type EffectRequest,
   type ExchangeItem,
 } from '../provider.ts';
-import { type ShopifyClient, type ShopifyShop } from './client.ts';
+import { rejectUserErrors, required } from './answers.ts';
+import type { ShopifyClient, ShopifyShop } from './client.ts';
 import {
   COMPLETE_DRAFT,
   CREATE_DRAFT,
@@ -17,9 +18,7 @@ import {
   RECIPIENT,
 } from './draft-orders.ts';
 import { gidOf, numberOf } from './ids.ts';
-import { type Money, timeOf, textOf } from './shapes.ts';
-import { required } from './answers.ts';
-import { rejectUserErrors } from './answers.ts';
+import { type Money, textOf, timeOf } from './shapes.ts';
 
 interface Asked {
   readonly request: EffectRequest;

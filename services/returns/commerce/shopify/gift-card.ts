@@ -1,12 +1,10 @@
 import { createHmac } from 'node:crypto';
 import { z } from 'zod';
 import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
-import { type Operation, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { rejectUserErrors, required } from './answers.ts';
+import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, numberOf } from './ids.ts';
-import { money, timeOf, textOf } from './shapes.ts';
-import { required } from './answers.ts';
-import { rejectUserErrors } from './answers.ts';
-import { userErrors } from './shapes.ts';
+import { money, textOf, timeOf, userErrors } from './shapes.ts';
 
 /** Newest first. A shopper with more gift cards since the request is not expected. */
 const MAX_CARDS = 50;

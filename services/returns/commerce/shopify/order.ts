@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import type { Both } from '../../../platform/money.ts';
 import { CommerceFailure } from '../provider.ts';
-import { type Operation, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { required } from './answers.ts';
+import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { numberOf } from './ids.ts';
 import { both, textOf } from './shapes.ts';
-import { required } from './answers.ts';
 
 /** A query costs at most 1,000 points, and a line about six. */
 const PAGE_LINES = 100;

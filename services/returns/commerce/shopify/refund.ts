@@ -1,12 +1,10 @@
 import { z } from 'zod';
 import { formatAmount, minorOf } from '../../../platform/money.ts';
 import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
-import { type Operation, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { rejectUserErrors, required } from './answers.ts';
+import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, numberOf, uuidOf } from './ids.ts';
-import { presentment, timeOf, textOf } from './shapes.ts';
-import { required } from './answers.ts';
-import { rejectUserErrors } from './answers.ts';
-import { userErrors } from './shapes.ts';
+import { presentment, textOf, timeOf, userErrors } from './shapes.ts';
 
 /** More refunds of one order are not looked through. Shopify keeps them oldest first. */
 const MAX_REFUNDS = 100;
