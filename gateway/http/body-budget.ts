@@ -25,7 +25,7 @@ export const BODY_BUDGET: BodyBudgetSizes = {
 };
 
 /** Responses count until the client has read them. A shop may have two of the largest responses. */
-export const RESPONSE_BUDGET: BodyBudgetSizes = {
+const RESPONSE_BUDGET: BodyBudgetSizes = {
   process: 96 * MIB,
   shop: 56 * MIB,
   caller: 56 * MIB,

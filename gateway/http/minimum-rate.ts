@@ -6,7 +6,7 @@ export interface MinimumRate {
 }
 
 /** A tenth of the rate that the largest body or response needs within its time limit. Only stalled clients are slower. */
-export const MINIMUM_RATE: MinimumRate = { bytesPerS: 32 * 1024, windowMs: 10_000 };
+const MINIMUM_RATE: MinimumRate = { bytesPerS: 32 * 1024, windowMs: 10_000 };
 
 /** Measures the rate of one client. */
 export interface RateWatch {

@@ -5,7 +5,7 @@ import { parseTime } from '../../services/contract/time.ts';
 
 /** Arguments and results that several tools share. Error texts follow the name of the argument. */
 
-export const PAGE_MAX = 50;
+const PAGE_MAX = 50;
 const PAGE_DEFAULT = 20;
 const IDEMPOTENCY_KEY_MAX = 200;
 

@@ -6,7 +6,7 @@ import { appliedIn, compare } from './schema-state.ts';
 import { roleOf } from './schemas.ts';
 
 /** This code cannot work with the schema, or a migration failed. */
-export class MigrationError extends Error {}
+class MigrationError extends Error {}
 
 /**
  * Applies missing migrations, each file in its own transaction with the schema as search path, and reports each name.

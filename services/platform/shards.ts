@@ -17,7 +17,7 @@ import {
  * After a crash of a process another replica takes over after this time. A live process may fail to renew for four
  * fifths of it. With 2.5 s a live process lost its shards on a machine with 15 busy processes per core. Milliseconds.
  */
-export const SHARD_LEASE_MS = 3_000;
+const SHARD_LEASE_MS = 3_000;
 
 /** {@link ShardHolder.rebalance} must be called this often when no member joins or leaves. Milliseconds. */
 export const REBALANCE_EVERY_MS = 600;

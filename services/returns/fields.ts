@@ -53,7 +53,7 @@ export interface FieldTable<F extends Fields> {
   read(textOf: (column: string) => string | null): ValuesOf<F>;
 }
 
-export function fieldTable<F extends Fields>(fields: F): FieldTable<F> {
+function fieldTable<F extends Fields>(fields: F): FieldTable<F> {
   const all = Object.entries(fields).map(([name, field]) => {
     return { name: name as keyof F & string, column: snakeCase(name), field };
   });
@@ -94,28 +94,28 @@ export const countryCode = z
   .transform((value) => value.toUpperCase());
 
 /** A text of at most `max` characters. Empty means unknown. */
-export function textField(max = SHORT_TEXT_MAX): Field<string> {
+function textField(max = SHORT_TEXT_MAX): Field<string> {
   return storedAsText(anyText(max));
 }
 
 /** Two letters of ISO 3166, stored in upper case. Empty means unknown. */
-export const countryField: Field<string> = storedAsText(countryCode);
+const countryField: Field<string> = storedAsText(countryCode);
 
 /** A required id. */
-export const idField: Field<bigint> = storedId(id);
+const idField: Field<bigint> = storedId(id);
 
 /** An optional id, stored as 0 when it is unknown. */
-export const optionalIdField: Field<bigint> = storedId(optionalId);
+const optionalIdField: Field<bigint> = storedId(optionalId);
 
 /** An optional id, stored as null when it is unknown. */
-export const nullableIdField: Field<bigint> = {
+const nullableIdField: Field<bigint> = {
   input: optionalId,
   toColumn: (value) => (value === 0n ? null : value.toString()),
   fromText: (text) => BigInt(text ?? 0),
 };
 
 /** A whole number that `input` checks. */
-export function numberField(input: z.ZodType<number>): Field<number> {
+function numberField(input: z.ZodType<number>): Field<number> {
   return { input, toColumn: (value) => value, fromText: Number };
 }
 
@@ -124,13 +124,13 @@ export function numberField(input: z.ZodType<number>): Field<number> {
  *
  * @param desc the enum in the proto.
  */
-export function enumField<T extends number>(desc: GenEnum<T>, input: z.ZodType<T>): Field<T> {
+function enumField<T extends number>(desc: GenEnum<T>, input: z.ZodType<T>): Field<T> {
   const texts = enumText(desc);
   return { input, toColumn: texts.toText, fromText: (text) => texts.fromText(text ?? '') };
 }
 
 /** A field that partners never see. */
-export function internal<T>(field: Field<T>): Field<T> {
+function internal<T>(field: Field<T>): Field<T> {
   return { ...field, isInternal: true };
 }
 

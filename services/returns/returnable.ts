@@ -92,7 +92,7 @@ interface Obstacle {
  *
  * Locks the order until the transaction ends, so that the second of two concurrent returns of one order sees the first.
  */
-export async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle | undefined> {
+async function findObstacle(tx: Queryable, of: StoredReturn): Promise<Obstacle | undefined> {
   const { shopId, order } = of;
   const lock = () =>
     tx.query({

@@ -26,7 +26,7 @@ import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
 import type { Subscription } from './subscriptions/subscription.ts';
 
 const statusText = enumText(SubscriptionStatusSchema);
-export const deliveryStateText = enumText(DeliveryStateSchema);
+const deliveryStateText = enumText(DeliveryStateSchema);
 
 const DAY_MS = 86_400_000;
 

@@ -3,7 +3,7 @@ import type { FileHandle } from 'node:fs/promises';
 import { parse } from 'csv-parse';
 
 /** The columns that the importer reads; others are ignored. */
-export const COLUMNS = [
+const COLUMNS = [
   'InvoiceNo',
   'StockCode',
   'Description',

@@ -101,7 +101,7 @@ export function checkConnection(url: URL, policy: UrlPolicy): ConnectCheck {
 }
 
 /** Checks a host from the URL parser, which writes every IPv4 address as dotted decimal. */
-export function checkHost(hostname: string): 'reserved-name' | 'reserved-address' | undefined {
+function checkHost(hostname: string): 'reserved-name' | 'reserved-address' | undefined {
   const literal = hostname.replace(/^\[|\]$/g, '');
   if (isIP(literal) !== 0) return isPublicAddress(literal) ? undefined : 'reserved-address';
   const name = hostname.toLowerCase().replace(/\.$/, '');
@@ -109,7 +109,7 @@ export function checkHost(hostname: string): 'reserved-name' | 'reserved-address
 }
 
 /** Whether the configuration allows an origin. Compares the exact text. */
-export function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
+function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
   return policy.allowedOrigins.some((allowed) => {
     if (!allowed.endsWith(':*')) return origin === allowed;
     const stem = allowed.slice(0, -1);

@@ -14,7 +14,7 @@ export interface ShardLimits {
 }
 
 /** For all 8 shards together: 4,000 events and 16 MiB. */
-export const DEFAULT_LIMITS: ShardLimits = { events: 500, bytes: 2 * 1024 * 1024 };
+const DEFAULT_LIMITS: ShardLimits = { events: 500, bytes: 2 * 1024 * 1024 };
 /** The next page waits until the current page is published, but no longer than this. Milliseconds. */
 const HANG_MS = 250;
 /** Published events are recorded with the next page, or after this time. Milliseconds. */

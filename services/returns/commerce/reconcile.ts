@@ -37,7 +37,7 @@ export interface Reconciliation {
 }
 
 /** Maximum number of differences in a result. */
-export const MAX_DIFFERENCES = 1_000;
+const MAX_DIFFERENCES = 1_000;
 /** Number of own effects that are read at a time. */
 const PAGE = 500;
 const CALL_MS = 12_000;

@@ -120,7 +120,7 @@ export async function changeReturns<T>(
 }
 
 /** {@link changeReturns} inside the caller's transaction; `end` is that of {@link changeReturnIn}. */
-export async function changeReturnsIn<T>(
+async function changeReturnsIn<T>(
   tx: pg.PoolClient,
   by: Changer & { readonly returnIds: readonly bigint[] },
   work: (tx: pg.PoolClient, current: readonly Return[]) => Promise<Change<T>>,

@@ -52,7 +52,7 @@ export async function loadReturns(
  * {@link loadReturns}, or `large` when their line items and uploads, as JSON, are larger than `maxBytes` together. Also
  * `large` when some of several ids do not exist.
  */
-export async function loadReturnsWithin(
+async function loadReturnsWithin(
   db: Queryable,
   shopId: bigint,
   o: { readonly ids: readonly bigint[]; readonly maxBytes: number },

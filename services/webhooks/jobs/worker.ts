@@ -53,7 +53,7 @@ export function startReplays(o: ReplayWorkerOptions): Worker & { wake(): void } 
 }
 
 /** Runs the claimed batch. A failed batch is repeated later. @throws LeaseLost */
-export async function batchOf(
+async function batchOf(
   o: BackfillBatchDependencies & { readonly logger: Logger },
   claim: Claim,
 ): Promise<number> {

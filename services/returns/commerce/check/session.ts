@@ -18,7 +18,7 @@ import type { EffectKind } from '../provider.ts';
 import { CHECK_KEYS } from '../reconcile.ts';
 
 /** Time limit of one call in a check. Milliseconds. */
-export const CALL_MS = 8_000;
+const CALL_MS = 8_000;
 /** Older than what an endpoint may accept by the signature scheme. Seconds. */
 const OLD_S = 3_600;
 

@@ -34,7 +34,7 @@ const PROVIDER = 'http';
  * An endpoint must show an effect to `effect.find` within 60 s of `webhook-timestamp`, or never make it. A request may
  * wait some seconds before it is sent. So an effect that is not known by then was not made. Milliseconds.
  */
-export const SETTLED_AFTER_MS = 75_000;
+const SETTLED_AFTER_MS = 75_000;
 /** With a reason, these say that the request has had no effect and never will. */
 const REFUSED: ReadonlySet<number> = new Set([400, 422]);
 /** Times before it, and more than a day ahead, are mistakes. */

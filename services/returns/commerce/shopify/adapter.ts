@@ -16,7 +16,7 @@ import { createRefund, findRefund } from './refund.ts';
  * Shopify's search shows new drafts and gift cards late, and does not say how late. Three minutes are far more than what
  * is usual, and leave time for another attempt in the 15 minutes of processing. Milliseconds.
  */
-export const SETTLED_AFTER_MS = 180_000;
+const SETTLED_AFTER_MS = 180_000;
 
 export interface ShopifyCommerceOptions extends ShopifyShop {
   readonly client: ShopifyClient;

@@ -1,7 +1,7 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 
 /** A stored time further in the future than this dates from before the database's clock was set back. Milliseconds. */
-export const AHEAD_MS = 2_000;
+const AHEAD_MS = 2_000;
 /** Maximum number of deliveries that one statement corrects. */
 const MAX_ROWS = 2_000;
 

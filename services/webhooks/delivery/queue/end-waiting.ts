@@ -11,7 +11,7 @@ export const HELD_DAYS = 30;
 const MAX_QUEUES_PER_CALL = 100;
 
 /** Maximum number of deliveries that one statement ends. */
-export const END_BATCH = 1_000;
+const END_BATCH = 1_000;
 
 export interface Ended {
   readonly dropped: number;

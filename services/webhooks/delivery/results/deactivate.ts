@@ -1,6 +1,6 @@
 /** A subscription becomes inactive after only failures for this long, and at least this many. */
 export const FAILING_DAYS = 5;
-export const FAILING_MIN = 10;
+const FAILING_MIN = 10;
 
 const DAY_MS = 24 * 3_600_000;
 

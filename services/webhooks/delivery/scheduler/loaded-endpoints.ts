@@ -88,7 +88,7 @@ export class LoadedEndpoints {
   }
 }
 
-export function healthClassOf(health: EndpointHealth, slow: number): HealthClass {
+function healthClassOf(health: EndpointHealth, slow: number): HealthClass {
   if (health.failures > 0 || health.circuit) return 'failing';
   if (slow > 0) return 'slow';
   return health.maxInFlight >= TRUSTED_LIMIT ? 'trusted' : 'new';
