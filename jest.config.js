@@ -9,7 +9,7 @@ export default {
   // V8 collects the modules of old suites late: a worker holds two gigabytes, and to free them takes longer
   // than the default of 500 ms. A worker with an open handle exceeds this too, and jest says so. Milliseconds.
   workerGracefulExitTimeout: 30_000,
-  roots: ['gateway', 'services', 'test', 'deploy'].map((folder) => `<rootDir>/${folder}`),
+  roots: ['gateway', 'services', 'test', 'deploy', 'portal'].map((folder) => `<rootDir>/${folder}`),
   globalSetup: '<rootDir>/test/kit/jest/global-setup.ts',
   globalTeardown: '<rootDir>/test/kit/jest/global-teardown.ts',
   testMatch: ['**/*.test.ts'],

@@ -1,6 +1,7 @@
 import { resolve } from 'node:path';
 import type { ExternalSystems, StartOptions } from './options.ts';
 import { openFolder, planOf, type Stopper } from './plan.ts';
+import { ensurePortal } from './portal.ts';
 import { startDatabase } from './postgres/database.ts';
 import { requireNoRunningStack } from './stack-file.ts';
 import { step } from './step.ts';
@@ -22,6 +23,7 @@ export async function startStack(
   };
   try {
     const { path } = keep(await openFolder(options.data));
+    await ensurePortal();
     const plan = await planOf(options, externalSystems, path);
     // Creating the database and loading the other modules take seconds each, so they run at the same time.
     const [database, { startParts }] = await Promise.all([

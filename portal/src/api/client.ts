@@ -1,0 +1,63 @@
+import type { Interceptor } from '@connectrpc/connect';
+import { createConnectTransport } from '@connectrpc/connect-web';
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
+import { isPassing, isSignedOut } from './errors.ts';
+
+/** Where the gateway serves the services of `rms.portal.v1`. */
+const API_PATH = '/portal/api';
+
+/** Time limit of a call. Milliseconds. */
+const CALL_MS = 30_000;
+
+/** How long data counts as current. Milliseconds. */
+const FRESH_MS = 5_000;
+
+const RETRIES = 2;
+
+/** Sends the browser to the sign-in, and back to this address afterwards. */
+export function signIn(): void {
+  const { pathname, search } = window.location;
+  const returnTo = new URLSearchParams({ return_to: pathname + search });
+  window.location.assign(`/portal/sign-in?${returnTo}`);
+}
+
+function onError(error: unknown): void {
+  if (isSignedOut(error)) signIn();
+}
+
+/** The cache of all calls. Reads that fail because the service is unavailable are repeated. */
+export function createCache(): QueryClient {
+  return new QueryClient({
+    queryCache: new QueryCache({ onError }),
+    mutationCache: new MutationCache({ onError }),
+    defaultOptions: {
+      queries: {
+        staleTime: FRESH_MS,
+        retry: (failures, error) => failures < RETRIES && isPassing(error),
+      },
+    },
+  });
+}
+
+/**
+ * Names the shop that the page shows with every call, so that a call fails instead of reaching another shop after the
+ * session was switched in another tab.
+ */
+function namesShop(shopId: string): Interceptor {
+  return (next) => (request) => {
+    if (request.service.typeName !== SessionService.typeName) {
+      request.header.set('Portal-Shop', shopId);
+    }
+    return next(request);
+  };
+}
+
+/** @param shopId the shop that the page shows; undefined while the session is not known. */
+export function createTransport(shopId: string | undefined) {
+  return createConnectTransport({
+    baseUrl: API_PATH,
+    defaultTimeoutMs: CALL_MS,
+    interceptors: shopId === undefined ? [] : [namesShop(shopId)],
+  });
+}

@@ -1,0 +1,58 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+
+/** What a reader sees about a failed call: what happened, and what to do. */
+export interface Explanation {
+  readonly title: string;
+  readonly text: string;
+}
+
+const TITLES: Partial<Readonly<Record<Code, string>>> = {
+  [Code.InvalidArgument]: 'This value is not valid',
+  [Code.NotFound]: 'This does not exist',
+  [Code.AlreadyExists]: 'This exists already',
+  [Code.PermissionDenied]: 'Your role does not allow this',
+  [Code.FailedPrecondition]: 'This is not possible at the moment',
+  [Code.ResourceExhausted]: 'A limit is reached',
+  [Code.Aborted]: 'Somebody else changed this at the same time',
+};
+
+/** The titles of errors whose cause is the service or the connection; their texts say nothing to a reader. */
+const OURS: ReadonlySet<Code> = new Set([
+  Code.Unavailable,
+  Code.DeadlineExceeded,
+  Code.Canceled,
+  Code.Unknown,
+  Code.Internal,
+  Code.DataLoss,
+  Code.Unimplemented,
+]);
+
+/** Turns an error of a call into a title and a text for the reader. */
+export function explain(error: unknown): Explanation {
+  const { code, rawMessage } = ConnectError.from(error);
+  if (OURS.has(code)) {
+    return {
+      title: 'The service did not answer',
+      text: 'Nothing is lost. Check your connection, wait a moment and try again.',
+    };
+  }
+  return { title: TITLES[code] ?? 'This did not work', text: sentence(rawMessage) };
+}
+
+/** Whether the session has ended, so that the user must sign in again. */
+export function isSignedOut(error: unknown): boolean {
+  return error instanceof ConnectError && error.code === Code.Unauthenticated;
+}
+
+/** Whether a repeat may succeed. */
+export function isPassing(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return code === Code.Unavailable || code === Code.DeadlineExceeded;
+}
+
+function sentence(text: string): string {
+  const trimmed = text.trim();
+  if (trimmed === '') return 'Try again, or ask an owner of your shop.';
+  const first = trimmed.charAt(0).toUpperCase() + trimmed.slice(1);
+  return /[.!?]$/.test(first) ? first : `${first}.`;
+}

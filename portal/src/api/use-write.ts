@@ -1,0 +1,57 @@
+import type {
+  DescMessage,
+  DescMethodUnary,
+  MessageInitShape,
+  MessageShape,
+} from '@bufbuild/protobuf';
+import { useMutation } from '@connectrpc/connect-query';
+import { useQueryClient } from '@tanstack/react-query';
+import { useState } from 'react';
+import { notifyDone, notifyFailure } from '../parts/notify.ts';
+
+/** A write that the page makes. */
+export interface Write<I extends DescMessage> {
+  run(input: MessageInitShape<I>): void;
+  readonly isPending: boolean;
+  /** Why the last try failed. Undefined when it did not. */
+  readonly error: unknown;
+}
+
+/**
+ * A write. After success everything on the page is read again.
+ *
+ * @param o.done what to say after success.
+ * @param o.inline the form shows the error, so that it is not shown as a message.
+ */
+export function useWrite<I extends DescMessage, O extends DescMessage>(
+  method: DescMethodUnary<I, O>,
+  o: {
+    readonly done?: string;
+    readonly inline?: boolean;
+    readonly onSuccess?: (response: MessageShape<O>) => void;
+  },
+): Write<I> {
+  const cache = useQueryClient();
+  const { mutate, isPending, error } = useMutation(method, {
+    onSuccess: async (response) => {
+      if (o.done !== undefined) notifyDone(o.done);
+      o.onSuccess?.(response);
+      await cache.invalidateQueries();
+    },
+    onError: (failure) => {
+      if (!o.inline) notifyFailure(failure);
+    },
+  });
+  return { run: (input) => mutate(input), isPending, error: error ?? undefined };
+}
+
+/** A key for one action of the user. A repeat of the same action has the same key. */
+export function useActionKey(): string {
+  const [key] = useState(newActionKey);
+  return key;
+}
+
+/** A key for an action that the user starts now. */
+export function newActionKey(): string {
+  return crypto.randomUUID();
+}

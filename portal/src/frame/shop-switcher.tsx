@@ -1,0 +1,30 @@
+import { useNavigate } from '@tanstack/react-router';
+import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
+import { useWrite } from '../api/use-write.ts';
+import { ActionMenu } from '../parts/action-menu.tsx';
+import { useSession } from '../session/session.tsx';
+import { roleName } from '../words.ts';
+import styles from './frame.module.css';
+
+/** The shop of the session; a menu when the user has several. */
+export function ShopSwitcher() {
+  const { shop, shops } = useSession();
+  const navigate = useNavigate();
+  const { run } = useWrite(SessionService.method.switchShop, {
+    onSuccess: () => void navigate({ to: '/' }),
+  });
+  if (shops.length < 2) return <span className={styles.name}>{shop.name}</span>;
+  return (
+    <ActionMenu
+      label={shop.name}
+      name={`Shop: ${shop.name}. Switch to another`}
+      align="start"
+      actions={shops.map(({ id, name, role, sandbox }) => ({
+        key: id,
+        title: `${name}${sandbox ? ' (sandbox)' : ''} · ${roleName(role)}`,
+        current: id === shop.id,
+        run: () => id !== shop.id && run({ shopId: id }),
+      }))}
+    />
+  );
+}

@@ -1,0 +1,43 @@
+import './mantine-styles.ts';
+import './page.css';
+import { TransportProvider } from '@connectrpc/connect-query';
+import { MantineProvider } from '@mantine/core';
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { createRoot } from 'react-dom/client';
+import { createCache, createTransport } from './api/client.ts';
+import { Questions } from './parts/confirm.tsx';
+import { Notices } from './parts/notices.tsx';
+import { router } from './router.tsx';
+import { SessionGate } from './session/session.tsx';
+import { SIGNED_OUT, SignedOut } from './session/signed-out.tsx';
+import { theme } from './theme.ts';
+
+/** The nonce of the page's policy, for the styles that Mantine adds. */
+function styleNonce(): string {
+  return document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce ?? '';
+}
+
+const root = document.getElementById('root');
+if (!root) throw new Error('the page has no element "root"');
+const cache = createCache();
+const transport = createTransport(undefined);
+
+/** The portal for a user who is signed in. */
+const portal = (
+  <TransportProvider transport={transport}>
+    <QueryClientProvider client={cache}>
+      <SessionGate>
+        <RouterProvider router={router} />
+        <Questions />
+        <Notices />
+      </SessionGate>
+    </QueryClientProvider>
+  </TransportProvider>
+);
+
+createRoot(root).render(
+  <MantineProvider theme={theme} defaultColorScheme="auto" getStyleNonce={styleNonce}>
+    {window.location.pathname === SIGNED_OUT ? <SignedOut /> : portal}
+  </MantineProvider>,
+);

@@ -1,0 +1,117 @@
+import { useInfiniteQuery } from '@connectrpc/connect-query';
+import { Button, Stack } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { getRouteApi } from '@tanstack/react-router';
+import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { localMoment } from '../../api/dates.ts';
+import { lazyPart } from '../../parts/lazy-part.tsx';
+import { More } from '../../parts/more.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { EmptyState, Loaded } from '../../parts/states.tsx';
+import { listOf } from '../../search.ts';
+import { useSession } from '../../session/session.tsx';
+import { WebhooksNav } from '../webhooks/nav.tsx';
+import { DeliveryFilters } from './filters.tsx';
+import { DeliveryTable } from './table.tsx';
+
+const ReplayDialog = lazyPart(
+  async () => (await import('../replays/replay-dialog.tsx')).ReplayDialog,
+);
+
+const route = getRouteApi('/deliveries');
+
+/** The log of all webhooks. */
+export function DeliveriesPage() {
+  const { listDeliveries, startReplay } = WebhooksService.method;
+  const { can } = useSession();
+  const search = route.useSearch();
+  const [replaying, { open, close }] = useDisclosure(false);
+  const filter = filterOf(search);
+  return (
+    <Needs method={listDeliveries}>
+      <PageHead
+        title="Deliveries"
+        about="Every event for every webhook, with what your system answered. The log is kept for 30 days."
+        actions={
+          can(startReplay) &&
+          search.q === undefined && (
+            <Button variant="default" onClick={open}>
+              Send these again
+            </Button>
+          )
+        }
+      />
+      <WebhooksNav />
+      <DeliveryFilters />
+      <Log filter={{ ...filter, search: search.q ?? '' }} />
+      {replaying && <ReplayDialog filter={filter} onClose={close} />}
+    </Needs>
+  );
+}
+
+type Search = ReturnType<typeof route.useSearch>;
+
+/** The filter of an address, for the log and for a replay. */
+function filterOf(search: Search) {
+  return {
+    webhookId: idOr0(search.webhook),
+    states: listOf(search.state),
+    trigger: search.trigger ?? '',
+    topic: search.topic ?? '',
+    returnId: idOr0(search.return),
+    ...timesOf(search),
+  };
+}
+
+function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { search: string } }) {
+  const pages = useInfiniteQuery(
+    WebhooksService.method.listDeliveries,
+    { ...filter, pageSize: 50, cursor: '' },
+    {
+      pageParamKey: 'cursor',
+      getNextPageParam: ({ nextCursor }) => nextCursor || undefined,
+      refetchInterval: 20_000,
+    },
+  );
+  return (
+    <Loaded query={pages} rows={12}>
+      {({ pages: loaded }) => {
+        const deliveries = loaded.flatMap((page) => page.deliveries);
+        if (deliveries.length === 0) return <NoDeliveries />;
+        return (
+          <Stack gap={0}>
+            <DeliveryTable deliveries={deliveries} ofAll />
+            <More pages={pages} shown="These are all deliveries that match." />
+          </Stack>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+function NoDeliveries() {
+  const navigate = route.useNavigate();
+  return (
+    <EmptyState
+      title="No delivery matches"
+      action={
+        <Button variant="default" onClick={() => void navigate({ search: {} })}>
+          Clear the filters
+        </Button>
+      }
+    >
+      The search finds a whole webhook-id, event id or request id. The log has the last 30 days.
+    </EmptyState>
+  );
+}
+
+/** An id of an address; 0, which matches all, when it is no id. */
+function idOr0(text: string | undefined): string {
+  return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? text : '0';
+}
+
+function timesOf({ from, to }: { readonly from?: string; readonly to?: string }) {
+  const [start, end] = [localMoment(from), localMoment(to)];
+  return { ...(start && { from: start }), ...(end && { to: end }) };
+}

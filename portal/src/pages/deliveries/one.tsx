@@ -1,0 +1,171 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Alert, Anchor, Badge, Button, Stack } from '@mantine/core';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
+import {
+  type GetDeliveryResponse,
+  WebhooksService,
+} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { Copyable } from '../../parts/copy.tsx';
+import { Facts } from '../../parts/facts.tsx';
+import { JsonText } from '../../parts/json-text.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+import { Attempts } from './attempts.tsx';
+import { DeliveryTable } from './table.tsx';
+
+const route = getRouteApi('/deliveries/$deliveryId');
+
+/** Refreshes a delivery that is not finished. Milliseconds. */
+const REFRESH_MS = 3_000;
+
+export function DeliveryPage() {
+  const { deliveryId } = route.useParams();
+  const { getDelivery } = WebhooksService.method;
+  const query = useQuery(
+    getDelivery,
+    { deliveryId },
+    {
+      refetchInterval: ({ state }) =>
+        state.data?.delivery?.state === 'waiting' ? REFRESH_MS : false,
+    },
+  );
+  return (
+    <Needs method={getDelivery}>
+      <Loaded query={query}>
+        {(found) => found.delivery && <Content found={found} delivery={found.delivery} />}
+      </Loaded>
+    </Needs>
+  );
+}
+
+function Content({
+  found,
+  delivery,
+}: {
+  readonly found: GetDeliveryResponse;
+  readonly delivery: Delivery;
+}) {
+  const related = found.related.filter(({ id }) => id !== delivery.id);
+  return (
+    <>
+      <Anchor component={Link} to="/deliveries" size="sm">
+        ← All deliveries
+      </Anchor>
+      <PageHead
+        title={`Delivery of ${delivery.trigger}`}
+        about={
+          <>
+            <Status state={delivery.state} />{' '}
+            {delivery.test && <Badge variant="default">Test</Badge>}
+          </>
+        }
+        actions={<SendAgain delivery={delivery} />}
+      />
+      <Stack gap="md">
+        <NextStep delivery={delivery} />
+        <Panel title="About this delivery">
+          <Facts rows={factsOf(delivery)} />
+        </Panel>
+        <Attempts attempts={found.attempts} />
+        <Panel title="Payload" about="The body of every attempt, byte for byte the same.">
+          {found.payload === '' ? (
+            'The payload was removed. It is kept for 30 days, or until the data of the shopper is deleted.'
+          ) : (
+            <JsonText text={found.payload} label="The payload" />
+          )}
+        </Panel>
+        {related.length > 0 && (
+          <Panel title="The same event to other webhooks">
+            <DeliveryTable deliveries={related} ofAll />
+          </Panel>
+        )}
+      </Stack>
+    </>
+  );
+}
+
+function factsOf(delivery: Delivery) {
+  const { returnId, webhookId } = delivery;
+  return [
+    [
+      'Webhook',
+      <Link key="webhook" to="/webhooks/$webhookId" params={{ webhookId }}>
+        Webhook {webhookId}
+      </Link>,
+    ],
+    ['Happened', <Time key="at" at={delivery.occurredAt} as="exact" />],
+    ['Ended', delivery.finishedAt && <Time key="end" at={delivery.finishedAt} as="exact" />],
+    ['webhook-id', <Copyable key="id" value={delivery.id} label="the webhook-id" />],
+    ['Event id', <Copyable key="event" value={delivery.eventId} label="the event id" />],
+    ['Topic', delivery.topic],
+    ['Payload version', delivery.apiVersion],
+    [
+      'Return',
+      returnId !== '0' && !delivery.test ? (
+        <Link key="return" to="/returns/$returnId" params={{ returnId }}>
+          Return {returnId}
+        </Link>
+      ) : undefined,
+    ],
+    ['Revision', delivery.revision !== '0' ? delivery.revision : undefined],
+  ] as const;
+}
+
+/** What happens next, or what the reader can do. */
+function NextStep({ delivery }: { readonly delivery: Delivery }) {
+  const { state, nextAttemptAt, attemptCount } = delivery;
+  if (state === 'waiting') {
+    return (
+      <Alert color="blue">
+        {nextAttemptAt ? (
+          <>
+            Attempt {attemptCount + 1} follows <Time at={nextAttemptAt} as="relative" />, at{' '}
+            <Time at={nextAttemptAt} as="exact" />.
+          </>
+        ) : (
+          'The next attempt follows soon.'
+        )}
+      </Alert>
+    );
+  }
+  if (state === 'held') {
+    return (
+      <Alert color="yellow">
+        It waits because its webhook is disabled. It goes on when you enable the webhook, and
+        expires after 30 days.
+      </Alert>
+    );
+  }
+  if (state === 'exhausted') {
+    return (
+      <Alert color="red">
+        All attempts failed, over about three days. Repair your address, then send it again.
+      </Alert>
+    );
+  }
+  return null;
+}
+
+function SendAgain({ delivery }: { readonly delivery: Delivery }) {
+  const { can } = useSession();
+  const { replayDelivery } = WebhooksService.method;
+  const { run, isPending } = useWrite(replayDelivery, { done: 'It is sent again.' });
+  const isEnded = ['delivered', 'exhausted', 'expired'].includes(delivery.state);
+  if (!can(replayDelivery) || !isEnded) return null;
+  return (
+    <Button
+      loading={isPending}
+      title="With the same webhook-id and the same payload"
+      onClick={() => run({ idempotencyKey: newActionKey(), deliveryId: delivery.id })}
+    >
+      Send again
+    </Button>
+  );
+}

@@ -1,0 +1,78 @@
+import { Badge, Code, Group, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
+import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { resultText } from './result.ts';
+
+const COLUMNS: readonly Column<Delivery>[] = [
+  {
+    title: 'Event',
+    cell: ({ id, trigger, test, returnId }) => (
+      <>
+        <Group gap={6}>
+          <Link to="/deliveries/$deliveryId" params={{ deliveryId: id }}>
+            {trigger}
+          </Link>
+          {test && (
+            <Badge size="xs" variant="default">
+              Test
+            </Badge>
+          )}
+        </Group>
+        <Text size="xs" c="dimmed">
+          {returnId === '0' ? id : `return ${returnId}`}
+        </Text>
+      </>
+    ),
+  },
+  { title: 'State', cell: ({ state }) => <Status state={state} /> },
+  { title: 'Last answer', cell: (delivery) => <LastAnswer delivery={delivery} /> },
+  {
+    title: 'Next attempt',
+    cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} as="relative" />,
+  },
+  { title: 'Happened', cell: ({ occurredAt }) => <Time at={occurredAt} as="exact" /> },
+];
+
+const WEBHOOK: Column<Delivery> = {
+  title: 'Webhook',
+  cell: ({ webhookId }) => (
+    <Link to="/webhooks/$webhookId" params={{ webhookId }} aria-label={`Webhook ${webhookId}`}>
+      {webhookId}
+    </Link>
+  ),
+};
+
+/** Deliveries, each a link to all about it. */
+export function DeliveryTable(o: {
+  readonly deliveries: readonly Delivery[];
+  /** With the column of the webhook. */
+  readonly ofAll?: boolean;
+}) {
+  if (o.deliveries.length === 0) return <Text c="dimmed">No deliveries.</Text>;
+  const columns = o.ofAll ? [...COLUMNS.slice(0, 1), WEBHOOK, ...COLUMNS.slice(1)] : COLUMNS;
+  return (
+    <DataTable
+      caption="Deliveries"
+      linked
+      columns={columns}
+      rows={o.deliveries}
+      rowKey={({ id }) => id}
+    />
+  );
+}
+
+function LastAnswer({ delivery }: { readonly delivery: Delivery }) {
+  const { lastAttempt, attemptCount } = delivery;
+  if (!lastAttempt) return <>–</>;
+  return (
+    <>
+      <Code>{resultText(lastAttempt)}</Code>
+      <Text size="xs" c="dimmed">
+        attempt {attemptCount}, {lastAttempt.durationMs} ms
+      </Text>
+    </>
+  );
+}

@@ -1,0 +1,176 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Button, Code, Group, Text } from '@mantine/core';
+import { useState } from 'react';
+import { type ApiKey, ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
+import { useWrite } from '../../api/use-write.ts';
+import { confirm } from '../../parts/confirm.tsx';
+import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { EmptyState, Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+
+const RotateKey = lazyPart(async () => (await import('./rotate-key.tsx')).RotateKey);
+const CreateKey = lazyPart(async () => (await import('./create-key.tsx')).CreateKey);
+
+export function ApiKeysPage() {
+  const { can } = useSession();
+  const { listApiKeys, createApiKey } = ApiKeysService.method;
+  const [dialog, setDialog] = useState<'create' | ApiKey>();
+  const query = useQuery(listApiKeys, {});
+  const add = can(createApiKey) && (
+    <Button onClick={() => setDialog('create')}>Create an API key</Button>
+  );
+  return (
+    <Needs method={listApiKeys}>
+      <PageHead
+        title="API keys"
+        about="Your own systems call the REST API with a key. Its text is shown once, when you create it."
+        actions={query.data?.keys.length ? add : undefined}
+      />
+      <Loaded query={query}>
+        {({ keys }) =>
+          keys.length === 0 ? (
+            <EmptyState title="No API keys yet" action={add}>
+              Create one for each of your systems, with only the rights that it needs.
+            </EmptyState>
+          ) : (
+            <DataTable
+              caption="API keys"
+              rows={keys}
+              rowKey={({ id }) => id}
+              columns={[
+                ...COLUMNS,
+                { title: 'Actions', cell: (key) => <KeyActions of={key} rotate={setDialog} /> },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+      {dialog === 'create' && <CreateKey onClose={() => setDialog(undefined)} />}
+      {typeof dialog === 'object' && <RotateKey of={dialog} onClose={() => setDialog(undefined)} />}
+    </Needs>
+  );
+}
+
+const COLUMNS: readonly Column<ApiKey>[] = [
+  {
+    title: 'Key',
+    cell: ({ id, description, sandbox }) => (
+      <>
+        <Text size="sm" fw={600}>
+          {description || 'No description'}
+        </Text>
+        <Code>
+          rms_{sandbox && 'test_'}
+          {id}_…
+        </Code>
+      </>
+    ),
+  },
+  { title: 'Rights', cell: ({ scopes }) => <Scopes scopes={scopes} /> },
+  {
+    title: 'State',
+    cell: ({ state, expiresAt, replacedBy }) => (
+      <>
+        <Status state={state} />
+        {state === 'valid' && expiresAt && (
+          <Text size="xs" c="dimmed">
+            until <Time at={expiresAt} />
+          </Text>
+        )}
+        {replacedBy !== '' && (
+          <Text size="xs" c="dimmed">
+            replaced by {replacedBy}
+          </Text>
+        )}
+      </>
+    ),
+  },
+  {
+    title: 'Last used',
+    cell: ({ lastUsedAt, lastOperation }) => (
+      <>
+        <Time at={lastUsedAt} none="never" />
+        <Text size="xs" c="dimmed">
+          {lastOperation}
+        </Text>
+      </>
+    ),
+  },
+  {
+    title: 'Created',
+    cell: ({ createdAt, createdBy }) => (
+      <>
+        <Time at={createdAt} as="day" />
+        <Text size="xs" c="dimmed">
+          {createdBy?.name || createdBy?.id}
+        </Text>
+      </>
+    ),
+  },
+];
+
+/** The scopes in the words of the service. */
+function Scopes({ scopes }: { readonly scopes: readonly string[] }) {
+  const { data } = useQuery(ApiKeysService.method.listScopes, {}, { staleTime: Infinity });
+  if (scopes.length === 0) return <>none</>;
+  return (
+    <>
+      {scopes.map((scope) => (
+        <Text
+          key={scope}
+          size="sm"
+          title={data?.scopes.find((one) => one.scope === scope)?.description}
+        >
+          {scope}
+        </Text>
+      ))}
+    </>
+  );
+}
+
+function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => void }) {
+  const { can } = useSession();
+  const { revokeApiKey, rotateApiKey } = ApiKeysService.method;
+  const { run, isPending } = useWrite(revokeApiKey, { done: 'The key is revoked.' });
+  const { id, description, state, replacedBy } = o.of;
+  if (state !== 'valid') return null;
+  const name = description || id;
+  const ask = () =>
+    confirm({
+      title: `Revoke the key “${name}”?`,
+      text: 'Within 5 seconds every request with this key is rejected. This cannot be undone. To replace a key without an interruption, rotate it.',
+      action: 'Revoke the key',
+      danger: true,
+      onConfirm: () => run({ keyId: id }),
+    });
+  return (
+    <Group gap="xs">
+      {can(rotateApiKey) && replacedBy === '' && (
+        <Button
+          size="compact-sm"
+          variant="default"
+          onClick={() => o.rotate(o.of)}
+          aria-label={`Rotate ${name}`}
+        >
+          Rotate
+        </Button>
+      )}
+      {can(revokeApiKey) && (
+        <Button
+          size="compact-sm"
+          variant="default"
+          loading={isPending}
+          onClick={ask}
+          aria-label={`Revoke ${name}`}
+        >
+          Revoke
+        </Button>
+      )}
+    </Group>
+  );
+}

@@ -1,0 +1,85 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { useQuery } from '@connectrpc/connect-query';
+import { Checkbox, NativeSelect, Stack, TextInput } from '@mantine/core';
+import { useState } from 'react';
+import { ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
+import { fieldError } from '../../api/field-errors.ts';
+import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
+import { KeyText } from './key-text.tsx';
+
+const DAY_MS = 86_400_000;
+
+const LIFETIMES = [
+  { value: '90', label: 'In 90 days' },
+  { value: '365', label: 'In a year' },
+  { value: '30', label: 'In 30 days' },
+  { value: '', label: 'Never' },
+];
+
+export function CreateKey({ onClose }: { readonly onClose: () => void }) {
+  const [description, setDescription] = useState('');
+  const [scopes, setScopes] = useState<string[]>([]);
+  const [days, setDays] = useState('365');
+  const [text, setText] = useState<string>();
+  const idempotencyKey = useActionKey();
+  const { data } = useQuery(ApiKeysService.method.listScopes, {}, { staleTime: Infinity });
+  const { run, isPending, error } = useWrite(ApiKeysService.method.createApiKey, {
+    inline: true,
+    onSuccess: (response) => setText(response.text),
+  });
+  const [openedAt] = useState(Date.now);
+  if (text !== undefined) return <KeyText text={text} onClose={onClose} />;
+  const submit = () =>
+    run({
+      idempotencyKey,
+      description,
+      scopes,
+      ...(days !== '' && {
+        expiresAt: timestampFromDate(new Date(openedAt + Number(days) * DAY_MS)),
+      }),
+    });
+  return (
+    <FormModal
+      title="Create an API key"
+      onClose={onClose}
+      submit="Create the key"
+      pending={isPending}
+      error={error}
+      fields={['description', 'scopes', 'expires_at']}
+      disabled={scopes.length === 0}
+      onSubmit={submit}
+    >
+      <TextInput
+        label="Which system will use it?"
+        placeholder="Warehouse system"
+        required
+        maxLength={191}
+        value={description}
+        onChange={({ currentTarget }) => setDescription(currentTarget.value)}
+        error={fieldError(error, 'description')}
+        data-autofocus
+      />
+      <Checkbox.Group
+        label="What may it do?"
+        value={scopes}
+        onChange={setScopes}
+        error={fieldError(error, 'scopes')}
+        required
+      >
+        <Stack gap="xs" mt="xs">
+          {(data?.scopes ?? []).map(({ scope, description: about }) => (
+            <Checkbox key={scope} value={scope} label={about || scope} description={scope} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+      <NativeSelect
+        label="When does it end?"
+        data={LIFETIMES}
+        value={days}
+        onChange={({ currentTarget }) => setDays(currentTarget.value)}
+        error={fieldError(error, 'expires_at')}
+      />
+    </FormModal>
+  );
+}

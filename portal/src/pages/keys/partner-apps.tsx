@@ -1,0 +1,71 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Button, Code } from '@mantine/core';
+import { type App, AppsService } from '../../../../proto/gen/rms/portal/v1/apps_pb.ts';
+import { useWrite } from '../../api/use-write.ts';
+import { confirm } from '../../parts/confirm.tsx';
+import { DataTable } from '../../parts/data-table.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { EmptyState, Loaded } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+
+export function PartnerAppsPage() {
+  const { listApps } = AppsService.method;
+  const query = useQuery(listApps, {});
+  return (
+    <Needs method={listApps}>
+      <PageHead
+        title="Partner apps"
+        about="Apps of other companies that you installed. They manage your webhooks, or make labels, with tokens of their own."
+      />
+      <Loaded query={query} rows={3}>
+        {({ apps }) =>
+          apps.length === 0 ? (
+            <EmptyState title="No app is installed">
+              An app asks you to install it when you connect it to your shop.
+            </EmptyState>
+          ) : (
+            <DataTable
+              caption="Partner apps"
+              rows={apps}
+              rowKey={({ issuer, clientId }) => `${issuer} ${clientId}`}
+              columns={[
+                { title: 'App', cell: ({ clientId }) => <Code>{clientId}</Code> },
+                { title: 'Signs in at', cell: ({ issuer }) => issuer },
+                { title: 'Installed', cell: ({ installedAt }) => <Time at={installedAt} /> },
+                { title: 'Actions', cell: (app) => <Remove app={app} /> },
+              ]}
+            />
+          )
+        }
+      </Loaded>
+    </Needs>
+  );
+}
+
+function Remove({ app: { clientId, issuer } }: { readonly app: App }) {
+  const { can } = useSession();
+  const { removeApp } = AppsService.method;
+  const { run, isPending } = useWrite(removeApp, { done: 'The app is removed.' });
+  if (!can(removeApp)) return null;
+  const ask = () =>
+    confirm({
+      title: `Remove ${clientId}?`,
+      text: 'Within 5 seconds its tokens stop working in your shop. What it has set up, such as webhooks, stays. You can install it again from the app.',
+      action: 'Remove the app',
+      danger: true,
+      onConfirm: () => run({ clientId, issuer }),
+    });
+  return (
+    <Button
+      size="compact-sm"
+      variant="default"
+      loading={isPending}
+      onClick={ask}
+      aria-label={`Remove ${clientId}`}
+    >
+      Remove
+    </Button>
+  );
+}

@@ -1,0 +1,124 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import {
+  type GetPayloadVersionResponse,
+  type PayloadVersion,
+  PayloadVersionService,
+} from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
+import { useWrite } from '../../api/use-write.ts';
+import { confirm } from '../../parts/confirm.tsx';
+import { DataTable } from '../../parts/data-table.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+
+const Compare = lazyPart(async () => (await import('./compare.tsx')).Compare);
+const SendVersionTest = lazyPart(async () => (await import('./send-test.tsx')).SendVersionTest);
+
+export function PayloadVersionPage() {
+  const { can } = useSession();
+  const { getPayloadVersion, previewPayload, sendVersionTest } = PayloadVersionService.method;
+  const query = useQuery(getPayloadVersion, {});
+  return (
+    <Needs method={getPayloadVersion}>
+      <PageHead
+        title="Payload version"
+        about="The API version in which all webhooks of your shop send their payloads. It is set here and only here."
+      />
+      <Loaded query={query}>
+        {(setting) => (
+          <Stack gap="md">
+            <Setting setting={setting} />
+            {can(previewPayload) && <Compare setting={setting} />}
+            {can(sendVersionTest) && <SendVersionTest setting={setting} />}
+          </Stack>
+        )}
+      </Loaded>
+    </Needs>
+  );
+}
+
+function Setting({ setting }: { readonly setting: GetPayloadVersionResponse }) {
+  const { version, servedVersion, versions } = setting;
+  return (
+    <Panel title={`Your webhooks use ${version}`}>
+      <Stack gap="sm">
+        {servedVersion !== version && (
+          <Alert color="yellow" title={`${version} has ended`}>
+            Payloads are sent in {servedVersion}, the oldest version that is supported. Choose a
+            version that is active.
+          </Alert>
+        )}
+        <DataTable
+          caption="Versions"
+          rows={versions}
+          rowKey={(one) => one.version}
+          columns={[
+            {
+              title: 'Version',
+              cell: (one) => (
+                <Text size="sm" fw={600}>
+                  {one.version}
+                </Text>
+              ),
+            },
+            { title: 'Stage', cell: ({ stage }) => <Status state={stage} /> },
+            {
+              title: 'Deprecated',
+              cell: ({ deprecatedAt }) => <Time at={deprecatedAt} as="day" none="not known yet" />,
+            },
+            {
+              title: 'Ends',
+              cell: ({ sunsetAt }) => <Time at={sunsetAt} as="day" none="not known yet" />,
+            },
+            {
+              title: 'What changed',
+              cell: ({ changelogPath }) => (
+                <a href={changelogPath} target="_blank" rel="noreferrer">
+                  Changelog
+                </a>
+              ),
+            },
+            { title: 'Your setting', cell: (one) => <Choose of={one} setting={setting} /> },
+          ]}
+        />
+      </Stack>
+    </Panel>
+  );
+}
+
+function Choose(o: { readonly of: PayloadVersion; readonly setting: GetPayloadVersionResponse }) {
+  const { can } = useSession();
+  const { setPayloadVersion } = PayloadVersionService.method;
+  const { version } = o.of;
+  const { run, isPending } = useWrite(setPayloadVersion, {
+    done: `Your webhooks use ${version} from now on.`,
+  });
+  if (version === o.setting.version) return <Text size="sm">Used now</Text>;
+  if (!o.of.selectable || !can(setPayloadVersion)) return <>–</>;
+  const ask = () =>
+    confirm({
+      title: `Send payloads in ${version}?`,
+      text: (
+        <>
+          Every webhook of your shop sends events from now on in {version}. Deliveries that wait
+          keep their version. Before you switch, compare a payload below and send a test. You can
+          switch to {o.setting.version} again at any time while it is supported.
+        </>
+      ),
+      action: `Use ${version}`,
+      onConfirm: () => run({ version, expectedVersion: o.setting.version }),
+    });
+  return (
+    <Group>
+      <Button size="xs" variant="default" loading={isPending} onClick={ask}>
+        Use {version}
+      </Button>
+    </Group>
+  );
+}

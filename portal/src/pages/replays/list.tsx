@@ -1,0 +1,89 @@
+import { useInfiniteQuery } from '@connectrpc/connect-query';
+import { Text } from '@mantine/core';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { Replay } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { DataTable } from '../../parts/data-table.tsx';
+import { More } from '../../parts/more.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { EmptyState, Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { numberText } from '../../words.ts';
+import { WebhooksNav } from '../webhooks/nav.tsx';
+import { kindText, whatText } from './what.ts';
+
+const route = getRouteApi('/replays');
+
+export function ReplaysPage() {
+  const { webhook } = route.useSearch();
+  const { listReplays } = WebhooksService.method;
+  const pages = useInfiniteQuery(
+    listReplays,
+    { webhookId: webhook ?? '0', pageSize: 50, cursor: '' },
+    {
+      pageParamKey: 'cursor',
+      getNextPageParam: ({ nextCursor }) => nextCursor || undefined,
+      refetchInterval: 5_000,
+    },
+  );
+  return (
+    <Needs method={listReplays}>
+      <PageHead
+        title="Replays and backfills"
+        about="Jobs that send deliveries again, or stored events for the first time."
+      />
+      <WebhooksNav />
+      <Loaded query={pages}>
+        {(data) => {
+          const replays = data.pages.flatMap((page) => page.replays);
+          return replays.length === 0 ? (
+            <EmptyState title="No jobs yet">
+              Choose deliveries in the <Link to="/deliveries">log</Link> and press “Send these
+              again”, or open a webhook and start a backfill.
+            </EmptyState>
+          ) : (
+            <>
+              <Jobs replays={replays} />
+              <More pages={pages} shown="These are all jobs." />
+            </>
+          );
+        }}
+      </Loaded>
+    </Needs>
+  );
+}
+
+function Jobs({ replays }: { readonly replays: readonly Replay[] }) {
+  return (
+    <DataTable
+      caption="Replays and backfills"
+      linked
+      rows={replays}
+      rowKey={({ id }) => id}
+      columns={[
+        {
+          title: 'Job',
+          cell: (job) => (
+            <>
+              <Link to="/replays/$replayId" params={{ replayId: job.id }}>
+                {kindText(job)} {job.id}
+              </Link>
+              <Text size="xs" c="dimmed">
+                {whatText(job)}
+              </Text>
+            </>
+          ),
+        },
+        { title: 'State', cell: ({ state }) => <Status state={state} /> },
+        {
+          title: 'Sent',
+          align: 'end',
+          cell: ({ done, total }) => `${numberText(done)} of ${numberText(total)}`,
+        },
+        { title: 'Started', cell: ({ startedAt }) => <Time at={startedAt} /> },
+      ]}
+    />
+  );
+}

@@ -1,0 +1,103 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Alert, Anchor, Button, Progress, Stack, Text } from '@mantine/core';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { Replay } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { useWrite } from '../../api/use-write.ts';
+import { Facts } from '../../parts/facts.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+import { numberText } from '../../words.ts';
+import { kindText, whatText } from './what.ts';
+
+const route = getRouteApi('/replays/$replayId');
+
+/** How often the progress is read. Milliseconds. */
+const REFRESH_MS = 1_000;
+
+export function ReplayPage() {
+  const { replayId } = route.useParams();
+  const { getReplay } = WebhooksService.method;
+  const query = useQuery(
+    getReplay,
+    { replayId },
+    {
+      refetchInterval: ({ state }) =>
+        state.data?.replay?.state === 'running' ? REFRESH_MS : false,
+    },
+  );
+  return (
+    <Needs method={getReplay}>
+      <Loaded query={query}>{({ replay }) => replay && <Content replay={replay} />}</Loaded>
+    </Needs>
+  );
+}
+
+function Content({ replay }: { readonly replay: Replay }) {
+  const { total, done, skipped, filter } = replay;
+  const share = total === 0 ? 100 : ((done + skipped) / total) * 100;
+  return (
+    <>
+      <Anchor component={Link} to="/replays" size="sm">
+        ← All jobs
+      </Anchor>
+      <PageHead
+        title={`${kindText(replay)} ${replay.id}`}
+        about={whatText(replay)}
+        actions={<Stop replay={replay} />}
+      />
+      <Stack gap="md">
+        {replay.error !== '' && (
+          <Alert color="red" title="The job failed">
+            {replay.error}
+          </Alert>
+        )}
+        <Panel title="Progress" actions={<Status state={replay.state} />}>
+          <Progress value={Math.min(100, share)} size="lg" aria-label="Progress" mb="xs" />
+          <Text size="sm" role="status">
+            {numberText(done)} of {numberText(total)} queued, {numberText(skipped)} left out.
+          </Text>
+        </Panel>
+        <Panel title="About this job">
+          <Facts
+            rows={[
+              ['Started', <Time key="start" at={replay.startedAt} as="exact" />],
+              ['Ended', replay.finishedAt && <Time key="end" at={replay.finishedAt} as="exact" />],
+              ['Events from', filter?.from && <Time key="from" at={filter.from} as="exact" />],
+              ['Events until', filter?.to && <Time key="to" at={filter.to} as="exact" />],
+              ['Deliveries', <DeliveriesLink key="deliveries" replay={replay} />],
+            ]}
+          />
+        </Panel>
+      </Stack>
+    </>
+  );
+}
+
+function DeliveriesLink({ replay: { filter } }: { readonly replay: Replay }) {
+  const webhook = filter?.webhookId ?? '0';
+  return (
+    <Link to="/deliveries" search={webhook === '0' ? {} : { webhook }}>
+      Open them in the log
+    </Link>
+  );
+}
+
+function Stop({ replay }: { readonly replay: Replay }) {
+  const { can } = useSession();
+  const { stopReplay } = WebhooksService.method;
+  const { run, isPending } = useWrite(stopReplay, {
+    done: 'The job is stopped. What was queued already is still sent.',
+  });
+  if (replay.state !== 'running' || !can(stopReplay)) return null;
+  return (
+    <Button color="red.8" loading={isPending} onClick={() => run({ replayId: replay.id })}>
+      Stop
+    </Button>
+  );
+}

@@ -1,0 +1,97 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Button } from '@mantine/core';
+import { getRouteApi } from '@tanstack/react-router';
+import { DestinationsService } from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
+import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
+import { useSession } from '../../session/session.tsx';
+import { inWords } from '../../words.ts';
+
+const route = getRouteApi('/returns');
+
+const STATES = [
+  ['open', 'Open'],
+  ['review', 'In review'],
+  ['open,review', 'Open or in review'],
+  ['closed', 'Closed'],
+  ['cancelled', 'Cancelled'],
+  ['expired', 'Expired'],
+] as const;
+
+const LABELS = [
+  'none',
+  'new',
+  'pre_transit',
+  'in_transit',
+  'out_for_delivery',
+  'delivered',
+  'error',
+  'failure',
+].map((status) => [status, status === 'none' ? 'No label' : inWords(status)] as const);
+
+const OUTCOMES = [
+  'refund',
+  'credit',
+  'exchange',
+  'upsell',
+  'exchange+refund',
+  'exchange+credit',
+].map((outcome) => [outcome, inWords(outcome)] as const);
+
+/** The filters of the search. Each is a part of the address. */
+export function ReturnFilters() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const set = (name: keyof typeof search) => (value: string) =>
+    void navigate({ search: { ...search, [name]: value }, replace: true });
+  const { listDestinations } = DestinationsService.method;
+  const mayList = useSession().can(listDestinations);
+  const { data } = useQuery(listDestinations, {}, { enabled: mayList });
+  return (
+    <FilterBar>
+      <TextFilter
+        label="Search"
+        placeholder="#1001, e-mail, tracking number or title"
+        width={300}
+        value={search.q}
+        onChange={set('q')}
+      />
+      <SelectFilter
+        label="State"
+        all="All states"
+        options={STATES}
+        value={search.state}
+        onChange={set('state')}
+      />
+      <SelectFilter
+        label="Parcel"
+        all="All"
+        options={LABELS}
+        value={search.label}
+        onChange={set('label')}
+      />
+      <SelectFilter
+        label="Outcome"
+        all="All outcomes"
+        options={OUTCOMES}
+        value={search.outcome}
+        onChange={set('outcome')}
+      />
+      {mayList && (
+        <SelectFilter
+          label="Destination"
+          all="All destinations"
+          options={(data?.destinations ?? []).map(({ id, name }) => [id, name])}
+          value={search.destination}
+          onChange={set('destination')}
+        />
+      )}
+      <DateFilter label="From" value={search.from} onChange={set('from')} />
+      <DateFilter label="Until" value={search.to} onChange={set('to')} />
+      {Object.keys(search).length > 0 && (
+        <Button variant="subtle" onClick={() => void navigate({ search: {} })}>
+          Clear
+        </Button>
+      )}
+    </FilterBar>
+  );
+}

@@ -1,0 +1,140 @@
+import { Divider, Group, Stack, Text } from '@mantine/core';
+import { Fragment } from 'react';
+import type { Return, ReturnLine } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import { Facts } from '../../parts/facts.tsx';
+import { OutsideLink } from '../../parts/outside-link.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Time } from '../../parts/time.tsx';
+import { count, inWords } from '../../words.ts';
+import { AmountText, type Currencies } from './amount-text.tsx';
+
+/** The line items with their amounts, gradings and dispositions, and what the shopper gets instead. */
+export function LinesPanel({ about }: { readonly about: Return }) {
+  return (
+    <Panel title="Items">
+      <Stack gap="md">
+        {about.lines.map((line, place) => (
+          <Fragment key={line.id}>
+            {place > 0 && <Divider />}
+            <Line line={line} of={about} />
+          </Fragment>
+        ))}
+        {about.exchanges.length > 0 && <Exchanges about={about} />}
+      </Stack>
+    </Panel>
+  );
+}
+
+function Line({ line, of }: { readonly line: ReturnLine; readonly of: Currencies }) {
+  return (
+    <div>
+      <Group justify="space-between" align="flex-start" wrap="nowrap" mb="xs">
+        <div>
+          <Text fw={600}>
+            {line.quantity} × {line.title}
+          </Text>
+          <Text size="sm" c="dimmed">
+            {[line.sku, line.variantTitle].filter((text) => text !== '').join(' · ')}
+          </Text>
+        </div>
+        <Text size="sm" ta="right" component="div">
+          <AmountText amount={line.price} of={of} />
+        </Text>
+      </Group>
+      <Facts
+        rows={[
+          ['Line item id', line.id],
+          ['Reason', [line.parentReason, line.reason].filter((text) => text !== '').join(': ')],
+          ['The shopper gets', inWords(line.outcome)],
+          ['Discount', <AmountText key="discount" amount={line.discount} of={of} />],
+          ['Tax', <AmountText key="tax" amount={line.tax} of={of} />],
+          ['Refund', <AmountText key="refund" amount={line.refund} of={of} />],
+          ['Arrived', line.returnedAt && <Time key="arrived" at={line.returnedAt} />],
+          ['Grading', line.condition && <Grading key="grading" line={line} />],
+          ['Disposition', line.disposition && <Disposition key="disposition" line={line} />],
+          [
+            'Picture',
+            line.image !== '' && (
+              <OutsideLink key="image" url={line.image}>
+                Open the picture
+              </OutsideLink>
+            ),
+          ],
+          [
+            'Uploads',
+            line.uploads.length > 0 && <Links key="uploads" urls={line.uploads} word="upload" />,
+          ],
+        ]}
+      />
+    </div>
+  );
+}
+
+function Grading({ line: { condition } }: { readonly line: ReturnLine }) {
+  if (!condition) return null;
+  const { title, description, note, returnProcessor, inspectedAt, images } = condition;
+  return (
+    <>
+      {title}
+      {description !== '' && `: ${description}`}
+      {note !== '' && ` (${note})`}
+      <Inspection by={returnProcessor} at={inspectedAt} />
+      {images.length > 0 && <Links urls={images} word="picture" />}
+    </>
+  );
+}
+
+function Disposition({ line: { disposition } }: { readonly line: ReturnLine }) {
+  if (!disposition) return null;
+  const { outcome, note, returnProcessor, inspectedAt } = disposition;
+  return (
+    <>
+      {inWords(outcome)}
+      {note !== '' && `: ${note}`}
+      <Inspection by={returnProcessor} at={inspectedAt} />
+    </>
+  );
+}
+
+function Inspection(o: { readonly by: string; readonly at: Parameters<typeof Time>[0]['at'] }) {
+  return (
+    <Text size="xs" c="dimmed">
+      {o.by !== '' && `${o.by}, `}
+      <Time at={o.at} />
+    </Text>
+  );
+}
+
+function Links({ urls, word }: { readonly urls: readonly string[]; readonly word: string }) {
+  return (
+    <Group gap="xs">
+      {urls.map((url, place) => (
+        <OutsideLink key={url} url={url}>
+          {inWords(word)} {place + 1}
+        </OutsideLink>
+      ))}
+    </Group>
+  );
+}
+
+function Exchanges({ about }: { readonly about: Return }) {
+  return (
+    <div>
+      <Divider mb="sm" />
+      <Text fw={600} mb="xs">
+        The shopper gets {count(about.exchanges.length, 'item')} instead
+      </Text>
+      {about.exchanges.map(({ title, sku, total, outOfStock }, place) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: exchange items have no id here, and their order never changes.
+        <Group key={place} justify="space-between" wrap="nowrap" align="flex-start">
+          <Text size="sm">
+            {title} {sku !== '' && `(${sku})`} {outOfStock && '– out of stock'}
+          </Text>
+          <Text size="sm" component="div">
+            <AmountText amount={total} of={about} />
+          </Text>
+        </Group>
+      ))}
+    </div>
+  );
+}

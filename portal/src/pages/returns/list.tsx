@@ -1,0 +1,161 @@
+import { useInfiniteQuery } from '@connectrpc/connect-query';
+import { Button, Group, Text } from '@mantine/core';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { ReturnSummary } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { dayEnd, dayStart } from '../../api/dates.ts';
+import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { More } from '../../parts/more.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { EmptyState, Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { listOf } from '../../search.ts';
+import { count, inWords, moneyText } from '../../words.ts';
+import { ReturnFilters } from './filters.tsx';
+
+const route = getRouteApi('/returns');
+
+/** The service counts matches up to this number. */
+const COUNTED_MAX = 10_000;
+
+export function ReturnsPage() {
+  return (
+    <Needs method={ReturnsService.method.listReturns}>
+      <PageHead title="Returns" about="The returns of your shop, newest first." />
+      <ReturnFilters />
+      <Results />
+    </Needs>
+  );
+}
+
+function Results() {
+  const search = route.useSearch();
+  const [from, to] = [dayStart(search.from), dayEnd(search.to)];
+  const pages = useInfiniteQuery(
+    ReturnsService.method.listReturns,
+    {
+      text: search.q ?? '',
+      states: listOf(search.state),
+      labelStatuses: listOf(search.label),
+      outcomes: listOf(search.outcome),
+      destinationId: search.destination ?? '0',
+      ...(from && { from }),
+      ...(to && { to }),
+      pageSize: 50,
+      cursor: '',
+    },
+    { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
+  );
+  return (
+    <Loaded query={pages} rows={12}>
+      {(data) => {
+        const returns = data.pages.flatMap((page) => page.returns);
+        if (returns.length === 0) return <NoReturns />;
+        return (
+          <>
+            <Matches total={data.pages[0]?.total ?? 0} />
+            <DataTable
+              caption="Returns"
+              linked
+              columns={COLUMNS}
+              rows={returns}
+              rowKey={({ id }) => id}
+            />
+            <More pages={pages} shown="These are all returns that match." />
+          </>
+        );
+      }}
+    </Loaded>
+  );
+}
+
+function Matches({ total }: { readonly total: number }) {
+  return (
+    <Text size="sm" c="dimmed" mb="xs" role="status">
+      {total >= COUNTED_MAX && 'At least '}
+      {count(total, 'return')}
+    </Text>
+  );
+}
+
+const COLUMNS: readonly Column<ReturnSummary>[] = [
+  {
+    title: 'Order',
+    cell: ({ id, orderName }) => (
+      <>
+        <Link to="/returns/$returnId" params={{ returnId: id }}>
+          {orderName}
+        </Link>
+        <Text size="xs" c="dimmed">
+          return {id}
+        </Text>
+      </>
+    ),
+  },
+  { title: 'Items', cell: (one) => <Items summary={one} /> },
+  {
+    title: 'Shopper',
+    cell: ({ customerName, customerEmail }) => (
+      <>
+        {customerName || customerEmail || '–'}
+        {customerName !== '' && (
+          <Text size="xs" c="dimmed">
+            {customerEmail}
+          </Text>
+        )}
+      </>
+    ),
+  },
+  {
+    title: 'State',
+    cell: ({ state, processing }) => (
+      <Group gap={6}>
+        <Status state={state} />
+        {processing && <Status state="running" />}
+      </Group>
+    ),
+  },
+  { title: 'Outcome', cell: ({ outcome }) => inWords(outcome) },
+  {
+    title: 'Parcel',
+    cell: ({ labelStatus }) => (labelStatus === '' ? 'No label' : inWords(labelStatus)),
+  },
+  {
+    title: 'Total',
+    align: 'end',
+    cell: ({ total }) => (total ? moneyText(total.value, total.currency) : '–'),
+  },
+  { title: 'Submitted', cell: ({ createdAt }) => <Time at={createdAt} as="day" /> },
+];
+
+function Items({ summary: { titles, units } }: { readonly summary: ReturnSummary }) {
+  const [first = '', ...others] = titles;
+  return (
+    <>
+      {first}
+      {others.length > 0 && ` and ${others.length === 1 ? others[0] : 'others'}`}
+      <Text size="xs" c="dimmed">
+        {count(units, 'unit')}
+      </Text>
+    </>
+  );
+}
+
+function NoReturns() {
+  const navigate = route.useNavigate();
+  return (
+    <EmptyState
+      title="No return matches"
+      action={
+        <Button variant="default" onClick={() => void navigate({ search: {} })}>
+          Clear the filters
+        </Button>
+      }
+    >
+      The search finds a whole order name such as #1001, tracking number or e-mail address, or a
+      part of an item's title.
+    </EmptyState>
+  );
+}

@@ -1,0 +1,135 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Alert, Anchor, Group, List, Stack, Text } from '@mantine/core';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { Facts } from '../../parts/facts.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { OutsideLink } from '../../parts/outside-link.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+import { inWords } from '../../words.ts';
+import { ReturnActions } from './actions.tsx';
+import { Amounts } from './amounts.tsx';
+import { FraudPanel } from './fraud.tsx';
+import { LabelsPanel } from './labels.tsx';
+import { LinesPanel } from './lines.tsx';
+import { MadePanel } from './made.tsx';
+import styles from './one.module.css';
+import { Timeline } from './timeline.tsx';
+
+const route = getRouteApi('/returns/$returnId');
+
+export function ReturnPage() {
+  const { returnId } = route.useParams();
+  const { getReturn } = ReturnsService.method;
+  const query = useQuery(
+    getReturn,
+    { returnId },
+    {
+      refetchInterval: ({ state }) => (state.data?.return?.summary?.processing ? 2_000 : 30_000),
+    },
+  );
+  return (
+    <Needs method={getReturn}>
+      <Loaded query={query}>{(found) => found.return && <Content about={found.return} />}</Loaded>
+    </Needs>
+  );
+}
+
+function Content({ about }: { readonly about: Return }) {
+  const { can } = useSession();
+  const { summary } = about;
+  if (!summary) return null;
+  return (
+    <>
+      <Anchor component={Link} to="/returns" size="sm">
+        ← All returns
+      </Anchor>
+      <PageHead
+        title={`Return of ${summary.orderName}`}
+        about={
+          <Group gap="xs">
+            <Status state={summary.state} />
+            {summary.processing && <Status state="running" />}
+            <Text span size="sm">
+              Return {summary.id}, submitted <Time at={summary.createdAt} />
+            </Text>
+          </Group>
+        }
+        actions={<ReturnActions about={about} />}
+      />
+      <Notices about={about} />
+      <div className={styles.columns}>
+        <Stack gap="md">
+          <LinesPanel about={about} />
+          <Amounts about={about} />
+          <LabelsPanel labels={about.labels} currency={about.currency} />
+          <MadePanel effects={about.effects} />
+        </Stack>
+        <Stack gap="md">
+          <Panel title="About this return">
+            <Facts rows={factsOf(about)} />
+          </Panel>
+          {can(ReturnsService.method.getFraudReport) && <FraudPanel about={about} />}
+          {can(ReturnsService.method.listTimeline) && <Timeline about={about} />}
+        </Stack>
+      </div>
+    </>
+  );
+}
+
+/** What needs the reader's attention. */
+function Notices({ about }: { readonly about: Return }) {
+  const { state = '', flagReasons = [], processing } = about.summary ?? {};
+  return (
+    <Stack gap="sm" mb="md">
+      {state === 'review' && (
+        <Alert color="yellow" title="Somebody must review this return">
+          It is not processed until the review ends.
+          {flagReasons.length > 0 && (
+            <List size="sm" mt={4}>
+              {flagReasons.map((reason) => (
+                <List.Item key={reason}>{reason}</List.Item>
+              ))}
+            </List>
+          )}
+        </Alert>
+      )}
+      {processing && (
+        <Alert color="blue" role="status">
+          This return is being processed. The page shows the result when it is there.
+        </Alert>
+      )}
+    </Stack>
+  );
+}
+
+function factsOf(about: Return) {
+  const { summary } = about;
+  return [
+    ['Shopper', summary?.customerName],
+    ['E-mail', summary?.customerEmail],
+    ['Outcome', inWords(summary?.outcome ?? '')],
+    ['Type', inWords(summary?.type ?? '')],
+    ['Travels by', inWords(about.returnMethod)],
+    ['Destination', about.destinationName],
+    ['Parcel reference', about.packageReference],
+    ['Order id', about.providerOrderId === '0' ? undefined : about.providerOrderId],
+    ['Changed', <Time key="changed" at={summary?.updatedAt} />],
+    ['Archived', about.archivedAt && <Time key="archived" at={about.archivedAt} />],
+    ['Revision', about.revision],
+    [
+      'Status page',
+      about.statusPageUrl !== '' && (
+        <OutsideLink key="page" url={about.statusPageUrl}>
+          Open the shopper's page
+        </OutsideLink>
+      ),
+    ],
+  ] as const;
+}

@@ -1,0 +1,129 @@
+import { Text, Textarea } from '@mantine/core';
+import { useState } from 'react';
+import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
+import { CommentField } from './comment-field.tsx';
+import type { ReturnDialogProps } from './dialog-props.ts';
+
+export function AddNote({ returnId, onClose }: ReturnDialogProps) {
+  const [text, setText] = useState('');
+  const idempotencyKey = useActionKey();
+  const { run, isPending, error } = useWrite(ReturnsService.method.addNote, {
+    done: 'The note is in the timeline.',
+    inline: true,
+    onSuccess: onClose,
+  });
+  return (
+    <FormModal
+      title="Add a note"
+      onClose={onClose}
+      submit="Add the note"
+      pending={isPending}
+      error={error}
+      onSubmit={() => run({ idempotencyKey, returnId, text })}
+    >
+      <CommentField
+        label="Note"
+        description="For your team. The shopper does not see it."
+        required
+        value={text}
+        onChange={setText}
+      />
+    </FormModal>
+  );
+}
+
+export function Flag({ returnId, onClose }: ReturnDialogProps) {
+  const [reasons, setReasons] = useState('');
+  const [comment, setComment] = useState('');
+  const idempotencyKey = useActionKey();
+  const { run, isPending, error } = useWrite(ReturnsService.method.flagReturn, {
+    done: 'The return is in review.',
+    inline: true,
+    onSuccess: onClose,
+  });
+  const lines = reasons
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line !== '');
+  return (
+    <FormModal
+      title="Put this return into review?"
+      onClose={onClose}
+      submit="Put into review"
+      pending={isPending}
+      error={error}
+      onSubmit={() => run({ idempotencyKey, returnId, reasons: lines, comment })}
+    >
+      <Text size="sm">
+        The return cannot be processed until somebody ends the review. Nothing else changes.
+      </Text>
+      <Textarea
+        label="Why must somebody look at it?"
+        description="One reason on each line."
+        required
+        autosize
+        minRows={2}
+        maxRows={6}
+        value={reasons}
+        onChange={({ currentTarget }) => setReasons(currentTarget.value)}
+        data-autofocus
+      />
+      <CommentField label="Comment for the timeline" value={comment} onChange={setComment} />
+    </FormModal>
+  );
+}
+
+export function Unflag({ returnId, onClose }: ReturnDialogProps) {
+  const [comment, setComment] = useState('');
+  const idempotencyKey = useActionKey();
+  const { run, isPending, error } = useWrite(ReturnsService.method.unflagReturn, {
+    done: 'The review has ended. The return is open.',
+    inline: true,
+    onSuccess: onClose,
+  });
+  return (
+    <FormModal
+      title="End the review?"
+      onClose={onClose}
+      submit="End the review"
+      pending={isPending}
+      error={error}
+      onSubmit={() => run({ idempotencyKey, returnId, comment })}
+    >
+      <Text size="sm">
+        The return is open again, and can be processed. The timeline keeps the reasons of the
+        review.
+      </Text>
+      <CommentField label="Comment for the timeline" value={comment} onChange={setComment} />
+    </FormModal>
+  );
+}
+
+export function Cancel({ about, returnId, onClose }: ReturnDialogProps) {
+  const [reason, setReason] = useState('');
+  const idempotencyKey = useActionKey();
+  const { run, isPending, error } = useWrite(ReturnsService.method.cancelReturn, {
+    done: 'The return is cancelled.',
+    inline: true,
+    onSuccess: onClose,
+  });
+  return (
+    <FormModal
+      title={`Cancel the return of ${about.summary?.orderName ?? ''}?`}
+      onClose={onClose}
+      submit="Cancel the return"
+      danger
+      pending={isPending}
+      error={error}
+      onSubmit={() => run({ idempotencyKey, returnId, reason })}
+    >
+      <Text size="sm">
+        The shopper gets nothing for this return, and it cannot be processed any more. Webhooks send{' '}
+        <code>return.updated</code>. This cannot be undone.
+      </Text>
+      <CommentField label="Reason for the timeline" value={reason} onChange={setReason} />
+    </FormModal>
+  );
+}

@@ -1,0 +1,71 @@
+import { useInfiniteQuery } from '@connectrpc/connect-query';
+import { Button, Stack, Text } from '@mantine/core';
+import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import {
+  ReturnsService,
+  type TimelineEntry,
+} from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { Panel } from '../../parts/panel.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { inWords } from '../../words.ts';
+import styles from './timeline.module.css';
+
+/** What happened to the return, newest first. Read again when the return has changed. */
+export function Timeline({ about }: { readonly about: Return }) {
+  const pages = useInfiniteQuery(
+    ReturnsService.method.listTimeline,
+    { returnId: about.summary?.id ?? '0', pageSize: 20, cursor: '' },
+    {
+      pageParamKey: 'cursor',
+      getNextPageParam: ({ nextCursor }) => nextCursor || undefined,
+      refetchInterval: 10_000,
+    },
+  );
+  return (
+    <Panel title="Timeline">
+      <Loaded query={pages} rows={4}>
+        {(data) => (
+          <Stack gap="sm">
+            <ol className={styles.list}>
+              {data.pages.flatMap(({ entries }) =>
+                entries.map((entry) => <Entry key={entry.id} entry={entry} />),
+              )}
+            </ol>
+            {pages.hasNextPage && (
+              <Button
+                size="xs"
+                variant="default"
+                loading={pages.isFetchingNextPage}
+                onClick={() => void pages.fetchNextPage()}
+              >
+                Show earlier entries
+              </Button>
+            )}
+          </Stack>
+        )}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Entry({ entry }: { readonly entry: TimelineEntry }) {
+  const facts = Object.entries(entry.facts);
+  const by = entry.by?.name || inWords(entry.by?.kind ?? '');
+  return (
+    <li className={styles.entry}>
+      <Text size="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+        {entry.text || inWords(entry.kind)}
+      </Text>
+      {facts.length > 0 && (
+        <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>
+          {facts.map(([name, value]) => `${inWords(name)}: ${value}`).join(' · ')}
+        </Text>
+      )}
+      <Text size="xs" c="dimmed">
+        {by !== '' && `${by}, `}
+        <Time at={entry.occurredAt} />
+      </Text>
+    </li>
+  );
+}

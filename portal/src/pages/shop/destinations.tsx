@@ -1,0 +1,161 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Button, Text } from '@mantine/core';
+import { getRouteApi } from '@tanstack/react-router';
+import {
+  type Destination,
+  DestinationsService,
+} from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
+import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Needs } from '../../parts/needs.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { EmptyState, Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+import { inWords } from '../../words.ts';
+
+const DestinationForm = lazyPart(
+  async () => (await import('./destination-form.tsx')).DestinationForm,
+);
+
+const route = getRouteApi('/destinations');
+const NEW = 'new';
+
+/** The places to which returns go. The opened form is a part of the address. */
+export function DestinationsPage() {
+  const { can } = useSession();
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const { listDestinations, createDestination } = DestinationsService.method;
+  const query = useQuery(listDestinations, {});
+  const edit = (id: string) => void navigate({ search: { ...search, edit: id } });
+  const edited = query.data?.destinations.find(({ id }) => id === search.edit);
+  const add = can(createDestination) && (
+    <Button onClick={() => edit(NEW)}>Add a destination</Button>
+  );
+  return (
+    <Needs method={listDestinations}>
+      <PageHead
+        title="Destinations"
+        about="Warehouses and donation centres to which returns are shipped."
+        actions={query.data?.destinations.length ? add : undefined}
+      />
+      <Loaded query={query}>
+        {({ destinations }) =>
+          destinations.length === 0 ? (
+            <EmptyState title="No destinations yet" action={add}>
+              Add the warehouse to which shoppers send returns.
+            </EmptyState>
+          ) : (
+            <Places destinations={destinations} edit={edit} />
+          )
+        }
+      </Loaded>
+      {(edited || search.edit === NEW) && can(createDestination) && (
+        <DestinationForm key={search.edit} of={edited} onClose={() => edit('')} />
+      )}
+    </Needs>
+  );
+}
+
+const COLUMNS: readonly Column<Destination>[] = [
+  {
+    title: 'Name',
+    cell: ({ id, name }) => (
+      <>
+        <Text size="sm" fw={600}>
+          {name}
+        </Text>
+        <Text size="xs" c="dimmed">
+          id {id}
+        </Text>
+      </>
+    ),
+  },
+  { title: 'Kind', cell: ({ type }) => (type === 'donate' ? 'Donation centre' : inWords(type)) },
+  { title: 'State', cell: ({ enabled }) => <Status state={enabled ? 'active' : 'inactive'} /> },
+  { title: 'Address', cell: ({ address }) => addressText(address) || '–' },
+  {
+    title: 'Provider location',
+    cell: ({ providerLocationId: id }) => (id === '0' ? 'not linked' : id),
+  },
+  { title: 'Changed', cell: ({ updatedAt }) => <Time at={updatedAt} as="day" /> },
+];
+
+function Places(o: {
+  readonly destinations: readonly Destination[];
+  readonly edit: (id: string) => void;
+}) {
+  const { can } = useSession();
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const set = (name: keyof typeof search) => (value: string) =>
+    void navigate({ search: { ...search, [name]: value }, replace: true });
+  const text = (search.q ?? '').toLowerCase();
+  const shown = o.destinations.filter(
+    ({ name, type, enabled, address }) =>
+      `${name} ${addressText(address)}`.toLowerCase().includes(text) &&
+      (search.show === undefined ||
+        search.show === type ||
+        search.show === (enabled ? 'on' : 'off')),
+  );
+  return (
+    <>
+      <FilterBar>
+        <TextFilter
+          label="Search"
+          placeholder="name or address"
+          value={search.q}
+          onChange={set('q')}
+        />
+        <SelectFilter
+          label="Show"
+          all="All"
+          value={search.show}
+          onChange={set('show')}
+          options={[
+            ['on', 'Active'],
+            ['off', 'Disabled'],
+            ['warehouse', 'Warehouses'],
+            ['donate', 'Donation centres'],
+          ]}
+        />
+      </FilterBar>
+      <DataTable
+        caption="Destinations"
+        rows={shown}
+        rowKey={({ id }) => id}
+        columns={
+          can(DestinationsService.method.updateDestination)
+            ? [
+                ...COLUMNS,
+                {
+                  title: 'Actions',
+                  cell: ({ id, name }) => (
+                    <Button
+                      size="compact-sm"
+                      variant="default"
+                      onClick={() => o.edit(id)}
+                      aria-label={`Edit ${name}`}
+                    >
+                      Edit
+                    </Button>
+                  ),
+                },
+              ]
+            : COLUMNS
+        }
+      />
+    </>
+  );
+}
+
+function addressText(address: Destination['address']): string {
+  if (!address) return '';
+  const { company, address1, address2, zip, city, state, country, countryCode } = address;
+  return [company, address1, address2, `${zip} ${city}`.trim(), state, country || countryCode]
+    .filter((part) => part !== '')
+    .join(', ');
+}

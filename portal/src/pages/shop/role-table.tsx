@@ -1,0 +1,140 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Group, NativeSelect, Stack, Text } from '@mantine/core';
+import { Fragment, useState } from 'react';
+import {
+  type ListRolesResponse,
+  type RoleAction,
+  TeamService,
+} from '../../../../proto/gen/rms/portal/v1/team_pb.ts';
+import { Panel } from '../../parts/panel.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { useSession } from '../../session/session.tsx';
+import { roleName } from '../../words.ts';
+import styles from './role-table.module.css';
+
+/** What each role may do, and by which ways: in the portal, by the REST API, and by an assistant. */
+export function RoleTable() {
+  const query = useQuery(TeamService.method.listRoles, {}, { staleTime: Infinity });
+  return (
+    <Panel
+      title="What each role may do"
+      about="“Portal”, “REST” and “MCP” say by which way it can be done. An API key has scopes instead of a role."
+    >
+      <Loaded query={query} rows={12}>
+        {(found) => <Body found={found} />}
+      </Loaded>
+    </Panel>
+  );
+}
+
+function Body({ found }: { readonly found: ListRolesResponse }) {
+  const { shop } = useSession();
+  const [only, setOnly] = useState('');
+  const roles = found.roles.filter(({ name }) => only === '' || name === only);
+  const groups = [...new Set(found.actions.map(({ group }) => group))];
+  return (
+    <Stack gap="md">
+      <Group align="flex-end">
+        <NativeSelect
+          label="Show"
+          value={only}
+          onChange={({ currentTarget }) => setOnly(currentTarget.value)}
+          data={[
+            { value: '', label: 'All roles' },
+            ...found.roles.map(({ name }) => ({ value: name, label: roleName(name) })),
+          ]}
+        />
+        {only !== '' && (
+          <Text size="sm" c="dimmed" pb={8}>
+            {roles[0]?.description}
+          </Text>
+        )}
+      </Group>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must be able to scroll it. */}
+      <section className={styles.scroll} tabIndex={0} aria-label="What each role may do">
+        <table className={styles.table}>
+          <thead>
+            <tr>
+              <th scope="col" className={styles.first}>
+                Action
+              </th>
+              {roles.map(({ name }) => (
+                <th key={name} scope="col" className={styles.middle}>
+                  {roleName(name)}
+                  {name === shop.role && (
+                    <Text size="xs" c="dimmed">
+                      you
+                    </Text>
+                  )}
+                </th>
+              ))}
+              <th scope="col">By</th>
+            </tr>
+          </thead>
+          <tbody>
+            {groups.map((group) => (
+              <Fragment key={group}>
+                <tr>
+                  <th scope="rowgroup" colSpan={roles.length + 2} className={styles.group}>
+                    {group}
+                  </th>
+                </tr>
+                {found.actions
+                  .filter((action) => action.group === group)
+                  .map((action) => (
+                    <Row
+                      key={action.description}
+                      action={action}
+                      roles={roles.map(({ name }) => name)}
+                    />
+                  ))}
+              </Fragment>
+            ))}
+          </tbody>
+        </table>
+      </section>
+    </Stack>
+  );
+}
+
+function Row({
+  action,
+  roles,
+}: {
+  readonly action: RoleAction;
+  readonly roles: readonly string[];
+}) {
+  const { description, portal, rest, mcp, scope } = action;
+  const restTitle = scope === '' ? rest.join(', ') : `${rest.join(', ')}: scope ${scope}`;
+  return (
+    <tr>
+      <th scope="row" className={styles.first}>
+        {description}
+      </th>
+      {roles.map((role) => (
+        <td key={role} className={styles.middle}>
+          {action.roles.includes(role) ? (
+            <>
+              <span aria-hidden className={styles.yes}>
+                ✓
+              </span>
+              <span className="visually-hidden">yes</span>
+            </>
+          ) : (
+            <>
+              <span aria-hidden className={styles.no}>
+                –
+              </span>
+              <span className="visually-hidden">no</span>
+            </>
+          )}
+        </td>
+      ))}
+      <td className={styles.ways}>
+        {portal.length > 0 && <span>Portal</span>}
+        {rest.length > 0 && <span title={restTitle}>REST</span>}
+        {mcp.length > 0 && <span title={mcp.join(', ')}>MCP</span>}
+      </td>
+    </tr>
+  );
+}

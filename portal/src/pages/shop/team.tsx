@@ -1,0 +1,145 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Badge, Button, Group, NativeSelect, Stack, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import {
+  type ListMembersResponse,
+  type Member,
+  TeamService,
+} from '../../../../proto/gen/rms/portal/v1/team_pb.ts';
+import { useWrite } from '../../api/use-write.ts';
+import { confirm } from '../../parts/confirm.tsx';
+import { DataTable } from '../../parts/data-table.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
+import { PageHead } from '../../parts/page-head.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+import { roleName } from '../../words.ts';
+import { RoleTable } from './role-table.tsx';
+
+const AddMember = lazyPart(async () => (await import('./add-member.tsx')).AddMember);
+
+/** The members for those who manage them, and for everybody what each role may do. */
+export function TeamPage() {
+  const { can } = useSession();
+  const { listMembers, addMember } = TeamService.method;
+  const [adding, { open, close }] = useDisclosure(false);
+  const mayList = can(listMembers);
+  const query = useQuery(listMembers, {}, { enabled: mayList });
+  return (
+    <>
+      <PageHead
+        title="Team and roles"
+        about="A role says what a person may do here, and what their assistants may do for them."
+        actions={can(addMember) && <Button onClick={open}>Add a person</Button>}
+      />
+      <Stack gap="xl">
+        {mayList && (
+          <Loaded query={query} rows={4}>
+            {(found) => <Members found={found} />}
+          </Loaded>
+        )}
+        <RoleTable />
+      </Stack>
+      {adding && query.data && <AddMember roles={query.data.assignableRoles} onClose={close} />}
+    </>
+  );
+}
+
+function Members({ found }: { readonly found: ListMembersResponse }) {
+  return (
+    <DataTable
+      caption="Members"
+      rows={found.members}
+      rowKey={({ userId }) => userId}
+      columns={[
+        { title: 'Person', cell: (member) => <Person member={member} /> },
+        {
+          title: 'Role',
+          cell: (member) => <RoleOf member={member} roles={found.assignableRoles} />,
+        },
+        { title: 'Added', cell: ({ createdAt }) => <Time at={createdAt} as="day" /> },
+        { title: 'Signed in', cell: ({ signedIn }) => (signedIn ? 'Yes' : 'Not yet') },
+        { title: 'Actions', cell: (member) => <Remove member={member} /> },
+      ]}
+    />
+  );
+}
+
+function Person({ member: { name, email, self } }: { readonly member: Member }) {
+  return (
+    <>
+      <Group gap={6}>
+        <Text size="sm" fw={600}>
+          {name || email}
+        </Text>
+        {self && (
+          <Badge size="xs" variant="default">
+            You
+          </Badge>
+        )}
+      </Group>
+      {name !== '' && (
+        <Text size="xs" c="dimmed">
+          {email}
+        </Text>
+      )}
+    </>
+  );
+}
+
+function RoleOf({ member, roles }: { readonly member: Member; readonly roles: readonly string[] }) {
+  const { can } = useSession();
+  const { changeRole } = TeamService.method;
+  const { run, isPending } = useWrite(changeRole, { done: 'The role is changed.' });
+  const { userId, role, email, name, editable, self } = member;
+  if (!editable || !can(changeRole)) return <>{roleName(role)}</>;
+  const who = name || email;
+  const ask = (next: string) =>
+    confirm({
+      title: `Make ${self ? 'yourself' : who} ${roleName(next).toLowerCase()}?`,
+      text: self
+        ? 'You may lose rights that you need to change this again.'
+        : 'The new role counts with the next click or call, also for connected assistants.',
+      action: 'Change the role',
+      onConfirm: () => run({ userId, role: next }),
+    });
+  return (
+    <NativeSelect
+      size="xs"
+      aria-label={`Role of ${who}`}
+      value={role}
+      disabled={isPending}
+      onChange={({ currentTarget }) => ask(currentTarget.value)}
+      data={[...new Set([role, ...roles])].map((value) => ({ value, label: roleName(value) }))}
+    />
+  );
+}
+
+function Remove({ member }: { readonly member: Member }) {
+  const { can } = useSession();
+  const { removeMember } = TeamService.method;
+  const { run, isPending } = useWrite(removeMember, { done: 'The person is removed.' });
+  const { userId, email, name, editable, self } = member;
+  if (!editable || !can(removeMember)) return null;
+  const who = name || email;
+  const ask = () =>
+    confirm({
+      title: self ? 'Leave this shop?' : `Remove ${who}?`,
+      text: 'Sessions and connected assistants of this person stop working in this shop with the next call. API keys stay. You can add the person again.',
+      action: self ? 'Leave the shop' : 'Remove from the team',
+      danger: true,
+      onConfirm: () => run({ userId }),
+    });
+  return (
+    <Button
+      size="compact-sm"
+      variant="default"
+      loading={isPending}
+      onClick={ask}
+      aria-label={`Remove ${who}`}
+    >
+      Remove
+    </Button>
+  );
+}

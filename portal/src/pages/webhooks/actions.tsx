@@ -1,0 +1,113 @@
+import { Button } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { ActionMenu } from '../../parts/action-menu.tsx';
+import { confirm } from '../../parts/confirm.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
+import { useSession } from '../../session/session.tsx';
+
+const ReplayDialog = lazyPart(
+  async () => (await import('../replays/replay-dialog.tsx')).ReplayDialog,
+);
+const BackfillDialog = lazyPart(
+  async () => (await import('../replays/backfill-dialog.tsx')).BackfillDialog,
+);
+const SendTest = lazyPart(async () => (await import('./send-test.tsx')).SendTest);
+const EditWebhook = lazyPart(async () => (await import('./edit.tsx')).EditWebhook);
+
+const DIALOGS = { edit: EditWebhook, test: SendTest, backfill: BackfillDialog, replay: ReplayOne };
+
+/** What the user may do with a webhook. */
+export function WebhookActions({ webhook }: { readonly webhook: Webhook }) {
+  const { can } = useSession();
+  const [dialog, setDialog] = useState<keyof typeof DIALOGS>();
+  const { updateWebhook, deleteWebhook, sendTest, startReplay, startBackfill } =
+    WebhooksService.method;
+  const status = useStatusSwitch(webhook);
+  const remove = useRemove(webhook);
+  const open = (name: keyof typeof DIALOGS) => () => setDialog(name);
+  const Dialog = dialog && DIALOGS[dialog];
+  const isActive = webhook.status === 'active';
+  if (!can(updateWebhook)) return null;
+  return (
+    <>
+      {can(sendTest) && isActive && (
+        <Button variant="default" onClick={open('test')}>
+          Send a test event
+        </Button>
+      )}
+      <Button onClick={open('edit')}>Edit</Button>
+      <ActionMenu
+        label="More"
+        name="More actions"
+        actions={[
+          ...(can(startReplay)
+            ? [{ key: 'replay', title: 'Send failed deliveries again', run: open('replay') }]
+            : []),
+          ...(can(startBackfill) && isActive
+            ? [{ key: 'backfill', title: 'Send stored events (backfill)', run: open('backfill') }]
+            : []),
+          { key: 'status', title: isActive ? 'Disable' : 'Enable', run: status, section: '' },
+          ...(can(deleteWebhook)
+            ? [{ key: 'delete', title: 'Delete', run: remove, danger: true }]
+            : []),
+        ]}
+      />
+      {Dialog && <Dialog webhook={webhook} onClose={() => setDialog(undefined)} />}
+    </>
+  );
+}
+
+interface DialogProps {
+  readonly webhook: Webhook;
+  readonly onClose: () => void;
+}
+
+function ReplayOne({ webhook, onClose }: DialogProps) {
+  return (
+    <ReplayDialog
+      filter={{ webhookId: webhook.id, states: ['exhausted', 'expired'] }}
+      onClose={onClose}
+    />
+  );
+}
+
+/** Disables an active webhook after a question, and enables one that is disabled. */
+function useStatusSwitch(webhook: Webhook): () => void {
+  const isActive = webhook.status === 'active';
+  const { run } = useWrite(WebhooksService.method.updateWebhook, {
+    done: isActive ? 'The webhook is disabled.' : 'The webhook is enabled.',
+  });
+  const change = () =>
+    run({
+      idempotencyKey: newActionKey(),
+      webhookId: webhook.id,
+      status: isActive ? 'inactive' : 'active',
+    });
+  if (!isActive) return change;
+  return () =>
+    confirm({
+      title: 'Disable this webhook?',
+      text: 'New events are not sent. Deliveries that wait now are held for 30 days, and go on when you enable it again.',
+      action: 'Disable the webhook',
+      onConfirm: change,
+    });
+}
+
+function useRemove(webhook: Webhook): () => void {
+  const navigate = useNavigate();
+  const { run } = useWrite(WebhooksService.method.deleteWebhook, {
+    done: 'The webhook is deleted.',
+    onSuccess: () => void navigate({ to: '/webhooks' }),
+  });
+  return () =>
+    confirm({
+      title: 'Delete this webhook?',
+      text: `${webhook.url} gets no more events, and deliveries that wait are dropped. The log of past deliveries is kept. This cannot be undone.`,
+      action: 'Delete the webhook',
+      danger: true,
+      onConfirm: () => run({ webhookId: webhook.id }),
+    });
+}

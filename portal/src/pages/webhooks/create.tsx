@@ -1,0 +1,90 @@
+import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import {
+  type CreateWebhookResponse,
+  WebhooksService,
+} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { fieldError } from '../../api/field-errors.ts';
+import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { Copyable } from '../../parts/copy.tsx';
+import { Dialog } from '../../parts/dialog.tsx';
+import { FormModal } from '../../parts/form-modal.tsx';
+import { PairFields } from './pair-fields.tsx';
+
+const FIRST_PAIR = { trigger: 'return.closed', topic: 'return' };
+
+/** The form of a new webhook, and then its signing secret. */
+export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
+  const [url, setUrl] = useState('');
+  const [pair, setPair] = useState(FIRST_PAIR);
+  const [created, setCreated] = useState<CreateWebhookResponse>();
+  const idempotencyKey = useActionKey();
+  const { run, isPending, error } = useWrite(WebhooksService.method.createWebhook, {
+    inline: true,
+    onSuccess: setCreated,
+  });
+  if (created) return <Created created={created} onClose={onClose} />;
+  return (
+    <FormModal
+      title="Add a webhook"
+      onClose={onClose}
+      submit="Add the webhook"
+      pending={isPending}
+      error={error}
+      fields={['url', 'topic', 'trigger']}
+      onSubmit={() =>
+        run({ idempotencyKey: `${idempotencyKey}:${url}`.slice(0, 200), url, ...pair })
+      }
+    >
+      <UrlField value={url} onChange={setUrl} error={error} />
+      <PairFields value={pair} onChange={setPair} error={error} />
+    </FormModal>
+  );
+}
+
+export function UrlField(o: {
+  readonly value: string;
+  readonly onChange: (value: string) => void;
+  readonly error: unknown;
+}) {
+  return (
+    <TextInput
+      label="Address"
+      description="A public https address. It must answer with a status of 200 to 299 within 15 seconds."
+      placeholder="https://example.com/returns"
+      type="url"
+      required
+      maxLength={2048}
+      data-autofocus
+      value={o.value}
+      onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
+      error={fieldError(o.error, 'url')}
+    />
+  );
+}
+
+function Created(o: { readonly created: CreateWebhookResponse; readonly onClose: () => void }) {
+  const navigate = useNavigate();
+  const id = o.created.webhook?.id ?? '0';
+  const open = () => {
+    o.onClose();
+    void navigate({ to: '/webhooks/$webhookId', params: { webhookId: id } });
+  };
+  return (
+    <Dialog title="The webhook is active" sticky onClose={o.onClose}>
+      <Stack>
+        <Text size="sm">
+          Your system verifies with this secret that a request comes from us. Treat it like a
+          password.
+        </Text>
+        <Alert color="blue" title="Signing secret">
+          <Copyable value={o.created.secret} label="the signing secret" />
+        </Alert>
+        <Group justify="flex-end">
+          <Button onClick={open}>Open the webhook and send a test</Button>
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}

@@ -1,0 +1,39 @@
+import { Text } from '@mantine/core';
+import { useState } from 'react';
+import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { newActionKey, useWrite } from '../../api/use-write.ts';
+import { FormModal } from '../../parts/form-modal.tsx';
+import { count } from '../../words.ts';
+import { UrlField } from './create.tsx';
+import { PairFields } from './pair-fields.tsx';
+
+export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: () => void }) {
+  const { webhook } = o;
+  const [url, setUrl] = useState(webhook.url);
+  const [pair, setPair] = useState({ topic: webhook.topic, trigger: webhook.trigger });
+  const { run, isPending, error } = useWrite(WebhooksService.method.updateWebhook, {
+    done: 'The webhook is changed.',
+    inline: true,
+    onSuccess: o.onClose,
+  });
+  const waiting = webhook.health?.waiting ?? 0;
+  return (
+    <FormModal
+      title={`Edit webhook ${webhook.id}`}
+      onClose={o.onClose}
+      submit="Save"
+      pending={isPending}
+      error={error}
+      fields={['url', 'topic', 'trigger']}
+      onSubmit={() => run({ idempotencyKey: newActionKey(), webhookId: webhook.id, url, ...pair })}
+    >
+      <UrlField value={url} onChange={setUrl} error={error} />
+      <PairFields value={pair} onChange={setPair} error={error} />
+      <Text size="sm" c="dimmed">
+        {waiting > 0 && url !== webhook.url
+          ? `${count(waiting, 'delivery', 'deliveries')} that wait will go to the new address.`
+          : 'Deliveries that wait go to the new address. A new event or topic applies to later events.'}
+      </Text>
+    </FormModal>
+  );
+}

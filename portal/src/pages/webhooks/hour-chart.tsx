@@ -1,0 +1,114 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
+import { useComputedColorScheme } from '@mantine/core';
+import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
+import type { DeliveryHour } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { CHART_HEIGHT } from './chart-height.ts';
+
+const HOUR = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const DAY_HOUR = new Intl.DateTimeFormat(undefined, {
+  day: 'numeric',
+  month: 'short',
+  hour: '2-digit',
+  minute: '2-digit',
+});
+
+/** The bars from bottom to top: their field, name, and colour in the light and the dark scheme. */
+const BARS = [
+  ['delivered', 'Delivered', '#2b8a3e', '#51cf66'],
+  ['waiting', 'Waiting', '#1971c2', '#4dabf7'],
+  ['failed', 'Failed', '#c92a2a', '#ff8787'],
+] as const;
+
+/** Bars of deliveries by hour, and the same numbers as a table for screen readers. */
+// biome-ignore lint/style/noDefaultExport: React.lazy loads default exports.
+export default function HourChart({ hours }: { readonly hours: readonly DeliveryHour[] }) {
+  const isDark = useComputedColorScheme() === 'dark';
+  const ink = isDark ? '#c9c9c9' : '#495057';
+  const grid = isDark ? '#424242' : '#dee2e6';
+  const rows = hours.map(({ startsAt, delivered, failed, waiting }) => ({
+    at: startsAt ? timestampDate(startsAt) : new Date(0),
+    delivered,
+    failed,
+    waiting,
+  }));
+  const axis = hours.length > 24 ? DAY_HOUR : HOUR;
+  return (
+    <div>
+      <div aria-hidden="true">
+        <ResponsiveContainer width="100%" height={CHART_HEIGHT}>
+          <BarChart data={rows} accessibilityLayer={false}>
+            <CartesianGrid vertical={false} stroke={grid} />
+            <XAxis
+              dataKey="at"
+              tickFormatter={(at: Date) => axis.format(at)}
+              tick={{ fill: ink, fontSize: 12 }}
+              stroke={grid}
+              minTickGap={24}
+            />
+            <YAxis
+              allowDecimals={false}
+              width={44}
+              tick={{ fill: ink, fontSize: 12 }}
+              stroke={grid}
+            />
+            <Tooltip
+              labelFormatter={(at) => (at instanceof Date ? DAY_HOUR.format(at) : '')}
+              contentStyle={{
+                background: 'var(--mantine-color-body)',
+                borderColor: grid,
+                borderRadius: 8,
+              }}
+              cursor={{ fill: grid, opacity: 0.4 }}
+            />
+            {BARS.map(([key, name, light, dark]) => (
+              <Bar
+                key={key}
+                dataKey={key}
+                name={name}
+                stackId="all"
+                fill={isDark ? dark : light}
+                isAnimationActive={false}
+              />
+            ))}
+          </BarChart>
+        </ResponsiveContainer>
+      </div>
+      <Numbers rows={rows} />
+    </div>
+  );
+}
+
+interface Row {
+  readonly at: Date;
+  readonly delivered: number;
+  readonly failed: number;
+  readonly waiting: number;
+}
+
+function Numbers({ rows }: { readonly rows: readonly Row[] }) {
+  return (
+    <table className="visually-hidden">
+      <caption>Deliveries by hour</caption>
+      <thead>
+        <tr>
+          <th scope="col">Hour</th>
+          {BARS.map(([key, name]) => (
+            <th key={key} scope="col">
+              {name}
+            </th>
+          ))}
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map((row) => (
+          <tr key={row.at.toISOString()}>
+            <th scope="row">{DAY_HOUR.format(row.at)}</th>
+            {BARS.map(([key]) => (
+              <td key={key}>{row[key]}</td>
+            ))}
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}

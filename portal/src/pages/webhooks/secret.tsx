@@ -1,0 +1,101 @@
+import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import { useState } from 'react';
+import {
+  type Secret,
+  type Webhook,
+  WebhooksService,
+} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { useWrite } from '../../api/use-write.ts';
+import { Copyable } from '../../parts/copy.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Time } from '../../parts/time.tsx';
+
+const Rotate = lazyPart(async () => (await import('./rotate-secret.tsx')).RotateSecret);
+
+/** The signing secrets: hidden until the user asks, with the last time when somebody saw them. */
+export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
+  const [secrets, setSecrets] = useState<readonly Secret[]>();
+  const [rotating, { open, close }] = useDisclosure(false);
+  const { run, isPending } = useWrite(WebhooksService.method.revealSecret, {
+    onSuccess: (response) => setSecrets(response.secrets),
+  });
+  return (
+    <Panel title="Signing secret">
+      <Stack gap="sm" align="flex-start">
+        <Text size="sm" c="dimmed">
+          Your system verifies the header <code>webhook-signature</code> with it.
+        </Text>
+        {secrets ? <Secrets secrets={secrets} /> : <Text size="sm">whsec_••••••••••••••••</Text>}
+        <LastShown webhook={webhook} />
+        <Group gap="xs">
+          {secrets ? (
+            <Button size="xs" variant="default" onClick={() => setSecrets(undefined)}>
+              Hide
+            </Button>
+          ) : (
+            <Button
+              size="xs"
+              variant="default"
+              loading={isPending}
+              onClick={() => run({ webhookId: webhook.id })}
+            >
+              Show the secret
+            </Button>
+          )}
+          <Button size="xs" variant="default" onClick={open}>
+            Rotate
+          </Button>
+        </Group>
+      </Stack>
+      {rotating && <Rotate webhook={webhook} onClose={close} onRotated={setSecrets} />}
+    </Panel>
+  );
+}
+
+function LastShown({ webhook: { secretLastShown: shown } }: { readonly webhook: Webhook }) {
+  return (
+    <Text size="sm" c="dimmed">
+      {shown ? (
+        <>
+          Last shown to {shown.by?.name || shown.by?.id || 'somebody'} on <Time at={shown.at} />.
+          The audit log records every time.
+        </>
+      ) : (
+        'Nobody has seen it here in the last 13 months. The audit log records every time.'
+      )}
+    </Text>
+  );
+}
+
+/** The valid secrets. Each one but the newest has the time when it stops signing. */
+function Secrets({ secrets }: { readonly secrets: readonly Secret[] }) {
+  const isOverlap = secrets.length > 1;
+  return (
+    <Stack gap="xs" w="100%">
+      {isOverlap && (
+        <Alert color="blue" title="Two secrets sign at the moment">
+          Every request has a signature of each, so that your system can change at any time before
+          the old one ends.
+        </Alert>
+      )}
+      {secrets.map(({ value, createdAt, expiresAt }, place) => (
+        <div key={value}>
+          <Copyable value={value} label={place === 0 ? 'the newest secret' : 'the old secret'} />
+          <Text size="xs" c="dimmed">
+            {place === 0 ? (
+              <>
+                Made on <Time at={createdAt} />
+              </>
+            ) : (
+              <>
+                Signs until <Time at={expiresAt} />, <Time at={expiresAt} as="relative" />
+              </>
+            )}
+          </Text>
+        </div>
+      ))}
+    </Stack>
+  );
+}

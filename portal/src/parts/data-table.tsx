@@ -1,0 +1,71 @@
+import { Paper } from '@mantine/core';
+import type { ReactNode } from 'react';
+import styles from './data-table.module.css';
+
+export interface Column<T> {
+  readonly title: string;
+  readonly cell: (row: T) => ReactNode;
+  readonly align?: 'end';
+}
+
+/** Explicit roles keep a table a table where its cells are laid out as a grid. */
+const ROLES = {
+  table: { role: 'table' },
+  rowgroup: { role: 'rowgroup' },
+  row: { role: 'row' },
+  columnheader: { role: 'columnheader' },
+  cell: { role: 'cell' },
+} as const;
+
+/**
+ * A table that becomes a list of cards on a phone.
+ *
+ * With `linked`, the first cell of each row has a link, and the whole row is its target.
+ */
+export function DataTable<T>(o: {
+  readonly caption: string;
+  readonly columns: readonly Column<T>[];
+  readonly rows: readonly T[];
+  readonly rowKey: (row: T) => string;
+  readonly linked?: boolean;
+}) {
+  const rowClass = o.linked ? `${styles.row} ${styles.link}` : styles.row;
+  return (
+    <Paper withBorder>
+      <table className={styles.table} {...ROLES.table} aria-label={o.caption}>
+        <thead className={styles.headers} {...ROLES.rowgroup}>
+          <tr {...ROLES.row}>
+            {o.columns.map(({ title, align }) => (
+              <th
+                key={title}
+                {...ROLES.columnheader}
+                scope="col"
+                className={`${styles.head} ${align === 'end' ? styles.end : ''}`}
+              >
+                {title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody className={styles.body} {...ROLES.rowgroup}>
+          {o.rows.map((row) => (
+            <tr key={o.rowKey(row)} className={rowClass} {...ROLES.row}>
+              {o.columns.map(({ title, cell, align }) => (
+                <td
+                  key={title}
+                  {...ROLES.cell}
+                  className={`${styles.cell} ${align === 'end' ? styles.end : ''}`}
+                >
+                  <span className={styles.label} aria-hidden>
+                    {title}
+                  </span>
+                  <div>{cell(row)}</div>
+                </td>
+              ))}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </Paper>
+  );
+}

@@ -1,0 +1,52 @@
+import { CloseButton, Group, Title } from '@mantine/core';
+import { type ReactNode, useEffect, useId, useRef } from 'react';
+import styles from './dialog.module.css';
+
+/**
+ * A dialog over the page. The browser's own `<dialog>` keeps the focus inside, closes on Escape, and gives the focus
+ * back.
+ */
+export function Dialog(o: {
+  readonly title: string;
+  readonly onClose: () => void;
+  readonly size?: 'lg';
+  /** A click beside the dialog does not close it, because something in it would be lost. */
+  readonly sticky?: boolean;
+  readonly children: ReactNode;
+}) {
+  const element = useRef<HTMLDialogElement>(null);
+  const titleId = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    dialog?.showModal();
+    dialog?.querySelector<HTMLElement>('[data-autofocus]')?.focus();
+    return () => dialog?.close();
+  }, []);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the keyboard closes it with Escape.
+    <dialog
+      ref={element}
+      className={styles.dialog}
+      data-size={o.size}
+      aria-labelledby={titleId}
+      onCancel={(event) => {
+        // React decides whether the dialog is there.
+        event.preventDefault();
+        o.onClose();
+      }}
+      onClick={({ target }) => {
+        if (target === element.current && !o.sticky) o.onClose();
+      }}
+    >
+      <div className={styles.content}>
+        <Group justify="space-between" align="flex-start" wrap="nowrap" mb="md">
+          <Title order={2} id={titleId}>
+            {o.title}
+          </Title>
+          <CloseButton aria-label="Close" onClick={o.onClose} />
+        </Group>
+        {o.children}
+      </div>
+    </dialog>
+  );
+}

@@ -1,0 +1,31 @@
+import { Code } from '@mantine/core';
+import { CopyText } from './copy.tsx';
+
+/** JSON with line breaks. It scrolls, and a button copies it as it was sent. */
+export function JsonText({ text, label }: { readonly text: string; readonly label: string }) {
+  return (
+    <div>
+      <CopyText value={text} label={label} />
+      <Code
+        block
+        mah={420}
+        mt="xs"
+        style={{ overflow: 'auto' }}
+        tabIndex={0}
+        role="region"
+        aria-label={label}
+      >
+        {pretty(text)}
+      </Code>
+    </div>
+  );
+}
+
+/** The text with line breaks; as it is when it is no JSON. */
+function pretty(text: string): string {
+  try {
+    return JSON.stringify(JSON.parse(text), undefined, 2);
+  } catch {
+    return text;
+  }
+}

@@ -1,0 +1,27 @@
+import { Alert, Text } from '@mantine/core';
+import { useSyncExternalStore } from 'react';
+import styles from './notices.module.css';
+import { closeNotice, currentNotices, onNotices } from './notify.ts';
+
+/** The messages about actions, at the lower end of the page. Screen readers read each when it appears. */
+export function Notices() {
+  const notices = useSyncExternalStore(onNotices, currentNotices);
+  return (
+    <div className={styles.list} role="status" aria-live="polite">
+      {notices.map(({ id, title, text, isFailure }) => (
+        <Alert
+          key={id}
+          variant="white"
+          className={styles.notice ?? ''}
+          color={isFailure ? 'red' : 'green'}
+          title={title}
+          withCloseButton
+          closeButtonLabel="Close the message"
+          onClose={() => closeNotice(id)}
+        >
+          <Text size="sm">{text}</Text>
+        </Alert>
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,52 @@
+import { explain } from '../api/errors.ts';
+
+/** A message about an action of the user. */
+export interface Notice {
+  readonly id: number;
+  readonly title?: string;
+  readonly text: string;
+  readonly isFailure: boolean;
+}
+
+/** How long a success is shown. Milliseconds. */
+const SHOWN_MS = 6_000;
+
+let notices: readonly Notice[] = [];
+let lastId = 0;
+const listeners = new Set<() => void>();
+
+/** Says for some seconds that an action has worked. */
+export function notifyDone(text: string): void {
+  const id = add({ text, isFailure: false });
+  setTimeout(() => closeNotice(id), SHOWN_MS);
+}
+
+/** Says why an action has failed, until the reader closes it. */
+export function notifyFailure(error: unknown): void {
+  add({ ...explain(error), isFailure: true });
+}
+
+export function closeNotice(id: number): void {
+  change(notices.filter((notice) => notice.id !== id));
+}
+
+export function currentNotices(): readonly Notice[] {
+  return notices;
+}
+
+/** @returns a function that ends the subscription. */
+export function onNotices(listener: () => void): () => void {
+  listeners.add(listener);
+  return () => listeners.delete(listener);
+}
+
+function add(notice: Omit<Notice, 'id'>): number {
+  lastId += 1;
+  change([...notices, { id: lastId, ...notice }]);
+  return lastId;
+}
+
+function change(next: readonly Notice[]): void {
+  notices = next;
+  for (const listener of listeners) listener();
+}

@@ -1,0 +1,74 @@
+import { Alert, Button, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { explain } from '../api/errors.ts';
+
+/** What a list shows when it has no rows: why, and what to do. */
+export function EmptyState(o: {
+  readonly title: string;
+  readonly children?: ReactNode;
+  readonly action?: ReactNode;
+}) {
+  return (
+    <Paper withBorder p="xl">
+      <Stack align="center" gap="xs" ta="center">
+        <Title order={2} size="h3">
+          {o.title}
+        </Title>
+        {o.children !== undefined && (
+          <Text c="dimmed" maw={520} component="div">
+            {o.children}
+          </Text>
+        )}
+        {o.action}
+      </Stack>
+    </Paper>
+  );
+}
+
+/** Why something could not be loaded, and a button that tries again. */
+export function ErrorState(o: { readonly error: unknown; readonly retry?: () => void }) {
+  const { title, text } = explain(o.error);
+  return (
+    <Alert color="red" variant="light" title={title} role="alert">
+      <Stack gap="sm" align="flex-start">
+        <Text size="sm">{text}</Text>
+        {o.retry !== undefined && (
+          <Button size="xs" variant="default" onClick={o.retry}>
+            Try again
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
+
+/** Takes the space of rows that are loading, so that the page does not jump. */
+export function LoadingRows({ rows = 8 }: { readonly rows?: number }) {
+  return (
+    <Stack gap="xs" aria-busy="true" role="status" aria-label="Loading">
+      {Array.from({ length: rows }, (_, row) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: the rows are all alike.
+        <Skeleton key={row} height={40} />
+      ))}
+    </Stack>
+  );
+}
+
+interface Loadable<T> {
+  readonly data: T | undefined;
+  readonly error: unknown;
+  readonly isPending: boolean;
+  refetch(): unknown;
+}
+
+/** Shows a query: its rows, or the loading or error state. Data that is there stays while it is loaded again. */
+export function Loaded<T>(o: {
+  readonly query: Loadable<T>;
+  readonly rows?: number;
+  readonly children: (data: T) => ReactNode;
+}) {
+  const { data, error, refetch } = o.query;
+  if (data !== undefined) return <>{o.children(data)}</>;
+  if (error) return <ErrorState error={error} retry={() => void refetch()} />;
+  return <LoadingRows {...(o.rows !== undefined && { rows: o.rows })} />;
+}

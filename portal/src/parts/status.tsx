@@ -1,0 +1,43 @@
+import { Badge, type MantineColor } from '@mantine/core';
+import { inWords } from '../words.ts';
+
+/** What a state means, in one word and one colour. The word alone carries the meaning. */
+const LOOKS: Readonly<Record<string, readonly [MantineColor, string?]>> = {
+  // webhooks
+  healthy: ['green'],
+  failing: ['red'],
+  disabled: ['red', 'Disabled by the service'],
+  inactive: ['gray', 'Disabled'],
+  idle: ['gray', 'Nothing sent in 24 hours'],
+  active: ['green'],
+  // deliveries and jobs
+  waiting: ['blue'],
+  held: ['yellow', 'Held'],
+  delivered: ['green'],
+  exhausted: ['red', 'All attempts failed'],
+  expired: ['gray'],
+  dropped: ['gray'],
+  running: ['blue'],
+  done: ['green'],
+  failed: ['red'],
+  cancelled: ['gray'],
+  // returns
+  open: ['blue'],
+  review: ['yellow', 'In review'],
+  closed: ['green'],
+  // versions and keys
+  deprecated: ['yellow'],
+  sunset: ['red', 'Ended'],
+  unstable: ['yellow'],
+  valid: ['green'],
+  revoked: ['gray'],
+};
+
+export function Status({ state }: { readonly state: string }) {
+  const [color = 'gray', text = inWords(state)] = LOOKS[state] ?? [];
+  return (
+    <Badge color={color} variant="light" tt="none" fw={600} autoContrast={false}>
+      {text}
+    </Badge>
+  );
+}

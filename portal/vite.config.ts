@@ -1,0 +1,44 @@
+import { fileURLToPath } from 'node:url';
+import { defineConfig } from 'vite';
+
+/** The gateway replaces this in `index.html` with the nonce of each response (gateway/portal). */
+const NONCE_PLACEHOLDER = '__CSP_NONCE__';
+
+const BASE =
+  /node_modules\/(?:react|react-dom|scheduler|clsx|@tanstack|@bufbuild|@connectrpc|@mantine\/(?:hooks|core\/esm\/core))\//;
+
+/** Parts of the page itself. */
+const PARTS = /portal\/src\/(?:api|parts|session|words)|@mantine\/core\/esm\/components\//;
+
+export default defineConfig({
+  root: fileURLToPath(new URL('.', import.meta.url)),
+  base: '/portal/',
+  html: { cspNonce: NONCE_PLACEHOLDER },
+  clearScreen: false,
+  logLevel: 'warn',
+  build: {
+    target: 'es2022',
+    manifest: true,
+    // The policy of the page allows no `data:` addresses.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    rolldownOptions: {
+      // Mantine marks its files with "use client", which means nothing in a bundle.
+      onLog: (level, log, show) => {
+        if (log.code !== 'MODULE_LEVEL_DIRECTIVE') show(level, log);
+      },
+      output: {
+        // What every page needs compresses better in one file.
+        codeSplitting: {
+          groups: [
+            { name: 'base', test: BASE },
+            { name: 'parts', test: PARTS, minShareCount: 10 },
+          ],
+        },
+      },
+    },
+  },
+  server: {
+    proxy: { '/portal/api': process.env.PORTAL_GATEWAY ?? 'http://127.0.0.1:8080' },
+  },
+});
