@@ -48,7 +48,7 @@ export async function completeInstall(
   const { shopDomain } = found;
   if (query.get('shop') !== shopDomain) return { problem: Problem.DOMAIN, shopDomain };
   if (found.isConnected) return { connectedShopId: found.shopId, shopDomain };
-  if (!(await useState(pool, attempt))) return { problem: Problem.STATE };
+  if (!(await consumeState(pool, attempt))) return { problem: Problem.STATE };
   const grant = await exchangeCode(deps, { app, shopDomain, code: query.get('code') ?? '' });
   if (!grant) return { problem: Problem.EXCHANGE, shopDomain };
   const missing = missingScopes(grant.scopes);
@@ -82,7 +82,7 @@ async function findAttempt(
 }
 
 /** Returns whether this call is the one that uses the state. */
-async function useState(db: Queryable, { stateHash, browserHash }: Attempt): Promise<boolean> {
+async function consumeState(db: Queryable, { stateHash, browserHash }: Attempt): Promise<boolean> {
   const { rowCount } = await db.query(
     `update shopify_installs set used_at = now()
       where state_hash = $1 and browser_hash = $2 and used_at is null and expires_at > now()`,
