@@ -19,14 +19,14 @@ export const SCHEMAS: readonly SchemaDefinition[] = [
   {
     name: 'gateway',
     folder: new URL('../../gateway/migrations/', import.meta.url),
-    capabilities: ['leases'],
+    capabilities: ['leases', 'consumer'],
   },
   service('destinations', 'outbox', 'idempotency'),
   service('returns', 'outbox', 'consumer'),
   service('dispositions', 'outbox', 'idempotency'),
   service('fraud', 'outbox', 'idempotency'),
   service('carts', 'outbox'),
-  service('webhooks', 'consumer', 'idempotency'),
+  service('webhooks', 'outbox', 'consumer', 'idempotency'),
 ];
 
 /** @throws Error for an unknown schema, which is a programming error. */

@@ -6,6 +6,7 @@ import type { Queryable } from '../platform/postgres.ts';
 import { sharedWithTimeout } from '../platform/shared-with-timeout.ts';
 import type { Telemetry } from '../platform/telemetry.ts';
 import { startLoop, type Worker } from '../platform/worker.ts';
+import { publishDueCounts } from './announce/exhausted.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
 import { endBacklog } from './delivery/queue/end-waiting.ts';
 import { deleteLateResponses } from './fan-out/redact.ts';
@@ -34,8 +35,8 @@ export interface MaintenanceOptions {
 }
 
 /**
- * Ends deliveries that were held for too long and deliveries of deleted subscriptions, creates and drops the day
- * partitions of the log, and deletes rows without references.
+ * Ends deliveries that were held for too long and deliveries of deleted subscriptions, publishes counts of exhausted
+ * deliveries, creates and drops the day partitions of the log, and deletes rows without references.
  */
 export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void } {
   const backlog = startBacklogLoop(o);
@@ -45,7 +46,8 @@ export function startMaintenance(o: MaintenanceOptions): Worker & { wake(): void
     logger: o.logger,
     async step() {
       await deleteLateResponses(o.pool);
-      return (await purge(o.pool, o.days)) ? 'again' : 'idle';
+      const isMore = await publishDueCounts(o.pool);
+      return (await purge(o.pool, o.days)) || isMore ? 'again' : 'idle';
     },
   });
   const days = startDayKeeper({

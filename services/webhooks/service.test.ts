@@ -240,15 +240,6 @@ test('after many concurrent rotations, the last ten secrets sign', async () => {
   expect(secrets[0]).toMatchObject({ value: newest?.value });
 });
 
-test('has no outbox, so it publishes no events', async () => {
-  const { rows } = await webhooks.db.pool.query(
-    `select table_name from information_schema.tables
-      where table_schema = 'webhooks' and table_name = any($1)`,
-    [['consumed_events', 'outbox', 'events']],
-  );
-  expect(rows).toEqual([{ table_name: 'consumed_events' }]);
-});
-
 describe('listDeliveries', () => {
   test('pages from the newest, and filters', async () => {
     const shopId = newShop();

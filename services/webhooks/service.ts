@@ -13,6 +13,7 @@ import { keyUseOf, oncePerKey } from '../platform/idempotency.ts';
 import type { Keyring } from '../platform/keyring.ts';
 import type { UrlPolicy } from '../platform/outbound/guard.ts';
 import { inTransaction } from '../platform/postgres.ts';
+import { announceRevealed } from './announce/secrets.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
 import { type JobsContext, jobMethods } from './jobs/methods.ts';
 import { backlogsOf } from './log/backlogs.ts';
@@ -21,13 +22,14 @@ import { limitedHostOf } from './subscriptions/host-limit.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
 import { setSandbox } from './subscriptions/sandbox.ts';
 import { SECRETS } from './subscriptions/secrets.ts';
-import { parseChange, parseFields } from './subscriptions/subscription.ts';
+import { parseChange, parseFields, subscriptionNotFound } from './subscriptions/subscription.ts';
 import {
   createSubscription,
   deleteSubscription,
   getSubscription,
   listSubscriptions,
   lockSubscription,
+  lockSubscriptionShared,
   updateSubscription,
 } from './subscriptions/subscription-store.ts';
 import { sendTest } from './test-event.ts';
@@ -102,9 +104,13 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
 
 function secretMethods({ pool, keyring }: WebhooksContext) {
   return {
-    async revealSecret({ shopId, subscriptionId }) {
-      await getSubscription(pool, shopId, subscriptionId);
-      const secrets = await SECRETS.list(pool, { shopId, subscriptionId }, keyring);
+    async revealSecret({ shopId, subscriptionId, actor }) {
+      const owner = { shopId, subscriptionId };
+      const secrets = await inTransaction(pool, async (tx) => {
+        if (!(await lockSubscriptionShared(tx, owner))) throw subscriptionNotFound(subscriptionId);
+        await announceRevealed(tx, owner, { actor, rotated: false });
+        return SECRETS.list(tx, owner, keyring);
+      });
       return { secrets: secrets.map(secretMessage) };
     },
     async rotateSecret(request) {
@@ -117,6 +123,7 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
       const secret = await inTransaction(pool, async (tx) => {
         const { id } = await oncePerKey(tx, use, async () => {
           await lockSubscription(tx, shopId, subscriptionId);
+          await announceRevealed(tx, owner, { actor: request.actor, rotated: true });
           return (await SECRETS.rotate(tx, owner, { keyring, overlapHours })).id;
         });
         await getSubscription(tx, shopId, subscriptionId);

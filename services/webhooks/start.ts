@@ -79,7 +79,7 @@ export async function startWebhooks(o: WebhooksOptions): Promise<RunningWebhooks
   const service = await startService(
     {
       name: 'webhooks',
-      publishes: false,
+      publishes: true,
       idleInTransactionMs: IDLE_IN_TRANSACTION_MS,
       build: (runtime) => build(o, shared, createParts(o, shared, runtime)),
     },

@@ -18,7 +18,7 @@ import { delivers } from '../contract/views/payload.ts';
 import { enumText } from '../platform/enum-text.ts';
 import { errorForPartners } from '../platform/outbound/failure.ts';
 import type { Secret } from '../platform/outbound/secrets.ts';
-import { FAILING_DAYS } from './delivery/results/deactivate.ts';
+import { disablesAtMs } from './delivery/results/deactivate.ts';
 import type { Backlog } from './log/backlogs.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
@@ -27,8 +27,6 @@ import type { Subscription } from './subscriptions/subscription.ts';
 
 const statusText = enumText(SubscriptionStatusSchema);
 const deliveryStateText = enumText(DeliveryStateSchema);
-
-const DAY_MS = 86_400_000;
 
 /** A subscription, with its waiting deliveries if requested. */
 export function subscriptionMessage(
@@ -50,7 +48,7 @@ export function subscriptionMessage(
     failures: subscription.failures,
     ...(failingSince && { failingSince: timestampFromDate(failingSince) }),
     ...(isCounting && {
-      disablesAt: timestampFromDate(new Date(failingSince.getTime() + FAILING_DAYS * DAY_MS)),
+      disablesAt: timestampFromDate(new Date(disablesAtMs(failingSince.getTime()))),
     }),
     warnedPercent: subscription.warnedPercent,
     ...(inactiveSince && { inactiveSince: timestampFromDate(inactiveSince) }),

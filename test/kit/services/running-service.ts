@@ -50,13 +50,7 @@ export async function runService<S extends DescService>(o: {
     client,
     target,
     db,
-    async events(shopId) {
-      const { rows } = await db.pool.query<{ value: Buffer }>(
-        'select value from events where shop_id = $1 order by day, position',
-        [shopId],
-      );
-      return rows.map((row) => fromBinary(EventSchema, row.value));
-    },
+    events: (shopId) => eventsOf(db, shopId),
     async stop() {
       close();
       await running.stop();
@@ -64,6 +58,15 @@ export async function runService<S extends DescService>(o: {
       await db.drop();
     },
   };
+}
+
+/** A shop's events in the outbox of a service, oldest first. */
+export async function eventsOf({ pool }: TestDatabase, shopId: bigint): Promise<Event[]> {
+  const { rows } = await pool.query<{ value: Buffer }>(
+    'select value from events where shop_id = $1 order by day, position',
+    [shopId],
+  );
+  return rows.map((row) => fromBinary(EventSchema, row.value));
 }
 
 let lastShop = 0n;

@@ -12,7 +12,7 @@ import { newKeyringText, parseKeyring } from '../../../services/platform/keyring
 import { webhooksShape } from '../../../services/webhooks/config.ts';
 import { startWebhooks, type WebhooksOptions } from '../../../services/webhooks/start.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
-import { actor, eventSignatures, identity } from '../services/running-service.ts';
+import { actor, eventSignatures, eventsOf, identity } from '../services/running-service.ts';
 import { testSettings } from '../settings.ts';
 
 export interface WebhooksUnderTest {
@@ -20,6 +20,8 @@ export interface WebhooksUnderTest {
   readonly db: TestDatabase;
   /** Publishes events like the returns service. Resolves when the fan-out is done. */
   publish(...events: readonly Event[]): Promise<void>;
+  /** A shop's events in the outbox of the webhooks service, oldest first. */
+  events(shopId: bigint): Promise<Event[]>;
   /** The bus without signatures, which any writer of a topic can use. */
   readonly bus: EventBus;
   advance(seconds: number): void;
@@ -79,6 +81,7 @@ export async function runWebhooks(
       }));
       await signingBus(bus, eventSignatures).publish(eventsTopic('returns'), records);
     },
+    events: (shopId) => eventsOf(db, shopId),
     advance: (seconds) => running.advanceClock(seconds),
     metrics: async () => (await fetch(running.metricsUrl)).text(),
     async subscribe({ shopId, url, topic = 'return', trigger = 'return.closed' }) {

@@ -1,17 +1,11 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../../../platform/sql.ts';
+import { countExhausted, type Exhausted } from '../../announce/exhausted.ts';
+import { announceFailures } from '../../announce/failures.ts';
 import { leaseOf, type QueueRef, queueKeyOf, queueRows } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
 import { actionOnFailing, type FailureAction, ON_GONE } from './deactivate.ts';
-
-/** Tells that a subscription was deactivated, or that it soon will be. */
-export interface Notice extends QueueRef {
-  readonly kind: 'deactivated' | 'warned';
-  /** Reason of the deactivation; empty for a warning. */
-  readonly reason: string;
-  /** The part of the time until the deactivation that has passed. Percent. */
-  readonly percent: number;
-}
+import type { Notice } from './notice.ts';
 
 interface Subscription extends QueueRef {
   readonly endpointId: bigint;
@@ -39,8 +33,8 @@ interface FailureCount {
 
 /**
  * Counts failures of subscriptions, and resets the count after a success. Deactivates a subscription that had only
- * failures for too long, and returns a warning before. The caller must have locked the leases. Skips locked rows, because
- * their locks may last long.
+ * failures for too long, and returns a warning before. Publishes both, and exhausted deliveries. The caller must have
+ * locked the leases. Skips locked rows, because their locks may last long.
  *
  * @param o.offsetMs offset of the retry clock.
  */
@@ -60,20 +54,27 @@ export async function countFailures(
     if (own.length === 0) continue;
     const counted = countedOf(subscription, own);
     const notice = subscription.isActive ? decide(subscription, counted, own) : undefined;
-    counts.push({ of: subscription, counted, notice });
+    counts.push({ of: subscription, counted, notice, exhausted: exhaustedOf(subscription, own) });
   }
   const deactivated = counts.filter(({ counted }) => counted.reason !== '').map(({ of }) => of);
   const locked = await lockQueues(tx, deactivated);
   for (const key of deactivated.map(queueKeyOf)) if (!locked.has(key)) busy.add(key);
   const counted = counts.filter(({ of }) => !busy.has(queueKeyOf(of)));
   await writeCounts(tx, counted, o.offsetMs);
-  return { busy, notices: counted.flatMap(({ notice }) => notice ?? []) };
+  const notices = counted.flatMap(({ notice }) => notice ?? []);
+  await announceFailures(tx, notices);
+  await countExhausted(
+    tx,
+    counted.flatMap(({ exhausted }) => exhausted ?? []),
+  );
+  return { busy, notices };
 }
 
 interface Decision {
   readonly of: Subscription;
   readonly counted: FailureCount;
   readonly notice: Notice | undefined;
+  readonly exhausted: Exhausted | undefined;
 }
 
 /** Counts in the order in which the attempts ended. */
@@ -101,12 +102,30 @@ function decide(
   const { shopId, subscriptionId } = subscription;
   const action = actionFor(subscription, counted, own);
   if (action.kind === 'none') return undefined;
+  const { failures, failingSinceMs } = counted;
+  const about = { shopId, subscriptionId, failures, failingSinceMs, lastError: lastErrorOf(own) };
   if (action.kind === 'deactivate') {
-    counted.reason = action.reason;
-    return { kind: 'deactivated', reason: action.reason, percent: 100, shopId, subscriptionId };
+    const { reason, cause } = action;
+    counted.reason = reason;
+    return { ...about, kind: 'deactivated', reason, cause, percent: 100 };
   }
   counted.warnedPercent = action.percent;
-  return { kind: 'warned', reason: '', percent: action.percent, shopId, subscriptionId };
+  return { ...about, kind: 'warned', reason: '', cause: 'failures', percent: action.percent };
+}
+
+/** Counts the deliveries that these results exhausted; undefined without one. */
+function exhaustedOf(
+  { shopId, subscriptionId }: Subscription,
+  own: readonly AttemptResult[],
+): Exhausted | undefined {
+  const exhausted = own.filter(({ ended }) => ended === 'exhausted');
+  if (exhausted.length === 0) return undefined;
+  const lastError = lastErrorOf(exhausted);
+  return { shopId, subscriptionId, deliveries: exhausted.length, lastError };
+}
+
+function lastErrorOf(own: readonly AttemptResult[]): string {
+  return own.findLast(({ ended }) => ended !== 'delivered')?.sent?.outcome.error ?? '';
 }
 
 function actionFor(

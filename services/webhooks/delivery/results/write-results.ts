@@ -4,7 +4,8 @@ import { dayOf } from '../../delivery-id.ts';
 import type { EndpointChange } from '../endpoint/health-changes.ts';
 import { leaseOf, queueKeyOf } from '../queue/queue-ref.ts';
 import type { AttemptResult } from './attempt-result.ts';
-import { countFailures, type Notice } from './count-failures.ts';
+import { countFailures } from './count-failures.ts';
+import type { Notice } from './notice.ts';
 import { type Recording, recordStatement } from './record-statement.ts';
 
 export interface WrittenResults {

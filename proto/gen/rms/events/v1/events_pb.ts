@@ -2,21 +2,21 @@
 // @generated from file rms/events/v1/events.proto (package rms.events.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
-import { fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenEnum, GenFile, GenMessage } from "@bufbuild/protobuf/codegenv2";
+import { enumDesc, fileDesc, messageDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Actor } from "../../common/v1/actor_pb.ts";
 import { file_rms_common_v1_actor } from "../../common/v1/actor_pb.ts";
 import type { GiftCardRequest, Label, LabelRequest, RestockItem, Return, Shipment } from "../../returns/v1/return_pb.ts";
 import { file_rms_returns_v1_return } from "../../returns/v1/return_pb.ts";
-import type { Message } from "@bufbuild/protobuf";
+import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rms/events/v1/events.proto.
  */
 export const file_rms_events_v1_events: GenFile = /*@__PURE__*/
-  fileDesc("ChpybXMvZXZlbnRzL3YxL2V2ZW50cy5wcm90bxINcm1zLmV2ZW50cy52MSL3BgoFRXZlbnQSEAoIZXZlbnRfaWQYASABKAkSDgoGc2NoZW1hGAIgASgJEg8KB3RyaWdnZXIYAyABKAkSDwoHc2hvcF9pZBgEIAEoAxIRCglyZXR1cm5faWQYBSABKAMSEAoIcmV2aXNpb24YBiABKAMSLwoLb2NjdXJyZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFjdG9yGAggASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchITCgt0cmFjZXBhcmVudBgJIAEoCRIoCghzbmFwc2hvdBgKIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlJldHVybhIYChBzbmFwc2hvdF9vbWl0dGVkGAsgASgIEiYKBWxhYmVsGBQgASgLMhUucm1zLnJldHVybnMudjEuTGFiZWxIABIyCgdyZXN0b2NrGBUgASgLMh8ucm1zLmV2ZW50cy52MS5SZXN0b2NrUmVxdWVzdGVkSAASNQoNbGFiZWxfcmVxdWVzdBgWIAEoCzIcLnJtcy5yZXR1cm5zLnYxLkxhYmVsUmVxdWVzdEgAEjQKCWdpZnRfY2FyZBgXIAEoCzIfLnJtcy5yZXR1cm5zLnYxLkdpZnRDYXJkUmVxdWVzdEgAEiwKCHNoaXBtZW50GBggASgLMhgucm1zLnJldHVybnMudjEuU2hpcG1lbnRIABI8ChFwcm9jZXNzaW5nX2ZhaWxlZBgZIAEoCzIfLnJtcy5ldmVudHMudjEuUHJvY2Vzc2luZ0ZhaWxlZEgAEjgKD2l0ZW1zX2luc3BlY3RlZBgaIAEoCzIdLnJtcy5ldmVudHMudjEuSXRlbXNJbnNwZWN0ZWRIABI5CgxmcmF1ZF9yZXBvcnQYGyABKAsyIS5ybXMuZXZlbnRzLnYxLkZyYXVkUmVwb3J0Q3JlYXRlZEgAEjgKC2Rlc3RpbmF0aW9uGBwgASgLMiEucm1zLmV2ZW50cy52MS5EZXN0aW5hdGlvbkNoYW5nZWRIABIqCgRjYXJ0GB0gASgLMhoucm1zLmV2ZW50cy52MS5DYXJ0Q3JlYXRlZEgAEjwKEWN1c3RvbWVyX3JlZGFjdGVkGB4gASgLMh8ucm1zLmV2ZW50cy52MS5DdXN0b21lclJlZGFjdGVkSABCCAoGZGV0YWlsIj4KEFJlc3RvY2tSZXF1ZXN0ZWQSKgoFaXRlbXMYASADKAsyGy5ybXMucmV0dXJucy52MS5SZXN0b2NrSXRlbSJUChBQcm9jZXNzaW5nRmFpbGVkEhQKB21lc3NhZ2UYASABKAlIAIgBARITCgZzb3VyY2UYAiABKAlIAYgBAUIKCghfbWVzc2FnZUIJCgdfc291cmNlIicKDkl0ZW1zSW5zcGVjdGVkEhUKDWxpbmVfaXRlbV9pZHMYASADKAMiOQoSRnJhdWRSZXBvcnRDcmVhdGVkEhEKCXJlcG9ydF9pZBgBIAEoAxIQCghjYXRlZ29yeRgCIAEoCSIsChJEZXN0aW5hdGlvbkNoYW5nZWQSFgoOZGVzdGluYXRpb25faWQYASABKAMiLQoLQ2FydENyZWF0ZWQSDQoFdG9rZW4YASABKAkSDwoHZW50cmllcxgCIAEoBSImChBDdXN0b21lclJlZGFjdGVkEhIKCnJldHVybl9pZHMYASADKANiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_returns_v1_return]);
+  fileDesc("ChpybXMvZXZlbnRzL3YxL2V2ZW50cy5wcm90bxINcm1zLmV2ZW50cy52MSL/CAoFRXZlbnQSEAoIZXZlbnRfaWQYASABKAkSDgoGc2NoZW1hGAIgASgJEg8KB3RyaWdnZXIYAyABKAkSDwoHc2hvcF9pZBgEIAEoAxIRCglyZXR1cm5faWQYBSABKAMSEAoIcmV2aXNpb24YBiABKAMSLwoLb2NjdXJyZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiMKBWFjdG9yGAggASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchITCgt0cmFjZXBhcmVudBgJIAEoCRIoCghzbmFwc2hvdBgKIAEoCzIWLnJtcy5yZXR1cm5zLnYxLlJldHVybhIYChBzbmFwc2hvdF9vbWl0dGVkGAsgASgIEiYKBWxhYmVsGBQgASgLMhUucm1zLnJldHVybnMudjEuTGFiZWxIABIyCgdyZXN0b2NrGBUgASgLMh8ucm1zLmV2ZW50cy52MS5SZXN0b2NrUmVxdWVzdGVkSAASNQoNbGFiZWxfcmVxdWVzdBgWIAEoCzIcLnJtcy5yZXR1cm5zLnYxLkxhYmVsUmVxdWVzdEgAEjQKCWdpZnRfY2FyZBgXIAEoCzIfLnJtcy5yZXR1cm5zLnYxLkdpZnRDYXJkUmVxdWVzdEgAEiwKCHNoaXBtZW50GBggASgLMhgucm1zLnJldHVybnMudjEuU2hpcG1lbnRIABI8ChFwcm9jZXNzaW5nX2ZhaWxlZBgZIAEoCzIfLnJtcy5ldmVudHMudjEuUHJvY2Vzc2luZ0ZhaWxlZEgAEjgKD2l0ZW1zX2luc3BlY3RlZBgaIAEoCzIdLnJtcy5ldmVudHMudjEuSXRlbXNJbnNwZWN0ZWRIABI5CgxmcmF1ZF9yZXBvcnQYGyABKAsyIS5ybXMuZXZlbnRzLnYxLkZyYXVkUmVwb3J0Q3JlYXRlZEgAEjgKC2Rlc3RpbmF0aW9uGBwgASgLMiEucm1zLmV2ZW50cy52MS5EZXN0aW5hdGlvbkNoYW5nZWRIABIqCgRjYXJ0GB0gASgLMhoucm1zLmV2ZW50cy52MS5DYXJ0Q3JlYXRlZEgAEjwKEWN1c3RvbWVyX3JlZGFjdGVkGB4gASgLMh8ucm1zLmV2ZW50cy52MS5DdXN0b21lclJlZGFjdGVkSAASQgoUc3Vic2NyaXB0aW9uX2ZhaWxpbmcYHyABKAsyIi5ybXMuZXZlbnRzLnYxLlN1YnNjcmlwdGlvbkZhaWxpbmdIABJEChVzdWJzY3JpcHRpb25fZGlzYWJsZWQYICABKAsyIy5ybXMuZXZlbnRzLnYxLlN1YnNjcmlwdGlvbkRpc2FibGVkSAASQgoUZGVsaXZlcmllc19leGhhdXN0ZWQYISABKAsyIi5ybXMuZXZlbnRzLnYxLkRlbGl2ZXJpZXNFeGhhdXN0ZWRIABI4Cg9zZWNyZXRfcmV2ZWFsZWQYIiABKAsyHS5ybXMuZXZlbnRzLnYxLlNlY3JldFJldmVhbGVkSABCCAoGZGV0YWlsIj4KEFJlc3RvY2tSZXF1ZXN0ZWQSKgoFaXRlbXMYASADKAsyGy5ybXMucmV0dXJucy52MS5SZXN0b2NrSXRlbSJUChBQcm9jZXNzaW5nRmFpbGVkEhQKB21lc3NhZ2UYASABKAlIAIgBARITCgZzb3VyY2UYAiABKAlIAYgBAUIKCghfbWVzc2FnZUIJCgdfc291cmNlIicKDkl0ZW1zSW5zcGVjdGVkEhUKDWxpbmVfaXRlbV9pZHMYASADKAMiOQoSRnJhdWRSZXBvcnRDcmVhdGVkEhEKCXJlcG9ydF9pZBgBIAEoAxIQCghjYXRlZ29yeRgCIAEoCSIsChJEZXN0aW5hdGlvbkNoYW5nZWQSFgoOZGVzdGluYXRpb25faWQYASABKAMiLQoLQ2FydENyZWF0ZWQSDQoFdG9rZW4YASABKAkSDwoHZW50cmllcxgCIAEoBSImChBDdXN0b21lclJlZGFjdGVkEhIKCnJldHVybl9pZHMYASADKAMiZAoTV2ViaG9va1N1YnNjcmlwdGlvbhIKCgJpZBgBIAEoAxITCgtlbmRwb2ludF9pZBgCIAEoAxIMCgRob3N0GAMgASgJEg0KBXRvcGljGAQgASgJEg8KB3RyaWdnZXIYBSABKAki6gEKE1N1YnNjcmlwdGlvbkZhaWxpbmcSOAoMc3Vic2NyaXB0aW9uGAEgASgLMiIucm1zLmV2ZW50cy52MS5XZWJob29rU3Vic2NyaXB0aW9uEg8KB3BlcmNlbnQYAiABKAUSEAoIZmFpbHVyZXMYAyABKAUSMQoNZmFpbGluZ19zaW5jZRgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZGlzYWJsZXNfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmxhc3RfZXJyb3IYBiABKAkirQIKFFN1YnNjcmlwdGlvbkRpc2FibGVkEjgKDHN1YnNjcmlwdGlvbhgBIAEoCzIiLnJtcy5ldmVudHMudjEuV2ViaG9va1N1YnNjcmlwdGlvbhI6CgZyZWFzb24YAiABKA4yKi5ybXMuZXZlbnRzLnYxLlN1YnNjcmlwdGlvbkRpc2FibGVkLlJlYXNvbhIQCghmYWlsdXJlcxgDIAEoBRIxCg1mYWlsaW5nX3NpbmNlGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpsYXN0X2Vycm9yGAUgASgJIkYKBlJlYXNvbhIWChJSRUFTT05fVU5TUEVDSUZJRUQQABIPCgtSRUFTT05fR09ORRABEhMKD1JFQVNPTl9GQUlMVVJFUxACIncKE0RlbGl2ZXJpZXNFeGhhdXN0ZWQSOAoMc3Vic2NyaXB0aW9uGAEgASgLMiIucm1zLmV2ZW50cy52MS5XZWJob29rU3Vic2NyaXB0aW9uEhIKCmRlbGl2ZXJpZXMYAiABKAUSEgoKbGFzdF9lcnJvchgDIAEoCSJbCg5TZWNyZXRSZXZlYWxlZBI4CgxzdWJzY3JpcHRpb24YASABKAsyIi5ybXMuZXZlbnRzLnYxLldlYmhvb2tTdWJzY3JpcHRpb24SDwoHcm90YXRlZBgCIAEoCGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_returns_v1_return]);
 
 /**
  * Event is the envelope of every event that is published to Kafka. The record's key is `shop:return`
@@ -196,6 +196,38 @@ export type Event = Message<"rms.events.v1.Event"> & {
      */
     value: CustomerRedacted;
     case: "customerRedacted";
+  } | {
+    /**
+     * subscription.failing.
+     *
+     * @generated from field: rms.events.v1.SubscriptionFailing subscription_failing = 31;
+     */
+    value: SubscriptionFailing;
+    case: "subscriptionFailing";
+  } | {
+    /**
+     * subscription.disabled.
+     *
+     * @generated from field: rms.events.v1.SubscriptionDisabled subscription_disabled = 32;
+     */
+    value: SubscriptionDisabled;
+    case: "subscriptionDisabled";
+  } | {
+    /**
+     * delivery.exhausted.
+     *
+     * @generated from field: rms.events.v1.DeliveriesExhausted deliveries_exhausted = 33;
+     */
+    value: DeliveriesExhausted;
+    case: "deliveriesExhausted";
+  } | {
+    /**
+     * secret.revealed.
+     *
+     * @generated from field: rms.events.v1.SecretRevealed secret_revealed = 34;
+     */
+    value: SecretRevealed;
+    case: "secretRevealed";
   } | { case: undefined; value?: undefined };
 };
 
@@ -373,4 +405,262 @@ export type CustomerRedacted = Message<"rms.events.v1.CustomerRedacted"> & {
  */
 export const CustomerRedactedSchema: GenMessage<CustomerRedacted> = /*@__PURE__*/
   messageDesc(file_rms_events_v1_events, 7);
+
+/**
+ * WebhookSubscription names a subscription in an event about it.
+ *
+ * @generated from message rms.events.v1.WebhookSubscription
+ */
+export type WebhookSubscription = Message<"rms.events.v1.WebhookSubscription"> & {
+  /**
+   * The subscription.
+   *
+   * @generated from field: int64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * Its endpoint: all subscriptions of a shop to one address share it.
+   *
+   * @generated from field: int64 endpoint_id = 2;
+   */
+  endpointId: bigint;
+
+  /**
+   * Host of the address, with its port if it is not 443. The path is left out, because it may contain a secret.
+   *
+   * @generated from field: string host = 3;
+   */
+  host: string;
+
+  /**
+   * The topic of the subscription.
+   *
+   * @generated from field: string topic = 4;
+   */
+  topic: string;
+
+  /**
+   * The trigger of the subscription.
+   *
+   * @generated from field: string trigger = 5;
+   */
+  trigger: string;
+};
+
+/**
+ * Describes the message rms.events.v1.WebhookSubscription.
+ * Use `create(WebhookSubscriptionSchema)` to create a new message.
+ */
+export const WebhookSubscriptionSchema: GenMessage<WebhookSubscription> = /*@__PURE__*/
+  messageDesc(file_rms_events_v1_events, 8);
+
+/**
+ * SubscriptionFailing says that all attempts of a subscription have failed for 50, 70 or 90 percent of the time after
+ * which it becomes inactive.
+ *
+ * @generated from message rms.events.v1.SubscriptionFailing
+ */
+export type SubscriptionFailing = Message<"rms.events.v1.SubscriptionFailing"> & {
+  /**
+   * The subscription.
+   *
+   * @generated from field: rms.events.v1.WebhookSubscription subscription = 1;
+   */
+  subscription?: WebhookSubscription | undefined;
+
+  /**
+   * 50, 70 or 90.
+   *
+   * @generated from field: int32 percent = 2;
+   */
+  percent: number;
+
+  /**
+   * Failed attempts since the last success.
+   *
+   * @generated from field: int32 failures = 3;
+   */
+  failures: number;
+
+  /**
+   * When the failures began.
+   *
+   * @generated from field: google.protobuf.Timestamp failing_since = 4;
+   */
+  failingSince?: Timestamp | undefined;
+
+  /**
+   * When it becomes inactive if all attempts fail until then.
+   *
+   * @generated from field: google.protobuf.Timestamp disables_at = 5;
+   */
+  disablesAt?: Timestamp | undefined;
+
+  /**
+   * Error of the last attempt in our own words; never text of the receiver.
+   *
+   * @generated from field: string last_error = 6;
+   */
+  lastError: string;
+};
+
+/**
+ * Describes the message rms.events.v1.SubscriptionFailing.
+ * Use `create(SubscriptionFailingSchema)` to create a new message.
+ */
+export const SubscriptionFailingSchema: GenMessage<SubscriptionFailing> = /*@__PURE__*/
+  messageDesc(file_rms_events_v1_events, 9);
+
+/**
+ * SubscriptionDisabled says that the service made a subscription inactive. A change by a user is not published.
+ *
+ * @generated from message rms.events.v1.SubscriptionDisabled
+ */
+export type SubscriptionDisabled = Message<"rms.events.v1.SubscriptionDisabled"> & {
+  /**
+   * The subscription.
+   *
+   * @generated from field: rms.events.v1.WebhookSubscription subscription = 1;
+   */
+  subscription?: WebhookSubscription | undefined;
+
+  /**
+   * The rule.
+   *
+   * @generated from field: rms.events.v1.SubscriptionDisabled.Reason reason = 2;
+   */
+  reason: SubscriptionDisabled_Reason;
+
+  /**
+   * Failed attempts since the last success.
+   *
+   * @generated from field: int32 failures = 3;
+   */
+  failures: number;
+
+  /**
+   * When the failures began.
+   *
+   * @generated from field: google.protobuf.Timestamp failing_since = 4;
+   */
+  failingSince?: Timestamp | undefined;
+
+  /**
+   * Error of the last attempt in our own words; never text of the receiver.
+   *
+   * @generated from field: string last_error = 5;
+   */
+  lastError: string;
+};
+
+/**
+ * Describes the message rms.events.v1.SubscriptionDisabled.
+ * Use `create(SubscriptionDisabledSchema)` to create a new message.
+ */
+export const SubscriptionDisabledSchema: GenMessage<SubscriptionDisabled> = /*@__PURE__*/
+  messageDesc(file_rms_events_v1_events, 10);
+
+/**
+ * Reason is the rule that made it inactive.
+ *
+ * @generated from enum rms.events.v1.SubscriptionDisabled.Reason
+ */
+export const SubscriptionDisabled_Reason = {
+  /**
+   * @generated from enum value: REASON_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED: 0,
+
+  /**
+   * The receiver answered 410 Gone.
+   *
+   * @generated from enum value: REASON_GONE = 1;
+   */
+  GONE: 1,
+
+  /**
+   * All attempts of five days failed.
+   *
+   * @generated from enum value: REASON_FAILURES = 2;
+   */
+  FAILURES: 2,
+} as const;
+
+/**
+ * Reason is the rule that made it inactive.
+ *
+ * @generated from enum rms.events.v1.SubscriptionDisabled.Reason
+ */
+export type SubscriptionDisabled_Reason = (typeof SubscriptionDisabled_Reason)[keyof typeof SubscriptionDisabled_Reason] | UnknownEnum;
+
+/**
+ * Describes the enum rms.events.v1.SubscriptionDisabled.Reason.
+ */
+export const SubscriptionDisabled_ReasonSchema: GenEnum<SubscriptionDisabled_Reason> = /*@__PURE__*/
+  enumDesc(file_rms_events_v1_events, 10, 0);
+
+/**
+ * DeliveriesExhausted counts deliveries of a subscription that were exhausted: all their attempts failed. A subscription
+ * has at most one such event an hour, so the number may cover the hour before it.
+ *
+ * @generated from message rms.events.v1.DeliveriesExhausted
+ */
+export type DeliveriesExhausted = Message<"rms.events.v1.DeliveriesExhausted"> & {
+  /**
+   * The subscription.
+   *
+   * @generated from field: rms.events.v1.WebhookSubscription subscription = 1;
+   */
+  subscription?: WebhookSubscription | undefined;
+
+  /**
+   * Number of deliveries since the previous event.
+   *
+   * @generated from field: int32 deliveries = 2;
+   */
+  deliveries: number;
+
+  /**
+   * Error of the last attempt in our own words; never text of the receiver.
+   *
+   * @generated from field: string last_error = 3;
+   */
+  lastError: string;
+};
+
+/**
+ * Describes the message rms.events.v1.DeliveriesExhausted.
+ * Use `create(DeliveriesExhaustedSchema)` to create a new message.
+ */
+export const DeliveriesExhaustedSchema: GenMessage<DeliveriesExhausted> = /*@__PURE__*/
+  messageDesc(file_rms_events_v1_events, 11);
+
+/**
+ * SecretRevealed says that the signing secrets of a subscription were shown to the actor of the event.
+ *
+ * @generated from message rms.events.v1.SecretRevealed
+ */
+export type SecretRevealed = Message<"rms.events.v1.SecretRevealed"> & {
+  /**
+   * The subscription.
+   *
+   * @generated from field: rms.events.v1.WebhookSubscription subscription = 1;
+   */
+  subscription?: WebhookSubscription | undefined;
+
+  /**
+   * True when the actor got a new secret by a rotation, false when the actor read the valid secrets.
+   *
+   * @generated from field: bool rotated = 2;
+   */
+  rotated: boolean;
+};
+
+/**
+ * Describes the message rms.events.v1.SecretRevealed.
+ * Use `create(SecretRevealedSchema)` to create a new message.
+ */
+export const SecretRevealedSchema: GenMessage<SecretRevealed> = /*@__PURE__*/
+  messageDesc(file_rms_events_v1_events, 12);
 

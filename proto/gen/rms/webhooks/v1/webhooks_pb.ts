@@ -2364,7 +2364,7 @@ export const WebhooksService: GenService<{
     output: typeof ListSubscriptionsResponseSchema;
   },
   /**
-   * RevealSecret returns the valid signing secrets, newest first.
+   * RevealSecret returns the valid signing secrets, newest first. Each call is published as `secret.revealed`.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.RevealSecret
    */
@@ -2374,7 +2374,7 @@ export const WebhooksService: GenService<{
     output: typeof RevealSecretResponseSchema;
   },
   /**
-   * RotateSecret makes a new secret. During the overlap the old one signs, too.
+   * RotateSecret makes a new secret. During the overlap the old one signs, too. Published as `secret.revealed`.
    *
    * @generated from rpc rms.webhooks.v1.WebhooksService.RotateSecret
    */
