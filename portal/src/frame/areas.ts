@@ -62,6 +62,18 @@ const GROUPS = [
 
 export type Area = (typeof GROUPS)[number]['areas'][number];
 
+/** Pages that belong to an area although their addresses do not begin with it. */
+const PARTS: Readonly<Record<string, Area['to']>> = {
+  '/deliveries': '/webhooks',
+  '/replays': '/webhooks',
+};
+
+/** The area to which a path of the page belongs. */
+export function areaOf(path: string): string {
+  const first = `/${path.split('/')[1] ?? ''}`;
+  return PARTS[first] ?? first;
+}
+
 /** The areas that the user may open. Groups without an area are left out. */
 export function areasOf({ canCall }: CurrentSession): { title: string; areas: readonly Area[] }[] {
   return GROUPS.map(({ title, areas }) => ({

@@ -3,7 +3,7 @@ import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../session/session.tsx';
 import { AccountMenu } from './account-menu.tsx';
-import { areasOf } from './areas.ts';
+import { areaOf, areasOf } from './areas.ts';
 import styles from './frame.module.css';
 import { Icon } from './icons.tsx';
 import { ShopSwitcher } from './shop-switcher.tsx';
@@ -73,6 +73,8 @@ function Brand() {
 
 function Navigation({ onNavigate }: { readonly onNavigate: () => void }) {
   const session = useSession();
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  const current = areaOf(path.replace(/^\/portal/, ''));
   return (
     <>
       {areasOf(session).map(({ title, areas }) => (
@@ -86,8 +88,8 @@ function Navigation({ onNavigate }: { readonly onNavigate: () => void }) {
               to={area.to}
               onClick={onNavigate}
               className={styles.link ?? ''}
-              activeOptions={{ includeSearch: false }}
               activeProps={{ 'aria-current': 'page' }}
+              aria-current={area.to === current ? 'page' : undefined}
             >
               <Icon name={area.icon} />
               {area.title}

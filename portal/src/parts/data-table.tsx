@@ -6,6 +6,8 @@ export interface Column<T> {
   readonly title: string;
   readonly cell: (row: T) => ReactNode;
   readonly align?: 'end';
+  /** Keeps short values such as ids, amounts and days on one line. */
+  readonly short?: boolean;
 }
 
 /** Explicit roles keep a table a table where its cells are laid out as a grid. */
@@ -50,11 +52,11 @@ export function DataTable<T>(o: {
         <tbody className={styles.body} {...ROLES.rowgroup}>
           {o.rows.map((row) => (
             <tr key={o.rowKey(row)} className={rowClass} {...ROLES.row}>
-              {o.columns.map(({ title, cell, align }) => (
+              {o.columns.map(({ title, cell, align, short }) => (
                 <td
                   key={title}
                   {...ROLES.cell}
-                  className={`${styles.cell} ${align === 'end' ? styles.end : ''}`}
+                  className={`${styles.cell} ${align === 'end' ? styles.end : ''} ${short ? styles.short : ''}`}
                 >
                   <span className={styles.label} aria-hidden>
                     {title}

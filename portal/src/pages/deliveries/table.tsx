@@ -33,7 +33,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
     title: 'Next attempt',
     cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} as="relative" />,
   },
-  { title: 'Happened', cell: ({ occurredAt }) => <Time at={occurredAt} as="exact" /> },
+  { title: 'Happened', short: true, cell: ({ occurredAt }) => <Time at={occurredAt} as="exact" /> },
 ];
 
 const WEBHOOK: Column<Delivery> = {

@@ -121,12 +121,8 @@ function Scopes({ scopes }: { readonly scopes: readonly string[] }) {
   return (
     <>
       {scopes.map((scope) => (
-        <Text
-          key={scope}
-          size="sm"
-          title={data?.scopes.find((one) => one.scope === scope)?.description}
-        >
-          {scope}
+        <Text key={scope} size="sm" maw={260} title={scope}>
+          {data?.scopes.find((one) => one.scope === scope)?.description ?? scope}
         </Text>
       ))}
     </>

@@ -17,8 +17,8 @@ import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
 
-const Compare = lazyPart(async () => (await import('./compare.tsx')).Compare);
-const SendVersionTest = lazyPart(async () => (await import('./send-test.tsx')).SendVersionTest);
+const Compare = lazyPart(async () => (await import('./compare.tsx')).Compare, 6);
+const SendVersionTest = lazyPart(async () => (await import('./send-test.tsx')).SendVersionTest, 2);
 
 export function PayloadVersionPage() {
   const { can } = useSession();

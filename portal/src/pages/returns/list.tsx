@@ -83,6 +83,7 @@ function Matches({ total }: { readonly total: number }) {
 const COLUMNS: readonly Column<ReturnSummary>[] = [
   {
     title: 'Order',
+    short: true,
     cell: ({ id, orderName }) => (
       <>
         <Link to="/returns/$returnId" params={{ returnId: id }}>
@@ -127,7 +128,7 @@ const COLUMNS: readonly Column<ReturnSummary>[] = [
     align: 'end',
     cell: ({ total }) => (total ? moneyText(total.value, total.currency) : '–'),
   },
-  { title: 'Submitted', cell: ({ createdAt }) => <Time at={createdAt} as="day" /> },
+  { title: 'Submitted', short: true, cell: ({ createdAt }) => <Time at={createdAt} as="day" /> },
 ];
 
 function Items({ summary: { titles, units } }: { readonly summary: ReturnSummary }) {

@@ -94,7 +94,7 @@ function Filters() {
 }
 
 const COLUMNS: readonly Column<AuditEntry>[] = [
-  { title: 'When', cell: ({ at }) => <Time at={at} as="exact" /> },
+  { title: 'When', short: true, cell: ({ at }) => <Time at={at} as="exact" /> },
   {
     title: 'Who',
     cell: ({ by }) => (

@@ -51,7 +51,7 @@ function Body({ found }: { readonly found: ListRolesResponse }) {
         )}
       </Group>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must be able to scroll it. */}
-      <section className={styles.scroll} tabIndex={0} aria-label="What each role may do">
+      <section className={styles.scroll} tabIndex={0} aria-label="Table of roles">
         <table className={styles.table}>
           <thead>
             <tr>

@@ -48,8 +48,8 @@ export function DeliveryChart(o: {
               replace
               resetScroll={false}
               className={styles.span ?? ''}
-              activeOptions={{ includeSearch: false }}
-              aria-current={span === String(hours) ? 'true' : undefined}
+              activeOptions={{ includeSearch: true }}
+              data-current={span === String(hours)}
             >
               {title}
             </Link>
@@ -74,7 +74,9 @@ function Body({ hours }: { readonly hours: readonly DeliveryHour[] | undefined }
       </Center>
     );
   }
-  const wait = <Skeleton height={CHART_HEIGHT} aria-label="Loading the chart" />;
+  const wait = (
+    <Skeleton height={CHART_HEIGHT} aria-busy="true" role="status" aria-label="Loading the chart" />
+  );
   return <Suspense fallback={wait}>{hours ? <Chart hours={hours} /> : wait}</Suspense>;
 }
 

@@ -22,9 +22,10 @@ import styles from './one.module.css';
 
 const RecentDeliveries = lazyPart(
   async () => (await import('./recent-deliveries.tsx')).RecentDeliveries,
+  6,
 );
 
-const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel);
+const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel, 4);
 
 const route = getRouteApi('/webhooks/$webhookId');
 
