@@ -8,8 +8,8 @@ import { createServer, type Server } from 'node:net';
 const FIRST = 20_000;
 const LAST = 32_767;
 
-/** Number of ports that one process reserves together. The first port is the lock. */
-const BLOCK = 16;
+/** Number of ports that one process reserves together. The first port is the lock; its number is a multiple of this. */
+export const BLOCK = 16;
 const BLOCKS = Math.floor((LAST - FIRST + 1) / BLOCK);
 const spare: number[] = [];
 
