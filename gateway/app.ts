@@ -20,6 +20,8 @@ import { livez, type Readiness, readyz } from './http/probes.ts';
 import { SECURITY_HEADERS } from './http/security-headers.ts';
 import type { McpServer } from './mcp/router.ts';
 import { oauthOperation } from './oauth/operations.ts';
+import type { Portal } from './portal/create.ts';
+import { portalRouter } from './portal/router.ts';
 import type { RestDependencies } from './rest/operation.ts';
 import { restRouter } from './rest/router.ts';
 
@@ -31,6 +33,8 @@ export interface AppDependencies extends RestDependencies {
   readonly mcp: McpServer;
   /** Serves `/.well-known` and `/oauth`. */
   readonly oauth: Router;
+  /** Serves `/portal`. */
+  readonly portal: Portal;
   /** Time limit for the body of a sign-in request; see `boundSignIn`. Milliseconds. */
   readonly signInBodyMs: number;
   /** The public base address, without a trailing slash. */
@@ -77,6 +81,8 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     next();
   });
   app.use(boundSignIn(deps.inFlight, exchangeOf, deps.signInBodyMs));
+  // Before any body parser: the handlers of the portal read their bodies themselves.
+  app.use(portalRouter(deps.portal, exchangeOf, calendar));
   app.use(deps.oauth);
   app.use(shopifyInstall({ ...deps, limits: deps.hourlyLimits }));
   app.use(deps.mcp.router(exchangeOf, calendar));

@@ -21,6 +21,7 @@ import { BODY_BUDGET } from './http/body-budget.ts';
 import { MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { HTTP_LIMITS } from './http/server.ts';
 import { oauthFaults, oauthShape } from './oauth/config.ts';
+import { portalShape } from './portal/config.ts';
 import { targetsShape } from './services.ts';
 
 const MIB = 1024 * 1024;
@@ -97,6 +98,7 @@ export const gatewayShape = {
     .default('shop_id')
     .describe("Claim of partners' tokens with the shop id"),
   ...oauthShape,
+  ...portalShape,
   MCP_ALLOWED_ORIGINS: list
     .refine((origins) => origins.every(isOrigin), {
       error: 'must be origins such as https://console.example.com',

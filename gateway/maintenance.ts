@@ -4,6 +4,7 @@ import { startLoop, type Worker } from '../services/platform/worker.ts';
 import { purgeCalls } from './mcp/idempotency.ts';
 import { purgeOAuthKeys } from './oauth/keys.ts';
 import { purgeOneTimeRecords } from './oauth/one-time-records.ts';
+import { purgePortalSessions } from './portal/sessions.ts';
 
 const EVERY_MS = 10 * 60_000;
 /** Counters are kept this long after their window, because the clocks of replicas may differ. Milliseconds. */
@@ -37,11 +38,12 @@ const PURGES: Readonly<Record<string, Purge>> = {
   'tool calls': purgeCalls,
   'one-time records': purgeOneTimeRecords,
   keys: purgeOAuthKeys,
+  'portal sessions': purgePortalSessions,
 };
 
 /**
  * Starts a loop that deletes old counters, audit entries older than 13 months, tool calls older than a day, and
- * expired codes, tokens and keys of the sign-in. Safe to run in several replicas.
+ * expired codes, tokens and keys of the sign-in, and ended sessions of the portal. Safe to run in several replicas.
  */
 export function startMaintenance(db: Queryable, logger: Logger): Worker {
   return startLoop({

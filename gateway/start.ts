@@ -31,6 +31,7 @@ import { signInProvider, supportedClients } from './oauth/config.ts';
 import { mcpResource } from './oauth/issue.ts';
 import { createOAuthKeys } from './oauth/keys.ts';
 import { createOAuth } from './oauth/router.ts';
+import { createPortal } from './portal/create.ts';
 import { connectServices, targetsOf } from './services.ts';
 import { startWorkers } from './workers.ts';
 
@@ -207,9 +208,15 @@ function assemble(
     formOrigins: o.SIGN_IN_FORM_ORIGINS,
     ...(provider && keys && { signIn: { keys, provider } }),
   });
+  const portal = createPortal({
+    ...common,
+    ...{ publicUrl: issuer, settings: o, provider, docs: o.DOCS_ENABLED, audit: workers.audit },
+    limits: limits.hourlyLimits,
+    calls: limits.portalCalls,
+  });
   const deps: AppDependencies = {
     ...common,
-    ...{ mcp, oauth, publicUrl: issuer },
+    ...{ mcp, oauth, portal, publicUrl: issuer },
     audit: workers.audit,
     auth: {
       apiKeys: createApiKeyCheck(pool, (keyId) => workers.keyUsage.used(keyId)),

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { loadConfig } from '../../services/platform/config.ts';
 import { runMain } from '../../services/platform/run-main.ts';
 import { accountsOf, usersOf } from '../local/demo/people.ts';
-import { PARTNER_REDIRECT_URI } from '../local/identity/sign-in.ts';
+import { PARTNER_REDIRECT_URI, signInRedirects } from '../local/identity/sign-in.ts';
 import { createIdentity } from '../local/identity/start.ts';
 import { type MemoryFile, openMemory } from '../local/memory.ts';
 import { openAccess } from './access.ts';
@@ -63,7 +63,7 @@ function identityOptions(config: DemoConfig, file: MemoryFile, shopIds: readonly
     signIn: {
       clientId: config.SIGN_IN_CLIENT_ID,
       clientSecret: config.SIGN_IN_CLIENT_SECRET,
-      redirectUri: `${config.PUBLIC_BASE_URL}/oauth/callback`,
+      redirectUris: signInRedirects(config.PUBLIC_BASE_URL),
     },
     accounts: accountsOf(file, shopIds),
     signingKey,

@@ -60,6 +60,7 @@ function systemOf(plan: Plan, { database, bus, services, gateway }: Running, con
     pid: process.pid,
     base_url: baseUrl,
     auth_url: plan.authUrl,
+    portal_url: `${baseUrl}/portal`,
     openapi: Object.fromEntries(
       versions.map((version) => [version, `${baseUrl}/openapi/${version}.json`]),
     ),

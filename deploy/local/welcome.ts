@@ -13,6 +13,7 @@ export function welcome(plan: Plan, { services, shops }: Running, controlUrl: st
     `${title('Ready')} after ${seconds.toFixed(1)} s. Ctrl-C stops everything.`,
     '',
     `REST and docs     ${baseUrl}  ${baseUrl}/docs`,
+    `Portal            ${baseUrl}/portal`,
     `Assistants (MCP)  ${baseUrl}/mcp`,
     `Sign-in           ${plan.authUrl}`,
     `gRPC              ${targets.slice(0, 3).join(', ')}`,

@@ -31,6 +31,8 @@ export const hourlyShape = {
   ),
   SIGN_IN_PAGES_PER_HOUR: perHour(1_200, 'Pages and forms of /oauth/sign-in per hour and address'),
   JWKS_PER_HOUR: perHour(600, 'Requests per hour and address to /oauth/jwks'),
+  PORTAL_SIGN_IN_PER_HOUR: perHour(200, 'Requests per hour and address to /portal/sign-in'),
+  PORTAL_CALLBACK_PER_HOUR: perHour(200, 'Requests per hour and address to /portal/callback'),
   SHOPIFY_INSTALL_PER_HOUR: perHour(
     100,
     'Requests per hour and address to /commerce/shopify/install and callback',
@@ -62,6 +64,10 @@ export interface HourlyLimits {
   readonly signInPages: RequestHandler;
   /** `/oauth/jwks`. */
   readonly jwks: RequestHandler;
+  /** `/portal/sign-in`. */
+  readonly portalSignIn: RequestHandler;
+  /** `/portal/callback`. */
+  readonly portalCallback: RequestHandler;
   /** `/commerce/shopify/install` and `/commerce/shopify/callback`. */
   readonly shopifyInstall: RequestHandler;
   /** Events of merchants' platforms, by IP address. */
@@ -102,6 +108,8 @@ export function createHourlyLimits(o: {
     resume: byAddress('oauth-resume', sizes.RESUME_PER_HOUR),
     signInPages: byAddress('oauth-sign-in', sizes.SIGN_IN_PAGES_PER_HOUR),
     jwks: byAddress('oauth-jwks', sizes.JWKS_PER_HOUR),
+    portalSignIn: byAddress('portal-sign-in', sizes.PORTAL_SIGN_IN_PER_HOUR),
+    portalCallback: byAddress('portal-callback', sizes.PORTAL_CALLBACK_PER_HOUR),
     shopifyInstall: byAddress('shopify-install', sizes.SHOPIFY_INSTALL_PER_HOUR),
     commerceEvents: limitOf('commerce-events', sizes.COMMERCE_EVENTS_PER_HOUR),
     mcpCalls: limitOf('mcp-calls', sizes.MCP_CALLS_PER_HOUR),

@@ -27,6 +27,8 @@ export function createLimits(
   const mibPerDay = o.SHOP_MIB_PER_DAY;
   const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, timeoutMs });
   const mcpLimits = createMcpLimits({ pool, logger, sizes: o, timeoutMs });
+  // Calls per minute of a person in the portal.
+  const portalCalls = createLeasedLimit(pool, logger, { name: 'portal-calls', timeoutMs });
   const hourlyLimits = createHourlyLimits({ pool, clientIp, sizes: o });
   const failedCredentials = createRateLimit({
     pool,
@@ -39,6 +41,7 @@ export function createLimits(
     failedCredentials,
     hourlyLimits,
     mcpLimits,
+    portalCalls,
     byteQuota,
     async reset(): Promise<void> {
       await pool.query('delete from rate_limits');
@@ -46,6 +49,7 @@ export function createLimits(
       failedCredentials.reset();
       hourlyLimits.reset();
       mcpLimits.reset();
+      portalCalls.reset();
       byteQuota.reset();
     },
   };

@@ -5,7 +5,13 @@ import { overloaded } from '../errors.ts';
 import type { Exchange } from './exchange.ts';
 
 /** Each of these has its own slots, so that a slow or overloaded operation does not block the others. */
-export type LoadName = OperationId | 'mcp' | 'signIn' | 'shopifyWebhook' | 'commerceEvents';
+export type LoadName =
+  | OperationId
+  | 'mcp'
+  | 'portal'
+  | 'signIn'
+  | 'shopifyWebhook'
+  | 'commerceEvents';
 
 export interface Slot {
   /** Releases the slot while `wait` waits for the client, and then takes one again. @throws HttpError 503. */

@@ -1,7 +1,7 @@
-import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../../proto/gen/rms/common/v1/error_pb.ts';
-import { fieldOf, isExhausted, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
+import { isExhausted, isUnavailable, reasonOf } from '../../services/platform/errors.ts';
 import { isOutage } from '../../services/platform/outage.ts';
+import { errorSentence } from '../error-sentence.ts';
 import { ToolError } from './tool.ts';
 
 /** A failed call. */
@@ -46,7 +46,7 @@ function unavailableText(isWrite: boolean): string {
 }
 
 function textFor(reason: Reason, error: unknown): string | undefined {
-  const message = sentence(error);
+  const message = errorSentence(error);
   switch (reason) {
     case Reason.RETURN_NOT_FOUND:
       return 'This shop has no such return. Find it with search_returns.';
@@ -79,17 +79,4 @@ function textFor(reason: Reason, error: unknown): string | undefined {
     default:
       return undefined;
   }
-}
-
-/**
- * Converts the error message of a service to a sentence, without the code that Connect puts before it. A field name at
- * its beginning keeps its case.
- */
-function sentence(error: unknown): string {
-  const text =
-    error instanceof ConnectError ? error.rawMessage : error instanceof Error ? error.message : '';
-  const [word = ''] = text.split(' ', 1);
-  const isName = word === fieldOf(error) || /[_[]|\.\w/.test(word);
-  const first = isName ? text : text.replace(/^./u, (letter) => letter.toUpperCase());
-  return /[.!?]$/.test(first) ? first : `${first}.`;
 }

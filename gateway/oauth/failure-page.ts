@@ -18,14 +18,22 @@ export class SignInLost extends Error {
 /** Shown instead of "Try again" when a retry cannot succeed. */
 export const CONNECT_AGAIN = 'Go back to your app and connect again in a moment.';
 
-/** Logs an error of a sign-in and returns its page. */
-export function failurePage(error: unknown, logger: Logger): PageResponse {
+/**
+ * Logs an error of a sign-in and returns its page.
+ *
+ * @param again what the user does after an error on our side.
+ */
+export function failurePage(
+  error: unknown,
+  logger: Logger,
+  again = 'Go back to your app and connect again.',
+): PageResponse {
   logger.error({ err: error }, 'sign-in failed');
   if (error instanceof SignInLost) return unavailable(CONNECT_AGAIN);
   if (error instanceof IdentityProviderUnavailable) {
     return unavailable('The page where you sign in does not answer. Try again in a moment.');
   }
   if (isUnavailable(error)) return unavailable('Try again in a moment.');
-  const text = 'The error is on our side. Go back to your app and connect again.';
+  const text = `The error is on our side. ${again}`;
   return page(messagePage({ title: 'Something went wrong', text }), { status: 500 });
 }

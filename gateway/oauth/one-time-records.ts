@@ -7,7 +7,8 @@ export type OneTimeRecordKind =
   | 'RefreshToken'
   | 'Interaction'
   | 'SignIn'
-  | 'SignedIn';
+  | 'SignedIn'
+  | 'PortalSignIn';
 
 export interface OneTimeRecord {
   readonly content: unknown;

@@ -13,6 +13,8 @@ const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/oauth\/token$/, 'oauthToken'],
   [/^\/oauth\/revoke$/, 'oauthRevoke'],
   [/^\/oauth\/jwks$/, 'oauthKeys'],
+  [/^\/portal\/sign-in$/, 'portalSignIn'],
+  [/^\/portal\/callback$/, 'portalCallback'],
   [/^\/commerce\/shopify\/install$/, 'shopifyInstall'],
   [/^\/commerce\/shopify\/callback$/, 'shopifyCallback'],
 ];

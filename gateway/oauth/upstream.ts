@@ -44,10 +44,11 @@ export interface Upstream {
   /**
    * Returns the URL to redirect the browser to, and the expected values of the response.
    *
+   * @param email the address that the identity provider's page should show; none when undefined.
    * @throws IdentityProviderUnavailable
    */
   begin(
-    email: string,
+    email: string | undefined,
     requirements?: SignInRequirements,
   ): Promise<{ readonly url: string; readonly expected: ExpectedResponse }>;
   /**
@@ -155,7 +156,7 @@ export function createUpstream(o: SignInProvider & { readonly redirectUri: strin
         nonce: expected.nonce,
         code_challenge: await oidc.calculatePKCECodeChallenge(expected.codeVerifier),
         code_challenge_method: 'S256',
-        login_hint: email,
+        ...(email !== undefined && { login_hint: email }),
         ...(prompts.length > 0 && { prompt: prompts.join(' ') }),
         ...(maxAgeS !== undefined && { max_age: String(maxAgeS) }),
         ...(acrs.length > 0 && { acr_values: acrs.join(' ') }),

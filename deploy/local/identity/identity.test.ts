@@ -8,10 +8,11 @@ import { browse, type Page } from './testing/browser.ts';
 
 const REDIRECT = 'http://127.0.0.1:7777/callback';
 const RESOURCE = 'http://127.0.0.1:8080';
+const SIGN_IN_REDIRECT = `${RESOURCE}/oauth/callback`;
 const SIGN_IN = {
   clientId: 'sign-in',
   clientSecret: 'secret of the sign-in',
-  redirectUri: `${RESOURCE}/oauth/callback`,
+  redirectUris: [SIGN_IN_REDIRECT],
 };
 const person = (name: string, shopIds: readonly number[]) => ({
   id: `user-${name}`,
@@ -122,7 +123,7 @@ describe('the sign-in of this service', () => {
   async function arrive(o: Person): Promise<{ page: Page; verifier: string }> {
     const verifier = oauth.randomPKCECodeVerifier();
     const start = oauth.buildAuthorizationUrl(signIn, {
-      redirect_uri: SIGN_IN.redirectUri,
+      redirect_uri: SIGN_IN_REDIRECT,
       scope: 'openid email',
       state: 'st',
       nonce: 'no',
@@ -134,7 +135,7 @@ describe('the sign-in of this service', () => {
     const fields = { email: `${name}@example.com`, password: `password of ${name}` };
     const page = await browse(start, {
       fields,
-      until: SIGN_IN.redirectUri,
+      until: SIGN_IN_REDIRECT,
       ...(o.cookies && { cookies: o.cookies }),
     });
     return { page, verifier };
@@ -169,7 +170,7 @@ describe('the sign-in of this service', () => {
 
   test('fills in the address of the hint, escaped', async () => {
     const start = oauth.buildAuthorizationUrl(signIn, {
-      redirect_uri: SIGN_IN.redirectUri,
+      redirect_uri: SIGN_IN_REDIRECT,
       scope: 'openid email',
       code_challenge: await oauth.calculatePKCECodeChallenge('v'),
       code_challenge_method: 'S256',

@@ -21,7 +21,8 @@ export interface IdentityOptions {
   readonly signIn?: {
     readonly clientId: string;
     readonly clientSecret: string;
-    readonly redirectUri: string;
+    /** The callbacks of assistants' sign-ins and of the portal. */
+    readonly redirectUris: readonly string[];
   };
   readonly accounts: readonly Account[];
   /** Private RS256 key; its public half is at `/jwks`. */
@@ -125,7 +126,7 @@ function clientsOf({ partner, signIn }: IdentityOptions): ClientMetadata[] {
   const own: ClientMetadata = {
     client_id: signIn.clientId,
     client_secret: signIn.clientSecret,
-    redirect_uris: [signIn.redirectUri],
+    redirect_uris: [...signIn.redirectUris],
     grant_types: ['authorization_code'],
     response_types: ['code'],
     scope: 'openid email profile',

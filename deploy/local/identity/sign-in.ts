@@ -9,6 +9,11 @@ export const SIGN_IN_CLIENT_ID = 'rms-sign-in';
 /** The redirect URI of the partner's demo app. */
 export const PARTNER_REDIRECT_URI = 'http://127.0.0.1:7777/callback';
 
+/** The redirect URIs of the gateway's client: sign-ins of assistants, and of the portal. */
+export function signInRedirects(baseUrl: string): string[] {
+  return [`${baseUrl}/oauth/callback`, `${baseUrl}/portal/callback`];
+}
+
 /** Starts the bundled identity provider, unless the stack uses another issuer. */
 export async function startSignIn(plan: Plan, accounts: readonly Account[]): Promise<Stopper> {
   if (plan.externalSystems.oidcIssuer) return { stop: async () => {} };
@@ -21,7 +26,7 @@ export async function startSignIn(plan: Plan, accounts: readonly Account[]): Pro
     signIn: {
       clientId: SIGN_IN_CLIENT_ID,
       clientSecret: signInSecretOf(plan.memory),
-      redirectUri: `${plan.baseUrl}/oauth/callback`,
+      redirectUris: signInRedirects(plan.baseUrl),
     },
     accounts,
     signingKey,

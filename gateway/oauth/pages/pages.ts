@@ -141,11 +141,15 @@ ${rights}</ul>
   );
 }
 
-/** A page without a form field. With `cancel` it has a button that leads back to the app. */
+/**
+ * A page without a form field. With `cancel` it has a button that leads back to the app, with `next` a link to another
+ * page of this service.
+ */
 export function messagePage(o: {
   readonly title: string;
   readonly text: string;
   readonly cancel?: string | undefined;
+  readonly next?: { readonly href: string; readonly text: string };
 }): string {
   const back =
     o.cancel === undefined
@@ -155,6 +159,6 @@ export function messagePage(o: {
     o.title,
     html`<h1>${o.title}</h1>
 <p>${o.text}</p>
-${back}`,
+${o.next && html`<p><a href="${o.next.href}">${o.next.text}</a></p>`}${back}`,
   );
 }

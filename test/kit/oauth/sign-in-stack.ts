@@ -2,6 +2,7 @@ import { createHash, randomBytes, randomUUID } from 'node:crypto';
 import { exportJWK, generateKeyPair } from 'jose';
 import { freePorts } from '../../../deploy/local/free-ports.ts';
 import type { Account } from '../../../deploy/local/identity/accounts.ts';
+import { signInRedirects } from '../../../deploy/local/identity/sign-in.ts';
 import { startIdentity } from '../../../deploy/local/identity/start.ts';
 import { hourlyShape } from '../../../gateway/auth/hourly-limits.ts';
 import type { GatewayOptions } from '../../../gateway/start.ts';
@@ -157,7 +158,7 @@ async function startLocalIdentity(o: {
     issuer,
     resource: o.baseUrl,
     partner: { clientId: 'app', clientSecret: 'secret', redirectUri: 'http://127.0.0.1:7777/cb' },
-    signIn: { ...CLIENT, redirectUri: `${o.baseUrl}/oauth/callback` },
+    signIn: { ...CLIENT, redirectUris: signInRedirects(o.baseUrl) },
     accounts: o.accounts,
     signingKey: { ...(await exportJWK(privateKey)), kty: 'RSA', kid: 'k1', alg: 'RS256' },
     cookieSecret: 'secret of the cookies',

@@ -1,0 +1,14 @@
+import { wholeNumber } from '../../services/platform/config.ts';
+
+/** The environment variables of the merchant's portal. */
+export const portalShape = {
+  PORTAL_SESSION_HOURS: wholeNumber(1, 720)
+    .default(12)
+    .describe('Hours after which a session of the portal ends, also when it is used'),
+  PORTAL_SESSION_IDLE_MINUTES: wholeNumber(5, 10_080)
+    .default(120)
+    .describe('Minutes after which a session of the portal ends when it is not used'),
+  PORTAL_CALLS_PER_MINUTE: wholeNumber(1, 1_000_000)
+    .default(600)
+    .describe("Calls of the portal's page per minute and signed-in user, over all shops"),
+};

@@ -1,0 +1,69 @@
+import type pg from 'pg';
+import type { Settings } from '../../services/platform/config.ts';
+import type { Logger } from '../../services/platform/log.ts';
+import type { ReadReturn } from '../actions/context.ts';
+import type { ClientIp } from '../auth/client-ip.ts';
+import type { HourlyLimits } from '../auth/hourly-limits.ts';
+import type { LeasedLimit } from '../auth/leased-limit.ts';
+import type { InFlight } from '../http/in-flight.ts';
+import { createCookies } from '../oauth/cookies.ts';
+import { createOneTimeRecords } from '../oauth/one-time-records.ts';
+import { SIGN_IN_TTL_S } from '../oauth/provider.ts';
+import { createUpstream, type SignInProvider } from '../oauth/upstream.ts';
+import type { Services } from '../services.ts';
+import type { AuditWriter } from '../tenancy/audit-writer.ts';
+import type { portalShape } from './config.ts';
+import { createSessionCookie, type SessionCookie } from './session-cookie.ts';
+import { createPortalSessions, type PortalSessions } from './sessions.ts';
+import { createPortalSignIn, type PortalSignIn } from './sign-in.ts';
+import { PORTAL_CALLBACK_PATH } from './sign-in-routes.ts';
+
+export interface PortalOptions {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  readonly services: Services;
+  readonly readReturn: ReadReturn;
+  readonly clientIp: ClientIp;
+  readonly inFlight: InFlight;
+  readonly audit: AuditWriter;
+  /** Limits of sign-ins, by IP address. */
+  readonly limits: HourlyLimits;
+  /** Calls per minute and user. */
+  readonly calls: LeasedLimit;
+  /** The public base address, without a trailing slash. */
+  readonly publicUrl: string;
+  readonly settings: Settings<typeof portalShape>;
+  /** Whether `/docs` is served. */
+  readonly docs: boolean;
+  /** Undefined when no identity provider is configured: then nobody can sign in. */
+  readonly provider: SignInProvider | undefined;
+}
+
+/** The parts of the merchant's portal that all its requests share. */
+export interface Portal extends PortalOptions {
+  readonly callsPerMinute: number;
+  readonly sessions: PortalSessions;
+  readonly sessionCookie: SessionCookie;
+  readonly signIn: PortalSignIn | undefined;
+}
+
+export function createPortal(o: PortalOptions): Portal {
+  const { pool, logger, publicUrl, settings, provider } = o;
+  const { PORTAL_SESSION_HOURS: hours, PORTAL_SESSION_IDLE_MINUTES: idleMinutes } = settings;
+  const sessions = createPortalSessions(pool, { hours, idleMinutes });
+  const sessionCookie = createSessionCookie(publicUrl);
+  const signIn =
+    provider &&
+    createPortalSignIn({
+      ...{ pool, logger, sessions, sessionCookie },
+      records: createOneTimeRecords(pool),
+      cookies: createCookies(publicUrl, SIGN_IN_TTL_S),
+      upstream: createUpstream({ ...provider, redirectUri: `${publicUrl}${PORTAL_CALLBACK_PATH}` }),
+      sessionS: hours * 3_600,
+    });
+  return {
+    ...o,
+    ...{ sessions, sessionCookie, signIn },
+    callsPerMinute: settings.PORTAL_CALLS_PER_MINUTE,
+  };
+}

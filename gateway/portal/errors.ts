@@ -1,0 +1,99 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import {
+  ErrorReasonSchema,
+  ErrorReason as Reason,
+} from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
+import { enumText } from '../../services/platform/enum-text.ts';
+import {
+  DomainError,
+  fieldOf,
+  isExhausted,
+  isUnavailable,
+  reasonOf,
+} from '../../services/platform/errors.ts';
+import { isOutage } from '../../services/platform/outage.ts';
+import { errorSentence } from '../error-sentence.ts';
+
+/** An error of a portal call as the page gets it. */
+export interface PortalFailure {
+  readonly error: ConnectError;
+  /** Undefined for errors that the user can act on; nothing was changed then. */
+  readonly cause: 'bug' | 'outage' | undefined;
+}
+
+const REASON = enumText(ErrorReasonSchema);
+
+/** What an error of a service means for the page. Reasons that are not here are bugs. */
+const CODES: ReadonlyMap<Reason, Code> = new Map([
+  [Reason.INVALID_FIELD, Code.InvalidArgument],
+  [Reason.WEBHOOK_URL_REFUSED, Code.InvalidArgument],
+  [Reason.RETURN_TOO_LARGE, Code.InvalidArgument],
+  [Reason.RETURN_NOT_FOUND, Code.NotFound],
+  [Reason.DESTINATION_NOT_FOUND, Code.NotFound],
+  [Reason.FRAUD_REPORT_NOT_FOUND, Code.NotFound],
+  [Reason.SUBSCRIPTION_NOT_FOUND, Code.NotFound],
+  [Reason.DELIVERY_NOT_FOUND, Code.NotFound],
+  [Reason.REPLAY_NOT_FOUND, Code.NotFound],
+  [Reason.STATE_FORBIDS, Code.FailedPrecondition],
+  [Reason.REVISION_CONFLICT, Code.FailedPrecondition],
+  [Reason.ALREADY_OPEN, Code.FailedPrecondition],
+  [Reason.FRAUD_REPORT_EXISTS, Code.AlreadyExists],
+  [Reason.IDEMPOTENCY_CONFLICT, Code.AlreadyExists],
+  [Reason.QUOTA_EXCEEDED, Code.ResourceExhausted],
+]);
+
+/** Fields with ids: when a service rejects such a value, the object does not exist. */
+const ID_FIELD = /^(?:subscription|return|destination|delivery|replay)_id$/;
+
+/**
+ * Converts any error to the error of the portal's API. Texts of services are shown only for known reasons; the text of
+ * an unexpected error never leaves the process.
+ */
+export function toConnectError(error: unknown, requestId: string): PortalFailure {
+  const reason = reasonOf(error);
+  const code = reason === undefined ? undefined : codeFor(reason, error);
+  if (code !== undefined) return { error: shown(code, error, reason), cause: undefined };
+  if (isOurs(error)) return { error, cause: undefined };
+  const isTransient =
+    isUnavailable(error) ||
+    isOutage(error) ||
+    isExhausted(error) ||
+    reason === Reason.SHOP_NOT_CONFIGURED;
+  if (isTransient) {
+    const text = 'The service is not available at the moment. Try again in a few seconds.';
+    return { error: new ConnectError(text, Code.Unavailable), cause: 'outage' };
+  }
+  const text = `Something went wrong on our side. Quote the request id ${requestId} to support.`;
+  return { error: new ConnectError(text, Code.Internal), cause: 'bug' };
+}
+
+function codeFor(reason: Reason, error: unknown): Code | undefined {
+  if (reason === Reason.INVALID_FIELD && ID_FIELD.test(fieldOf(error) ?? '')) return Code.NotFound;
+  // The gateway's own rules about members, keys and apps have a code and no reason.
+  return CODES.get(reason) ?? (error instanceof DomainError ? error.code : undefined);
+}
+
+function shown(code: Code, error: unknown, reason: Reason | undefined): ConnectError {
+  const value = {
+    field: fieldOf(error) ?? '',
+    reason: reason ? REASON.toText(reason).toUpperCase() : '',
+  };
+  const details = [{ desc: FieldErrorSchema, value }];
+  return new ConnectError(errorSentence(error), code, undefined, details);
+}
+
+/** Marks errors that the portal itself made for the page. */
+const OWN = new WeakSet<ConnectError>();
+
+/** Makes an error whose text the page shows. */
+export function portalError(code: Code, text: string, field = ''): ConnectError {
+  const details = field === '' ? [] : [{ desc: FieldErrorSchema, value: { field } }];
+  const error = new ConnectError(text, code, undefined, details);
+  OWN.add(error);
+  return error;
+}
+
+function isOurs(error: unknown): error is ConnectError {
+  return error instanceof ConnectError && OWN.has(error);
+}

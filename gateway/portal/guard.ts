@@ -1,0 +1,155 @@
+import type { ServerResponse } from 'node:http';
+import { Code } from '@connectrpc/connect';
+import { codeToString } from '@connectrpc/connect/protocol-connect';
+import type { Request, RequestHandler, Response } from 'express';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { isOutage } from '../../services/platform/outage.ts';
+import type { ReadReturn } from '../actions/context.ts';
+import { addressOf, type ClientIp } from '../auth/client-ip.ts';
+import type { LeasedLimit } from '../auth/leased-limit.ts';
+import type { RejectionReason } from '../auth/rejection.ts';
+import { markEnvironment } from '../http/environment.ts';
+import type { Exchange } from '../http/exchange.ts';
+import type { InFlight } from '../http/in-flight.ts';
+import type { Services } from '../services.ts';
+import type { PortalCall } from './call.ts';
+import { isSameOrigin } from './same-origin.ts';
+import type { SessionCookie } from './session-cookie.ts';
+import type { PortalSession, PortalSessions } from './sessions.ts';
+
+/** The page sends the shop that it shows; the call fails when the session has moved to another one. */
+export const SHOP_HEADER = 'portal-shop';
+
+export interface GuardParts {
+  readonly sessions: PortalSessions;
+  readonly sessionCookie: SessionCookie;
+  readonly services: Services;
+  readonly readReturn: ReadReturn;
+  readonly clientIp: ClientIp;
+  readonly inFlight: InFlight;
+  readonly publicUrl: string;
+  readonly calls: LeasedLimit;
+  readonly callsPerMinute: number;
+  readonly exchangeOf: (res: ServerResponse) => Exchange;
+  readonly calendar: () => Date;
+  /** Accepted requests. */
+  readonly accepted: WeakMap<Request, PortalCall>;
+  /** Whether there is a method at this path, below `/portal/api`. */
+  readonly hasMethod: (path: string) => boolean;
+}
+
+/**
+ * Checks a call before its body is read: method, path, origin, session, shop, rate, load. What the caller sends decides
+ * nothing else: shop and user come from the session.
+ */
+export function portalGuard(o: GuardParts): RequestHandler {
+  const ownOrigin = new URL(o.publicUrl).origin;
+  return async (req, res, next) => {
+    res.setHeader('Cache-Control', 'no-store');
+    const exchange = o.exchangeOf(res);
+    if (req.method !== 'POST') {
+      res.setHeader('Allow', 'POST');
+      return reject(res, {
+        status: 405,
+        code: Code.Unimplemented,
+        text: 'Calls are POST requests.',
+      });
+    }
+    if (!o.hasMethod(req.path)) {
+      return reject(res, {
+        status: 404,
+        code: Code.Unimplemented,
+        text: 'There is no such method.',
+      });
+    }
+    exchange.operation = `portal${req.path}`;
+    if (!isSameOrigin(req, ownOrigin)) {
+      exchange.rejection = { reason: 'origin' satisfies RejectionReason };
+      const text = "Only the portal's own page may call this.";
+      return reject(res, { status: 403, code: Code.PermissionDenied, text });
+    }
+    try {
+      const session = await sessionOf(o, req);
+      if (!session) {
+        exchange.rejection = { reason: 'credential missing' };
+        return reject(res, {
+          status: 401,
+          code: Code.Unauthenticated,
+          text: 'Your session has ended. Sign in again.',
+        });
+      }
+      exchange.shopId = session.shopId;
+      exchange.actorId = String(session.userId);
+      markEnvironment(res, session);
+      if (isOtherShop(req, session)) {
+        const text = `This session is now at ${session.shopName}. Load the page again.`;
+        return reject(res, { status: 400, code: Code.FailedPrecondition, text });
+      }
+      const admission = await o.calls.take(String(session.userId), o.callsPerMinute);
+      if (!admission.admitted) {
+        const { retryAfterS } = admission;
+        const text = `Too many requests. Try again in ${retryAfterS} s.`;
+        return reject(res, { status: 429, code: Code.ResourceExhausted, text, retryAfterS });
+      }
+      const slot = await o.inFlight.enter('portal', exchange).catch(() => undefined);
+      if (!slot) return reject(res, unavailable());
+      if (res.closed) return slot.release();
+      res.once('close', () => slot.release());
+      o.accepted.set(req, callFor(o, { req, session, exchange }));
+      next();
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      reject(res, unavailable());
+    }
+  };
+}
+
+async function sessionOf(
+  { sessions, sessionCookie }: GuardParts,
+  req: Request,
+): Promise<PortalSession | undefined> {
+  const secret = sessionCookie.idOf(req);
+  return secret === undefined ? undefined : sessions.find(secret);
+}
+
+/** The methods of the session itself work from every tab, so that the page can find out where it is. */
+function isOtherShop(req: Request, session: PortalSession): boolean {
+  const shown = req.headers[SHOP_HEADER];
+  if (shown === undefined || req.path.startsWith('/rms.portal.v1.SessionService/')) return false;
+  return shown !== String(session.shopId);
+}
+
+function callFor(
+  o: GuardParts,
+  { req, session, exchange }: { req: Request; session: PortalSession; exchange: Exchange },
+): PortalCall {
+  // Timelines show the name of the actor, so it is never the e-mail address.
+  const actor = { kind: Actor_Kind.USER, id: String(session.userId), name: session.name ?? '' };
+  const { services, readReturn } = o;
+  return {
+    session,
+    actor,
+    from: { source: addressOf(o.clientIp, req), requestId: exchange.requestId },
+    context: { services, readReturn, shopId: session.shopId, actor },
+    today: o.calendar(),
+  };
+}
+
+interface Refusal {
+  readonly status: number;
+  readonly code: Code;
+  readonly text: string;
+  readonly retryAfterS?: number;
+}
+
+function unavailable(): Refusal {
+  const text = 'The service is not available at the moment. Try again in a few seconds.';
+  return { status: 503, code: Code.Unavailable, text, retryAfterS: 1 };
+}
+
+/** Answers as the Connect protocol does (Connect, Error End-Stream: unary errors are JSON). */
+export function reject(res: Response, { status, code, text, retryAfterS }: Refusal): void {
+  if (retryAfterS !== undefined) res.setHeader('Retry-After', String(retryAfterS));
+  res.status(status).json({ code: codeToString(code), message: text });
+  res.req.resume();
+}

@@ -1,0 +1,61 @@
+import { Code, type Interceptor } from '@connectrpc/connect';
+import { forCaller } from '../../services/platform/caller.ts';
+import type { Logger } from '../../services/platform/log.ts';
+import type { AuditWriter } from '../tenancy/audit-writer.ts';
+import { accessOf, mayCall, nameOf } from './access.ts';
+import { audited } from './audited.ts';
+import { CALL, type PortalCall } from './call.ts';
+import { portalError, toConnectError } from './errors.ts';
+
+export interface InterceptorParts {
+  readonly audit: AuditWriter;
+  readonly logger: Logger;
+}
+
+/**
+ * The one interceptor of the portal: it refuses a method that the user's role may not call and a method that says
+ * nothing about that, adds the entries of the audit log, and makes every error presentable.
+ */
+export function portalInterceptor(o: InterceptorParts): Interceptor {
+  return (next) => async (req) => {
+    const call = req.contextValues.get(CALL);
+    const method = nameOf(req.method);
+    try {
+      if (!call) throw portalError(Code.Unauthenticated, 'Sign in first.');
+      requireAccess(o.logger, call, req.method);
+      const action = accessOf(req.method)?.audit ?? '';
+      const work = () => forCaller(req.signal, () => next(req));
+      if (action === '' || req.stream) return await work();
+      return await audited(o.audit, { call, action, request: req.message }, async () => {
+        const response = await work();
+        return { result: response, message: response.stream ? undefined : response.message };
+      });
+    } catch (error) {
+      const requestId = call?.from.requestId ?? '';
+      const { error: shown, cause } = toConnectError(error, requestId);
+      const event = { err: error, method, requestId };
+      if (cause === 'bug') o.logger.error(event, 'portal call failed');
+      if (cause === 'outage') o.logger.warn(event, 'portal call failed: service unavailable');
+      throw shown;
+    }
+  };
+}
+
+function requireAccess(
+  logger: Logger,
+  { session, from }: PortalCall,
+  method: Parameters<typeof mayCall>[1],
+): void {
+  if (mayCall(session.role, method)) return;
+  const who = { shopId: session.shopId, actorId: String(session.userId), role: session.role };
+  logger.warn(
+    { method: nameOf(method), ...from, ...who, refused: 'permission missing' },
+    'portal call refused',
+  );
+  const permissions = accessOf(method)?.anyOf ?? [];
+  const text =
+    permissions.length === 0
+      ? 'Nobody may call this method.'
+      : `Your role (${session.role}) does not have the permission ${permissions.join(' or ')}. Ask an owner or admin of the shop.`;
+  throw portalError(Code.PermissionDenied, text);
+}

@@ -1,0 +1,103 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code, type ServiceImpl } from '@connectrpc/connect';
+import type { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
+import { ROLE_PERMISSIONS } from '../../tenancy/permissions.ts';
+import { mayCall, nameOf } from '../access.ts';
+import { PORTAL_METHODS } from '../all-services.ts';
+import { callOf } from '../call.ts';
+import type { Portal } from '../create.ts';
+import { portalError } from '../errors.ts';
+import type { PortalSession, SessionShop } from '../sessions.ts';
+
+/** Who is signed in and where, and the end of sessions. */
+export function sessionService(portal: Portal): ServiceImpl<typeof SessionService> {
+  const { sessions, sessionCookie, settings, publicUrl } = portal;
+  const view = (session: PortalSession, current: PortalSession) =>
+    sessionView(session, {
+      isCurrent: session.id === current.id,
+      idleMinutes: settings.PORTAL_SESSION_IDLE_MINUTES,
+    });
+  return {
+    async getSession(_request, context) {
+      const { session } = callOf(context);
+      const { userId, email, name, role } = session;
+      return {
+        user: { id: String(userId), email, name: name ?? '' },
+        shop: shopView({ ...session, id: session.shopId, name: session.shopName }),
+        shops: (await sessions.shops(session.id)).map(shopView),
+        permissions: [...ROLE_PERMISSIONS[role]],
+        methods: PORTAL_METHODS.filter((method) => mayCall(role, method)).map(nameOf),
+        session: view(session, session),
+        links: {
+          baseUrl: publicUrl,
+          mcpUrl: `${publicUrl}/mcp`,
+          docsUrl: portal.docs ? `${publicUrl}/docs` : '',
+        },
+      };
+    },
+
+    async switchShop({ shopId }, context) {
+      const { session } = callOf(context);
+      const shop = (await sessions.shops(session.id)).find(({ id }) => String(id) === shopId);
+      if (!shop || !(await sessions.switchShop(session.id, shop.id))) {
+        throw portalError(
+          Code.NotFound,
+          'You are not a member of this shop. If you were added today, sign in again.',
+        );
+      }
+      return { shop: shopView(shop) };
+    },
+
+    async listSessions(_request, context) {
+      const { session } = callOf(context);
+      const all = await sessions.list(session.userId);
+      return { sessions: all.map((one) => view(one, session)) };
+    },
+
+    async endSession({ sessionId }, context) {
+      const { session } = callOf(context);
+      if (!(await sessions.end(session.userId, sessionId))) {
+        throw portalError(Code.NotFound, 'This session has ended already.');
+      }
+      if (sessionId === session.id)
+        context.responseHeader.append('set-cookie', sessionCookie.remove());
+      return {};
+    },
+
+    async signOut(_request, context) {
+      const { session } = callOf(context);
+      await sessions.end(session.userId, session.id);
+      context.responseHeader.append('set-cookie', sessionCookie.remove());
+      return {};
+    },
+
+    async signOutEverywhere(_request, context) {
+      const { session } = callOf(context);
+      const ended = await sessions.endAll(session.userId);
+      context.responseHeader.append('set-cookie', sessionCookie.remove());
+      return { ended };
+    },
+  };
+}
+
+function shopView({ id, name, currency, sandbox, role }: SessionShop) {
+  return { id: String(id), name, currency, sandbox, role };
+}
+
+function sessionView(
+  session: PortalSession,
+  { isCurrent, idleMinutes }: { readonly isCurrent: boolean; readonly idleMinutes: number },
+) {
+  const idleEndsAt = new Date(session.lastUsedAt.getTime() + idleMinutes * 60_000);
+  return {
+    id: session.id,
+    createdAt: timestampFromDate(session.createdAt),
+    lastUsedAt: timestampFromDate(session.lastUsedAt),
+    expiresAt: timestampFromDate(session.expiresAt),
+    idleEndsAt: timestampFromDate(idleEndsAt < session.expiresAt ? idleEndsAt : session.expiresAt),
+    source: session.source ?? '',
+    device: session.device,
+    shopName: session.shopName,
+    current: isCurrent,
+  };
+}

@@ -1,0 +1,33 @@
+import type { IncomingMessage } from 'node:http';
+import { cookieOf } from '../oauth/cookies.ts';
+
+/** The cookie with the id of a session of the portal. */
+export interface SessionCookie {
+  /** The id; undefined when the cookie is missing, malformed or sent more than once. */
+  idOf(req: IncomingMessage): string | undefined;
+  /** `Set-Cookie` that stores the id until the session ends at the latest. */
+  store(id: string, maxAgeS: number): string;
+  /** `Set-Cookie` that removes the cookie. */
+  remove(): string;
+}
+
+/** 32 random bytes in base64url. */
+const ID = /^[A-Za-z0-9_-]{43}$/;
+
+/**
+ * @param publicUrl the public address. Over https the name has the prefix `__Host-`: browsers then reject the cookie
+ *   when another host, a plain http page or a page at another path sets it (RFC 6265bis, 4.1.3.2).
+ */
+export function createSessionCookie(publicUrl: string): SessionCookie {
+  const isSecure = publicUrl.startsWith('https:');
+  const name = isSecure ? '__Host-rms_portal' : 'rms_portal';
+  const attributes = `Path=/; HttpOnly; SameSite=Lax${isSecure ? '; Secure' : ''}`;
+  return {
+    idOf(req) {
+      const value = cookieOf(req, name);
+      return value !== undefined && ID.test(value) ? value : undefined;
+    },
+    store: (id, maxAgeS) => `${name}=${id}; Max-Age=${maxAgeS}; ${attributes}`,
+    remove: () => `${name}=; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; ${attributes}`,
+  };
+}

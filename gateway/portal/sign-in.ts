@@ -1,0 +1,169 @@
+import type { IncomingMessage } from 'node:http';
+import type pg from 'pg';
+import { z } from 'zod';
+import type { Logger } from '../../services/platform/log.ts';
+import { type ShopOfUser, shopsOfEmail } from '../oauth/account.ts';
+import type { Cookies } from '../oauth/cookies.ts';
+import type { OneTimeRecords } from '../oauth/one-time-records.ts';
+import { type PageResponse, redirect } from '../oauth/pages/response.ts';
+import { SIGN_IN_TTL_S } from '../oauth/provider.ts';
+import {
+  confirmsEmail,
+  type Identity,
+  IdentityProviderUnavailable,
+  SignInFailed,
+  type Upstream,
+} from '../oauth/upstream.ts';
+import type { Author } from '../tenancy/audit.ts';
+import { linkAccount } from '../tenancy/sign-in-accounts.ts';
+import { parseEmail } from '../tenancy/users.ts';
+import { deviceOf } from './device.ts';
+import { returnPathOf } from './return-path.ts';
+import type { SessionCookie } from './session-cookie.ts';
+import type { PortalSessions } from './sessions.ts';
+import { signInMessage } from './sign-in-messages.ts';
+
+/** Stored while the user is at the identity provider, under the `state` parameter of the redirect. */
+const pendingSignIn = z.object({
+  returnTo: z.string(),
+  /** The browser that was redirected. */
+  browser: z.string(),
+  nonce: z.string(),
+  codeVerifier: z.string(),
+  authenticatedSince: z.number().optional(),
+});
+type PendingSignIn = z.infer<typeof pendingSignIn>;
+
+export interface PortalSignInParts {
+  readonly pool: pg.Pool;
+  readonly logger: Logger;
+  readonly records: OneTimeRecords;
+  readonly cookies: Cookies;
+  readonly sessionCookie: SessionCookie;
+  readonly sessions: PortalSessions;
+  readonly upstream: Upstream;
+  /** Maximum duration of a session. Seconds. */
+  readonly sessionS: number;
+}
+
+/** IP address and id of the request, for the audit log. */
+type From = Required<Pick<Author, 'source' | 'requestId'>>;
+
+/** The two steps of a sign-in to the portal. Each returns the response for the browser. */
+export interface PortalSignIn {
+  /** Redirects to the identity provider. @param query `return_to`: a path of the portal; `prompt=login`: ask again. */
+  begin(req: IncomingMessage, query: URLSearchParams): Promise<PageResponse>;
+  /**
+   * Handles the redirect from the identity provider, and starts a session with a new id.
+   *
+   * @param url the requested URL, with code and state.
+   */
+  finish(req: IncomingMessage, url: URL, from: From): Promise<PageResponse>;
+}
+
+export function createPortalSignIn(o: PortalSignInParts): PortalSignIn {
+  return {
+    async begin(req, query) {
+      const browser = o.cookies.browserOf(req);
+      const prompts = query.get('prompt') === 'login' ? ['login'] : [];
+      const { url, expected } = await o.upstream.begin(undefined, { prompts });
+      const { state, ...rest } = expected;
+      const returnTo = returnPathOf(query.get('return_to'));
+      await store(o, state, { returnTo, browser, ...rest });
+      return redirect(url, [o.cookies.browserCookie(browser)]);
+    },
+
+    async finish(req, url, from) {
+      const state = url.searchParams.get('state') ?? '';
+      const found = await o.records.find('PortalSignIn', state);
+      const pending = pendingSignIn.safeParse(found?.content).data;
+      // Reject another browser: otherwise an attacker's link would sign the user in as the attacker.
+      if (!pending || o.cookies.knownBrowserOf(req) !== pending.browser)
+        return signInMessage('ended');
+      // Of many concurrent requests, one gets the record.
+      if ((await o.records.take('PortalSignIn', state)) === undefined)
+        return signInMessage('ended');
+      const identity = await identify(o, { url, state, pending });
+      if (!(identity instanceof SignInFailed)) return signIn(o, { req, identity, pending, from });
+      o.logger.warn(
+        { reason: identity.reason },
+        'sign-in to the portal failed at the identity provider',
+      );
+      if (identity.isTooWeak) return signInMessage('tooWeak');
+      return signInMessage(identity.isDenied ? 'denied' : 'ended');
+    },
+  };
+}
+
+/** Checks the response of the identity provider. */
+async function identify(
+  o: PortalSignInParts,
+  { url, state, pending }: { url: URL; state: string; pending: PendingSignIn },
+): Promise<Identity | SignInFailed> {
+  try {
+    return await o.upstream.finish(url, { state, ...pending });
+  } catch (error) {
+    if (error instanceof SignInFailed) return error;
+    // The code may still be valid, so store the record again: then the user can retry the same URL.
+    if (error instanceof IdentityProviderUnavailable) await store(o, state, pending);
+    throw error;
+  }
+}
+
+/** Links the account, and starts a session in one of its shops. */
+async function signIn(
+  o: PortalSignInParts,
+  {
+    req,
+    identity,
+    pending,
+    from,
+  }: {
+    readonly req: IncomingMessage;
+    readonly identity: Identity;
+    readonly pending: PendingSignIn;
+    readonly from: From;
+  },
+): Promise<PageResponse> {
+  const email = parseEmail(identity.email ?? '');
+  if (email === undefined || !confirmsEmail(identity, email)) {
+    o.logger.warn('sign-in to the portal refused: no confirmed address');
+    return signInMessage('notConfirmed');
+  }
+  const account = { issuer: identity.issuer, subject: identity.subject };
+  const { linked, linkedToOther } = await linkAccount(o.pool, { email, account, from });
+  const shops = (await shopsOfEmail(o.pool, email)).filter(({ shopId }) => linked.includes(shopId));
+  const [first] = shops;
+  if (!first) {
+    o.logger.info({ ...from }, 'sign-in to the portal refused: the address has no shop');
+    return signInMessage(linkedToOther.length > 0 ? 'otherAccount' : 'noShop');
+  }
+  // A new id for every sign-in, whatever the browser sent: an id that somebody else knows is never used (fixation).
+  const former = o.sessionCookie.idOf(req);
+  if (former !== undefined) await o.sessions.endSecret(former);
+  const shop = await lastUsedShop(o.sessions, shops, first);
+  const secret = await o.sessions.start({
+    userId: shop.userId,
+    shopId: shop.shopId,
+    account,
+    source: from.source,
+    device: deviceOf(req.headers['user-agent']),
+  });
+  const cookie = o.sessionCookie.store(secret, o.sessionS);
+  return redirect(pending.returnTo, [cookie]);
+}
+
+/** The shop of the user's session that was used last; the first one by name when there is none. */
+async function lastUsedShop(
+  sessions: PortalSessions,
+  shops: readonly ShopOfUser[],
+  first: ShopOfUser,
+): Promise<ShopOfUser> {
+  if (shops.length === 1) return first;
+  const [last] = await sessions.list(first.userId);
+  return shops.find(({ shopId }) => shopId === last?.shopId) ?? first;
+}
+
+function store(o: PortalSignInParts, state: string, content: PendingSignIn): Promise<void> {
+  return o.records.put('PortalSignIn', state, { content, ttlS: SIGN_IN_TTL_S });
+}
