@@ -15,6 +15,36 @@ export async function listDestinations(context: ActionContext): Promise<Destinat
   return (await destinations.listDestinations(callerOf(context))).destinations;
 }
 
+/** Returns a destination. Rejects with DESTINATION_NOT_FOUND when the shop has none with this id. */
+export async function getDestination(
+  context: ActionContext,
+  destinationId: bigint,
+): Promise<Destination> {
+  const request = { ...callerOf(context), destinationId };
+  const { destination } = await context.services.destinations.getDestination(request);
+  return sent(destination, 'destination');
+}
+
+/**
+ * Adds a destination. It is a warehouse and enabled when the body does not say otherwise.
+ *
+ * @param idempotencyKey 1 to 200 characters; a repeat with the same key returns the first destination.
+ */
+export async function createDestination(
+  context: ActionContext,
+  { name, type, enabled, address }: DestinationBody,
+  idempotencyKey: string,
+): Promise<Destination> {
+  const { destination } = await context.services.destinations.createDestination({
+    ...callerOf(context),
+    ...{ idempotencyKey, name },
+    type: type ? TYPE.fromText(type) : DestinationType.UNSPECIFIED,
+    ...(typeof enabled === 'boolean' && { enabled }),
+    ...(address && { address: addressOf(address) }),
+  });
+  return sent(destination, 'destination');
+}
+
 /** Changes a destination. Absent fields are not changed. An address replaces the whole stored address. */
 export async function updateDestination(
   context: ActionContext,

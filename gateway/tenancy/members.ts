@@ -25,18 +25,26 @@ export interface MemberChange {
 /**
  * Adds a member, or changes the role of one. Idempotent.
  *
+ * @param change.only `new`: a member with another role is ALREADY_EXISTS; `existing`: NOT_FOUND when there is no such
+ *   member.
  * @throws DomainError PERMISSION_DENIED when the author lacks the permission (only an owner may add or change owners),
  *   FAILED_PRECONDITION when the change would leave the shop without an owner.
  */
 export function addMember(
   pool: pg.Pool,
-  change: MemberChange & { readonly role: Role; readonly name?: string },
+  change: MemberChange & {
+    readonly role: Role;
+    readonly name?: string;
+    readonly only?: 'new' | 'existing';
+  },
 ): Promise<Member> {
   return inTransaction(pool, async (tx) => {
     const user = await ensureUser(tx, change.email, change.name);
     const roles = await lockRoles(tx, change.shopId);
     const before = roles.get(user.id);
     requirePermission(roles, change, [before, change.role]);
+    if (change.only === 'new' && before && before !== change.role) throw isMemberAlready(before);
+    if (change.only === 'existing' && !before) throw noSuchMember();
     if (before === change.role) return { shopId: change.shopId, userId: user.id, role: before };
     if (before === 'owner') requireAnotherOwner(roles);
     await tx.query(
@@ -67,7 +75,7 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
     const role = user && roles.get(user.id);
     requirePermission(roles, change, [role]);
     if (!user || !role) {
-      throw new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such member');
+      throw noSuchMember();
     }
     if (role === 'owner') requireAnotherOwner(roles);
     await tx.query('delete from memberships where shop_id = $1 and user_id = $2', [
@@ -93,17 +101,29 @@ export interface ListedMember extends Member {
   readonly name: string | null;
   /** The time when the membership was created. */
   readonly createdAt: Date;
+  /** Whether the member has signed in, so that an account of the identity provider is linked. */
+  readonly isLinked: boolean;
 }
 
 /** The shop's members, oldest membership first. */
 export async function listMembers(db: Queryable, shopId: bigint): Promise<ListedMember[]> {
   const { rows } = await db.query<ListedMember>(
-    `select m.shop_id as "shopId", m.user_id as "userId", m.role, u.email, u.name, m.created_at as "createdAt"
+    `select m.shop_id as "shopId", m.user_id as "userId", m.role, u.email, u.name, m.created_at as "createdAt",
+            m.sign_in_subject is not null as "isLinked"
        from memberships m join users u on u.id = m.user_id
       where m.shop_id = $1 order by m.created_at, m.user_id`,
     [shopId],
   );
   return rows;
+}
+
+function noSuchMember(): DomainError {
+  return new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such member');
+}
+
+function isMemberAlready(role: Role): DomainError {
+  const text = `this person is a member already, with the role ${role}: change the role instead`;
+  return new DomainError(Code.AlreadyExists, ErrorReason.UNSPECIFIED, text, { field: 'email' });
 }
 
 /** The current role of a user in a shop; undefined when the user is not a member. */

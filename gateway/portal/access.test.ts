@@ -1,0 +1,132 @@
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { permissionsFor } from '../actions/permissions.ts';
+import { PERMISSIONS, ROLES, type Role } from '../tenancy/permissions.ts';
+import { accessOf, mayCall, nameOf } from './access.ts';
+import { PORTAL_METHODS } from './all-services.ts';
+import { methodNamed, ROLE_TABLE } from './role-table.ts';
+
+const EVERYBODY: readonly Role[] = ROLES;
+const MANAGERS: readonly Role[] = ['owner', 'admin'];
+const AGENTS: readonly Role[] = [...MANAGERS, 'returns_agent'];
+const DEVELOPERS: readonly Role[] = [...MANAGERS, 'developer'];
+
+/** Written by hand, so that nobody gives a role a method by accident. */
+const EXPECTED: Readonly<Record<string, readonly Role[]>> = {
+  'SessionService/GetSession': EVERYBODY,
+  'SessionService/SwitchShop': EVERYBODY,
+  'SessionService/ListSessions': EVERYBODY,
+  'SessionService/EndSession': EVERYBODY,
+  'SessionService/SignOut': EVERYBODY,
+  'SessionService/SignOutEverywhere': EVERYBODY,
+  'ReturnsService/ListReturns': EVERYBODY,
+  'ReturnsService/GetReturn': EVERYBODY,
+  'ReturnsService/ListTimeline': EVERYBODY,
+  'ReturnsService/ProcessReturn': AGENTS,
+  'ReturnsService/FlagReturn': AGENTS,
+  'ReturnsService/UnflagReturn': AGENTS,
+  'ReturnsService/CancelReturn': AGENTS,
+  'ReturnsService/AddNote': AGENTS,
+  'ReturnsService/GetFraudReport': [...AGENTS, 'analyst'],
+  'ReturnsService/ListFraudCategories': AGENTS,
+  'ReturnsService/CreateFraudReport': AGENTS,
+  'DestinationsService/ListDestinations': [...AGENTS, 'warehouse'],
+  'DestinationsService/GetDestination': [...AGENTS, 'warehouse'],
+  'DestinationsService/CreateDestination': MANAGERS,
+  'DestinationsService/UpdateDestination': MANAGERS,
+  'AppsService/ListApps': DEVELOPERS,
+  'AppsService/RemoveApp': DEVELOPERS,
+  'AssistantsService/ListAssistants': EVERYBODY,
+  'AssistantsService/DisconnectAssistant': EVERYBODY,
+  'TeamService/ListMembers': MANAGERS,
+  'TeamService/ListRoles': EVERYBODY,
+  'TeamService/AddMember': MANAGERS,
+  'TeamService/ChangeRole': MANAGERS,
+  'TeamService/RemoveMember': MANAGERS,
+  'AuditService/ListAuditEntries': MANAGERS,
+  'AuditService/ExportAuditEntries': MANAGERS,
+};
+
+let under: TestGateway;
+const people = new Map<Role, PortalPerson>();
+
+beforeAll(async () => {
+  under = await startTestGateway();
+});
+afterAll(() => under.stop());
+
+/** Calls a method directly, as somebody who does not use the page. */
+async function call(role: Role, name: string): Promise<{ status: number; body: unknown }> {
+  const person = people.get(role) ?? (await portalPerson(under, { shopId: 1n, role }));
+  people.set(role, person);
+  if (name.startsWith('SessionService/')) people.delete(role);
+  const response = await fetch(`${under.gateway.baseUrl}/portal/api/rms.portal.v1.${name}`, {
+    method: 'POST',
+    body: '{}',
+    headers: {
+      'Content-Type': 'application/json',
+      'Connect-Protocol-Version': '1',
+      'Sec-Fetch-Site': 'same-origin',
+      Cookie: `rms_portal=${person.secret}`,
+    },
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+describe('every method of the portal', () => {
+  test('is in the table of this test', () => {
+    const names = PORTAL_METHODS.map(nameOf).map((name) => name.replace('rms.portal.v1.', ''));
+    expect(names.toSorted()).toEqual(Object.keys(EXPECTED).toSorted());
+  });
+
+  describe.each(ROLES)('as %s', (role) => {
+    test.each(Object.entries(EXPECTED))('%s', async (name, roles) => {
+      const { status, body } = await call(role, name);
+      if (roles.includes(role)) expect([401, 403, 500, 501]).not.toContain(status);
+      else
+        expect({ status, body }).toMatchObject({
+          status: 403,
+          body: { code: 'permission_denied' },
+        });
+    });
+  });
+
+  test('names its permissions, which exist, or is for every member', () => {
+    for (const method of PORTAL_METHODS) {
+      const { anyOf = [], everyMember } = accessOf(method) ?? {};
+      expect([nameOf(method), anyOf.length > 0 !== everyMember]).toEqual([nameOf(method), true]);
+      for (const permission of anyOf) expect(PERMISSIONS).toContain(permission);
+    }
+  });
+
+  test('that is no read has a name in the audit log', () => {
+    for (const method of PORTAL_METHODS) {
+      const isRead = /^(?:Get|List|Preview)/.test(method.name);
+      expect([nameOf(method), isRead]).toEqual([nameOf(method), accessOf(method)?.audit === '']);
+    }
+  });
+
+  test('is refused to everybody when it says nothing', () => {
+    for (const role of ROLES)
+      expect(mayCall(role, ReturnsService.method.processReturn)).toBe(false);
+  });
+});
+
+describe('the table of roles', () => {
+  test('has every method of the portal once', () => {
+    const shown = ROLE_TABLE.flatMap(({ portal }) => portal);
+    expect(shown.toSorted()).toEqual(Object.keys(EXPECTED).toSorted());
+  });
+
+  test.each(ROLE_TABLE.map((row) => [row.description, row] as const))(
+    '%s: the same rights through every door',
+    (_description, { portal, mcp = [] }) => {
+      const rights = portal.map((name) => accessOf(methodNamed(name))?.anyOf ?? []);
+      const [first = []] = rights;
+      for (const each of rights) expect(each).toEqual(first);
+      for (const action of mcp) expect([action, permissionsFor(action)]).toEqual([action, first]);
+    },
+  );
+});

@@ -1,0 +1,187 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import pg from 'pg';
+import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
+import { DestinationsService } from '../../proto/gen/rms/portal/v1/destinations_pb.ts';
+import { ReturnsService } from '../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { until } from '../../test/kit/until.ts';
+
+let under: TestGateway;
+let agent: PortalPerson;
+
+beforeAll(async () => {
+  under = await startTestGateway();
+  agent = await portalPerson(under, { shopId: 1n, role: 'admin' });
+});
+afterEach(() => under.resetServices());
+afterAll(() => under.stop());
+
+const returns = () => agent.client(ReturnsService);
+const open = String(FAKE.returns.open);
+const key = (): string => crypto.randomUUID();
+
+async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
+  const error: unknown = await call.then(
+    () => undefined,
+    (thrown: unknown) => thrown,
+  );
+  expect(error).toBeInstanceOf(ConnectError);
+  return ConnectError.from(error);
+}
+
+describe('returns in the portal', () => {
+  test('are shown with what the user may do and what processing would do', async () => {
+    const { return: shown } = await returns().getReturn({ returnId: open });
+    expect(shown?.summary).toMatchObject({ id: open, orderName: '#1001', state: 'open' });
+    expect(shown?.possible).toEqual(['process', 'flag', 'cancel', 'add_note', 'report_fraud']);
+    expect(shown?.processingDoes.at(-1)).toBe(
+      'The return is closed and archived. This cannot be undone.',
+    );
+    const analyst = await portalPerson(under, { shopId: 1n, role: 'analyst' });
+    const seen = await analyst.client(ReturnsService).getReturn({ returnId: open });
+    expect(seen.return?.possible).toEqual([]);
+  });
+
+  test('are listed by the filters of the page', async () => {
+    const { searchReturns } = under.services.returns;
+    let asked: unknown;
+    under.services.returns.searchReturns = async (request, context) => {
+      const { shopId, query, states, pageSize } = request;
+      asked = { shopId, query, states: states.length, pageSize };
+      return (await searchReturns?.(request, context)) ?? {};
+    };
+    const page = await returns().listReturns({
+      text: '#1001',
+      states: ['open', 'review'],
+      pageSize: 10,
+    });
+    expect(asked).toEqual({ shopId: 1n, query: '#1001', states: 2, pageSize: 10 });
+    expect(page.returns.length).toBeGreaterThan(0);
+    const error = await errorOf(returns().listReturns({ states: ['lost'] }));
+    expect(error).toMatchObject({ code: Code.InvalidArgument });
+    expect(error.findDetails(FieldErrorSchema)).toMatchObject([{ field: 'states' }]);
+  });
+
+  test('are processed from the portal, once for each key', async () => {
+    const keys: string[] = [];
+    const { processReturn } = under.services.returns;
+    under.services.returns.processReturn = (request, context) => {
+      keys.push(request.idempotencyKey);
+      expect(request).toMatchObject({
+        shopId: 1n,
+        source: 'admin',
+        actor: { id: String(agent.userId) },
+      });
+      return processReturn?.(request, context) ?? {};
+    };
+    const idempotencyKey = key();
+    const done = await returns().processReturn({ returnId: open, idempotencyKey });
+    expect(done.result).toBe('queued');
+    await returns().processReturn({ returnId: open, idempotencyKey });
+    await returns().processReturn({ returnId: open, idempotencyKey: key() });
+    expect(keys).toHaveLength(3);
+    expect([keys[0] === keys[1], keys[1] === keys[2]]).toEqual([true, false]);
+    const error = await errorOf(returns().processReturn({ returnId: open }));
+    expect(error.findDetails(FieldErrorSchema)).toMatchObject([{ field: 'idempotency_key' }]);
+  });
+
+  test.each([
+    ['0', Code.NotFound],
+    ['-1', Code.NotFound],
+    ['9007199254740992', Code.NotFound],
+    ['999', Code.NotFound],
+  ])('with the id %s do not exist', async (returnId, code) => {
+    expect(await errorOf(returns().getReturn({ returnId }))).toMatchObject({ code });
+  });
+
+  test('of another shop do not exist', async () => {
+    const other = await portalPerson(under, { shopId: await under.newShop(), role: 'owner' });
+    const error = await errorOf(other.client(ReturnsService).getReturn({ returnId: open }));
+    expect(error).toMatchObject({ code: Code.NotFound });
+  });
+
+  test('write two entries to the audit log for each change, with the outcome', async () => {
+    await returns()
+      .cancelReturn({ returnId: open, idempotencyKey: key() })
+      .catch(() => {});
+    await errorOf(returns().addNote({ returnId: '999', text: 'x', idempotencyKey: key() })).catch(
+      () => {},
+    );
+    under.services.returns.flagReturn = () => {
+      throw new Error('a bug');
+    };
+    const failed = await errorOf(
+      returns().flagReturn({ returnId: open, reasons: ['x'], idempotencyKey: key() }),
+    );
+    expect(failed.rawMessage).toMatch(/^Something went wrong on our side. Quote the request id /);
+    await until(async (see) => {
+      const { rows } = await under.database.pool.query<{ entry: string }>(
+        `select concat_ws(' ', action, subject, detail->>'phase') as entry from audit_log
+          where actor_id = $1 and action = 'portal.flag_return' order by id`,
+        [String(agent.userId)],
+      );
+      return (
+        see(rows.map(({ entry }) => entry)).join() ===
+        `portal.flag_return ${open} asked,portal.flag_return ${open} unknown`
+      );
+    });
+  });
+
+  test('change nothing while the audit log cannot be written', async () => {
+    let calls = 0;
+    under.services.returns.unflagReturn = () => {
+      calls += 1;
+      return {};
+    };
+    const migrator = new pg.Client({ connectionString: under.database.migratorUrl });
+    await migrator.connect();
+    await migrator.query('revoke insert on gateway.audit_log from rms_gateway');
+    try {
+      const call = returns().unflagReturn({ returnId: open, idempotencyKey: key() });
+      await errorOf(call);
+      expect(calls).toBe(0);
+    } finally {
+      await migrator.query('grant insert on gateway.audit_log to rms_gateway');
+      await migrator.end();
+    }
+  });
+
+  test('show that a service is away without the cause', async () => {
+    under.services.returns.getTimeline = () => {
+      throw new ConnectError('10.0.0.7:8080 refused', Code.Unavailable);
+    };
+    const error = await errorOf(returns().listTimeline({ returnId: open }));
+    expect(error).toMatchObject({ code: Code.Unavailable });
+    expect(error.rawMessage).not.toContain('10.0.0.7');
+  });
+
+  test('have a fraud report or none', async () => {
+    const none = await returns().getFraudReport({ returnId: open });
+    expect(none.report).toBeUndefined();
+    const reported = String(FAKE.returns.reported);
+    expect((await returns().getFraudReport({ returnId: reported })).report?.id).toBeDefined();
+    const again = { returnId: reported, category: 'other', comment: 'x', idempotencyKey: key() };
+    expect(await errorOf(returns().createFraudReport(again))).toMatchObject({
+      code: Code.AlreadyExists,
+    });
+  });
+});
+
+describe('destinations in the portal', () => {
+  test('are changed, with a sentence for a wrong field', async () => {
+    const client = agent.client(DestinationsService);
+    const { destinations } = await client.listDestinations({});
+    expect(destinations.length).toBeGreaterThan(0);
+    const change = {
+      destinationId: String(FAKE.destination),
+      name: 'Leeds',
+      idempotencyKey: key(),
+    };
+    expect((await client.updateDestination(change)).destination?.name).toBe('Leeds');
+    const error = await errorOf(client.updateDestination({ ...change, type: 'moon' }));
+    expect(error.rawMessage).toBe('type must be one of warehouse, donate.');
+  });
+});

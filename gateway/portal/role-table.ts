@@ -1,0 +1,154 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { RoleActionSchema } from '../../proto/gen/rms/portal/v1/team_pb.ts';
+import type { OperationId } from '../../services/contract/operation.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
+import type { ActionName } from '../actions/permissions.ts';
+import { ROLES, type Role } from '../tenancy/permissions.ts';
+import { accessOf, mayCall } from './access.ts';
+import { PORTAL_METHODS } from './all-services.ts';
+
+/** Who each role is for. */
+export const ROLE_TEXTS: Readonly<Record<Role, string>> = {
+  owner: 'Everything, and only an owner changes owners.',
+  admin: 'Everything except changes of owners.',
+  returns_agent: 'Looks into returns, decides flagged ones and processes returns.',
+  warehouse: 'Sees returns and records what becomes of the goods.',
+  analyst: 'Sees returns, fraud reports and summaries, and changes nothing.',
+  developer: 'Connects systems: webhooks, API keys, apps.',
+};
+
+/** Something that people do, with its doors. The roles follow from the portal's methods. */
+interface Row {
+  readonly group: string;
+  readonly description: string;
+  /** Methods of the portal; all have the same permissions. */
+  readonly portal: readonly string[];
+  readonly mcp?: readonly ActionName[];
+  readonly rest?: readonly OperationId[];
+}
+
+/** In the order to show it. A test checks that every method of the portal is in one row. */
+export const ROLE_TABLE: readonly Row[] = [
+  {
+    group: 'Returns',
+    description: 'See returns and their customers',
+    portal: [
+      'ReturnsService/ListReturns',
+      'ReturnsService/GetReturn',
+      'ReturnsService/ListTimeline',
+    ],
+    mcp: ['search_returns', 'get_return', 'get_return_timeline'],
+    rest: ['getReturnDetails'],
+  },
+  {
+    group: 'Returns',
+    description: 'Process a return: refund, gift card, exchange',
+    portal: ['ReturnsService/ProcessReturn'],
+    mcp: ['process_return'],
+    rest: ['processReturn'],
+  },
+  {
+    group: 'Returns',
+    description: 'Flag, unflag and cancel a return, and add notes',
+    portal: [
+      'ReturnsService/FlagReturn',
+      'ReturnsService/UnflagReturn',
+      'ReturnsService/CancelReturn',
+      'ReturnsService/AddNote',
+    ],
+    mcp: ['flag_return', 'unflag_return', 'cancel_return', 'add_return_note'],
+  },
+  {
+    group: 'Returns',
+    description: 'See fraud reports',
+    portal: ['ReturnsService/GetFraudReport'],
+    mcp: ['get_fraud_report'],
+  },
+  {
+    group: 'Returns',
+    description: 'Report fraud',
+    portal: ['ReturnsService/ListFraudCategories', 'ReturnsService/CreateFraudReport'],
+    mcp: ['list_fraud_categories', 'create_fraud_report'],
+    rest: ['createFraudReport'],
+  },
+  {
+    group: 'Destinations',
+    description: 'See destinations',
+    portal: ['DestinationsService/ListDestinations', 'DestinationsService/GetDestination'],
+    mcp: ['list_destinations'],
+  },
+  {
+    group: 'Destinations',
+    description: 'Add and change destinations',
+    portal: ['DestinationsService/CreateDestination', 'DestinationsService/UpdateDestination'],
+    mcp: ['update_destination'],
+    rest: ['updateDestination'],
+  },
+  {
+    group: 'Developers',
+    description: 'See partner apps',
+    portal: ['AppsService/ListApps'],
+  },
+  {
+    group: 'Developers',
+    description: 'Remove partner apps',
+    portal: ['AppsService/RemoveApp'],
+  },
+  {
+    group: 'Team',
+    description: 'See the members, and add, change and remove them',
+    portal: [
+      'TeamService/ListMembers',
+      'TeamService/AddMember',
+      'TeamService/ChangeRole',
+      'TeamService/RemoveMember',
+    ],
+  },
+  {
+    group: 'Team',
+    description: 'See and export the audit log',
+    portal: ['AuditService/ListAuditEntries', 'AuditService/ExportAuditEntries'],
+  },
+  {
+    group: 'Everybody',
+    description: 'See and disconnect own assistants (those of all members with team.manage)',
+    portal: ['AssistantsService/ListAssistants', 'AssistantsService/DisconnectAssistant'],
+    mcp: ['list_connected_assistants', 'disconnect_assistant'],
+  },
+  {
+    group: 'Everybody',
+    description: 'See the roles, switch the shop, end own sessions',
+    portal: [
+      'TeamService/ListRoles',
+      'SessionService/GetSession',
+      'SessionService/SwitchShop',
+      'SessionService/ListSessions',
+      'SessionService/EndSession',
+      'SessionService/SignOut',
+      'SessionService/SignOutEverywhere',
+    ],
+  },
+];
+
+/** The table with the roles that may do each thing. */
+export function roleActions(): MessageInitShape<typeof RoleActionSchema>[] {
+  return ROLE_TABLE.map(({ group, description, portal, mcp = [], rest = [] }) => {
+    const [first = ''] = portal;
+    const method = methodNamed(first);
+    const operations = OPERATIONS.filter(({ id }) => rest.includes(id));
+    return {
+      ...{ group, description, portal: [...portal], mcp: [...mcp] },
+      permissions: accessOf(method)?.anyOf ?? [],
+      roles: ROLES.filter((role) => mayCall(role, method)),
+      rest: operations.map(({ method: verb, path }) => `${verb} ${path}`),
+      scope: operations[0]?.scope ?? '',
+    };
+  });
+}
+
+/** @param name such as `ReturnsService/GetReturn`. @throws Error for an unknown name, which is a bug. */
+export function methodNamed(name: string) {
+  const found = PORTAL_METHODS.find(({ parent, name: own }) => `${parent.name}/${own}` === name);
+  if (!found) throw new Error(`the portal has no method ${name}`);
+  return found;
+}

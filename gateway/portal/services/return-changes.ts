@@ -1,0 +1,90 @@
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { ReturnsService } from '../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { findReturn, type ProcessResult, processReturn } from '../../actions/returns.ts';
+import { cancelReturn, flagReturn, unflagReturn } from '../../actions/review.ts';
+import { callOf, type PortalCall } from '../call.ts';
+import { idOf, keyOf } from '../fields.ts';
+import type { returnView } from '../views/return.ts';
+
+/** Shows a return to the caller. */
+export type ShowReturn = (call: PortalCall, ret: Return) => Promise<ReturnType<typeof returnView>>;
+
+type Changes = 'processReturn' | 'flagReturn' | 'unflagReturn' | 'cancelReturn';
+
+/** The methods that change the state of a return. */
+export function returnChanges(show: ShowReturn): Pick<ServiceImpl<typeof ReturnsService>, Changes> {
+  return {
+    async processReturn({ returnId, idempotencyKey }, context) {
+      const call = callOf(context);
+      const value = idOf(returnId, 'return');
+      const result = await processReturn(call.context, {
+        ...{ returnId: value, details: {}, source: 'admin' },
+        idempotencyKey: keyOf(call, idempotencyKey),
+      });
+      const after = await findReturn(call.context, { case: 'returnId', value });
+      return { ...resultView(result), return: await show(call, after) };
+    },
+
+    async flagReturn({ returnId, reasons, comment, idempotencyKey }, context) {
+      const call = callOf(context);
+      const input = { returnId: idOf(returnId, 'return'), reasons, comment };
+      const key = keyOf(call, idempotencyKey);
+      return {
+        return: await show(call, await flagReturn(call.context, { ...input, idempotencyKey: key })),
+      };
+    },
+
+    async unflagReturn({ returnId, comment, idempotencyKey }, context) {
+      const call = callOf(context);
+      const input = { returnId: idOf(returnId, 'return'), reasons: [], comment };
+      const key = keyOf(call, idempotencyKey);
+      return {
+        return: await show(
+          call,
+          await unflagReturn(call.context, { ...input, idempotencyKey: key }),
+        ),
+      };
+    },
+
+    async cancelReturn({ returnId, reason, idempotencyKey }, context) {
+      const call = callOf(context);
+      const input = { returnId: idOf(returnId, 'return'), reason };
+      const key = keyOf(call, idempotencyKey);
+      return {
+        return: await show(
+          call,
+          await cancelReturn(call.context, { ...input, idempotencyKey: key }),
+        ),
+      };
+    },
+  };
+}
+
+function resultView(result: ProcessResult) {
+  switch (result.case) {
+    case 'queued':
+      return { result: 'queued' };
+    case 'alreadyQueued':
+      return { result: 'already_queued' };
+    case 'skippedInstantRefund':
+      return { result: 'skipped_instant_refund' };
+    case 'refused':
+      return {
+        result: 'refused',
+        message: result.value.message,
+        code: REFUSED.get(result.value.code) ?? '',
+      };
+    case undefined:
+      throw new Error('the response of the service has no result');
+    default:
+      return result satisfies never;
+  }
+}
+
+const REFUSED: ReadonlyMap<RefusedCode, string> = new Map([
+  [RefusedCode.UNPROCESSABLE_FLAGGED_RETURN, 'UNPROCESSABLE_FLAGGED_RETURN'],
+  [RefusedCode.UNPROCESSABLE_RETURN, 'UNPROCESSABLE_RETURN'],
+  [RefusedCode.NO_COMMERCE_PROVIDER, 'NO_COMMERCE_PROVIDER'],
+]);

@@ -1,0 +1,85 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { MemberSchema, TeamService } from '../../../proto/gen/rms/portal/v1/team_pb.ts';
+import { addMember, type ListedMember, listMembers, removeMember } from '../../tenancy/members.ts';
+import { ROLE_PERMISSIONS, ROLES, type Role } from '../../tenancy/permissions.ts';
+import { authorOf, callOf, type PortalCall } from '../call.ts';
+import type { Portal } from '../create.ts';
+import { idOf, notFound, upTo, wordOf } from '../fields.ts';
+import { ROLE_TEXTS, roleActions } from '../role-table.ts';
+
+/** As in the table. Characters. */
+const MAX_NAME = 191;
+
+/** The shop's members and their roles. */
+export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
+  const memberOf = async ({ session }: PortalCall, userId: bigint): Promise<ListedMember> => {
+    const found = (await listMembers(pool, session.shopId)).find((one) => one.userId === userId);
+    if (!found) throw notFound('member');
+    return found;
+  };
+  return {
+    async listMembers(_request, context) {
+      const call = callOf(context);
+      const members = await listMembers(pool, call.session.shopId);
+      return {
+        members: members.map((member) => memberView(member, call)),
+        assignableRoles: ROLES.filter((role) => mayChange(call.session.role, role)),
+      };
+    },
+
+    listRoles() {
+      return {
+        roles: ROLES.map((name) => ({
+          ...{ name, description: ROLE_TEXTS[name], permissions: [...ROLE_PERMISSIONS[name]] },
+        })),
+        actions: roleActions(),
+      };
+    },
+
+    async addMember({ email, name, role }, context) {
+      const call = callOf(context);
+      const { userId } = await addMember(pool, {
+        ...{ shopId: call.session.shopId, email, only: 'new', by: authorOf(call) },
+        role: wordOf('role', role, ROLES),
+        ...(name !== '' && { name: upTo('name', name, MAX_NAME) }),
+      });
+      return { member: memberView(await memberOf(call, userId), call) };
+    },
+
+    async changeRole({ userId, role }, context) {
+      const call = callOf(context);
+      const { email, userId: id } = await memberOf(call, idOf(userId, 'member'));
+      await addMember(pool, {
+        ...{ shopId: call.session.shopId, email, only: 'existing', by: authorOf(call) },
+        role: wordOf('role', role, ROLES),
+      });
+      return { member: memberView(await memberOf(call, id), call) };
+    },
+
+    async removeMember({ userId }, context) {
+      const call = callOf(context);
+      const { email } = await memberOf(call, idOf(userId, 'member'));
+      await removeMember(pool, { shopId: call.session.shopId, email, by: authorOf(call) });
+      return {};
+    },
+  };
+}
+
+/** Only an owner may add or change owners. */
+function mayChange(own: Role, role: Role): boolean {
+  return own === 'owner' || role !== 'owner';
+}
+
+function memberView(
+  { userId, email, name, role, createdAt, isLinked }: ListedMember,
+  { session }: PortalCall,
+): MessageInitShape<typeof MemberSchema> {
+  return {
+    ...{ userId: String(userId), email, name: name ?? '', role, signedIn: isLinked },
+    createdAt: timestampFromDate(createdAt),
+    self: userId === session.userId,
+    editable: mayChange(session.role, role),
+  };
+}

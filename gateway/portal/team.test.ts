@@ -1,0 +1,180 @@
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { AppsService } from '../../proto/gen/rms/portal/v1/apps_pb.ts';
+import { AssistantsService } from '../../proto/gen/rms/portal/v1/assistants_pb.ts';
+import { AuditService } from '../../proto/gen/rms/portal/v1/audit_pb.ts';
+import { TeamService } from '../../proto/gen/rms/portal/v1/team_pb.ts';
+import {
+  startTestGateway,
+  TEST_AUTHOR,
+  type TestGateway,
+} from '../../test/kit/gateway/test-gateway.ts';
+import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { recordAudits } from '../tenancy/audit.ts';
+import { installApp } from '../tenancy/installations.ts';
+
+let under: TestGateway;
+beforeAll(async () => {
+  under = await startTestGateway();
+});
+afterAll(() => under.stop());
+
+/** A new shop with an owner. */
+async function newOwner(): Promise<PortalPerson> {
+  return portalPerson(under, { shopId: await under.newShop(), role: 'owner' });
+}
+
+async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
+  return call.then(
+    () => undefined,
+    (error: unknown) => ConnectError.from(error).code,
+  );
+}
+
+describe('team', () => {
+  test('adds, changes and removes members', async () => {
+    const owner = await newOwner();
+    const team = owner.client(TeamService);
+    const email = `${crypto.randomUUID()}@example.com`;
+    const { member } = await team.addMember({ email, name: 'Bo', role: 'analyst' });
+    expect(member).toMatchObject({
+      email,
+      name: 'Bo',
+      role: 'analyst',
+      signedIn: false,
+      editable: true,
+    });
+    const userId = member?.userId ?? '';
+    expect(await codeOf(team.addMember({ email, role: 'admin' }))).toBe(Code.AlreadyExists);
+    expect((await team.changeRole({ userId, role: 'warehouse' })).member?.role).toBe('warehouse');
+    await team.removeMember({ userId });
+    expect((await team.listMembers({})).members.map((one) => one.email)).toEqual([owner.email]);
+    expect(await codeOf(team.removeMember({ userId }))).toBe(Code.NotFound);
+  });
+
+  test('keeps an owner, and lets only owners change owners', async () => {
+    const owner = await newOwner();
+    const admin = await portalPerson(under, { shopId: owner.shopId, role: 'admin' });
+    const team = admin.client(TeamService);
+    const userId = String(owner.userId);
+    const { members, assignableRoles } = await team.listMembers({});
+    expect(members.find((one) => one.userId === userId)?.editable).toBe(false);
+    expect(assignableRoles).not.toContain('owner');
+    expect(await codeOf(team.removeMember({ userId }))).toBe(Code.PermissionDenied);
+    expect(await codeOf(team.changeRole({ userId: String(admin.userId), role: 'owner' }))).toBe(
+      Code.PermissionDenied,
+    );
+    expect(await codeOf(owner.client(TeamService).removeMember({ userId }))).toBe(
+      Code.FailedPrecondition,
+    );
+  });
+
+  test('does not know members of another shop', async () => {
+    const [owner, stranger] = [await newOwner(), await newOwner()];
+    const userId = String(stranger.userId);
+    const team = owner.client(TeamService);
+    expect(await codeOf(team.changeRole({ userId, role: 'analyst' }))).toBe(Code.NotFound);
+    expect(await codeOf(team.removeMember({ userId }))).toBe(Code.NotFound);
+  });
+
+  test('shows what each role may do, through every door', async () => {
+    const analyst = await portalPerson(under, { shopId: 1n, role: 'analyst' });
+    const { roles, actions } = await analyst.client(TeamService).listRoles({});
+    expect(roles.map(({ name }) => name)).toContain('warehouse');
+    expect(actions).toContainEqual(
+      expect.objectContaining({
+        description: 'Process a return: refund, gift card, exchange',
+        roles: ['owner', 'admin', 'returns_agent'],
+        mcp: ['process_return'],
+        rest: ['POST /warehouse/return/{id}/process'],
+        scope: 'returns',
+      }),
+    );
+  });
+});
+
+describe('audit log', () => {
+  test('is read by page and filter, of the own shop only', async () => {
+    const owner = await newOwner();
+    const entries = [1, 2, 3].map((n) => ({
+      ...{ shopId: owner.shopId, by: TEST_AUTHOR, action: 'test.done', subject: String(n) },
+    }));
+    await recordAudits(under.database.pool, entries);
+    const audit = owner.client(AuditService);
+    const filter = { action: 'test.*' };
+    const first = await audit.listAuditEntries({ filter, pageSize: 2 });
+    expect(first.entries.map(({ subject }) => subject)).toEqual(['3', '2']);
+    const second = await audit.listAuditEntries({ filter, pageSize: 2, cursor: first.nextCursor });
+    expect(second.entries.map(({ subject }) => subject)).toEqual(['1']);
+    expect(second.nextCursor).toBe('');
+    const stranger = (await newOwner()).client(AuditService);
+    expect((await stranger.listAuditEntries({ filter })).entries).toEqual([]);
+    const foreign = { filter, cursor: first.nextCursor };
+    expect(await codeOf(stranger.listAuditEntries(foreign))).toBe(Code.NotFound);
+  });
+
+  test('is exported as CSV that no spreadsheet runs', async () => {
+    const owner = await newOwner();
+    const by = { ...TEST_AUTHOR, actor: { ...TEST_AUTHOR.actor, name: '=HYPERLINK("x")' } };
+    const entry = { shopId: owner.shopId, by, action: 'test.done', subject: 'a,b' };
+    await recordAudits(under.database.pool, [entry]);
+    const filter = { action: 'test.done' };
+    const { csv, nextCursor } = await owner.client(AuditService).exportAuditEntries({ filter });
+    const [header, line] = csv.split('\r\n');
+    expect(header).toBe(
+      'id,at,actor_kind,actor_id,actor_name,source,request_id,action,subject,detail',
+    );
+    expect(line).toContain(`"'=HYPERLINK(""x"")"`);
+    expect(line).toContain('"a,b"');
+    expect(nextCursor).toBe('');
+  });
+});
+
+describe('apps and assistants', () => {
+  test('apps are listed and removed, of the own shop only', async () => {
+    const owner = await newOwner();
+    const app = { issuer: 'https://auth.example.com', clientId: 'app-1' };
+    await installApp(under.database.pool, { ...app, shopId: owner.shopId, by: TEST_AUTHOR });
+    const stranger = (await newOwner()).client(AppsService);
+    expect((await stranger.listApps({})).apps).toEqual([]);
+    expect(await codeOf(stranger.removeApp(app))).toBe(Code.NotFound);
+    const apps = owner.client(AppsService);
+    expect((await apps.listApps({})).apps).toMatchObject([app]);
+    await apps.removeApp(app);
+    expect((await apps.listApps({})).apps).toEqual([]);
+  });
+
+  test('assistants: own ones; with team.manage those of the shop', async () => {
+    const owner = await newOwner();
+    const analyst = await portalPerson(under, { shopId: owner.shopId, role: 'analyst' });
+    for (const [id, { userId }] of [
+      ['a'.repeat(20), owner],
+      ['b'.repeat(20), analyst],
+    ] as const) {
+      await under.database.pool.query(
+        `insert into oauth_grants (shop_id, id, user_id, client_id, app, expires_at)
+         values ($1, $2, $3, 'rms-mcp', 'claude.ai', now() + interval '1 day')`,
+        [owner.shopId, id, userId],
+      );
+    }
+    const own = analyst.client(AssistantsService);
+    const { assistants } = await own.listAssistants({});
+    expect(assistants).toMatchObject([
+      { id: 'b'.repeat(20), app: 'claude.ai', own: true, role: 'analyst' },
+    ]);
+    expect(await codeOf(own.disconnectAssistant({ assistantId: 'a'.repeat(20) }))).toBe(
+      Code.NotFound,
+    );
+    const all = owner.client(AssistantsService);
+    const page = await all.listAssistants({ pageSize: 1 });
+    const rest = await all.listAssistants({ pageSize: 1, cursor: page.nextCursor });
+    expect([...page.assistants, ...rest.assistants].map(({ id }) => id)).toEqual([
+      'a'.repeat(20),
+      'b'.repeat(20),
+    ]);
+    expect(rest.nextCursor).toBe('');
+    expect(await codeOf(all.listAssistants({ cursor: 'x' }))).toBe(Code.InvalidArgument);
+    await all.disconnectAssistant({ assistantId: 'b'.repeat(20) });
+    expect((await own.listAssistants({})).assistants).toEqual([]);
+  });
+});

@@ -1,0 +1,52 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { ReturnEffectSchema } from '../../../proto/gen/rms/portal/v1/return_pb.ts';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+
+/** What processing made at the commerce provider. */
+export function effectViews(ret: Return): MessageInitShape<typeof ReturnEffectSchema>[] {
+  const { giftCardOrder, giftCardPresentment } = ret;
+  return [
+    ...ret.exchangeOrders.map(({ id, name }) => ({
+      ...{ kind: 'exchange_order', reference: name || String(id) },
+    })),
+    ...(giftCardOrder
+      ? [
+          {
+            kind: 'gift_card',
+            reference: giftCardOrder.name || String(giftCardOrder.id),
+            ...(giftCardPresentment && { money: giftCardPresentment }),
+          },
+        ]
+      : []),
+    ...ret.refunds.map(({ providerRefundId, money, providerCreatedAt }) => ({
+      ...{ kind: 'refund', reference: providerRefundId },
+      ...(money && { money }),
+      ...(providerCreatedAt && { createdAt: providerCreatedAt }),
+    })),
+  ];
+}
+
+/** What processing would do now, in plain sentences; empty when the return cannot be processed. */
+export function processingEffects(ret: Return): string[] {
+  if (ret.state !== ReturnState.OPEN || ret.processing) return [];
+  const { totals, presentmentTotals, presentmentCurrency: currency } = ret;
+  const amounts = presentmentTotals ?? totals;
+  const items = ret.exchanges.length;
+  return [
+    ...(items > 0 && ret.exchangeOrders.length === 0
+      ? [`An exchange order with ${items} ${items === 1 ? 'item' : 'items'} is placed.`]
+      : []),
+    ...(isPositive(amounts?.giftCard) && !ret.giftCardOrder
+      ? [`A gift card of ${amounts?.giftCard} ${currency} is issued to the shopper.`]
+      : []),
+    ...(isPositive(amounts?.refund) && ret.refunds.length === 0
+      ? [`${amounts?.refund} ${currency} is refunded to the shopper's original payment method.`]
+      : []),
+    'The return is closed and archived. This cannot be undone.',
+  ];
+}
+
+/** Whether a decimal text is above zero. */
+function isPositive(amount: string | undefined): boolean {
+  return amount !== undefined && /[1-9]/.test(amount) && !amount.startsWith('-');
+}

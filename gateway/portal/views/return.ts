@@ -1,0 +1,183 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type {
+  ReturnLineSchema,
+  ReturnSchema,
+  ReturnSummarySchema,
+} from '../../../proto/gen/rms/portal/v1/return_pb.ts';
+import {
+  DispositionOutcomeSchema,
+  type Label,
+  LabelStatusSchema,
+  type LineAmounts,
+  type LineItem,
+  LineOutcomeSchema,
+  OutcomeSchema,
+  type Return,
+  ReturnMethodSchema,
+  ReturnStateSchema,
+  ReturnTypeSchema,
+  type Totals,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { word, zero } from '../../../services/contract/views/values.ts';
+import {
+  DISPOSITION_OUTCOMES,
+  LABEL_STATUSES,
+  LINE_OUTCOMES,
+  RETURN_METHODS,
+  RETURN_OUTCOMES,
+  RETURN_STATES,
+  RETURN_TYPES,
+} from '../../../services/contract/vocabulary.ts';
+import { effectViews } from './return-effects.ts';
+
+/** Number of titles in a summary. */
+const TITLES = 3;
+
+export function returnSummaryView(ret: Return): MessageInitShape<typeof ReturnSummarySchema> {
+  const { customer, lineItems } = ret;
+  const names = [customer?.firstName, customer?.lastName].filter((name) => name !== undefined);
+  return {
+    id: String(ret.id),
+    orderName: ret.order?.name ?? '',
+    state: word(ReturnStateSchema, ret.state, RETURN_STATES) ?? '',
+    outcome: word(OutcomeSchema, ret.outcome, RETURN_OUTCOMES) ?? '',
+    type: word(ReturnTypeSchema, ret.type, RETURN_TYPES) ?? '',
+    customerName: names.join(' '),
+    customerEmail: customer?.email ?? '',
+    total: { value: ret.totals?.total || zero(ret.currency), currency: ret.currency },
+    units: lineItems.reduce((sum, { quantity }) => sum + quantity, 0),
+    titles: lineItems.slice(0, TITLES).map(({ title }) => title),
+    labelStatus: labelStatus(ret.labels.at(-1)),
+    ...(ret.createdAt && { createdAt: ret.createdAt }),
+    ...(ret.updatedAt && { updatedAt: ret.updatedAt }),
+    flagReasons: ret.flagReasons,
+    processing: ret.processing,
+  };
+}
+
+/**
+ * @param o.destinationName empty when unknown.
+ * @param o.possible what the user may do now. @param o.processingDoes what processing would do.
+ */
+export function returnView(
+  ret: Return,
+  o: {
+    readonly destinationName: string;
+    readonly possible: readonly string[];
+    readonly processingDoes: readonly string[];
+  },
+): MessageInitShape<typeof ReturnSchema> {
+  return {
+    summary: returnSummaryView(ret),
+    revision: String(ret.revision),
+    ...(ret.editedAt && { editedAt: ret.editedAt }),
+    ...(ret.archivedAt && { archivedAt: ret.archivedAt }),
+    orderId: String(ret.order?.id ?? 0n),
+    providerOrderId: String(ret.order?.providerOrderId ?? 0n),
+    returnMethod: word(ReturnMethodSchema, ret.returnMethod, RETURN_METHODS) ?? '',
+    currency: ret.currency,
+    presentmentCurrency: ret.presentmentCurrency,
+    amounts: amountViews(ret),
+    lines: ret.lineItems.map(lineView),
+    exchanges: ret.exchanges.map(({ title, sku, total, outOfStock }) => ({
+      ...{ title, sku, outOfStock },
+      ...(total && { total }),
+    })),
+    labels: ret.labels.map(labelView).reverse(),
+    effects: effectViews(ret),
+    destinationId: String(ret.destinationId),
+    destinationName: o.destinationName,
+    statusPageUrl: ret.statusPageUrl,
+    packageReference: ret.packageReference,
+    possible: [...o.possible],
+    processingDoes: [...o.processingDoes],
+  };
+}
+
+/** The amounts in the order to show them, with their names in the REST API. */
+const AMOUNTS: readonly (readonly [string, (totals: Totals) => string])[] = [
+  ['return_product_total', (totals) => totals.returnProductTotal],
+  ['return_discount_total', (totals) => totals.returnDiscountTotal],
+  ['return_tax_total', (totals) => totals.returnTaxTotal],
+  ['return_total', (totals) => totals.returnTotal],
+  ['refund_shipping_total', (totals) => totals.refundShippingTotal],
+  ['handling_fee', (totals) => totals.handlingFee],
+  ['total', (totals) => totals.total],
+  ['refund', (totals) => totals.refund],
+  ['return_credit_total', (totals) => totals.returnCreditTotal],
+  ['exchange_total', (totals) => totals.exchangeTotal],
+  ['exchange_credit_total', (totals) => totals.exchangeCreditTotal],
+  ['upsell', (totals) => totals.upsell],
+  ['gift_card', (totals) => totals.giftCard],
+];
+
+function amountViews({ totals, presentmentTotals }: Return) {
+  if (!totals) return [];
+  return AMOUNTS.map(([name, read]) => ({
+    name,
+    amount: { shop: read(totals), presentment: presentmentTotals ? read(presentmentTotals) : '' },
+  }));
+}
+
+function lineView(line: LineItem): MessageInitShape<typeof ReturnLineSchema> {
+  const { condition, disposition } = line;
+  const amount = (name: 'price' | 'discount' | 'tax' | 'refund') =>
+    amountOf(name, line.amounts, line.presentmentAmounts);
+  return {
+    id: String(line.lineItemId),
+    title: line.title,
+    variantTitle: line.variantTitle,
+    sku: line.sku,
+    image: line.image,
+    quantity: line.quantity,
+    price: amount('price'),
+    discount: amount('discount'),
+    tax: amount('tax'),
+    refund: amount('refund'),
+    outcome: word(LineOutcomeSchema, line.outcome, LINE_OUTCOMES) ?? '',
+    reason: line.reason,
+    parentReason: line.parentReason,
+    ...(line.returnedAt && { returnedAt: line.returnedAt }),
+    ...(condition && {
+      condition: {
+        title: condition.title,
+        grade: condition.grade ?? '',
+        description: condition.description,
+        note: condition.note ?? '',
+        returnProcessor: condition.returnProcessor ?? '',
+        ...(condition.inspectedAt && { inspectedAt: condition.inspectedAt }),
+        images: condition.images,
+      },
+    }),
+    ...(disposition && {
+      disposition: {
+        outcome: word(DispositionOutcomeSchema, disposition.outcome, DISPOSITION_OUTCOMES) ?? '',
+        note: disposition.note ?? '',
+        returnProcessor: disposition.returnProcessor ?? '',
+        ...(disposition.inspectedAt && { inspectedAt: disposition.inspectedAt }),
+      },
+    }),
+    uploads: line.uploads.map(({ url }) => url),
+  };
+}
+
+function amountOf(
+  name: 'price' | 'discount' | 'tax' | 'refund',
+  shop: LineAmounts | undefined,
+  presentment: LineAmounts | undefined,
+) {
+  return { shop: shop?.[name] ?? '', presentment: presentment?.[name] ?? '' };
+}
+
+function labelStatus(label: Label | undefined): string {
+  return (label && word(LabelStatusSchema, label.status, LABEL_STATUSES)) ?? '';
+}
+
+function labelView(label: Label) {
+  const { id, carrier, trackingNumber, url, rate, createdAt, updatedAt } = label;
+  return {
+    ...{ id: String(id), carrier, trackingNumber, url, rate, status: labelStatus(label) },
+    ...(createdAt && { createdAt }),
+    ...(updatedAt && { updatedAt }),
+  };
+}

@@ -1,0 +1,20 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import type { PersonSchema } from '../../../proto/gen/rms/portal/v1/common_pb.ts';
+import { actorKindText } from '../../../services/platform/actor.ts';
+
+export type PersonView = Required<
+  Omit<MessageInitShape<typeof PersonSchema>, '$typeName' | '$unknown'>
+>;
+
+/** A time for a message; absent for null. */
+export function timestampOf(date: Date | null | undefined) {
+  return date ? timestampFromDate(date) : undefined;
+}
+
+export function personView(actor: Actor | undefined): PersonView | undefined {
+  if (!actor || actor.kind === Actor_Kind.UNSPECIFIED) return undefined;
+  return { kind: actorKindText.toText(actor.kind), id: actor.id, name: actor.name };
+}
