@@ -1,6 +1,7 @@
 import type { Logger } from '../services/platform/log.ts';
 import type { Queryable } from '../services/platform/postgres.ts';
 import { startLoop, type Worker } from '../services/platform/worker.ts';
+import { purgeVersionUsage } from './auth/version-usage.ts';
 import { purgeCalls } from './mcp/idempotency.ts';
 import { purgeOAuthKeys } from './oauth/keys.ts';
 import { purgeOneTimeRecords } from './oauth/one-time-records.ts';
@@ -39,11 +40,13 @@ const PURGES: Readonly<Record<string, Purge>> = {
   'one-time records': purgeOneTimeRecords,
   keys: purgeOAuthKeys,
   'portal sessions': purgePortalSessions,
+  'version usage': purgeVersionUsage,
 };
 
 /**
  * Starts a loop that deletes old counters, audit entries older than 13 months, tool calls older than a day, and
- * expired codes, tokens and keys of the sign-in, and ended sessions of the portal. Safe to run in several replicas.
+ * expired codes, tokens and keys of the sign-in, ended sessions of the
+ * portal, and counts of version usage. Safe to run in several replicas.
  */
 export function startMaintenance(db: Queryable, logger: Logger): Worker {
   return startLoop({

@@ -218,6 +218,7 @@ function assemble(
     ...common,
     ...{ mcp, oauth, portal, publicUrl: issuer },
     audit: workers.audit,
+    versionUsage: workers.versionUsage,
     auth: {
       apiKeys: createApiKeyCheck(pool, (keyId) => workers.keyUsage.used(keyId)),
       partnerTokens: parts.partnerTokens,

@@ -27,6 +27,14 @@ export function newKey({ sandbox } = { sandbox: false }): ParsedKey & { readonly
   return keyOf(randomText(BASE36, KEY_ID_LENGTH), randomText(BASE62, RANDOM_LENGTH), { sandbox });
 }
 
+/** Creates another secret for the id of a key. */
+export function newSecretFor(
+  keyId: string,
+  { sandbox }: { readonly sandbox: boolean },
+): ParsedKey & { readonly text: string } {
+  return keyOf(keyId, randomText(BASE62, RANDOM_LENGTH), { sandbox });
+}
+
 /** Creates a key from an id of 12 and a secret of 40 characters. Called directly only for keys that are not secret. */
 export function keyOf(
   keyId: string,

@@ -1,4 +1,5 @@
 import type { DescMethod, DescService } from '@bufbuild/protobuf';
+import { ApiKeysService } from '../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { AppsService } from '../../proto/gen/rms/portal/v1/apps_pb.ts';
 import { AssistantsService } from '../../proto/gen/rms/portal/v1/assistants_pb.ts';
 import { AuditService } from '../../proto/gen/rms/portal/v1/audit_pb.ts';
@@ -6,13 +7,16 @@ import { DestinationsService } from '../../proto/gen/rms/portal/v1/destinations_
 import { ReturnsService } from '../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { SessionService } from '../../proto/gen/rms/portal/v1/session_pb.ts';
 import { TeamService } from '../../proto/gen/rms/portal/v1/team_pb.ts';
+import { UsageService } from '../../proto/gen/rms/portal/v1/usage_pb.ts';
 
 /** All services of the portal. */
 export const PORTAL_SERVICES: readonly DescService[] = [
   SessionService,
   ReturnsService,
   DestinationsService,
+  ApiKeysService,
   AppsService,
+  UsageService,
   AssistantsService,
   TeamService,
   AuditService,

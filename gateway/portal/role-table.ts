@@ -86,13 +86,23 @@ export const ROLE_TABLE: readonly Row[] = [
   },
   {
     group: 'Developers',
-    description: 'See partner apps',
-    portal: ['AppsService/ListApps'],
+    description: 'See API keys, partner apps and the usage by version',
+    portal: [
+      'ApiKeysService/ListApiKeys',
+      'ApiKeysService/ListScopes',
+      'AppsService/ListApps',
+      'UsageService/ListVersionUsage',
+    ],
   },
   {
     group: 'Developers',
-    description: 'Remove partner apps',
-    portal: ['AppsService/RemoveApp'],
+    description: 'Create, rotate and revoke API keys, and remove partner apps',
+    portal: [
+      'ApiKeysService/CreateApiKey',
+      'ApiKeysService/RotateApiKey',
+      'ApiKeysService/RevokeApiKey',
+      'AppsService/RemoveApp',
+    ],
   },
   {
     group: 'Team',

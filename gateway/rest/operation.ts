@@ -20,6 +20,7 @@ import type { Caller } from '../auth/caller.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { Rejection } from '../auth/rejection.ts';
+import type { VersionUsage } from '../auth/version-usage.ts';
 import { invalid, notFound, rateLimited } from '../errors.ts';
 import type { BodyBudget, ReservedBytes } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
@@ -53,6 +54,8 @@ export interface RestDependencies {
   readonly byteQuota: ByteQuota;
   readonly clientIp: ClientIp;
   readonly audit: AuditWriter;
+  /** Counts the requests of each credential to each version. */
+  readonly versionUsage: VersionUsage;
   readonly inFlight: InFlight;
   readonly logger: Logger;
 }
@@ -130,6 +133,13 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
   const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);
   const admission = await take(1);
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
+  deps.versionUsage.used({
+    shopId: caller.shopId,
+    credentialKind: caller.scheme === 'api-key' ? 'api_key' : 'partner_app',
+    credentialId: caller.actor.id ?? '',
+    requested: exchange.served?.requested ?? '',
+    operation: `${operation.method} ${operation.path}`,
+  });
   exchange.chargeResponse = (bytes) => {
     const points = Math.min(pointsOfResponse(bytes), limit - 1);
     // The response is sent even if these points are not left. Later requests then have fewer points.

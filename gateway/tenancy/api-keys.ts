@@ -1,9 +1,11 @@
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { actorKindText } from '../../services/platform/actor.ts';
 import { DomainError, invalidField } from '../../services/platform/errors.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
-import { hashSecret, newKey, parseKey } from '../auth/key-format.ts';
+import { hashSecret, newKey, type ParsedKey, parseKey } from '../auth/key-format.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
@@ -30,6 +32,15 @@ export interface ApiKey {
   /** Compared with the database's clock, as in the API key check. */
   readonly hasExpired: boolean;
   readonly revokedAt: Date | null;
+  /** Null for keys from before this was recorded. */
+  readonly createdByKind: string | null;
+  readonly createdById: string | null;
+  /** Name of the user who made it; null when unknown, or when no user made it. */
+  readonly createdByName: string | null;
+  /** The key that replaces it after a rotation. */
+  readonly replacedBy: string | null;
+  /** The operation of its last use within 90 days, such as `GET /cart/{token}`. */
+  readonly lastOperation: string | null;
 }
 
 export interface NewApiKey {
@@ -70,30 +81,52 @@ export async function createApiKey(
     if (created.sandbox !== sandbox) {
       throw invalidField('text', `must be a key of a ${sandbox ? 'sandbox' : 'live'} shop`);
     }
-    await requireQuota(tx, key.shopId);
-    await tx.query(
-      `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at, sandbox)
-       values ($1, $2, $3, $4, $5, $6, $7, $8)`,
-      [
-        key.shopId,
-        created.keyId,
-        hashSecret(created.secret),
-        [...new Set(scopes)],
-        key.description,
-        key.restPerMinute ?? null,
-        key.expiresAt ?? null,
-        sandbox,
-      ],
-    );
-    await recordAudit(tx, {
-      shopId: key.shopId,
-      by: key.by,
-      action: 'api_key.created',
-      subject: created.keyId,
-      detail: { scopes },
-    });
+    await requireKeyQuota(tx, key.shopId);
+    await insertApiKey(tx, { ...key, scopes }, created);
     return { text: created.text, keyId: created.keyId };
   });
+}
+
+/** The content of a new row. */
+export interface ApiKeyRow {
+  readonly shopId: bigint;
+  readonly scopes: readonly Scope[];
+  readonly description: string;
+  readonly restPerMinute?: number | null | undefined;
+  readonly expiresAt?: Date | null | undefined;
+  /** The call that makes the key. */
+  readonly creation?: KeyCreation;
+  readonly by: Author;
+}
+
+/** Identifies a call that makes a key, so that a repeat makes no second one. */
+export interface KeyCreation {
+  /** 1 to 200 characters. */
+  readonly key: string;
+  /** SHA-256 of the content. */
+  readonly hash: Buffer;
+}
+
+/** Stores a key with its entry in the audit log. */
+export async function insertApiKey(
+  tx: Queryable,
+  key: ApiKeyRow,
+  { keyId, secret, sandbox }: ParsedKey,
+): Promise<void> {
+  const { shopId, by, scopes } = key;
+  await tx.query(
+    `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at, sandbox,
+                           created_by_kind, created_by_id, creation_key, creation_hash)
+     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+    [
+      ...[shopId, keyId, hashSecret(secret), [...new Set(scopes)], key.description],
+      ...[key.restPerMinute ?? null, key.expiresAt ?? null, sandbox],
+      ...[actorKindText.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED), by.actor.id],
+      ...[key.creation?.key ?? null, key.creation?.hash ?? null],
+    ],
+  );
+  const detail = { scopes };
+  await recordAudit(tx, { shopId, by, action: 'api_key.created', subject: keyId, detail });
 }
 
 /**
@@ -124,11 +157,19 @@ export function revokeApiKey(
 /** The shop's keys, oldest first, including revoked ones. */
 export async function listApiKeys(db: Queryable, shopId: bigint): Promise<ApiKey[]> {
   const { rows } = await db.query<ApiKey>(
-    `select shop_id as "shopId", key_id as "keyId", sandbox, scopes, description,
-            rest_per_minute as "restPerMinute", created_at as "createdAt",
-            last_used_at as "lastUsedAt", expires_at as "expiresAt", revoked_at as "revokedAt",
-            coalesce(expires_at <= now(), false) as "hasExpired"
-     from api_keys where shop_id = $1 order by created_at, key_id`,
+    `select k.shop_id as "shopId", k.key_id as "keyId", k.sandbox, k.scopes, k.description,
+            k.rest_per_minute as "restPerMinute", k.created_at as "createdAt",
+            k.last_used_at as "lastUsedAt", k.expires_at as "expiresAt", k.revoked_at as "revokedAt",
+            coalesce(k.expires_at <= now(), false) as "hasExpired",
+            k.created_by_kind as "createdByKind", k.created_by_id as "createdById", creator.name as "createdByName",
+            k.replaced_by as "replacedBy", used.last_operation as "lastOperation"
+       from api_keys k
+       left join users creator on creator.id = (case when k.created_by_kind = 'user' then k.created_by_id::bigint end)
+       left join lateral (
+         select last_operation from version_usage u
+          where u.shop_id = k.shop_id and u.credential_kind = 'api_key' and u.credential_id = k.key_id
+          order by u.last_at desc limit 1) used on true
+      where k.shop_id = $1 order by k.created_at, k.key_id`,
     [shopId],
   );
   return rows;
@@ -142,7 +183,8 @@ async function hasKey(tx: Queryable, shopId: bigint, keyId: string): Promise<boo
   return rowCount === 1;
 }
 
-async function requireQuota(tx: Queryable, shopId: bigint): Promise<void> {
+/** @throws DomainError RESOURCE_EXHAUSTED when the shop has 100 keys that are neither revoked nor expired. */
+export async function requireKeyQuota(tx: Queryable, shopId: bigint): Promise<void> {
   const { rows } = await tx.query<{ count: bigint }>(
     `select count(*) from api_keys
      where shop_id = $1 and revoked_at is null and (expires_at is null or expires_at > now())`,
@@ -156,7 +198,8 @@ async function requireQuota(tx: Queryable, shopId: bigint): Promise<void> {
   );
 }
 
-function requireScope(text: string): Scope {
+/** @throws DomainError INVALID_ARGUMENT for an unknown scope. */
+export function requireScope(text: string): Scope {
   if (isScope(text)) return text;
   throw invalidField('scopes', `must be among ${SCOPES.join(', ')}`);
 }

@@ -51,6 +51,15 @@ export function createCalendar(
   };
 }
 
+/** When a version becomes deprecated, and when it becomes sunset. */
+export function lifecycleOf(version: string): {
+  readonly deprecation: Date;
+  readonly sunset: Date;
+} {
+  const day = releaseDay(version);
+  return { deprecation: addMonths(day, ACTIVE_MONTHS), sunset: addMonths(day, SUPPORTED_MONTHS) };
+}
+
 function calendarDay(all: readonly [string, ...string[]], changelog: string, today: Date) {
   const due = all.filter((version) => releaseDay(version) <= today);
   // Before the first release day the first version counts as released, because there is no other.
@@ -75,9 +84,7 @@ function versionDay(
   version: string,
   o: { isNewest: boolean; changelog: string; today: Date },
 ): VersionDay {
-  const day = releaseDay(version);
-  const deprecation = addMonths(day, ACTIVE_MONTHS);
-  const sunset = addMonths(day, SUPPORTED_MONTHS);
+  const { deprecation, sunset } = lifecycleOf(version);
   const pastWindow = o.today >= sunset;
   if (o.today < deprecation) return { stage: 'active', dates: {}, links: [], pastWindow };
   if (pastWindow && !o.isNewest) return { stage: 'sunset', dates: {}, links: [], pastWindow };

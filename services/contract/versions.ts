@@ -1,4 +1,4 @@
-import { createCalendar, type Stage } from './calendar-day.ts';
+import { createCalendar, lifecycleOf, type Stage } from './calendar-day.ts';
 
 /**
  * The version calendar (interface: Versioning). Pure: every function takes today's date.
@@ -78,6 +78,22 @@ export function serve(
 /** The stage of a version. `unreleased` also for a name that is not a version. */
 export function stageOf(version: string, today: Date): Stage {
   return dayOf(today).versions.get(version)?.stage ?? 'unreleased';
+}
+
+/** A released version, as people who plan an upgrade need it. */
+export interface ReleasedVersion {
+  readonly version: string;
+  readonly stage: Exclude<Stage, 'unreleased'>;
+  readonly deprecatedAt: Date;
+  readonly sunsetAt: Date;
+}
+
+/** The versions that are released today, oldest first. */
+export function releasedVersions(today: Date): ReleasedVersion[] {
+  return [...dayOf(today).versions].map(([version, { stage }]) => {
+    const { deprecation, sunset } = lifecycleOf(version);
+    return { version, stage, deprecatedAt: deprecation, sunsetAt: sunset };
+  });
 }
 
 /** Versions that serve requests today, oldest first; never empty. */

@@ -1,0 +1,187 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ApiKeysService } from '../../proto/gen/rms/portal/v1/api_keys_pb.ts';
+import { UsageService } from '../../proto/gen/rms/portal/v1/usage_pb.ts';
+import { createLogger } from '../../services/platform/log.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { createApiKeyCheck } from '../auth/api-key-check.ts';
+import { startVersionUsage } from '../auth/version-usage.ts';
+
+let under: TestGateway;
+beforeAll(async () => {
+  under = await startTestGateway();
+});
+afterAll(() => under.stop());
+
+async function newDeveloper(): Promise<PortalPerson> {
+  return portalPerson(under, { shopId: await under.newShop(), role: 'developer' });
+}
+
+async function codeOf(call: Promise<unknown>): Promise<Code | undefined> {
+  return call.then(
+    () => undefined,
+    (error: unknown) => ConnectError.from(error).code,
+  );
+}
+
+/** Whether the gateway accepts the key now. */
+async function works(text: string): Promise<boolean> {
+  return (await createApiKeyCheck(under.database.pool, () => {}).check(text)) !== undefined;
+}
+
+const content = { description: 'Warehouse', scopes: ['returns'] };
+const key = (): string => crypto.randomUUID();
+
+describe('API keys in the portal', () => {
+  test('are shown once, with who made them', async () => {
+    const developer = await newDeveloper();
+    const keys = developer.client(ApiKeysService);
+    const { key: created, text } = await keys.createApiKey({ ...content, idempotencyKey: key() });
+    expect(text).toMatch(/^rms_[a-z0-9]{12}_/);
+    expect(created).toMatchObject({
+      ...content,
+      state: 'valid',
+      createdBy: { kind: 'user', name: 'Ada' },
+    });
+    expect(await works(text)).toBe(true);
+    const listed = await keys.listApiKeys({});
+    expect(
+      JSON.stringify(listed, (_name, value) => (typeof value === 'bigint' ? `${value}` : value)),
+    ).not.toContain(text);
+  });
+
+  test('a repeat whose response was lost gets the same key with another text', async () => {
+    const developer = await newDeveloper();
+    const keys = developer.client(ApiKeysService);
+    const request = { ...content, idempotencyKey: key() };
+    const [first, second] = await Promise.all([
+      keys.createApiKey(request),
+      keys.createApiKey(request),
+    ]);
+    expect(first.key?.id).toBe(second.key?.id);
+    expect((await keys.listApiKeys({})).keys).toHaveLength(1);
+    expect([await works(first.text), await works(second.text)].toSorted()).toEqual([false, true]);
+    expect(await codeOf(keys.createApiKey({ ...request, scopes: ['carts'] }))).toBe(
+      Code.AlreadyExists,
+    );
+    await under.database.pool.query('update api_keys set last_used_at = now() where key_id = $1', [
+      first.key?.id,
+    ]);
+    expect(await codeOf(keys.createApiKey(request))).toBe(Code.AlreadyExists);
+  });
+
+  test.each([
+    ['without a scope', { ...content, scopes: [] }],
+    ['with an unknown scope', { ...content, scopes: ['everything'] }],
+    ['without a description', { ...content, description: ' ' }],
+    [
+      'with an expiry in the past',
+      { ...content, expiresAt: timestampFromDate(new Date('2020-01-01')) },
+    ],
+  ])('are refused %s', async (_why, request) => {
+    const keys = (await newDeveloper()).client(ApiKeysService);
+    expect(await codeOf(keys.createApiKey({ ...request, idempotencyKey: key() }))).toBe(
+      Code.InvalidArgument,
+    );
+    expect((await keys.listApiKeys({})).keys).toEqual([]);
+  });
+
+  test('are rotated with an overlap, once', async () => {
+    const keys = (await newDeveloper()).client(ApiKeysService);
+    const first = await keys.createApiKey({ ...content, idempotencyKey: key() });
+    const keyId = first.key?.id ?? '';
+    const request = { keyId, overlapHours: 1, idempotencyKey: key() };
+    const rotated = await keys.rotateApiKey(request);
+    expect(rotated.key).toMatchObject(content);
+    expect(rotated.former).toMatchObject({
+      id: keyId,
+      state: 'valid',
+      replacedBy: rotated.key?.id,
+    });
+    expect([await works(first.text), await works(rotated.text)]).toEqual([true, true]);
+    const repeated = await keys.rotateApiKey(request);
+    expect(repeated.key?.id).toBe(rotated.key?.id);
+    expect(await codeOf(keys.rotateApiKey({ ...request, idempotencyKey: key() }))).toBe(
+      Code.FailedPrecondition,
+    );
+    const again = { keyId: rotated.key?.id ?? '', overlapHours: 0, idempotencyKey: key() };
+    await keys.rotateApiKey(again);
+    expect(await works(repeated.text)).toBe(false);
+  });
+
+  test('are revoked for good', async () => {
+    const keys = (await newDeveloper()).client(ApiKeysService);
+    const { key: created, text } = await keys.createApiKey({ ...content, idempotencyKey: key() });
+    const keyId = created?.id ?? '';
+    expect((await keys.revokeApiKey({ keyId })).key?.state).toBe('revoked');
+    expect(await works(text)).toBe(false);
+    expect(await codeOf(keys.rotateApiKey({ keyId, idempotencyKey: key() }))).toBe(
+      Code.FailedPrecondition,
+    );
+  });
+
+  test('of another shop do not exist', async () => {
+    const own = (await newDeveloper()).client(ApiKeysService);
+    const { key: created, text } = await own.createApiKey({ ...content, idempotencyKey: key() });
+    const keyId = created?.id ?? '';
+    const stranger = (await newDeveloper()).client(ApiKeysService);
+    expect(await codeOf(stranger.revokeApiKey({ keyId }))).toBe(Code.NotFound);
+    expect(await codeOf(stranger.rotateApiKey({ keyId, idempotencyKey: key() }))).toBe(
+      Code.NotFound,
+    );
+    expect((await stranger.listApiKeys({})).keys).toEqual([]);
+    expect(await works(text)).toBe(true);
+  });
+
+  test('name the operations of each scope', async () => {
+    const { scopes } = await (await newDeveloper()).client(ApiKeysService).listScopes({});
+    expect(scopes.find(({ scope }) => scope === 'carts')?.operations).toContain('POST /cart');
+  });
+});
+
+describe('usage by version', () => {
+  test('says which key calls which version, what ends first at the top', async () => {
+    const developer = await newDeveloper();
+    const { key: created } = await developer
+      .client(ApiKeysService)
+      .createApiKey({ ...content, idempotencyKey: key() });
+    const credentialId = created?.id ?? '';
+    const { shopId } = developer;
+    const use = { shopId, credentialKind: 'api_key', credentialId } as const;
+    const operation = 'GET /warehouse/return/details';
+    const counted = startVersionUsage(
+      under.database.pool,
+      createLogger({ service: 'test', level: 'silent' }),
+    );
+    counted.used({ ...use, requested: '2026-10', operation: 'POST /cart' });
+    counted.used({ ...use, requested: 'v1', operation: 'POST /cart' });
+    counted.used({ ...use, requested: 'v1', operation });
+    await counted.stop();
+    const again = startVersionUsage(
+      under.database.pool,
+      createLogger({ service: 'test', level: 'silent' }),
+    );
+    again.used({ ...use, requested: 'v1', operation });
+    await again.stop();
+    const { usage } = await developer.client(UsageService).listVersionUsage({});
+    expect(usage).toMatchObject([
+      {
+        requested: 'v1',
+        served: '2026-07',
+        stage: 'active',
+        credentialId,
+        description: 'Warehouse',
+        requests: '3',
+        lastOperation: operation,
+      },
+      { requested: '2026-10', served: '2026-10', requests: '1' },
+    ]);
+    expect(Number(usage[0]?.endsAt?.seconds)).toBe(Date.UTC(2027, 9, 1) / 1_000);
+    const stranger = (await newDeveloper()).client(UsageService);
+    expect((await stranger.listVersionUsage({})).usage).toEqual([]);
+    const [listed] = (await developer.client(ApiKeysService).listApiKeys({})).keys;
+    expect(listed?.lastOperation).toBe(operation);
+  });
+});

@@ -1,0 +1,123 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { ApiKeySchema, ApiKeysService } from '../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
+import { OPERATIONS } from '../../../services/contract/operations.ts';
+import { SCOPES, type Scope } from '../../auth/scopes.ts';
+import { issueApiKey, rotateApiKey } from '../../tenancy/api-key-issue.ts';
+import { type ApiKey, listApiKeys, revokeApiKey } from '../../tenancy/api-keys.ts';
+import { authorOf, callOf, type PortalCall } from '../call.ts';
+import type { Portal } from '../create.ts';
+import { invalid, keyOf, notFound, textOf, timeOf } from '../fields.ts';
+import { timestampOf } from '../views/values.ts';
+
+/** As in the table. Characters. */
+const MAX_DESCRIPTION = 191;
+/** Maximum number of keys in a list. */
+const MAX_LISTED = 1_000;
+const MAX_OVERLAP_HOURS = 168;
+const DEFAULT_OVERLAP_HOURS = 24;
+
+const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
+  returns:
+    'Read returns with their customers, process them, record dispositions and gradings, report fraud.',
+  carts: 'Create carts, and read a cart with its token.',
+  developer_tools: 'Read and change webhooks, read deliveries and send them again.',
+  'destinations:read': 'Read destinations.',
+  'destinations:write': 'Change destinations.',
+  'labels:write': 'Record labels and carrier updates. For label providers.',
+};
+
+/** Manages the shop's API keys. */
+export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysService> {
+  const keyNamed = async ({ session }: PortalCall, id: string): Promise<ApiKey> => {
+    const found = (await listApiKeys(pool, session.shopId)).find(({ keyId }) => keyId === id);
+    if (!found) throw notFound('key');
+    return found;
+  };
+  return {
+    async listApiKeys(_request, context) {
+      const all = await listApiKeys(pool, callOf(context).session.shopId);
+      const views = all.reverse().map(apiKeyView);
+      const isValid = ({ state }: { state?: string }) => state === 'valid';
+      const sorted = [...views.filter(isValid), ...views.filter((view) => !isValid(view))];
+      return { keys: sorted.slice(0, MAX_LISTED) };
+    },
+
+    listScopes() {
+      return {
+        scopes: SCOPES.map((scope) => ({
+          ...{ scope, description: SCOPE_TEXTS[scope] },
+          operations: OPERATIONS.filter((operation) => operation.scope === scope).map(
+            ({ method, path }) => `${method} ${path}`,
+          ),
+        })),
+      };
+    },
+
+    async createApiKey({ idempotencyKey, description, scopes, expiresAt }, context) {
+      const call = callOf(context);
+      if (scopes.length === 0) throw invalid('scopes', 'must have at least one scope');
+      const expires = timeOf('expires_at', expiresAt);
+      if (expires && expires.getTime() <= Date.now())
+        throw invalid('expires_at', 'must be in the future');
+      const { keyId, text } = await issueApiKey(pool, {
+        ...{ shopId: call.session.shopId, scopes, expiresAt: expires, by: authorOf(call) },
+        description: textOf('description', description, MAX_DESCRIPTION),
+        idempotencyKey: keyOf(call, idempotencyKey),
+      });
+      return { key: apiKeyView(await keyNamed(call, keyId)), text };
+    },
+
+    async rotateApiKey({ idempotencyKey, keyId, overlapHours }, context) {
+      const call = callOf(context);
+      const hours = overlapHours ?? DEFAULT_OVERLAP_HOURS;
+      if (hours < 0 || hours > MAX_OVERLAP_HOURS) {
+        throw invalid('overlap_hours', `must be 0 to ${MAX_OVERLAP_HOURS}`);
+      }
+      const issued = await rotateApiKey(pool, {
+        ...{ shopId: call.session.shopId, keyId, overlapHours: hours, by: authorOf(call) },
+        idempotencyKey: keyOf(call, idempotencyKey),
+      });
+      return {
+        key: apiKeyView(await keyNamed(call, issued.keyId)),
+        text: issued.text,
+        former: apiKeyView(await keyNamed(call, keyId)),
+      };
+    },
+
+    async revokeApiKey({ keyId }, context) {
+      const call = callOf(context);
+      await revokeApiKey(pool, { shopId: call.session.shopId, keyId, by: authorOf(call) });
+      return { key: apiKeyView(await keyNamed(call, keyId)) };
+    },
+  };
+}
+
+function apiKeyView(key: ApiKey): MessageInitShape<typeof ApiKeySchema> {
+  const [expiresAt, revokedAt] = [timestampOf(key.expiresAt), timestampOf(key.revokedAt)];
+  const lastUsedAt = timestampOf(key.lastUsedAt);
+  const { createdByKind: kind, createdById, createdByName } = key;
+  return {
+    ...{
+      id: key.keyId,
+      description: key.description,
+      scopes: [...key.scopes],
+      state: stateOf(key),
+    },
+    createdAt: timestampFromDate(key.createdAt),
+    ...(kind !== null && { createdBy: { kind, id: createdById ?? '', name: createdByName ?? '' } }),
+    ...(expiresAt && { expiresAt }),
+    ...(revokedAt && { revokedAt }),
+    ...(lastUsedAt && { lastUsedAt }),
+    lastOperation: key.lastOperation ?? '',
+    restPerMinute: key.restPerMinute ?? 0,
+    sandbox: key.sandbox,
+    replacedBy: key.replacedBy ?? '',
+  };
+}
+
+function stateOf({ revokedAt, hasExpired }: ApiKey): string {
+  if (revokedAt) return 'revoked';
+  return hasExpired ? 'expired' : 'valid';
+}
