@@ -55,6 +55,21 @@ const EXPECTED: Readonly<Record<string, readonly Role[]>> = {
   'AuditService/ExportAuditEntries': MANAGERS,
 };
 
+/** Why a repeat of a write without a key has no second effect. */
+const KEYLESS: Readonly<Record<string, string>> = {
+  'SessionService/SwitchShop': 'the session is at that shop already',
+  'SessionService/EndSession': 'an ended session stays ended',
+  'SessionService/SignOut': 'an ended session stays ended',
+  'SessionService/SignOutEverywhere': 'an ended session stays ended',
+  'ApiKeysService/RevokeApiKey': 'a revoked key stays revoked',
+  'AppsService/RemoveApp': 'a removed app stays removed',
+  'AssistantsService/DisconnectAssistant': 'a revoked grant stays revoked',
+  'TeamService/AddMember': 'the person is a member with this role already',
+  'TeamService/ChangeRole': 'the member has this role already',
+  'TeamService/RemoveMember': 'a removed member stays removed',
+  'AuditService/ExportAuditEntries': 'it reads, and is in the audit log because of what it reads',
+};
+
 let under: TestGateway;
 const people = new Map<Role, PortalPerson>();
 
@@ -112,6 +127,15 @@ describe('every method of the portal', () => {
       const isRead = /^(?:Get|List|Preview)/.test(method.name);
       expect([nameOf(method), isRead]).toEqual([nameOf(method), accessOf(method)?.audit === '']);
     }
+  });
+
+  test('that writes takes an idempotency key, or a repeat has no second effect', () => {
+    const keyless = PORTAL_METHODS.filter((method) => accessOf(method)?.audit !== '')
+      .filter(({ input }) => input.field.idempotencyKey === undefined)
+      .map(nameOf);
+    expect(keyless.map((name) => name.replace('rms.portal.v1.', '')).toSorted()).toEqual(
+      Object.keys(KEYLESS).toSorted(),
+    );
   });
 
   test('is refused to everybody when it says nothing', () => {
