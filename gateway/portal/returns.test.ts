@@ -4,6 +4,8 @@ import pg from 'pg';
 import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
 import { DestinationsService } from '../../proto/gen/rms/portal/v1/destinations_pb.ts';
 import { ReturnsService } from '../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { sampleReturn } from '../../services/contract/sample-return.ts';
+import { LABEL_STATUSES } from '../../services/contract/vocabulary.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
@@ -63,6 +65,27 @@ describe('returns in the portal', () => {
     const error = await errorOf(returns().listReturns({ states: ['lost'] }));
     expect(error).toMatchObject({ code: Code.InvalidArgument });
     expect(error.findDetails(FieldErrorSchema)).toMatchObject([{ field: 'states' }]);
+  });
+
+  test('are filtered by label and outcome over several pages', async () => {
+    const pages: string[] = [];
+    under.services.returns.searchReturns = ({ cursor }) => {
+      pages.push(cursor);
+      const ret = { ...sampleReturn(1n), labels: [] };
+      if (cursor === '') return { returns: [ret], nextCursor: 'b', total: 3 };
+      return { returns: [sampleReturn(1n), ret], nextCursor: cursor === 'b' ? 'c' : '', total: 3 };
+    };
+    const labelled = await returns().listReturns({ labelStatuses: LABEL_STATUSES.slice() });
+    expect([labelled.returns.length, labelled.nextCursor, labelled.total, pages]).toEqual([
+      1,
+      'c',
+      0,
+      ['', 'b'],
+    ]);
+    const unlabelled = await returns().listReturns({ labelStatuses: ['none'] });
+    expect([unlabelled.returns.length, unlabelled.nextCursor]).toEqual([1, 'b']);
+    const none = await returns().listReturns({ outcomes: ['exchange'], cursor: 'c' });
+    expect([none.returns.length, none.nextCursor]).toEqual([0, '']);
   });
 
   test('are processed from the portal, once for each key', async () => {

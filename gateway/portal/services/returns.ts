@@ -2,12 +2,16 @@ import { Code, type ServiceImpl } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { ReturnsService } from '../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { FRAUD_COMMENT_MAX } from '../../../services/contract/limits.ts';
-import { FRAUD_CATEGORIES, RETURN_STATES } from '../../../services/contract/vocabulary.ts';
+import {
+  FRAUD_CATEGORIES,
+  LABEL_STATUSES,
+  RETURN_OUTCOMES,
+  RETURN_STATES,
+} from '../../../services/contract/vocabulary.ts';
 import { reasonOf } from '../../../services/platform/errors.ts';
 import { createDestinationNames } from '../../actions/destination-names.ts';
 import { createFraudReport, getFraudReport, listFraudCategories } from '../../actions/fraud.ts';
 import { findReturn } from '../../actions/returns.ts';
-import { searchReturns } from '../../actions/search-returns.ts';
 import { addNote, getTimeline } from '../../actions/timeline.ts';
 import { callOf } from '../call.ts';
 import { portalError } from '../errors.ts';
@@ -21,6 +25,7 @@ import {
   upTo,
   wordOf,
 } from '../fields.ts';
+import { findReturns, NO_LABEL } from '../find-returns.ts';
 import { possibleActions } from '../possible-actions.ts';
 import { returnSummaryView, returnView } from '../views/return.ts';
 import { processingEffects } from '../views/return-effects.ts';
@@ -44,7 +49,7 @@ export function returnsService(): ServiceImpl<typeof ReturnsService> {
 
     async listReturns(request, context) {
       const call = callOf(context);
-      const found = await searchReturns(call.context, {
+      const query = {
         query: upTo('text', request.text, MAX_TEXT),
         states: request.states.map((state) => wordOf('states', state, RETURN_STATES)),
         createdFrom: timeOf('from', request.from),
@@ -53,6 +58,12 @@ export function returnsService(): ServiceImpl<typeof ReturnsService> {
         destinationId: optionalId(request.destinationId),
         limit: pageSizeOf(request.pageSize),
         cursor: request.cursor,
+      };
+      const found = await findReturns(call.context, query, {
+        labelStatuses: request.labelStatuses.map((status) =>
+          wordOf('label_statuses', status, [...LABEL_STATUSES, NO_LABEL]),
+        ),
+        outcomes: request.outcomes.map((outcome) => wordOf('outcomes', outcome, RETURN_OUTCOMES)),
       });
       const { nextCursor, total } = found;
       return { returns: found.returns.map(returnSummaryView), nextCursor, total };
