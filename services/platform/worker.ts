@@ -44,6 +44,28 @@ export function startLoop(
   return loop;
 }
 
+/** Counts the failures of a loop in a row, and logs them. */
+function createOutage(name: string, logger: Logger) {
+  let failures = 0;
+  let loggedAt = 0;
+  return {
+    /** The pause before the next step. Milliseconds. */
+    pauseAfter(error: unknown): number {
+      failures += 1;
+      const now = performance.now();
+      if (failures === 1 || now >= loggedAt + LOG_EVERY_MS) {
+        loggedAt = now;
+        logger.error({ err: error, loop: name, failures }, 'step failed');
+      }
+      return BACKOFF(failures);
+    },
+    end(): void {
+      if (failures > 0) logger.info({ loop: name, failures }, 'step recovered');
+      failures = 0;
+    },
+  };
+}
+
 /**
  * Repeats a step, one at a time, until `stop`. The loop exists before its step, so that parts which the step uses can
  * wake the loop. After a failed step the loop pauses, longer each time, and a wake does not shorten that pause. The loop
@@ -66,8 +88,7 @@ export function createLoop({
   /** When the next step starts, and the earliest time for it. By the monotonic clock. */
   let dueAt = Number.POSITIVE_INFINITY;
   let notBefore = Number.NEGATIVE_INFINITY;
-  let failures = 0;
-  let loggedAt = 0;
+  const outage = createOutage(name, logger);
 
   function wake(withinMs = 0): void {
     const at = Math.max(performance.now() + withinMs, notBefore);
@@ -97,26 +118,15 @@ export function createLoop({
   async function run(next: Step): Promise<void> {
     try {
       const outcome = await next(stopping.signal);
-      if (failures > 0) logger.info({ loop: name, failures }, 'step recovered');
-      failures = 0;
+      outage.end();
       notBefore = performance.now() + gapMs;
       if (outcome === 'done') stopping.abort();
       else wake(outcome === 'again' ? 0 : outcome === 'idle' ? idleMs : outcome);
     } catch (error) {
-      noteFailure(error);
+      if (stopping.signal.aborted) return;
+      notBefore = performance.now() + outage.pauseAfter(error);
+      dueAt = notBefore;
     }
-  }
-
-  function noteFailure(error: unknown): void {
-    if (stopping.signal.aborted) return;
-    failures += 1;
-    const now = performance.now();
-    if (failures === 1 || now >= loggedAt + LOG_EVERY_MS) {
-      loggedAt = now;
-      logger.error({ err: error, loop: name, failures }, 'step failed');
-    }
-    notBefore = now + BACKOFF(failures);
-    dueAt = notBefore;
   }
 
   return {

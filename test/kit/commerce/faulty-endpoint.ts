@@ -83,12 +83,12 @@ const PAGE_SIZE = 5;
 /** Longer than a call may take. Milliseconds. */
 const TOO_LATE_MS = 8_500;
 
-/** A merchant's endpoint with one mistake, or without. It keeps its effects in memory. */
-export async function startFaultyEndpoint(
-  secret: string,
-  fault: Fault | undefined,
-): Promise<{ readonly url: string; readonly made: () => number; stop(): void }> {
-  const is = (one: Fault) => fault === one;
+/** Whether the endpoint makes this mistake. */
+type Is = (fault: Fault) => boolean;
+type Effects = ReturnType<typeof effectsIn>;
+
+/** The effects of an endpoint, in memory. */
+function effectsIn(is: Is) {
   const effects = new Map<string, Made>();
   let count = 0;
 
@@ -103,23 +103,6 @@ export async function startFaultyEndpoint(
       currency: is('answers its own currency') ? 'XTS' : currency,
       created_at: new Date().toISOString(),
     };
-  };
-
-  const verify = (body: string, headers: Record<string, string>): boolean => {
-    if (is('verifies nothing')) return true;
-    const signed = is('signs the parsed body') ? JSON.stringify(JSON.parse(body)) : body;
-    const sentAt = headers['webhook-timestamp'] ?? '';
-    try {
-      if (is('ignores the time of the signature')) {
-        const at = new Date(Number(sentAt) * 1_000);
-        const expected = new Webhook(secret).sign(headers['webhook-id'] ?? '', at, signed);
-        return (headers['webhook-signature'] ?? '').split(' ').includes(expected);
-      }
-      new Webhook(secret).verify(signed, headers);
-      return true;
-    } catch {
-      return false;
-    }
   };
 
   const create = async (kind: string, data: Data): Promise<Made> => {
@@ -170,47 +153,83 @@ export async function startFaultyEndpoint(
     return { effects: page, next_cursor: next < all.length ? String(next) : null };
   };
 
-  const answer = async (body: string): Promise<readonly [status: number, json: object]> => {
-    const refusal = (message: string) =>
-      [422, is('rejects without a reason') ? {} : { error: { message } }] as const;
-    if (!body.endsWith('}')) return refusal('the body is not JSON');
-    const { type, data } = JSON.parse(body) as { type: string; data: Data };
-    if (type === 'effect.list') return [200, list(data)];
-    if (!data.key) return refusal('data.key is required');
-    if (type === 'effect.find') {
-      const found = find(data);
-      if (!found && is('answers a search with 404')) return [404, { error: { message: 'none' } }];
-      return [200, { effect: found ?? null }];
-    }
-    const restocks = type === 'inventory.restock' ? 'restock' : undefined;
-    const kind = restocks ?? /^(exchange_order|gift_card|refund)\.create$/.exec(type)?.[1];
-    if (kind === undefined) {
-      return is('fails at unknown types') ? [500, {}] : refusal('unknown type');
-    }
-    if (kind === 'restock') {
-      if (is('rejects restocks')) return refusal('stock is counted by hand');
-      const hasLines = (data.lines?.length ?? 0) > 0 || is('restocks no lines');
-      return hasLines ? [200, { effect: restock(data) }] : refusal('data.lines is empty');
-    }
-    if (is('answers too late')) await sleep(TOO_LATE_MS);
-    const isValid = /^\d+(\.\d+)?$/.test(data.amount) && Number(data.amount) > 0;
-    if (!isValid && !is('accepts every amount')) return refusal('data.amount is not valid');
-    return [200, { effect: await create(kind, data) }];
-  };
+  return { create, restock, find, list, made: () => count };
+}
 
+function isVerified(
+  secret: string,
+  is: Is,
+  { body, headers }: { readonly body: string; readonly headers: Record<string, string> },
+): boolean {
+  if (is('verifies nothing')) return true;
+  const signed = is('signs the parsed body') ? JSON.stringify(JSON.parse(body)) : body;
+  const sentAt = headers['webhook-timestamp'] ?? '';
+  try {
+    if (is('ignores the time of the signature')) {
+      const at = new Date(Number(sentAt) * 1_000);
+      const expected = new Webhook(secret).sign(headers['webhook-id'] ?? '', at, signed);
+      return (headers['webhook-signature'] ?? '').split(' ').includes(expected);
+    }
+    new Webhook(secret).verify(signed, headers);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+async function answer(
+  body: string,
+  is: Is,
+  effects: Effects,
+): Promise<readonly [status: number, json: object]> {
+  const refusal = (message: string) =>
+    [422, is('rejects without a reason') ? {} : { error: { message } }] as const;
+  if (!body.endsWith('}')) return refusal('the body is not JSON');
+  const { type, data } = JSON.parse(body) as { type: string; data: Data };
+  if (type === 'effect.list') return [200, effects.list(data)];
+  if (!data.key) return refusal('data.key is required');
+  if (type === 'effect.find') {
+    const found = effects.find(data);
+    if (!found && is('answers a search with 404')) return [404, { error: { message: 'none' } }];
+    return [200, { effect: found ?? null }];
+  }
+  const restocks = type === 'inventory.restock' ? 'restock' : undefined;
+  const kind = restocks ?? /^(exchange_order|gift_card|refund)\.create$/.exec(type)?.[1];
+  if (kind === undefined) {
+    return is('fails at unknown types') ? [500, {}] : refusal('unknown type');
+  }
+  if (kind === 'restock') {
+    if (is('rejects restocks')) return refusal('stock is counted by hand');
+    const hasLines = (data.lines?.length ?? 0) > 0 || is('restocks no lines');
+    return hasLines ? [200, { effect: effects.restock(data) }] : refusal('data.lines is empty');
+  }
+  if (is('answers too late')) await sleep(TOO_LATE_MS);
+  const isValid = /^\d+(\.\d+)?$/.test(data.amount) && Number(data.amount) > 0;
+  if (!isValid && !is('accepts every amount')) return refusal('data.amount is not valid');
+  return [200, { effect: await effects.create(kind, data) }];
+}
+
+/** A merchant's endpoint with one mistake, or without. It keeps its effects in memory. */
+export async function startFaultyEndpoint(
+  secret: string,
+  fault: Fault | undefined,
+): Promise<{ readonly url: string; readonly made: () => number; stop(): void }> {
+  const is: Is = (one) => fault === one;
+  const effects = effectsIn(is);
   const app = express().post('/', express.raw({ type: () => true }), async (request, response) => {
     const body = String(request.body);
-    if (!verify(body, request.headers as Record<string, string>)) {
+    const headers = request.headers as Record<string, string>;
+    if (!isVerified(secret, is, { body, headers })) {
       response.status(401).json({ error: { message: 'the signature is not valid' } });
       return;
     }
-    const [status, json] = await answer(body);
+    const [status, json] = await answer(body, is, effects);
     response.status(status).json(json);
   });
   const server = await listening(app.listen(0, '127.0.0.1'));
   return {
     url: `http://127.0.0.1:${portOf(server)}/`,
-    made: () => count,
+    made: effects.made,
     stop() {
       server.closeAllConnections();
       server.close();

@@ -53,16 +53,19 @@ interface GiftCardInput {
   readonly note: string;
 }
 
-/** The resolvers of a shop. @param lagMs how late its search shows what was made. Milliseconds. */
-export function resolversOf(shop: Shop, o: { readonly lagMs: number; readonly forgets: boolean }) {
-  const make = (about: Pick<Made, 'note' | 'amount' | 'currency'>): Made => ({
-    ...about,
-    id: shop.nextId++,
-    createdAt: new Date(),
-    shownAt: performance.now() + o.lagMs,
-  });
-  const isShown = ({ shownAt }: Made) => performance.now() >= shownAt;
+interface ResolverOptions {
+  /** How late the search of the shop shows what was made. Milliseconds. */
+  readonly lagMs: number;
+  readonly forgets: boolean;
+}
 
+/** The resolvers of a shop. */
+export function resolversOf(shop: Shop, o: ResolverOptions) {
+  return { ...queriesOf(shop), ...mutationsOf(shop, o) };
+}
+
+function queriesOf(shop: Shop) {
+  const isShown = ({ shownAt }: Made) => performance.now() >= shownAt;
   return {
     shop: { plan: () => ({ partnerDevelopment: shop.isDevelopment }) },
     order: ({ id }: { id: string }) => orderView(shop, shop.orders.get(numberOf(id))),
@@ -94,7 +97,17 @@ export function resolversOf(shop: Shop, o: { readonly lagMs: number; readonly fo
       );
       return { nodes: found.toReversed().map(giftCardView) };
     },
+  };
+}
 
+function mutationsOf(shop: Shop, o: ResolverOptions) {
+  const make = (about: Pick<Made, 'note' | 'amount' | 'currency'>): Made => ({
+    ...about,
+    id: shop.nextId++,
+    createdAt: new Date(),
+    shownAt: performance.now() + o.lagMs,
+  });
+  return {
     refundCreate({ input }: { input: RefundInput }, _: unknown, info: GraphQLResolveInfo) {
       return once(shop, { info, content: input, forgets: o.forgets }, () => {
         const order = shop.orders.get(numberOf(input.orderId));
