@@ -15,7 +15,7 @@ export async function machineLines(postgresVersion: string): Promise<string[]> {
     .parse(JSON.parse(manifest));
   const version = (name: string) => `${name} ${dependencies[name]}`;
   const { stdout: kernel } = await run('uname', ['-sr']);
-  const { stderr: java } = await run(await findJava(process.env.JAVA_HOME), ['-version']);
+  const { stderr: java } = await run(await findJava(), ['-version']);
   const memory = (totalmem() / 1024 ** 3).toFixed(0);
   return [
     `${availableParallelism()} cores of ${cpus()[0]?.model.trim()}, ${memory} GiB of memory, ${kernel.trim()}; everything on this one machine`,

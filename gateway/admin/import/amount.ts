@@ -1,5 +1,4 @@
-/** Maximum digits of a line amount before the decimal point; the service accepts no more. */
-const MAX_DIGITS = 12;
+import { decimalsOf, formatAmount, isTooLarge } from '../../../services/platform/money.ts';
 
 /**
  * Multiplies a decimal unit price by a quantity, exactly.
@@ -10,20 +9,15 @@ const MAX_DIGITS = 12;
 export function lineAmount(
   unitPrice: string,
   quantity: number,
-  decimals: number,
+  currency: string,
 ): string | undefined {
   const match = /^(\d{1,12})(?:\.(\d{1,6}))?$/.exec(unitPrice.trim());
-  if (!match) return undefined;
+  const decimals = decimalsOf(currency);
+  if (!match || decimals === undefined) return undefined;
   const fraction = match[2] ?? '';
   const scaled = BigInt(`${match[1]}${fraction}`) * BigInt(quantity) * 10n ** BigInt(decimals);
   const unit = 10n ** BigInt(fraction.length);
-  const largest = 10n ** BigInt(MAX_DIGITS + decimals);
-  if (scaled % unit !== 0n || scaled / unit > largest) return undefined;
-  return formatMinor(scaled / unit, decimals);
-}
-
-function formatMinor(minor: bigint, decimals: number): string {
-  if (decimals === 0) return minor.toString();
-  const digits = minor.toString().padStart(decimals + 1, '0');
-  return `${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`;
+  const minor = scaled / unit;
+  if (scaled % unit !== 0n || isTooLarge(minor, currency)) return undefined;
+  return formatAmount(minor, currency);
 }

@@ -84,7 +84,7 @@ function lineOf(row: Row, at: number, o: { target: ImportTarget; errors: RowErro
   const isValid = Number.isInteger(quantity) && quantity < 0 && quantity >= -1_000_000;
   if (!isValid)
     reject(`Quantity must be a whole number from -1000000 to -1, not "${row.Quantity}"`);
-  const amount = isValid ? lineAmount(row.UnitPrice, -quantity, o.target.decimals) : '0';
+  const amount = isValid ? lineAmount(row.UnitPrice, -quantity, o.target.currency) : '0';
   if (amount === undefined) {
     reject(
       `UnitPrice must be a decimal number that fits ${o.target.currency}, not "${row.UnitPrice}"`,

@@ -1,6 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Client } from '@connectrpc/connect';
-import { code as currencyOf } from 'currency-codes';
 import type { ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ReturnMethod } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
@@ -12,8 +11,6 @@ import {
 export interface ImportTarget {
   readonly shopId: bigint;
   readonly currency: string;
-  /** Decimals of the currency. */
-  readonly decimals: number;
   readonly actor: MessageInitShape<typeof ActorSchema>;
   /** Not in the file. For a shop whose labels a third party makes, it is not `mail`, which would request a label. */
   readonly returnMethod: ReturnMethod;
@@ -37,10 +34,9 @@ export async function targetOf(
       `the file is in ${fileCurrency.toUpperCase()} and shop ${call.shopId} in ${currency}: amounts are never converted`,
     );
   }
-  const decimals = currencyOf(currency)?.digits ?? 2;
   const requestsLabels = settings?.labelProvider === LabelProvider.THIRD_PARTY;
   const returnMethod = requestsLabels ? ReturnMethod.DROP_OFF : ReturnMethod.MAIL;
-  return { ...call, currency, decimals, returnMethod };
+  return { ...call, currency, returnMethod };
 }
 
 /** The return method of an import that ran while the shop had another label provider. */

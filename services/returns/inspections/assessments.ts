@@ -4,7 +4,7 @@ import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/
 import type { ApplyAssessmentsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { dispositionText } from '../store/texts.ts';
-import { images, inspectionShape, inspector, MAX_INSPECTIONS } from './inspection-input.ts';
+import { images, inspectionShape, inspections, inspector } from './inspection-input.ts';
 import { storeStatement } from './store-statement.ts';
 import { type InspectionKind, takeOver } from './take-over.ts';
 
@@ -25,13 +25,7 @@ const assessment = z.object({
 });
 type Assessment = z.output<typeof assessment>;
 
-const batch = z.object({
-  ...callerShape,
-  assessments: z
-    .array(assessment)
-    .min(1, 'must hold at least one')
-    .max(MAX_INSPECTIONS, `must hold at most ${MAX_INSPECTIONS}`),
-});
+const batch = z.object({ ...callerShape, assessments: inspections(assessment) });
 
 const KIND: InspectionKind<Assessment> = {
   statement: {

@@ -4,7 +4,7 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ApplyGradingsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { NOTE_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
-import { images, inspectionShape, inspector, MAX_INSPECTIONS } from './inspection-input.ts';
+import { images, inspectionShape, inspections, inspector } from './inspection-input.ts';
 import { storeStatement } from './store-statement.ts';
 import { type InspectionKind, takeOver } from './take-over.ts';
 
@@ -36,13 +36,7 @@ const grading = z.object({
 });
 type Grading = z.output<typeof grading>;
 
-const batch = z.object({
-  ...callerShape,
-  gradings: z
-    .array(grading)
-    .min(1, 'must hold at least one')
-    .max(MAX_INSPECTIONS, `must hold at most ${MAX_INSPECTIONS}`),
-});
+const batch = z.object({ ...callerShape, gradings: inspections(grading) });
 
 const KIND: InspectionKind<Grading> = {
   statement: {

@@ -10,7 +10,14 @@ import { brokenActorRule } from '../../platform/actor.ts';
 import { text, time } from '../../platform/input.ts';
 
 /** Maximum number of inspections in one call. */
-export const MAX_INSPECTIONS = 100;
+const MAX_INSPECTIONS = 100;
+
+/** The inspections of one call. */
+export const inspections = <T extends z.ZodType>(inspection: T) =>
+  z
+    .array(inspection)
+    .min(1, 'must hold at least one')
+    .max(MAX_INSPECTIONS, `must hold at most ${MAX_INSPECTIONS}`);
 
 /** Links to images. This service never fetches them. */
 export const images = z

@@ -6,8 +6,8 @@ import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
 import { loadSettings } from '../../settings.ts';
 import { requireKeyring } from '../connections.ts';
 import { requireKnownOutcomes } from '../known-outcomes.ts';
+import { isShopDomain } from '../shopify/shapes.ts';
 import type { ShopifyAppDeps } from './app.ts';
-import { isShopDomain } from './domain.ts';
 import { hashOfSecret, newLinkSecret } from './link-secret.ts';
 import { connectedStore, isStoreOfOther } from './stores.ts';
 

@@ -9,7 +9,7 @@ import {
   pauseOf,
 } from '../http/client.ts';
 import { CommerceFailure } from '../provider.ts';
-import { textOf } from './shapes.ts';
+import { isShopDomain, textOf } from './shapes.ts';
 import { type Bucket, createBucket } from './throttle.ts';
 
 /**
@@ -21,8 +21,6 @@ export const SHOPIFY_API_VERSION = '2026-10';
 const USER_AGENT = 'Returns-Management-Service/1 (commerce)';
 /** Maximum number of shops whose points are in memory. */
 const MAX_BUCKETS = 1_000;
-/** A domain is part of an address, so nothing else may be in it. */
-const SHOP_DOMAIN = /^[a-z0-9][a-z0-9-]{0,59}\.myshopify\.com$/;
 
 /** A GraphQL operation, and the shape of its `data`. */
 export interface Operation<S extends z.ZodType> {
@@ -102,7 +100,7 @@ export function createShopifyClient(o: ShopifyClientOptions): ShopifyClient {
   return {
     close: () => http.close(),
     async run({ shop, operation, variables, signal }) {
-      if (!SHOP_DOMAIN.test(shop.shopDomain)) {
+      if (!isShopDomain(shop.shopDomain)) {
         throw passing('the shop domain is not valid', { isUnsent: true });
       }
       const bucket = bucketOf(shop.shopDomain);
