@@ -9,6 +9,7 @@ import {
   list,
   loadConfig,
   milliseconds,
+  originList,
   processShape,
   type Settings,
   wholeNumber,
@@ -99,18 +100,11 @@ export const gatewayShape = {
     .describe("Claim of partners' tokens with the shop id"),
   ...oauthShape,
   ...portalShape,
-  MCP_ALLOWED_ORIGINS: list
-    .refine((origins) => origins.every(isOrigin), {
-      error: 'must be origins such as https://console.example.com',
-    })
+  MCP_ALLOWED_ORIGINS: originList
     .default([])
     .describe('Additional origins of pages that may call /mcp from a browser'),
   DOCS_ENABLED: flag.default(true).describe('Whether /docs serves the documentation page'),
 };
-
-function isOrigin(text: string): boolean {
-  return URL.canParse(text) && new URL(text).origin === text;
-}
 
 export type GatewayConfig = Settings<typeof gatewayShape>;
 

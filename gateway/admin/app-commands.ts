@@ -3,11 +3,7 @@ import { printable } from '../../services/platform/text.ts';
 import { installApp, listApps, removeApp } from '../tenancy/installations.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
-import { shopId } from './arguments.ts';
-
-interface ShopOption {
-  readonly shop: bigint;
-}
+import { type ShopOption, shopId } from './arguments.ts';
 
 interface AppOptions extends ShopOption {
   readonly issuer: string;

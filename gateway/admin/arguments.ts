@@ -8,30 +8,30 @@ import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
 // Parsers of command-line values. Each throws commander's error, which says what the value must be.
 
-export function shopId(text: string): bigint {
-  const id = parsePathId(text);
-  if (id === undefined) throw new InvalidArgumentError('must be a shop id such as 1');
-  return id;
+/** The option `--shop`. */
+export interface ShopOption {
+  readonly shop: bigint;
 }
 
-export function returnId(text: string): bigint {
-  const id = parsePathId(text);
-  if (id === undefined) throw new InvalidArgumentError('must be a return id such as 1');
-  return id;
-}
+const idParser =
+  (what: string) =>
+  (text: string): bigint => {
+    const id = parsePathId(text);
+    if (id === undefined) throw new InvalidArgumentError(`must be ${what}`);
+    return id;
+  };
+
+export const shopId = idParser('a shop id such as 1');
+export const returnId = idParser('a return id such as 1');
+/** The id of an order at the commerce provider. */
+export const orderId = idParser('an order id such as 1');
+export const entryId = idParser('the cursor at the end of a list');
 
 /** A day in UTC, as YYYY-MM-DD. */
 export function day(text: string): string {
   const isDay = /^\d{4}-\d{2}-\d{2}$/.test(text) && !Number.isNaN(Date.parse(text));
   if (isDay && new Date(text).toISOString().startsWith(text)) return text;
   throw new InvalidArgumentError('must be a day such as 2026-11-20');
-}
-
-/** The id of an order at the commerce provider. */
-export function orderId(text: string): bigint {
-  const id = parsePathId(text);
-  if (id === undefined) throw new InvalidArgumentError('must be an order id such as 1');
-  return id;
 }
 
 /** How long an old secret still signs. */
@@ -88,10 +88,4 @@ export function pageSize(text: string): number {
   const count = /^[1-9]\d{0,4}$/.test(text) ? Number(text) : 0;
   if (count >= 1 && count <= 10_000) return count;
   throw new InvalidArgumentError('must be a number from 1 to 10000');
-}
-
-export function entryId(text: string): bigint {
-  const id = parsePathId(text);
-  if (id === undefined) throw new InvalidArgumentError('must be the cursor at the end of a list');
-  return id;
 }

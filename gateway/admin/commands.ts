@@ -5,7 +5,7 @@ import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../tenancy
 import { createShop, listShops, requireShop, type Shop } from '../tenancy/shops.ts';
 import type { Open, Print, Run } from './admin-context.ts';
 import { appCommands } from './app-commands.ts';
-import { perMinute, scopes, shopId, time } from './arguments.ts';
+import { perMinute, type ShopOption, scopes, shopId, time } from './arguments.ts';
 import { auditCommands } from './audit-commands.ts';
 import { commerceCommands } from './commerce-commands.ts';
 import { destinationCommands } from './destination-commands.ts';
@@ -16,10 +16,6 @@ import { payloadVersionCommands } from './payload-version-commands.ts';
 import { reconcileCommand } from './reconcile-command.ts';
 import { restockCommand } from './restock-command.ts';
 import { sandboxCommand } from './sandbox-command.ts';
-
-interface ShopOption {
-  readonly shop: bigint;
-}
 
 /** `npm run admin -- …`: the commands of operators. */
 export function adminProgram(open: Open, print: Print): Command {

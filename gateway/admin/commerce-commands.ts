@@ -15,7 +15,7 @@ import { sent } from '../actions/context.ts';
 import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { AdminContext, Print, Run } from './admin-context.ts';
-import { orderId, overlapHours, returnId, shopId } from './arguments.ts';
+import { orderId, overlapHours, returnId, type ShopOption, shopId } from './arguments.ts';
 import { settleCommand } from './settle-command.ts';
 import { shopifyCommands } from './shopify-commands.ts';
 
@@ -29,10 +29,6 @@ const CHECKS: readonly Check[] = [
 ];
 
 const ADAPTER = enumText(CommerceAdapterSchema);
-
-interface ShopOption {
-  readonly shop: bigint;
-}
 
 /** `commerce …`: the commerce provider of a shop, which makes its exchange orders, gift cards, refunds and restocks. */
 export function commerceCommands(run: Run, print: Print): Command {

@@ -12,13 +12,9 @@ import { sent } from '../actions/context.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
-import { type DestinationTypeName, destinationType, shopId } from './arguments.ts';
+import { type DestinationTypeName, destinationType, type ShopOption, shopId } from './arguments.ts';
 
 const TYPE = enumText(DestinationTypeSchema);
-
-interface ShopOption {
-  readonly shop: bigint;
-}
 
 interface CreateOptions extends ShopOption {
   readonly name: string;

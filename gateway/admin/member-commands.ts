@@ -5,11 +5,7 @@ import { ROLES, type Role } from '../tenancy/permissions.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import { unlinkAccount } from '../tenancy/sign-in-accounts.ts';
 import type { Print, Run } from './admin-context.ts';
-import { role, shopId } from './arguments.ts';
-
-interface ShopOption {
-  readonly shop: bigint;
-}
+import { role, type ShopOption, shopId } from './arguments.ts';
 
 const NAME_MAX = 200;
 

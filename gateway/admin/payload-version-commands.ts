@@ -3,11 +3,7 @@ import { RELEASED } from '../../services/contract/versions.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
-import { releasedVersion, shopId } from './arguments.ts';
-
-interface ShopOption {
-  readonly shop: bigint;
-}
+import { releasedVersion, type ShopOption, shopId } from './arguments.ts';
 
 /** `payload-version …`: the API version of a shop's webhook payloads. */
 export function payloadVersionCommands(run: Run, print: Print): Command {

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { list, type Settings, wholeNumber } from '../../services/platform/config.ts';
+import { list, originList, type Settings, wholeNumber } from '../../services/platform/config.ts';
 import { keyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { KNOWN_CLIENTS } from './clients/known-clients.ts';
 import {
@@ -26,10 +26,7 @@ export const oauthShape = {
     .describe(
       'Authentication context classes (acr); a sign-in must have one of them. Not checked when empty',
     ),
-  SIGN_IN_FORM_ORIGINS: list
-    .refine((origins) => origins.every(isOrigin), {
-      error: 'must be origins such as https://login.example.com',
-    })
+  SIGN_IN_FORM_ORIGINS: originList
     .default([])
     .describe(
       'Additional origins that the identity provider redirects through, for the content security policy of the forms',
@@ -103,10 +100,6 @@ export function oauthFaults(
 /** The clients of MCP_CLIENTS; the well-known ones when it is not set. */
 export function supportedClients(o: OAuthConfig): SupportedClients {
   return createSupportedClients(o.MCP_CLIENT_ID, o.MCP_CLIENTS ?? KNOWN_CLIENTS);
-}
-
-function isOrigin(text: string): boolean {
-  return URL.canParse(text) && new URL(text).origin === text;
 }
 
 function isClientList(text: string): boolean {

@@ -1,3 +1,4 @@
+import { jsonOf } from '../../services/platform/text.ts';
 import { HttpError, messageError } from '../errors.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
@@ -32,20 +33,12 @@ export function clientMetadata(clients: SupportedClients, request: object) {
  */
 export function parseRequest(body: string): object {
   if (body === '') return {};
-  const request = parseJson(body);
+  const request = jsonOf(body);
   if (typeof request === 'object' && request !== null && !Array.isArray(request)) return request;
   const detail = 'The client metadata must be a JSON object.';
   const common = messageError(400, 'BAD_REQUEST', { title: 'Bad Request', detail });
   const oauth = { error: 'invalid_client_metadata', error_description: detail };
   throw new HttpError({ ...common, body: { ...oauth, message: detail, errors: {} } });
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function redirectUrisIn(request: object): string[] {

@@ -121,6 +121,12 @@ export const list = z.string().transform((text) =>
     .filter((part) => part !== ''),
 );
 
+/** A list of origins. */
+export const originList = list.refine(
+  (origins) => origins.every((text) => URL.canParse(text) && new URL(text).origin === text),
+  { error: 'must be origins such as https://console.example.com' },
+);
+
 const levels = ['fatal', 'error', 'warn', 'info', 'debug', 'trace', 'silent'] as const;
 
 /** The variables of every process. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { invalidField } from '../../platform/errors.ts';
+import { jsonOf } from '../../platform/text.ts';
 
 const MAX_PAGE = 200;
 const DEFAULT_PAGE = 50;
@@ -25,15 +26,7 @@ export function decodeCursor<S extends z.ZodType>(
   parts: S,
 ): z.output<S> | undefined {
   if (cursor === '') return undefined;
-  const result = parts.safeParse(parsedJson(Buffer.from(cursor, 'base64url').toString('utf8')));
+  const result = parts.safeParse(jsonOf(Buffer.from(cursor, 'base64url').toString('utf8')));
   if (!result.success) throw invalidField('cursor', 'must be a cursor returned by this service');
   return result.data;
-}
-
-function parsedJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

@@ -4,7 +4,8 @@ import { MAX_ID } from '../../../platform/ids.ts';
 import { decimalsOf } from '../../../platform/money.ts';
 import { describeFailure } from '../../../platform/outbound/failure.ts';
 import { newSecret, sign, signingKeyOf } from '../../../platform/outbound/signature.ts';
-import { type CommerceClient, jsonOf } from '../http/client.ts';
+import { jsonOf } from '../../../platform/text.ts';
+import type { CommerceClient } from '../http/client.ts';
 import {
   createdAnswer,
   foundAnswer,

@@ -2,7 +2,7 @@ import { type KeyObject, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
 import { sign } from '../../../platform/outbound/signature.ts';
-import { printable } from '../../../platform/text.ts';
+import { jsonOf, printable } from '../../../platform/text.ts';
 import {
   CommerceFailure,
   type CommerceProvider,
@@ -12,7 +12,7 @@ import {
   isOrder,
   movesMoney,
 } from '../provider.ts';
-import { type Answer, type CommerceClient, jsonOf, NotConnected, pauseOf } from './client.ts';
+import { type Answer, type CommerceClient, NotConnected, pauseOf } from './client.ts';
 import {
   createdAnswer,
   foundAnswer,

@@ -91,12 +91,3 @@ export function createCommerceClient(o: CommerceClientOptions): CommerceClient {
 export function pauseOf({ retryAfter, date }: Answer): number | undefined {
   return parseRetryAfter(retryAfter, respondedAt(date, new Date()));
 }
-
-/** The JSON of a body; undefined when it is none. */
-export function jsonOf(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-}

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { AddressNotAllowed, describeFailure } from '../../../platform/outbound/failure.ts';
+import { jsonOf } from '../../../platform/text.ts';
 import {
   type Answer,
   type CommerceClientOptions,
   createCommerceClient,
-  jsonOf,
   NotConnected,
   pauseOf,
 } from '../http/client.ts';
