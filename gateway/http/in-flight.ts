@@ -44,8 +44,8 @@ const BURST = 4;
 /** Maximum duration of a burst; a longer one is overload. Milliseconds. */
 const BURST_MS = 1_000;
 /**
- * After a shed request, bursts are not allowed for this time. Responses complete in batches that free all slots for a
- * moment, so a continuing overload would otherwise look like a new burst. Milliseconds.
+ * No burst is allowed for this time after a request was shed. Responses complete in batches, which free all slots for a
+ * moment, so without this rule a long overload would look like new bursts. Milliseconds.
  */
 const STRICT_MS = 1_000;
 

@@ -7,8 +7,8 @@ import type { OneTimeRecords } from './one-time-records.ts';
 /** A refresh token works for this time after its first use, for clients that lost the response. Milliseconds. */
 const REFRESH_GRACE_MS = 30_000;
 /**
- * Tolerance for two concurrent requests with one code. If a code was used at most this long before the second request
- * arrived, that request fails, but the tokens of the first stay valid. A later use revokes them. Milliseconds.
+ * Tolerance for two concurrent requests with one code. The second request fails. If it arrives within this time after
+ * the first, the tokens of the first stay valid; if it arrives later, they are revoked. Milliseconds.
  */
 export const RACE_MS = 1_000;
 /**

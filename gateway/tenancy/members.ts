@@ -66,7 +66,7 @@ export function addMember(
 /**
  * Ends a membership; the user's tokens stop working with the next call.
  *
- * @throws DomainError NOT_FOUND when there is no such member; as {@link addMember} otherwise.
+ * @throws DomainError NOT_FOUND when there is no such member; the errors of {@link addMember}.
  */
 export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void> {
   return inTransaction(pool, async (tx) => {

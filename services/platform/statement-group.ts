@@ -143,7 +143,7 @@ export class StatementGroup {
   }
 }
 
-/** Marks a statement that the server skipped as not prepared. */
+/** Marks a statement as not prepared, because the server skipped it. */
 function unmarkPrepared(connection: Connection, { name }: Running): void {
   const submitted: unknown = Reflect.get(connection, 'submittedNamedStatements');
   if (name && typeof submitted === 'object' && submitted !== null) {

@@ -33,7 +33,7 @@ export function deliveryIdOf(event: EventKey, subscriptionId: bigint): string {
   return idOf(event, own);
 }
 
-/** Returns the id of an event's body for one topic and version. Its first 92 bits are those of the deliveries. */
+/** Returns the id of an event's body for one topic and version. Its deliveries have the same first 92 bits. */
 export function payloadIdOf(event: EventKey, topic: string, version: string): string {
   return idOf(event, Number.parseInt(digest(`${topic} ${version}`).slice(0, 8), 16) >>> 2);
 }

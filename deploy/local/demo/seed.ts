@@ -5,7 +5,7 @@ import type { Access } from '../running.ts';
 import { seedPeople } from './people.ts';
 import { type SeedContext, type SeededShop, seedShop } from './shops.ts';
 
-/** What seeding needs of the stack. Progress is reported in steps of 20 %, each once. */
+/** What seeding needs of the stack. Calls `report` once for every 20 % of the progress. */
 export async function seedContextOf(
   plan: Plan,
   { clients, commerce, pools }: Access,

@@ -101,8 +101,8 @@ async function complete(
 type Recipient = NonNullable<z.infer<typeof RECIPIENT.data>['order']>;
 
 /**
- * The shopper has paid for the goods with the returned ones, so each has the net price of the return, its tax included,
- * and Shopify adds neither tax nor shipping.
+ * The returned goods pay for the new ones. So each new item has its net price from the return, tax included, and
+ * Shopify adds neither tax nor shipping.
  */
 function draftInput(request: EffectRequest, { email, customer, shippingAddress }: Recipient) {
   const { countryCodeV2, ...address } = shippingAddress ?? { countryCodeV2: null };
