@@ -63,7 +63,7 @@ export function createKnownKeyIds(db: Queryable): KnownKeyIds {
 }
 
 interface Cursor {
-  /** PostgreSQL's text form, because a `Date` would lose the microseconds. */
+  /** As PostgreSQL writes a time, because a `Date` would lose the microseconds. */
   readonly createdAt: string;
   readonly keyId: string;
   /** The read begins this long before `createdAt`; a PostgreSQL interval. */

@@ -14,8 +14,9 @@ import {
 } from './shard-leases.ts';
 
 /**
- * After a crash of a process another replica takes over after this time. A live process may fail to renew for four
- * fifths of it. With 2.5 s a live process lost its shards on a machine with 15 busy processes per core. Milliseconds.
+ * When a process crashes, another replica takes over its shards after this time. A live process keeps its shards if it
+ * cannot renew its leases for four fifths of this time. With 2.5 s a live process lost its shards on a machine with 15
+ * busy processes per core. Milliseconds.
  */
 const SHARD_LEASE_MS = 3_000;
 

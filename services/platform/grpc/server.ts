@@ -43,8 +43,8 @@ const MAX_AGE_MS = 300_000;
 const AGE_SPREAD = 0.2;
 
 /**
- * With its default limit (10 MB) Node rejects every call of a connection while one large response is unsent, and counts
- * the unsent bytes of a cancelled call for ever. We limit calls in flight instead. MB.
+ * Node's default limit is 10 MB. With it, Node rejects every call of a connection while one large response is unsent. It
+ * also never stops counting the unsent bytes of a cancelled call. We limit calls in flight instead. MB.
  */
 const SESSION_MEMORY_MB = Number.MAX_SAFE_INTEGER;
 

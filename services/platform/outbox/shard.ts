@@ -51,7 +51,7 @@ export class OutboxShard {
   #version = UNKNOWN;
   #position = 0n;
   #open: OpenTransactions = new Map();
-  /** Positions that are read and not published, with their key. The key is undefined until the event is read again. */
+  /** Positions of events that are read but not published, with their keys. A key is undefined until its event is read again. */
   #waiting = new Map<bigint, string | undefined>();
   /** Bytes in flight, by key. */
   readonly #sending = new Map<string, number>();

@@ -14,7 +14,7 @@ const EVERY_MS = 60_000;
  * prevent its own next sweep. Milliseconds.
  */
 const MIN_INTERVAL_MS = 50_000;
-/** The pause after each time that an event was published again: five times in two and a half hours. Milliseconds. */
+/** The pauses between the repeated publications of an event: five in two and a half hours. Milliseconds. */
 const PAUSES_MS = [1, 4, 16, 64, 64].map((minutes) => minutes * 60_000);
 
 /**

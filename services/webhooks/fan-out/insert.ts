@@ -82,8 +82,8 @@ const deliveryRows = rowsOf<Row>({
 });
 
 // All bodies are one bytea value, because the driver would write an array as hexadecimal digits. Deliveries are due at
-// the time of the statement, after the lock of the queues. The time of the transaction may be much earlier, and a read
-// that continues at its cursor would skip them. If a redaction has removed a stored body, the new body replaces it,
+// the time of the statement, after the lock of the queues. With the time of the transaction, which may be much earlier,
+// a read that continues at its cursor would skip them. If a redaction has removed a stored body, the new body replaces it,
 // because it was shaped without the customer. A ready queue stays ready. A queue with an open circuit is ready at the
 // time of its probe. If such a queue was empty, it is ready now, because its oldest delivery follows its own schedule.
 function insertStatement(

@@ -58,8 +58,8 @@ const MIN_NO_SOCKET_MS = SECOND_MS;
 const MAX_NO_SOCKET_MS = MINUTE_MS;
 
 /**
- * Returns the pause of a delivery for which this process had no socket. It is as long as the delivery has waited, up to a
- * minute, plus a random part. Milliseconds.
+ * Returns the pause of a delivery for which this process had no socket: the time that the delivery has waited so far, at
+ * most a minute, plus a random part. Milliseconds.
  *
  * @param random 0 to 1.
  */
