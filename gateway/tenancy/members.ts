@@ -126,19 +126,6 @@ function isMemberAlready(role: Role): DomainError {
   return new DomainError(Code.AlreadyExists, ErrorReason.UNSPECIFIED, text, { field: 'email' });
 }
 
-/** The current role of a user in a shop; undefined when the user is not a member. */
-export async function roleOfMember(
-  db: Queryable,
-  shopId: bigint,
-  userId: bigint,
-): Promise<Role | undefined> {
-  const { rows } = await db.query<{ role: Role }>(
-    'select role from memberships where shop_id = $1 and user_id = $2',
-    [shopId, userId],
-  );
-  return rows[0]?.role;
-}
-
 /** Locks the shop's members, so that two concurrent changes cannot remove the last two owners. */
 async function lockRoles(tx: Queryable, shopId: bigint): Promise<Map<bigint, Role>> {
   await requireShop(tx, shopId);

@@ -2,10 +2,10 @@ import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import { isObject, type JsonObject } from '../json-object.ts';
 import { OPERATIONS } from '../operations.ts';
+import { breakingChanges } from '../testing/growth.ts';
 import { RELEASED, UNSTABLE } from '../versions.ts';
 import { TOPICS } from '../vocabulary.ts';
 import { openapiDocument } from './document.ts';
-import { breakingChanges } from './growth.ts';
 
 const VERSIONS = [...RELEASED, UNSTABLE];
 
