@@ -21,6 +21,7 @@ import type { PartnerOAuth } from './auth/partner-tokens.ts';
 import { BODY_BUDGET } from './http/body-budget.ts';
 import { MAX_REQUESTS_IN_FLIGHT } from './http/in-flight.ts';
 import { HTTP_LIMITS } from './http/server.ts';
+import { mailFaults, mailShape } from './mail/config.ts';
 import { oauthFaults, oauthShape } from './oauth/config.ts';
 import { portalShape } from './portal/config.ts';
 import { targetsShape } from './services.ts';
@@ -100,7 +101,15 @@ export const gatewayShape = {
     .describe("Claim of partners' tokens with the shop id"),
   ...oauthShape,
   ...portalShape,
+<<<<<<< HEAD
   MCP_ALLOWED_ORIGINS: originList
+=======
+  ...mailShape,
+  MCP_ALLOWED_ORIGINS: list
+    .refine((origins) => origins.every(isOrigin), {
+      error: 'must be origins such as https://console.example.com',
+    })
+>>>>>>> 2f614a86 (gateway: mails tell members of failing endpoints, revealed secrets and connected assistants)
     .default([])
     .describe('Additional origins of pages that may call /mcp from a browser'),
   DOCS_ENABLED: flag.default(true).describe('Whether /docs serves the documentation page'),
@@ -134,7 +143,7 @@ function combinationErrors(config: GatewayConfig): string[] {
   if ((config.PARTNER_ISSUER === undefined) !== (config.PARTNER_JWKS_URL === undefined)) {
     errors.push('PARTNER_ISSUER and PARTNER_JWKS_URL must be set together or not at all');
   }
-  return [...errors, ...partnerErrors(config), ...oauthFaults(config)];
+  return [...errors, ...partnerErrors(config), ...oauthFaults(config), ...mailFaults(config)];
 }
 
 /** The partners' keys need https: an attacker who replaces them could issue tokens for any shop that installed an app. */

@@ -2,6 +2,7 @@ import type { Logger } from '../services/platform/log.ts';
 import type { Queryable } from '../services/platform/postgres.ts';
 import { startLoop, type Worker } from '../services/platform/worker.ts';
 import { purgeVersionUsage } from './auth/version-usage.ts';
+import { purgeMails } from './mail/store.ts';
 import { purgeCalls } from './mcp/idempotency.ts';
 import { purgeOAuthKeys } from './oauth/keys.ts';
 import { purgeOneTimeRecords } from './oauth/one-time-records.ts';
@@ -41,12 +42,13 @@ const PURGES: Readonly<Record<string, Purge>> = {
   keys: purgeOAuthKeys,
   'portal sessions': purgePortalSessions,
   'version usage': purgeVersionUsage,
+  mails: purgeMails,
 };
 
 /**
- * Starts a loop that deletes old counters, audit entries older than 13 months, tool calls older than a day, and
- * expired codes, tokens and keys of the sign-in, ended sessions of the
- * portal, and counts of version usage. Safe to run in several replicas.
+ * Starts a loop that deletes old counters, audit entries older than 13 months, tool calls older than a day, expired
+ * codes, tokens and keys of the sign-in, ended sessions of the portal, counts of version usage, and mails that ended 30
+ * days ago. Safe to run in several replicas.
  */
 export function startMaintenance(db: Queryable, logger: Logger): Worker {
   return startLoop({

@@ -1,8 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import type pg from 'pg';
 import type { DestinationStream } from 'pino';
+import type { EventBus } from '../services/platform/bus/event-bus.ts';
 import { watchRejections } from '../services/platform/database-rejections.ts';
 import { identityFromConfig, type ServiceIdentity } from '../services/platform/identity.ts';
-import { createLogger } from '../services/platform/log.ts';
+import { createLogger, type Logger } from '../services/platform/log.ts';
 import { createPool } from '../services/platform/postgres.ts';
 import { shutDown } from '../services/platform/shutdown.ts';
 import { startTelemetry, type Telemetry } from '../services/platform/telemetry.ts';
@@ -25,6 +27,8 @@ import {
   startHttpServer,
 } from './http/server.ts';
 import { shedEarly } from './http/shed-early.ts';
+import { mailSettings } from './mail/config.ts';
+import { type Mails, startMails } from './mail/start.ts';
 import { createMcp } from './mcp/router.ts';
 import { createAccessTokenCheck } from './oauth/access-token.ts';
 import { signInProvider, supportedClients } from './oauth/config.ts';
@@ -45,6 +49,10 @@ export interface GatewayOptions extends GatewayConfig {
   readonly bodyBudget?: Partial<BodyBudgetSizes>;
   readonly responseBudget?: Partial<BodyBudgetSizes>;
   readonly httpLimits?: Partial<HttpLimits>;
+  /** The event bus for mails; Kafka by default. The stop closes it. */
+  readonly bus?: EventBus;
+  /** Pauses between the tries of a mail. Milliseconds. */
+  readonly mailPausesMs?: readonly number[];
 }
 
 export interface RunningGateway {
@@ -97,7 +105,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     if (servers.size > 0 && o.SHUTDOWN_DELAY_MS > 0) await sleep(o.SHUTDOWN_DELAY_MS);
     await shutDown(logger, [
       () => Promise.all([...servers].map((server) => server.stop())),
-      () => Promise.all([opened.workers.stop(), deps.mcp.stop()]),
+      () => Promise.all([opened.workers.stop(), deps.mcp.stop(), opened.mails?.stop()]),
       () => opened.backend.close(),
       () => within(CLOSE_MS, opened.pool.end()),
       () => telemetry.stop(),
@@ -165,8 +173,40 @@ async function openParts(o: GatewayOptions) {
   });
   rejections.measure(telemetry.meter);
   const backend = await connectOrStop(o, { identity, telemetry });
+  const mails = await mailsOrStop(o, { identity, logger, telemetry, backend, pool });
   const workers = startWorkers(pool, { logger, meter: telemetry.meter });
-  return { clientIp, logger, pool, partnerTokens, telemetry, backend, workers };
+  return { clientIp, logger, pool, partnerTokens, telemetry, backend, workers, mails };
+}
+
+/** Starts the mails if they are configured. If that fails, closes what was opened before. */
+async function mailsOrStop(
+  o: GatewayOptions,
+  parts: {
+    readonly identity: ServiceIdentity;
+    readonly logger: Logger;
+    readonly telemetry: Telemetry;
+    readonly backend: { close(): void };
+    readonly pool: pg.Pool;
+  },
+): Promise<Mails | undefined> {
+  const settings = mailSettings(o);
+  if (!settings) return undefined;
+  const { backend, pool, ...common } = parts;
+  try {
+    return await startMails({
+      ...common,
+      settings: { ...o, ...settings },
+      databaseUrl: o.DATABASE_URL,
+      publicUrl: o.PUBLIC_BASE_URL,
+      webhooksTarget: o.WEBHOOKS_TARGET,
+      ...(o.bus && { bus: o.bus }),
+      ...(o.mailPausesMs && { mailPausesMs: o.mailPausesMs }),
+    });
+  } catch (error) {
+    backend.close();
+    await Promise.all([pool.end(), common.telemetry.stop()]);
+    throw error;
+  }
 }
 
 /** Creates the parts of the HTTP application. */
@@ -206,6 +246,7 @@ function assemble(
     clients: supportedClients(o),
     grantDays: o.MCP_GRANT_DAYS,
     formOrigins: o.SIGN_IN_FORM_ORIGINS,
+    mails: parts.mails,
     ...(provider && keys && { signIn: { keys, provider } }),
   });
   const portal = createPortal({

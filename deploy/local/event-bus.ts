@@ -16,6 +16,7 @@ import type { Plan, Stopper } from './plan.ts';
 const LISTENERS = [
   { group: 'webhooks', topics: [eventsTopic('returns')] },
   { group: 'returns', topics: [eventsTopic('fraud')] },
+  { group: 'gateway', topics: [eventsTopic('webhooks')] },
 ];
 
 /** Maximum number of stored events; the oldest are dropped. */

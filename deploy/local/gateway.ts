@@ -2,8 +2,10 @@ import { type GatewayConfig, gatewayShape } from '../../gateway/config.ts';
 import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
 import { type RunningGateway, startGateway } from '../../gateway/start.ts';
 import { loadConfig } from '../../services/platform/config.ts';
+import type { LocalBus } from './event-bus.ts';
 import { SIGN_IN_CLIENT_ID } from './identity/sign-in.ts';
-import { oauthKeyringOf, signInSecretOf } from './memory.ts';
+import type { MailCatcher } from './mails.ts';
+import { eventKeyringOf, oauthKeyringOf, signInSecretOf } from './memory.ts';
 import type { Plan } from './plan.ts';
 import type { Database } from './postgres/database.ts';
 import type { LocalServices } from './services.ts';
@@ -57,12 +59,16 @@ export interface LocalGateway extends RunningGateway {
 interface Backend {
   readonly database: Database;
   readonly services: LocalServices;
+  readonly bus: LocalBus;
+  readonly mails: MailCatcher;
 }
 
 /** Starts the gateway and its additional listeners, which stop with it. */
 export async function startLocalGateway(plan: Plan, backend: Backend): Promise<LocalGateway> {
   const settings = settingsOf(plan, backend);
-  const gateway = await startGateway(settings);
+  // The gateway closes its bus at a stop, and this one is for all.
+  const bus = { ...backend.bus.bus, close: async () => {} };
+  const gateway = await startGateway({ ...settings, bus });
   const baseUrlAt: Record<string, string> = {};
   try {
     for (const { port, day } of CALENDARS) {
@@ -76,7 +82,7 @@ export async function startLocalGateway(plan: Plan, backend: Backend): Promise<L
   return { ...gateway, baseUrlAt, limits: limitsOf(settings) };
 }
 
-function settingsOf(plan: Plan, { database, services }: Backend): GatewayConfig {
+function settingsOf(plan: Plan, { database, services, mails }: Backend): GatewayConfig {
   const targets = Object.entries(services.targets);
   const settings = loadConfig(gatewayShape, {
     ...LIMITS,
@@ -94,10 +100,23 @@ function settingsOf(plan: Plan, { database, services }: Backend): GatewayConfig 
     PARTNER_JWKS_URL: plan.jwksUrl,
     OAUTH_KEYRING: oauthKeyringOf(plan.memory),
     ...signInOf(plan),
+    ...mailOf(plan, mails),
     LOG_LEVEL: plan.externalSystems.logLevel,
     LOG_PRETTY: 'true',
   });
   return { ...settings, API_CALENDAR: plan.options.calendar };
+}
+
+/** Mails go to the stack itself, soon after the news. The bus is that of the stack. */
+function mailOf(plan: Plan, mails: MailCatcher): Record<string, string> {
+  return {
+    SMTP_URL: mails.url,
+    SMTP_TLS: 'none',
+    MAIL_FROM: 'Returns <returns@localhost>',
+    MAIL_GATHER_SECONDS: '1',
+    KAFKA_BROKERS: 'none:1',
+    EVENT_KEYRING: eventKeyringOf(plan.memory),
+  };
 }
 
 /** The limits as the stack file names them. */

@@ -6,6 +6,7 @@ import { startSink } from './demo/sink.ts';
 import { startBus } from './event-bus.ts';
 import { startLocalGateway } from './gateway.ts';
 import { startSignIn } from './identity/sign-in.ts';
+import { startMailCatcher } from './mails.ts';
 import type { Plan, Stopper } from './plan.ts';
 import type { Database } from './postgres/database.ts';
 import { openAccess } from './running.ts';
@@ -31,8 +32,9 @@ export async function startParts(
   const services = await step('Services', async () =>
     keep(await startServices(plan, { database, bus })),
   );
+  const mails = keep(await startMailCatcher());
   const gateway = await step('Gateway', async () =>
-    keep(await startLocalGateway(plan, { database, services })),
+    keep(await startLocalGateway(plan, { database, services, bus, mails })),
   );
   const access = keep(openAccess(plan, { database, services }));
   const shops = await step(demo ? 'Demo data' : 'Sign-in', async (report) => {
@@ -42,7 +44,7 @@ export async function startParts(
     keep(await startSignIn(plan, accountsOf(plan.memory, shopIds)));
     return demo ? seedDemo(seeding, shopIds) : [];
   });
-  const running = { database, bus, services, gateway, access, shops };
+  const running = { database, bus, services, gateway, access, shops, mails };
   const control = keep(await startControl(plan, running));
   keep(await keepStackFile(plan, running, control.url));
   console.log(welcome(plan, running, control.url));

@@ -9,6 +9,7 @@ import {
 import type { SeededShop } from './demo/shops.ts';
 import type { LocalBus } from './event-bus.ts';
 import type { LocalGateway } from './gateway.ts';
+import type { MailCatcher } from './mails.ts';
 import type { Plan, Stopper } from './plan.ts';
 import type { Database } from './postgres/database.ts';
 import type { LocalServices } from './services.ts';
@@ -20,6 +21,7 @@ export interface Running {
   readonly services: LocalServices;
   readonly gateway: LocalGateway;
   readonly access: Access;
+  readonly mails: MailCatcher;
   /** Empty without the demo. */
   readonly shops: readonly SeededShop[];
 }

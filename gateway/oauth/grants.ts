@@ -6,6 +6,8 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import type { ShopFact } from '../mail/facts.ts';
+import type { MailOutbox } from '../mail/outbox.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { endGrants } from '../tenancy/grants.ts';
 import { MCP_SCOPE } from './access-token.ts';
@@ -37,8 +39,16 @@ export interface Grants {
   revoke(id: string): Promise<void>;
 }
 
-/** @param resource address of the MCP server. All grants are for it. */
-export function createGrants(pool: pg.Pool, resource: string, logger: Logger): Grants {
+export interface GrantsOptions {
+  readonly pool: pg.Pool;
+  /** Address of the MCP server. All grants are for it. */
+  readonly resource: string;
+  readonly logger: Logger;
+  /** Mails to the owners; undefined when mails are off. */
+  readonly mails: MailOutbox | undefined;
+}
+
+export function createGrants({ pool, resource, logger, mails }: GrantsOptions): Grants {
   return {
     async put(id, grant) {
       const context = grantContext();
@@ -46,7 +56,9 @@ export function createGrants(pool: pg.Pool, resource: string, logger: Logger): G
         if (!(await isMemberUntilCommit(tx, grant))) throw notMember();
         const { app, isConsented } = context;
         const isNew = await storeGrant(tx, id, { ...grant, app, isConsented });
-        if (isNew) await recordConnected(tx, { id, ...grant, ...context });
+        if (!isNew) return;
+        await recordConnected(tx, { id, ...grant, ...context });
+        await mails?.add(tx, [connectedFact(grant, app)]);
       });
     },
     async find(id) {
@@ -113,6 +125,17 @@ async function recordConnected(
       ...(o.isConsented !== undefined && { consent: o.isConsented ? 'given' : 'remembered' }),
     },
   });
+}
+
+/** The fact for a mail to the owners: one a day for each user, client and app. */
+function connectedFact({ shopId, userId, clientId }: GrantFor, app = ''): ShopFact {
+  const at = new Date().toISOString();
+  const fact = { user_id: String(userId), client_id: clientId, app };
+  return {
+    shopId,
+    subject: `assistant:${userId}:${app}:${clientId}`.slice(0, 1_000),
+    fact: { kind: 'assistant_connected', at, ...fact },
+  };
 }
 
 /** Converts a grant to oidc-provider's form. */

@@ -26,7 +26,7 @@ export function createSignInParts(
   o: Omit<OAuthDependencies, 'signIn'>,
   { keys, provider }: NonNullable<OAuthDependencies['signIn']> & { readonly keys: OAuthKeys },
 ): SignInParts {
-  const { pool, issuer, clients, logger, grantDays, formOrigins } = o;
+  const { pool, issuer, clients, logger, grantDays, formOrigins, mails } = o;
   const records = createOneTimeRecords(pool);
   const cookies = createCookies(issuer, SIGN_IN_TTL_S);
   const arrivals = new AsyncLocalStorage<number>();
@@ -35,7 +35,7 @@ export function createSignInParts(
     issuer,
     pool,
     records,
-    grants: createGrants(pool, mcpResource(issuer), logger),
+    grants: createGrants({ pool, resource: mcpResource(issuer), logger, mails }),
     clients,
     cookies,
     grantDays,

@@ -1,11 +1,9 @@
-import { hostname } from 'node:os';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { ConnectRouter } from '@connectrpc/connect';
 import { type Background, startBackground } from './background.ts';
 import { type EventBus, eventsTopic } from './bus/event-bus.ts';
 import { signaturesFromConfig } from './bus/event-signature.ts';
-import { createKafkaBus } from './bus/kafka.ts';
-import { securityFromConfig } from './bus/kafka-security.ts';
+import { kafkaBusFromConfig } from './bus/kafka-from-config.ts';
 import { signedBus } from './bus/signed-bus.ts';
 import type { ServiceConfig } from './config.ts';
 import { rememberDays } from './consumer.ts';
@@ -146,24 +144,13 @@ async function openRuntime(
   measurePools(telemetry, pools);
   const retentionDays = o.RETENTION_DAYS;
   const bus = signedBus({
-    bus: o.bus ?? kafkaBus(o),
+    bus: o.bus ?? kafkaBusFromConfig(o),
     signatures: signaturesFromConfig(o),
     rememberMs: rememberDays(retentionDays) * DAY_MS,
     meter: telemetry.meter,
     logger,
   });
   return { name, ...pools, bus, logger, telemetry, identity, retentionDays };
-}
-
-function kafkaBus(o: ServiceConfig): EventBus {
-  return createKafkaBus({
-    brokers: o.KAFKA_BROKERS,
-    clientId: hostname(),
-    logger: createLogger({ service: 'bus', level: o.LOG_LEVEL, pretty: o.LOG_PRETTY }),
-    retentionDays: o.RETENTION_DAYS,
-    createsTopics: o.KAFKA_TOPICS === 'create',
-    security: securityFromConfig(o),
-  });
 }
 
 function isOpen({ background }: Opened): boolean {

@@ -17,7 +17,9 @@ export function transportProblems(shape: object, env: Readonly<Record<string, un
   if ('DATABASE_URL' in shape && !isVerified(env.DATABASE_URL)) {
     problems.push(`DATABASE_URL: production needs sslmode=verify-full${OR_MESH}`);
   }
-  if ('KAFKA_TLS' in shape && env.KAFKA_TLS !== 'true') {
+  // The gateway uses Kafka only for mails.
+  const isUsed = 'KAFKA_TLS' in shape && (!('SMTP_URL' in shape) || env.SMTP_URL !== undefined);
+  if (isUsed && env.KAFKA_TLS !== 'true') {
     problems.push(`KAFKA_TLS: production needs true${OR_MESH}`);
   }
   if ('KAFKA_TLS' in shape && String(env.KAFKA_SASL_TOKEN_URL ?? '').startsWith('http:')) {

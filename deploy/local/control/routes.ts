@@ -6,10 +6,11 @@ import type { Running } from '../running.ts';
 import { ControlError, parsed } from './error.ts';
 
 const after = z.coerce.number().int().min(0).default(0);
+const recipient = z.string().max(320).optional();
 const advance = z.object({ advance_s: z.number().min(0) });
 
-/** Limits, outbox, events, and the services of the stack. */
-export function stackRoutes({ access, bus, gateway, services }: Running): Router {
+/** Limits, outbox, events, mails, and the services of the stack. */
+export function stackRoutes({ access, bus, gateway, mails, services }: Running): Router {
   const router = Router();
   router.post('/limits/reset', async (_req, res) => {
     await gateway.resetLimits();
@@ -20,6 +21,9 @@ export function stackRoutes({ access, bus, gateway, services }: Running): Router
   });
   router.get('/events', (req, res) => {
     res.json(bus.since(parsed(after, req.query.after)));
+  });
+  router.get('/mails', (req, res) => {
+    res.json(mails.mails(parsed(recipient, req.query.to)));
   });
   router.post('/services/:name/stop', async (req, res) => {
     known(await services.stopService(req.params.name), req.params.name);

@@ -98,6 +98,7 @@ describe('the table of callers', () => {
     );
     expect(edges).toEqual([
       ...OWN_SERVICES.map((service) => `gateway -> ${service.name}`),
+      'gateway -> EventsService',
       'returns -> DestinationsService',
       'returns -> EventsService',
       'dispositions -> ReturnsService',
@@ -123,7 +124,7 @@ describe('the table of callers', () => {
     expect(callersOf(readEvents)).toEqual(['webhooks']);
     for (const method of EventsService.methods) {
       const callers = CALLERS.filter((caller) => mayCall(caller, EventsService, method));
-      expect(callers).toEqual(['returns', 'webhooks']);
+      expect(callers).toEqual(['gateway', 'returns', 'webhooks']);
     }
   });
 

@@ -59,6 +59,8 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(FraudService, 'createReport', 'getReport', 'listCategories'),
     ...rpcs(CartsService, 'createCart', 'getCart'),
     ...WebhooksService.methods,
+    // For events of webhooks that Kafka has lost.
+    ...EventsService.methods,
   ],
   returns: [...rpcs(DestinationsService, 'getDestination'), ...EventsService.methods],
   dispositions: rpcs(ReturnsService, 'checkLineItems', 'applyAssessments', 'applyGradings'),

@@ -26,7 +26,10 @@ const PAUSES_MS = [1, 4, 16, 64, 64].map((minutes) => minutes * 60_000);
  * @param o.target gRPC name of that service.
  */
 export function startSweep(
-  runtime: ServiceRuntime,
+  runtime: Pick<
+    ServiceRuntime,
+    'backgroundPool' | 'bus' | 'identity' | 'logger' | 'telemetry' | 'retentionDays'
+  >,
   o: { readonly group: string; readonly source: string; readonly target: string },
 ): Worker {
   const { backgroundPool: pool, bus, identity, logger, telemetry } = runtime;

@@ -1,0 +1,120 @@
+import { afterCommit, type Queryable } from '../../services/platform/postgres.ts';
+import { named, sql } from '../../services/platform/sql.ts';
+import { type Permission, permits, ROLES, type Role } from '../tenancy/permissions.ts';
+import type { FactKind, ShopFact } from './facts.ts';
+import type { MailMetrics } from './metrics.ts';
+
+interface Rule {
+  /** The roles whose members get the mail. */
+  readonly roles: readonly Role[];
+  /** Whether its subject has at most one mail a day. A mail without this limit still counts as the one of the day. */
+  readonly isDaily: boolean;
+}
+
+const DEVELOPERS = rolesWith(['developer.view', 'developer.manage']);
+const OWNERS: readonly Role[] = ['owner'];
+
+const RULES: Readonly<Record<FactKind, Rule>> = {
+  endpoint_failing: { roles: DEVELOPERS, isDaily: true },
+  endpoint_disabled: { roles: DEVELOPERS, isDaily: false },
+  endpoint_exhausted: { roles: DEVELOPERS, isDaily: true },
+  secret_revealed: { roles: OWNERS, isDaily: true },
+  assistant_connected: { roles: OWNERS, isDaily: true },
+};
+
+/** A shop has as many subscriptions. Further facts about one address are in no mail, and their mail is sent. */
+const MAX_FACTS = 100;
+
+/** Stores mails. */
+export interface MailOutbox {
+  /** Stores mails about facts in the transaction that makes or consumes them. They are sent after the commit. */
+  add(tx: Queryable, facts: readonly ShopFact[]): Promise<void>;
+}
+
+/** Creates the `add` of a {@link MailOutbox}. */
+export function mailAdder(o: {
+  readonly gatherMs: number;
+  readonly metrics: Pick<MailMetrics, 'suppressed'>;
+  /** Called after the commit: a mail is due within this time. Milliseconds. */
+  readonly wake: (withinMs: number) => void;
+}): MailOutbox['add'] {
+  return async (tx, facts) => {
+    if (facts.length === 0) return;
+    const suppressed = await addMails(tx, facts, o);
+    afterCommit(tx, () => {
+      for (const kind of suppressed) o.metrics.suppressed(kind);
+      o.wake(o.gatherMs);
+    });
+  };
+}
+
+/**
+ * Stores the mails about facts, in the transaction that makes or consumes them. A fact joins a mail about its subject
+ * that no process has taken yet, and else gets a mail of its own, at most once a day and subject for most kinds. Returns
+ * the kinds of the facts that are in no mail.
+ *
+ * @param o.gatherMs how long a new mail waits for further facts.
+ */
+async function addMails(
+  tx: Queryable,
+  facts: readonly ShopFact[],
+  o: { readonly gatherMs: number },
+): Promise<FactKind[]> {
+  const suppressed: FactKind[] = [];
+  await lockShops(tx, facts);
+  for (const one of facts) {
+    if (!(await addMail(tx, one, o.gatherMs))) suppressed.push(one.fact.kind);
+  }
+  return suppressed;
+}
+
+/** Replicas store the facts of a shop one after the other. The order prevents deadlocks. */
+async function lockShops(tx: Queryable, facts: readonly ShopFact[]): Promise<void> {
+  const ids = [...new Set(facts.map(({ shopId }) => shopId))];
+  if (ids.length === 0) return;
+  await tx.query({
+    name: 'mails-lock-shops',
+    text: `select pg_advisory_xact_lock(hashtextextended('mails:' || id, 0))
+             from (select id from unnest($1::bigint[]) as u (id) order by id) sorted`,
+    values: [ids],
+  });
+}
+
+/** Returns whether the fact is in a mail. */
+async function addMail(tx: Queryable, { shopId, subject, fact }: ShopFact, gatherMs: number) {
+  const { kind } = fact;
+  const { roles, isDaily } = RULES[kind];
+  const joined = await tx.query(
+    named(
+      'mails-join',
+      sql`update mails
+             set facts = case when jsonb_array_length(facts) < ${MAX_FACTS} then facts || ${JSON.stringify([fact])}::jsonb
+                              else facts end
+           where shop_id = ${shopId} and kind = ${kind} and subject = ${subject} and is_gathering`,
+    ),
+  );
+  if ((joined.rowCount ?? 0) > 0) return true;
+  const { rowCount: isFirstToday } = await tx.query(
+    named(
+      'mails-day',
+      sql`insert into mail_days (shop_id, subject, day)
+          select id, ${subject}, (now() at time zone 'utc')::date from shops where id = ${shopId}
+          on conflict do nothing`,
+    ),
+  );
+  if (isDaily && isFirstToday !== 1) return false;
+  const added = await tx.query(
+    named(
+      'mails-add',
+      sql`insert into mails (shop_id, user_id, kind, subject, facts, due_at)
+          select shop_id, user_id, ${kind}, ${subject}, ${JSON.stringify([fact])}::jsonb,
+                 now() + ${gatherMs} * interval '1 ms'
+            from memberships where shop_id = ${shopId} and role = any(${roles}::text[])`,
+    ),
+  );
+  return (added.rowCount ?? 0) > 0;
+}
+
+function rolesWith(anyOf: readonly Permission[]): Role[] {
+  return ROLES.filter((role) => permits(role, anyOf));
+}

@@ -1,0 +1,164 @@
+import type pg from 'pg';
+import PostalMime, { type Email } from 'postal-mime';
+import { gatewayShape } from '../../../gateway/config.ts';
+import { mailSettings } from '../../../gateway/mail/config.ts';
+import { type Mails, startMails } from '../../../gateway/mail/start.ts';
+import { addMember } from '../../../gateway/tenancy/members.ts';
+import type { Role } from '../../../gateway/tenancy/permissions.ts';
+import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
+import { type EventBus, eventsTopic } from '../../../services/platform/bus/event-bus.ts';
+import { createInProcessBus } from '../../../services/platform/bus/in-process.ts';
+import { signingBus } from '../../../services/platform/bus/signed-bus.ts';
+import { createTestDatabase } from '../database.ts';
+import { TEST_AUTHOR } from '../gateway/test-gateway.ts';
+import { eventSignatures, identity } from '../services/running-service.ts';
+import { silentLogger, testTelemetry } from '../services/telemetry.ts';
+import { testSettings } from '../settings.ts';
+import { until } from '../until.ts';
+import { type MailServer, startMailServer } from './mail-server.ts';
+import { recordOf } from './webhook-events.ts';
+
+const TARGETS = ['RETURNS', 'DISPOSITIONS', 'DESTINATIONS', 'FRAUD', 'CARTS', 'WEBHOOKS'];
+
+/** A shop with an owner and members, whose addresses begin with their role. */
+export interface ShopWithMembers {
+  readonly shopId: bigint;
+  addressOf(role: Role): string;
+}
+
+export interface MailsUnderTest {
+  readonly pool: pg.Pool;
+  readonly server: MailServer;
+  /** The bus without signatures, which any writer of a topic can use. */
+  readonly bus: EventBus;
+  /** The mails of the running gateway. */
+  mails(): Mails;
+  /** Replaces the running gateway by one that waits this long for further facts. */
+  restart(o?: { readonly gatherS: string }): Promise<void>;
+  /** Starts a further gateway on the same database. It gets no events, as the bus in memory has one subscriber. */
+  startReplica(): Promise<Mails>;
+  /** Publishes events like the webhooks service. */
+  publish(...events: readonly Event[]): Promise<void>;
+  newShop(...roles: readonly Role[]): Promise<ShopWithMembers>;
+  /** Waits until a shop has this many stored mails. */
+  stored(shopId: bigint, count: number): Promise<void>;
+  /** Waits until all mails of a shop have ended. Returns how, and those that arrived. */
+  ended(shopId: bigint, count: number): Promise<EndedMails>;
+  /** A counter of this process. */
+  metric(name: string, labels: string): Promise<number>;
+  stop(): Promise<void>;
+}
+
+export interface EndedMails {
+  readonly rows: readonly {
+    readonly ended: string;
+    readonly error: string;
+    readonly kind: string;
+  }[];
+  readonly arrived: readonly Email[];
+  /** Their recipients, sorted. */
+  readonly to: readonly (string | undefined)[];
+}
+
+/** Runs the mails of a gateway with a new database, a bus in memory, and a real mail server. */
+export async function runMails(): Promise<MailsUnderTest> {
+  const [db, server, telemetry] = await Promise.all([
+    createTestDatabase('gateway'),
+    startMailServer(),
+    testTelemetry(),
+  ]);
+  const { pool } = db;
+  const bus = createInProcessBus();
+  // A gateway closes its bus at a stop, and this one is for all.
+  const shared = { ...bus, close: async () => {} };
+  const start = (gatherS: string, ownBus: EventBus = shared): Promise<Mails> => {
+    const config = testSettings(gatewayShape, {
+      ...Object.fromEntries(TARGETS.map((name) => [`${name}_TARGET`, '127.0.0.1:1'])),
+      DATABASE_URL: db.url,
+      SMTP_URL: `smtp://127.0.0.1:${server.port}`,
+      SMTP_TLS: 'none',
+      MAIL_FROM: 'returns@example.com',
+      MAIL_GATHER_SECONDS: gatherS,
+    });
+    const settings = mailSettings(config);
+    if (!settings) throw new Error('mails are off');
+    return startMails({
+      ...{ identity, logger: silentLogger(), telemetry, bus: ownBus, databaseUrl: db.url },
+      settings: { ...config, ...settings },
+      publicUrl: 'https://api.example.com',
+      webhooksTarget: '127.0.0.1:1',
+      mailPausesMs: [1, 1],
+    });
+  };
+  let running = await start('0');
+  let shops = 0;
+  return {
+    ...{ pool, server, bus },
+    mails: () => running,
+    async restart({ gatherS } = { gatherS: '0' }) {
+      await running.stop();
+      running = await start(gatherS);
+    },
+    startReplica: () =>
+      start('0', { ...shared, subscribe: async () => ({ stop: async () => {} }) }),
+    publish: (...events) =>
+      signingBus(bus, eventSignatures).publish(eventsTopic('webhooks'), events.map(recordOf)),
+    newShop(...roles) {
+      shops += 1;
+      return newShop(pool, shops, roles);
+    },
+    async stored(shopId, count) {
+      await until(async () => {
+        const { rows } = await pool.query('select from mails where shop_id = $1', [shopId]);
+        return rows.length === count;
+      });
+    },
+    ended: (shopId, count) => ended({ pool, server }, shopId, count),
+    async metric(name, labels) {
+      const text = await (await fetch(telemetry.metricsUrl)).text();
+      const line = text.split('\n').find((one) => one.startsWith(`${name}{${labels}}`));
+      return Number(line?.split(' ').at(-1) ?? 0);
+    },
+    async stop() {
+      await running.stop();
+      await bus.close();
+      await Promise.all([server.stop(), telemetry.stop(), db.drop()]);
+    },
+  };
+}
+
+async function newShop(
+  pool: pg.Pool,
+  nth: number,
+  roles: readonly Role[],
+): Promise<ShopWithMembers> {
+  const addressOf = (role: string) => `${role}-${nth}@example.com`;
+  const { rows } = await pool.query<{ id: bigint }>(
+    `with founder as (insert into users (email) values (gen_random_uuid() || '@example.com') returning id)
+     insert into shops (name, currency, founder_id) select $1, 'GBP', id from founder returning id`,
+    [`Shop ${nth}`],
+  );
+  const shopId = rows[0]?.id ?? 0n;
+  for (const role of ['owner' as const, ...roles]) {
+    await addMember(pool, { shopId, email: addressOf(role), role, by: TEST_AUTHOR });
+  }
+  return { shopId, addressOf };
+}
+
+async function ended(
+  { pool, server }: { readonly pool: pg.Pool; readonly server: MailServer },
+  shopId: bigint,
+  count: number,
+): Promise<EndedMails> {
+  const rows = await until(async () => {
+    const { rows: all } = await pool.query<EndedMails['rows'][number] & { shop: string }>(
+      `select m.ended, m.error, m.kind, s.name as shop from mails m join shops s on s.id = m.shop_id
+        where m.shop_id = $1 order by m.id`,
+      [shopId],
+    );
+    return all.length === count && all.every((row) => row.ended !== null) && all;
+  });
+  const parsed = await Promise.all(server.received.map(({ raw }) => PostalMime.parse(raw)));
+  const arrived = parsed.filter(({ text }) => text?.includes(`Shop: ${rows[0]?.shop}\n`));
+  return { rows, arrived, to: arrived.map((one) => one.to?.[0]?.address).toSorted() };
+}
