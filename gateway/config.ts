@@ -101,15 +101,8 @@ export const gatewayShape = {
     .describe("Claim of partners' tokens with the shop id"),
   ...oauthShape,
   ...portalShape,
-<<<<<<< HEAD
-  MCP_ALLOWED_ORIGINS: originList
-=======
   ...mailShape,
-  MCP_ALLOWED_ORIGINS: list
-    .refine((origins) => origins.every(isOrigin), {
-      error: 'must be origins such as https://console.example.com',
-    })
->>>>>>> 2f614a86 (gateway: mails tell members of failing endpoints, revealed secrets and connected assistants)
+  MCP_ALLOWED_ORIGINS: originList
     .default([])
     .describe('Additional origins of pages that may call /mcp from a browser'),
   DOCS_ENABLED: flag.default(true).describe('Whether /docs serves the documentation page'),
