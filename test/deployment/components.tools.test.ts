@@ -30,8 +30,10 @@ test('deploy/components contains components', () => {
     'in-cluster-stores',
     'ingress',
     'kafka-topics',
+    'mail',
     'network-policies',
     'network-policies/ipv6',
+    'network-policies/mail',
     'observability',
     'route',
     'tls',
@@ -150,6 +152,24 @@ describe('identity', () => {
     });
     expect(namesOf(objects, 'ServiceAccount')).toEqual([...PROCESSES, 'migrate'].toSorted());
   });
+});
+
+test('mail: the gateway reads all its variables, also with tls', async () => {
+  const all = renderWith(['tls', 'mail']);
+  expect(await problemsIn(all)).toEqual([]);
+  const gateway = workloadsIn(all).find(({ name }) => name === 'gateway');
+  const secrets = ['database', 'events', 'smtp'].map(
+    (name) => ({ kind: 'Secret', name, values: anything() }) as const,
+  );
+  const env = gateway ? environmentOf(gateway.main, dataIn(all).concat(secrets)) : {};
+  const mounts = gateway?.main.volumeMounts.map(({ mountPath }) => mountPath);
+  expect(mounts).toEqual(expect.arrayContaining(['/var/run/rms/kafka', '/var/run/rms/smtp']));
+  expect(env.SMTP_PASSWORD_FILE).toBe('/var/run/rms/smtp/password');
+  expect(env.KAFKA_SASL_PASSWORD_FILE).toMatch(/^\/var\/run\/rms\/kafka\//);
+  expect(env.KAFKA_BROKERS).toBeDefined();
+  // A gateway without mails has no key that signs events.
+  const without = workloadsIn(renderWith(['tls'])).find(({ name }) => name === 'gateway');
+  expect(without?.main.env.map(({ name }) => name)).not.toContain('EVENT_KEYRING');
 });
 
 test('kafka-topics: the Job reads all its variables, also with tls', async () => {

@@ -12,6 +12,8 @@ const objects = renderWith([
   'network-policies/ipv6',
   'in-cluster-stores',
   'kafka-topics',
+  'mail',
+  'network-policies/mail',
 ]);
 const policies = policiesIn(objects);
 const workloads = workloadsIn(objects);
@@ -45,15 +47,15 @@ describe('the network policies', () => {
     expect(edges.filter((edge) => edge.endsWith(':8080')).toSorted()).toEqual(targets.toSorted());
   });
 
-  test('allow every process with a database to reach PostgreSQL, and the services to reach Kafka', () => {
+  test('allow every process with a database to reach PostgreSQL, and the services and a gateway with mails to reach Kafka', () => {
     const clients = workloads.map(({ name }) => name).filter((name) => !isStore(name));
     const withDatabase = clients.filter((name) => !name.startsWith('topics'));
-    const services = clients.filter((name) => name !== 'gateway' && !name.startsWith('migrate'));
+    const listeners = clients.filter((name) => !name.startsWith('migrate'));
     const stores = edges.filter((edge) => !edge.endsWith(':8080')).toSorted();
     expect(stores).toEqual(
       [
         ...withDatabase.map((name) => `${name} -> postgres:5432`),
-        ...services.flatMap((name) => [`${name} -> kafka:9092`, `${name} -> kafka:9093`]),
+        ...listeners.flatMap((name) => [`${name} -> kafka:9092`, `${name} -> kafka:9093`]),
       ].toSorted(),
     );
   });
@@ -88,6 +90,7 @@ describe('the network policies', () => {
     expect(outward.map(({ metadata }) => metadata.name).toSorted()).toEqual([
       'gateway-to-internet',
       'gateway-to-internet-ipv6',
+      'gateway-to-mail',
       'returns-to-internet',
       'returns-to-internet-ipv6',
       'webhooks-to-internet',
@@ -99,6 +102,13 @@ describe('the network policies', () => {
       }
     }
   });
+});
+
+test('do not allow mails to private addresses', () => {
+  const [mail, internet] = ['gateway-to-mail', 'webhooks-to-internet'].map(
+    (name) => named(name)?.spec.egress[0]?.to[0]?.ipBlock?.except,
+  );
+  expect(mail).toEqual(internet);
 });
 
 test('also allow the connections of the demo in the dev overlay', () => {
@@ -114,9 +124,9 @@ test('also allow the connections of the demo in the dev overlay', () => {
       ...services.map((name) => `demo -> ${name}:8080`),
     ].toSorted(),
   );
-  expect(edges.filter((edge) => !all.includes(edge) && !/^(migrate|topics)-/.test(edge))).toEqual(
-    [],
-  );
+  // The gateway of the dev overlay sends no mails, so it does not reach Kafka.
+  const left = /^(migrate|topics)-|^gateway -> kafka:/;
+  expect(edges.filter((edge) => !all.includes(edge) && !left.test(edge))).toEqual([]);
 });
 
 describe('the addresses that no webhook reaches', () => {

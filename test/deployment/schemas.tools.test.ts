@@ -20,8 +20,10 @@ const COMPONENTS = [
   'in-cluster-stores',
   'ingress',
   'kafka-topics',
+  'mail',
   'network-policies',
   'network-policies/ipv6',
+  'network-policies/mail',
   'observability',
   'tls',
 ];
