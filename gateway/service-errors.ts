@@ -35,7 +35,8 @@ export function toHttpError(error: unknown, operation: Operation, requestId: str
 }
 
 const WEBHOOK_WRITES: ReadonlySet<OperationId> = new Set(['createWebhook', 'updateWebhook']);
-const LABEL_WRITES: ReadonlySet<OperationId> = new Set(['recordLabel', 'updateLabel']);
+/** The operations that the state of their object may forbid: 409 with the service's text. */
+const STATEFUL: ReadonlySet<OperationId> = new Set(['recordLabel', 'updateLabel', 'testWebhook']);
 
 function translate(reason: Reason, error: unknown, operation: Operation): PublicError | undefined {
   switch (reason) {
@@ -58,7 +59,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
       return webhookRejected(messageOf(error));
     case Reason.STATE_FORBIDS:
       if (operation.id === 'replayDelivery') return notReplayable(messageOf(error));
-      return LABEL_WRITES.has(operation.id) ? conflict(messageOf(error)) : undefined;
+      return STATEFUL.has(operation.id) ? conflict(messageOf(error)) : undefined;
     case Reason.IDEMPOTENCY_CONFLICT:
       return operation.keyed ? conflict('Idempotency-Key was used with other content') : undefined;
     case Reason.QUOTA_EXCEEDED:

@@ -9,7 +9,7 @@ import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-
 import { VALID_BODIES } from '../../test/kit/gateway/valid-bodies.ts';
 import { until } from '../../test/kit/until.ts';
 import { parseKey } from '../auth/key-format.ts';
-import { isWrite } from './audited.ts';
+import { isAudited } from './audited.ts';
 
 let under: TestGateway;
 let send: (sent: Sent) => Promise<Received>;
@@ -81,8 +81,8 @@ async function bothOf(requestId: string): Promise<Entry[]> {
   });
 }
 
-const WRITES = OPERATIONS.filter(isWrite);
-const READS = OPERATIONS.filter((operation) => !isWrite(operation));
+const WRITES = OPERATIONS.filter(isAudited);
+const READS = OPERATIONS.filter((operation) => !isAudited(operation));
 
 describe('the audit log of REST', () => {
   test.each(WRITES)(

@@ -30,13 +30,13 @@ export function idsInBody<K extends OperationId>(id: K, body: BodyOf<K>): string
   return IDS_IN_BODY[id]?.(body);
 }
 
-/** Whether an operation may change something. */
-export function isWrite(operation: Operation): boolean {
-  return operation.method !== 'GET';
+/** Whether an operation may change something or returns a secret. */
+export function isAudited(operation: Operation): boolean {
+  return operation.method !== 'GET' || operation.reveals === true;
 }
 
 /**
- * Runs a write between two audit entries with the same `call`: the request and its outcome.
+ * Runs a write, or a read of a secret, between two audit entries with the same `call`: the request and its outcome.
  *
  * The first entry is committed before the service is called. So every change has an entry, even if the process dies.
  * A first entry without a second one means that the outcome is unknown. While the audit log cannot be written, nothing
@@ -50,7 +50,7 @@ export async function audited<T>(
   work: () => Promise<T>,
 ): Promise<T> {
   const { operation } = request;
-  if (!isWrite(operation)) return work();
+  if (!isAudited(operation)) return work();
   const call = randomUUID();
   await audit.write(entryOf(request, { call, phase: 'asked' }));
   try {

@@ -28,7 +28,7 @@ const fields = fc.constantFrom(
   ...['topic', 'trigger', 'url', 'status', 'items', 'line_item_id', 'note', 'images', 'name'],
   ...['type', 'enabled', 'address', 'country_code', 'category', 'comment', 'cart', 'shopify'],
   ...['carrier', 'tracking_number', 'rate', 'line_item_ids', 'created_at', 'occurred_at'],
-  ...['category', 'subject', 'title', 'description'],
+  ...['category', 'subject', 'title', 'description', 'overlap_hours'],
 );
 const body = fc.oneof(
   fc.dictionary(fields, fc.jsonValue()).map((value) => JSON.stringify(value)),

@@ -14,7 +14,11 @@ import { effectView } from '../../services/contract/views/effect.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
 import { gradingView } from '../../services/contract/views/grading.ts';
 import { recordedLabelView } from '../../services/contract/views/recorded-label.ts';
-import { createdWebhookView, webhookView } from '../../services/contract/views/webhook.ts';
+import {
+  createdWebhookView,
+  webhookSecretView,
+  webhookView,
+} from '../../services/contract/views/webhook.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
 import { createCart, getCart } from '../actions/carts.ts';
 import { type ActionContext, sent } from '../actions/context.ts';
@@ -25,6 +29,7 @@ import { listEffects } from '../actions/effects.ts';
 import { createFraudReport } from '../actions/fraud.ts';
 import { recordLabel, updateLabel } from '../actions/labels.ts';
 import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
+import { revealSecret, rotateSecret, sendTest } from '../actions/webhook-secrets.ts';
 import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
 import { HttpError } from '../errors.ts';
 
@@ -59,6 +64,20 @@ export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
     deliveryPageView(await listDeliveries(context, id, query)),
   replayDelivery: async ({ context, id, deliveryId }) =>
     deliveryView(await replayDelivery(context, { subscriptionId: id, deliveryId })),
+  testWebhook: async ({ context, id, body, idempotencyKey }) =>
+    deliveryView(
+      await sendTest(context, id, { trigger: body.trigger ?? undefined, idempotencyKey }),
+    ),
+  rotateWebhookSecret: async ({ context, id, body, idempotencyKey }) =>
+    webhookSecretView(
+      await rotateSecret(context, id, {
+        overlapHours: body.overlap_hours ?? undefined,
+        idempotencyKey,
+      }),
+    ),
+  getWebhookSecret: async ({ context, id }) => ({
+    secrets: (await revealSecret(context, id)).map(webhookSecretView),
+  }),
   assessDispositions: async ({ context, body }) =>
     (await assessDispositions(context, body)).map(dispositionView),
   gradeItems: async ({ context, body }) => (await gradeItems(context, body)).map(gradingView),

@@ -175,8 +175,9 @@ async function perform(
   const ids = [idText, deliveryId, idsInBody(operation.id, body)];
   const subject = ids.filter((id) => id !== undefined).join(' ');
   const id = readPathId(operation, idText);
+  const content = operation.keyed === 'content' ? { id, body } : undefined;
   const idempotencyKey = operation.keyed
-    ? idempotencyKeyOf(req.headers['idempotency-key'], { id, body })
+    ? idempotencyKeyOf(req.headers['idempotency-key'], content)
     : '';
   const request = {
     ...{ context, id, deliveryId: String(deliveryId ?? ''), token: String(req.params.token ?? '') },

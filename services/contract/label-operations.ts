@@ -12,7 +12,7 @@ export const LABEL_OPERATIONS: readonly Operation[] = [
     path: '/returns/{id}/labels',
     notFound: NOT_FOUND.labels,
     body: body(labelBody),
-    keyed: true,
+    keyed: 'content',
     success: { status: 201, schema: recordedLabel },
     summary: 'Record label',
     description:

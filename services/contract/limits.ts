@@ -13,6 +13,9 @@ export const SHORT_TEXT_MAX = 191;
 export const IMAGES_PER_ITEM_MAX = 100;
 export const LABEL_URL_MAX = 2_048;
 export const LABEL_LINES_MAX = 250;
+/** How long earlier signing secrets of a webhook sign after a rotation. Hours. */
+export const SECRET_OVERLAP_HOURS_MAX = 168;
+export const SECRET_OVERLAP_HOURS_DEFAULT = 24;
 /** Characters of the header `Idempotency-Key`. */
 export const IDEMPOTENCY_KEY_MAX = 200;
 export const ADDRESS_TEXT_MAX = 255;

@@ -11,6 +11,9 @@ export type OperationId =
   | 'deleteWebhook'
   | 'listDeliveries'
   | 'replayDelivery'
+  | 'testWebhook'
+  | 'rotateWebhookSecret'
+  | 'getWebhookSecret'
   | 'assessDispositions'
   | 'gradeItems'
   | 'updateDestination'
@@ -56,8 +59,13 @@ export interface Operation {
   readonly body?: OperationBody;
   /** True when the operation reads query parameters. */
   readonly query: boolean;
-  /** True when the operation reads the header `Idempotency-Key`. */
-  readonly keyed?: boolean;
+  /**
+   * How the operation reads the header `Idempotency-Key`. Without the header, `content`: the content is the key, so an
+   * equal request is a repeat; `header`: every request counts.
+   */
+  readonly keyed?: 'content' | 'header';
+  /** True for a read that returns a secret. Like a write, it has entries in the audit log. */
+  readonly reveals?: boolean;
   readonly success: { readonly status: number; readonly schema?: z.ZodType };
   /** True for an addition to the interface document. */
   readonly addition: boolean;

@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and nine additions', () => {
+test('the operations are those of the interface, and twelve additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
@@ -10,6 +10,9 @@ test('the operations are those of the interface, and nine additions', () => {
     'DELETE /webhooks/{id} 204 false',
     'GET /webhooks/{id}/deliveries 200 true',
     'POST /webhooks/{id}/deliveries/{delivery_id}/replay 200 true',
+    'POST /webhooks/{id}/test 201 true',
+    'POST /webhooks/{id}/secret/rotate 200 true',
+    'GET /webhooks/{id}/secret 200 true',
     'POST /dispositioning/assess 200 false',
     'POST /dispositioning/grade 200 true',
     'PUT /destinations/{id} 200 false',
@@ -32,6 +35,9 @@ test('each operation needs its scope', () => {
     deleteWebhook: 'developer_tools',
     listDeliveries: 'developer_tools',
     replayDelivery: 'developer_tools',
+    testWebhook: 'developer_tools',
+    rotateWebhookSecret: 'developer_tools',
+    getWebhookSecret: 'developer_tools',
     assessDispositions: 'returns',
     gradeItems: 'returns',
     updateDestination: 'destinations:write',
@@ -48,7 +54,7 @@ test('each operation needs its scope', () => {
 
 test('only webhook and label operations take a bearer token, and only dispositioning returns 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
-  expect(bearer.map(({ tag }) => tag)).toEqual([...Array(6).fill('Webhooks'), 'Labels', 'Labels']);
+  expect(bearer.map(({ tag }) => tag)).toEqual([...Array(9).fill('Webhooks'), 'Labels', 'Labels']);
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');
   expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions', 'gradeItems']);
 });

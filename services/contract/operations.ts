@@ -12,6 +12,7 @@ import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
 import { gradeBody, gradingList } from './resources/grading.ts';
 import { processBody, processResponse } from './resources/process.ts';
 import { WEBHOOK_OPERATIONS } from './webhook-operations.ts';
+import { WEBHOOK_SECRET_OPERATIONS } from './webhook-secret-operations.ts';
 
 /**
  * The REST operations as one table (interface: Endpoints). The router, the OpenAPI documents, the 405 responses and the
@@ -19,6 +20,7 @@ import { WEBHOOK_OPERATIONS } from './webhook-operations.ts';
  */
 export const OPERATIONS: readonly Operation[] = [
   ...WEBHOOK_OPERATIONS,
+  ...WEBHOOK_SECRET_OPERATIONS,
   {
     ...keyRules,
     id: 'assessDispositions',

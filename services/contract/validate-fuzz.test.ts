@@ -7,7 +7,17 @@ const names = [
   ...['items', 'line_item_id', 'note', 'images', 'inspected_at', 'name', 'address', 'city', 'cart'],
   ...['carrier', 'tracking_number', 'rate', 'line_item_ids', 'created_at', 'occurred_at'],
   ...['category', 'subject', 'title', 'description', 'return_processor'],
-  ...['variant_id', 'shopify', 'category', 'comment', 'topic', 'trigger', 'url', 'status'],
+  ...[
+    'overlap_hours',
+    'variant_id',
+    'shopify',
+    'category',
+    'comment',
+    'topic',
+    'trigger',
+    'url',
+    'status',
+  ],
 ];
 const hostileBodies = fc.letrec((tie) => ({
   value: fc.oneof(

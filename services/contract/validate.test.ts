@@ -28,7 +28,12 @@ describe('a body', () => {
     const optional = OPERATIONS.filter(
       ({ id, body }) => body && validateBody(id, '2026-07', undefined).ok,
     );
-    expect(optional.map(({ id }) => id)).toEqual(['createFraudReport', 'processReturn']);
+    expect(optional.map(({ id }) => id)).toEqual([
+      'testWebhook',
+      'rotateWebhookSecret',
+      'createFraudReport',
+      'processReturn',
+    ]);
   });
 
   test('must be an object', () => {

@@ -22,11 +22,15 @@ import type { GradeBody } from './resources/grading.ts';
 import type { LabelBody, LabelUpdateBody } from './resources/label.ts';
 import type { ProcessBody } from './resources/process.ts';
 import type { WebhookBody } from './resources/webhook.ts';
+import type { RotateSecretBody } from './resources/webhook-secret.ts';
+import type { WebhookTestBody } from './resources/webhook-test.ts';
 
 /** The validated body of each operation. Optional fields may be null, which means absent. */
 export interface Bodies {
   readonly createWebhook: WebhookBody;
   readonly updateWebhook: WebhookBody;
+  readonly testWebhook: WebhookTestBody;
+  readonly rotateWebhookSecret: RotateSecretBody;
   readonly assessDispositions: AssessBody;
   readonly gradeItems: GradeBody;
   readonly updateDestination: DestinationBody;

@@ -27,7 +27,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'Create webhook',
     description:
-      'Adds a subscription and returns its signing secret. No other call returns it. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
+      'Adds a subscription and returns its signing secret. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
     errors: { 422: [shapes.messageError, shapes.webhookRefused] },
   },
   {

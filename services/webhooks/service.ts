@@ -7,6 +7,7 @@ import {
   UpdateSubscriptionRequestSchema,
   WebhooksService,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { SECRET_OVERLAP_HOURS_DEFAULT, SECRET_OVERLAP_HOURS_MAX } from '../contract/limits.ts';
 import { payloadVersionServed } from '../contract/versions.ts';
 import { invalidField } from '../platform/errors.ts';
 import { keyUseOf, oncePerKey } from '../platform/idempotency.ts';
@@ -46,9 +47,6 @@ export interface WebhooksContext {
   readonly wake: () => void;
   readonly jobs: Omit<JobsContext, 'pool'>;
 }
-
-const DEFAULT_OVERLAP_HOURS = 24;
-const MAX_OVERLAP_HOURS = 168;
 
 /** The gRPC methods of the service. Each parses the request, calls a function and returns a message. */
 export function webhooksRoutes(c: WebhooksContext) {
@@ -114,9 +112,9 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
       return { secrets: secrets.map(secretMessage) };
     },
     async rotateSecret(request) {
-      const { shopId, subscriptionId, overlapHours = DEFAULT_OVERLAP_HOURS } = request;
-      if (overlapHours < 0 || overlapHours > MAX_OVERLAP_HOURS) {
-        throw invalidField('overlap_hours', `must be 0 to ${MAX_OVERLAP_HOURS}`);
+      const { shopId, subscriptionId, overlapHours = SECRET_OVERLAP_HOURS_DEFAULT } = request;
+      if (overlapHours < 0 || overlapHours > SECRET_OVERLAP_HOURS_MAX) {
+        throw invalidField('overlap_hours', `must be 0 to ${SECRET_OVERLAP_HOURS_MAX}`);
       }
       const owner = { shopId, subscriptionId };
       const use = keyUseOf('RotateSecret', RotateSecretRequestSchema, request);

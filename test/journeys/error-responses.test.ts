@@ -226,16 +226,14 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
 
   test('404: ids that do not exist, and ids of another shop', async () => {
     const { fixtures } = journey.stack.otherShop;
-    const foreign: Partial<Record<Operation['id'], number>> = {
-      updateWebhook: fixtures.webhooks[0]?.id ?? 0,
-      deleteWebhook: fixtures.webhooks[0]?.id ?? 0,
-      listDeliveries: fixtures.webhooks[0]?.id ?? 0,
-      replayDelivery: fixtures.webhooks[0]?.id ?? 0,
-      updateDestination: fixtures.destinations.linked,
+    const hook = fixtures.webhooks[0]?.id;
+    const foreign = (operation: Operation) => {
+      if (operation.tag === 'Webhooks') return hook;
+      return operation.id === 'updateDestination' ? fixtures.destinations.linked : undefined;
     };
     const malformed = ['0', '01', '-1', '1.0', 'abc', '9007199254740992', '%2B1'];
     for (const operation of OPERATIONS.filter(({ id }) => OWN_404[id])) {
-      const theirs = foreign[operation.id] ?? firstOf(journey.stack.otherShop, 'open').id;
+      const theirs = foreign(operation) ?? firstOf(journey.stack.otherShop, 'open').id;
       for (const id of [MISSING_ID, theirs, ...malformed]) {
         const body = OWN_404[operation.id];
         await rejects(requestOf(operation, id), { status: 404, body, code: 'NOT_FOUND' });

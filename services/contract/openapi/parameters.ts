@@ -15,17 +15,24 @@ export function parametersOf(operation: Operation): readonly object[] {
   return [
     ...PATH_IDS.filter(({ name }) => operation.path.includes(`{${name}}`)),
     ...(QUERIES[operation.id] ?? []),
-    ...(operation.keyed ? [IDEMPOTENCY_KEY] : []),
+    ...(operation.keyed ? [idempotencyKey(operation.keyed)] : []),
   ];
 }
 
-const IDEMPOTENCY_KEY = {
-  name: 'Idempotency-Key',
-  in: 'header',
-  description:
-    'A repeat with the same key and content returns the first result, for 90 days. With other content it is rejected (409). Without the header, the content of the request is its key',
-  schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX, ...ownBound },
-};
+const WITHOUT_KEY = {
+  content: 'the content of the request is its key',
+  header: 'every request counts',
+} as const;
+
+function idempotencyKey(keyed: NonNullable<Operation['keyed']>): object {
+  return {
+    name: 'Idempotency-Key',
+    in: 'header',
+    description: `A repeat with the same key and content returns the first result, for 90 days. With other content it is rejected (409). Without the header, ${WITHOUT_KEY[keyed]}`,
+    schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX, ...ownBound },
+  };
+}
+
 const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
 const PATH_IDS = [
   { name: 'id', in: 'path', required: true, schema: idSchema },

@@ -39,8 +39,7 @@ export const createdWebhook = z
   .object({
     ...fields,
     secret: z.string().meta({
-      description:
-        'Signing secret (Standard Webhooks): `whsec_` and Base64. Answered here and never again',
+      description: 'Signing secret (Standard Webhooks): `whsec_` and Base64',
     }),
   })
   .meta({ id: 'CreatedWebhook' });

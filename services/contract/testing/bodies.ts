@@ -8,6 +8,7 @@ const CHARACTERS = 'must not contain NUL or unpaired surrogate characters.';
 const DECIMAL = 'must be a decimal number in a string, such as "12.50".';
 const TIME_RULE =
   'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00.';
+const OVERLAP_RULE = 'must be a whole number from 0 to 168.';
 const LABEL = {
   ...{ carrier: 'Evri', tracking_number: 'EV1', url: 'https://labels.example/1', rate: '3.20' },
   created_at: '2026-11-20T10:00:00+01:00',
@@ -32,6 +33,13 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
     { ...WEBHOOK, url: 'nope' },
   ],
   ['createWebhook', 'an address too long', { ...WEBHOOK, url: `https://${'a'.repeat(3000)}` }],
+  ['testWebhook', 'an empty body', {}],
+  ['testWebhook', 'a trigger', { trigger: 'label.created' }],
+  ['testWebhook', 'nulls', { trigger: null }],
+  ['rotateWebhookSecret', 'an empty body', {}],
+  ['rotateWebhookSecret', 'no overlap', { overlap_hours: 0 }],
+  ['rotateWebhookSecret', 'the longest overlap', { overlap_hours: 168 }],
+  ['rotateWebhookSecret', 'nulls', { overlap_hours: null }],
   ['assessDispositions', 'only a line', item({})],
   ['assessDispositions', 'unknown fields', item({ colour: 'red' })],
   ['assessDispositions', 'nulls', item({ note: null, return_processor: null, images: null })],
@@ -91,6 +99,15 @@ export const REFUSED: readonly [OperationId, object, string][] = [
   ['createWebhook', { ...WEBHOOK, url: 7 }, 'url must be a string.'],
   ['createWebhook', { ...WEBHOOK, url: 'https://a/\0' }, `url ${CHARACTERS}`],
   ['createWebhook', { ...WEBHOOK, status: 'on' }, 'status must be one of active, inactive.'],
+  [
+    'testWebhook',
+    { trigger: 'return' },
+    'trigger must be one of return.created, return.updated, return.closed, return.processing.failed, label.created, label.updated, restock.requested, label.request.issued, label.request.cancelled, giftcard.requested, shipment.processed.',
+  ],
+  ['rotateWebhookSecret', { overlap_hours: -1 }, `overlap_hours ${OVERLAP_RULE}`],
+  ['rotateWebhookSecret', { overlap_hours: 169 }, `overlap_hours ${OVERLAP_RULE}`],
+  ['rotateWebhookSecret', { overlap_hours: 0.5 }, `overlap_hours ${OVERLAP_RULE}`],
+  ['rotateWebhookSecret', { overlap_hours: '24' }, `overlap_hours ${OVERLAP_RULE}`],
   ['assessDispositions', {}, 'items is required.'],
   ['assessDispositions', { items: null }, 'items is required.'],
   ['assessDispositions', { items: {} }, 'items must be a list.'],

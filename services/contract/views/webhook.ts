@@ -1,9 +1,14 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
+  type Secret,
   type Subscription,
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { CreatedWebhook, Webhook } from '../resources/webhook.ts';
+import type { WebhookSecretObject } from '../resources/webhook-secret.ts';
+import { isoTime } from '../time.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
+import { iso } from './values.ts';
 
 /** Interface: Webhook subscription. Throws for a topic or trigger that the interface does not name. */
 export function webhookView(subscription: Subscription): Webhook {
@@ -21,7 +26,17 @@ export function webhookView(subscription: Subscription): Webhook {
   };
 }
 
-/** The response of create, the only one with the secret. */
+/** The response of create, with the secret. */
 export function createdWebhookView(subscription: Subscription, secret: string): CreatedWebhook {
   return { ...webhookView(subscription), secret };
+}
+
+/** A signing secret. Throws when its time is missing. */
+export function webhookSecretView({ value, createdAt, expiresAt }: Secret): WebhookSecretObject {
+  if (!createdAt) throw new Error('a secret without its time');
+  return {
+    secret: value,
+    created_at: isoTime(timestampDate(createdAt)),
+    expires_at: iso(expiresAt),
+  };
 }

@@ -33,6 +33,7 @@ export const FAKE = {
   otherContent: 'another carrier',
   webhook: 41n,
   delivery: 'msg_0199e1a4-7b20-8abc-8def-000000000041',
+  secret: `whsec_${'A'.repeat(43)}=`,
 } as const;
 
 /** The time of all events of the fake objects. */
@@ -75,6 +76,18 @@ export function sampleDelivery() {
     finishedAt: NOW,
     attempts: [attempt],
     body: new TextEncoder().encode('{"secret":1}'),
+  };
+}
+
+/** The waiting delivery of a test event. */
+export function sampleTest(trigger: string) {
+  const { finishedAt: _, ...delivery } = sampleDelivery();
+  return {
+    ...delivery,
+    trigger: trigger || delivery.trigger,
+    state: DeliveryState.WAITING,
+    test: true,
+    attempts: [],
   };
 }
 

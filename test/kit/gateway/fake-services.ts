@@ -34,6 +34,7 @@ import {
   sampleReport,
   sampleReturn,
   sampleSubscription,
+  sampleTest,
 } from './fake-objects.ts';
 import { fakeReturnTools } from './fake-return-tools.ts';
 
@@ -50,6 +51,10 @@ export interface FakeServices {
 
 function notFound(reason: ErrorReason, text: string): DomainError {
   return new DomainError(Code.NotFound, reason, text);
+}
+
+function subscriptionNotFound(): DomainError {
+  return notFound(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
 }
 
 const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
@@ -212,26 +217,26 @@ const webhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
     requireHttps(url);
     return {
       subscription: { ...sampleSubscription(), topic, trigger, url },
-      secret: `whsec_${'A'.repeat(43)}=`,
+      secret: FAKE.secret,
     };
   },
   updateSubscription: ({ url, subscriptionId }) => {
     if (url !== '') requireHttps(url);
     if (subscriptionId !== FAKE.webhook) {
-      throw notFound(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+      throw subscriptionNotFound();
     }
     return { subscription: sampleSubscription() };
   },
   deleteSubscription: ({ subscriptionId }) => {
     if (subscriptionId === FAKE.webhook) return {};
-    throw notFound(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+    throw subscriptionNotFound();
   },
   listDeliveries: ({ subscriptionId, pageSize, cursor }) => {
     if (cursor !== '' && cursor !== 'next') {
       throw invalidField('cursor', 'must be the cursor of a previous page');
     }
     if (subscriptionId !== FAKE.webhook && subscriptionId !== 0n) {
-      throw notFound(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
+      throw subscriptionNotFound();
     }
     return { deliveries: [sampleDelivery()], nextCursor: pageSize === 1 ? 'next' : '' };
   },
@@ -245,6 +250,22 @@ const webhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
   getDelivery: ({ deliveryId }) => {
     if (deliveryId === FAKE.delivery) return { delivery: sampleDelivery() };
     throw notFound(ErrorReason.DELIVERY_NOT_FOUND, 'no delivery');
+  },
+  sendTest: ({ subscriptionId, trigger }) => {
+    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
+    if (trigger === 'shipment.processed') {
+      throw invalidField('trigger', 'is not delivered to topic return');
+    }
+    return { delivery: sampleTest(trigger) };
+  },
+  rotateSecret: ({ subscriptionId, overlapHours, idempotencyKey }) => {
+    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
+    if (idempotencyKey !== '' && overlapHours === 1) throw idempotencyConflict();
+    return { secret: { value: FAKE.secret, createdAt: NOW } };
+  },
+  revealSecret: ({ subscriptionId }) => {
+    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
+    return { secrets: [{ value: FAKE.secret, createdAt: NOW, expiresAt: NOW }] };
   },
   getPayloadVersion: () => ({ version: '2026-07' }),
   setPayloadVersion: ({ version }) => ({ version }),

@@ -7,6 +7,8 @@ const HOOK = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.ex
 export const VALID_BODIES: Readonly<Partial<Record<OperationId, object>>> = {
   createWebhook: HOOK,
   updateWebhook: HOOK,
+  testWebhook: {},
+  rotateWebhookSecret: {},
   assessDispositions: { items: [{ line_item_id: Number(FAKE.lineItem) }] },
   gradeItems: { items: [{ line_item_id: Number(FAKE.lineItem), category: 'grade_b' }] },
   updateDestination: { name: 'North' },

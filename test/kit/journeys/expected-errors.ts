@@ -98,6 +98,9 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   deleteWebhook: { errors: { code: 'NOT_FOUND' } },
   listDeliveries: { errors: { code: 'NOT_FOUND' } },
   replayDelivery: { errors: { code: 'NOT_FOUND' } },
+  testWebhook: { errors: { code: 'NOT_FOUND' } },
+  rotateWebhookSecret: { errors: { code: 'NOT_FOUND' } },
+  getWebhookSecret: { errors: { code: 'NOT_FOUND' } },
   updateDestination: { code: 'NOT_FOUND', message: text },
   getReturnDetails: { errors: { message: 'No return found with this ID.' } },
   createFraudReport: { errors: { message: text } },
@@ -115,6 +118,8 @@ export const HOOK = {
 const VALID_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
   createWebhook: HOOK,
   updateWebhook: HOOK,
+  testWebhook: {},
+  rotateWebhookSecret: {},
   assessDispositions: { items: [{ line_item_id: MISSING_ID }] },
   gradeItems: { items: [{ line_item_id: MISSING_ID, category: 'grade_b' }] },
   updateDestination: { name: 'North' },

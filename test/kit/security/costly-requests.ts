@@ -61,6 +61,12 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       method: 'POST',
       path: at(`/webhooks/${hook}/deliveries/${MISSING_DELIVERY}/replay`),
     }),
+    testWebhook: () => ({ path: at(`/webhooks/${hook}/test`), json: { trigger: 'return.closed' } }),
+    rotateWebhookSecret: () => ({
+      path: at(`/webhooks/${hook}/secret/rotate`),
+      json: { overlap_hours: 168 },
+    }),
+    getWebhookSecret: () => ({ path: at(`/webhooks/${hook}/secret`) }),
     assessDispositions: () => ({
       path: at('/dispositioning/assess'),
       json: { items: notedLines(line_items) },
