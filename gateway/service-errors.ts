@@ -36,7 +36,12 @@ export function toHttpError(error: unknown, operation: Operation, requestId: str
 
 const WEBHOOK_WRITES: ReadonlySet<OperationId> = new Set(['createWebhook', 'updateWebhook']);
 /** The operations that the state of their object may forbid: 409 with the service's text. */
-const STATEFUL: ReadonlySet<OperationId> = new Set(['recordLabel', 'updateLabel', 'testWebhook']);
+const STATEFUL: ReadonlySet<OperationId> = new Set([
+  ...(['recordLabel', 'updateLabel', 'testWebhook', 'previewReplay', 'startReplay'] as const),
+]);
+
+/** The operations whose body may name a webhook. */
+const NAMES_WEBHOOK: ReadonlySet<OperationId> = new Set(['previewReplay', 'startReplay']);
 
 function translate(reason: Reason, error: unknown, operation: Operation): PublicError | undefined {
   switch (reason) {
@@ -48,11 +53,13 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
       return invalidFrom(error);
     case Reason.RETURN_NOT_FOUND:
     case Reason.DESTINATION_NOT_FOUND:
-    case Reason.SUBSCRIPTION_NOT_FOUND:
     case Reason.DELIVERY_NOT_FOUND:
+    case Reason.REPLAY_NOT_FOUND:
     case Reason.LABEL_NOT_FOUND:
     case Reason.CART_NOT_FOUND:
       return operation.notFound;
+    case Reason.SUBSCRIPTION_NOT_FOUND:
+      return NAMES_WEBHOOK.has(operation.id) ? noSuchWebhook() : operation.notFound;
     case Reason.FRAUD_REPORT_EXISTS:
       return reportExists();
     case Reason.WEBHOOK_URL_REFUSED:
@@ -73,6 +80,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
 const PATH_ID_FIELDS: ReadonlySet<string> = new Set([
   'subscription_id',
   'label_id',
+  'replay_id',
   'destination_id',
   'return_id',
   'order_id',
@@ -87,6 +95,13 @@ function isPathId(field: string | undefined): boolean {
 function invalidFrom(error: unknown): PublicError {
   const detail = sentence(messageOf(error));
   const errors = [{ field: fieldOf(error) ?? 'body', message: detail }];
+  return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
+}
+
+/** A webhook in the body that does not exist in this shop. */
+function noSuchWebhook(): PublicError {
+  const detail = 'webhook_id must be the id of a webhook.';
+  const errors = [{ field: 'webhook_id', message: detail }];
   return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
 }
 

@@ -25,6 +25,8 @@ const BODIES: Readonly<Partial<Record<Operation['id'], object>>> = {
   assessDispositions: { items: [{ line_item_id: 21 }, { line_item_id: 1_000 }] },
 };
 const IDS: Readonly<Partial<Record<Operation['id'], bigint>>> = {
+  getReplay: FAKE.replay,
+  cancelReplay: FAKE.replay,
   updateDestination: FAKE.destination,
   createFraudReport: FAKE.returns.open,
   listEffects: FAKE.returns.open,
@@ -35,6 +37,8 @@ const IDS: Readonly<Partial<Record<Operation['id'], bigint>>> = {
 /** The expected subject of an entry; by default the id in the path. */
 const SUBJECTS: Readonly<Partial<Record<Operation['id'], string>>> = {
   createWebhook: String(FAKE.webhook),
+  previewReplay: '',
+  startReplay: String(FAKE.replay),
   replayDelivery: `${FAKE.webhook} ${FAKE.delivery}`,
   assessDispositions: '21 1000',
   gradeItems: '21',

@@ -122,14 +122,9 @@ describe('objects that do not exist', () => {
   test('the 404 bodies are those of the interface', async () => {
     const text = expect.any(String);
     const bodies = Object.fromEntries(withIds.map(({ id, notFound }) => [id, notFound?.body]));
+    const webhooks = withIds.filter(({ tag }) => tag === 'Webhooks').map(({ id }) => id);
     expect(bodies).toEqual({
-      updateWebhook: { errors: { code: 'NOT_FOUND' } },
-      deleteWebhook: { errors: { code: 'NOT_FOUND' } },
-      listDeliveries: { errors: { code: 'NOT_FOUND' } },
-      replayDelivery: { errors: { code: 'NOT_FOUND' } },
-      testWebhook: { errors: { code: 'NOT_FOUND' } },
-      rotateWebhookSecret: { errors: { code: 'NOT_FOUND' } },
-      getWebhookSecret: { errors: { code: 'NOT_FOUND' } },
+      ...Object.fromEntries(webhooks.map((id) => [id, { errors: { code: 'NOT_FOUND' } }])),
       updateDestination: { code: 'NOT_FOUND', message: text },
       getReturnDetails: { errors: { message: 'No return found with this ID.' } },
       createFraudReport: { errors: { message: text } },

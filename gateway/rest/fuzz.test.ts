@@ -28,7 +28,9 @@ const fields = fc.constantFrom(
   ...['topic', 'trigger', 'url', 'status', 'items', 'line_item_id', 'note', 'images', 'name'],
   ...['type', 'enabled', 'address', 'country_code', 'category', 'comment', 'cart', 'shopify'],
   ...['carrier', 'tracking_number', 'rate', 'line_item_ids', 'created_at', 'occurred_at'],
-  ...['category', 'subject', 'title', 'description', 'overlap_hours'],
+  ...['category', 'subject', 'title', 'description', 'overlap_hours', 'kind', 'webhook_id'],
+  ...['states', 'return_id', 'from', 'to'],
+  ...['kind', 'webhook_id', 'states', 'return_id', 'from', 'to'],
 );
 const body = fc.oneof(
   fc.dictionary(fields, fc.jsonValue()).map((value) => JSON.stringify(value)),

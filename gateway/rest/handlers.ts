@@ -3,81 +3,29 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { returnDetailsView } from '../../services/contract/details/return-details.ts';
 import { NOT_FOUND } from '../../services/contract/errors.ts';
-import type { OperationId } from '../../services/contract/operation.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
-import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import { cartView } from '../../services/contract/views/cart.ts';
-import { deliveryPageView, deliveryView } from '../../services/contract/views/delivery.ts';
 import { destinationView } from '../../services/contract/views/destination.ts';
 import { dispositionView } from '../../services/contract/views/disposition.ts';
 import { effectView } from '../../services/contract/views/effect.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
 import { gradingView } from '../../services/contract/views/grading.ts';
 import { recordedLabelView } from '../../services/contract/views/recorded-label.ts';
-import {
-  createdWebhookView,
-  webhookSecretView,
-  webhookView,
-} from '../../services/contract/views/webhook.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
 import { createCart, getCart } from '../actions/carts.ts';
-import { type ActionContext, sent } from '../actions/context.ts';
-import { listDeliveries, replayDelivery } from '../actions/deliveries.ts';
 import { updateDestination } from '../actions/destinations.ts';
 import { assessDispositions, gradeItems } from '../actions/dispositions.ts';
 import { listEffects } from '../actions/effects.ts';
 import { createFraudReport } from '../actions/fraud.ts';
 import { recordLabel, updateLabel } from '../actions/labels.ts';
 import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
-import { revealSecret, rotateSecret, sendTest } from '../actions/webhook-secrets.ts';
-import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
 import { HttpError } from '../errors.ts';
-
-/** A request that has passed all checks. */
-export interface RestRequest<K extends OperationId> {
-  readonly context: ActionContext;
-  /** The id in the path; 0 when there is none. */
-  readonly id: bigint;
-  /** The `webhook-id` in the path; empty when there is none. */
-  readonly deliveryId: string;
-  /** The token of a cart in the path, a secret; empty when there is none. */
-  readonly token: string;
-  /** The idempotency key of a keyed operation; empty for others. */
-  readonly idempotencyKey: string;
-  readonly body: BodyOf<K>;
-  readonly query: QueryOf<K>;
-}
-
-/** Returns the response body in the newest version; undefined when the operation has no response body. */
-export type RestHandler<K extends OperationId> = (request: RestRequest<K>) => Promise<unknown>;
+import type { Handlers } from './handler.ts';
+import { WEBHOOK_HANDLERS } from './webhook-handlers.ts';
 
 /** The handler of each operation: it calls the RPC and converts the result. */
-export const HANDLERS: { readonly [K in OperationId]: RestHandler<K> } = {
-  listWebhooks: async ({ context }) => (await listWebhooks(context)).map(webhookView),
-  createWebhook: async ({ context, body }) => {
-    const { subscription, secret } = await createWebhook(context, body);
-    return createdWebhookView(sent(subscription, 'subscription'), secret);
-  },
-  updateWebhook: ({ context, id, body }) => updateWebhook(context, id, body),
-  deleteWebhook: ({ context, id }) => deleteWebhook(context, id),
-  listDeliveries: async ({ context, id, query }) =>
-    deliveryPageView(await listDeliveries(context, id, query)),
-  replayDelivery: async ({ context, id, deliveryId }) =>
-    deliveryView(await replayDelivery(context, { subscriptionId: id, deliveryId })),
-  testWebhook: async ({ context, id, body, idempotencyKey }) =>
-    deliveryView(
-      await sendTest(context, id, { trigger: body.trigger ?? undefined, idempotencyKey }),
-    ),
-  rotateWebhookSecret: async ({ context, id, body, idempotencyKey }) =>
-    webhookSecretView(
-      await rotateSecret(context, id, {
-        overlapHours: body.overlap_hours ?? undefined,
-        idempotencyKey,
-      }),
-    ),
-  getWebhookSecret: async ({ context, id }) => ({
-    secrets: (await revealSecret(context, id)).map(webhookSecretView),
-  }),
+export const HANDLERS: Handlers = {
+  ...WEBHOOK_HANDLERS,
   assessDispositions: async ({ context, body }) =>
     (await assessDispositions(context, body)).map(dispositionView),
   gradeItems: async ({ context, body }) => (await gradeItems(context, body)).map(gradingView),

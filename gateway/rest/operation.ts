@@ -36,7 +36,8 @@ import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, idsInBody } from './audited.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
-import { HANDLERS, type RestRequest } from './handlers.ts';
+import type { RestRequest } from './handler.ts';
+import { HANDLERS } from './handlers.ts';
 import { idempotencyKeyOf } from './idempotency-key.ts';
 import { sendError } from './send-error.ts';
 

@@ -38,6 +38,7 @@ export const NOT_FOUND = {
   delivery: notFound('No delivery of this webhook has this ID.', {
     errors: { code: 'NOT_FOUND' },
   }),
+  replay: notFound('No replay has this ID.', { errors: { code: 'NOT_FOUND' } }),
   destination: notFound('No destination has this ID.', {
     code: 'NOT_FOUND',
     message: 'No destination has this ID.',

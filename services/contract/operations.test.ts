@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and twelve additions', () => {
+test('the operations are those of the interface, and seventeen additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
@@ -13,6 +13,11 @@ test('the operations are those of the interface, and twelve additions', () => {
     'POST /webhooks/{id}/test 201 true',
     'POST /webhooks/{id}/secret/rotate 200 true',
     'GET /webhooks/{id}/secret 200 true',
+    'POST /webhook-replay-previews 200 true',
+    'POST /webhook-replays 201 true',
+    'GET /webhook-replays 200 true',
+    'GET /webhook-replays/{id} 200 true',
+    'POST /webhook-replays/{id}/cancel 200 true',
     'POST /dispositioning/assess 200 false',
     'POST /dispositioning/grade 200 true',
     'PUT /destinations/{id} 200 false',
@@ -38,6 +43,11 @@ test('each operation needs its scope', () => {
     testWebhook: 'developer_tools',
     rotateWebhookSecret: 'developer_tools',
     getWebhookSecret: 'developer_tools',
+    previewReplay: 'developer_tools',
+    startReplay: 'developer_tools',
+    listReplays: 'developer_tools',
+    getReplay: 'developer_tools',
+    cancelReplay: 'developer_tools',
     assessDispositions: 'returns',
     gradeItems: 'returns',
     updateDestination: 'destinations:write',
@@ -54,7 +64,7 @@ test('each operation needs its scope', () => {
 
 test('only webhook and label operations take a bearer token, and only dispositioning returns 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
-  expect(bearer.map(({ tag }) => tag)).toEqual([...Array(9).fill('Webhooks'), 'Labels', 'Labels']);
+  expect(bearer.map(({ tag }) => tag)).toEqual([...Array(14).fill('Webhooks'), 'Labels', 'Labels']);
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');
   expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions', 'gradeItems']);
 });

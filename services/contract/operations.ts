@@ -12,6 +12,7 @@ import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
 import { gradeBody, gradingList } from './resources/grading.ts';
 import { processBody, processResponse } from './resources/process.ts';
 import { WEBHOOK_OPERATIONS } from './webhook-operations.ts';
+import { WEBHOOK_REPLAY_OPERATIONS } from './webhook-replay-operations.ts';
 import { WEBHOOK_SECRET_OPERATIONS } from './webhook-secret-operations.ts';
 
 /**
@@ -21,6 +22,7 @@ import { WEBHOOK_SECRET_OPERATIONS } from './webhook-secret-operations.ts';
 export const OPERATIONS: readonly Operation[] = [
   ...WEBHOOK_OPERATIONS,
   ...WEBHOOK_SECRET_OPERATIONS,
+  ...WEBHOOK_REPLAY_OPERATIONS,
   {
     ...keyRules,
     id: 'assessDispositions',

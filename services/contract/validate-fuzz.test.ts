@@ -8,7 +8,7 @@ const names = [
   ...['carrier', 'tracking_number', 'rate', 'line_item_ids', 'created_at', 'occurred_at'],
   ...['category', 'subject', 'title', 'description', 'return_processor'],
   ...[
-    'overlap_hours',
+    ...['overlap_hours', 'kind', 'webhook_id', 'states', 'return_id', 'from', 'to'],
     'variant_id',
     'shopify',
     'category',

@@ -21,7 +21,13 @@ import type { FraudReportBody } from './resources/fraud-report.ts';
 import type { GradeBody } from './resources/grading.ts';
 import type { LabelBody, LabelUpdateBody } from './resources/label.ts';
 import type { ProcessBody } from './resources/process.ts';
+import {
+  type ReplaysQuery,
+  type ReplaysQueryResult,
+  readReplaysQuery,
+} from './resources/replays-query.ts';
 import type { WebhookBody } from './resources/webhook.ts';
+import type { ReplayBody } from './resources/webhook-replay.ts';
 import type { RotateSecretBody } from './resources/webhook-secret.ts';
 import type { WebhookTestBody } from './resources/webhook-test.ts';
 
@@ -31,6 +37,8 @@ export interface Bodies {
   readonly updateWebhook: WebhookBody;
   readonly testWebhook: WebhookTestBody;
   readonly rotateWebhookSecret: RotateSecretBody;
+  readonly previewReplay: ReplayBody;
+  readonly startReplay: ReplayBody;
   readonly assessDispositions: AssessBody;
   readonly gradeItems: GradeBody;
   readonly updateDestination: DestinationBody;
@@ -46,6 +54,7 @@ export type BodyOf<K extends OperationId> = K extends keyof Bodies ? Bodies[K] :
 export interface Queries {
   readonly getReturnDetails: DetailsQuery;
   readonly listDeliveries: DeliveriesQuery;
+  readonly listReplays: ReplaysQuery;
 }
 export type QueryOf<K extends OperationId> = K extends keyof Queries ? Queries[K] : undefined;
 
@@ -111,11 +120,14 @@ export function validateQuery<K extends OperationId>(
   return invalid([{ field: result.field, message: result.rule }]);
 }
 
-type ReadQuery = (query: URLSearchParams) => DetailsQueryResult | DeliveriesQueryResult;
+type ReadQuery = (
+  query: URLSearchParams,
+) => DetailsQueryResult | DeliveriesQueryResult | ReplaysQueryResult;
 
 const QUERIES: ReadonlyMap<OperationId, ReadQuery> = new Map<OperationId, ReadQuery>([
   ['getReturnDetails', readDetailsQuery],
   ['listDeliveries', readDeliveriesQuery],
+  ['listReplays', readReplaysQuery],
 ]);
 
 /**

@@ -48,6 +48,17 @@ export const DELIVERY_STATES = [
 ] as const;
 export type DeliveryState = (typeof DELIVERY_STATES)[number];
 
+/** A replay sends ended deliveries again; a backfill sends stored events that a webhook did not get. */
+export const REPLAY_KINDS = ['replay', 'backfill'] as const;
+export const REPLAY_STATES = ['running', 'done', 'cancelled', 'failed'] as const;
+/** Why a replay cannot send a delivery. */
+export const UNREPLAYABLE_REASONS = [
+  'waiting',
+  'subscription_deleted',
+  'subscription_inactive',
+  'payload_gone',
+] as const;
+
 /** Interface: Disposition item. */
 export const DISPOSITION_OUTCOMES = [
   'back_to_stock',

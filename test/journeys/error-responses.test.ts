@@ -28,6 +28,7 @@ import {
   UNAUTHORIZED,
   WEBHOOK_REJECTED,
 } from '../kit/journeys/expected-errors.ts';
+import { foreignIdOf } from '../kit/journeys/foreign-id.ts';
 import { firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import { untilLimited } from '../kit/until.ts';
 
@@ -225,15 +226,9 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
   );
 
   test('404: ids that do not exist, and ids of another shop', async () => {
-    const { fixtures } = journey.stack.otherShop;
-    const hook = fixtures.webhooks[0]?.id;
-    const foreign = (operation: Operation) => {
-      if (operation.tag === 'Webhooks') return hook;
-      return operation.id === 'updateDestination' ? fixtures.destinations.linked : undefined;
-    };
     const malformed = ['0', '01', '-1', '1.0', 'abc', '9007199254740992', '%2B1'];
     for (const operation of OPERATIONS.filter(({ id }) => OWN_404[id])) {
-      const theirs = foreign(operation) ?? firstOf(journey.stack.otherShop, 'open').id;
+      const theirs = await foreignIdOf(journey, operation);
       for (const id of [MISSING_ID, theirs, ...malformed]) {
         const body = OWN_404[operation.id];
         await rejects(requestOf(operation, id), { status: 404, body, code: 'NOT_FOUND' });

@@ -84,6 +84,30 @@ const DETAILS_QUERY = [
   },
 ];
 
+/** The parameters of a page. */
+function pageOf(what: string): readonly object[] {
+  return [
+    {
+      name: 'limit',
+      in: 'query',
+      description: `Maximum number of ${what} of a page`,
+      schema: {
+        type: 'integer',
+        minimum: 1,
+        maximum: DELIVERIES_PAGE_MAX,
+        default: DELIVERIES_PAGE_DEFAULT,
+        ...ownBound,
+      },
+    },
+    {
+      name: 'cursor',
+      in: 'query',
+      description: '`next_cursor` of the previous page',
+      schema: { type: 'string', minLength: 1, maxLength: CURSOR_MAX, ...ownBound },
+    },
+  ];
+}
+
 const EVENT_TIME = { type: 'string', format: 'date-time' };
 const DELIVERIES_QUERY = [
   {
@@ -110,27 +134,20 @@ const DELIVERIES_QUERY = [
     description: 'Deliveries of events before this time (RFC 3339)',
     schema: EVENT_TIME,
   },
+  ...pageOf('deliveries'),
+];
+const REPLAYS_QUERY = [
   {
-    name: 'limit',
+    name: 'webhook_id',
     in: 'query',
-    description: 'Maximum number of deliveries of a page',
-    schema: {
-      type: 'integer',
-      minimum: 1,
-      maximum: DELIVERIES_PAGE_MAX,
-      default: DELIVERIES_PAGE_DEFAULT,
-      ...ownBound,
-    },
+    description: 'Only replays and backfills of this webhook',
+    schema: idSchema,
   },
-  {
-    name: 'cursor',
-    in: 'query',
-    description: '`next_cursor` of the previous page',
-    schema: { type: 'string', minLength: 1, maxLength: CURSOR_MAX, ...ownBound },
-  },
+  ...pageOf('replays'),
 ];
 
 const QUERIES: Readonly<Partial<Record<OperationId, readonly object[]>>> = {
   getReturnDetails: DETAILS_QUERY,
   listDeliveries: DELIVERIES_QUERY,
+  listReplays: REPLAYS_QUERY,
 };

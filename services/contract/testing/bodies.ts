@@ -1,5 +1,5 @@
 import type { OperationId } from '../operation.ts';
-import { TOPICS } from '../vocabulary.ts';
+import { ACCEPTED_REPLAYS, REFUSED_REPLAYS } from './replay-bodies.ts';
 
 const WEBHOOK = { topic: 'return', trigger: 'return.closed', url: 'https://example.com/hook' };
 const MAX = Number.MAX_SAFE_INTEGER;
@@ -40,6 +40,7 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
   ['rotateWebhookSecret', 'no overlap', { overlap_hours: 0 }],
   ['rotateWebhookSecret', 'the longest overlap', { overlap_hours: 168 }],
   ['rotateWebhookSecret', 'nulls', { overlap_hours: null }],
+  ...ACCEPTED_REPLAYS,
   ['assessDispositions', 'only a line', item({})],
   ['assessDispositions', 'unknown fields', item({ colour: 'red' })],
   ['assessDispositions', 'nulls', item({ note: null, return_processor: null, images: null })],
@@ -108,6 +109,7 @@ export const REFUSED: readonly [OperationId, object, string][] = [
   ['rotateWebhookSecret', { overlap_hours: 169 }, `overlap_hours ${OVERLAP_RULE}`],
   ['rotateWebhookSecret', { overlap_hours: 0.5 }, `overlap_hours ${OVERLAP_RULE}`],
   ['rotateWebhookSecret', { overlap_hours: '24' }, `overlap_hours ${OVERLAP_RULE}`],
+  ...REFUSED_REPLAYS,
   ['assessDispositions', {}, 'items is required.'],
   ['assessDispositions', { items: null }, 'items is required.'],
   ['assessDispositions', { items: {} }, 'items must be a list.'],

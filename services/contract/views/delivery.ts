@@ -1,4 +1,3 @@
-import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   type Attempt,
   type AttemptTiming,
@@ -6,9 +5,8 @@ import {
   DeliveryStateSchema,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { DeliveryObject, DeliveryPage } from '../resources/delivery.ts';
-import { isoTime } from '../time.ts';
 import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { idNumber, iso, textOrNull, word } from './values.ts';
+import { idNumber, iso, requiredIso, textOrNull, word } from './values.ts';
 
 /** A delivery as partners see it. Throws when a required field is missing. */
 export function deliveryView(delivery: Delivery): DeliveryObject {
@@ -27,8 +25,8 @@ export function deliveryView(delivery: Delivery): DeliveryObject {
     test: delivery.test,
     api_version: delivery.apiVersion,
     return_id: idNumber(delivery.returnId),
-    occurred_at: moment(delivery.occurredAt),
-    created_at: moment(delivery.createdAt),
+    occurred_at: requiredIso(delivery.occurredAt, 'a delivery'),
+    created_at: requiredIso(delivery.createdAt, 'a delivery'),
     next_attempt_at: iso(delivery.nextAttemptAt),
     finished_at: iso(delivery.finishedAt),
     attempts: delivery.attempts.map(attemptView),
@@ -50,7 +48,7 @@ function attemptView(attempt: Attempt): DeliveryObject['attempts'][number] {
   const { number, startedAt, status, error, durationMs, timing } = attempt;
   return {
     number,
-    at: moment(startedAt),
+    at: requiredIso(startedAt, 'a delivery'),
     status: status === 0 ? null : status,
     error: textOrNull(error),
     duration_ms: durationMs,
@@ -66,9 +64,4 @@ function timingView(timing: AttemptTiming) {
     wait_ms: timing.waitMs ?? null,
     read_ms: timing.readMs ?? null,
   };
-}
-
-function moment(time: Timestamp | undefined): string {
-  if (!time) throw new Error('a delivery without its time');
-  return isoTime(timestampDate(time));
 }

@@ -25,6 +25,12 @@ export function iso(time: Timestamp | undefined): string | null {
   return time ? isoTime(timestampDate(time)) : null;
 }
 
+/** `YYYY-MM-DDThh:mm:ss+00:00`. Throws when the time is missing, which is a bug. @param of the object, for the error. */
+export function requiredIso(time: Timestamp | undefined, of: string): string {
+  if (!time) throw new Error(`${of} without its time`);
+  return isoTime(timestampDate(time));
+}
+
 /** `YYYY-MM-DD hh:mm:ss`, or null. */
 export function plain(time: Timestamp | undefined): string | null {
   return time ? plainTime(timestampDate(time)) : null;

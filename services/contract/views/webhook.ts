@@ -1,4 +1,3 @@
-import { timestampDate } from '@bufbuild/protobuf/wkt';
 import {
   type Secret,
   type Subscription,
@@ -6,9 +5,8 @@ import {
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { CreatedWebhook, Webhook } from '../resources/webhook.ts';
 import type { WebhookSecretObject } from '../resources/webhook-secret.ts';
-import { isoTime } from '../time.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { iso } from './values.ts';
+import { iso, requiredIso } from './values.ts';
 
 /** Interface: Webhook subscription. Throws for a topic or trigger that the interface does not name. */
 export function webhookView(subscription: Subscription): Webhook {
@@ -33,10 +31,9 @@ export function createdWebhookView(subscription: Subscription, secret: string): 
 
 /** A signing secret. Throws when its time is missing. */
 export function webhookSecretView({ value, createdAt, expiresAt }: Secret): WebhookSecretObject {
-  if (!createdAt) throw new Error('a secret without its time');
   return {
     secret: value,
-    created_at: isoTime(timestampDate(createdAt)),
+    created_at: requiredIso(createdAt, 'a secret'),
     expires_at: iso(expiresAt),
   };
 }

@@ -14,6 +14,8 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   DeliveryState,
+  ReplayKind,
+  ReplayState,
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 
@@ -33,6 +35,7 @@ export const FAKE = {
   otherContent: 'another carrier',
   webhook: 41n,
   delivery: 'msg_0199e1a4-7b20-8abc-8def-000000000041',
+  replay: 61n,
   secret: `whsec_${'A'.repeat(43)}=`,
 } as const;
 
@@ -88,6 +91,18 @@ export function sampleTest(trigger: string) {
     state: DeliveryState.WAITING,
     test: true,
     attempts: [],
+  };
+}
+
+/** A replay of the subscription that runs. */
+export function sampleReplay() {
+  return {
+    id: FAKE.replay,
+    kind: ReplayKind.REPLAY,
+    state: ReplayState.RUNNING,
+    filter: { subscriptionId: FAKE.webhook, states: [DeliveryState.EXHAUSTED], from: NOW },
+    ...{ total: 3, done: 1, skipped: 0 },
+    startedAt: NOW,
   };
 }
 

@@ -19,24 +19,19 @@ import {
   ProcessReturnResponse_Refused_Code as RefusedCode,
   type ReturnsService,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import {
-  DeliveryState,
-  type WebhooksService,
-} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { DomainError, invalidField } from '../../../services/platform/errors.ts';
+import type { WebhooksService } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { DomainError } from '../../../services/platform/errors.ts';
 import { idempotencyConflict } from '../../../services/platform/idempotency.ts';
 import {
   FAKE,
   NOW,
-  sampleDelivery,
   sampleDestinations,
   sampleLabel,
   sampleReport,
   sampleReturn,
-  sampleSubscription,
-  sampleTest,
 } from './fake-objects.ts';
 import { fakeReturnTools } from './fake-return-tools.ts';
+import { fakeWebhooks } from './fake-webhooks.ts';
 
 /** The RPCs whose behaviour a test may replace. */
 export interface FakeServices {
@@ -51,10 +46,6 @@ export interface FakeServices {
 
 function notFound(reason: ErrorReason, text: string): DomainError {
   return new DomainError(Code.NotFound, reason, text);
-}
-
-function subscriptionNotFound(): DomainError {
-  return notFound(ErrorReason.SUBSCRIPTION_NOT_FOUND, 'no subscription');
 }
 
 const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
@@ -211,67 +202,6 @@ const carts: Partial<ServiceImpl<typeof CartsService>> = {
   }),
 };
 
-const webhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
-  listSubscriptions: () => ({ subscriptions: [sampleSubscription()] }),
-  createSubscription: ({ url, topic, trigger }) => {
-    requireHttps(url);
-    return {
-      subscription: { ...sampleSubscription(), topic, trigger, url },
-      secret: FAKE.secret,
-    };
-  },
-  updateSubscription: ({ url, subscriptionId }) => {
-    if (url !== '') requireHttps(url);
-    if (subscriptionId !== FAKE.webhook) {
-      throw subscriptionNotFound();
-    }
-    return { subscription: sampleSubscription() };
-  },
-  deleteSubscription: ({ subscriptionId }) => {
-    if (subscriptionId === FAKE.webhook) return {};
-    throw subscriptionNotFound();
-  },
-  listDeliveries: ({ subscriptionId, pageSize, cursor }) => {
-    if (cursor !== '' && cursor !== 'next') {
-      throw invalidField('cursor', 'must be the cursor of a previous page');
-    }
-    if (subscriptionId !== FAKE.webhook && subscriptionId !== 0n) {
-      throw subscriptionNotFound();
-    }
-    return { deliveries: [sampleDelivery()], nextCursor: pageSize === 1 ? 'next' : '' };
-  },
-  replayDelivery: ({ subscriptionId, deliveryId }) => {
-    const isOther = subscriptionId !== FAKE.webhook && subscriptionId !== 0n;
-    if (isOther || deliveryId !== FAKE.delivery) {
-      throw notFound(ErrorReason.DELIVERY_NOT_FOUND, 'no delivery');
-    }
-    return { delivery: { ...sampleDelivery(), state: DeliveryState.WAITING } };
-  },
-  getDelivery: ({ deliveryId }) => {
-    if (deliveryId === FAKE.delivery) return { delivery: sampleDelivery() };
-    throw notFound(ErrorReason.DELIVERY_NOT_FOUND, 'no delivery');
-  },
-  sendTest: ({ subscriptionId, trigger }) => {
-    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
-    if (trigger === 'shipment.processed') {
-      throw invalidField('trigger', 'is not delivered to topic return');
-    }
-    return { delivery: sampleTest(trigger) };
-  },
-  rotateSecret: ({ subscriptionId, overlapHours, idempotencyKey }) => {
-    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
-    if (idempotencyKey !== '' && overlapHours === 1) throw idempotencyConflict();
-    return { secret: { value: FAKE.secret, createdAt: NOW } };
-  },
-  revealSecret: ({ subscriptionId }) => {
-    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
-    return { secrets: [{ value: FAKE.secret, createdAt: NOW, expiresAt: NOW }] };
-  },
-  getPayloadVersion: () => ({ version: '2026-07' }),
-  setPayloadVersion: ({ version }) => ({ version }),
-  setSandbox: () => ({}),
-};
-
 /** New objects at each call, whose behaviour a test may replace. */
 export function fakeServices(): FakeServices {
   return {
@@ -281,16 +211,6 @@ export function fakeServices(): FakeServices {
     destinations: { ...destinations },
     fraud: { ...fraud },
     carts: { ...carts },
-    webhooks: { ...webhooks },
+    webhooks: { ...fakeWebhooks },
   };
-}
-
-function requireHttps(url: string): void {
-  if (url.startsWith('https://')) return;
-  throw new DomainError(
-    Code.InvalidArgument,
-    ErrorReason.WEBHOOK_URL_REFUSED,
-    'The url must be an absolute https address',
-    { field: 'url' },
-  );
 }

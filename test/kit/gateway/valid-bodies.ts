@@ -9,6 +9,8 @@ export const VALID_BODIES: Readonly<Partial<Record<OperationId, object>>> = {
   updateWebhook: HOOK,
   testWebhook: {},
   rotateWebhookSecret: {},
+  previewReplay: { from: '2026-11-20T10:00:00Z' },
+  startReplay: { from: '2026-11-20T10:00:00Z' },
   assessDispositions: { items: [{ line_item_id: Number(FAKE.lineItem) }] },
   gradeItems: { items: [{ line_item_id: Number(FAKE.lineItem), category: 'grade_b' }] },
   updateDestination: { name: 'North' },

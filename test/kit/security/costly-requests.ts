@@ -44,6 +44,10 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
     url: `https://hooks.example.com/${'x'.repeat(1_900)}`,
     status: 'inactive',
   };
+  const replay = {
+    ...{ topic: 'return', trigger: 'return.closed', return_id: open },
+    ...{ from: '2026-01-01T00:00:00Z', states: ['delivered', 'exhausted', 'expired'] },
+  };
   const address = Object.fromEntries(
     ['line1', 'line2', 'city', 'state', 'zip'].map((name) => [name, 'x'.repeat(255)]),
   );
@@ -66,6 +70,11 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       path: at(`/webhooks/${hook}/secret/rotate`),
       json: { overlap_hours: 168 },
     }),
+    previewReplay: () => ({ path: at('/webhook-replay-previews'), json: replay }),
+    startReplay: () => ({ path: at('/webhook-replays'), json: replay }),
+    listReplays: () => ({ path: at('/webhook-replays?limit=100') }),
+    getReplay: () => ({ path: at('/webhook-replays/987654321') }),
+    cancelReplay: () => ({ method: 'POST', path: at('/webhook-replays/987654321/cancel') }),
     getWebhookSecret: () => ({ path: at(`/webhooks/${hook}/secret`) }),
     assessDispositions: () => ({
       path: at('/dispositioning/assess'),

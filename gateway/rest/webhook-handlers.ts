@@ -1,0 +1,55 @@
+import { deliveryPageView, deliveryView } from '../../services/contract/views/delivery.ts';
+import { textOrNull } from '../../services/contract/views/values.ts';
+import {
+  createdWebhookView,
+  webhookSecretView,
+  webhookView,
+} from '../../services/contract/views/webhook.ts';
+import { replayView } from '../../services/contract/views/webhook-replay.ts';
+import { sent } from '../actions/context.ts';
+import { listDeliveries, replayDelivery } from '../actions/deliveries.ts';
+import {
+  cancelReplay,
+  getReplay,
+  listReplays,
+  previewReplay,
+  startReplay,
+} from '../actions/webhook-replays.ts';
+import { revealSecret, rotateSecret, sendTest } from '../actions/webhook-secrets.ts';
+import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
+import type { Handlers } from './handler.ts';
+
+/** The handlers of the operations on webhooks. */
+export const WEBHOOK_HANDLERS = {
+  listWebhooks: async ({ context }) => (await listWebhooks(context)).map(webhookView),
+  createWebhook: async ({ context, body }) => {
+    const { subscription, secret } = await createWebhook(context, body);
+    return createdWebhookView(sent(subscription, 'subscription'), secret);
+  },
+  updateWebhook: ({ context, id, body }) => updateWebhook(context, id, body),
+  deleteWebhook: ({ context, id }) => deleteWebhook(context, id),
+  listDeliveries: async ({ context, id, query }) =>
+    deliveryPageView(await listDeliveries(context, id, query)),
+  replayDelivery: async ({ context, id, deliveryId }) =>
+    deliveryView(await replayDelivery(context, { subscriptionId: id, deliveryId })),
+  testWebhook: async ({ context, id, body, idempotencyKey }) => {
+    const options = { trigger: body.trigger ?? undefined, idempotencyKey };
+    return deliveryView(await sendTest(context, id, options));
+  },
+  rotateWebhookSecret: async ({ context, id, body, idempotencyKey }) => {
+    const options = { overlapHours: body.overlap_hours ?? undefined, idempotencyKey };
+    return webhookSecretView(await rotateSecret(context, id, options));
+  },
+  getWebhookSecret: async ({ context, id }) => ({
+    secrets: (await revealSecret(context, id)).map(webhookSecretView),
+  }),
+  previewReplay: ({ context, body }) => previewReplay(context, body),
+  startReplay: async ({ context, body, idempotencyKey }) =>
+    replayView(await startReplay(context, body, idempotencyKey)),
+  listReplays: async ({ context, query }) => {
+    const { replays, nextCursor } = await listReplays(context, query);
+    return { replays: replays.map(replayView), next_cursor: textOrNull(nextCursor) };
+  },
+  getReplay: async ({ context, id }) => replayView(await getReplay(context, id)),
+  cancelReplay: async ({ context, id }) => replayView(await cancelReplay(context, id)),
+} satisfies Partial<Handlers>;

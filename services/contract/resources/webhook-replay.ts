@@ -1,0 +1,145 @@
+import { z } from 'zod';
+import { URL_MAX } from '../../platform/text.ts';
+import {
+  DELIVERY_STATES,
+  REPLAY_KINDS,
+  REPLAY_STATES,
+  TOPICS,
+  TRIGGERS,
+  UNREPLAYABLE_REASONS,
+} from '../vocabulary.ts';
+import { choice, dateTime, id, ownBound, text, typed } from './fields.ts';
+import { nullableId, nullableText, time } from './response-fields.ts';
+
+/** Replays by filter and backfills, as jobs: an addition to the interface. */
+
+const only = (what: string) => ({ description: `Only deliveries ${what}; of all when absent` });
+
+/** The fields that a backfill does not take, because its webhook determines them. */
+const REPLAY_ONLY = ['url', 'topic', 'trigger', 'states', 'return_id'] as const;
+
+export const replayBody = z
+  .object({
+    kind: choice(REPLAY_KINDS).nullish().meta({
+      description:
+        '`replay` sends ended deliveries again; `backfill` sends stored events that one webhook did not get, from before it was created, too. `replay` when absent',
+    }),
+    webhook_id: id()
+      .nullish()
+      .meta({ description: 'Only deliveries of this webhook. Required for a backfill' }),
+    url: text({ max: URL_MAX, own: true })
+      .nullish()
+      .meta(only('of webhooks that deliver to this address now')),
+    topic: choice(TOPICS).nullish().meta(only('of this topic')),
+    trigger: choice(TRIGGERS).nullish().meta(only('of this trigger')),
+    states: z
+      .array(choice(DELIVERY_STATES), { error: typed('a list') })
+      .max(DELIVERY_STATES.length, { error: `must have at most ${DELIVERY_STATES.length} entries` })
+      .meta(ownBound)
+      .nullish()
+      .meta({ description: 'Only deliveries in one of these states; all when absent or empty' }),
+    return_id: id().nullish().meta({ description: 'Only deliveries about this return' }),
+    from: dateTime().nullish().meta({
+      description:
+        'Events at or after this time. Required for a replay; a backfill begins with the oldest stored event when absent',
+    }),
+    to: dateTime()
+      .nullish()
+      .meta({ description: 'Events before this time; up to now when absent' }),
+  })
+  .superRefine(({ kind, webhook_id, from, to, ...rest }, context) => {
+    const add = (field: string, message: string) =>
+      context.addIssue({ code: 'custom', path: [field], message });
+    if (from && to && from >= to) add('to', 'must be after from');
+    if (kind !== 'backfill') {
+      if (!from) add('from', 'is required when kind is replay');
+      return;
+    }
+    if (!webhook_id) add('webhook_id', 'is required when kind is backfill');
+    for (const field of REPLAY_ONLY) {
+      if (rest[field] !== undefined && rest[field] !== null) {
+        add(field, 'must be absent when kind is backfill');
+      }
+    }
+  })
+  .meta({ id: 'WebhookReplayBody' });
+export type ReplayBody = z.infer<typeof replayBody>;
+
+const count = (description: string) => z.int().min(0).meta({ description });
+const kind = z.enum(REPLAY_KINDS);
+
+export const replayPreview = z
+  .object({
+    kind,
+    matched: count(
+      'Number of deliveries (for a backfill: stored events) that match, up to 100,000',
+    ),
+    more: z.boolean().meta({
+      description:
+        'Whether more match than were counted. Then a start is rejected: narrow the time',
+    }),
+    replayable: count(
+      'Number that would be sent. A backfill also skips the events that the webhook got already',
+    ),
+    not_replayable: z
+      .array(
+        z
+          .object({
+            reason: z.enum(UNREPLAYABLE_REASONS).meta({
+              description:
+                '`payload_gone`: the body was removed, because the customer was redacted or its retention ended',
+            }),
+            count: count('Number of deliveries'),
+          })
+          .meta({ id: 'NotReplayable' }),
+      )
+      .meta({ description: 'The other matching deliveries, by reason' }),
+    oldest_at: time().meta({ description: 'Time of the oldest matching event' }),
+    newest_at: time().meta({ description: 'Time of the newest matching event' }),
+  })
+  .meta({ id: 'WebhookReplayPreview' });
+export type ReplayPreviewObject = z.infer<typeof replayPreview>;
+
+export const webhookReplay = z
+  .object({
+    id: z.int().min(1),
+    kind,
+    state: z.enum(REPLAY_STATES).meta({
+      description: '`failed`: `error` says why. What was done until then was sent',
+    }),
+    filter: z
+      .object({
+        webhook_id: nullableId(),
+        url: nullableText(),
+        topic: z.enum(TOPICS).nullable(),
+        trigger: z.enum(TRIGGERS).nullable(),
+        states: z.array(z.enum(DELIVERY_STATES)),
+        return_id: nullableId(),
+        from: time(),
+        to: time(),
+      })
+      .meta({
+        id: 'WebhookReplayFilter',
+        description: 'The filter of the request; for a backfill its webhook, pair and times',
+      }),
+    total: count('Number of deliveries or events to send, as counted at the start'),
+    done: count('Number of deliveries that were queued to be sent'),
+    skipped: count(
+      'Number that could no longer be sent, or that the webhook of a backfill got already',
+    ),
+    started_at: z.string().meta({ format: 'date-time', description: 'When it was started' }),
+    finished_at: time().meta({ description: 'When it ended; null while it runs' }),
+    error: nullableText().meta({ description: 'Why it failed; null otherwise' }),
+  })
+  .meta({ id: 'WebhookReplay' });
+export type ReplayObject = z.infer<typeof webhookReplay>;
+
+export const replayPage = z
+  .object({
+    replays: z.array(webhookReplay).meta({ description: 'Newest first' }),
+    next_cursor: z
+      .string()
+      .nullable()
+      .meta({ description: '`cursor` of the next page; null on the last' }),
+  })
+  .meta({ id: 'WebhookReplayPage' });
