@@ -18,14 +18,25 @@ const STATUS = enumText(SubscriptionStatusSchema);
  * Returns the shop's subscriptions, ordered by id.
  *
  * @param o.backlog whether to include the backlog of each subscription.
+ * @param o.health whether to include the health of each subscription.
  */
 export async function listWebhooks(
   context: ActionContext,
-  o: { backlog: boolean } = { backlog: false },
+  { backlog = false, health = false }: { backlog?: boolean; health?: boolean } = {},
 ): Promise<Subscription[]> {
   const { webhooks } = context.services;
-  const request = { ...callerOf(context), includeBacklog: o.backlog };
+  const request = { ...callerOf(context), includeBacklog: backlog, includeHealth: health };
   return (await webhooks.listSubscriptions(request)).subscriptions;
+}
+
+/** Returns a subscription with its health. */
+export async function getWebhook(
+  context: ActionContext,
+  subscriptionId: bigint,
+): Promise<Subscription> {
+  const request = { ...callerOf(context), subscriptionId };
+  const { subscription } = await context.services.webhooks.getSubscription(request);
+  return sent(subscription, 'subscription');
 }
 
 /** Returns the API version of the shop's payloads, such as `2026-07`. */
@@ -33,7 +44,7 @@ export async function getPayloadVersion(context: ActionContext): Promise<string>
   return (await context.services.webhooks.getPayloadVersion(callerOf(context))).version;
 }
 
-/** Creates a subscription. No other response contains its secret. The new key is for retries of the call. */
+/** Creates a subscription. The response has its secret. The new key is for retries of the call. */
 export function createWebhook(
   context: ActionContext,
   body: WebhookBody,

@@ -189,7 +189,7 @@ describe('paths and methods', () => {
   test('a method that the path does not have is 405 with Allow, even without a credential', async () => {
     const response = await send({ method: 'PATCH', path: '/api/v1/webhooks/41', key: null });
     expect(response).toMatchObject({ status: 405, body: shape });
-    expect(response.headers.allow).toBe('PUT, DELETE, OPTIONS');
+    expect(response.headers.allow).toBe('GET, PUT, DELETE, HEAD, OPTIONS');
     expect((await send({ method: 'PUT', path: '/api/v1/webhooks' })).headers.allow).toBe(
       'GET, POST, HEAD, OPTIONS',
     );

@@ -18,7 +18,7 @@ export interface RestRequest<K extends OperationId> {
 }
 
 /** Returns the response body in the newest version; undefined when the operation has no response body. */
-export type RestHandler<K extends OperationId> = (request: RestRequest<K>) => Promise<unknown>;
+type RestHandler<K extends OperationId> = (request: RestRequest<K>) => Promise<unknown>;
 
 /** A handler of each operation. */
 export type Handlers = { readonly [K in OperationId]: RestHandler<K> };

@@ -16,12 +16,20 @@ import {
   startReplay,
 } from '../actions/webhook-replays.ts';
 import { revealSecret, rotateSecret, sendTest } from '../actions/webhook-secrets.ts';
-import { createWebhook, deleteWebhook, listWebhooks, updateWebhook } from '../actions/webhooks.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  getWebhook,
+  listWebhooks,
+  updateWebhook,
+} from '../actions/webhooks.ts';
 import type { Handlers } from './handler.ts';
 
 /** The handlers of the operations on webhooks. */
 export const WEBHOOK_HANDLERS = {
-  listWebhooks: async ({ context }) => (await listWebhooks(context)).map(webhookView),
+  listWebhooks: async ({ context }) =>
+    (await listWebhooks(context, { health: true })).map(webhookView),
+  getWebhook: async ({ context, id }) => webhookView(await getWebhook(context, id)),
   createWebhook: async ({ context, body }) => {
     const { subscription, secret } = await createWebhook(context, body);
     return createdWebhookView(sent(subscription, 'subscription'), secret);

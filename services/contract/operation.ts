@@ -7,6 +7,7 @@ import { BODY_BYTES_MAX } from './limits.ts';
 export type OperationId =
   | 'listWebhooks'
   | 'createWebhook'
+  | 'getWebhook'
   | 'updateWebhook'
   | 'deleteWebhook'
   | 'listDeliveries'

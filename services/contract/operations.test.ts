@@ -1,11 +1,12 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and seventeen additions', () => {
+test('the operations are those of the interface, and eighteen additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
     'POST /webhooks 201 true',
+    'GET /webhooks/{id} 200 true',
     'PUT /webhooks/{id} 204 false',
     'DELETE /webhooks/{id} 204 false',
     'GET /webhooks/{id}/deliveries 200 true',
@@ -36,6 +37,7 @@ test('each operation needs its scope', () => {
   expect(Object.fromEntries(OPERATIONS.map(({ id, scope }) => [id, scope]))).toEqual({
     listWebhooks: 'developer_tools',
     createWebhook: 'developer_tools',
+    getWebhook: 'developer_tools',
     updateWebhook: 'developer_tools',
     deleteWebhook: 'developer_tools',
     listDeliveries: 'developer_tools',
@@ -64,7 +66,7 @@ test('each operation needs its scope', () => {
 
 test('only webhook and label operations take a bearer token, and only dispositioning returns 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
-  expect(bearer.map(({ tag }) => tag)).toEqual([...Array(14).fill('Webhooks'), 'Labels', 'Labels']);
+  expect(bearer.map(({ tag }) => tag)).toEqual([...Array(15).fill('Webhooks'), 'Labels', 'Labels']);
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');
   expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions', 'gradeItems']);
 });

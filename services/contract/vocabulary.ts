@@ -37,6 +37,9 @@ export type Trigger = (typeof TRIGGERS)[number];
 /** Interface: Webhook status. */
 export const WEBHOOK_STATUSES = ['active', 'inactive'] as const;
 
+/** How the deliveries of a webhook fare. */
+export const WEBHOOK_HEALTH = ['healthy', 'failing', 'paused', 'inactive'] as const;
+
 /** The states of a webhook's delivery. */
 export const DELIVERY_STATES = [
   'waiting',

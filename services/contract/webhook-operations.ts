@@ -2,7 +2,7 @@ import { NOT_FOUND } from './errors.ts';
 import { body, type Operation, webhookRules } from './operation.ts';
 import { delivery, deliveryPage } from './resources/delivery.ts';
 import * as shapes from './resources/errors.ts';
-import { createdWebhook, webhookBody, webhookList } from './resources/webhook.ts';
+import { createdWebhook, webhook, webhookBody, webhookList } from './resources/webhook.ts';
 
 /** The operations on subscriptions and their deliveries. */
 export const WEBHOOK_OPERATIONS: readonly Operation[] = [
@@ -14,7 +14,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     success: { status: 200, schema: webhookList },
     addition: true,
     summary: 'List webhooks',
-    description: "All of the shop's webhook subscriptions, by ascending id.",
+    description: "All of the shop's webhook subscriptions with their health, by ascending id.",
     errors: {},
   },
   {
@@ -27,8 +27,20 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'Create webhook',
     description:
-      'Adds a subscription and returns its signing secret. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
+      'Adds a subscription and returns its signing secret. A topic and a trigger that never deliver together are stored, too; `delivers` is then false, and `warnings` says so. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
     errors: { 422: [shapes.messageError, shapes.webhookRefused] },
+  },
+  {
+    ...webhookRules,
+    id: 'getWebhook',
+    method: 'GET',
+    path: '/webhooks/{id}',
+    notFound: NOT_FOUND.webhook,
+    success: { status: 200, schema: webhook },
+    addition: true,
+    summary: 'Get webhook',
+    description: 'A subscription and its health: how its deliveries fare, and why it is inactive.',
+    errors: { 404: [shapes.webhookNotFound] },
   },
   {
     ...webhookRules,

@@ -19,6 +19,7 @@ import type { RetryClock } from './delivery/attempt/retry-clock.ts';
 import { type JobsContext, jobMethods } from './jobs/methods.ts';
 import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
+import { readWithHealth } from './subscriptions/health.ts';
 import { limitedHostOf } from './subscriptions/host-limit.ts';
 import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
 import { setSandbox } from './subscriptions/sandbox.ts';
@@ -64,7 +65,7 @@ export function webhooksRoutes(c: WebhooksContext) {
 
 type Methods = Partial<ServiceImpl<typeof WebhooksService>>;
 
-function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksContext) {
+function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: WebhooksContext) {
   const limitedHost = limitedHostOf(policy);
   return {
     async createSubscription(request) {
@@ -92,10 +93,27 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake }: WebhooksCon
       wake();
       return {};
     },
-    async listSubscriptions({ shopId, includeBacklog }) {
-      const all = await listSubscriptions(pool, shopId);
+    async getSubscription({ shopId, subscriptionId }) {
+      const [found] = await readWithHealth(pool, { shopId, subscriptionId, today: today() });
+      if (!found) throw subscriptionNotFound(subscriptionId);
+      return { subscription: subscriptionMessage(found, { health: found }) };
+    },
+    async listSubscriptions({ shopId, includeBacklog, includeHealth }) {
       const backlogs = includeBacklog ? await backlogsOf(pool, shopId) : undefined;
-      return { subscriptions: all.map((one) => subscriptionMessage(one, backlogs?.get(one.id))) };
+      if (includeHealth) {
+        const all = await readWithHealth(pool, { shopId, today: today() });
+        return {
+          subscriptions: all.map((one) =>
+            subscriptionMessage(one, { health: one, backlog: backlogs?.get(one.id) }),
+          ),
+        };
+      }
+      const all = await listSubscriptions(pool, shopId);
+      return {
+        subscriptions: all.map((one) =>
+          subscriptionMessage(one, { backlog: backlogs?.get(one.id) }),
+        ),
+      };
     },
   } satisfies Methods;
 }

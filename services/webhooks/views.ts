@@ -23,15 +23,16 @@ import type { Backlog } from './log/backlogs.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
 import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
+import type { Health } from './subscriptions/health.ts';
 import type { Subscription } from './subscriptions/subscription.ts';
 
 const statusText = enumText(SubscriptionStatusSchema);
 const deliveryStateText = enumText(DeliveryStateSchema);
 
-/** A subscription, with its waiting deliveries if requested. */
+/** A subscription, with its waiting deliveries or its health if requested. */
 export function subscriptionMessage(
   subscription: Subscription,
-  backlog?: Backlog,
+  { backlog, health }: { backlog?: Backlog | undefined; health?: Health } = {},
 ): SubscriptionMessage {
   const { id, topic, trigger, url, failingSince, inactiveSince } = subscription;
   const isCounting = subscription.status === 'active' && failingSince !== null;
@@ -59,7 +60,22 @@ export function subscriptionMessage(
         ...(backlog.oldestAt && { oldestAt: timestampFromDate(backlog.oldestAt) }),
       },
     }),
+    ...(health && { health: healthMessage(health) }),
   });
+}
+
+function healthMessage({
+  counted,
+  delivered,
+  oldestWaitingAt,
+  pausedSince,
+  payloadVersion,
+}: Health) {
+  return {
+    ...{ counted, delivered, payloadVersion },
+    ...(oldestWaitingAt && { oldestWaitingAt: timestampFromDate(oldestWaitingAt) }),
+    ...(pausedSince && { pausedSince: timestampFromDate(pausedSince) }),
+  };
 }
 
 export function secretMessage(secret: Secret): SecretMessage {

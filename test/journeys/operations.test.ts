@@ -234,6 +234,8 @@ describe('valid credentials', () => {
       ...json,
       status: 'active',
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
+      delivers: false,
+      warnings: [{ code: 'NEVER_DELIVERS', message: expect.any(String) }],
     });
     const change = { ...json, topic: 'return', status: 'inactive' };
     const one = { ...partner, path: `${path}/${id}` };
@@ -244,7 +246,9 @@ describe('valid credentials', () => {
     // Without a status in the request the status stays.
     await journey.send({ ...one, method: 'PUT', json: { ...json, topic: 'return' } });
     const listed = (await journey.send({ ...partner, path })).body as { id: number }[];
-    expect(listed.find((webhook) => webhook.id === id)).toEqual({ id, ...change });
+    const shown = { id, ...change, delivers: true, health: 'inactive', inactive_reason: null };
+    expect(listed.find((webhook) => webhook.id === id)).toMatchObject(shown);
+    expect((await journey.send(one)).body).toEqual(listed.find((webhook) => webhook.id === id));
     expect(listed).toEqual(listed.toSorted((a, b) => a.id - b.id));
     expect(await journey.send({ ...one, method: 'DELETE' })).toMatchObject({
       status: 204,

@@ -134,6 +134,7 @@ describe('with ids of another shop', () => {
   });
 
   const NAMED: Readonly<Partial<Record<Operation['id'], () => bigint>>> = {
+    getWebhook: () => theirs.subscriptionId as bigint,
     updateWebhook: () => theirs.subscriptionId as bigint,
     deleteWebhook: () => theirs.subscriptionId as bigint,
     listDeliveries: () => theirs.subscriptionId as bigint,

@@ -1,14 +1,14 @@
 import { z } from 'zod';
 import type { Subscription } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { webhook } from '../../../services/contract/resources/webhook.ts';
+import { webhookFields } from '../../../services/contract/resources/webhook.ts';
 import { iso, textOrNull } from '../../../services/contract/views/values.ts';
-import { webhookView } from '../../../services/contract/views/webhook.ts';
+import { webhookFieldsView } from '../../../services/contract/views/webhook.ts';
 
 const when = () => z.string().nullable().meta({ format: 'date-time' });
 
 /** A webhook and its delivery health. Never contains the secret. */
 export const webhookHealth = z.strictObject({
-  ...webhook.shape,
+  ...webhookFields.shape,
   delivers: z.boolean().describe('False if the topic never delivers this trigger'),
   failures: z.int().describe('Failed attempts since the last success'),
   failing_since: when(),
@@ -28,7 +28,7 @@ export const webhookHealth = z.strictObject({
 export function webhookHealthView(subscription: Subscription): z.output<typeof webhookHealth> {
   const { backlog } = subscription;
   return {
-    ...webhookView(subscription),
+    ...webhookFieldsView(subscription),
     delivers: subscription.delivers,
     failures: subscription.failures,
     failing_since: iso(subscription.failingSince),

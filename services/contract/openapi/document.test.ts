@@ -81,6 +81,7 @@ test('the statuses of an operation are those that its checks can return', () => 
   expect(statuses).toEqual({
     listWebhooks: '200 401 429 500 503',
     createWebhook: '201 400 401 413 415 422 429 500 503',
+    getWebhook: '200 401 404 429 500 503',
     updateWebhook: '204 400 401 404 413 415 422 429 500 503',
     deleteWebhook: '204 401 404 429 500 503',
     listDeliveries: '200 401 404 422 429 500 503',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
-import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../vocabulary.ts';
+import { TOPICS, TRIGGERS, WEBHOOK_HEALTH, WEBHOOK_STATUSES } from '../vocabulary.ts';
 import { choice, requiredText } from './fields.ts';
+import { nullableText, time } from './response-fields.ts';
 
 /**
  * Body of webhook create and update (interface: Webhook subscription). Topic and trigger are validated separately. The
@@ -32,7 +33,46 @@ const fields = {
   status: z.enum(WEBHOOK_STATUSES),
 };
 
-export const webhook = z.object(fields).meta({ id: 'Webhook' });
+/** The fields of a subscription that the interface names. */
+export const webhookFields = z.object(fields);
+export type WebhookFields = z.infer<typeof webhookFields>;
+
+const delivers = z.boolean().meta({
+  description: 'False when the topic never delivers the trigger: then nothing is sent',
+});
+
+/** A subscription and how its deliveries fare: all but the first five are additions to the interface. */
+export const webhook = z
+  .object({
+    ...fields,
+    delivers,
+    payload_version: z.string().meta({
+      description: "The API version that shapes the payloads of later events: the shop's",
+    }),
+    health: z.enum(WEBHOOK_HEALTH).meta({
+      description:
+        '`healthy`: the last attempt succeeded, or there was none; `failing`: the last attempts failed; `paused`: the address fails so often that only single deliveries are tried until one succeeds; `inactive`: nothing is sent',
+    }),
+    success_rate_24h: z.number().min(0).max(1).nullable().meta({
+      description:
+        'Share of the deliveries of events of the last 24 hours that were delivered, 0 to 1. At most the newest 200 count, and waiting ones count once they were tried, or while the webhook fails. Null when none counts',
+    }),
+    failures: z.int().min(0).meta({ description: 'Failed attempts since the last success' }),
+    failing_since: time().meta({ description: 'When the failures began; null without failures' }),
+    disables_at: time().meta({
+      description: 'When it becomes inactive if all attempts fail until then; null otherwise',
+    }),
+    oldest_waiting_at: time().meta({
+      description: 'Time of the oldest event that waits to be delivered; null when none waits',
+    }),
+    inactive_since: time().meta({ description: 'Null when it is active' }),
+    inactive_reason: nullableText().meta({
+      description: 'Why we set it to inactive; null when it is active, or a user did',
+    }),
+    created_at: z.string().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' }),
+    updated_at: z.string().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' }),
+  })
+  .meta({ id: 'Webhook' });
 export type Webhook = z.infer<typeof webhook>;
 
 export const createdWebhook = z
@@ -41,6 +81,17 @@ export const createdWebhook = z
     secret: z.string().meta({
       description: 'Signing secret (Standard Webhooks): `whsec_` and Base64',
     }),
+    delivers,
+    warnings: z
+      .array(
+        z
+          .object({
+            code: z.literal('NEVER_DELIVERS'),
+            message: z.string().meta({ description: 'For people' }),
+          })
+          .meta({ id: 'WebhookWarning' }),
+      )
+      .meta({ description: 'What will not work as it was probably meant; empty otherwise' }),
   })
   .meta({ id: 'CreatedWebhook' });
 export type CreatedWebhook = z.infer<typeof createdWebhook>;

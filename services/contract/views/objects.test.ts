@@ -17,7 +17,7 @@ import { cartView } from './cart.ts';
 import { destinationView } from './destination.ts';
 import { dispositionView } from './disposition.ts';
 import { fraudReportView } from './fraud-report.ts';
-import { createdWebhookView, webhookView } from './webhook.ts';
+import { createdWebhookView, webhookFieldsView, webhookView } from './webhook.ts';
 
 const at = timestampFromDate(new Date('2026-07-01T12:00:00.5Z'));
 const EMPTY = {
@@ -52,18 +52,63 @@ describe('a webhook', () => {
     status: SubscriptionStatus.INACTIVE,
   });
 
+  const shown = {
+    ...{ id: 9, topic: 'return', trigger: 'return.closed', url: 'https://a/' },
+    status: 'inactive',
+  };
+
   test('shows what the interface lists', () => {
-    expect(webhookView(subscription)).toEqual({
-      ...{ id: 9, topic: 'return', trigger: 'return.closed', url: 'https://a/' },
-      status: 'inactive',
+    expect(webhookFieldsView(subscription)).toEqual(shown);
+  });
+
+  test('shows its secret when created, and warns of a pair that never delivers', () => {
+    const delivering = { ...subscription, delivers: true };
+    expect(createdWebhookView(delivering, 'whsec_x')).toEqual({
+      ...shown,
+      ...{ secret: 'whsec_x', delivers: true, warnings: [] },
+    });
+    const never = { ...subscription, topic: 'label' };
+    expect(createdWebhookView(never, 'whsec_x')).toMatchObject({
+      delivers: false,
+      warnings: [
+        {
+          code: 'NEVER_DELIVERS',
+          message:
+            'Topic label never delivers return.closed. It delivers label.created, label.updated.',
+        },
+      ],
     });
   });
 
-  test('shows its secret only when created', () => {
-    expect(createdWebhookView(subscription, 'whsec_x')).toEqual({
-      ...webhookView(subscription),
-      secret: 'whsec_x',
+  const at24h = { counted: 3, delivered: 2, payloadVersion: '2026-10' };
+  const active = {
+    ...{ id: 9n, topic: 'return', trigger: 'return.closed', url: 'https://a/', delivers: true },
+    ...{ status: SubscriptionStatus.ACTIVE, createdAt: at, updatedAt: at, health: at24h },
+  };
+
+  test('shows how its deliveries fare', () => {
+    const time = '2026-07-01T12:00:00+00:00';
+    expect(webhookView(create(SubscriptionSchema, active))).toEqual({
+      ...{ ...shown, status: 'active', delivers: true, payload_version: '2026-10' },
+      ...{ health: 'healthy', success_rate_24h: 0.6666, failures: 0, failing_since: null },
+      ...{ disables_at: null, oldest_waiting_at: null, inactive_since: null },
+      ...{ inactive_reason: null, created_at: time, updated_at: time },
     });
+  });
+
+  test.each([
+    ['failing', { failures: 1 }],
+    ['paused', { failures: 20, health: { ...at24h, pausedSince: at } }],
+    ['inactive', { failures: 20, status: SubscriptionStatus.INACTIVE }],
+  ])('is %s', (health, change) => {
+    const view = webhookView(create(SubscriptionSchema, { ...active, ...change }));
+    expect(view).toMatchObject({ health });
+  });
+
+  test('has no rate when nothing was attempted', () => {
+    const health = { payloadVersion: '2026-10' };
+    const view = webhookView(create(SubscriptionSchema, { ...active, health }));
+    expect(view.success_rate_24h).toBeNull();
   });
 });
 

@@ -40,7 +40,12 @@ const SHAPES: Readonly<Record<Topic, Shape>> = {
  * trigger.
  */
 export function delivers(topic: string, trigger: string): boolean {
-  return shapeOf(topic)?.triggers.includes(trigger) ?? false;
+  return triggersOf(topic).includes(trigger);
+}
+
+/** The triggers whose events a topic delivers. */
+export function triggersOf(topic: string): readonly string[] {
+  return shapeOf(topic)?.triggers ?? [];
 }
 
 /**

@@ -1,15 +1,17 @@
 import {
   type Secret,
   type Subscription,
+  type SubscriptionHealth,
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import type { CreatedWebhook, Webhook } from '../resources/webhook.ts';
+import type { CreatedWebhook, Webhook, WebhookFields } from '../resources/webhook.ts';
 import type { WebhookSecretObject } from '../resources/webhook-secret.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { iso, requiredIso } from './values.ts';
+import { triggersOf } from './payload.ts';
+import { iso, requiredIso, textOrNull } from './values.ts';
 
 /** Interface: Webhook subscription. Throws for a topic or trigger that the interface does not name. */
-export function webhookView(subscription: Subscription): Webhook {
+export function webhookFieldsView(subscription: Subscription): WebhookFields {
   const topic = TOPICS.find((name) => name === subscription.topic);
   const trigger = TRIGGERS.find((name) => name === subscription.trigger);
   if (topic === undefined || trigger === undefined) {
@@ -26,7 +28,47 @@ export function webhookView(subscription: Subscription): Webhook {
 
 /** The response of create, with the secret. */
 export function createdWebhookView(subscription: Subscription, secret: string): CreatedWebhook {
-  return { ...webhookView(subscription), secret };
+  const { delivers } = subscription;
+  const warnings = delivers ? [] : [neverDelivers(subscription)];
+  return { ...webhookFieldsView(subscription), secret, delivers, warnings };
+}
+
+function neverDelivers({ topic, trigger }: Subscription): CreatedWebhook['warnings'][number] {
+  const message = `Topic ${topic} never delivers ${trigger}. It delivers ${triggersOf(topic).join(', ')}.`;
+  return { code: 'NEVER_DELIVERS', message };
+}
+
+/** A subscription and how its deliveries fare. Throws when the message has no health. */
+export function webhookView(subscription: Subscription): Webhook {
+  const { health } = subscription;
+  if (!health) throw new Error(`subscription ${subscription.id} without its health`);
+  const isPaused = health.pausedSince !== undefined;
+  return {
+    ...webhookFieldsView(subscription),
+    delivers: subscription.delivers,
+    payload_version: health.payloadVersion,
+    health: healthOf(subscription, isPaused),
+    success_rate_24h: rateOf(health),
+    failures: subscription.failures,
+    failing_since: iso(subscription.failingSince),
+    disables_at: iso(subscription.disablesAt),
+    oldest_waiting_at: iso(health.oldestWaitingAt),
+    inactive_since: iso(subscription.inactiveSince),
+    inactive_reason: textOrNull(subscription.inactiveReason),
+    created_at: requiredIso(subscription.createdAt, 'a subscription'),
+    updated_at: requiredIso(subscription.updatedAt, 'a subscription'),
+  };
+}
+
+function healthOf({ status, failures }: Subscription, isPaused: boolean): Webhook['health'] {
+  if (status === SubscriptionStatus.INACTIVE) return 'inactive';
+  if (isPaused) return 'paused';
+  return failures > 0 ? 'failing' : 'healthy';
+}
+
+/** A share with four decimals, rounded down; null when nothing counts. */
+function rateOf({ counted, delivered }: SubscriptionHealth): number | null {
+  return counted === 0 ? null : Math.floor((delivered / counted) * 10_000) / 10_000;
 }
 
 /** A signing secret. Throws when its time is missing. */

@@ -18,7 +18,8 @@ import {
   subscriptionNotFound,
 } from './subscription.ts';
 
-const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_reason as "inactiveReason",
+/** The columns of a {@link Subscription}, of `subscriptions s` and `endpoints e`. */
+export const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_reason as "inactiveReason",
   s.inactive_since as "inactiveSince", s.failures, s.failing_since as "failingSince",
   s.warned_percent as "warnedPercent", s.created_at as "createdAt", s.updated_at as "updatedAt"`;
 

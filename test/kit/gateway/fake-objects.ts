@@ -50,6 +50,10 @@ export function sampleSubscription() {
     trigger: 'return.closed',
     url: 'https://hooks.example.com/returns',
     status: SubscriptionStatus.ACTIVE,
+    delivers: true,
+    createdAt: NOW,
+    updatedAt: NOW,
+    health: { counted: 3, delivered: 2, payloadVersion: '2026-07', oldestWaitingAt: NOW },
   };
 }
 

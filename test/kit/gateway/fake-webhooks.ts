@@ -41,9 +41,13 @@ export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
   createSubscription: ({ url, topic, trigger }) => {
     requireHttps(url);
     return {
-      subscription: { ...sampleSubscription(), topic, trigger, url },
+      subscription: { ...sampleSubscription(), topic, trigger, url, delivers: topic === 'return' },
       secret: FAKE.secret,
     };
+  },
+  getSubscription: ({ subscriptionId }) => {
+    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
+    return { subscription: sampleSubscription() };
   },
   updateSubscription: ({ url, subscriptionId }) => {
     if (url !== '') requireHttps(url);

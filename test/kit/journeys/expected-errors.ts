@@ -94,6 +94,7 @@ export const WEBHOOK_REJECTED = {
 };
 /** The 404 of each operation that names an object. */
 export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
+  getWebhook: { errors: { code: 'NOT_FOUND' } },
   updateWebhook: { errors: { code: 'NOT_FOUND' } },
   deleteWebhook: { errors: { code: 'NOT_FOUND' } },
   listDeliveries: { errors: { code: 'NOT_FOUND' } },

@@ -58,6 +58,7 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
       path: at('/webhooks'),
       json: { ...webhook, url: 'https://10.0.0.1/' },
     }),
+    getWebhook: () => ({ path: at(`/webhooks/${hook}`) }),
     updateWebhook: () => ({ method: 'PUT', path: at(`/webhooks/${hook}`), json: webhook }),
     deleteWebhook: () => ({ method: 'DELETE', path: at('/webhooks/987654321') }),
     listDeliveries: () => ({ path: at(`/webhooks/${hook}/deliveries?limit=100`) }),
