@@ -44,15 +44,20 @@ export async function getPayloadVersion(context: ActionContext): Promise<string>
   return (await context.services.webhooks.getPayloadVersion(callerOf(context))).version;
 }
 
-/** Creates a subscription. The response has its secret. The new key is for retries of the call. */
+/**
+ * Creates a subscription. The response has its secret.
+ *
+ * @param idempotencyKey at most 200 characters. Without one, a new key covers the retries of the call.
+ */
 export function createWebhook(
   context: ActionContext,
   body: WebhookBody,
+  idempotencyKey: string = randomUUID(),
 ): Promise<CreateSubscriptionResponse> {
   return context.services.webhooks.createSubscription({
     ...callerOf(context),
     ...fieldsOf(body),
-    idempotencyKey: randomUUID(),
+    idempotencyKey,
   });
 }
 

@@ -60,9 +60,16 @@ const LISTED: Readonly<Record<Role, readonly string[]>> = {
     'get_return',
     'get_return_timeline',
     'list_webhooks',
+    'create_webhook',
     'update_webhook',
+    'test_webhook',
+    'rotate_webhook_secret',
     'list_webhook_deliveries',
     'replay_webhook_delivery',
+    'preview_webhook_replay',
+    'start_webhook_replay',
+    'list_webhook_replays',
+    'cancel_webhook_replay',
     'list_connected_assistants',
     'disconnect_assistant',
   ],
@@ -137,6 +144,8 @@ describe('the catalogue of tools', () => {
       'get_fraud_report',
       'list_webhooks',
       'list_webhook_deliveries',
+      'preview_webhook_replay',
+      'list_webhook_replays',
       'list_connected_assistants',
     ]);
     expect(ofKind('destructive')).toEqual([
@@ -145,13 +154,18 @@ describe('the catalogue of tools', () => {
       'record_dispositions',
       'update_destination',
       'update_webhook',
+      'rotate_webhook_secret',
+      'cancel_webhook_replay',
       'disconnect_assistant',
     ]);
     expect(ofKind('openWorld')).toEqual([
       'process_return',
       'cancel_return',
+      'create_webhook',
       'update_webhook',
+      'test_webhook',
       'replay_webhook_delivery',
+      'start_webhook_replay',
     ]);
   });
 

@@ -60,6 +60,8 @@ function textFor(reason: Reason, error: unknown): string | undefined {
       return 'This shop has no such webhook. list_webhooks returns the existing ones.';
     case Reason.DELIVERY_NOT_FOUND:
       return 'This shop has no such delivery. list_webhook_deliveries returns the existing ones.';
+    case Reason.REPLAY_NOT_FOUND:
+      return 'This shop has no such replay. list_webhook_replays returns the existing ones.';
     case Reason.FRAUD_REPORT_NOT_FOUND:
       return 'This return has no fraud report. create_fraud_report creates one.';
     case Reason.FRAUD_REPORT_EXISTS:

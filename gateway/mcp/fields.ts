@@ -28,6 +28,8 @@ export const detail = choice(['summary', 'full'])
 
 export const returnId = id().describe("The return's id, as search_returns returns it");
 
+export const webhookId = id().describe('The id from list_webhooks');
+
 /** A write has it, so that a repeated call is executed once. */
 export const idempotencyKey = requiredText({ max: IDEMPOTENCY_KEY_MAX })
   .optional()

@@ -25,7 +25,11 @@ const WRITES = [
   ['update_destination', 'destinations', 'updateDestination'],
   ['create_fraud_report', 'fraud', 'createReport'],
   ['create_cart', 'carts', 'createCart'],
+  ['create_webhook', 'webhooks', 'createSubscription'],
   ['update_webhook', 'webhooks', 'updateSubscription'],
+  ['test_webhook', 'webhooks', 'sendTest'],
+  ['rotate_webhook_secret', 'webhooks', 'rotateSecret'],
+  ['start_webhook_replay', 'webhooks', 'startReplay'],
 ] as const satisfies readonly (readonly [ActionName, keyof FakeServices, string])[];
 
 let last = 0;

@@ -2,8 +2,10 @@ import type { ActionName } from '../actions/permissions.ts';
 import type { Tool } from './tool.ts';
 import { addReturnNote } from './tools/add-return-note.ts';
 import { cancelReturn } from './tools/cancel-return.ts';
+import { cancelWebhookReplay } from './tools/cancel-webhook-replay.ts';
 import { createCart } from './tools/create-cart.ts';
 import { createFraudReport } from './tools/create-fraud-report.ts';
+import { createWebhook } from './tools/create-webhook.ts';
 import { disconnectAssistant } from './tools/disconnect-assistant.ts';
 import { flagReturn } from './tools/flag-return.ts';
 import { getFraudReport } from './tools/get-fraud-report.ts';
@@ -15,11 +17,16 @@ import { listConnectedAssistants } from './tools/list-connected-assistants.ts';
 import { listDestinations } from './tools/list-destinations.ts';
 import { listFraudCategories } from './tools/list-fraud-categories.ts';
 import { listWebhookDeliveries } from './tools/list-webhook-deliveries.ts';
+import { listWebhookReplays } from './tools/list-webhook-replays.ts';
 import { listWebhooks } from './tools/list-webhooks.ts';
+import { previewWebhookReplay } from './tools/preview-webhook-replay.ts';
 import { processReturn } from './tools/process-return.ts';
 import { recordDispositions } from './tools/record-dispositions.ts';
 import { replayWebhookDelivery } from './tools/replay-webhook-delivery.ts';
+import { rotateWebhookSecret } from './tools/rotate-webhook-secret.ts';
 import { searchReturns } from './tools/search-returns.ts';
+import { startWebhookReplay } from './tools/start-webhook-replay.ts';
+import { testWebhook } from './tools/test-webhook.ts';
 import { unflagReturn } from './tools/unflag-return.ts';
 import { updateDestination } from './tools/update-destination.ts';
 import { updateWebhook } from './tools/update-webhook.ts';
@@ -44,9 +51,16 @@ export const TOOLS: { readonly [K in ActionName]: Tool } = {
   get_fraud_report: getFraudReport,
   create_cart: createCart,
   list_webhooks: listWebhooks,
+  create_webhook: createWebhook,
   update_webhook: updateWebhook,
+  test_webhook: testWebhook,
+  rotate_webhook_secret: rotateWebhookSecret,
   list_webhook_deliveries: listWebhookDeliveries,
   replay_webhook_delivery: replayWebhookDelivery,
+  preview_webhook_replay: previewWebhookReplay,
+  start_webhook_replay: startWebhookReplay,
+  list_webhook_replays: listWebhookReplays,
+  cancel_webhook_replay: cancelWebhookReplay,
   list_connected_assistants: listConnectedAssistants,
   disconnect_assistant: disconnectAssistant,
 };

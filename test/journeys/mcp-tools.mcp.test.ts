@@ -46,6 +46,10 @@ async function everyCall(client: Client): Promise<readonly Call[]> {
     arguments: ended,
   });
   const [delivery] = (structuredContent as { deliveries: { id: string }[] }).deliveries;
+  // No delivery is about this return, so the job ends immediately.
+  const replay = { return_id: 987_654_321, from: '2026-11-01T00:00:00Z' };
+  const started = await client.callTool({ name: 'start_webhook_replay', arguments: replay });
+  const { id: replay_id } = (started.structuredContent as { replay: { id: number } }).replay;
   return [
     ['get_shop_context', {}],
     ['search_returns', { query: worked?.order_name, detail: 'full' }],
@@ -68,9 +72,19 @@ async function everyCall(client: Client): Promise<readonly Call[]> {
     ],
     ['create_cart', { items: [{ variant_id: 50_001, quantity: 2 }] }],
     ['list_webhooks', {}],
+    [
+      'create_webhook',
+      { topic: 'label', trigger: 'label.created', url: 'https://hooks.example.com/new' },
+    ],
     ['update_webhook', { webhook_id: hook?.id, status: 'active' }],
+    ['test_webhook', { webhook_id: hook?.id }],
+    ['rotate_webhook_secret', { webhook_id: hook?.id, overlap_hours: 1 }],
     ['list_webhook_deliveries', ended],
     ['replay_webhook_delivery', { delivery_id: delivery?.id }],
+    ['preview_webhook_replay', replay],
+    ['start_webhook_replay', replay],
+    ['list_webhook_replays', { replay_id }],
+    ['cancel_webhook_replay', { replay_id }],
     ['list_connected_assistants', {}],
     ['disconnect_assistant', { assistant_id: await anotherAssistant() }],
   ];

@@ -1,11 +1,8 @@
 import { z } from 'zod';
-import { choice, id, requiredText } from '../../../services/contract/resources/fields.ts';
-import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
-import { URL_MAX } from '../../../services/platform/text.ts';
 import { updateWebhook as update } from '../../actions/webhooks.ts';
-import { idempotencyKey } from '../fields.ts';
+import { idempotencyKey, webhookId } from '../fields.ts';
 import { defineTool, ToolError } from '../tool.ts';
-import { webhookHealth, webhookHealthView } from '../views/webhook.ts';
+import { webhookArguments, webhookHealth, webhookHealthView } from '../views/webhook.ts';
 
 export const updateWebhook = defineTool({
   name: 'update_webhook',
@@ -23,15 +20,11 @@ export const updateWebhook = defineTool({
     openWorld: { is: true, because: "The shop's events are sent to the new address." },
   },
   input: z.strictObject({
-    webhook_id: id().describe('The id from list_webhooks'),
-    topic: choice(TOPICS).optional().describe('Selects the form of the payload'),
-    trigger: choice(TRIGGERS).optional().describe('Selects the event'),
-    url: requiredText({ max: URL_MAX })
-      .optional()
-      .describe(
-        'Absolute https address of a public host, without credentials and fragment. The port is 443, or from 1024 up and not a usual port of another service',
-      ),
-    status: choice(WEBHOOK_STATUSES).optional(),
+    webhook_id: webhookId,
+    topic: webhookArguments.topic.optional(),
+    trigger: webhookArguments.trigger.optional(),
+    url: webhookArguments.url.optional(),
+    status: webhookArguments.status,
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ webhook: webhookHealth }),

@@ -1,8 +1,51 @@
 import { z } from 'zod';
-import type { Subscription } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import type {
+  CreateSubscriptionResponse,
+  Subscription,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { choice, requiredText } from '../../../services/contract/resources/fields.ts';
 import { webhookFields } from '../../../services/contract/resources/webhook.ts';
 import { iso, textOrNull } from '../../../services/contract/views/values.ts';
-import { webhookFieldsView } from '../../../services/contract/views/webhook.ts';
+import { createdWebhookView, webhookFieldsView } from '../../../services/contract/views/webhook.ts';
+import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
+import { URL_MAX } from '../../../services/platform/text.ts';
+import { sent } from '../../actions/context.ts';
+
+/** The arguments of a new or changed webhook. */
+export const webhookArguments = {
+  topic: choice(TOPICS).describe('Selects the form of the payload'),
+  trigger: choice(TRIGGERS).describe('Selects the event'),
+  url: requiredText({ max: URL_MAX }).describe(
+    'Absolute https address of a public host, without credentials and fragment. The port is 443, or from 1024 up and not a usual port of another service',
+  ),
+  status: choice(WEBHOOK_STATUSES).optional(),
+};
+
+/** Where a person reads a secret, which no result contains. */
+export function secretHint(webhookId: number): string {
+  return `Assistants never get the signing secret. A person reads it with GET /api/webhooks/${webhookId}/secret and an API key with the scope developer_tools.`;
+}
+
+/** A new webhook. Never contains the secret. */
+export const createdWebhookOutput = z.strictObject({
+  webhook_id: z.int(),
+  delivers: z.boolean(),
+  warnings: z.array(z.string()),
+  secret_hint: z.string(),
+});
+
+export function createdWebhookOutputView(
+  response: CreateSubscriptionResponse,
+): z.output<typeof createdWebhookOutput> {
+  const subscription = sent(response.subscription, 'subscription');
+  const { id, delivers, warnings } = createdWebhookView(subscription, '');
+  return {
+    webhook_id: id,
+    delivers,
+    warnings: warnings.map(({ message }) => message),
+    secret_hint: secretHint(id),
+  };
+}
 
 const when = () => z.string().nullable().meta({ format: 'date-time' });
 

@@ -23,6 +23,7 @@ export const RIGHTS: Readonly<Record<Permission, string>> = {
   'carts.create': 'create carts',
   'reports.view': 'see summaries of returns',
   'developer.view': 'see webhook subscriptions',
-  'developer.manage': 'change webhook subscriptions, see deliveries and send them again',
+  'developer.manage':
+    'create and change webhook subscriptions, rotate their secrets, see deliveries and send them again',
   'team.manage': 'see and disconnect the assistants of the whole team',
 };

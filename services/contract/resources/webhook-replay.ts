@@ -47,23 +47,37 @@ export const replayBody = z
       .nullish()
       .meta({ description: 'Events before this time; up to now when absent' }),
   })
-  .superRefine(({ kind, webhook_id, from, to, ...rest }, context) => {
-    const add = (field: string, message: string) =>
+  .superRefine((value, context) => {
+    for (const { field, message } of replayFaults(value)) {
       context.addIssue({ code: 'custom', path: [field], message });
-    if (from && to && from >= to) add('to', 'must be after from');
-    if (kind !== 'backfill') {
-      if (!from) add('from', 'is required when kind is replay');
-      return;
-    }
-    if (!webhook_id) add('webhook_id', 'is required when kind is backfill');
-    for (const field of REPLAY_ONLY) {
-      if (rest[field] !== undefined && rest[field] !== null) {
-        add(field, 'must be absent when kind is backfill');
-      }
     }
   })
   .meta({ id: 'WebhookReplayBody' });
 export type ReplayBody = z.infer<typeof replayBody>;
+
+interface Combined {
+  readonly kind?: string | null | undefined;
+  readonly webhook_id?: number | null | undefined;
+  readonly from?: Date | null | undefined;
+  readonly to?: Date | null | undefined;
+  readonly [other: string]: unknown;
+}
+
+/** What is wrong with the combination of valid fields: the field and its rule. */
+export function replayFaults({ kind, webhook_id, from, to, ...rest }: Combined) {
+  const faults: { readonly field: string; readonly message: string }[] = [];
+  if (from && to && from >= to) faults.push({ field: 'to', message: 'must be after from' });
+  if (kind !== 'backfill') {
+    if (!from) faults.push({ field: 'from', message: 'is required when kind is replay' });
+    return faults;
+  }
+  if (!webhook_id) {
+    faults.push({ field: 'webhook_id', message: 'is required when kind is backfill' });
+  }
+  const given = REPLAY_ONLY.filter((field) => rest[field] !== undefined && rest[field] !== null);
+  const message = 'must be absent when kind is backfill';
+  return [...faults, ...given.map((field) => ({ field, message }))];
+}
 
 const count = (description: string) => z.int().min(0).meta({ description });
 const kind = z.enum(REPLAY_KINDS);

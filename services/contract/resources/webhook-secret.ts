@@ -7,12 +7,17 @@ import { time } from './response-fields.ts';
 
 const OVERLAP_RULE = `must be a whole number from 0 to ${SECRET_OVERLAP_HOURS_MAX}`;
 
+/** How long earlier secrets sign after a rotation. */
+export function overlapHours() {
+  return z
+    .int({ error: typed(OVERLAP_RULE.replace('must be ', '')) })
+    .min(0, { error: OVERLAP_RULE })
+    .max(SECRET_OVERLAP_HOURS_MAX, { error: OVERLAP_RULE });
+}
+
 export const rotateSecretBody = z
   .object({
-    overlap_hours: z
-      .int({ error: typed(OVERLAP_RULE.replace('must be ', '')) })
-      .min(0, { error: OVERLAP_RULE })
-      .max(SECRET_OVERLAP_HOURS_MAX, { error: OVERLAP_RULE })
+    overlap_hours: overlapHours()
       .meta(ownBound)
       .nullish()
       .meta({

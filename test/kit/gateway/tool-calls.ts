@@ -39,9 +39,18 @@ export const GOOD_CALLS: Readonly<Record<ActionName, Readonly<Record<string, unk
   get_fraud_report: { return_id: Number(FAKE.returns.reported) },
   create_cart: { items: [{ variant_id: 5, quantity: 2 }, { variant_id: 6 }] },
   list_webhooks: { detail: 'full' },
+  create_webhook: {
+    ...{ topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/new' },
+  },
   update_webhook: { webhook_id: webhookId, status: 'inactive' },
+  test_webhook: { webhook_id: webhookId, trigger: 'return.created' },
+  rotate_webhook_secret: { webhook_id: webhookId, overlap_hours: 48 },
   list_webhook_deliveries: { webhook_id: webhookId, detail: 'full', state: 'delivered' },
   replay_webhook_delivery: { delivery_id: FAKE.delivery },
+  preview_webhook_replay: { webhook_id: webhookId, from: '2026-11-20T10:00:00Z' },
+  start_webhook_replay: { states: ['exhausted'], from: '2026-11-20T10:00:00Z' },
+  list_webhook_replays: { replay_id: Number(FAKE.replay) },
+  cancel_webhook_replay: { replay_id: Number(FAKE.replay) },
   list_connected_assistants: { limit: 5 },
   disconnect_assistant: { assistant_id: SPARE_GRANT },
 };
