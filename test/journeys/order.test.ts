@@ -157,7 +157,7 @@ describe('an unavailable service', () => {
     destinations: ['updateDestination'],
     fraud: ['createFraudReport'],
     carts: ['createCart', 'getCart'],
-    webhooks: ['listWebhooks', 'createWebhook', 'updateWebhook', 'deleteWebhook'],
+    webhooks: OPERATIONS.filter(({ tag }) => tag === 'Webhooks').map(({ id }) => id),
   };
   const UNAVAILABLE = {
     status: 503,
