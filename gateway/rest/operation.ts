@@ -132,7 +132,7 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
   requireScope(operation, caller, onRejected);
   const limit = caller.restPerMinute ?? deps.restPerMinute;
   const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);
-  const admission = await take(1);
+  const admission = await take(operation.points ?? 1);
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
   deps.versionUsage.used({
     shopId: caller.shopId,

@@ -123,6 +123,14 @@ describe('a backfill', () => {
   });
 });
 
+test.each([PREVIEWS, REPLAYS])('%s counts as ten requests', async (path) => {
+  const key = await under.newKey({ restPerMinute: 25 });
+  const statuses = [];
+  for (const _ of [1, 2, 3]) statuses.push((await send({ path, json: FROM, key })).status);
+  expect(statuses.map((status) => status < 300)).toEqual([true, true, false]);
+  expect(statuses[2]).toBe(429);
+});
+
 test.each([PREVIEWS, REPLAYS])('%s names a webhook of this shop', async (path) => {
   for (const kind of ['replay', 'backfill']) {
     const response = await send({ path, json: { ...FROM, kind, webhook_id: 999 } });

@@ -70,6 +70,8 @@ export interface Operation {
    * equal request is a repeat; `header`: every request counts.
    */
   readonly keyed?: 'content' | 'header';
+  /** Points of the rate limit that a request costs, 1 when absent: for requests that read very many rows. */
+  readonly points?: number;
   /** True for a read that returns a secret. Like a write, it has entries in the audit log. */
   readonly reveals?: boolean;
   readonly success: { readonly status: number; readonly schema?: z.ZodType };

@@ -8,6 +8,9 @@ import {
   webhookReplay,
 } from './resources/webhook-replay.ts';
 
+/** A count may read a million deliveries. */
+const COUNT_POINTS = 10;
+
 /** The operations on replays by filter and backfills. Both are jobs, which run in the background. */
 export const WEBHOOK_REPLAY_OPERATIONS: readonly Operation[] = [
   {
@@ -16,11 +19,12 @@ export const WEBHOOK_REPLAY_OPERATIONS: readonly Operation[] = [
     method: 'POST',
     path: '/webhook-replay-previews',
     body: body(replayBody),
+    points: COUNT_POINTS,
     success: { status: 200, schema: replayPreview },
     addition: true,
     summary: 'Preview replay',
     description:
-      'Counts what *Start replay* with the same body would send, and what it could not. It starts nothing. A backfill of an inactive webhook, or of one that never delivers, is rejected (409).',
+      'Counts what *Start replay* with the same body would send, and what it could not. It starts nothing. It counts as ten requests. A backfill of an inactive webhook, or of one that never delivers, is rejected (409).',
     errors: { 409: [shapes.errorsMessage], 422: [shapes.messageError] },
   },
   {
@@ -30,11 +34,12 @@ export const WEBHOOK_REPLAY_OPERATIONS: readonly Operation[] = [
     path: '/webhook-replays',
     body: body(replayBody),
     keyed: 'header',
+    points: COUNT_POINTS,
     success: { status: 201, schema: webhookReplay },
     addition: true,
     summary: 'Start replay',
     description:
-      'Starts a job that sends the deliveries of a filter again: oldest first, each once, with the same `webhook-id` and the same bytes. New events are sent first. A backfill sends a webhook the stored events of its trigger, except those that it got already. When there is nothing to send, the job is done immediately. More than 100,000 deliveries, or a webhook with a job that runs, are rejected (409).',
+      'Starts a job that sends the deliveries of a filter again: oldest first, each once, with the same `webhook-id` and the same bytes. New events are sent first. A backfill sends a webhook the stored events of its trigger, except those that it got already. When there is nothing to send, the job is done immediately. It counts as ten requests. More than 100,000 deliveries, or a webhook with a job that runs, are rejected (409).',
     errors: { 409: [shapes.errorsMessage], 422: [shapes.messageError] },
   },
   {
