@@ -138,10 +138,8 @@ describe('objects that do not exist', () => {
 
   test('a second fraud report is 409', async () => {
     const response = await send({ path: '/api/v1/returns/14/fraud-report', json: {} });
-    expect(response).toMatchObject({
-      status: 409,
-      body: { errors: { message: expect.any(String) } },
-    });
+    const body = { errors: { message: expect.any(String) } };
+    expect(response).toMatchObject({ status: 409, body });
   });
 
   test('a path id is percent-decoded once', async () => {

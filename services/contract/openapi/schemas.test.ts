@@ -13,7 +13,8 @@ import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { openapiDocument } from './document.ts';
 
 /** Rules that a schema cannot express, or has only in its description. */
-const UNSAID = /NUL|16 KiB|twice|when (category|kind)|after from|RFC 3339|Base64|true, false or null/;
+const UNSAID =
+  /NUL|16 KiB|twice|when (category|kind)|after from|RFC 3339|Base64|true, false or null/;
 
 describe.each([...RELEASED, UNSTABLE])('the schemas of %s', (version) => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });

@@ -3,6 +3,7 @@ import type { OperationId } from '../../../services/contract/operation.ts';
 import type { Sent } from '../gateway/rest-client.ts';
 import { MISSING_DELIVERY } from '../journeys/expected-errors.ts';
 import type { StackShop } from '../stack.ts';
+import { at, costlyWebhookRequests } from './costly-webhook-requests.ts';
 
 const NOTE_MAX = 65_535;
 const ENTRIES_MAX = 100_000;
@@ -35,48 +36,13 @@ function notedLines(lineItems: readonly number[]) {
 
 /** The most expensive valid request of each operation, without filling. */
 export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent> {
-  const { returns, destinations, webhooks, line_items } = shop.fixtures;
+  const { returns, destinations, line_items } = shop.fixtures;
   const open = returns.open?.[0]?.id ?? 0;
-  const hook = webhooks[0]?.id ?? 0;
-  const webhook = {
-    topic: 'return',
-    trigger: 'return.closed',
-    url: `https://hooks.example.com/${'x'.repeat(1_900)}`,
-    status: 'inactive',
-  };
-  const replay = {
-    ...{ topic: 'return', trigger: 'return.closed', return_id: open },
-    ...{ from: '2026-01-01T00:00:00Z', states: ['delivered', 'exhausted', 'expired'] },
-  };
   const address = Object.fromEntries(
     ['line1', 'line2', 'city', 'state', 'zip'].map((name) => [name, 'x'.repeat(255)]),
   );
-  const at = (path: string) => `/api/2026-10${path}`;
   return {
-    listWebhooks: () => ({ path: at('/webhooks') }),
-    createWebhook: () => ({
-      path: at('/webhooks'),
-      json: { ...webhook, url: 'https://10.0.0.1/' },
-    }),
-    getWebhook: () => ({ path: at(`/webhooks/${hook}`) }),
-    updateWebhook: () => ({ method: 'PUT', path: at(`/webhooks/${hook}`), json: webhook }),
-    deleteWebhook: () => ({ method: 'DELETE', path: at('/webhooks/987654321') }),
-    listDeliveries: () => ({ path: at(`/webhooks/${hook}/deliveries?limit=100`) }),
-    replayDelivery: () => ({
-      method: 'POST',
-      path: at(`/webhooks/${hook}/deliveries/${MISSING_DELIVERY}/replay`),
-    }),
-    testWebhook: () => ({ path: at(`/webhooks/${hook}/test`), json: { trigger: 'return.closed' } }),
-    rotateWebhookSecret: () => ({
-      path: at(`/webhooks/${hook}/secret/rotate`),
-      json: { overlap_hours: 168 },
-    }),
-    previewReplay: () => ({ path: at('/webhook-replay-previews'), json: replay }),
-    startReplay: () => ({ path: at('/webhook-replays'), json: replay }),
-    listReplays: () => ({ path: at('/webhook-replays?limit=100') }),
-    getReplay: () => ({ path: at('/webhook-replays/987654321') }),
-    cancelReplay: () => ({ method: 'POST', path: at('/webhook-replays/987654321/cancel') }),
-    getWebhookSecret: () => ({ path: at(`/webhooks/${hook}/secret`) }),
+    ...costlyWebhookRequests(shop),
     assessDispositions: () => ({
       path: at('/dispositioning/assess'),
       json: { items: notedLines(line_items) },
