@@ -7,9 +7,11 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
+import type { Queryable } from '../platform/postgres.ts';
 import { isInstantRefundKept } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
-import { mayHaveFulfilled } from './processing/outcomes.ts';
+import { requestedOf } from './processing/cancellation-plan.ts';
+import { LAST_DETAILS, queueJob, storedDetails } from './processing/jobs.ts';
 import { Return } from './return.ts';
 import { changeReturnOnce } from './store/change.ts';
 
@@ -21,7 +23,8 @@ const cancellation = z.object({
 });
 
 /**
- * Cancels a return that is open or in review, and its open label request.
+ * Cancels a return that is open or in review, and its open label request. If a run of processing made its exchange order,
+ * or may have, a job cancels the order first, and then the return: until then the return is queued.
  *
  * @throws DomainError NOT_FOUND; STATE_FORBIDS as {@link Return.cancel} says. An open instant refund does not prevent
  *   it.
@@ -30,10 +33,15 @@ export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest):
   const input = parseInput(cancellation, request);
   const use = keyUseOf('CancelReturn', CancelReturnRequestSchema, request);
   return changeReturnOnce(pool, input, use, async (tx, current) => {
+    const { exchange, isOrderCancelled, hasOthers } = await requestedOf(tx, input);
     const cancelled = new Return(current).cancel({
-      mayHaveFulfilled: await mayHaveFulfilled(tx, input),
+      mayHaveFulfilled: hasOthers,
       instantRefundKept: await isInstantRefundKept(tx, input),
     });
+    if (exchange && !isOrderCancelled) {
+      await queueCancellation(tx, input);
+      return { value: undefined };
+    }
     const text = input.reason || 'The return was cancelled';
     return {
       value: undefined,
@@ -42,4 +50,19 @@ export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest):
       timeline: [{ returnId: current.id, kind: 'return.cancelled', text }],
     };
   });
+}
+
+/** A later run of processing uses the additional details of the last failed job, so they are kept. */
+async function queueCancellation(
+  tx: Queryable,
+  { shopId, returnId, actor, reason }: z.output<typeof cancellation>,
+): Promise<void> {
+  const { rows } = await tx.query<{ stored: string | null }>(`select ${LAST_DETAILS} as stored`, [
+    shopId,
+    returnId,
+  ]);
+  const details = storedDetails(rows[0]?.stored ?? '{}');
+  const job = { shopId, returnId, details, source: '', actor, isCancellation: true };
+  const text = reason || 'The cancellation was requested; the exchange order is cancelled first';
+  await queueJob(tx, job, { returnId, kind: 'return.cancellation.queued', text });
 }

@@ -78,6 +78,16 @@ export class Return {
     return change;
   }
 
+  /**
+   * Cancels the return whose exchange order was cancelled. Allowed while the return is queued, because processing calls it.
+   *
+   * @throws DomainError STATE_FORBIDS
+   */
+  cancelAfterOrder(): StateChange {
+    this.#requireFrom('cancel');
+    return this.#changed('cancel', []);
+  }
+
   /** Keeps the flag reasons, so that a reopened return is in review again. */
   expire(): StateChange {
     return this.#enter('expire', this.#details.flagReasons);

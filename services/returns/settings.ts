@@ -16,6 +16,7 @@ import type { Queryable } from '../platform/postgres.ts';
 import { param, raw, sql, unnamed } from '../platform/sql.ts';
 import { requireKnownOutcomes } from './commerce/known-outcomes.ts';
 import { shopNotConfigured } from './errors.ts';
+import { OPEN_JOB } from './processing/open-job.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
 
 interface SettingsRow {
@@ -167,7 +168,7 @@ async function requireSwitchable(
   if (sandbox === undefined) return;
   const { rows } = await pool.query<{ sandbox: boolean; jobs: number }>(
     `select s.sandbox, (select count(*)::int from processing_jobs j
-                         where j.shop_id = s.shop_id and j.state in ('queued', 'running')) as jobs
+                         where j.shop_id = s.shop_id and j.${OPEN_JOB}) as jobs
        from settings s where s.shop_id = $1`,
     [shopId],
   );

@@ -18,7 +18,9 @@ interface Data {
   readonly key: string;
   readonly kind?: string;
   readonly return_id: number;
-  /** A restock has lines, and neither amount nor currency. */
+  /** The order that `order.cancel` is about. */
+  readonly exchange_order?: { readonly id: number };
+  /** A restock has lines, and neither amount nor currency. A cancellation has none of them. */
   readonly amount?: string;
   readonly currency?: string;
   readonly lines?: readonly object[];
@@ -44,6 +46,7 @@ const KINDS: ReadonlyMap<string, readonly [kind: string, prefix: string]> = new 
   ['gift_card.create', ['gift_card', '#GC']],
   ['refund.create', ['refund', '']],
   ['inventory.restock', ['restock', '']],
+  ['order.cancel', ['order_cancel', '']],
 ]);
 
 /** Creates the endpoint: `POST /` takes requests, `GET /effects` shows the ledger. */
@@ -97,7 +100,7 @@ function answerTo(
   const known = forgets ? undefined : ledger.find({ shop_id, sandbox, kind, key: data.key });
   if (known) return [200, { effect: shown(known) }];
   if (!data.key) return refusal(422, 'data.key is required');
-  const problem = problemOf(kind, data);
+  const problem = problemOf(kind, data, ledger);
   if (problem) return refusal(422, problem);
   const { key, return_id, amount, currency } = data;
   const name = prefix === '' ? '' : `${prefix}${return_id}`;
@@ -107,7 +110,18 @@ function answerTo(
   return [200, { effect: shown(made) }];
 }
 
-function problemOf(kind: string, { amount = '', lines = [] }: Data): string | undefined {
+function problemOf(
+  kind: string,
+  { amount = '', lines = [], exchange_order }: Data,
+  ledger: Ledger,
+): string | undefined {
+  if (kind === 'order_cancel') {
+    // Your platform also rejects an order that was shipped.
+    const order = ledger
+      .all()
+      .find((one) => one.kind === 'exchange_order' && one.id === exchange_order?.id);
+    return order ? undefined : 'data.exchange_order does not exist';
+  }
   if (kind === 'restock') return lines.length > 0 ? undefined : 'data.lines has no line';
   // As text: floating point loses cents.
   const isAmount = /^\d+(\.\d+)?$/.test(amount) && /[1-9]/.test(amount);

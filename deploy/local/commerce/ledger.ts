@@ -1,12 +1,12 @@
 import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
 
-/** One effect: an order, a gift card, a refund or a restock. */
+/** One effect: an order, a gift card, a refund, a restock or the cancellation of an order. */
 export interface LedgerEffect {
   readonly key: string;
   readonly kind: string;
   readonly id: number;
   readonly name: string;
-  /** A restock has neither. */
+  /** A restock and a cancellation have neither. */
   readonly amount?: string | undefined;
   readonly currency?: string | undefined;
   readonly created_at: string;

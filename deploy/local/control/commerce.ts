@@ -20,6 +20,7 @@ export function commerceRoutes(commerce: EmbeddedCommerce): Router {
       gift_cards: ledger.giftCards.map(entryOf),
       refunds: ledger.refunds.map(entryOf),
       restocks: ledger.restocks.map(entryOf),
+      cancellations: ledger.cancellations.map(entryOf),
     });
   });
   router.post('/commerce/fail', async (req, res) => {

@@ -10,14 +10,15 @@ export const cancelReturn = defineTool({
   name: 'cancel_return',
   title: 'Cancel return',
   description:
-    'Use this when the user has asked to cancel a return that is open or in review. This cannot be undone: name the return and let the user confirm first. An open label request is cancelled too.',
+    'Use this when the user has asked to cancel a return that is open or in review. This cannot be undone: name the return and let the user confirm first. An open label request is cancelled too. If its exchange order was already placed, the order is cancelled first: the return then stays open and is processing; read it again later.',
   hints: {
     readOnly: { is: false, because: 'It cancels the return.' },
     destructive: { is: true, because: 'A cancelled return cannot be opened again.' },
     idempotent: { is: true, because: 'A cancelled return stays as it is.' },
     openWorld: {
       is: true,
-      because: 'The label provider is notified that an open label request is cancelled.',
+      because:
+        'The label provider is notified that an open label request is cancelled, and the commerce provider cancels the exchange order.',
     },
   },
   input: z.strictObject({

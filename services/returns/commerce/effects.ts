@@ -27,10 +27,11 @@ export const KIND_MESSAGES: Readonly<Record<EffectKind, KindMessage>> = {
   gift_card: KindMessage.GIFT_CARD,
   refund: KindMessage.REFUND,
   restock: KindMessage.RESTOCK,
+  order_cancel: KindMessage.ORDER_CANCEL,
 };
 
 /**
- * What processing planned or requested of the commerce provider for a return, in the order of the requests.
+ * What was planned or requested of the commerce provider for a return, in the order of the requests.
  *
  * @throws DomainError RETURN_NOT_FOUND
  */

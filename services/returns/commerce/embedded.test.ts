@@ -29,6 +29,7 @@ function request(kind: EffectKind = 'refund'): EffectRequest {
     items: [],
     lines: [],
     stock: [],
+    orderToCancel: undefined,
     details: {},
   };
 }

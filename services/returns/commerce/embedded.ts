@@ -33,6 +33,7 @@ export interface LedgerOfReturn {
   readonly giftCards: readonly LedgerEntry[];
   readonly refunds: readonly LedgerEntry[];
   readonly restocks: readonly LedgerEntry[];
+  readonly cancellations: readonly LedgerEntry[];
 }
 
 export interface EmbeddedCommerce extends CommerceProvider {
@@ -78,6 +79,7 @@ export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
         giftCards: of('gift_card'),
         refunds: of('refund'),
         restocks: of('restock'),
+        cancellations: of('order_cancel'),
       };
     },
   };
@@ -157,6 +159,7 @@ const NAME_PREFIX = {
   gift_card: '#GC',
   refund: '#RF',
   restock: '#RS',
+  order_cancel: '#CX',
 } as const;
 
 async function record(db: Queryable, request: EffectRequest): Promise<EntryRow> {
@@ -184,7 +187,8 @@ async function record(db: Queryable, request: EffectRequest): Promise<EntryRow> 
   return row;
 }
 
-function goodsOf({ kind, items, stock }: EffectRequest): readonly object[] {
+function goodsOf({ kind, items, stock, orderToCancel }: EffectRequest): readonly object[] {
+  if (orderToCancel) return [orderToCancel];
   return kind === 'restock' ? stock : items;
 }
 

@@ -5,12 +5,18 @@ export type DetailScalar = string | number | NumberText | boolean | null;
 /** Values for the additional details of every new order, by key. */
 export type AdditionalDetails = Readonly<Record<string, DetailScalar>>;
 
-/** What processing requests of a commerce provider for a return, in this order. */
-export type EffectKind = 'exchange_order' | 'gift_card' | 'refund' | 'restock';
+/**
+ * What is requested of a commerce provider for a return. Processing requests the first four, in this order; the
+ * cancellation of a return requests the last.
+ */
+export type EffectKind = 'exchange_order' | 'gift_card' | 'refund' | 'restock' | 'order_cancel';
 
-/** Whether effects of this kind have an amount. A restock moves goods: its amount is `0`, and is not compared. */
+/**
+ * Whether effects of this kind have an amount. A restock moves goods, and a cancelled exchange order was paid with goods:
+ * their amount is `0`, and is not compared.
+ */
 export function movesMoney(kind: EffectKind): boolean {
-  return kind !== 'restock';
+  return kind !== 'restock' && kind !== 'order_cancel';
 }
 
 export interface ExchangeItem {
@@ -53,6 +59,13 @@ export interface RestockLine {
   readonly locationId: bigint;
 }
 
+/** An exchange order at the provider. */
+export interface MadeOrder {
+  readonly id: bigint;
+  /** May be empty. */
+  readonly name: string;
+}
+
 /** A request for one effect. */
 export interface EffectRequest {
   readonly kind: EffectKind;
@@ -63,7 +76,7 @@ export interface EffectRequest {
   readonly orderName: string;
   /** Identifies the effect. The same return and kind always have the same key. */
   readonly key: string;
-  /** Decimal string in `currency`, above zero; `0` for a restock. */
+  /** Decimal string in `currency`, above zero; `0` for kinds that move no money. */
   readonly amount: string;
   /** ISO 4217. */
   readonly currency: string;
@@ -73,7 +86,9 @@ export interface EffectRequest {
   readonly lines: readonly ReturnedLine[];
   /** The goods of a restock, at least one line; empty for the other kinds. */
   readonly stock: readonly RestockLine[];
-  /** The caller's additional details for new orders; empty for refunds and restocks. */
+  /** The exchange order to cancel; undefined for the other kinds. */
+  readonly orderToCancel: MadeOrder | undefined;
+  /** The caller's additional details for new orders; empty for the other kinds. */
   readonly details: AdditionalDetails;
 }
 
@@ -81,14 +96,14 @@ export interface EffectRequest {
 export interface Effect {
   /** The provider's id. Orders and gift cards have a number. */
   readonly id: string;
-  /** The name of an order for people; empty for refunds and restocks. */
+  /** The name of an order for people; empty for the other kinds. */
   readonly name: string;
   /** The payment gateway of a refund, and the provider's own name; empty for the other kinds. */
   readonly gateway: string;
   readonly provider: string;
-  /** The amount of the effect. After a repeated key, the amount of the first request. `0` for a restock. */
+  /** The amount of the effect. After a repeated key, the amount of the first request. `0` for kinds that move no money. */
   readonly amount: string;
-  /** Empty for a listed restock, if the provider keeps none. */
+  /** Empty for a listed effect that moves no money, if the provider keeps none. */
   readonly currency: string;
   /** When the provider made it; undefined when the provider does not say. */
   readonly createdAt: Date | undefined;
@@ -137,6 +152,11 @@ export interface CommerceProvider {
    * be on its way. Milliseconds.
    */
   readonly settledAfterMs: number;
+  /**
+   * For kinds that {@link find} does not know: how long a repeated request surely has no second effect. Milliseconds.
+   * Other kinds may be repeated at any time.
+   */
+  readonly repeatableForMs?: Partial<Record<EffectKind, number>>;
 }
 
 /** Why the returns of a shop without a provider are not processed. Follows "The return cannot be processed: ". */

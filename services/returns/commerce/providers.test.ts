@@ -60,7 +60,8 @@ describe('production with the embedded commerce provider', () => {
     const { id } = await bench.submit(shopId);
     await inTransaction(bench.db.pool, async (tx) => {
       await tx.query('update settings set sandbox = false where shop_id = $1', [shopId]);
-      const job = { shopId, returnId: id, details: {}, source: '', actor };
+      const about = { shopId, returnId: id, actor };
+      const job = { ...about, details: {}, source: '', isCancellation: false };
       await queueJob(tx, job, { returnId: id, kind: 'return.processing.queued', text: 'queued' });
     });
     const triggers = async () => (await bench.events(shopId)).map(({ trigger }) => trigger);

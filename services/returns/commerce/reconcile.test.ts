@@ -79,7 +79,7 @@ describe('a reconciliation', () => {
   test('finds an effect that was never requested', async () => {
     await processed();
     const key = `rms:return:${randomInt(1, 1_000_000)}:other`;
-    const nothing = { items: [], lines: [], stock: [], details: {} };
+    const nothing = { items: [], lines: [], stock: [], orderToCancel: undefined, details: {} };
     await commerce.create(
       {
         ...{ kind: 'refund', shopId, returnId: 1n, providerOrderId: 1n, orderName: '', key },
@@ -144,7 +144,7 @@ describe('a reconciliation', () => {
   });
 
   test('leaves out the effects of checks', async () => {
-    const nothing = { items: [], lines: [], stock: [], details: {} };
+    const nothing = { items: [], lines: [], stock: [], orderToCancel: undefined, details: {} };
     const key = 'rms:check:1:refund';
     await commerce.create(
       {

@@ -173,6 +173,8 @@ async function searchFor(
   { shopId, found, compared }: Comparing,
 ): Promise<void> {
   const { kind, key } = ours;
+  // The provider cannot find effects of such a kind, so that it would always miss them.
+  if (ours.done && commerce.repeatableForMs?.[kind] !== undefined) return;
   compared.add(nameOf(ours));
   const theirs = await commerce.find(requestOf(shopId, ours), AbortSignal.timeout(CALL_MS));
   const about = { kind, key, ours: moneyOf(ours) };
@@ -196,15 +198,21 @@ interface Own {
   readonly providerId: string | null;
   readonly providerOrderId: bigint;
   readonly orderName: string;
+  /** The exchange order that an `order_cancel` has cancelled; null for the other kinds. */
+  readonly cancelledId: bigint | null;
+  readonly cancelledName: string | null;
 }
 
 const OWN_COLUMNS = `o.return_id as "returnId", o.kind, o.key, o.amount, o.currency,
   o.done_at is not null as done, o.provider_id as "providerId",
-  t.provider_order_id as "providerOrderId", r.order_name as "orderName"`;
+  t.provider_order_id as "providerOrderId", r.order_name as "orderName",
+  x.provider_id::bigint as "cancelledId", x.name as "cancelledName"`;
 
 const OWN_TABLES = `processing_outcomes o
   join returns r on r.shop_id = o.shop_id and r.id = o.return_id
-  join orders t on t.shop_id = r.shop_id and t.id = r.order_id`;
+  join orders t on t.shop_id = r.shop_id and t.id = r.order_id
+  left join processing_outcomes x on o.kind = 'order_cancel'
+    and x.shop_id = o.shop_id and x.return_id = o.return_id and x.kind = 'exchange_order'`;
 
 const OWN_PAGE = `
 select ${OWN_COLUMNS}
@@ -242,9 +250,11 @@ function isSame(one: Own, other: { amount: string; currency: string }): boolean 
 
 function requestOf(shopId: bigint, own: Own): EffectRequest {
   const { kind, key, returnId, amount, currency, providerOrderId, orderName } = own;
+  const { cancelledId: id, cancelledName: name } = own;
+  const orderToCancel = id === null ? undefined : { id, name: name ?? '' };
   const nothing = { items: [], lines: [], stock: [], details: {} };
   return {
     ...{ shopId, returnId, providerOrderId, orderName, kind, key, amount, currency },
-    ...nothing,
+    ...{ orderToCancel, ...nothing },
   };
 }

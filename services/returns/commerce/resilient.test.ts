@@ -14,6 +14,7 @@ const request: EffectRequest = {
   items: [],
   lines: [],
   stock: [],
+  orderToCancel: undefined,
   details: {},
 };
 const signal = new AbortController().signal;

@@ -46,6 +46,7 @@ export function resilient(
   const policy = wrap(bulkhead(CONCURRENT_CALLS, WAITING_CALLS), breaker, deadline);
   return {
     settledAfterMs: provider.settledAfterMs,
+    ...(provider.repeatableForMs && { repeatableForMs: provider.repeatableForMs }),
     create: (request, signal) =>
       guarded(policy, signal, (inner) => provider.create(request, inner)),
     find: (request, signal) => guarded(policy, signal, (inner) => provider.find(request, inner)),

@@ -67,6 +67,18 @@ describe('the comparison with the provider', () => {
     expect(await compared(bare)).toMatchObject({ compared: 2, total: 0 });
   });
 
+  test('does not miss a restock at a provider that cannot find restocks', async () => {
+    await processed(commerce);
+    const blind: CommerceProvider = {
+      ...commerce,
+      repeatableForMs: { restock: 1 },
+      list: async () => undefined,
+      find: (request, signal) =>
+        request.kind === 'restock' ? Promise.resolve(undefined) : commerce.find(request, signal),
+    };
+    expect(await compared(blind)).toMatchObject({ compared: 1, total: 0 });
+  });
+
   test('finds a restock that the provider does not know', async () => {
     await processed(commerce);
     const key = `rms:return:${of.id}:restock`;
@@ -109,6 +121,19 @@ describe('a restock with an unknown outcome', () => {
   test('that was not made is requested by the next run', async () => {
     expect(await settle(undefined)).toMatchObject({ state: EffectState.PLANNED });
     await processed(commerce);
+    expect((await commerce.ordersOf(of.id)).restocks).toMatchObject([{ calls: 1 }]);
+  });
+
+  test('is not requested again when the provider may have forgotten the key', async () => {
+    const day = 86_400_000;
+    const blind = (ms: number) => ({
+      ...{ ...commerce, settledAfterMs: 1, find: async () => undefined },
+      repeatableForMs: { restock: ms },
+    });
+    await processed(blind(1));
+    expect((await commerce.ordersOf(of.id)).restocks).toEqual([]);
+    expect((await triggersOf(db.pool, of)).at(-1)).toBe('return.processing.failed');
+    await processed(blind(day));
     expect((await commerce.ordersOf(of.id)).restocks).toMatchObject([{ calls: 1 }]);
   });
 

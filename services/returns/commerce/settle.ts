@@ -122,8 +122,12 @@ async function recordMade(
   if (hasNumber && parseId(providerId) === undefined) {
     throw invalidField('made.provider_id', 'must be a whole number');
   }
-  if (kind === EffectKind.RESTOCK && made.amount !== '') {
-    throw invalidField('made.amount', 'must be empty: a restock has no amount');
+  const hasAmount = kind !== EffectKind.RESTOCK && kind !== EffectKind.ORDER_CANCEL;
+  if (!hasAmount && made.amount !== '') {
+    throw invalidField(
+      'made.amount',
+      `must be empty: a ${KIND.toText(kind).replace('_', ' ')} has no amount`,
+    );
   }
   const amount = made.amount === '' ? requested : amountOf(made, currency);
   await tx.query(

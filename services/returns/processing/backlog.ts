@@ -2,6 +2,7 @@ import type { Meter, ObservableCallback } from '@opentelemetry/api';
 import type { Queryable } from '../../platform/postgres.ts';
 import { sharedWithTimeout } from '../../platform/shared-with-timeout.ts';
 import type { Worker } from '../../platform/worker.ts';
+import { OPEN_JOB } from './open-job.ts';
 
 /**
  * Measures how long the oldest queued return has waited. An internal outage does not count as a failure, so only this
@@ -25,7 +26,7 @@ export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Me
 async function oldestAgeSeconds(db: Queryable): Promise<number> {
   const { rows } = await db.query<{ seconds: number }>(
     `select coalesce(extract(epoch from now() - min(queued_at)), 0)::float8 as seconds
-       from processing_jobs where state in ('queued', 'running')`,
+       from processing_jobs where ${OPEN_JOB}`,
   );
   return rows[0]?.seconds ?? 0;
 }

@@ -10,6 +10,7 @@ import { named, type Param, param, raw, type Sql, sql } from '../../platform/sql
 import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
+import { OPEN_JOB } from './open-job.ts';
 
 /**
  * The duration of a lease. After it, another worker continues the job of a killed worker. A live worker renews its
@@ -36,6 +37,8 @@ export interface Job {
   readonly traceparent: string;
   /** Transient failures since the last success. */
   readonly failures: number;
+  /** Whether it cancels the return, after its exchange order, instead of processing it. */
+  readonly isCancellation: boolean;
   /** Why the job cannot run. Follows "Processing stopped: "; undefined when it can. */
   readonly failureReason: string | undefined;
 }
@@ -46,7 +49,7 @@ export interface Job {
  */
 export async function queueJob(
   tx: Queryable,
-  job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor'>,
+  job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor' | 'isCancellation'>,
   entry: NewTimelineEntry,
 ): Promise<void> {
   const shop = param(job.shopId);
@@ -56,8 +59,8 @@ export async function queueJob(
       'processing-queue',
       sql`
 with queued as (
-  insert into processing_jobs (shop_id, return_id, details, source, actor, traceparent)
-  values (${shop}, ${returnId}, ${JSON.stringify(job.details)}, ${job.source},
+  insert into processing_jobs (shop_id, return_id, state, details, source, actor, traceparent)
+  values (${shop}, ${returnId}, ${job.isCancellation ? 'cancelling' : 'queued'}, ${JSON.stringify(job.details)}, ${job.source},
           ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()})
 ), marked as (
   update returns set processing = true where shop_id = ${shop} and id = ${returnId}
@@ -72,11 +75,18 @@ export function storedDetails(stored: string): AdditionalDetails {
   return parseExactJson(stored) as AdditionalDetails;
 }
 
+/** SQL: the additional details of the last failed job of a return. Parameters: the shop and the return. */
+export const LAST_DETAILS = `(select details::text from processing_jobs
+         where shop_id = $1 and return_id = $2 and state = 'failed'
+         order by id desc limit 1)`;
+
 interface JobRow extends Omit<Job, 'token' | 'details' | 'actor' | 'failureReason'> {
   readonly details: string;
   readonly actor: Uint8Array;
   readonly takeovers: number;
 }
+
+const isOpen = raw(OPEN_JOB);
 
 /** Maximum number of concurrent jobs of one shop in all processes: a slow provider must not delay other shops. */
 export const MAX_JOBS_OF_SHOP = 4;
@@ -90,10 +100,11 @@ const LOOK_AT = 200;
 const jobsWithinLimit = sql`
   busy as (
     select shop_id, count(*) as jobs from processing_jobs
-     where state = 'running' and due_at > now() group by shop_id
+     where state in ('running', 'cancelling') and lease_token is not null and due_at > now()
+     group by shop_id
   ), oldest as (
     select shop_id, id, due_at from processing_jobs
-     where state in ('queued', 'running') and due_at <= now()
+     where ${isOpen} and due_at <= now()
        and shop_id not in (select shop_id from busy where jobs >= ${raw(MAX_JOBS_OF_SHOP)})
      order by due_at limit ${raw(LOOK_AT)}
   ), counted as (
@@ -102,23 +113,28 @@ const jobsWithinLimit = sql`
     window own as (partition by oldest.shop_id order by oldest.due_at, oldest.id)
   )`;
 
-/** The lease of a running job. A queued job has no token, or an old one of a process of the previous release. */
+/**
+ * The lease of a running job. A queued job has no token, or an old one of a process of the previous release. A
+ * cancellation has one state while it is queued and while it runs.
+ */
 export const PROCESSING = createJobLease<Job>({
   table: 'processing_jobs',
   key: { shop_id: ({ shopId }) => shopId, id: ({ id }) => id },
   dueAt: 'due_at',
   leaseMs: LEASE_MS,
   tokens: 'processing_tokens',
-  isOpen: sql`state in ('queued', 'running')`,
+  isOpen,
   due: (limit) => sql`
     with ${jobsWithinLimit}
     select due.shop_id, due.id from processing_jobs due join counted using (shop_id, id)
      where counted.nth <= ${raw(MAX_JOBS_OF_SHOP)}
-       and due.state in ('queued', 'running') and due.due_at <= now()
+       and due.${isOpen} and due.due_at <= now()
      order by counted.nth, due.due_at limit ${limit} for update of due skip locked`,
-  onClaim: sql`state = 'running', takeovers = job.takeovers + (job.state = 'running')::integer`,
+  onClaim: sql`state = case job.state when 'cancelling' then 'cancelling' else 'running' end,
+    takeovers = job.takeovers + (job.state = 'running' or job.state = 'cancelling' and job.lease_token is not null)::integer`,
   returning: sql`job.shop_id as "shopId", job.id, job.return_id as "returnId", job.details::text,
-    job.source, job.actor, job.traceparent, job.failures, job.takeovers`,
+    job.source, job.actor, job.traceparent, job.failures, job.takeovers,
+    job.state = 'cancelling' as "isCancellation"`,
 });
 
 /**
@@ -149,7 +165,7 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
   const { rows } = await db.query<{ ms: number | null }>({
     name: 'processing-next-due',
     text: `select extract(epoch from min(due_at) - now())::float8 * 1000 as ms
-           from processing_jobs where state in ('queued', 'running')`,
+           from processing_jobs where ${OPEN_JOB}`,
   });
   return rows[0]?.ms ?? undefined;
 }
@@ -199,7 +215,8 @@ export function leaseLost(job: Job): LeaseLost {
 
 const after = (pauseMs: Param): Sql => sql`now() + ${pauseMs}::float8 * interval '1 millisecond'`;
 const queued = (pauseMs: Param): Sql =>
-  sql`state = 'queued', lease_token = null, due_at = ${after(pauseMs)}`;
+  sql`state = case state when 'cancelling' then 'cancelling' else 'queued' end, lease_token = null,
+    due_at = ${after(pauseMs)}`;
 
 /**
  * Queues a job again, when the worker stops, or when the database or an internal service is unavailable. It is due after

@@ -5,7 +5,10 @@ import { startBadEndpoint } from '../../../test/kit/processing-kills/endpoint.ts
 import { killReplicas, startReplica } from '../../../test/kit/processing-kills/replicas.ts';
 import { killProcessing } from '../../../test/kit/processing-kills/run.ts';
 import { SCENARIOS } from '../../../test/kit/processing-kills/scenarios.ts';
-import { SHOPIFY_SCENARIOS, startBadShopify } from '../../../test/kit/processing-kills/shopify.ts';
+import {
+  FORGETFUL_SHOPIFY_SCENARIOS,
+  startBadShopify,
+} from '../../../test/kit/processing-kills/shopify.ts';
 import { runTrial } from '../../../test/kit/processing-kills/trial.ts';
 import { randomOf } from '../../../test/kit/random.ts';
 import {
@@ -48,8 +51,8 @@ describe(`processing that is killed (seed ${SEED})`, () => {
   test.each([
     ['an endpoint that remembers keys', startBadEndpoint, false, SCENARIOS],
     ['an endpoint that forgets keys', startBadEndpoint, true, SCENARIOS],
-    ['a Shopify shop that remembers keys', startBadShopify, false, SHOPIFY_SCENARIOS],
-    ['a Shopify shop that forgets keys', startBadShopify, true, SHOPIFY_SCENARIOS],
+    ['a Shopify shop that remembers keys', startBadShopify, false, SCENARIOS],
+    ['a Shopify shop that forgets keys', startBadShopify, true, FORGETFUL_SHOPIFY_SCENARIOS],
   ])(
     'does every effect exactly once at %s, behind a bad network',
     async (_, start, forgets, scenarios) => {

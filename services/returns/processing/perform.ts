@@ -11,6 +11,7 @@ import {
   type ExchangeItem,
   isFinal,
   isOrder,
+  type MadeOrder,
   movesMoney,
 } from '../commerce/provider.ts';
 import { findObstacleThere } from '../returnable.ts';
@@ -30,11 +31,14 @@ const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
   gift_card: 'gift card',
   refund: 'refund',
   restock: 'restock',
+  order_cancel: 'cancellation',
 };
 
 export interface StepOfJob {
   readonly job: Job;
-  readonly prepared: Pick<Prepared, 'details' | 'lines' | 'stock' | 'commerce'>;
+  readonly prepared: Pick<Prepared, 'details' | 'lines' | 'stock' | 'commerce'> & {
+    readonly orderToCancel?: MadeOrder;
+  };
   readonly step: Step;
 }
 
@@ -57,29 +61,44 @@ export class AmountMismatch extends Error {
  * @throws CommerceFailure; AmountMismatch, after which the outcome of the request counts as unknown; LeaseLost when
  *   another worker has taken over the job.
  */
-export async function performStep(o: StepOfJob & { readonly pool: pg.Pool }): Promise<void> {
-  const { job, step } = o;
+export async function performStep(o: PerformDeps): Promise<void> {
+  const { step } = o;
   const result = (await findEarlier(o)) ?? (await requestStep(o));
   if (!isAsPlanned(step, result)) throw new AmountMismatch(step, result);
-  await recordOutcome(o.pool, job, { step, effect: result, entry: timelineOf(job, step, result) });
+  await recordResult(o, result);
 }
 
-type PerformDeps = Parameters<typeof performStep>[0];
+/** Records that the step was made, with a timeline entry. @throws LeaseLost */
+export function recordResult({ pool, job, step }: PerformDeps, result: Effect): Promise<void> {
+  return recordOutcome(pool, job, { step, effect: result, entry: timelineOf(job, step, result) });
+}
+
+export type PerformDeps = StepOfJob & { readonly pool: pg.Pool };
 
 /** The effect of an earlier request; undefined when the step may be requested. @throws CommerceFailure */
-async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
+export async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
   const { commerce } = o.prepared;
   const { requestedMsAgo } = o.step;
   if (requestedMsAgo === undefined) return undefined;
   const found = await commerce
     .find(effectRequest(o), AbortSignal.timeout(CALL_LIMIT_MS))
     .catch(asTransient);
-  if (found || requestedMsAgo >= commerce.settledAfterMs) return found;
+  if (found) return found;
+  if (requestedMsAgo >= commerce.settledAfterMs) return requireRepeatable(o, requestedMsAgo);
   // It may still be on its way. A second request could have a second effect at a provider that forgets keys.
   const retryAfterMs = Math.min(commerce.settledAfterMs - requestedMsAgo, SEARCH_EVERY_MS);
   throw new CommerceFailure('passing', 'the outcome of the earlier request is not known yet', {
     retryAfterMs,
   });
+}
+
+/** @throws CommerceFailure final, when a repeated request could have a second effect. Then a person must look. */
+function requireRepeatable({ step, prepared }: PerformDeps, requestedMsAgo: number): undefined {
+  const limitMs = prepared.commerce.repeatableForMs?.[step.kind];
+  if (limitMs === undefined || requestedMsAgo < limitMs) return undefined;
+  const why =
+    'the earlier request is too old to be repeated; say with `commerce settle` what it made';
+  throw new CommerceFailure('final', why);
 }
 
 /** A provider that rejects the question says nothing about the earlier request. */
@@ -122,7 +141,7 @@ function isAsPlanned(step: Step, result: Effect): boolean {
 }
 
 function effectRequest({ job, step, prepared }: StepOfJob): EffectRequest {
-  const { details, lines, stock } = prepared;
+  const { details, lines, stock, orderToCancel } = prepared;
   return {
     kind: step.kind,
     shopId: job.shopId,
@@ -135,6 +154,7 @@ function effectRequest({ job, step, prepared }: StepOfJob): EffectRequest {
     items: step.kind === 'exchange_order' ? itemsOf(details) : [],
     lines: step.kind === 'refund' ? lines : [],
     stock: step.kind === 'restock' ? stock : [],
+    orderToCancel: step.kind === 'order_cancel' ? orderToCancel : undefined,
     details: isOrder(step.kind) ? job.details : {},
   };
 }
@@ -152,16 +172,20 @@ function itemsOf(details: Return): ExchangeItem[] {
 }
 
 function timelineOf(job: Job, step: Step, result: Effect) {
-  const isMoney = movesMoney(step.kind);
-  const what = isMoney ? `The ${EFFECT_WORDS[step.kind]} was made` : 'The goods were restocked';
   return {
     returnId: job.returnId,
     kind: `return.processing.${step.kind}`,
-    text: `${what} at the commerce provider`,
+    text: `${textOf(step.kind)} at the commerce provider`,
     facts: {
-      ...(isMoney && { amount: result.amount, currency: result.currency }),
+      ...(movesMoney(step.kind) && { amount: result.amount, currency: result.currency }),
       provider_id: result.id,
       ...(result.name === '' ? {} : { name: result.name }),
     },
   };
+}
+
+function textOf(kind: EffectKind): string {
+  if (kind === 'restock') return 'The goods were restocked';
+  if (kind === 'order_cancel') return 'The exchange order was cancelled';
+  return `The ${EFFECT_WORDS[kind]} was made`;
 }

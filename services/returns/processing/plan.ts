@@ -2,7 +2,7 @@ import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { formatAmount, minorOf } from '../../platform/money.ts';
 import type { EffectKind } from '../commerce/provider.ts';
 
-/** One outcome of a return. Its amount is in the currency in which the shopper paid; a restock has the amount `0`. */
+/** One outcome of a return. Its amount is in the currency in which the shopper paid; `0` if it moves no money. */
 export interface PlannedStep {
   readonly kind: EffectKind;
   /** The same in all runs, retries and edits: the provider acts once for each key. */
@@ -60,6 +60,12 @@ export function planSteps(o: PlanInput): PlannedStep[] {
     .filter(([, amount]) => amount > 0n)
     .map(([kind, amount]) => stepOf(kind, formatAmount(amount, currency)));
   return o.hasRestock ? [...payments, stepOf('restock', '0')] : payments;
+}
+
+/** The step that cancels the exchange order of a return. It is no part of a plan. */
+export function cancellationStep(returnId: bigint, currency: string): PlannedStep {
+  const kind = 'order_cancel';
+  return { kind, key: keyOf(returnId, kind), amount: '0', currency };
 }
 
 function keyOf(returnId: bigint, kind: EffectKind): string {

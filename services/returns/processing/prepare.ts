@@ -54,6 +54,9 @@ export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Pr
     );
     if (details?.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     if (instantRefunds.hasOpen) throw new NotProcessable('an instant refund is open');
+    if (locked.hasRequests && (await mayHaveFulfilled(tx, job, 'order_cancel'))) {
+      throw new NotProcessable('its exchange order was cancelled, or may have been');
+    }
     const isPayable = await requirePayable(tx, job, locked);
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);

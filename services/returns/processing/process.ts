@@ -16,7 +16,7 @@ import { NO_PROVIDER } from '../commerce/provider.ts';
 import type { Providers } from '../commerce/providers.ts';
 import { returnNotFound } from '../errors.ts';
 import { detailText, parseDetails } from './details.ts';
-import { queueJob, storedDetails } from './jobs.ts';
+import { LAST_DETAILS, queueJob, storedDetails } from './jobs.ts';
 
 type ProcessResult = NonNullable<MessageInitShape<typeof ProcessReturnResponseSchema>['result']>;
 
@@ -29,9 +29,9 @@ const processInput = z.object({
 
 /**
  * Queues a return for processing, or returns why not. Checks in this order, under the return's row lock: the return
- * exists; it is not flagged; it is not closed, cancelled or expired; it has no open instant refund
- * (`skippedInstantRefund`); it is not queued already (`alreadyQueued`: the details of this call are ignored); its shop
- * has a commerce provider. After `queued`, the run publishes `return.closed` or `return.processing.failed`. A call
+ * exists; it is not flagged; it is not closed, cancelled or expired; its cancellation has not begun; it has no open
+ * instant refund (`skippedInstantRefund`); it is not queued already (`alreadyQueued`: the details of this call are
+ * ignored); its shop has a commerce provider. After `queued`, the run publishes `return.closed` or `return.processing.failed`. A call
  * without details uses those of the last failed run. A repeated call with the same idempotency key returns `queued`
  * again.
  *
@@ -56,7 +56,7 @@ export async function processReturn(
     if (notQueued) return notQueued;
     if (!(await providers.of(tx, { shopId, returnId }))) return withoutProvider();
     const details = hasDetails ? requestDetails : current.previousDetails;
-    const job = { shopId, returnId, details, source, actor };
+    const job = { shopId, returnId, details, source, actor, isCancellation: false };
     await claimKey(tx, use, returnId);
     await committing(tx, () => queueJob(tx, job, queuedEntry(request, details)));
     return { case: 'queued', value: {} };
@@ -77,6 +77,8 @@ interface LockedReturn {
   readonly state: string;
   readonly processing: boolean;
   readonly hasOpenInstantRefund: boolean;
+  /** Whether its exchange order was cancelled, or may have been, or is about to be. */
+  readonly isBeingCancelled: boolean;
   /** The details of the last failed run; empty when there is none. */
   readonly previousDetails: AdditionalDetails;
 }
@@ -85,9 +87,20 @@ const FACTS = `
 select exists (
          select from instant_refunds where shop_id = $1 and return_id = $2 and state = 'open'
        ) as has_open_instant_refund,
-       (select details::text from processing_jobs
-         where shop_id = $1 and return_id = $2 and state = 'failed'
-         order by id desc limit 1) as previous_details`;
+       exists (
+         select from processing_outcomes
+          where shop_id = $1 and return_id = $2 and kind = 'order_cancel'
+            and coalesce(done_at, asked_at) is not null
+       ) or exists (
+         select from processing_jobs where shop_id = $1 and return_id = $2 and state = 'cancelling'
+       ) as is_being_cancelled,
+       ${LAST_DETAILS} as previous_details`;
+
+interface Facts {
+  readonly has_open_instant_refund: boolean;
+  readonly is_being_cancelled: boolean;
+  readonly previous_details: string | null;
+}
 
 /** Locks in a separate statement, so that the second statement reads everything that was committed before the lock. */
 async function lockReturn(
@@ -101,7 +114,7 @@ async function lockReturn(
       values: [of.shopId, of.returnId],
     });
   const decided = () =>
-    tx.query<{ has_open_instant_refund: boolean; previous_details: string | null }>({
+    tx.query<Facts>({
       name: 'processing-facts',
       text: FACTS,
       values: [of.shopId, of.returnId],
@@ -110,10 +123,11 @@ async function lockReturn(
   const [row] = rows;
   const [found] = facts.rows;
   if (!row || !found) throw returnNotFound();
-  const { has_open_instant_refund: hasOpenInstantRefund, previous_details: previous } = found;
+  const { previous_details: previous } = found;
   return {
     ...row,
-    hasOpenInstantRefund,
+    hasOpenInstantRefund: found.has_open_instant_refund,
+    isBeingCancelled: found.is_being_cancelled,
     previousDetails: previous === null ? {} : storedDetails(previous),
   };
 }
@@ -129,6 +143,12 @@ function resultWithoutQueueing(current: LockedReturn): ProcessResult | undefined
     return refused(
       RefusalCode.UNPROCESSABLE_RETURN,
       `The return is ${current.state} and cannot be processed.`,
+    );
+  }
+  if (current.isBeingCancelled) {
+    return refused(
+      RefusalCode.UNPROCESSABLE_RETURN,
+      'The exchange order of the return was cancelled, or may have been: cancel the return.',
     );
   }
   if (current.hasOpenInstantRefund) return { case: 'skippedInstantRefund', value: {} };

@@ -11,6 +11,7 @@ import { CommerceFailure, isFinal, isUnsent, LedgerUnavailable } from '../commer
 import type { Providers } from '../commerce/providers.ts';
 import type { Destinations } from '../destinations.ts';
 import { loadSettings } from '../settings.ts';
+import { cancelWithOrder } from './cancellation.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
 import { recordNoEffect, recordProblem } from './outcomes.ts';
@@ -29,7 +30,7 @@ export interface RunDeps {
 }
 
 /**
- * Runs one job. It publishes `return.closed` or `return.processing.failed`, or queues the job for another run: after a
+ * Runs one job. It publishes `return.closed`, for a cancellation `return.updated`, or `return.processing.failed`, or queues the job for another run: after a
  * transient failure, and when `signal` says that the worker stops. When `signal` says that the lease is lost, it ends.
  *
  * The process may be killed at any await. Then another worker repeats every request that has no recorded result, with
@@ -75,6 +76,7 @@ async function fulfil(
 ): Promise<void> {
   const { pool } = deps;
   if (job.failureReason !== undefined) throw new NotProcessable(job.failureReason);
+  if (job.isCancellation) return cancel(deps, job, o.progress);
   const prepared = await prepare(pool, job, deps.providers);
   const { restockMode, giftCardsAreExternal, steps, commerce } = prepared;
   // Read it before any payment, because the return cannot be closed without it.
@@ -88,6 +90,15 @@ async function fulfil(
     o.progress.failures = 0;
   }
   await closeReturn(pool, { job, restockMode, giftCardsAreExternal, location });
+}
+
+function cancel(deps: RunDeps, job: Job, progress: Progress): Promise<void> {
+  return cancelWithOrder(deps, job, {
+    onRequest(step, { settledAfterMs }) {
+      progress.requested = step && { ...step, isSearchReliable: settledAfterMs === 0 };
+      if (!step) progress.failures = 0;
+    },
+  });
 }
 
 async function stockLocation(
@@ -145,7 +156,7 @@ async function afterFailure(
     }
   }
   try {
-    await failJob(pool, job, { message: messageOf(error), withoutEffect });
+    await failJob(pool, job, { message: messageOf(error, job), withoutEffect });
     logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
@@ -194,13 +205,16 @@ function isPermanent(error: unknown): boolean {
 }
 
 /** A generic message. The log has the provider's own error. */
-function messageOf(error: unknown): string {
-  if (error instanceof NotProcessable) return `Processing stopped: ${error.message}.`;
+function messageOf(error: unknown, { isCancellation }: Job): string {
+  const [what, again] = isCancellation
+    ? ['The cancellation', 'cancel the return']
+    : ['Processing', 'process the return'];
+  if (error instanceof NotProcessable) return `${what} stopped: ${error.message}.`;
   if (error instanceof AmountMismatch) {
     return 'Processing stopped: the commerce provider used a different amount than requested. Check its records.';
   }
   const where = error instanceof CommerceFailure ? ' at the commerce provider' : '';
-  return `Processing failed${where}. Completed steps are kept; process the return again to continue.`;
+  return `${what} failed${where}. Completed steps are kept; ${again} again to continue.`;
 }
 
 function logTakenOver(deps: RunDeps, job: Job): void {

@@ -4,7 +4,10 @@ import { startPostgres } from '../../../deploy/local/postgres/start.ts';
 import { createPool } from '../../../services/platform/postgres.ts';
 import { startBadEndpoint } from '../../kit/processing-kills/endpoint.ts';
 import { type KillReport, killProcessing } from '../../kit/processing-kills/run.ts';
-import { SHOPIFY_SCENARIOS, startBadShopify } from '../../kit/processing-kills/shopify.ts';
+import {
+  FORGETFUL_SHOPIFY_SCENARIOS,
+  startBadShopify,
+} from '../../kit/processing-kills/shopify.ts';
 import { randomOf } from '../../kit/random.ts';
 import { freshDatabase } from './fresh-database.ts';
 
@@ -57,7 +60,7 @@ async function kill(serverUrl: string): Promise<FromKiller> {
     const report = await killProcessing({
       pool,
       ...(endpoint && { commerce: endpoint }),
-      ...(isShopify && { scenarios: SHOPIFY_SCENARIOS }),
+      ...(provider === 'shopify-forgets' && { scenarios: FORGETFUL_SHOPIFY_SCENARIOS }),
       points: Number(points),
       seed: Number(seed),
       onProgress: (done) => tell({ kind: 'progress', done }),

@@ -18,6 +18,7 @@ export function effectRequest(
     items: [],
     lines: [],
     stock: [],
+    orderToCancel: undefined,
     details: {},
     ...more,
   };

@@ -29,6 +29,9 @@ export type Fault =
   | 'rejects restocks'
   | 'restocks a key twice'
   | 'restocks no lines'
+  | 'rejects cancellations'
+  | 'cancels a key twice'
+  | 'forgets cancellations'
   | 'answers too late';
 
 export const FAULTS: readonly Fault[] = [
@@ -56,6 +59,8 @@ export const FAULTS: readonly Fault[] = [
   'rejects restocks',
   'restocks a key twice',
   'restocks no lines',
+  'cancels a key twice',
+  'forgets cancellations',
   'answers too late',
 ];
 
@@ -73,7 +78,7 @@ interface Data {
 interface Made {
   readonly created_at: string;
   readonly id: number | string;
-  /** A restock has neither. */
+  /** A restock and a cancellation have neither. */
   readonly amount?: string | number;
   readonly currency?: string;
 }
@@ -118,13 +123,15 @@ function effectsIn(is: Is) {
     return made;
   };
 
-  const restock = ({ key }: Data): Made => {
-    const name = `restock ${key}`;
+  /** A restock or a cancellation, which has no amount. */
+  const act = (kind: 'restock' | 'order_cancel', { key }: Data): Made => {
+    const name = `${kind} ${key}`;
     const known = effects.get(name);
-    if (known && !is('forgets keys') && !is('restocks a key twice')) return known;
+    const isTwice = is(kind === 'restock' ? 'restocks a key twice' : 'cancels a key twice');
+    if (known && !is('forgets keys') && !isTwice) return known;
     count += 1;
     const made = { id: `R-${count}`, created_at: new Date().toISOString() };
-    effects.set(name, made);
+    if (kind === 'restock' || !is('forgets cancellations')) effects.set(name, made);
     return made;
   };
 
@@ -153,7 +160,7 @@ function effectsIn(is: Is) {
     return { effects: page, next_cursor: next < all.length ? String(next) : null };
   };
 
-  return { create, restock, find, list, made: () => count };
+  return { create, act, find, list, made: () => count };
 }
 
 function isVerified(
@@ -193,6 +200,10 @@ async function answer(
     if (!found && is('answers a search with 404')) return [404, { error: { message: 'none' } }];
     return [200, { effect: found ?? null }];
   }
+  if (type === 'order.cancel') {
+    if (is('rejects cancellations')) return refusal('orders are cancelled by hand');
+    return [200, { effect: effects.act('order_cancel', data) }];
+  }
   const restocks = type === 'inventory.restock' ? 'restock' : undefined;
   const kind = restocks ?? /^(exchange_order|gift_card|refund)\.create$/.exec(type)?.[1];
   if (kind === undefined) {
@@ -201,7 +212,7 @@ async function answer(
   if (kind === 'restock') {
     if (is('rejects restocks')) return refusal('stock is counted by hand');
     const hasLines = (data.lines?.length ?? 0) > 0 || is('restocks no lines');
-    return hasLines ? [200, { effect: effects.restock(data) }] : refusal('data.lines is empty');
+    return hasLines ? [200, { effect: effects.act(kind, data) }] : refusal('data.lines is empty');
   }
   if (is('answers too late')) await sleep(TOO_LATE_MS);
   const isValid = /^\d+(\.\d+)?$/.test(data.amount) && Number(data.amount) > 0;

@@ -89,6 +89,7 @@ export async function startBadEndpoint(o: {
         giftCards: of('gift_card'),
         refunds: of('refund'),
         restocks: of('restock'),
+        cancellations: of('order_cancel'),
       };
     },
     async stop() {

@@ -2,7 +2,7 @@ import { deepStrictEqual } from 'node:assert/strict';
 import type pg from 'pg';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { LedgerEntry } from '../../../services/returns/commerce/embedded.ts';
-import type { EffectRequest } from '../../../services/returns/commerce/provider.ts';
+import { type EffectRequest, movesMoney } from '../../../services/returns/commerce/provider.ts';
 import { LOCATION, reload, timelineOf, triggersOf } from '../services/processing.ts';
 import type { JudgedProvider } from './endpoint.ts';
 import type { Scenario } from './scenarios.ts';
@@ -16,7 +16,7 @@ export interface Evidence {
 }
 
 /**
- * Asserts that a return is closed, that each effect at the provider exists once under its key, that each event was sent
+ * Asserts that a return is closed or, if the scenario says so, cancelled, that each effect at the provider exists once under its key, that each event was sent
  * once, and that the details match.
  *
  * @throws AssertionError with actual and expected values.
@@ -31,17 +31,24 @@ export async function judge(pool: pg.Pool, evidence: Evidence): Promise<void> {
   const isRestocked = scenario.restocked !== undefined;
   const key = `rms:return:${of.id}:restock`;
   deepStrictEqual(restocks, isRestocked ? [key] : [], 'restocks at the provider');
+  const cancelled = ledger.cancellations.map(({ idempotencyKey }) => idempotencyKey);
+  const cancelKey = `rms:return:${of.id}:order_cancel`;
+  deepStrictEqual(cancelled, scenario.cancelled ? [cancelKey] : [], 'cancellations');
   if (evidence.requests) {
     const isRestock = ({ kind }: EffectRequest) => kind === 'restock';
-    const sent = new Set(evidence.requests.filter((one) => !isRestock(one)).map(effectOf));
+    const sent = new Set(evidence.requests.filter(({ kind }) => movesMoney(kind)).map(effectOf));
     deepStrictEqual([...sent].toSorted(), expected.toSorted(), 'keys and amounts of the requests');
+    const asked = evidence.requests.flatMap(({ orderToCancel }) => orderToCancel?.id ?? []);
+    const own = scenario.cancelled ? ledger.orders.map(({ id }) => id) : [];
+    deepStrictEqual([...new Set(asked)], own, 'orders of the requests to cancel');
     const stock = new Set(evidence.requests.filter(isRestock).map(stockOf));
     const goods = `${key}: ${scenario.restocked} of variant 5 at ${LOCATION}`;
     deepStrictEqual([...stock], isRestocked ? [goods] : [], 'goods of the requests');
   }
 
   const closed = await reload(pool, of);
-  deepStrictEqual(closed.state, ReturnState.CLOSED, 'the state');
+  const state = scenario.cancelled ? ReturnState.CANCELLED : ReturnState.CLOSED;
+  deepStrictEqual(closed.state, state, 'the state');
   deepStrictEqual(closed.processing, false, 'processing');
   deepStrictEqual(
     {
@@ -73,9 +80,11 @@ async function judgeEvents(pool: pg.Pool, { scenario, of }: Evidence): Promise<v
   const listed = notified.filter((trigger) => trigger !== 'return.updated');
   deepStrictEqual(
     listed.toSorted(),
-    ['return.closed', ...(scenario.requests ?? [])].toSorted(),
+    [...(scenario.cancelled ? [] : ['return.closed']), ...(scenario.requests ?? [])].toSorted(),
     'events',
   );
+  // Each run that the provider rejected has failed.
+  if (scenario.cancelled) return;
   const planned = scenario.failure?.kind === 'final' ? scenario.failure.times : 0;
   if (failed > planned) throw new Error(`return.processing.failed was sent ${failed} times`);
 }
@@ -89,14 +98,17 @@ async function judgeTimeline(pool: pg.Pool, { scenario, of }: Evidence): Promise
     refund: count('return.processing.refund'),
     restock: count('return.processing.restock'),
     closed: count('return.closed'),
+    order_cancel: count('return.processing.order_cancel'),
+    cancelled: count('return.cancelled'),
   };
-  const { order, giftCard, refund, restocked } = scenario;
+  const { order, giftCard, refund, restocked, cancelled } = scenario;
   const once = (amount: string | number | undefined) => (amount === undefined ? 0 : 1);
   deepStrictEqual(
     seen,
     {
       ...{ order: once(order), giftCard: once(giftCard), refund: once(refund) },
-      ...{ restock: once(restocked), closed: 1 },
+      ...{ restock: once(restocked), closed: cancelled ? 0 : 1 },
+      ...{ order_cancel: cancelled ? 1 : 0, cancelled: cancelled ? 1 : 0 },
     },
     'timeline entries',
   );

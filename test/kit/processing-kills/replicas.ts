@@ -37,7 +37,9 @@ export async function killReplicas(o: {
 }): Promise<ReplicaReport> {
   const { pool } = o.db;
   const random = randomOf(o.seed);
-  const scenarios = SCENARIOS.filter(({ failure }) => failure?.kind !== 'final');
+  const scenarios = SCENARIOS.filter(
+    ({ failure, cancelled }) => failure?.kind !== 'final' && !cancelled,
+  );
   const submit = async (at: number) => {
     const scenario = scenarios[at % scenarios.length];
     if (!scenario) throw new Error('there is no scenario');

@@ -20,6 +20,11 @@ export interface Scenario {
   readonly order?: string;
   readonly giftCard?: string;
   readonly refund?: string;
+  /**
+   * Whether the return is cancelled after its exchange order was made. Then the provider rejects everything else, and
+   * cancels the order once.
+   */
+  readonly cancelled?: true;
   /** Units that go back to stock at the provider, in one effect. */
   readonly restocked?: number;
   /** Events in addition to `return.closed`, each exactly once. */
@@ -109,6 +114,13 @@ export const SCENARIOS: readonly Scenario[] = [
       ...failure,
     })),
   ),
+  {
+    name: 'exchange that is cancelled',
+    settings: {},
+    submission: () => exchangeWith('refund'),
+    order: '12.00 GBP',
+    cancelled: true,
+  },
   {
     name: 'exchange, card and stock by event',
     settings: { giftCardMode: GiftCardMode.EXTERNAL, restockMode: RestockMode.WEBHOOK },

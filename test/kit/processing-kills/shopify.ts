@@ -17,8 +17,10 @@ import type { Random } from '../random.ts';
 import type { JudgedProvider } from './endpoint.ts';
 import { SCENARIOS } from './scenarios.ts';
 
-/** The adapter rejects restocks. */
-export const SHOPIFY_SCENARIOS = SCENARIOS.filter(({ restocked }) => restocked === undefined);
+/** A shop that forgets keys would restock twice: Shopify cannot find a restock. */
+export const FORGETFUL_SHOPIFY_SCENARIOS = SCENARIOS.filter(
+  ({ restocked }) => restocked === undefined,
+);
 
 /** An effect that is not known after this time was not made. Milliseconds. */
 const SETTLED_AFTER_MS = 250;
@@ -96,11 +98,15 @@ export async function startBadShopify(o: {
       const of = (made: readonly Made[]) =>
         made.filter(({ note }) => note.includes(key)).map(entryOf);
       const orders = shop.drafts.flatMap(({ order }) => order ?? []);
+      const own = orders.filter(({ note }) => note.includes(key));
       return {
         orders: of(orders),
         giftCards: of(shop.giftCards),
         refunds: of(shop.refunds),
-        restocks: [],
+        restocks: shop.adjustments
+          .filter(({ reference }) => reference.endsWith(`/Return/${returnId}`))
+          .map(({ id }) => restockOf(id, returnId)),
+        cancellations: own.filter(({ cancelledAt }) => cancelledAt).map(cancellationOf),
       };
     },
     async stop() {
@@ -112,7 +118,8 @@ export async function startBadShopify(o: {
 
 /** Each return has an order of its own at the shop. */
 function withOrder(shop: Shop, request: EffectRequest): EffectRequest {
-  const { returnId: id, orderName: name, currency, lines } = request;
+  const { returnId: id, orderName: name, currency } = request;
+  const lines = [...request.lines, ...request.stock];
   if (!shop.orders.has(id)) {
     const order = { id, name, currency, paid: '100000', customerId: undefined };
     shop.orders.set(id, { ...order, lines: [] });
@@ -142,6 +149,19 @@ function tracked(client: ShopifyClient, onTheWay: Map<Promise<unknown>, number>)
       return sent;
     },
   };
+}
+
+/** An adjustment of stock names the return. */
+function restockOf(id: bigint, returnId: bigint): LedgerEntry {
+  const idempotencyKey = `rms:return:${returnId}:restock`;
+  return { id, amount: '0', currency: '', idempotencyKey, calls: 1, additionalDetails: {} };
+}
+
+/** An order is cancelled under its own id. */
+function cancellationOf(order: Made): LedgerEntry {
+  const entry = entryOf(order);
+  const idempotencyKey = entry.idempotencyKey.replace('exchange_order', 'order_cancel');
+  return { ...entry, amount: '0', idempotencyKey };
 }
 
 function entryOf({ id, note, amount, currency }: Made): LedgerEntry {

@@ -1,15 +1,21 @@
 import { setTimeout as sleep } from 'node:timers/promises';
+import { create } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { CancelReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { DomainError } from '../../../services/platform/errors.ts';
+import { cancelReturn } from '../../../services/returns/cancel.ts';
 import { createEmbeddedCommerce } from '../../../services/returns/commerce/embedded.ts';
-import type {
-  CommerceProvider,
-  EffectRequest,
+import {
+  CommerceFailure,
+  type CommerceProvider,
+  type EffectRequest,
 } from '../../../services/returns/commerce/provider.ts';
 import { claimJobs, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
 import { untilIdle } from '../postgres/until-idle.ts';
 import {
+  actor,
   destinations,
   endLeases,
   newReturn,
@@ -54,7 +60,8 @@ export async function runTrial(
   commerce: JudgedProvider = createEmbeddedCommerce(pool),
 ): Promise<TrialResult> {
   const requests: EffectRequest[] = [];
-  const provider = recording(commerce, requests);
+  const recorded = recording(commerce, requests);
+  const provider = scenario.cancelled ? onlyExchanges(recorded) : recorded;
   const of = await newReturn(pool, await newShop(pool, scenario.settings), scenario.submission());
   const { failure } = scenario;
   if (failure) await commerce.failNext({ returnId: of.id, ...failure });
@@ -64,13 +71,13 @@ export async function runTrial(
     const simulated = simulateProcess(kill);
     processes.push(simulated);
     // A killed process fails with any error.
-    const work = runOnce(simulated, { pool, provider, of });
+    const work = runOnce(simulated, { pool, provider, of, scenario });
     await (kill ? work.catch(() => {}) : work);
     await endLeases(pool);
   }
   await Promise.all(processes.map((simulated) => simulated.finished()));
   await untilIdle(pool);
-  await finish(pool, provider, of);
+  await finish({ pool, provider, of, scenario });
   await judge(pool, { commerce, requests, scenario, of });
   const [first] = processes;
   return {
@@ -83,9 +90,13 @@ interface Trial {
   readonly pool: pg.Pool;
   readonly provider: CommerceProvider;
   readonly of: Return;
+  readonly scenario: Scenario;
 }
 
-/** Requests processing and runs jobs until none is due. The second round retries the jobs that failed in the first. */
+/**
+ * Requests processing and runs jobs until none is due. The second round retries the jobs that failed in the first, or
+ * requests the cancellation.
+ */
 async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void> {
   const pool = poolOf(simulated, trial.pool);
   const deps = {
@@ -96,7 +107,8 @@ async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void>
     retryBackoff: () => 0,
   };
   for (let round = 0; round < 2; round += 1) {
-    await requestProcessing(pool, trial.of);
+    if (round > 0 && trial.scenario.cancelled) await requestCancellation(pool, trial.of);
+    else await requestProcessing(pool, trial.of);
     for (let jobs = await claimJobs(pool, 1); jobs.length > 0; jobs = await claimJobs(pool, 1)) {
       await PROCESSING.renew(pool, jobs);
       for (const job of jobs) await runJob(deps, job, never);
@@ -104,24 +116,44 @@ async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void>
   }
 }
 
+/** A return that is still being processed is not cancelled, and neither is one that has ended. */
+async function requestCancellation(pool: pg.Pool, { shopId, id: returnId }: Return): Promise<void> {
+  const request = create(CancelReturnRequestSchema, { shopId, actor, returnId });
+  await cancelReturn(pool, request).catch((error: unknown) => {
+    if (!(error instanceof DomainError)) throw error;
+  });
+}
+
+/** The provider, which makes and cancels exchange orders, and rejects everything else. */
+function onlyExchanges(provider: CommerceProvider): CommerceProvider {
+  return {
+    ...provider,
+    async create(request, signal) {
+      const isOrder = request.kind === 'exchange_order' || request.kind === 'order_cancel';
+      if (isOrder) return provider.create(request, signal);
+      throw new CommerceFailure('final', 'the merchant has refunded the line');
+    },
+  };
+}
+
 /**
- * Closes the return when a late statement of a killed process has claimed its job again, or a request had no answer.
+ * Ends the return when a late statement of a killed process has claimed its job again, or a request had no answer.
  *
- * @throws Error when it is not closed.
+ * @throws Error when it is neither closed nor, as the scenario says, cancelled.
  */
-async function finish(pool: pg.Pool, provider: CommerceProvider, of: Return): Promise<void> {
+async function finish({ pool, provider, of, scenario }: Trial): Promise<void> {
   for (let processes = 0; processes < MAX_PROCESSES; processes += 1) {
     const { rowCount } = await pool.query(
-      "select from returns where shop_id = $1 and id = $2 and state = 'closed'",
-      [of.shopId, of.id],
+      'select from returns where shop_id = $1 and id = $2 and state = $3',
+      [of.shopId, of.id, scenario.cancelled ? 'cancelled' : 'closed'],
     );
     if (rowCount === 1) return;
     // A request without an answer is not sent again before the provider would know its effect.
     await sleep(provider.settledAfterMs);
     await endLeases(pool);
-    await runOnce(simulateProcess(undefined), { pool, provider, of });
+    await runOnce(simulateProcess(undefined), { pool, provider, of, scenario });
   }
-  throw new Error(`the return is not closed after ${MAX_PROCESSES} processes`);
+  throw new Error(`the return has not ended after ${MAX_PROCESSES} processes`);
 }
 
 function recording(provider: CommerceProvider, requests: EffectRequest[]): CommerceProvider {

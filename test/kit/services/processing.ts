@@ -20,6 +20,7 @@ import type { CommerceProvider, EffectKind } from '../../../services/returns/com
 import type { Providers } from '../../../services/returns/commerce/providers.ts';
 import type { Destinations } from '../../../services/returns/destinations.ts';
 import { claimJobs, type Job } from '../../../services/returns/processing/jobs.ts';
+import { OPEN_JOB } from '../../../services/returns/processing/open-job.ts';
 import { processReturn } from '../../../services/returns/processing/process.ts';
 import { type RunDeps, runJob } from '../../../services/returns/processing/run.ts';
 import { updateSettings } from '../../../services/returns/settings.ts';
@@ -147,9 +148,7 @@ export async function claimOne(pool: pg.Pool): Promise<Job> {
 
 /** Expires the leases of all running jobs, as if their workers had been killed. */
 export async function endLeases(pool: pg.Pool): Promise<void> {
-  await pool.query(
-    "update processing_jobs set due_at = now() where state in ('queued', 'running')",
-  );
+  await pool.query(`update processing_jobs set due_at = now() where ${OPEN_JOB}`);
 }
 
 export async function reload(pool: pg.Pool, of: Pick<Return, 'shopId' | 'id'>): Promise<Return> {

@@ -60,6 +60,10 @@ describe('the check of an endpoint', () => {
     expect(await failed('restocks a key twice', { mustRestock: false })).toEqual([title]);
   }, 60_000);
 
+  test('passes an endpoint that cancels no orders', async () => {
+    expect(await failed('rejects cancellations')).toEqual([]);
+  }, 60_000);
+
   test('finds an endpoint that answers too late', async () => {
     const titles = await failed('answers too late', { only: Check.EFFECTS });
     expect(titles).toEqual(['makes each kind of effect']);

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { problemOfKind, TYPE_OF } from '../http/protocol.ts';
 import type { EffectKind } from '../provider.ts';
+import { orderCancel } from './cancel-check.ts';
 import {
   amountOf,
   type CheckSession,
@@ -60,6 +61,7 @@ export const CHECK_RULES: readonly CheckRule[] = [
   { check: Check.ERRORS, title: 'rejects invalid requests with a reason', run: errors },
   { check: Check.LIST, title: 'lists what it made', run: list },
   { check: Check.RESTOCK, title: 'returns goods to stock once, or rejects it', run: restock },
+  { check: Check.ORDER_CANCEL, title: 'cancels an order once, or rejects it', run: orderCancel },
   { check: Check.TIMING, title: 'answers in time', run: timing },
 ];
 

@@ -90,6 +90,7 @@ export function openSession(target: CheckTarget): CheckSession {
       const line = { line_item_id: 1, variant_id: 1, sku: 'CHECK', quantity: 1, location_id: 0 };
       return { ...about(key), lines: [line] };
     }
+    if (kind === 'order_cancel') return { ...about(key), exchange_order: { id: 1, name: 'CHECK' } };
     const asked = { ...about(key), amount, currency: target.currency };
     if (kind === 'refund') {
       const line = { line_item_id: 1, sku: 'CHECK', quantity: 1, refund: asked.amount };

@@ -166,9 +166,16 @@ function dataOf(request: EffectRequest): RequestData<(typeof TYPE_OF)[EffectRequ
       return { ...asked, lines: lines.map(lineOf) };
     case 'restock':
       return { ...aboutOf(request), lines: stock.map(stockOf) };
+    case 'order_cancel':
+      return { ...aboutOf(request), exchange_order: cancelledOf(request) };
     default:
       return request.kind satisfies never;
   }
+}
+
+function cancelledOf({ orderToCancel }: EffectRequest) {
+  if (!orderToCancel) throw new Error('a cancellation has no order');
+  return { id: Number(orderToCancel.id), name: orderToCancel.name };
 }
 
 function itemOf({ productId, variantId, ...rest }: EffectRequest['items'][number]) {

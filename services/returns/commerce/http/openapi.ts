@@ -13,6 +13,7 @@ const TITLES = {
   'gift_card.create': 'Issue a gift card',
   'refund.create': 'Refund the shopper',
   'inventory.restock': 'Return goods to stock',
+  'order.cancel': 'Cancel an exchange order',
   'effect.find': 'Find an effect by its key',
   'effect.list': 'List the effects of a period',
 } as const;

@@ -13,13 +13,15 @@ export const TYPE_OF: Readonly<Record<EffectKind, EffectType>> = {
   gift_card: 'gift_card.create',
   refund: 'refund.create',
   restock: 'inventory.restock',
+  order_cancel: 'order.cancel',
 };
 
 export type EffectType =
   | 'exchange_order.create'
   | 'gift_card.create'
   | 'refund.create'
-  | 'inventory.restock';
+  | 'inventory.restock'
+  | 'order.cancel';
 export type RequestType = EffectType | 'effect.find' | 'effect.list';
 
 export const publicId = z.int().min(1).max(Number(MAX_ID));
@@ -75,6 +77,11 @@ const returnedLine = z.strictObject({
   refund: amount.describe('What this line contributes to the return before fees and credits'),
 });
 
+const exchangeOrder = z.strictObject({
+  id: publicId.describe('Your id of the exchange order, as in your answer'),
+  name: z.string().describe('Its name; empty when unknown'),
+});
+
 const restockLine = z.strictObject({
   line_item_id: z.int().describe('Your id of the order line'),
   variant_id: z.int().describe('Your id of the variant; 0 when unknown'),
@@ -83,7 +90,7 @@ const restockLine = z.strictObject({
   location_id: z.int().describe('Your id of the location that has the goods; 0 when unknown'),
 });
 
-const kind = z.enum(['exchange_order', 'gift_card', 'refund', 'restock']);
+const kind = z.enum(['exchange_order', 'gift_card', 'refund', 'restock', 'order_cancel']);
 export const time = z.iso.datetime({ offset: true });
 
 /** The `data` of each type of request. */
@@ -92,6 +99,7 @@ export const REQUEST_DATA = {
   'gift_card.create': z.strictObject({ ...asked, details }),
   'refund.create': z.strictObject({ ...asked, lines: z.array(returnedLine) }),
   'inventory.restock': z.strictObject({ ...about, lines: z.array(restockLine).min(1) }),
+  'order.cancel': z.strictObject({ ...about, exchange_order: exchangeOrder }),
   'effect.find': z.strictObject({
     ...about,
     kind: kind.describe('The kind of effect'),
@@ -125,8 +133,10 @@ const effect = z.object({
   gateway: z.string().max(191).optional().describe('Payment gateway of a refund'),
   amount: amount
     .optional()
-    .describe('The amount of the effect: the same as in the request. A restock has none'),
-  currency: currency.optional().describe('ISO 4217 code. A restock has none'),
+    .describe(
+      'The amount of the effect: the same as in the request. A restock and a cancellation have none',
+    ),
+  currency: currency.optional().describe('ISO 4217 code. A restock and a cancellation have none'),
   created_at: z.iso.datetime({ offset: true }).optional().describe('When it was made'),
 });
 

@@ -5,6 +5,8 @@ export const NEEDED_SCOPES: readonly string[] = [
   'write_gift_cards',
   'read_customers',
   'read_products',
+  'write_inventory',
+  'read_locations',
 ];
 
 /** Maximum length of a list of scopes. Characters. */

@@ -7,10 +7,12 @@ import {
   type EffectRequest,
   isUnsent,
 } from '../provider.ts';
+import { cancelOrder, findCancelledOrder } from './cancel-order.ts';
 import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { createExchangeOrder, findExchangeOrder } from './exchange-order.ts';
 import { createGiftCard, findGiftCard } from './gift-card.ts';
 import { createRefund, findRefund } from './refund.ts';
+import { adjustStock, findRestock, KEY_KEPT_MS } from './restock.ts';
 
 /**
  * Shopify's search shows new drafts and gift cards late, and does not say how late. Three minutes are far more than what
@@ -42,21 +44,17 @@ const CREATE: Readonly<Record<EffectKind, Act<Effect>>> = {
   exchange_order: createExchangeOrder,
   gift_card: createGiftCard,
   refund: createRefund,
-  restock: rejectRestock,
+  restock: adjustStock,
+  order_cancel: cancelOrder,
 };
 
 const FIND: Readonly<Record<EffectKind, Act<Effect | undefined>>> = {
   exchange_order: findExchangeOrder,
   gift_card: findGiftCard,
   refund: findRefund,
-  restock: async () => undefined,
+  restock: findRestock,
+  order_cancel: findCancelledOrder,
 };
-
-/** Shopify cannot find an adjustment of stock by our key, so that a lost answer would leave it unknown. */
-async function rejectRestock(): Promise<never> {
-  const why = 'goods are not restocked here: set the shop to restock by event';
-  throw new CommerceFailure('final', `Shopify: ${why}`);
-}
 
 /** Requests effects of a Shopify shop. See docs/commerce-shopify.md. */
 export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvider {
@@ -64,6 +62,7 @@ export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvid
   const shop = { shopDomain, accessToken };
   return {
     settledAfterMs: SETTLED_AFTER_MS,
+    repeatableForMs: { restock: KEY_KEPT_MS },
     async create(request, signal) {
       const watched = watch(client);
       try {

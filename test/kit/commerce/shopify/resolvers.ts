@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { buildSchema, GraphQLError, type GraphQLResolveInfo, getDirectiveValues } from 'graphql';
 import { formatAmount, minorOf } from '../../../../services/platform/money.ts';
 import {
+  type DraftsOrder,
   GATEWAY,
   leftOf,
   type Made,
@@ -12,7 +13,17 @@ import {
   type Shop,
   type ShopOrder,
 } from './shop.ts';
-import { draftView, giftCardView, numberOf, orderView, refundView } from './views.ts';
+import {
+  adjustmentView,
+  draftsOrderView,
+  draftView,
+  giftCardView,
+  locationView,
+  nodeView,
+  numberOf,
+  orderView,
+  refundView,
+} from './views.ts';
 
 const read = (name: string) => readFileSync(new URL(`schema/${name}`, import.meta.url), 'utf8');
 
@@ -53,6 +64,15 @@ interface GiftCardInput {
   readonly note: string;
 }
 
+interface StockInput {
+  readonly referenceDocumentUri: string;
+  readonly changes: readonly {
+    readonly inventoryItemId: string;
+    readonly locationId: string;
+    readonly delta: number;
+  }[];
+}
+
 interface ResolverOptions {
   /** How late the search of the shop shows what was made. Milliseconds. */
   readonly lagMs: number;
@@ -61,19 +81,24 @@ interface ResolverOptions {
 
 /** The resolvers of a shop. */
 export function resolversOf(shop: Shop, o: ResolverOptions) {
-  return { ...queriesOf(shop), ...mutationsOf(shop, o) };
+  return { ...queriesOf(shop), ...mutationsOf(shop, o), ...goodsMutationsOf(shop, o) };
 }
 
 function queriesOf(shop: Shop) {
   const isShown = ({ shownAt }: Made) => performance.now() >= shownAt;
   return {
     shop: { plan: () => ({ partnerDevelopment: shop.isDevelopment }) },
-    order: ({ id }: { id: string }) => orderView(shop, shop.orders.get(numberOf(id))),
+    order({ id }: { id: string }) {
+      const made = draftsOrder(shop, id);
+      return made ? draftsOrderView(made) : orderView(shop, shop.orders.get(numberOf(id)));
+    },
     orders({ query }: { query: string }) {
       const [, name] = /^name:"(.*)"$/.exec(query) ?? [];
       const found = [...shop.orders.values()].filter((order) => order.name.startsWith(name ?? ''));
       return { nodes: found.map((order) => orderView(shop, order)) };
     },
+    nodes: ({ ids }: { ids: readonly string[] }) => ids.map((id) => nodeView(shop, id)),
+    location: () => (shop.locations[0] === undefined ? null : locationView(shop.locations[0])),
     refund({ id }: { id: string }) {
       const found = shop.refunds.find((refund) => refund.id === numberOf(id));
       return found ? refundView(found) : null;
@@ -166,10 +191,62 @@ function mutationsOf(shop: Shop, o: ResolverOptions) {
         return { draftOrder: null, userErrors: [{ message }] };
       }
       const { note, amount, currency } = draft;
-      draft.order = make({ note, amount, currency });
+      draft.order = {
+        ...make({ note, amount, currency }),
+        ...{ cancelledAt: undefined, isShipped: false },
+      };
       return { draftOrder: draftView(draft), userErrors: [] };
     },
   };
+}
+
+/** The mutations that move goods and no money. */
+function goodsMutationsOf(shop: Shop, o: ResolverOptions) {
+  return {
+    inventoryAdjustQuantities(
+      { input }: { input: StockInput },
+      _: unknown,
+      info: GraphQLResolveInfo,
+    ) {
+      return once(shop, { info, content: input, forgets: o.forgets }, () => {
+        const changes = input.changes.map(({ inventoryItemId, locationId, delta }) => ({
+          ...{ item: numberOf(inventoryItemId), location: numberOf(locationId), delta },
+        }));
+        if (changes.some(({ location }) => !shop.locations.includes(location))) {
+          return stockError('ITEM_NOT_STOCKED_AT_LOCATION', 'The item is not stocked there');
+        }
+        const made = { id: shop.nextId++, reference: input.referenceDocumentUri, changes };
+        shop.adjustments.push(made);
+        return { inventoryAdjustmentGroup: adjustmentView(made), userErrors: [] };
+      });
+    },
+    orderCancel({ orderId }: { orderId: string }) {
+      const order = draftsOrder(shop, orderId);
+      if (!order) return orderCancelError('NOT_FOUND', 'Order does not exist');
+      if (order.cancelledAt) return orderCancelError('INVALID', 'Order has already been cancelled');
+      if (order.isShipped) return orderCancelError('INVALID', 'Cannot cancel a fulfilled order');
+      const cancel = () => {
+        order.cancelledAt ??= new Date();
+      };
+      // Shopify cancels in the background.
+      if (o.lagMs > 0) setTimeout(cancel, o.lagMs);
+      else cancel();
+      return { job: { id: 'gid://shopify/Job/1', done: false }, orderCancelUserErrors: [] };
+    },
+  };
+}
+
+/** The order that a draft has become; undefined for other ids. */
+function draftsOrder(shop: Shop, gid: string): DraftsOrder | undefined {
+  return shop.drafts.find(({ order }) => order?.id === numberOf(gid))?.order;
+}
+
+function orderCancelError(code: string, message: string) {
+  return { job: null, orderCancelUserErrors: [{ code, field: ['orderId'], message }] };
+}
+
+function stockError(code: string, message: string) {
+  return { inventoryAdjustmentGroup: null, userErrors: [{ code, field: ['input'], message }] };
 }
 
 /** The rules of `@idempotent`: it must be there, and a key has one result and one content. */

@@ -23,6 +23,8 @@ export interface ShopLine {
   /** The price of one unit, in the currency of the order and of the shop. */
   readonly price: string;
   readonly shopPrice: string;
+  /** How its stock is counted; by default it is. */
+  readonly stock?: 'not counted' | 'deleted';
 }
 
 export interface Made {
@@ -33,6 +35,13 @@ export interface Made {
   readonly createdAt: Date;
   /** When the search shows it. Milliseconds of `performance.now()`. */
   readonly shownAt: number;
+}
+
+/** An order that a draft has become. */
+export interface DraftsOrder extends Made {
+  /** Undefined until it is cancelled. */
+  cancelledAt: Date | undefined;
+  isShipped: boolean;
 }
 
 export interface MadeRefund extends Made {
@@ -50,7 +59,18 @@ export interface MadeGiftCard extends Made {
 export interface MadeDraft extends Made {
   readonly tags: readonly string[];
   /** The order that it has become. */
-  order: Made | undefined;
+  order: DraftsOrder | undefined;
+}
+
+/** An adjustment of stock. The goods of an order line have its id as inventory item. */
+export interface Adjustment {
+  readonly id: bigint;
+  readonly reference: string;
+  readonly changes: readonly {
+    readonly item: bigint;
+    readonly location: bigint;
+    readonly delta: number;
+  }[];
 }
 
 /** What exists in a shop: the judge of what an adapter has made. */
@@ -59,6 +79,9 @@ export interface Shop {
   readonly refunds: MadeRefund[];
   readonly giftCards: MadeGiftCard[];
   readonly drafts: MadeDraft[];
+  readonly adjustments: Adjustment[];
+  /** The locations that stock everything. The first is the primary one. */
+  readonly locations: bigint[];
   /** Results of mutations by idempotency key, with the content of the first request. */
   readonly keys: Map<string, { readonly content: string; readonly result: unknown }>;
   isDevelopment: boolean;
@@ -71,6 +94,8 @@ export function newShopifyShop(): Shop {
     refunds: [],
     giftCards: [],
     drafts: [],
+    adjustments: [],
+    locations: [70_000n, 70_001n],
     keys: new Map(),
     isDevelopment: false,
     nextId: 5_000_000_001n,

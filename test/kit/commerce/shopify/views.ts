@@ -1,5 +1,7 @@
 import { formatAmount } from '../../../../services/platform/money.ts';
 import {
+  type Adjustment,
+  type DraftsOrder,
   GATEWAY,
   leftOf,
   type MadeDraft,
@@ -22,6 +24,7 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
   return {
     ...{ id: gid('Order', id), name, email: null, shippingAddress: null },
     createdAt: new Date().toISOString(),
+    cancelledAt: null,
     currencyCode: SHOP_CURRENCY,
     presentmentCurrencyCode: currency,
     customer: customerId === undefined ? null : { id: gid('Customer', customerId) },
@@ -53,12 +56,34 @@ function lineView(shop: Shop, { currency }: ShopOrder, line: ShopLine) {
     currentQuantity: refundable,
     refundableQuantity: refundable,
     product: null,
-    variant: { id: gid('ProductVariant', line.id) },
+    variant: line.stock === 'deleted' ? null : variantView(line),
     discountedUnitPriceAfterAllDiscountsSet: {
       presentmentMoney: { amount: line.price, currencyCode: currency },
       shopMoney: { amount: line.shopPrice, currencyCode: SHOP_CURRENCY },
     },
   };
+}
+
+function variantView({ id, stock }: ShopLine) {
+  const inventoryItem = { id: gid('InventoryItem', id), tracked: stock === undefined };
+  return { id: gid('ProductVariant', id), inventoryItem };
+}
+
+/** What is read of an order line by its id; null when there is none. */
+export function nodeView(shop: Shop, id: string) {
+  const lines = [...shop.orders.values()].flatMap((order) => order.lines);
+  const line = lines.find((one) => gid('LineItem', one.id) === id);
+  if (!line) return null;
+  const variant = line.stock === 'deleted' ? null : variantView(line);
+  return { __typename: 'LineItem', id, variant };
+}
+
+export function locationView(id: bigint) {
+  return { id: gid('Location', id) };
+}
+
+export function adjustmentView({ id }: Adjustment) {
+  return { id: gid('InventoryAdjustmentGroup', id), createdAt: new Date().toISOString() };
 }
 
 export function refundView({ id, note, createdAt, amount, currency, gateway, status }: MadeRefund) {
@@ -90,6 +115,11 @@ export function draftView({ id, tags, amount, currency, order }: MadeDraft) {
         }
       : null,
   };
+}
+
+/** Only what is read of an order that a draft has become. */
+export function draftsOrderView({ id, cancelledAt }: DraftsOrder) {
+  return { id: gid('Order', id), cancelledAt: cancelledAt?.toISOString() ?? null };
 }
 
 /** Amounts in the shop's currency are not read where this is used. */

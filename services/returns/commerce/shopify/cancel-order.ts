@@ -1,0 +1,93 @@
+import { setTimeout as sleep } from 'node:timers/promises';
+import { z } from 'zod';
+import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
+import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
+import { gidOf, numberOf } from './ids.ts';
+import { required, timeOf } from './shapes.ts';
+import { rejectUserErrors, userErrors } from './user-errors.ts';
+
+/** Shopify cancels an order in the background. How often, and with which pause, the order is read again. */
+const READS = 8;
+const READ_EVERY_MS = 500;
+
+export const CANCELLED_ORDER = {
+  name: 'CancelledOrder',
+  text: 'query CancelledOrder($order: ID!) { order(id: $order) { id cancelledAt } }',
+  data: z.object({
+    order: z.object({ id: z.string(), cancelledAt: z.string().nullable() }).nullable(),
+  }),
+} satisfies Operation<z.ZodType>;
+
+export const CANCEL_ORDER = {
+  name: 'CancelOrder',
+  text: `
+mutation CancelOrder($order: ID!, $note: String) {
+  orderCancel(
+    orderId: $order
+    reason: CUSTOMER
+    restock: true
+    notifyCustomer: false
+    refundMethod: { originalPaymentMethodsRefund: false }
+    staffNote: $note
+  ) {
+    orderCancelUserErrors { code field message }
+  }
+}`,
+  data: z.object({ orderCancel: z.object({ orderCancelUserErrors: userErrors }).nullable() }),
+} satisfies Operation<z.ZodType>;
+
+interface Asked {
+  readonly request: EffectRequest;
+  readonly signal: AbortSignal;
+}
+
+/** The cancellation of the exchange order. An order is cancelled at most once, so it needs no key. */
+export async function findCancelledOrder(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { request, signal }: Asked,
+): Promise<Effect | undefined> {
+  const found = await readOrder(client, shop, { request, signal });
+  return found?.cancelledAt ? effectOf(found.id, found.cancelledAt, request) : undefined;
+}
+
+/**
+ * Cancels the exchange order, and waits until it is cancelled. Its goods go back to stock. Nothing is refunded, because
+ * the shopper paid with the returned goods.
+ *
+ * @throws CommerceFailure final for an order that does not exist, or that Shopify does not cancel, such as a shipped one;
+ *   transient while it is not cancelled yet.
+ */
+export async function cancelOrder(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { request, signal }: Asked,
+): Promise<Effect> {
+  const known = await readOrder(client, shop, { request, signal });
+  if (!known) throw new CommerceFailure('final', 'Shopify: the exchange order does not exist');
+  if (known.cancelledAt) return effectOf(known.id, known.cancelledAt, request);
+  const note = `Return ${request.returnId} was cancelled (${request.key})`;
+  const variables = { order: known.id, note };
+  const { orderCancel } = await client.run({ shop, operation: CANCEL_ORDER, variables, signal });
+  const errors = required(orderCancel, 'orderCancel').orderCancelUserErrors;
+  for (let reads = 0; reads < READS; reads += 1) {
+    const made = await findCancelledOrder(client, shop, { request, signal });
+    if (made) return made;
+    // An earlier request may have cancelled it, so its errors count only now.
+    rejectUserErrors(errors);
+    await sleep(READ_EVERY_MS, undefined, { signal });
+  }
+  throw new CommerceFailure('passing', 'Shopify: the order is not cancelled yet');
+}
+
+async function readOrder(client: ShopifyClient, shop: ShopifyShop, { request, signal }: Asked) {
+  const { orderToCancel } = request;
+  if (!orderToCancel) return null;
+  const variables = { order: gidOf('Order', orderToCancel.id) };
+  return (await client.run({ shop, operation: CANCELLED_ORDER, variables, signal })).order;
+}
+
+function effectOf(id: string, cancelledAt: string, { currency }: EffectRequest): Effect {
+  const nothing = { name: '', gateway: '', provider: '', amount: '0', currency };
+  return { id: numberOf(id), ...nothing, createdAt: timeOf(cancelledAt) };
+}

@@ -1,0 +1,168 @@
+import { z } from 'zod';
+import { CommerceFailure, type Effect, type EffectRequest, type RestockLine } from '../provider.ts';
+import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { gidOf, uuidOf } from './ids.ts';
+import { required, timeOf } from './shapes.ts';
+import { rejectUserErrors, userErrors } from './user-errors.ts';
+
+/**
+ * How long Shopify is trusted to know an idempotency key. It does not say how long it keeps one; a day is usual.
+ * Milliseconds.
+ */
+export const KEY_KEPT_MS = 12 * 3_600_000;
+/** A query of more lines would cost more points than Shopify allows. */
+const MAX_LINES = 200;
+/** The id of an effect without an adjustment, because Shopify counts no stock of the goods. */
+const NOT_COUNTED = 'not-counted';
+const MAX_ID_LENGTH = 191;
+
+export const STOCK_OF_LINES = {
+  name: 'StockOfLines',
+  text: `
+query StockOfLines($lines: [ID!]!) {
+  nodes(ids: $lines) {
+    ... on LineItem { id variant { inventoryItem { id tracked } } }
+  }
+}`,
+  data: z.object({
+    nodes: z.array(
+      z
+        .object({
+          id: z.string(),
+          variant: z
+            .object({ inventoryItem: z.object({ id: z.string(), tracked: z.boolean() }) })
+            .nullable(),
+        })
+        .nullable(),
+    ),
+  }),
+} satisfies Operation<z.ZodType>;
+
+/** Without an id: the primary location of the shop. */
+export const PRIMARY_LOCATION = {
+  name: 'PrimaryLocation',
+  text: 'query PrimaryLocation { location { id } }',
+  data: z.object({ location: z.object({ id: z.string() }).nullable() }),
+} satisfies Operation<z.ZodType>;
+
+export const ADJUST_STOCK = {
+  name: 'AdjustStock',
+  text: `
+mutation AdjustStock($input: InventoryAdjustQuantitiesInput!, $key: String!) {
+  inventoryAdjustQuantities(input: $input) @idempotent(key: $key) {
+    inventoryAdjustmentGroup { id createdAt }
+    userErrors { code field message }
+  }
+}`,
+  data: z.object({
+    inventoryAdjustQuantities: z
+      .object({
+        inventoryAdjustmentGroup: z.object({ id: z.string(), createdAt: z.string() }).nullable(),
+        userErrors,
+      })
+      .nullable(),
+  }),
+} satisfies Operation<z.ZodType>;
+
+interface Asked {
+  readonly request: EffectRequest;
+  readonly signal: AbortSignal;
+}
+
+/** Shopify cannot find an adjustment by a key. A request with the same key gets the first result. */
+export async function findRestock(): Promise<undefined> {
+  return undefined;
+}
+
+/**
+ * Adds the goods to the available stock, each at its location, or at the primary one. Goods whose variant was deleted, or
+ * whose stock Shopify does not count, are left out.
+ *
+ * @throws CommerceFailure final, when Shopify rejects an adjustment, for example of goods that are not stocked at the
+ *   location.
+ */
+export async function adjustStock(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { request, signal }: Asked,
+): Promise<Effect> {
+  const { stock, key, returnId } = request;
+  if (stock.length > MAX_LINES) {
+    throw new CommerceFailure('final', `Shopify: more than ${MAX_LINES} lines to restock`);
+  }
+  const items = await countedItems(client, shop, { request, signal });
+  const counted = stock.filter((line) => items.has(line.providerLineItemId));
+  if (counted.length === 0) return effectOf(request, { id: NOT_COUNTED, createdAt: null });
+  const needsPrimary = counted.some(({ locationId }) => locationId === 0n);
+  const primary = needsPrimary ? await primaryLocation(client, shop, signal) : '';
+  const variables = {
+    key: uuidOf(key),
+    input: {
+      name: 'available',
+      reason: 'restock',
+      referenceDocumentUri: `gid://returns-management-service/Return/${returnId}`,
+      changes: changesOf(counted, { items, primary }),
+    },
+  };
+  const made = await client.run({ shop, operation: ADJUST_STOCK, variables, signal });
+  const payload = required(made.inventoryAdjustQuantities, 'inventoryAdjustQuantities');
+  rejectUserErrors(payload.userErrors);
+  return effectOf(request, required(payload.inventoryAdjustmentGroup, 'inventoryAdjustmentGroup'));
+}
+
+/** The inventory items whose stock Shopify counts, by the provider's id of the order line. */
+async function countedItems(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  { request, signal }: Asked,
+): Promise<ReadonlyMap<bigint, string>> {
+  const known = request.stock.filter(({ providerLineItemId }) => providerLineItemId > 0n);
+  if (known.length === 0) return new Map();
+  const lines = known.map(({ providerLineItemId }) => gidOf('LineItem', providerLineItemId));
+  const variables = { lines };
+  const { nodes } = await client.run({ shop, operation: STOCK_OF_LINES, variables, signal });
+  const itemOf = new Map(nodes.map((node) => [node?.id, node?.variant?.inventoryItem]));
+  return new Map(
+    known.flatMap(({ providerLineItemId: line }) => {
+      const item = itemOf.get(gidOf('LineItem', line));
+      return item?.tracked ? [[line, item.id] as const] : [];
+    }),
+  );
+}
+
+async function primaryLocation(
+  client: ShopifyClient,
+  shop: ShopifyShop,
+  signal: AbortSignal,
+): Promise<string> {
+  const asked = { shop, operation: PRIMARY_LOCATION, variables: {}, signal };
+  return required((await client.run(asked)).location, 'location').id;
+}
+
+/** One change for each item and location, always in the same order: a repeated key must have the same content. */
+function changesOf(
+  stock: readonly RestockLine[],
+  { items, primary }: { readonly items: ReadonlyMap<bigint, string>; readonly primary: string },
+) {
+  const changes = new Map<string, { inventoryItemId: string; locationId: string; delta: number }>();
+  for (const { providerLineItemId, locationId: own, quantity } of stock) {
+    const inventoryItemId = items.get(providerLineItemId) ?? '';
+    const locationId = own > 0n ? gidOf('Location', own) : primary;
+    const name = `${inventoryItemId} ${locationId}`;
+    const delta = (changes.get(name)?.delta ?? 0) + quantity;
+    changes.set(name, { inventoryItemId, locationId, delta });
+  }
+  // Without a comparison, because sales change the quantity at any time.
+  return [...changes.entries()]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([, change]) => ({ ...change, changeFromQuantity: null }));
+}
+
+function effectOf(
+  { currency }: EffectRequest,
+  { id, createdAt }: { readonly id: string; readonly createdAt: string | null },
+): Effect {
+  const text = printable(id.slice(id.lastIndexOf('/') + 1)).slice(0, MAX_ID_LENGTH);
+  const nothing = { name: '', gateway: '', provider: '', amount: '0', currency };
+  return { id: text, ...nothing, createdAt: timeOf(createdAt) };
+}

@@ -1,0 +1,90 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import type { MadeOrder } from '../commerce/provider.ts';
+import type { Job } from './jobs.ts';
+import { cancellationStep, type PlannedStep, type Step } from './plan.ts';
+
+type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
+
+/** What was requested of the commerce provider for a return that is to be cancelled. */
+export interface Requested {
+  /** The exchange order, if it was made, or may have been. */
+  readonly exchange: RequestedExchange | undefined;
+  /** Whether the order was cancelled. */
+  readonly isOrderCancelled: boolean;
+  /** Whether something else was made, or may have been: a cancellation cannot undo it. */
+  readonly hasOthers: boolean;
+}
+
+export interface RequestedExchange {
+  readonly step: PlannedStep;
+  /** The order; undefined while the outcome of its request is unknown. */
+  readonly order: MadeOrder | undefined;
+}
+
+interface Row {
+  readonly kind: PlannedStep['kind'];
+  readonly key: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly isDone: boolean;
+  readonly providerId: string | null;
+  readonly name: string | null;
+}
+
+/** Reads {@link Requested}. A caller that decides by the result must hold the return's row lock. */
+export async function requestedOf(tx: Queryable, of: OfReturn): Promise<Requested> {
+  const { rows } = await tx.query<Row>({
+    name: 'cancellation-requested',
+    text: `select kind, key, amount, currency, done_at is not null as "isDone",
+                  provider_id as "providerId", name
+             from processing_outcomes
+            where shop_id = $1 and return_id = $2 and coalesce(done_at, asked_at) is not null`,
+    values: [of.shopId, of.returnId],
+  });
+  const exchange = rows.find(({ kind }) => kind === 'exchange_order');
+  return {
+    exchange: exchange && exchangeOf(exchange),
+    isOrderCancelled: rows.some(({ kind, isDone }) => kind === 'order_cancel' && isDone),
+    hasOthers: rows.some(({ kind }) => kind !== 'exchange_order' && kind !== 'order_cancel'),
+  };
+}
+
+function exchangeOf({ isDone, providerId, name, ...step }: Row): RequestedExchange {
+  const order = isDone ? { id: BigInt(providerId ?? '0'), name: name ?? '' } : undefined;
+  return { step, order };
+}
+
+/**
+ * Records that a run will cancel the exchange order of a return, unless an earlier run has recorded it. Reads how long
+ * ago the requests of both were sent.
+ *
+ * @returns the steps by kind.
+ */
+export async function intendCancellation(
+  tx: Queryable,
+  of: OfReturn,
+  o: { readonly exchange: PlannedStep },
+): Promise<{ readonly exchange: Step; readonly cancellation: Step }> {
+  const { exchange } = o;
+  const cancellation = cancellationStep(of.returnId, exchange.currency);
+  const { rows } = await tx.query<{ kind: string; msAgo: number | null }>({
+    name: 'cancellation-intend',
+    text: `with intended as (
+             insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency)
+             values ($1, $2, $3, $4, $5, $6)
+             on conflict (shop_id, return_id, kind, key) do nothing
+           )
+           select kind, extract(epoch from now() - asked_at)::float8 * 1000 as "msAgo"
+             from processing_outcomes where shop_id = $1 and return_id = $2`,
+    values: [
+      ...[of.shopId, of.returnId, cancellation.kind, cancellation.key],
+      ...[cancellation.amount, cancellation.currency],
+    ],
+  });
+  const stepOf = (step: PlannedStep): Step => ({
+    ...step,
+    requestedMsAgo: rows.find(({ kind }) => kind === step.kind)?.msAgo ?? undefined,
+    newsAtPlan: undefined,
+  });
+  return { exchange: stepOf(exchange), cancellation: stepOf(cancellation) };
+}
