@@ -1,6 +1,7 @@
 import type { Bug } from '../bug.ts';
 import { consumerBugs } from './consumer.ts';
 import { edgeBugs } from './edge.ts';
+import { inboundBugs } from './inbound.ts';
 import { jobBugs } from './jobs.ts';
 import { matchingBugs } from './matching.ts';
 import { outboxBugs } from './outbox.ts';
@@ -11,7 +12,7 @@ import { ruleBugs } from './rules.ts';
 import { sendingBugs } from './sending.ts';
 import { sweepBugs } from './sweep.ts';
 
-/** All bugs: first along the path from a change to its receiver, then of the HTTP layer and of the rules. */
+/** All bugs: first along the path from a change to its receiver, then of the HTTP layer, of the rules and of commerce. */
 export const BUGS: readonly Bug[] = [
   ...outboxBugs,
   ...consumerBugs,
@@ -24,4 +25,5 @@ export const BUGS: readonly Bug[] = [
   ...jobBugs,
   ...edgeBugs,
   ...ruleBugs,
+  ...inboundBugs,
 ];

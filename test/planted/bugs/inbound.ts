@@ -1,0 +1,147 @@
+import type { Bug } from '../bug.ts';
+
+const CAPS = ['services/returns/commerce/inbound/caps.test.ts'];
+const PROCESSING = ['services/returns/commerce/inbound/processing.test.ts'];
+const RECEIVE = ['services/returns/commerce/inbound/receive.test.ts'];
+const CANCELLATION = ['services/returns/processing/cancellation.test.ts'];
+
+/** Bugs in what commerce providers report, and in what follows from it for money and goods. */
+export const inboundBugs: readonly Bug[] = [
+  {
+    name: 'older-order-recorded',
+    promise: 'an older state of an order changes nothing',
+    file: 'services/returns/commerce/inbound/record-order.ts',
+    find: 'if (before && before.updatedAt > order.updatedAt) return false;',
+    replace: '',
+    tests: CAPS,
+  },
+  {
+    name: 'removed-line-counts',
+    promise: 'a line that the newest state does not have counts as 0 units',
+    file: 'services/returns/commerce/inbound/record-order.ts',
+    find: 'update inbound_order_lines set quantity = 0',
+    replace: 'update inbound_order_lines set quantity = quantity',
+    tests: CAPS,
+  },
+  {
+    name: 'cancellation-overwritten',
+    promise: 'an order stays cancelled when two states have one time',
+    file: 'services/returns/commerce/inbound/record-order.ts',
+    find: 'then coalesce(excluded.cancelled_at, known.cancelled_at) else',
+    replace: 'then excluded.cancelled_at else',
+    tests: CAPS,
+  },
+  {
+    name: 'cancelled-order-returned',
+    promise: 'a cancelled order takes no new returns, and its returns are not processed',
+    file: 'services/returns/submit/returnable.ts',
+    find: 'if (row.cancelled_there) {',
+    replace: 'if (row.cancelled_there && row.live_in !== null) {',
+    tests: CAPS,
+  },
+  {
+    name: 'orders-of-other-shops',
+    promise: 'what a provider says of an order counts for its shop only',
+    file: 'services/returns/submit/returnable.ts',
+    find: 'on there.shop_id = t.shop_id and there.provider_order_id',
+    replace: 'on there.provider_order_id',
+    tests: CAPS,
+  },
+  {
+    name: 'refunded-there-not-counted',
+    promise: 'a unit that was refunded at the provider is not refunded again',
+    file: 'services/returns/commerce/inbound/facts.ts',
+    find: 'select coalesce(sum(fl.quantity), 0)::bigint',
+    replace: 'select 0::bigint',
+    tests: [...PROCESSING, ...CAPS],
+  },
+  {
+    name: 'own-refund-by-key',
+    promise: 'a refund of ours is known by its key',
+    file: 'services/returns/commerce/inbound/facts.ts',
+    find: 'own.key = ',
+    replace: "'' = ",
+    tests: PROCESSING,
+  },
+  {
+    name: 'own-refund-by-id',
+    promise: 'a refund of ours is known by its id',
+    file: 'services/returns/commerce/inbound/facts.ts',
+    find: 'own.provider_id = ',
+    replace: "'' = ",
+    tests: PROCESSING,
+  },
+  {
+    name: 'news-not-compared',
+    promise: 'each request of money is decided in the moment before it is sent',
+    file: 'services/returns/processing/outcomes.ts',
+    find: ' and provider_news = ',
+    replace: ' and -1 <> ',
+    tests: PROCESSING,
+  },
+  {
+    name: 'restock-stopped',
+    promise: 'goods return to stock also when the money was refunded at the provider',
+    file: 'services/returns/processing/perform.ts',
+    find: 'if (obstacle && movesMoney(step.kind))',
+    replace: 'if (obstacle)',
+    tests: PROCESSING,
+  },
+  {
+    name: 'repeated-event-recorded',
+    promise: 'an event with an earlier id changes nothing',
+    file: 'services/returns/commerce/inbound/receive.ts',
+    find: 'return rowCount === 1;',
+    replace: 'return rowCount !== 2;',
+    tests: RECEIVE,
+  },
+  {
+    name: 'recorded-signature-accepted',
+    promise: 'an event whose signature is older than five minutes is rejected',
+    file: 'services/returns/commerce/inbound/receive.ts',
+    find: 'if (Math.abs(Date.now() / 1_000 - timestamp) > TOLERANCE_S) return UNVERIFIED;',
+    replace: '',
+    tests: RECEIVE,
+  },
+  {
+    name: 'processed-while-cancelling',
+    promise: 'a return whose exchange order may be cancelled is not processed',
+    file: 'services/returns/processing/process.ts',
+    find: 'if (current.isBeingCancelled) {',
+    replace: "if (current.isBeingCancelled && current.state === '') {",
+    tests: CANCELLATION,
+  },
+  {
+    name: 'paid-return-cancelled',
+    promise: 'a return with more than an exchange order is not cancelled',
+    file: 'services/returns/cancel.ts',
+    find: 'mayHaveFulfilled: hasOthers,',
+    replace: 'mayHaveFulfilled: false,',
+    tests: CANCELLATION,
+  },
+  {
+    name: 'unknown-order-left',
+    promise: 'an exchange order with an unknown outcome is found and cancelled',
+    file: 'services/returns/processing/cancellation.ts',
+    find: 'prepared.order ?? (await findOrder(performing(steps.exchange)))',
+    replace: 'prepared.order',
+    tests: CANCELLATION,
+  },
+  {
+    name: 'restocked-after-the-key',
+    promise:
+      'what a provider cannot find is not requested again after it may have forgotten the key',
+    file: 'services/returns/processing/perform.ts',
+    find: 'requestedMsAgo < limitMs)',
+    replace: 'requestedMsAgo >= 0)',
+    tests: ['services/returns/commerce/restocks.test.ts'],
+  },
+  {
+    name: 'card-of-another-amount',
+    promise: 'a gift card of another amount than requested is rejected',
+    file: 'services/returns/gift-cards/gift-cards.ts',
+    find: 'if (!sameDecimal(input.amount, amount)) {',
+    replace: "if (input.amount === '') {",
+    tests: ['services/returns/gift-cards/gift-cards.test.ts'],
+  },
+];
