@@ -37,7 +37,8 @@ export function toHttpError(error: unknown, operation: Operation, requestId: str
 const WEBHOOK_WRITES: ReadonlySet<OperationId> = new Set(['createWebhook', 'updateWebhook']);
 /** The operations that the state of their object may forbid: 409 with the service's text. */
 const STATEFUL: ReadonlySet<OperationId> = new Set([
-  ...(['recordLabel', 'updateLabel', 'testWebhook', 'previewReplay', 'startReplay'] as const),
+  ...(['recordLabel', 'updateLabel', 'recordGiftCard'] as const),
+  ...(['testWebhook', 'previewReplay', 'startReplay'] as const),
 ]);
 
 /** The operations whose body may name a webhook. */

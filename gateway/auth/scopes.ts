@@ -6,6 +6,7 @@ export const SCOPES = [
   'destinations:read',
   'destinations:write',
   'labels:write',
+  'giftcards:write',
 ] as const;
 
 export type Scope = (typeof SCOPES)[number];

@@ -49,6 +49,7 @@ describe('an OpenAPI document', () => {
                 scopes: {
                   developer_tools: expect.any(String),
                   'labels:write': expect.any(String),
+                  'giftcards:write': expect.any(String),
                 },
               },
             },

@@ -32,6 +32,7 @@ const IDS: Readonly<Partial<Record<Operation['id'], bigint>>> = {
   listEffects: FAKE.returns.open,
   recordLabel: FAKE.returns.open,
   updateLabel: FAKE.label,
+  recordGiftCard: FAKE.returns.open,
   processReturn: FAKE.returns.open,
 };
 /** The expected subject of an entry; by default the id in the path. */

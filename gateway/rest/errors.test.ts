@@ -132,6 +132,7 @@ describe('objects that do not exist', () => {
       getCart: { errors: { message: text } },
       recordLabel: { errors: { message: text } },
       updateLabel: { errors: { message: text } },
+      recordGiftCard: { errors: { message: text } },
       processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
     });
   });

@@ -9,6 +9,7 @@ import { destinationView } from '../../services/contract/views/destination.ts';
 import { dispositionView } from '../../services/contract/views/disposition.ts';
 import { effectView } from '../../services/contract/views/effect.ts';
 import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
+import { giftCardView } from '../../services/contract/views/gift-card.ts';
 import { gradingView } from '../../services/contract/views/grading.ts';
 import { recordedLabelView } from '../../services/contract/views/recorded-label.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
@@ -17,6 +18,7 @@ import { updateDestination } from '../actions/destinations.ts';
 import { assessDispositions, gradeItems } from '../actions/dispositions.ts';
 import { listEffects } from '../actions/effects.ts';
 import { createFraudReport } from '../actions/fraud.ts';
+import { recordGiftCard } from '../actions/gift-cards.ts';
 import { recordLabel, updateLabel } from '../actions/labels.ts';
 import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
 import { HttpError } from '../errors.ts';
@@ -45,6 +47,8 @@ export const HANDLERS: Handlers = {
     recordedLabelView(await recordLabel(context, body, { returnId: id, key })),
   updateLabel: async ({ context, id, body }) =>
     recordedLabelView(await updateLabel(context, id, body)),
+  recordGiftCard: async ({ context, id, body, idempotencyKey: key }) =>
+    giftCardView(await recordGiftCard(context, body, { returnId: id, key })),
   processReturn: async ({ context, id, body }) =>
     processBodyOf(
       await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),

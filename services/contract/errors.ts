@@ -51,6 +51,7 @@ export const NOT_FOUND = {
   }),
   effects: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
   labels: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
+  giftCard: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
   label: notFound('No label has this ID.', { errors: { message: 'No label has this ID.' } }),
   cart: notFound('No cart has this token.', { errors: { message: 'No cart has this token.' } }),
   processReturn: notFound('No return has this ID.', {

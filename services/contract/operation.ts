@@ -28,6 +28,7 @@ export type OperationId =
   | 'listEffects'
   | 'recordLabel'
   | 'updateLabel'
+  | 'recordGiftCard'
   | 'processReturn'
   | 'createCart'
   | 'getCart';
@@ -38,7 +39,8 @@ export type Scope =
   | 'developer_tools'
   | 'destinations:read'
   | 'destinations:write'
-  | 'labels:write';
+  | 'labels:write'
+  | 'giftcards:write';
 
 export interface OperationBody {
   readonly schema: z.ZodType;
@@ -115,4 +117,11 @@ export const labelRules = {
   query: false,
   addition: true,
   tag: 'Labels',
+} as const;
+
+/** What the operation of gift-card providers has in common with them. */
+export const giftCardRules = {
+  ...labelRules,
+  scope: 'giftcards:write',
+  tag: 'Gift cards',
 } as const;

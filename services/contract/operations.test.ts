@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and eighteen additions', () => {
+test('the operations are those of the interface, and nineteen additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
@@ -27,6 +27,7 @@ test('the operations are those of the interface, and eighteen additions', () => 
     'GET /returns/{id}/effects 200 true',
     'POST /returns/{id}/labels 201 true',
     'PUT /labels/{id} 200 true',
+    'POST /returns/{id}/gift-card 201 true',
     'POST /warehouse/return/{id}/process 200 false',
     'POST /cart 200 false',
     'GET /cart/{token} 200 true',
@@ -58,15 +59,19 @@ test('each operation needs its scope', () => {
     listEffects: 'returns',
     recordLabel: 'labels:write',
     updateLabel: 'labels:write',
+    recordGiftCard: 'giftcards:write',
     processReturn: 'returns',
     createCart: 'carts',
     getCart: 'carts',
   });
 });
 
-test('only webhook and label operations take a bearer token, and only dispositioning returns 403', () => {
+test('only the operations of webhooks and providers take a bearer token, and only dispositioning returns 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
-  expect(bearer.map(({ tag }) => tag)).toEqual([...Array(15).fill('Webhooks'), 'Labels', 'Labels']);
+  expect(bearer.map(({ tag }) => tag)).toEqual([
+    ...Array(15).fill('Webhooks'),
+    ...['Labels', 'Labels', 'Gift cards'],
+  ]);
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');
   expect(forbidden.map(({ id }) => id)).toEqual(['assessDispositions', 'gradeItems']);
 });

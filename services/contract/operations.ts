@@ -1,5 +1,6 @@
 import { returnDetails } from './details/return-details.ts';
 import { NOT_FOUND } from './errors.ts';
+import { GIFT_CARD_OPERATIONS } from './gift-card-operations.ts';
 import { LABEL_OPERATIONS } from './label-operations.ts';
 import { DISPOSITIONS_BODY_BYTES_MAX } from './limits.ts';
 import { body, keyRules, type Operation } from './operation.ts';
@@ -117,6 +118,7 @@ export const OPERATIONS: readonly Operation[] = [
     errors: { 404: [shapes.errorsMessage] },
   },
   ...LABEL_OPERATIONS,
+  ...GIFT_CARD_OPERATIONS,
   {
     ...keyRules,
     id: 'processReturn',

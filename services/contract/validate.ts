@@ -18,6 +18,7 @@ import {
 } from './resources/details-query.ts';
 import type { AssessBody } from './resources/disposition.ts';
 import type { FraudReportBody } from './resources/fraud-report.ts';
+import type { GiftCardBody } from './resources/gift-card.ts';
 import type { GradeBody } from './resources/grading.ts';
 import type { LabelBody, LabelUpdateBody } from './resources/label.ts';
 import type { ProcessBody } from './resources/process.ts';
@@ -45,6 +46,7 @@ export interface Bodies {
   readonly createFraudReport: FraudReportBody;
   readonly recordLabel: LabelBody;
   readonly updateLabel: LabelUpdateBody;
+  readonly recordGiftCard: GiftCardBody;
   readonly processReturn: ProcessBody;
   readonly createCart: CartBody;
 }

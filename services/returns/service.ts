@@ -14,6 +14,7 @@ import type { Destinations } from './destinations.ts';
 import { editReturn } from './edit/edit.ts';
 import { sweepExpired } from './expiry.ts';
 import { flagReturn, unflagReturn } from './flag.ts';
+import { recordGiftCard } from './gift-cards/gift-cards.ts';
 import { applyAssessments } from './inspections/assessments.ts';
 import { applyGradings } from './inspections/gradings.ts';
 import { openInstantRefund, settleInstantRefund } from './instant-refunds/instant-refunds.ts';
@@ -63,6 +64,7 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
     flagReturn: async (request) => ({ return: await flagReturn(pool, request) }),
     unflagReturn: async (request) => ({ return: await unflagReturn(pool, request) }),
     cancelReturn: async (request) => ({ return: await cancelReturn(pool, request) }),
+    recordGiftCard: async (request) => ({ giftCard: await recordGiftCard(pool, request) }),
     recordLabel: async (request) => ({ label: await recordLabel(pool, request) }),
     updateLabel: async (request) => updateLabel(pool, request),
     requestLabel: async (request) => ({ labelRequest: await requestLabel(deps, request) }),

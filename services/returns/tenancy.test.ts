@@ -66,6 +66,10 @@ const there404: Record<string, () => Promise<unknown>> = {
   unflagReturn: () => bench.client.unflagReturn(asked()),
   cancelReturn: () => bench.client.cancelReturn(asked()),
   processReturn: () => bench.client.processReturn(asked()),
+  recordGiftCard: () =>
+    bench.client.recordGiftCard({
+      ...{ ...asked(), ...key(), providerOrderId: 7n, amount: '8.00', currency: 'GBP' },
+    }),
   recordLabel: () => bench.client.recordLabel({ ...asked(), ...key(), carrier: 'DHL' }),
   updateLabel: () =>
     bench.client.updateLabel({

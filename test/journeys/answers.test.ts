@@ -1,7 +1,7 @@
 import { randomInt } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { submission } from '../../deploy/local/demo/submission.ts';
-import { LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { GiftCardMode, LabelProvider } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type HookPartner, startPartner, verified } from '../kit/journeys/hooks.ts';
 import { callIn, type Journey, startJourney } from '../kit/journeys/journey.ts';
 import type { StackShop } from '../kit/stack.ts';
@@ -93,6 +93,39 @@ describe('a label provider', () => {
       json: { carrier: 'Sample Post' },
     });
     expect(answer.status).toBe(201);
+  });
+});
+
+test('a gift-card provider issues the card of giftcard.requested, and the details show it', async () => {
+  await journey.services.returns.updateSettings({
+    ...callIn(shop),
+    settings: { giftCardMode: GiftCardMode.EXTERNAL },
+  });
+  const hook = await partner.subscribe('giftcard', 'giftcard.requested');
+  const returnId = await submit('credit');
+  const queued = await journey.send({
+    path: `/api/2026-10/warehouse/return/${returnId}/process`,
+    json: {},
+  });
+  expect(queued.body).toBe(true);
+  const { amount, currency, ...request } = verified(hook, await partner.nth(hook, 1));
+  expect(request).toMatchObject({ return_id: returnId });
+  const record = () =>
+    journey.send({
+      path: `/api/2026-10/returns/${request.return_id}/gift-card`,
+      key: shop.api_keys['giftcards:write'] ?? '',
+      headers: { 'Idempotency-Key': `card-${request.id}` },
+      json: { order_id: 7_001, order_name: 'Card 7001', amount, currency },
+    });
+  const [made, again] = [await record(), await record()];
+  expect(made).toMatchObject({
+    status: 201,
+    body: { id: request.id, return_id: returnId, order_id: 7_001, amount, currency },
+  });
+  expect(again.body).toEqual(made.body);
+  expect(await detailsOf(returnId)).toMatchObject({
+    ...{ gift_card_order_id: 7_001, gift_card_order_name: 'Card 7001' },
+    gift_card_presentment: { value: amount, currency },
   });
 });
 

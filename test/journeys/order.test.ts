@@ -151,7 +151,7 @@ describe('an unavailable service', () => {
     returns: [
       ...['getReturnDetails', 'processReturn', 'createFraudReport', 'assessDispositions'],
       'listEffects',
-      ...['recordLabel', 'updateLabel', 'gradeItems'],
+      ...['recordLabel', 'updateLabel', 'recordGiftCard', 'gradeItems'],
     ],
     dispositions: ['assessDispositions', 'gradeItems'],
     destinations: ['updateDestination'],

@@ -59,6 +59,7 @@ const SCOPES: readonly (Scope | 'none')[] = [
   'destinations:read',
   'destinations:write',
   'labels:write',
+  'giftcards:write',
   'none',
 ];
 
@@ -112,8 +113,8 @@ describe.each(OPERATIONS.map((operation) => ({ name: operation.id, operation }))
       return expectError(answer, '2026-10', refusal);
     });
 
-    test('partner tokens allow only webhooks and labels, and only with the scope', async () => {
-      for (const scope of ['developer_tools', 'labels:write']) {
+    test('partner tokens allow only webhooks, labels and gift cards, and only with the scope', async () => {
+      for (const scope of ['developer_tools', 'labels:write', 'giftcards:write']) {
         const answer = await ask(operation, bearer(tokenOf(scope)));
         const isTaken = operation.credentials === 'bearer-or-api-key' && operation.scope === scope;
         if (isTaken) expect([401, 403]).not.toContain(answer.status);
@@ -150,6 +151,7 @@ describe('with ids of another shop', () => {
     listEffects: () => theirs.returnId as bigint,
     recordLabel: () => theirs.returnId as bigint,
     updateLabel: () => theirs.labelId as bigint,
+    recordGiftCard: () => theirs.returnId as bigint,
     processReturn: () => theirs.returnId as bigint,
   };
 

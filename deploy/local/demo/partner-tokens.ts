@@ -25,6 +25,7 @@ export async function partnerTokensOf(context: PartnerTokenContext, shopId: numb
   return {
     developer_tools: await sign({}),
     'labels:write': await sign({ scope: 'labels:write' }),
+    'giftcards:write': await sign({ scope: 'giftcards:write' }),
     no_scope: await sign({ scope: '' }),
     expired: await sign({ expiresInS: -3_600 }),
     wrong_audience: await sign({ audience: 'https://elsewhere.example.com' }),

@@ -30,8 +30,8 @@ export interface IdentityOptions {
   readonly cookieSecret: string;
 }
 
-/** The scopes of partner tokens (interface: Authentication, REST API 2; label providers are an addition). */
-export const PARTNER_SCOPES = ['developer_tools', 'labels:write'] as const;
+/** The scopes of partner tokens (interface: Authentication, REST API 2; providers of labels and gift cards are an addition). */
+export const PARTNER_SCOPES = ['developer_tools', 'labels:write', 'giftcards:write'] as const;
 
 /** Lifetime of a partner token; the gateway accepts at most one hour. Seconds. */
 export const PARTNER_TOKEN_TTL_S = 3600;

@@ -102,6 +102,7 @@ test('the statuses of an operation are those that its checks can return', () => 
     listEffects: '200 401 404 429 500 503',
     recordLabel: '201 400 401 404 409 413 415 422 429 500 503',
     updateLabel: '200 400 401 404 413 415 422 429 500 503',
+    recordGiftCard: '201 400 401 404 409 413 415 422 429 500 503',
     processReturn: '200 400 401 404 413 415 422 429 500 503',
     createCart: '200 400 401 413 415 422 429 500 503',
     getCart: '200 401 404 429 500 503',

@@ -27,6 +27,16 @@ export function openapiDocument(version: string): JsonObject {
   return document;
 }
 
+const TAGS = [
+  'Webhooks',
+  'Dispositions',
+  'Destinations',
+  'Returns',
+  'Labels',
+  'Gift cards',
+  'Carts',
+];
+
 function newestDocument(version: string): object {
   const unstable = version === UNSTABLE;
   return createDocument(
@@ -38,11 +48,7 @@ function newestDocument(version: string): object {
         description: unstable ? `${INTRODUCTION}\n\n${UNSTABLE_WARNING}` : INTRODUCTION,
       },
       servers: [{ url: `/api/${version}` }],
-      tags: ['Webhooks', 'Dispositions', 'Destinations', 'Returns', 'Labels', 'Carts'].map(
-        (name) => ({
-          name,
-        }),
-      ),
+      tags: TAGS.map((name) => ({ name })),
       paths: pathsOf(unstable),
       ...(unstable ? {} : { webhooks: payloadSection(version) }),
       components: { securitySchemes: securitySchemes(), headers: SHARED_HEADERS },
@@ -70,6 +76,7 @@ function securitySchemes() {
           scopes: {
             developer_tools: 'Access to developer tools including webhooks',
             'labels:write': 'Record labels and carrier updates',
+            'giftcards:write': 'Record issued gift cards',
           },
         },
       },

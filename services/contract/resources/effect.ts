@@ -3,7 +3,13 @@ import { amount, nullableText, time } from './response-fields.ts';
 
 /** What processing requested of the commerce provider for a return: an addition to the interface. */
 
-export const EFFECT_KINDS = ['exchange_order', 'gift_card', 'refund', 'restock'] as const;
+export const EFFECT_KINDS = [
+  'exchange_order',
+  'gift_card',
+  'refund',
+  'restock',
+  'order_cancel',
+] as const;
 export const EFFECT_STATES = ['planned', 'unknown', 'made'] as const;
 
 const effect = z
@@ -20,7 +26,7 @@ const effect = z
     answered: time(),
     provider_id: nullableText().meta({ description: "The provider's id; null until it is made" }),
     name: nullableText().meta({
-      description: 'The name of an order; null for refunds and restocks',
+      description: 'The name of an order; null for the other kinds',
     }),
     problem: nullableText().meta({
       description: 'Why the newest request did not succeed, for people; null when it did',

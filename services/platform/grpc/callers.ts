@@ -48,7 +48,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
   gateway: [
     ...rpcs(ReturnsService, 'submitReturn', 'flagReturn', 'unflagReturn', 'cancelReturn'),
     ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn', 'findReturns'),
-    ...rpcs(ReturnsService, 'recordLabel', 'updateLabel'),
+    ...rpcs(ReturnsService, 'recordLabel', 'updateLabel', 'recordGiftCard'),
     ...rpcs(ReturnsService, 'searchReturns', 'getTimeline', 'summarize', 'checkLineItems'),
     ...rpcs(ReturnsService, 'getSettings', 'updateSettings'),
     ...CommerceService.methods,

@@ -84,6 +84,18 @@ const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
     if (carrier === FAKE.otherContent) throw idempotencyConflict();
     return { label: { ...sampleLabel(), carrier, url: idempotencyKey } };
   },
+  recordGiftCard({ returnId, providerOrderId, name, amount, currency }) {
+    if (returnId === FAKE.returns.closed) {
+      throw new DomainError(
+        Code.FailedPrecondition,
+        ErrorReason.STATE_FORBIDS,
+        'no gift card was requested for the return',
+      );
+    }
+    if (returnId !== FAKE.returns.open) throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
+    const money = { value: amount, currency };
+    return { giftCard: { id: 61n, returnId, providerOrderId, name, money, issuedAt: NOW } };
+  },
   updateLabel: ({ labelId, status }) => {
     if (labelId !== FAKE.label) throw notFound(ErrorReason.LABEL_NOT_FOUND, 'no such label');
     return { label: { ...sampleLabel(), status }, ignored: false };

@@ -17,6 +17,7 @@ export const VALID_BODIES: Readonly<Partial<Record<OperationId, object>>> = {
   createFraudReport: {},
   recordLabel: { carrier: 'Evri' },
   updateLabel: { status: 'in_transit', occurred_at: '2026-11-20T10:00:00Z' },
+  recordGiftCard: { order_id: 7, amount: '8.00', currency: 'GBP' },
   processReturn: {},
   createCart: { cart: [1] },
 };

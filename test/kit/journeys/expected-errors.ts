@@ -111,6 +111,7 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   getCart: { errors: { message: text } },
   recordLabel: { errors: { message: text } },
   updateLabel: { errors: { message: text } },
+  recordGiftCard: { errors: { message: text } },
   processReturn: { errors: { message: text, code: 'NOT_FOUND' } },
 };
 export const HOOK = {
@@ -131,6 +132,7 @@ const VALID_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
   createFraudReport: {},
   recordLabel: { carrier: 'Evri' },
   updateLabel: { status: 'in_transit', occurred_at: '2026-11-20T10:00:00Z' },
+  recordGiftCard: { order_id: 7, amount: '8.00', currency: 'GBP' },
   processReturn: {},
   createCart: { cart: [1] },
 };

@@ -73,6 +73,10 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
         line_item_ids: Array.from({ length: 250 }, (_, n) => n + 1),
       },
     }),
+    recordGiftCard: () => ({
+      path: at(`/returns/${returns.closed?.[0]?.id}/gift-card`),
+      json: { order_id: 7, order_name: 'x'.repeat(191), amount: '8.00', currency: 'GBP' },
+    }),
     updateLabel: () => ({
       method: 'PUT',
       path: at('/labels/987654321'),
