@@ -19,12 +19,14 @@ import {
   newLine,
   newReturn,
   newShop,
+  onlyProvider,
   requestProcessing,
   timelineOf,
   triggersOf,
 } from '../../test/kit/services/processing.ts';
 import { isOutage } from '../platform/outage.ts';
 import { createPool } from '../platform/postgres.ts';
+import { createEmbeddedCommerce } from './commerce/embedded.ts';
 import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
 import { recordLabel } from './labels/labels.ts';
 import { submitReturn } from './submit/submit.ts';
@@ -75,7 +77,8 @@ describe('a write whose commit got no response takes effect once when it is repe
       outcome: Outcome.REFUND,
       lines: [newLine()],
     });
-    await repeated(() => submitReturn({ pool, destinations }, request));
+    const providers = onlyProvider(createEmbeddedCommerce(pool));
+    await repeated(() => submitReturn({ pool, destinations, providers }, request));
     const { rows } = await pool.query(
       `select from events where shop_id = $1 and trigger = 'return.created'`,
       [shopId],

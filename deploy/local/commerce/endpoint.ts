@@ -8,6 +8,8 @@ export interface EndpointOptions {
   /** The secrets of the connection, `whsec_…`. During a rotation there are two. */
   readonly secrets: readonly string[];
   readonly ledger: Ledger;
+  /** The orders that `order.find` finds, in the form of its answer. Without them it is rejected. */
+  readonly orders?: readonly { readonly name: string }[] | undefined;
   /** Makes an effect for every request, as if keys were not kept. Only for tests. */
   readonly forgets?: boolean | undefined;
   /** Gets a line for each answer. */
@@ -18,6 +20,8 @@ interface Data {
   readonly key: string;
   readonly kind?: string;
   readonly return_id: number;
+  /** The name in `order.find`. */
+  readonly name?: string;
   /** The order that `order.cancel` is about. */
   readonly exchange_order?: { readonly id: number };
   /** A restock has lines, and neither amount nor currency. A cancellation has none of them. */
@@ -50,7 +54,13 @@ const KINDS: ReadonlyMap<string, readonly [kind: string, prefix: string]> = new 
 ]);
 
 /** Creates the endpoint: `POST /` takes requests, `GET /effects` shows the ledger. */
-export function createEndpoint({ secrets, ledger, forgets, log }: EndpointOptions): Express {
+export function createEndpoint({
+  secrets,
+  ledger,
+  orders,
+  forgets,
+  log,
+}: EndpointOptions): Express {
   const webhooks = secrets.map((secret) => new Webhook(secret));
   const app = express().disable('x-powered-by');
   app.get('/effects', (_request, response) => void response.json({ effects: ledger.all() }));
@@ -59,7 +69,7 @@ export function createEndpoint({ secrets, ledger, forgets, log }: EndpointOption
     const body = String(request.body);
     const message = verified(webhooks, body, request.headers as Record<string, string>);
     const [status, json] = message
-      ? answerTo(message, { ledger, forgets })
+      ? answerTo(message, { ledger, orders, forgets })
       : refusal(401, 'the signature is not valid');
     log?.(`${message?.type ?? '-'} ${message?.data.key ?? ''} ${status}`);
     response.status(status).json(json);
@@ -87,13 +97,16 @@ type Answer = readonly [status: number, body: object];
 
 function answerTo(
   { type, shop_id, sandbox, data }: Message,
-  { ledger, forgets }: Pick<EndpointOptions, 'ledger' | 'forgets'>,
+  { ledger, orders, forgets }: Pick<EndpointOptions, 'ledger' | 'orders' | 'forgets'>,
 ): Answer {
   if (type === 'effect.find') {
     const found = ledger.find({ shop_id, sandbox, kind: String(data.kind), key: data.key });
     return [200, { effect: found ? shown(found) : null }];
   }
   if (type === 'effect.list') return [200, pageOf(ledger, { shop_id, sandbox }, data)];
+  if (type === 'order.find' && orders) {
+    return [200, { order: orders.find(({ name }) => name === data.name) ?? null }];
+  }
   const [kind, prefix] = KINDS.get(type) ?? [];
   if (kind === undefined) return refusal(400, `unknown type ${type}`);
   // First of all: a key has one effect, and a repeat gets the first answer.

@@ -1,3 +1,4 @@
+import { readFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { createEndpoint } from './endpoint.ts';
 import { openLedger } from './ledger.ts';
@@ -6,6 +7,7 @@ const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '4999' },
     ledger: { type: 'string', default: 'commerce-ledger.jsonl' },
+    orders: { type: 'string' },
     secret: { type: 'string', multiple: true, default: [] },
   },
 });
@@ -18,8 +20,10 @@ if (!secrets.every((secret) => /^whsec_[A-Za-z0-9+/]{43}=$/.test(secret))) {
   process.exit(1);
 }
 const ledger = openLedger(values.ledger);
+/** A list of orders, each as docs/commerce.md shows the answer to `order.find`. */
+const orders = values.orders && JSON.parse(readFileSync(values.orders, 'utf8'));
 const log = (line: string): void => void process.stdout.write(`${line}\n`);
-const server = createEndpoint({ secrets, ledger, log }).listen(
+const server = createEndpoint({ secrets, ledger, log, ...(orders && { orders }) }).listen(
   Number(values.port),
   '127.0.0.1',
   (error) => {

@@ -1,4 +1,5 @@
 import type { NumberText } from '../../contract/exact-json.ts';
+import type { Both } from '../money/money.ts';
 
 /** A JSON value of the caller's additional details. JSON.stringify writes it as it was sent. */
 export type DetailScalar = string | number | NumberText | boolean | null;
@@ -131,6 +132,30 @@ export interface EffectPage {
   readonly cursor: string;
 }
 
+/** An order at the provider, as it was paid. */
+export interface FoundOrder {
+  readonly id: bigint;
+  readonly name: string;
+  /** ISO 4217: of the shop, and what the shopper paid in. */
+  readonly currencies: Both<string>;
+  readonly lines: readonly FoundLine[];
+}
+
+export interface FoundLine {
+  readonly id: bigint;
+  readonly title: string;
+  readonly sku: string;
+  /** Undefined when unknown. */
+  readonly productId: bigint | undefined;
+  readonly variantId: bigint | undefined;
+  /** Ordered units, also those that were refunded later. */
+  readonly quantity: number;
+  /** The units that can still be refunded. */
+  readonly returnable: number;
+  /** The price of one unit after all discounts. Decimal strings. */
+  readonly unitPrice: Both<string>;
+}
+
 /**
  * The port to the shop's commerce platform.
  *
@@ -147,6 +172,14 @@ export interface CommerceProvider {
   find(request: EffectRequest, signal: AbortSignal): Promise<Effect | undefined>;
   /** A page of the effects that were made in a period; undefined when the provider cannot list them. */
   list(request: ListRequest, signal: AbortSignal): Promise<EffectPage | undefined>;
+  /**
+   * Finds an order by its name, such as `#1001`; undefined when there is none. Absent at a provider that looks no orders
+   * up.
+   */
+  readonly lookUp?: (
+    order: { readonly shopId: bigint; readonly name: string },
+    signal: AbortSignal,
+  ) => Promise<FoundOrder | undefined>;
   /**
    * The time after which an effect that {@link find} does not know was not made. Before it, an earlier request may still
    * be on its way. Milliseconds.

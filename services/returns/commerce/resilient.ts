@@ -44,9 +44,13 @@ export function resilient(
   const deadline = timeout(o.timeoutMs ?? CALL_TIMEOUT_MS, TimeoutStrategy.Aggressive);
   // The bulkhead is outermost, so that its rejections do not open the circuit.
   const policy = wrap(bulkhead(CONCURRENT_CALLS, WAITING_CALLS), breaker, deadline);
+  const { lookUp } = provider;
   return {
     settledAfterMs: provider.settledAfterMs,
     ...(provider.repeatableForMs && { repeatableForMs: provider.repeatableForMs }),
+    ...(lookUp && {
+      lookUp: (order, signal) => guarded(policy, signal, (inner) => lookUp(order, inner)),
+    }),
     create: (request, signal) =>
       guarded(policy, signal, (inner) => provider.create(request, inner)),
     find: (request, signal) => guarded(policy, signal, (inner) => provider.find(request, inner)),

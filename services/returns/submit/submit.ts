@@ -1,5 +1,6 @@
 import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
+import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Destination } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import {
@@ -11,7 +12,7 @@ import {
 import { LabelProvider, type Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
 import { findUse, oncePerKey, requestHash } from '../../platform/idempotency.ts';
-import { parseInput } from '../../platform/input.ts';
+import { callerShape, idempotencyKey, parseInput } from '../../platform/input.ts';
 import {
   amountOf,
   type Both,
@@ -21,6 +22,7 @@ import {
   requiredAmountOf,
 } from '../../platform/money.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
+import type { Providers } from '../commerce/providers.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound } from '../errors.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
@@ -39,6 +41,7 @@ import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
 import { loadReturn } from '../store/load.ts';
 import { addTimeline } from '../store/timeline-store.ts';
+import { lookedUp, needsLookUp } from './look-up.ts';
 import {
   type Submission,
   type SubmittedExchange,
@@ -47,29 +50,39 @@ import {
 } from './submission.ts';
 import { type CheckedSubmission, insertReturn } from './submit-store.ts';
 
+export interface SubmitDeps {
+  readonly pool: pg.Pool;
+  readonly destinations: Destinations;
+  /** Completes submissions that name their order only. */
+  readonly providers: Pick<Providers, 'connected'>;
+}
+
+const keyed = z.object({ ...callerShape, idempotencyKey });
+
 /**
  * Records a new return: open, or in review when it is flagged. A repeated call with the same key and content returns
- * the return of the first call, as it is now, and `repeated`.
+ * the return of the first call, as it is now, and `repeated`. A submission that names its order only is completed first,
+ * see {@link lookedUp}.
  *
  * @throws DomainError INVALID_ARGUMENT; SHOP_NOT_CONFIGURED; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE;
  *   LINE_IN_LIVE_RETURN, ORDERED_QUANTITY_EXCEEDED and LINE_ALREADY_REFUNDED, see {@link requireReturnable};
  *   STATE_FORBIDS when the destination is disabled, or the provider has cancelled the order.
  */
 export async function submitReturn(
-  deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
+  deps: SubmitDeps,
   request: SubmitReturnRequest,
 ): Promise<{ readonly return: Return; readonly repeated: boolean }> {
-  const input = parseInput(submission, request);
-  const use = {
-    shopId: input.shopId,
-    operation: 'SubmitReturn',
-    key: input.idempotencyKey,
-    hash: requestHash(SubmitReturnRequestSchema, request),
-  };
+  const { shopId, idempotencyKey: key } = parseInput(keyed, request);
+  const hash = requestHash(SubmitReturnRequestSchema, request);
+  const use = { shopId, operation: 'SubmitReturn', key, hash };
+  // A submission that names its order only is not valid before the provider has completed it.
+  const isIncomplete = needsLookUp(request);
+  const whole = isIncomplete ? undefined : parseInput(submission, request);
   const earlier = await findUse(deps.pool, use);
   if (earlier !== undefined) {
-    return { return: await existing(deps.pool, input.shopId, earlier), repeated: true };
+    return { return: await existing(deps.pool, shopId, earlier), repeated: true };
   }
+  const input = whole ?? parseInput(submission, await lookedUp(deps, request));
 
   const settings = await loadSettings(deps.pool, input.shopId);
   const checked = check(input, settings);

@@ -73,7 +73,8 @@ export async function newReturn(
   more: SubmissionPart = {},
 ): Promise<Return> {
   const request = returnRequest(shopId, { actor, lines: [newLine()], ...more });
-  const submitted = await submitReturn({ pool, destinations }, submission(request));
+  const providers = onlyProvider(createEmbeddedCommerce(pool));
+  const submitted = await submitReturn({ pool, destinations, providers }, submission(request));
   return submitted.return;
 }
 

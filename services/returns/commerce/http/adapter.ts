@@ -13,10 +13,12 @@ import {
   movesMoney,
 } from '../provider.ts';
 import { type Answer, type CommerceClient, NotConnected, pauseOf } from './client.ts';
+import { foundOrder } from './order.ts';
 import {
   createdAnswer,
   foundAnswer,
   listAnswer,
+  orderAnswer,
   PROTOCOL_VERSION,
   type ProtocolEffect,
   type ProtocolRequest,
@@ -65,6 +67,14 @@ export function createHttpCommerce(o: HttpCommerceOptions): CommerceProvider {
       const answer = await send(o, { type: 'effect.find', request, data, signal });
       const { effect } = read(answer, foundAnswer);
       return effect === null ? undefined : effectOf(request, effect);
+    },
+    async lookUp({ shopId, name }, signal) {
+      const answer = await send(o, {
+        ...{ type: 'order.find', request: { shopId }, data: { name }, signal },
+      });
+      if (isRefusal(answer)) throw new CommerceFailure('final', refusalOf(answer));
+      const { order } = read(answer, orderAnswer);
+      return order === null ? undefined : foundOrder(order);
     },
     async list({ shopId, from, to, cursor }, signal) {
       const data = { from: from.toISOString(), to: to.toISOString(), cursor };

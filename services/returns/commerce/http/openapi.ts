@@ -3,6 +3,7 @@ import { EVENT_DATA } from './events.ts';
 import {
   foundAnswer,
   listAnswer,
+  orderAnswer,
   PROTOCOL_VERSION,
   REQUEST_DATA,
   refusalAnswer,
@@ -16,6 +17,7 @@ const TITLES = {
   'order.cancel': 'Cancel an exchange order',
   'effect.find': 'Find an effect by its key',
   'effect.list': 'List the effects of a period',
+  'order.find': 'Find an order by its name',
 } as const;
 
 const EVENT_TITLES = {
@@ -67,7 +69,10 @@ export function commerceDocument(): object {
           parameters: [
             ...SIGNED_HEADERS,
             {
-              ...header('idempotency-key', 'The same as `data.key`; not with `effect.list`'),
+              ...header(
+                'idempotency-key',
+                'The same as `data.key`; not with `effect.list` and `order.find`',
+              ),
               required: false,
             },
           ],
@@ -77,8 +82,8 @@ export function commerceDocument(): object {
           },
           responses: {
             200: answer(
-              'The effect. To `effect.find`: the effect, or null without one. To `effect.list`: a page',
-              z.union([foundAnswer, listAnswer]),
+              'The effect. To `effect.find`: the effect, or null without one. To `effect.list`: a page. To `order.find`: the order, or null',
+              z.union([foundAnswer, listAnswer, orderAnswer]),
             ),
             400: answer(
               'Rejected, and not sent again: nothing was made. 422 means the same',

@@ -22,7 +22,7 @@ export type EffectType =
   | 'refund.create'
   | 'inventory.restock'
   | 'order.cancel';
-export type RequestType = EffectType | 'effect.find' | 'effect.list';
+export type RequestType = EffectType | 'effect.find' | 'effect.list' | 'order.find';
 
 export const publicId = z.int().min(1).max(Number(MAX_ID));
 const amount = z
@@ -109,6 +109,9 @@ export const REQUEST_DATA = {
     to: time.describe('Effects made before this time'),
     cursor: z.string().max(200).describe('`next_cursor` of the page before; empty for the first'),
   }),
+  'order.find': z.strictObject({
+    name: z.string().describe('The name of the order, such as #1001'),
+  }),
 } as const satisfies Record<RequestType, z.ZodType>;
 
 export type RequestData<T extends RequestType> = z.input<(typeof REQUEST_DATA)[T]>;
@@ -153,6 +156,37 @@ export const listAnswer = z.object({
     .max(500)
     .describe('Oldest first, at most 500'),
   next_cursor: z.string().max(200).nullable().describe('null on the last page'),
+});
+const both = z.object({
+  shop: amount.describe("In the shop's currency"),
+  presentment: amount.describe('In the currency that the shopper paid in'),
+});
+const unitCount = z.int().min(0).max(1_000_000);
+/** The answer to `order.find`. */
+export const orderAnswer = z.object({
+  order: z
+    .object({
+      id: publicId.describe('Your id of the order'),
+      name: z.string().min(1).max(191),
+      currency: currency.describe("The shop's currency"),
+      presentment_currency: currency.describe('The currency that the shopper paid in'),
+      lines: z
+        .array(
+          z.object({
+            line_item_id: publicId.describe('Your id of the order line'),
+            title: z.string().max(191),
+            sku: z.string().max(191).optional(),
+            product_id: publicId.nullish(),
+            variant_id: publicId.nullish(),
+            quantity: unitCount.describe('Ordered units, also those that were refunded later'),
+            returnable: unitCount.describe('Units that can still be returned'),
+            unit_price: both.describe('What the shopper paid for one unit, after all discounts'),
+          }),
+        )
+        .max(250),
+    })
+    .nullable()
+    .describe('null: there is no order with this name'),
 });
 /** The answer of an endpoint that does not do what was requested. */
 export const refusalAnswer = z.object({

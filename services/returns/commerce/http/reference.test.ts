@@ -21,6 +21,17 @@ beforeAll(() => {
 });
 afterAll(() => client.close());
 
+/** As in docs/commerce.md. */
+const ORDER = {
+  ...{ id: 445, name: '#1001', currency: 'GBP', presentment_currency: 'JPY' },
+  lines: [
+    {
+      ...{ line_item_id: 9001, title: 'Mug', sku: 'MUG-1', product_id: 3, variant_id: null },
+      ...{ quantity: 2, returnable: 1, unit_price: { shop: '10.00', presentment: '1550' } },
+    },
+  ],
+};
+
 const commerceAt = (url: string) => createHttpCommerce({ client, url, keys, sandbox: false });
 
 describe('an endpoint like the reference', () => {
@@ -31,7 +42,11 @@ describe('an endpoint like the reference', () => {
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), 'rms-commerce-'));
     ledger = openLedger(join(folder, 'ledger.jsonl'));
-    server = createEndpoint({ secrets: [newSecret(), secret], ledger }).listen(0, '127.0.0.1');
+    server = createEndpoint({
+      secrets: [newSecret(), secret],
+      ledger,
+      orders: [ORDER],
+    }).listen(0, '127.0.0.1');
     await new Promise((resolve) => server.once('listening', resolve));
     const address = server.address();
     if (address === null || typeof address === 'string') throw new Error('no port');
@@ -42,6 +57,32 @@ describe('an endpoint like the reference', () => {
     server.close();
     ledger.close();
     rmSync(folder, { recursive: true });
+  });
+
+  test('finds an order by its name', async () => {
+    const find = (name: string) => commerceAt(url).lookUp?.({ shopId: 7n, name }, never);
+    expect(await find('#1001')).toEqual({
+      ...{ id: 445n, name: '#1001', currencies: { shop: 'GBP', presentment: 'JPY' } },
+      lines: [
+        {
+          ...{ id: 9001n, title: 'Mug', sku: 'MUG-1', productId: 3n, variantId: undefined },
+          ...{ quantity: 2, returnable: 1, unitPrice: { shop: '10.00', presentment: '1550' } },
+        },
+      ],
+    });
+    expect(await find('#1002')).toBeUndefined();
+  });
+
+  test('cancels an exchange order that it made, once, and no other', async () => {
+    const order = await commerceAt(url).create(request('exchange_order'), never);
+    const orderToCancel = { id: BigInt(order.id), name: order.name };
+    const asked = request('order_cancel', { amount: '0', orderToCancel });
+    const made = await commerceAt(url).create(asked, never);
+    expect(made).toMatchObject({ amount: '0', name: '' });
+    expect(await commerceAt(url).create(asked, never)).toEqual(made);
+    expect(await commerceAt(url).find(asked, never)).toEqual(made);
+    const other = { ...asked, key: 'rms:other', orderToCancel: { id: 1n, name: '' } };
+    await expect(commerceAt(url).create(other, never)).rejects.toMatchObject({ kind: 'final' });
   });
 
   test.each(['exchange_order', 'gift_card', 'refund'] as const)(

@@ -11,6 +11,7 @@ import { cancelOrder, findCancelledOrder } from './cancel-order.ts';
 import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { createExchangeOrder, findExchangeOrder } from './exchange-order.ts';
 import { createGiftCard, findGiftCard } from './gift-card.ts';
+import { findOrder } from './order.ts';
 import { createRefund, findRefund } from './refund.ts';
 import { adjustStock, findRestock, KEY_KEPT_MS } from './restock.ts';
 
@@ -73,6 +74,7 @@ export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvid
       }
     },
     find: (request, signal) => FIND[request.kind](client, shop, { request, signal }),
+    lookUp: ({ name }, signal) => findOrder(client, shop, { name, signal }),
     // Shopify cannot list refunds of a period.
     list: async () => undefined,
   };

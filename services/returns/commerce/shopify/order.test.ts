@@ -32,7 +32,7 @@ test('an order has its lines, and their prices in both currencies', async () => 
     lines: [
       {
         ...{ id: 9001n, title: 'MUG-1', sku: 'MUG-1', productId: undefined, variantId: 9001n },
-        ...{ quantity: 2, refundable: 2, unitPrice: { shop: '10.00', presentment: '1550' } },
+        ...{ quantity: 2, returnable: 2, unitPrice: { shop: '10.00', presentment: '1550' } },
       },
     ],
   });

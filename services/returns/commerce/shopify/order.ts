@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import type { Both } from '../../../platform/money.ts';
-import { CommerceFailure } from '../provider.ts';
+import { CommerceFailure, type FoundLine, type FoundOrder } from '../provider.ts';
 import { required } from './answers.ts';
 import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { numberOf } from './ids.ts';
@@ -14,29 +13,6 @@ const MAX_PAGES = 5;
 const MAX_ORDERS = 10;
 /** Anything else could be read as an operator of the search. */
 const NAME = /^[\p{L}\p{N}#._ -]{1,50}$/u;
-
-/** An order as it was paid. Amounts are decimal texts. */
-export interface ShopifyOrder {
-  readonly id: bigint;
-  readonly name: string;
-  readonly currencies: Both<string>;
-  readonly lines: readonly ShopifyOrderLine[];
-}
-
-export interface ShopifyOrderLine {
-  readonly id: bigint;
-  readonly title: string;
-  readonly sku: string;
-  /** Undefined when the product or the variant was deleted. */
-  readonly productId: bigint | undefined;
-  readonly variantId: bigint | undefined;
-  /** Ordered units, without those that were removed or refunded. */
-  readonly quantity: number;
-  /** The units that can still be refunded. */
-  readonly refundable: number;
-  /** The price of one unit after all discounts. Shopify rounds it. */
-  readonly unitPrice: Both<string>;
-}
 
 export const ORDERS_BY_NAME = {
   name: 'OrdersByName',
@@ -71,7 +47,7 @@ query LinesOfOrder($order: ID!, $after: String) {
         id
         title
         sku
-        currentQuantity
+        quantity
         refundableQuantity
         product { id }
         variant { id }
@@ -93,7 +69,7 @@ query LinesOfOrder($order: ID!, $after: String) {
               id: z.string(),
               title: z.string(),
               sku: z.string().nullable(),
-              currentQuantity: z.int().min(0),
+              quantity: z.int().min(0),
               refundableQuantity: z.int().min(0),
               product: z.object({ id: z.string() }).nullable(),
               variant: z.object({ id: z.string() }).nullable(),
@@ -106,8 +82,8 @@ query LinesOfOrder($order: ID!, $after: String) {
   }),
 } satisfies Operation<z.ZodType>;
 
-type FoundOrder = NonNullable<z.infer<typeof LINES_OF_ORDER.data>['order']>;
-type FoundLine = FoundOrder['lineItems']['nodes'][number];
+type ReadOrder = NonNullable<z.infer<typeof LINES_OF_ORDER.data>['order']>;
+type ReadLine = ReadOrder['lineItems']['nodes'][number];
 
 /**
  * Finds an order by its name, such as `#1001`. Shopify shows orders of the last 60 days unless the app has the scope
@@ -120,7 +96,7 @@ export async function findOrder(
   client: ShopifyClient,
   shop: ShopifyShop,
   { name, signal }: { readonly name: string; readonly signal: AbortSignal },
-): Promise<ShopifyOrder | undefined> {
+): Promise<FoundOrder | undefined> {
   if (!NAME.test(name)) return undefined;
   const asked = { shop, operation: ORDERS_BY_NAME, variables: { query: `name:"${name}"` }, signal };
   const { orders } = await client.run(asked);
@@ -138,12 +114,12 @@ async function linesOf(
   client: ShopifyClient,
   shop: ShopifyShop,
   { order, signal }: { readonly order: string; readonly signal: AbortSignal },
-): Promise<ShopifyOrderLine[]> {
-  const lines: ShopifyOrderLine[] = [];
+): Promise<FoundLine[]> {
+  const lines: FoundLine[] = [];
   let after: string | null = null;
   for (let page = 0; page < MAX_PAGES; page += 1) {
     const asked = { shop, operation: LINES_OF_ORDER, variables: { order, after }, signal };
-    const found: FoundOrder = required((await client.run(asked)).order, 'order');
+    const found: ReadOrder = required((await client.run(asked)).order, 'order');
     lines.push(...found.lineItems.nodes.map(lineOf));
     if (!found.lineItems.pageInfo.hasNextPage) return lines;
     after = found.lineItems.pageInfo.endCursor;
@@ -151,7 +127,8 @@ async function linesOf(
   throw new CommerceFailure('final', `Shopify: the order has more than ${lines.length} lines`);
 }
 
-function lineOf(line: FoundLine): ShopifyOrderLine {
+/** Shopify rounds the price of a unit. A deleted product or variant has no id. */
+function lineOf(line: ReadLine): FoundLine {
   const { shopMoney, presentmentMoney } = line.discountedUnitPriceAfterAllDiscountsSet;
   return {
     id: BigInt(numberOf(line.id)),
@@ -159,8 +136,8 @@ function lineOf(line: FoundLine): ShopifyOrderLine {
     sku: textOf(line.sku ?? ''),
     productId: line.product ? BigInt(numberOf(line.product.id)) : undefined,
     variantId: line.variant ? BigInt(numberOf(line.variant.id)) : undefined,
-    quantity: line.currentQuantity,
-    refundable: line.refundableQuantity,
+    quantity: line.quantity,
+    returnable: line.refundableQuantity,
     unitPrice: { shop: shopMoney.amount, presentment: presentmentMoney.amount },
   };
 }

@@ -53,7 +53,6 @@ function lineView(shop: Shop, { currency }: ShopOrder, line: ShopLine) {
   const refundable = refundableOf(shop, line);
   return {
     ...{ id: gid('LineItem', line.id), title: line.sku, sku: line.sku, quantity: line.quantity },
-    currentQuantity: refundable,
     refundableQuantity: refundable,
     product: null,
     variant: line.stock === 'deleted' ? null : variantView(line),

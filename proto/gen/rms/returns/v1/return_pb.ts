@@ -249,7 +249,7 @@ export type Order = Message<"rms.returns.v1.Order"> & {
   id: bigint;
 
   /**
-   * The commerce provider's id.
+   * The commerce provider's id. 0 in a submission that the commerce provider completes by the name.
    *
    * @generated from field: int64 provider_order_id = 2;
    */

@@ -3458,7 +3458,11 @@ export const LabelProviderSchema: GenEnum<LabelProvider> = /*@__PURE__*/
 export const ReturnsService: GenService<{
   /**
    * SubmitReturn records a new return. Emits return.created, and label.request.issued if labels are
-   * third-party and the method is mail. The state is REVIEW if flag_reasons are given, else OPEN.
+   * third-party and the method is mail. The state is REVIEW if flag_reasons are given, else OPEN. A request whose
+   * order has a name and no provider_order_id is completed from the order at the shop's commerce provider: its id,
+   * the currencies, and of each line item what is absent. A line item then needs its provider_line_item_id or sku;
+   * without quantity it has all units that can be returned, and without line items the return has all of them.
+   * UNAVAILABLE: the commerce provider does not answer.
    * ALREADY_EXISTS: the key was used with other content. FAILED_PRECONDITION: a line item is already in a
    * return that is open or in review, or no more units of it can be returned, or the destination is
    * disabled, or the shop has no settings.

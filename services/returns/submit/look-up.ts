@@ -1,0 +1,149 @@
+import { create } from '@bufbuild/protobuf';
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { AmountSchema } from '../../../proto/gen/rms/common/v1/money_pb.ts';
+import {
+  type LineInput,
+  LineInputSchema,
+  OrderSchema,
+  type SubmitReturnRequest,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { DomainError, invalidField } from '../../platform/errors.ts';
+import { CommerceFailure, type FoundLine, type FoundOrder, isFinal } from '../commerce/provider.ts';
+import type { Providers } from '../commerce/providers.ts';
+import { stateForbids } from '../errors.ts';
+import { type Both, formatAmount, minorOf } from '../money/money.ts';
+
+/** Time limit of a look-up. Below that of the RPC. Milliseconds. */
+const CALL_LIMIT_MS = 8_000;
+
+/** Whether a submission names its order only, so that the shop's provider must complete it. */
+export function needsLookUp({ order }: SubmitReturnRequest): boolean {
+  return order !== undefined && order.providerOrderId === 0n && order.name !== '';
+}
+
+interface LookUpDeps {
+  readonly pool: pg.Pool;
+  readonly providers: Pick<Providers, 'connected'>;
+}
+
+/**
+ * Completes a submission that names its order only, from the order at the shop's commerce provider: the order's id, the
+ * currencies, and of each line item its id, title, sku, product, variant, price and ordered units. What the submission
+ * has stays. Without line items it gets all units that can still be returned.
+ *
+ * @throws DomainError INVALID_ARGUMENT for a shop whose provider looks no orders up, an order that does not exist there,
+ *   and a line item that is not in it; STATE_FORBIDS for an order in another currency than the shop's; COMMERCE_FAILED
+ *   (UNAVAILABLE) when the provider does not answer.
+ */
+export async function lookedUp(
+  deps: LookUpDeps,
+  request: SubmitReturnRequest,
+): Promise<SubmitReturnRequest> {
+  const name = request.order?.name ?? '';
+  const found = await findOrder(deps, { shopId: request.shopId, name });
+  const { currencies } = found;
+  if (request.currency !== '' && request.currency !== currencies.shop) {
+    throw stateForbids(`the order is in ${currencies.shop}, not in ${request.currency}`);
+  }
+  return {
+    ...request,
+    order: {
+      ...create(OrderSchema),
+      ...request.order,
+      providerOrderId: found.id,
+      name: found.name,
+    },
+    currency: currencies.shop,
+    presentmentCurrency: request.presentmentCurrency || currencies.presentment,
+    lines: linesOf(request, found),
+  };
+}
+
+async function findOrder(
+  { pool, providers }: LookUpDeps,
+  { shopId, name }: { readonly shopId: bigint; readonly name: string },
+): Promise<FoundOrder> {
+  const connected = await providers.connected(pool, shopId);
+  const { lookUp } = connected?.commerce ?? {};
+  if (!lookUp) {
+    throw invalidField('order.provider_order_id', "is required: the shop's provider looks up none");
+  }
+  const signal = AbortSignal.timeout(CALL_LIMIT_MS);
+  const found = await lookUp({ shopId, name }, signal).catch(explained);
+  if (found) return found;
+  throw invalidField('order.name', 'is the name of no order at the commerce provider');
+}
+
+function explained(error: unknown): never {
+  if (!(error instanceof CommerceFailure)) throw error;
+  const code = isFinal(error) ? Code.FailedPrecondition : Code.Unavailable;
+  const { COMMERCE_FAILED } = ErrorReason;
+  throw new DomainError(code, COMMERCE_FAILED, error.message, { cause: error });
+}
+
+function linesOf({ lines }: SubmitReturnRequest, found: FoundOrder): LineInput[] {
+  if (lines.length > 0) {
+    return lines.map((line, n) => {
+      const known = lineOf(line, n, found);
+      requireUnits(line, n, known);
+      return completed(line, known, found);
+    });
+  }
+  const returnable = found.lines.filter((line) => line.returnable > 0);
+  if (returnable.length === 0) {
+    throw invalidField('order.name', 'is the name of an order without units to return');
+  }
+  return returnable.map((line) => completed(create(LineInputSchema), line, found));
+}
+
+/** The line of the order with the id of the line item, or else with its sku. */
+function lineOf(
+  { providerLineItemId, sku }: LineInput,
+  n: number,
+  { lines }: FoundOrder,
+): FoundLine {
+  const field = `lines[${n}].${providerLineItemId > 0n ? 'provider_line_item_id' : 'sku'}`;
+  const matching = lines.filter((line) =>
+    providerLineItemId > 0n ? line.id === providerLineItemId : sku !== '' && line.sku === sku,
+  );
+  const [line] = matching;
+  if (!line) throw invalidField(field, 'is not in the order');
+  if (matching.length > 1) throw invalidField(field, 'is in the order more than once; send the id');
+  return line;
+}
+
+function requireUnits({ quantity }: LineInput, n: number, { returnable }: FoundLine): void {
+  if (returnable > 0 && quantity <= returnable) return;
+  throw invalidField(
+    `lines[${n}].quantity`,
+    `must be at most ${returnable}: so many can be returned`,
+  );
+}
+
+function completed(line: LineInput, found: FoundLine, { currencies }: FoundOrder): LineInput {
+  const quantity = line.quantity || found.returnable;
+  const unknown = line.title === '' && line.lineItemTitle === '';
+  return {
+    ...line,
+    providerLineItemId: found.id,
+    productId: line.productId || (found.productId ?? 0n),
+    variantId: line.variantId || (found.variantId ?? 0n),
+    sku: line.sku || found.sku,
+    lineItemTitle: unknown ? found.title : line.lineItemTitle,
+    quantity,
+    ...(line.price ? {} : pricesOf(found, quantity, currencies)),
+    orderedQuantity: line.orderedQuantity ?? found.quantity,
+  };
+}
+
+/** The price of some units in both currencies, which is refunded in full. */
+function pricesOf({ unitPrice }: FoundLine, quantity: number, currencies: Both<string>) {
+  const total = (side: keyof Both<string>) => {
+    const minor = minorOf(unitPrice[side], currencies[side]) * BigInt(quantity);
+    return formatAmount(minor, currencies[side]);
+  };
+  const price = create(AmountSchema, { shop: total('shop'), presentment: total('presentment') });
+  return { price, refundItem: price };
+}
