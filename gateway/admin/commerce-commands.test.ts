@@ -89,6 +89,22 @@ describe('commerce', () => {
     expect(message).toContain('url must not be a private');
   });
 
+  test('shows an order of the provider', async () => {
+    await expect(commerce('order', '--name', '#1001')).rejects.toThrow('looks up no orders');
+    await commerce('connect', '--url', `${receiver.url}/`);
+    let order: object | null = null;
+    receiver.answer = (response) => void response.end(JSON.stringify({ order }));
+    expect(await commerce('order', '--name', '#1001')).toEqual(['there is no order #1001']);
+    const line = { line_item_id: 9, title: 'Mug', quantity: 2, returnable: 1 };
+    const unit_price = { shop: '10.00', presentment: '1550' };
+    const names = { id: 445, name: '#1001', currency: 'GBP', presentment_currency: 'JPY' };
+    order = { ...names, lines: [{ ...line, unit_price }] };
+    expect(await commerce('order', '--name', '#1001')).toEqual([
+      '#1001  445  GBP, paid in JPY',
+      '9  -  Mug  1 of 2 returnable  10.00 GBP (1550 JPY) each',
+    ]);
+  });
+
   test('lists the effects of a return', async () => {
     const { id: returnId } = await bench.submit(shopId);
     expect(await commerce('effects', '--return', `${returnId}`)).toEqual([
@@ -136,13 +152,13 @@ describe('commerce', () => {
     const sound = await startFaultyEndpoint(value, undefined);
     await commerce('connect', '--url', sound.url);
     const lines = await commerce('check');
-    expect(lines.at(-1)).toBe('all 12 checks passed');
+    expect(lines.at(-1)).toBe('all 13 checks passed');
     sound.stop();
     const faulty = await startFaultyEndpoint(value, 'forgets keys');
     await commerce('connect', '--url', faulty.url);
     const found = await failing('commerce', 'check', '--shop', `${shopId}`);
     expect(found).toContainEqual(expect.stringMatching(/^FAILED {2}makes nothing again/));
-    expect(found.at(-1)).toMatch(/^\d of 12 checks failed$/);
+    expect(found.at(-1)).toMatch(/^\d of 13 checks failed$/);
     faulty.stop();
   }, 60_000);
 });

@@ -16,6 +16,7 @@ import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { AdminContext, Print, Run } from './admin-context.ts';
 import { orderId, overlapHours, returnId, type ShopOption, shopId } from './arguments.ts';
+import { orderCommand } from './order-command.ts';
 import { settleCommand } from './settle-command.ts';
 import { shopifyCommands } from './shopify-commands.ts';
 
@@ -41,6 +42,7 @@ export function commerceCommands(run: Run, print: Print): Command {
   addDisconnect(commerce, run, print);
   addEffects(commerce, run, print);
   addCheck(commerce, run, print);
+  commerce.addCommand(orderCommand(run, print));
   commerce.addCommand(settleCommand(run, print));
   commerce.addCommand(shopifyCommands(run, print));
   return commerce;

@@ -15,6 +15,7 @@ import {
   rotateCommerceSecret,
 } from './connections.ts';
 import { listEffects } from './effects.ts';
+import { findOrderOnRequest } from './find-order.ts';
 import { receiveEvent } from './inbound/receive.ts';
 import { type ReconcileDeps, reconcileOnRequest } from './reconciliations.ts';
 import { settleEffect } from './settle.ts';
@@ -50,6 +51,7 @@ export function commerceRoutes(
     async listEffects(request) {
       return { effects: await listEffects(pool, parseInput(ofReturn, request)) };
     },
+    findOrder: (request) => findOrderOnRequest(deps, request),
     settleEffect: async (request) => ({ effect: await settleEffect(pool, request) }),
     async createShopifyInstallLink(request) {
       const { link, expiresAt } = await createInstallLink(deps, request);

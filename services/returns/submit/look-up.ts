@@ -1,7 +1,4 @@
 import { create } from '@bufbuild/protobuf';
-import { Code } from '@connectrpc/connect';
-import type pg from 'pg';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { AmountSchema } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import {
   type LineInput,
@@ -9,23 +6,15 @@ import {
   OrderSchema,
   type SubmitReturnRequest,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { DomainError, invalidField } from '../../platform/errors.ts';
-import { CommerceFailure, type FoundLine, type FoundOrder, isFinal } from '../commerce/provider.ts';
-import type { Providers } from '../commerce/providers.ts';
+import { invalidField } from '../../platform/errors.ts';
+import { type FindOrderDeps, findOrder } from '../commerce/find-order.ts';
+import type { FoundLine, FoundOrder } from '../commerce/provider.ts';
 import { stateForbids } from '../errors.ts';
 import { type Both, formatAmount, minorOf } from '../money/money.ts';
-
-/** Time limit of a look-up. Below that of the RPC. Milliseconds. */
-const CALL_LIMIT_MS = 8_000;
 
 /** Whether a submission names its order only, so that the shop's provider must complete it. */
 export function needsLookUp({ order }: SubmitReturnRequest): boolean {
   return order !== undefined && order.providerOrderId === 0n && order.name !== '';
-}
-
-interface LookUpDeps {
-  readonly pool: pg.Pool;
-  readonly providers: Pick<Providers, 'connected'>;
 }
 
 /**
@@ -38,11 +27,11 @@ interface LookUpDeps {
  *   (UNAVAILABLE) when the provider does not answer.
  */
 export async function lookedUp(
-  deps: LookUpDeps,
+  deps: FindOrderDeps,
   request: SubmitReturnRequest,
 ): Promise<SubmitReturnRequest> {
   const name = request.order?.name ?? '';
-  const found = await findOrder(deps, { shopId: request.shopId, name });
+  const found = await orderOf(deps, { shopId: request.shopId, name });
   const { currencies } = found;
   if (request.currency !== '' && request.currency !== currencies.shop) {
     throw stateForbids(`the order is in ${currencies.shop}, not in ${request.currency}`);
@@ -61,26 +50,15 @@ export async function lookedUp(
   };
 }
 
-async function findOrder(
-  { pool, providers }: LookUpDeps,
-  { shopId, name }: { readonly shopId: bigint; readonly name: string },
+async function orderOf(
+  deps: FindOrderDeps,
+  of: { readonly shopId: bigint; readonly name: string },
 ): Promise<FoundOrder> {
-  const connected = await providers.connected(pool, shopId);
-  const { lookUp } = connected?.commerce ?? {};
-  if (!lookUp) {
-    throw invalidField('order.provider_order_id', "is required: the shop's provider looks up none");
-  }
-  const signal = AbortSignal.timeout(CALL_LIMIT_MS);
-  const found = await lookUp({ shopId, name }, signal).catch(explained);
-  if (found) return found;
-  throw invalidField('order.name', 'is the name of no order at the commerce provider');
-}
-
-function explained(error: unknown): never {
-  if (!(error instanceof CommerceFailure)) throw error;
-  const code = isFinal(error) ? Code.FailedPrecondition : Code.Unavailable;
-  const { COMMERCE_FAILED } = ErrorReason;
-  throw new DomainError(code, COMMERCE_FAILED, error.message, { cause: error });
+  const { looksUp, order } = await findOrder(deps, of);
+  if (order) return order;
+  throw looksUp
+    ? invalidField('order.name', 'is the name of no order at the commerce provider')
+    : invalidField('order.provider_order_id', "is required: the shop's provider looks up none");
 }
 
 function linesOf({ lines }: SubmitReturnRequest, found: FoundOrder): LineInput[] {

@@ -22,7 +22,7 @@ import {
   requiredAmountOf,
 } from '../../platform/money.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
-import type { Providers } from '../commerce/providers.ts';
+import type { FindOrderDeps } from '../commerce/find-order.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound } from '../errors.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
@@ -54,7 +54,7 @@ export interface SubmitDeps {
   readonly pool: pg.Pool;
   readonly destinations: Destinations;
   /** Completes submissions that name their order only. */
-  readonly providers: Pick<Providers, 'connected'>;
+  readonly providers: FindOrderDeps['providers'];
 }
 
 const keyed = z.object({ ...callerShape, idempotencyKey });

@@ -8,7 +8,7 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Actor } from "../../common/v1/actor_pb.ts";
 import { file_rms_common_v1_actor } from "../../common/v1/actor_pb.ts";
-import type { Money } from "../../common/v1/money_pb.ts";
+import type { Amount, Money } from "../../common/v1/money_pb.ts";
 import { file_rms_common_v1_money } from "../../common/v1/money_pb.ts";
 import type { Message, UnknownEnum } from "@bufbuild/protobuf";
 
@@ -16,7 +16,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rms/commerce/v1/commerce.proto.
  */
 export const file_rms_commerce_v1_commerce: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSKHAgoKQ29ubmVjdGlvbhILCgN1cmwYASABKAkSMAoMY29ubmVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgdhZGFwdGVyGAQgASgOMiAucm1zLmNvbW1lcmNlLnYxLkNvbW1lcmNlQWRhcHRlchITCgtzaG9wX2RvbWFpbhgFIAEoCRIOCgZzY29wZXMYBiADKAkSMgoOdW5pbnN0YWxsZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIp0BCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCSIzChBSdW5DaGVja1Jlc3BvbnNlEg0KBXRpdGxlGAEgASgJEhAKCHByb2JsZW1zGAIgAygJIu4CCgpEaWZmZXJlbmNlEjQKB3Byb2JsZW0YASABKA4yIy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZS5Qcm9ibGVtEikKBGtpbmQYAiABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAyABKAkSIgoEb3VycxgEIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSJAoGdGhlaXJzGAUgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRITCgtwcm92aWRlcl9pZBgGIAEoCSKSAQoHUHJvYmxlbRIXChNQUk9CTEVNX1VOU1BFQ0lGSUVEEAASEwoPUFJPQkxFTV9NSVNTSU5HEAESFgoSUFJPQkxFTV9VTkVYUEVDVEVEEAISEgoOUFJPQkxFTV9BTU9VTlQQAxIWChJQUk9CTEVNX1VOQU5TV0VSRUQQBBIVChFQUk9CTEVNX0RVUExJQ0FURRAFIlUKEFJlY29uY2lsZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDZGF5GAMgASgJInYKEVJlY29uY2lsZVJlc3BvbnNlEhAKCGNvbXBhcmVkGAEgASgFEg4KBmxpc3RlZBgCIAEoCBIwCgtkaWZmZXJlbmNlcxgDIAMoCzIbLnJtcy5jb21tZXJjZS52MS5EaWZmZXJlbmNlEg0KBXRvdGFsGAQgASgFIl0KEkxpc3RFZmZlY3RzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMiPwoTTGlzdEVmZmVjdHNSZXNwb25zZRIoCgdlZmZlY3RzGAEgAygLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJQCgpNYWRlRWZmZWN0EhMKC3Byb3ZpZGVyX2lkGAEgASgJEgwKBG5hbWUYAiABKAkSDwoHZ2F0ZXdheRgDIAEoCRIOCgZhbW91bnQYBCABKAkitAEKE1NldHRsZUVmZmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEQoJcmV0dXJuX2lkGAMgASgDEikKBGtpbmQYBCABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBIpCgRtYWRlGAUgASgLMhsucm1zLmNvbW1lcmNlLnYxLk1hZGVFZmZlY3QiPwoUU2V0dGxlRWZmZWN0UmVzcG9uc2USJwoGZWZmZWN0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJsCh9DcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhMKC3Nob3BfZG9tYWluGAMgASgJImAKIENyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1Jlc3BvbnNlEgwKBGxpbmsYASABKAkSLgoKZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQQoaQmVnaW5TaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSFAoMcmVkaXJlY3RfdXJsGAIgASgJIn4KG0JlZ2luU2hvcGlmeUluc3RhbGxSZXNwb25zZRI3Cgdwcm9ibGVtGAEgASgOMiYucm1zLmNvbW1lcmNlLnYxLlNob3BpZnlJbnN0YWxsUHJvYmxlbRIVCg1hdXRob3JpemVfdXJsGAIgASgJEg8KB2Jyb3dzZXIYAyABKAkiPwodQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlcXVlc3QSDQoFcXVlcnkYASABKAkSDwoHYnJvd3NlchgCIAEoCSKhAQoeQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlc3BvbnNlEjcKB3Byb2JsZW0YASABKA4yJi5ybXMuY29tbWVyY2UudjEuU2hvcGlmeUluc3RhbGxQcm9ibGVtEhYKDm1pc3Npbmdfc2NvcGVzGAIgAygJEhMKC3Nob3BfZG9tYWluGAMgASgJEhkKEWNvbm5lY3RlZF9zaG9wX2lkGAQgASgDIqQBChxSZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXF1ZXN0EgwKBGJvZHkYASABKAwSDAoEaG1hYxgCIAEoCRITCgtzaG9wX2RvbWFpbhgDIAEoCRINCgV0b3BpYxgEIAEoCRISCgp3ZWJob29rX2lkGAUgASgJEjAKDHRyaWdnZXJlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiMQodUmVjZWl2ZVNob3BpZnlXZWJob29rUmVzcG9uc2USEAoIYWNjZXB0ZWQYASABKAgigQEKElNob3BpZnlEYXRhUmVxdWVzdBIvCgtyZWNlaXZlZF9hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKcmVxdWVzdF9pZBgCIAEoAxITCgtjdXN0b21lcl9pZBgDIAEoAxIRCglvcmRlcl9pZHMYBCADKAMiVgoeTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yIlgKH0xpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVzcG9uc2USNQoIcmVxdWVzdHMYASADKAsyIy5ybXMuY29tbWVyY2UudjEuU2hvcGlmeURhdGFSZXF1ZXN0IqMBChNSZWNlaXZlRXZlbnRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEgwKBGJvZHkYAyABKAwSEgoKd2ViaG9va19pZBgEIAEoCRIZChF3ZWJob29rX3RpbWVzdGFtcBgFIAEoCRIZChF3ZWJob29rX3NpZ25hdHVyZRgGIAEoCSKkAgoUUmVjZWl2ZUV2ZW50UmVzcG9uc2USQgoIYWNjZXB0ZWQYASABKAsyLi5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UuQWNjZXB0ZWRIABJGCgp1bnZlcmlmaWVkGAIgASgLMjAucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlLlVudmVyaWZpZWRIABJACgdpbnZhbGlkGAMgASgLMi0ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlc3BvbnNlLkludmFsaWRIABoKCghBY2NlcHRlZBoMCgpVbnZlcmlmaWVkGhoKB0ludmFsaWQSDwoHbWVzc2FnZRgBIAEoCUIICgZyZXN1bHQqbAoPQ29tbWVyY2VBZGFwdGVyEiAKHENPTU1FUkNFX0FEQVBURVJfVU5TUEVDSUZJRUQQABIZChVDT01NRVJDRV9BREFQVEVSX0hUVFAQARIcChhDT01NRVJDRV9BREFQVEVSX1NIT1BJRlkQAirCAwoVU2hvcGlmeUluc3RhbGxQcm9ibGVtEicKI1NIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1VOU1BFQ0lGSUVEEAASKgomU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fTk9UX0NPTkZJR1VSRUQQARIgChxTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9MSU5LEAISJQohU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU0lHTkFUVVJFEAMSIQodU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU1RBVEUQBBIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ET01BSU4QBRIiCh5TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9ERU5JRUQQBhIkCiBTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9FWENIQU5HRRAHEiIKHlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1NDT1BFUxAIEigKJFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0RPTUFJTl9UQUtFThAJEiwKKFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX1VOS05PV05fT1VUQ09NRVMQCiqhAgoFQ2hlY2sSFQoRQ0hFQ0tfVU5TUEVDSUZJRUQQABIUChBDSEVDS19TSUdOQVRVUkVTEAESEQoNQ0hFQ0tfRUZGRUNUUxACEg8KC0NIRUNLX01PTkVZEAMSEQoNQ0hFQ0tfUkVQRUFUUxAEEhUKEUNIRUNLX0NPTkNVUlJFTkNZEAUSEAoMQ0hFQ0tfU0VBUkNIEAYSFgoSQ0hFQ0tfTE9TVF9BTlNXRVJTEAcSEAoMQ0hFQ0tfRVJST1JTEAgSEAoMQ0hFQ0tfVElNSU5HEAkSDgoKQ0hFQ0tfTElTVBAKEhQKEENIRUNLX0NPTk5FQ1RJT04QCxIRCg1DSEVDS19SRVNUT0NLEAwSFgoSQ0hFQ0tfT1JERVJfQ0FOQ0VMEA0qswEKCkVmZmVjdEtpbmQSGwoXRUZGRUNUX0tJTkRfVU5TUEVDSUZJRUQQABIeChpFRkZFQ1RfS0lORF9FWENIQU5HRV9PUkRFUhABEhkKFUVGRkVDVF9LSU5EX0dJRlRfQ0FSRBACEhYKEkVGRkVDVF9LSU5EX1JFRlVORBADEhcKE0VGRkVDVF9LSU5EX1JFU1RPQ0sQBBIcChhFRkZFQ1RfS0lORF9PUkRFUl9DQU5DRUwQBSp2CgtFZmZlY3RTdGF0ZRIcChhFRkZFQ1RfU1RBVEVfVU5TUEVDSUZJRUQQABIYChRFRkZFQ1RfU1RBVEVfUExBTk5FRBABEhgKFEVGRkVDVF9TVEFURV9VTktOT1dOEAISFQoRRUZGRUNUX1NUQVRFX01BREUQAzK0CwoPQ29tbWVyY2VTZXJ2aWNlEkwKB0Nvbm5lY3QSHy5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlcXVlc3QaIC5ybXMuY29tbWVyY2UudjEuQ29ubmVjdFJlc3BvbnNlEmMKDUdldENvbm5lY3Rpb24SJS5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlcXVlc3QaJi5ybXMuY29tbWVyY2UudjEuR2V0Q29ubmVjdGlvblJlc3BvbnNlIgOQAgESWwoMUm90YXRlU2VjcmV0EiQucm1zLmNvbW1lcmNlLnYxLlJvdGF0ZVNlY3JldFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuUm90YXRlU2VjcmV0UmVzcG9uc2USWgoKRGlzY29ubmVjdBIiLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVxdWVzdBojLnJtcy5jb21tZXJjZS52MS5EaXNjb25uZWN0UmVzcG9uc2UiA5ACAhJPCghSdW5DaGVjaxIgLnJtcy5jb21tZXJjZS52MS5SdW5DaGVja1JlcXVlc3QaIS5ybXMuY29tbWVyY2UudjEuUnVuQ2hlY2tSZXNwb25zZRJXCglSZWNvbmNpbGUSIS5ybXMuY29tbWVyY2UudjEuUmVjb25jaWxlUmVxdWVzdBoiLnJtcy5jb21tZXJjZS52MS5SZWNvbmNpbGVSZXNwb25zZSIDkAICEl0KC0xpc3RFZmZlY3RzEiMucm1zLmNvbW1lcmNlLnYxLkxpc3RFZmZlY3RzUmVxdWVzdBokLnJtcy5jb21tZXJjZS52MS5MaXN0RWZmZWN0c1Jlc3BvbnNlIgOQAgESWwoMU2V0dGxlRWZmZWN0EiQucm1zLmNvbW1lcmNlLnYxLlNldHRsZUVmZmVjdFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuU2V0dGxlRWZmZWN0UmVzcG9uc2USfwoYQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rEjAucm1zLmNvbW1lcmNlLnYxLkNyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1JlcXVlc3QaMS5ybXMuY29tbWVyY2UudjEuQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rUmVzcG9uc2UScAoTQmVnaW5TaG9waWZ5SW5zdGFsbBIrLnJtcy5jb21tZXJjZS52MS5CZWdpblNob3BpZnlJbnN0YWxsUmVxdWVzdBosLnJtcy5jb21tZXJjZS52MS5CZWdpblNob3BpZnlJbnN0YWxsUmVzcG9uc2USeQoWQ29tcGxldGVTaG9waWZ5SW5zdGFsbBIuLnJtcy5jb21tZXJjZS52MS5Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVxdWVzdBovLnJtcy5jb21tZXJjZS52MS5Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVzcG9uc2USewoVUmVjZWl2ZVNob3BpZnlXZWJob29rEi0ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVTaG9waWZ5V2ViaG9va1JlcXVlc3QaLi5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZVNob3BpZnlXZWJob29rUmVzcG9uc2UiA5ACAhKBAQoXTGlzdFNob3BpZnlEYXRhUmVxdWVzdHMSLy5ybXMuY29tbWVyY2UudjEuTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXF1ZXN0GjAucm1zLmNvbW1lcmNlLnYxLkxpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVzcG9uc2UiA5ACARJgCgxSZWNlaXZlRXZlbnQSJC5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVxdWVzdBolLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlRXZlbnRSZXNwb25zZSIDkAICYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
+  fileDesc("Ch5ybXMvY29tbWVyY2UvdjEvY29tbWVyY2UucHJvdG8SD3Jtcy5jb21tZXJjZS52MSKHAgoKQ29ubmVjdGlvbhILCgN1cmwYASABKAkSMAoMY29ubmVjdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIxCgdhZGFwdGVyGAQgASgOMiAucm1zLmNvbW1lcmNlLnYxLkNvbW1lcmNlQWRhcHRlchITCgtzaG9wX2RvbWFpbhgFIAEoCRIOCgZzY29wZXMYBiADKAkSMgoOdW5pbnN0YWxsZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkcKBlNlY3JldBINCgV2YWx1ZRgBIAEoCRIuCgpjcmVhdGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCKqAgoGRWZmZWN0EikKBGtpbmQYASABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAiABKAkSKwoFc3RhdGUYAyABKA4yHC5ybXMuY29tbWVyY2UudjEuRWZmZWN0U3RhdGUSJAoGYW1vdW50GAQgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRIwCgxyZXF1ZXN0ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2Fuc3dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtwcm92aWRlcl9pZBgHIAEoCRIMCgRuYW1lGAggASgJEg8KB3Byb2JsZW0YCSABKAkiYgoOQ29ubmVjdFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDdXJsGAMgASgJEg0KBWZvcmNlGAQgASgIImsKD0Nvbm5lY3RSZXNwb25zZRIvCgpjb25uZWN0aW9uGAEgASgLMhsucm1zLmNvbW1lcmNlLnYxLkNvbm5lY3Rpb24SJwoGc2VjcmV0GAIgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJMChRHZXRDb25uZWN0aW9uUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvciJIChVHZXRDb25uZWN0aW9uUmVzcG9uc2USLwoKY29ubmVjdGlvbhgBIAEoCzIbLnJtcy5jb21tZXJjZS52MS5Db25uZWN0aW9uIpIBChNSb3RhdGVTZWNyZXRSZXF1ZXN0Eg8KB3Nob3BfaWQYASABKAMSIwoFYWN0b3IYAiABKAsyFC5ybXMuY29tbW9uLnYxLkFjdG9yEhoKDW92ZXJsYXBfaG91cnMYAyABKAVIAIgBARIXCg9pZGVtcG90ZW5jeV9rZXkYBCABKAlCEAoOX292ZXJsYXBfaG91cnMiPwoUUm90YXRlU2VjcmV0UmVzcG9uc2USJwoGc2VjcmV0GAEgASgLMhcucm1zLmNvbW1lcmNlLnYxLlNlY3JldCJYChFEaXNjb25uZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchINCgVmb3JjZRgDIAEoCCIqChJEaXNjb25uZWN0UmVzcG9uc2USFAoMZGlzY29ubmVjdGVkGAEgASgIIp0BCg9SdW5DaGVja1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISJQoFY2hlY2sYAyABKA4yFi5ybXMuY29tbWVyY2UudjEuQ2hlY2sSGQoRcHJvdmlkZXJfb3JkZXJfaWQYBCABKAMSEgoKb3JkZXJfbmFtZRgFIAEoCSIzChBSdW5DaGVja1Jlc3BvbnNlEg0KBXRpdGxlGAEgASgJEhAKCHByb2JsZW1zGAIgAygJIu4CCgpEaWZmZXJlbmNlEjQKB3Byb2JsZW0YASABKA4yIy5ybXMuY29tbWVyY2UudjEuRGlmZmVyZW5jZS5Qcm9ibGVtEikKBGtpbmQYAiABKA4yGy5ybXMuY29tbWVyY2UudjEuRWZmZWN0S2luZBILCgNrZXkYAyABKAkSIgoEb3VycxgEIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSJAoGdGhlaXJzGAUgASgLMhQucm1zLmNvbW1vbi52MS5Nb25leRITCgtwcm92aWRlcl9pZBgGIAEoCSKSAQoHUHJvYmxlbRIXChNQUk9CTEVNX1VOU1BFQ0lGSUVEEAASEwoPUFJPQkxFTV9NSVNTSU5HEAESFgoSUFJPQkxFTV9VTkVYUEVDVEVEEAISEgoOUFJPQkxFTV9BTU9VTlQQAxIWChJQUk9CTEVNX1VOQU5TV0VSRUQQBBIVChFQUk9CTEVNX0RVUExJQ0FURRAFIlUKEFJlY29uY2lsZVJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISCwoDZGF5GAMgASgJInYKEVJlY29uY2lsZVJlc3BvbnNlEhAKCGNvbXBhcmVkGAEgASgFEg4KBmxpc3RlZBgCIAEoCBIwCgtkaWZmZXJlbmNlcxgDIAMoCzIbLnJtcy5jb21tZXJjZS52MS5EaWZmZXJlbmNlEg0KBXRvdGFsGAQgASgFIl0KEkxpc3RFZmZlY3RzUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMiPwoTTGlzdEVmZmVjdHNSZXNwb25zZRIoCgdlZmZlY3RzGAEgAygLMhcucm1zLmNvbW1lcmNlLnYxLkVmZmVjdCJ8CgVPcmRlchIKCgJpZBgBIAEoAxIMCgRuYW1lGAIgASgJEhAKCGN1cnJlbmN5GAMgASgJEhwKFHByZXNlbnRtZW50X2N1cnJlbmN5GAQgASgJEikKBWxpbmVzGAUgAygLMhoucm1zLmNvbW1lcmNlLnYxLk9yZGVyTGluZSKsAQoJT3JkZXJMaW5lEgoKAmlkGAEgASgDEg0KBXRpdGxlGAIgASgJEgsKA3NrdRgDIAEoCRISCgpwcm9kdWN0X2lkGAQgASgDEhIKCnZhcmlhbnRfaWQYBSABKAMSEAoIcXVhbnRpdHkYBiABKAUSEgoKcmV0dXJuYWJsZRgHIAEoBRIpCgp1bml0X3ByaWNlGAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQiVgoQRmluZE9yZGVyUmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIMCgRuYW1lGAMgASgJIjoKEUZpbmRPcmRlclJlc3BvbnNlEiUKBW9yZGVyGAEgASgLMhYucm1zLmNvbW1lcmNlLnYxLk9yZGVyIlAKCk1hZGVFZmZlY3QSEwoLcHJvdmlkZXJfaWQYASABKAkSDAoEbmFtZRgCIAEoCRIPCgdnYXRld2F5GAMgASgJEg4KBmFtb3VudBgEIAEoCSK0AQoTU2V0dGxlRWZmZWN0UmVxdWVzdBIPCgdzaG9wX2lkGAEgASgDEiMKBWFjdG9yGAIgASgLMhQucm1zLmNvbW1vbi52MS5BY3RvchIRCglyZXR1cm5faWQYAyABKAMSKQoEa2luZBgEIAEoDjIbLnJtcy5jb21tZXJjZS52MS5FZmZlY3RLaW5kEikKBG1hZGUYBSABKAsyGy5ybXMuY29tbWVyY2UudjEuTWFkZUVmZmVjdCI/ChRTZXR0bGVFZmZlY3RSZXNwb25zZRInCgZlZmZlY3QYASABKAsyFy5ybXMuY29tbWVyY2UudjEuRWZmZWN0ImwKH0NyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISEwoLc2hvcF9kb21haW4YAyABKAkiYAogQ3JlYXRlU2hvcGlmeUluc3RhbGxMaW5rUmVzcG9uc2USDAoEbGluaxgBIAEoCRIuCgpleHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJBChpCZWdpblNob3BpZnlJbnN0YWxsUmVxdWVzdBINCgVxdWVyeRgBIAEoCRIUCgxyZWRpcmVjdF91cmwYAiABKAkifgobQmVnaW5TaG9waWZ5SW5zdGFsbFJlc3BvbnNlEjcKB3Byb2JsZW0YASABKA4yJi5ybXMuY29tbWVyY2UudjEuU2hvcGlmeUluc3RhbGxQcm9ibGVtEhUKDWF1dGhvcml6ZV91cmwYAiABKAkSDwoHYnJvd3NlchgDIAEoCSI/Ch1Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVxdWVzdBINCgVxdWVyeRgBIAEoCRIPCgdicm93c2VyGAIgASgJIqEBCh5Db21wbGV0ZVNob3BpZnlJbnN0YWxsUmVzcG9uc2USNwoHcHJvYmxlbRgBIAEoDjImLnJtcy5jb21tZXJjZS52MS5TaG9waWZ5SW5zdGFsbFByb2JsZW0SFgoObWlzc2luZ19zY29wZXMYAiADKAkSEwoLc2hvcF9kb21haW4YAyABKAkSGQoRY29ubmVjdGVkX3Nob3BfaWQYBCABKAMipAEKHFJlY2VpdmVTaG9waWZ5V2ViaG9va1JlcXVlc3QSDAoEYm9keRgBIAEoDBIMCgRobWFjGAIgASgJEhMKC3Nob3BfZG9tYWluGAMgASgJEg0KBXRvcGljGAQgASgJEhIKCndlYmhvb2tfaWQYBSABKAkSMAoMdHJpZ2dlcmVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIxCh1SZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXNwb25zZRIQCghhY2NlcHRlZBgBIAEoCCKBAQoSU2hvcGlmeURhdGFSZXF1ZXN0Ei8KC3JlY2VpdmVkX2F0GAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpyZXF1ZXN0X2lkGAIgASgDEhMKC2N1c3RvbWVyX2lkGAMgASgDEhEKCW9yZGVyX2lkcxgEIAMoAyJWCh5MaXN0U2hvcGlmeURhdGFSZXF1ZXN0c1JlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3IiWAofTGlzdFNob3BpZnlEYXRhUmVxdWVzdHNSZXNwb25zZRI1CghyZXF1ZXN0cxgBIAMoCzIjLnJtcy5jb21tZXJjZS52MS5TaG9waWZ5RGF0YVJlcXVlc3QiowEKE1JlY2VpdmVFdmVudFJlcXVlc3QSDwoHc2hvcF9pZBgBIAEoAxIjCgVhY3RvchgCIAEoCzIULnJtcy5jb21tb24udjEuQWN0b3ISDAoEYm9keRgDIAEoDBISCgp3ZWJob29rX2lkGAQgASgJEhkKEXdlYmhvb2tfdGltZXN0YW1wGAUgASgJEhkKEXdlYmhvb2tfc2lnbmF0dXJlGAYgASgJIqQCChRSZWNlaXZlRXZlbnRSZXNwb25zZRJCCghhY2NlcHRlZBgBIAEoCzIuLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlRXZlbnRSZXNwb25zZS5BY2NlcHRlZEgAEkYKCnVudmVyaWZpZWQYAiABKAsyMC5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UuVW52ZXJpZmllZEgAEkAKB2ludmFsaWQYAyABKAsyLS5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UuSW52YWxpZEgAGgoKCEFjY2VwdGVkGgwKClVudmVyaWZpZWQaGgoHSW52YWxpZBIPCgdtZXNzYWdlGAEgASgJQggKBnJlc3VsdCpsCg9Db21tZXJjZUFkYXB0ZXISIAocQ09NTUVSQ0VfQURBUFRFUl9VTlNQRUNJRklFRBAAEhkKFUNPTU1FUkNFX0FEQVBURVJfSFRUUBABEhwKGENPTU1FUkNFX0FEQVBURVJfU0hPUElGWRACKsIDChVTaG9waWZ5SW5zdGFsbFByb2JsZW0SJwojU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fVU5TUEVDSUZJRUQQABIqCiZTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9OT1RfQ09ORklHVVJFRBABEiAKHFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0xJTksQAhIlCiFTSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9TSUdOQVRVUkUQAxIhCh1TSE9QSUZZX0lOU1RBTExfUFJPQkxFTV9TVEFURRAEEiIKHlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0RPTUFJThAFEiIKHlNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0RFTklFRBAGEiQKIFNIT1BJRllfSU5TVEFMTF9QUk9CTEVNX0VYQ0hBTkdFEAcSIgoeU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fU0NPUEVTEAgSKAokU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fRE9NQUlOX1RBS0VOEAkSLAooU0hPUElGWV9JTlNUQUxMX1BST0JMRU1fVU5LTk9XTl9PVVRDT01FUxAKKqECCgVDaGVjaxIVChFDSEVDS19VTlNQRUNJRklFRBAAEhQKEENIRUNLX1NJR05BVFVSRVMQARIRCg1DSEVDS19FRkZFQ1RTEAISDwoLQ0hFQ0tfTU9ORVkQAxIRCg1DSEVDS19SRVBFQVRTEAQSFQoRQ0hFQ0tfQ09OQ1VSUkVOQ1kQBRIQCgxDSEVDS19TRUFSQ0gQBhIWChJDSEVDS19MT1NUX0FOU1dFUlMQBxIQCgxDSEVDS19FUlJPUlMQCBIQCgxDSEVDS19USU1JTkcQCRIOCgpDSEVDS19MSVNUEAoSFAoQQ0hFQ0tfQ09OTkVDVElPThALEhEKDUNIRUNLX1JFU1RPQ0sQDBIWChJDSEVDS19PUkRFUl9DQU5DRUwQDSqzAQoKRWZmZWN0S2luZBIbChdFRkZFQ1RfS0lORF9VTlNQRUNJRklFRBAAEh4KGkVGRkVDVF9LSU5EX0VYQ0hBTkdFX09SREVSEAESGQoVRUZGRUNUX0tJTkRfR0lGVF9DQVJEEAISFgoSRUZGRUNUX0tJTkRfUkVGVU5EEAMSFwoTRUZGRUNUX0tJTkRfUkVTVE9DSxAEEhwKGEVGRkVDVF9LSU5EX09SREVSX0NBTkNFTBAFKnYKC0VmZmVjdFN0YXRlEhwKGEVGRkVDVF9TVEFURV9VTlNQRUNJRklFRBAAEhgKFEVGRkVDVF9TVEFURV9QTEFOTkVEEAESGAoURUZGRUNUX1NUQVRFX1VOS05PV04QAhIVChFFRkZFQ1RfU1RBVEVfTUFERRADMo0MCg9Db21tZXJjZVNlcnZpY2USTAoHQ29ubmVjdBIfLnJtcy5jb21tZXJjZS52MS5Db25uZWN0UmVxdWVzdBogLnJtcy5jb21tZXJjZS52MS5Db25uZWN0UmVzcG9uc2USYwoNR2V0Q29ubmVjdGlvbhIlLnJtcy5jb21tZXJjZS52MS5HZXRDb25uZWN0aW9uUmVxdWVzdBomLnJtcy5jb21tZXJjZS52MS5HZXRDb25uZWN0aW9uUmVzcG9uc2UiA5ACARJbCgxSb3RhdGVTZWNyZXQSJC5ybXMuY29tbWVyY2UudjEuUm90YXRlU2VjcmV0UmVxdWVzdBolLnJtcy5jb21tZXJjZS52MS5Sb3RhdGVTZWNyZXRSZXNwb25zZRJaCgpEaXNjb25uZWN0EiIucm1zLmNvbW1lcmNlLnYxLkRpc2Nvbm5lY3RSZXF1ZXN0GiMucm1zLmNvbW1lcmNlLnYxLkRpc2Nvbm5lY3RSZXNwb25zZSIDkAICEk8KCFJ1bkNoZWNrEiAucm1zLmNvbW1lcmNlLnYxLlJ1bkNoZWNrUmVxdWVzdBohLnJtcy5jb21tZXJjZS52MS5SdW5DaGVja1Jlc3BvbnNlElcKCVJlY29uY2lsZRIhLnJtcy5jb21tZXJjZS52MS5SZWNvbmNpbGVSZXF1ZXN0GiIucm1zLmNvbW1lcmNlLnYxLlJlY29uY2lsZVJlc3BvbnNlIgOQAgISXQoLTGlzdEVmZmVjdHMSIy5ybXMuY29tbWVyY2UudjEuTGlzdEVmZmVjdHNSZXF1ZXN0GiQucm1zLmNvbW1lcmNlLnYxLkxpc3RFZmZlY3RzUmVzcG9uc2UiA5ACARJXCglGaW5kT3JkZXISIS5ybXMuY29tbWVyY2UudjEuRmluZE9yZGVyUmVxdWVzdBoiLnJtcy5jb21tZXJjZS52MS5GaW5kT3JkZXJSZXNwb25zZSIDkAIBElsKDFNldHRsZUVmZmVjdBIkLnJtcy5jb21tZXJjZS52MS5TZXR0bGVFZmZlY3RSZXF1ZXN0GiUucm1zLmNvbW1lcmNlLnYxLlNldHRsZUVmZmVjdFJlc3BvbnNlEn8KGENyZWF0ZVNob3BpZnlJbnN0YWxsTGluaxIwLnJtcy5jb21tZXJjZS52MS5DcmVhdGVTaG9waWZ5SW5zdGFsbExpbmtSZXF1ZXN0GjEucm1zLmNvbW1lcmNlLnYxLkNyZWF0ZVNob3BpZnlJbnN0YWxsTGlua1Jlc3BvbnNlEnAKE0JlZ2luU2hvcGlmeUluc3RhbGwSKy5ybXMuY29tbWVyY2UudjEuQmVnaW5TaG9waWZ5SW5zdGFsbFJlcXVlc3QaLC5ybXMuY29tbWVyY2UudjEuQmVnaW5TaG9waWZ5SW5zdGFsbFJlc3BvbnNlEnkKFkNvbXBsZXRlU2hvcGlmeUluc3RhbGwSLi5ybXMuY29tbWVyY2UudjEuQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlcXVlc3QaLy5ybXMuY29tbWVyY2UudjEuQ29tcGxldGVTaG9waWZ5SW5zdGFsbFJlc3BvbnNlEnsKFVJlY2VpdmVTaG9waWZ5V2ViaG9vaxItLnJtcy5jb21tZXJjZS52MS5SZWNlaXZlU2hvcGlmeVdlYmhvb2tSZXF1ZXN0Gi4ucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVTaG9waWZ5V2ViaG9va1Jlc3BvbnNlIgOQAgISgQEKF0xpc3RTaG9waWZ5RGF0YVJlcXVlc3RzEi8ucm1zLmNvbW1lcmNlLnYxLkxpc3RTaG9waWZ5RGF0YVJlcXVlc3RzUmVxdWVzdBowLnJtcy5jb21tZXJjZS52MS5MaXN0U2hvcGlmeURhdGFSZXF1ZXN0c1Jlc3BvbnNlIgOQAgESYAoMUmVjZWl2ZUV2ZW50EiQucm1zLmNvbW1lcmNlLnYxLlJlY2VpdmVFdmVudFJlcXVlc3QaJS5ybXMuY29tbWVyY2UudjEuUmVjZWl2ZUV2ZW50UmVzcG9uc2UiA5ACAmIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_common_v1_actor, file_rms_common_v1_money]);
 
 /**
  * Connection is where the effects of a shop's returns are requested.
@@ -752,6 +752,181 @@ export const ListEffectsResponseSchema: GenMessage<ListEffectsResponse> = /*@__P
   messageDesc(file_rms_commerce_v1_commerce, 17);
 
 /**
+ * Order is an order at the commerce provider, as it was paid.
+ *
+ * @generated from message rms.commerce.v1.Order
+ */
+export type Order = Message<"rms.commerce.v1.Order"> & {
+  /**
+   * The provider's id
+   *
+   * @generated from field: int64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * Its name for people
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * The currency of the shop, ISO 4217
+   *
+   * @generated from field: string currency = 3;
+   */
+  currency: string;
+
+  /**
+   * The currency that the shopper paid in, ISO 4217
+   *
+   * @generated from field: string presentment_currency = 4;
+   */
+  presentmentCurrency: string;
+
+  /**
+   * Its lines
+   *
+   * @generated from field: repeated rms.commerce.v1.OrderLine lines = 5;
+   */
+  lines: OrderLine[];
+};
+
+/**
+ * Describes the message rms.commerce.v1.Order.
+ * Use `create(OrderSchema)` to create a new message.
+ */
+export const OrderSchema: GenMessage<Order> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 18);
+
+/**
+ * OrderLine is a line of an order at the commerce provider.
+ *
+ * @generated from message rms.commerce.v1.OrderLine
+ */
+export type OrderLine = Message<"rms.commerce.v1.OrderLine"> & {
+  /**
+   * The provider's id
+   *
+   * @generated from field: int64 id = 1;
+   */
+  id: bigint;
+
+  /**
+   * Title
+   *
+   * @generated from field: string title = 2;
+   */
+  title: string;
+
+  /**
+   * Stock keeping unit; empty when unknown
+   *
+   * @generated from field: string sku = 3;
+   */
+  sku: string;
+
+  /**
+   * The provider's id of the product; 0 when unknown
+   *
+   * @generated from field: int64 product_id = 4;
+   */
+  productId: bigint;
+
+  /**
+   * The provider's id of the variant; 0 when unknown
+   *
+   * @generated from field: int64 variant_id = 5;
+   */
+  variantId: bigint;
+
+  /**
+   * Ordered units, also those that were refunded later
+   *
+   * @generated from field: int32 quantity = 6;
+   */
+  quantity: number;
+
+  /**
+   * Units that can still be refunded
+   *
+   * @generated from field: int32 returnable = 7;
+   */
+  returnable: number;
+
+  /**
+   * The price of one unit after all discounts
+   *
+   * @generated from field: rms.common.v1.Amount unit_price = 8;
+   */
+  unitPrice?: Amount | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.OrderLine.
+ * Use `create(OrderLineSchema)` to create a new message.
+ */
+export const OrderLineSchema: GenMessage<OrderLine> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 19);
+
+/**
+ * Request of FindOrder.
+ *
+ * @generated from message rms.commerce.v1.FindOrderRequest
+ */
+export type FindOrderRequest = Message<"rms.commerce.v1.FindOrderRequest"> & {
+  /**
+   * The shop.
+   *
+   * @generated from field: int64 shop_id = 1;
+   */
+  shopId: bigint;
+
+  /**
+   * The actor that is recorded for the call.
+   *
+   * @generated from field: rms.common.v1.Actor actor = 2;
+   */
+  actor?: Actor | undefined;
+
+  /**
+   * Its name, 1 to 191 characters
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+};
+
+/**
+ * Describes the message rms.commerce.v1.FindOrderRequest.
+ * Use `create(FindOrderRequestSchema)` to create a new message.
+ */
+export const FindOrderRequestSchema: GenMessage<FindOrderRequest> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 20);
+
+/**
+ * Response of FindOrder.
+ *
+ * @generated from message rms.commerce.v1.FindOrderResponse
+ */
+export type FindOrderResponse = Message<"rms.commerce.v1.FindOrderResponse"> & {
+  /**
+   * The order; absent when there is none with this name
+   *
+   * @generated from field: rms.commerce.v1.Order order = 1;
+   */
+  order?: Order | undefined;
+};
+
+/**
+ * Describes the message rms.commerce.v1.FindOrderResponse.
+ * Use `create(FindOrderResponseSchema)` to create a new message.
+ */
+export const FindOrderResponseSchema: GenMessage<FindOrderResponse> = /*@__PURE__*/
+  messageDesc(file_rms_commerce_v1_commerce, 21);
+
+/**
  * MadeEffect is what a person found at the provider.
  *
  * @generated from message rms.commerce.v1.MadeEffect
@@ -791,7 +966,7 @@ export type MadeEffect = Message<"rms.commerce.v1.MadeEffect"> & {
  * Use `create(MadeEffectSchema)` to create a new message.
  */
 export const MadeEffectSchema: GenMessage<MadeEffect> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 18);
+  messageDesc(file_rms_commerce_v1_commerce, 22);
 
 /**
  * Request of SettleEffect.
@@ -840,7 +1015,7 @@ export type SettleEffectRequest = Message<"rms.commerce.v1.SettleEffectRequest">
  * Use `create(SettleEffectRequestSchema)` to create a new message.
  */
 export const SettleEffectRequestSchema: GenMessage<SettleEffectRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 19);
+  messageDesc(file_rms_commerce_v1_commerce, 23);
 
 /**
  * Response of SettleEffect.
@@ -861,7 +1036,7 @@ export type SettleEffectResponse = Message<"rms.commerce.v1.SettleEffectResponse
  * Use `create(SettleEffectResponseSchema)` to create a new message.
  */
 export const SettleEffectResponseSchema: GenMessage<SettleEffectResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 20);
+  messageDesc(file_rms_commerce_v1_commerce, 24);
 
 /**
  * Request of CreateShopifyInstallLink.
@@ -896,7 +1071,7 @@ export type CreateShopifyInstallLinkRequest = Message<"rms.commerce.v1.CreateSho
  * Use `create(CreateShopifyInstallLinkRequestSchema)` to create a new message.
  */
 export const CreateShopifyInstallLinkRequestSchema: GenMessage<CreateShopifyInstallLinkRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 21);
+  messageDesc(file_rms_commerce_v1_commerce, 25);
 
 /**
  * Response of CreateShopifyInstallLink.
@@ -924,7 +1099,7 @@ export type CreateShopifyInstallLinkResponse = Message<"rms.commerce.v1.CreateSh
  * Use `create(CreateShopifyInstallLinkResponseSchema)` to create a new message.
  */
 export const CreateShopifyInstallLinkResponseSchema: GenMessage<CreateShopifyInstallLinkResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 22);
+  messageDesc(file_rms_commerce_v1_commerce, 26);
 
 /**
  * Request of BeginShopifyInstall.
@@ -952,7 +1127,7 @@ export type BeginShopifyInstallRequest = Message<"rms.commerce.v1.BeginShopifyIn
  * Use `create(BeginShopifyInstallRequestSchema)` to create a new message.
  */
 export const BeginShopifyInstallRequestSchema: GenMessage<BeginShopifyInstallRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 23);
+  messageDesc(file_rms_commerce_v1_commerce, 27);
 
 /**
  * Response of BeginShopifyInstall.
@@ -987,7 +1162,7 @@ export type BeginShopifyInstallResponse = Message<"rms.commerce.v1.BeginShopifyI
  * Use `create(BeginShopifyInstallResponseSchema)` to create a new message.
  */
 export const BeginShopifyInstallResponseSchema: GenMessage<BeginShopifyInstallResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 24);
+  messageDesc(file_rms_commerce_v1_commerce, 28);
 
 /**
  * Request of CompleteShopifyInstall.
@@ -1015,7 +1190,7 @@ export type CompleteShopifyInstallRequest = Message<"rms.commerce.v1.CompleteSho
  * Use `create(CompleteShopifyInstallRequestSchema)` to create a new message.
  */
 export const CompleteShopifyInstallRequestSchema: GenMessage<CompleteShopifyInstallRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 25);
+  messageDesc(file_rms_commerce_v1_commerce, 29);
 
 /**
  * Response of CompleteShopifyInstall.
@@ -1057,7 +1232,7 @@ export type CompleteShopifyInstallResponse = Message<"rms.commerce.v1.CompleteSh
  * Use `create(CompleteShopifyInstallResponseSchema)` to create a new message.
  */
 export const CompleteShopifyInstallResponseSchema: GenMessage<CompleteShopifyInstallResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 26);
+  messageDesc(file_rms_commerce_v1_commerce, 30);
 
 /**
  * Request of ReceiveShopifyWebhook.
@@ -1113,7 +1288,7 @@ export type ReceiveShopifyWebhookRequest = Message<"rms.commerce.v1.ReceiveShopi
  * Use `create(ReceiveShopifyWebhookRequestSchema)` to create a new message.
  */
 export const ReceiveShopifyWebhookRequestSchema: GenMessage<ReceiveShopifyWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 27);
+  messageDesc(file_rms_commerce_v1_commerce, 31);
 
 /**
  * Response of ReceiveShopifyWebhook.
@@ -1134,7 +1309,7 @@ export type ReceiveShopifyWebhookResponse = Message<"rms.commerce.v1.ReceiveShop
  * Use `create(ReceiveShopifyWebhookResponseSchema)` to create a new message.
  */
 export const ReceiveShopifyWebhookResponseSchema: GenMessage<ReceiveShopifyWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 28);
+  messageDesc(file_rms_commerce_v1_commerce, 32);
 
 /**
  * ShopifyDataRequest is the wish of a customer to see their data, which Shopify passed on.
@@ -1176,7 +1351,7 @@ export type ShopifyDataRequest = Message<"rms.commerce.v1.ShopifyDataRequest"> &
  * Use `create(ShopifyDataRequestSchema)` to create a new message.
  */
 export const ShopifyDataRequestSchema: GenMessage<ShopifyDataRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 29);
+  messageDesc(file_rms_commerce_v1_commerce, 33);
 
 /**
  * Request of ListShopifyDataRequests.
@@ -1204,7 +1379,7 @@ export type ListShopifyDataRequestsRequest = Message<"rms.commerce.v1.ListShopif
  * Use `create(ListShopifyDataRequestsRequestSchema)` to create a new message.
  */
 export const ListShopifyDataRequestsRequestSchema: GenMessage<ListShopifyDataRequestsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 30);
+  messageDesc(file_rms_commerce_v1_commerce, 34);
 
 /**
  * Response of ListShopifyDataRequests.
@@ -1225,7 +1400,7 @@ export type ListShopifyDataRequestsResponse = Message<"rms.commerce.v1.ListShopi
  * Use `create(ListShopifyDataRequestsResponseSchema)` to create a new message.
  */
 export const ListShopifyDataRequestsResponseSchema: GenMessage<ListShopifyDataRequestsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 31);
+  messageDesc(file_rms_commerce_v1_commerce, 35);
 
 /**
  * Request of ReceiveEvent. The headers are those of Standard Webhooks, as they were sent.
@@ -1281,7 +1456,7 @@ export type ReceiveEventRequest = Message<"rms.commerce.v1.ReceiveEventRequest">
  * Use `create(ReceiveEventRequestSchema)` to create a new message.
  */
 export const ReceiveEventRequestSchema: GenMessage<ReceiveEventRequest> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 32);
+  messageDesc(file_rms_commerce_v1_commerce, 36);
 
 /**
  * Response of ReceiveEvent.
@@ -1326,7 +1501,7 @@ export type ReceiveEventResponse = Message<"rms.commerce.v1.ReceiveEventResponse
  * Use `create(ReceiveEventResponseSchema)` to create a new message.
  */
 export const ReceiveEventResponseSchema: GenMessage<ReceiveEventResponse> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 33);
+  messageDesc(file_rms_commerce_v1_commerce, 37);
 
 /**
  * Accepted: the event is recorded, or an earlier one with its id was.
@@ -1341,7 +1516,7 @@ export type ReceiveEventResponse_Accepted = Message<"rms.commerce.v1.ReceiveEven
  * Use `create(ReceiveEventResponse_AcceptedSchema)` to create a new message.
  */
 export const ReceiveEventResponse_AcceptedSchema: GenMessage<ReceiveEventResponse_Accepted> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 33, 0);
+  messageDesc(file_rms_commerce_v1_commerce, 37, 0);
 
 /**
  * Unverified: the signature or its time is not valid, or the shop has no connection.
@@ -1356,7 +1531,7 @@ export type ReceiveEventResponse_Unverified = Message<"rms.commerce.v1.ReceiveEv
  * Use `create(ReceiveEventResponse_UnverifiedSchema)` to create a new message.
  */
 export const ReceiveEventResponse_UnverifiedSchema: GenMessage<ReceiveEventResponse_Unverified> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 33, 1);
+  messageDesc(file_rms_commerce_v1_commerce, 37, 1);
 
 /**
  * Invalid: the event was signed, but is not as documented. Nothing changed.
@@ -1377,7 +1552,7 @@ export type ReceiveEventResponse_Invalid = Message<"rms.commerce.v1.ReceiveEvent
  * Use `create(ReceiveEventResponse_InvalidSchema)` to create a new message.
  */
 export const ReceiveEventResponse_InvalidSchema: GenMessage<ReceiveEventResponse_Invalid> = /*@__PURE__*/
-  messageDesc(file_rms_commerce_v1_commerce, 33, 2);
+  messageDesc(file_rms_commerce_v1_commerce, 37, 2);
 
 /**
  * CommerceAdapter is the kind of a commerce provider.
@@ -1824,6 +1999,17 @@ export const CommerceService: GenService<{
     methodKind: "unary";
     input: typeof ListEffectsRequestSchema;
     output: typeof ListEffectsResponseSchema;
+  },
+  /**
+   * FindOrder asks the commerce provider of a shop for an order by its name, as submissions by the name of an order do.
+   * FAILED_PRECONDITION: the provider looks no orders up, or rejects the question. UNAVAILABLE: it does not answer.
+   *
+   * @generated from rpc rms.commerce.v1.CommerceService.FindOrder
+   */
+  findOrder: {
+    methodKind: "unary";
+    input: typeof FindOrderRequestSchema;
+    output: typeof FindOrderResponseSchema;
   },
   /**
    * SettleEffect records what a person found in the provider's records about an effect with an unknown outcome: what

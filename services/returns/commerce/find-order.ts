@@ -1,0 +1,66 @@
+import { Code } from '@connectrpc/connect';
+import type pg from 'pg';
+import { z } from 'zod';
+import type { FindOrderRequest } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
+import { DomainError } from '../../platform/errors.ts';
+import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
+import { stateForbids } from '../errors.ts';
+import { CommerceFailure, type FoundOrder, isFinal } from './provider.ts';
+import type { Providers } from './providers.ts';
+
+/** Time limit of a look-up. Below that of the RPC. Milliseconds. */
+const CALL_LIMIT_MS = 8_000;
+
+export interface FindOrderDeps {
+  readonly pool: pg.Pool;
+  readonly providers: Pick<Providers, 'connected'>;
+}
+
+/**
+ * Asks the shop's commerce provider for an order by its name.
+ *
+ * @returns `order` is undefined when there is none; `looksUp` is false when the provider looks no orders up.
+ * @throws DomainError COMMERCE_FAILED: UNAVAILABLE when the provider does not answer, FAILED_PRECONDITION when it rejects
+ *   the question.
+ */
+export async function findOrder(
+  { pool, providers }: FindOrderDeps,
+  { shopId, name }: { readonly shopId: bigint; readonly name: string },
+): Promise<{ readonly looksUp: boolean; readonly order?: FoundOrder | undefined }> {
+  const connected = await providers.connected(pool, shopId);
+  const { lookUp } = connected?.commerce ?? {};
+  if (!lookUp) return { looksUp: false };
+  const signal = AbortSignal.timeout(CALL_LIMIT_MS);
+  return { looksUp: true, order: await lookUp({ shopId, name }, signal).catch(explained) };
+}
+
+function explained(error: unknown): never {
+  if (!(error instanceof CommerceFailure)) throw error;
+  const code = isFinal(error) ? Code.FailedPrecondition : Code.Unavailable;
+  const { COMMERCE_FAILED } = ErrorReason;
+  throw new DomainError(code, COMMERCE_FAILED, error.message, { cause: error });
+}
+
+const input = z.object({ ...callerShape, name: requiredText(SHORT_TEXT_MAX) });
+
+/**
+ * The RPC {@link findOrder}, for people.
+ *
+ * @throws DomainError STATE_FORBIDS for a shop whose provider looks no orders up.
+ */
+export async function findOrderOnRequest(deps: FindOrderDeps, request: FindOrderRequest) {
+  const { looksUp, order } = await findOrder(deps, parseInput(input, request));
+  if (!looksUp) throw stateForbids("the shop's commerce provider looks up no orders");
+  return order ? { order: orderMessage(order) } : {};
+}
+
+function orderMessage({ id, name, currencies, lines }: FoundOrder) {
+  return {
+    ...{ id, name, currency: currencies.shop, presentmentCurrency: currencies.presentment },
+    lines: lines.map(({ productId = 0n, variantId = 0n, ...line }) => ({
+      ...{ ...line, productId, variantId },
+    })),
+  };
+}
