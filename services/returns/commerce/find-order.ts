@@ -4,9 +4,8 @@ import { z } from 'zod';
 import type { FindOrderRequest } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { DomainError } from '../../platform/errors.ts';
+import { DomainError, stateForbids } from '../../platform/errors.ts';
 import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
-import { stateForbids } from '../errors.ts';
 import { CommerceFailure, type FoundOrder, isFinal } from './provider.ts';
 import type { Providers } from './providers.ts';
 

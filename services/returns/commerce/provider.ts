@@ -1,5 +1,5 @@
 import type { NumberText } from '../../contract/exact-json.ts';
-import type { Both } from '../money/money.ts';
+import type { Both } from '../../platform/money.ts';
 
 /** A JSON value of the caller's additional details. JSON.stringify writes it as it was sent. */
 export type DetailScalar = string | number | NumberText | boolean | null;

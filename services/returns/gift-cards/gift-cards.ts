@@ -9,13 +9,11 @@ import {
   RecordGiftCardRequestSchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
-import { invalidField } from '../../platform/errors.ts';
+import { invalidField, stateForbids } from '../../platform/errors.ts';
 import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
 import { callerShape, id, idempotencyKey, parseInput, text, time } from '../../platform/input.ts';
+import { parseAmount, sameDecimal } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { stateForbids } from '../errors.ts';
-import { sameDecimal } from '../money/decimal.ts';
-import { parseAmount } from '../money/money.ts';
 import { pastTime } from '../past.ts';
 import { changeReturnIn } from '../store/change.ts';
 import { changing } from '../store/transaction.ts';

@@ -83,6 +83,15 @@ describe('a submission with the name of its order', () => {
     expect(made.totals?.refund).toBe('20.00');
   });
 
+  test('gets titles that fit', async () => {
+    const long = { ...ORDER, lines: [{ ...mug, title: 'M'.repeat(255), sku: 'S'.repeat(255) }] };
+    const { return: made } = await submit(
+      {},
+      withOrder(async () => long),
+    );
+    expect(made.lineItems[0]?.title).toBe('M'.repeat(191));
+  });
+
   test('keeps a price that it sends', async () => {
     const price = { shop: '8.00', presentment: '1200' };
     const lines = [{ providerLineItemId: 9001n, quantity: 1, price }];
@@ -154,9 +163,30 @@ describe('a submission with the name of its order is rejected', () => {
     ).rejects.toMatchObject(refused('order.name'));
   });
 
-  test('for another currency than that of the order', async () => {
-    const other = submit({ currency: 'EUR' });
-    await expect(other).rejects.toMatchObject({ code: Code.FailedPrecondition });
+  test.each<SubmissionPart>([{ currency: 'EUR' }, { presentmentCurrency: 'GBP' }])(
+    'for another currency than that of the order: %j',
+    async (more) => {
+      await expect(submit(more)).rejects.toMatchObject({ code: Code.FailedPrecondition });
+    },
+  );
+
+  test('for an order in a currency that does not exist', async () => {
+    const currencies = { shop: 'GBP', presentment: 'XXZ' };
+    const odd = submit(
+      {},
+      withOrder(async () => ({ ...ORDER, currencies })),
+    );
+    await expect(odd).rejects.toMatchObject({ code: Code.FailedPrecondition });
+  });
+
+  test('for a price with more decimals than its currency', async () => {
+    const unitPrice = { shop: '10.005', presentment: '1550' };
+    const odd = { ...ORDER, lines: [{ ...mug, unitPrice }] };
+    const submitted = submit(
+      {},
+      withOrder(async () => odd),
+    );
+    await expect(submitted).rejects.toMatchObject({ code: Code.FailedPrecondition });
   });
 
   test('for a shop whose provider looks no orders up', async () => {

@@ -6,11 +6,11 @@ import {
   OrderSchema,
   type SubmitReturnRequest,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { invalidField } from '../../platform/errors.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
+import { invalidField, stateForbids } from '../../platform/errors.ts';
+import { type Both, decimalsOf, formatAmount, minorOf } from '../../platform/money.ts';
 import { type FindOrderDeps, findOrder } from '../commerce/find-order.ts';
 import type { FoundLine, FoundOrder } from '../commerce/provider.ts';
-import { stateForbids } from '../errors.ts';
-import { type Both, formatAmount, minorOf } from '../money/money.ts';
 
 /** Whether a submission names its order only, so that the shop's provider must complete it. */
 export function needsLookUp({ order }: SubmitReturnRequest): boolean {
@@ -33,9 +33,8 @@ export async function lookedUp(
   const name = request.order?.name ?? '';
   const found = await orderOf(deps, { shopId: request.shopId, name });
   const { currencies } = found;
-  if (request.currency !== '' && request.currency !== currencies.shop) {
-    throw stateForbids(`the order is in ${currencies.shop}, not in ${request.currency}`);
-  }
+  requireCurrency(request.currency, currencies.shop);
+  requireCurrency(request.presentmentCurrency, currencies.presentment);
   return {
     ...request,
     order: {
@@ -45,9 +44,16 @@ export async function lookedUp(
       name: found.name,
     },
     currency: currencies.shop,
-    presentmentCurrency: request.presentmentCurrency || currencies.presentment,
+    presentmentCurrency: currencies.presentment,
     lines: linesOf(request, found),
   };
+}
+
+/** The prices of the order are in its currencies. */
+function requireCurrency(sent: string, ofOrder: string): void {
+  if (decimalsOf(ofOrder) === undefined) throw stateForbids('the order has an unknown currency');
+  if (sent === '' || sent === ofOrder) return;
+  throw stateForbids(`the order is in ${ofOrder}, not in ${sent}`);
 }
 
 async function orderOf(
@@ -108,17 +114,29 @@ function completed(line: LineInput, found: FoundLine, { currencies }: FoundOrder
     providerLineItemId: found.id,
     productId: line.productId || (found.productId ?? 0n),
     variantId: line.variantId || (found.variantId ?? 0n),
-    sku: line.sku || found.sku,
-    lineItemTitle: unknown ? found.title : line.lineItemTitle,
+    sku: line.sku || shortened(found.sku),
+    lineItemTitle: unknown ? shortened(found.title) : line.lineItemTitle,
     quantity,
     ...(line.price ? {} : pricesOf(found, quantity, currencies)),
     orderedQuantity: line.orderedQuantity ?? found.quantity,
   };
 }
 
+/** Providers have longer texts than a line item. */
+function shortened(text: string): string {
+  return [...text].slice(0, SHORT_TEXT_MAX).join('');
+}
+
+function requireDecimals(price: string, currency: string): void {
+  const [, fraction = ''] = price.split('.');
+  if (!/[^0]/.test(fraction.slice(decimalsOf(currency)))) return;
+  throw stateForbids(`the order has the price ${price} ${currency}, which has too many decimals`);
+}
+
 /** The price of some units in both currencies, which is refunded in full. */
 function pricesOf({ unitPrice }: FoundLine, quantity: number, currencies: Both<string>) {
   const total = (side: keyof Both<string>) => {
+    requireDecimals(unitPrice[side], currencies[side]);
     const minor = minorOf(unitPrice[side], currencies[side]) * BigInt(quantity);
     return formatAmount(minor, currencies[side]);
   };

@@ -34,7 +34,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'cancelled-order-returned',
     promise: 'a cancelled order takes no new returns, and its returns are not processed',
-    file: 'services/returns/submit/returnable.ts',
+    file: 'services/returns/returnable.ts',
     find: 'if (row.cancelled_there) {',
     replace: 'if (row.cancelled_there && row.live_in !== null) {',
     tests: CAPS,
@@ -42,7 +42,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'orders-of-other-shops',
     promise: 'what a provider says of an order counts for its shop only',
-    file: 'services/returns/submit/returnable.ts',
+    file: 'services/returns/returnable.ts',
     find: 'on there.shop_id = t.shop_id and there.provider_order_id',
     replace: 'on there.provider_order_id',
     tests: CAPS,

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { z } from 'zod';
 import { CommerceFailure, type Effect, type EffectRequest } from '../provider.ts';
+import { rejectUserErrors, required } from './answers.ts';
 import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, numberOf } from './ids.ts';
-import { required, timeOf } from './shapes.ts';
-import { rejectUserErrors, userErrors } from './user-errors.ts';
+import { timeOf, userErrors } from './shapes.ts';
 
 /** Shopify cancels an order in the background. How often, and with which pause, the order is read again. */
 const READS = 8;

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { CommerceFailure, type Effect, type EffectRequest, type RestockLine } from '../provider.ts';
-import { type Operation, printable, type ShopifyClient, type ShopifyShop } from './client.ts';
+import { rejectUserErrors, required } from './answers.ts';
+import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
 import { gidOf, uuidOf } from './ids.ts';
-import { required, timeOf } from './shapes.ts';
-import { rejectUserErrors, userErrors } from './user-errors.ts';
+import { textOf, timeOf, userErrors } from './shapes.ts';
 
 /**
  * How long Shopify is trusted to know an idempotency key. It does not say how long it keeps one; a day is usual.
@@ -162,7 +162,7 @@ function effectOf(
   { currency }: EffectRequest,
   { id, createdAt }: { readonly id: string; readonly createdAt: string | null },
 ): Effect {
-  const text = printable(id.slice(id.lastIndexOf('/') + 1)).slice(0, MAX_ID_LENGTH);
+  const text = textOf(id.slice(id.lastIndexOf('/') + 1)).slice(0, MAX_ID_LENGTH);
   const nothing = { name: '', gateway: '', provider: '', amount: '0', currency };
   return { id: text, ...nothing, createdAt: timeOf(createdAt) };
 }
