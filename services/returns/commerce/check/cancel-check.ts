@@ -1,4 +1,6 @@
+import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { TYPE_OF } from '../http/protocol.ts';
+import type { CheckRule } from './checks.ts';
 import {
   type CheckSession,
   differing,
@@ -10,8 +12,14 @@ import {
   shown,
 } from './session.ts';
 
+export const ORDER_CANCEL_RULE: CheckRule = {
+  check: Check.ORDER_CANCEL,
+  title: 'cancels an order once, or rejects it',
+  run: orderCancel,
+};
+
 /** Makes an exchange order and cancels it. An endpoint may reject that. Returns what is wrong. */
-export async function orderCancel(session: CheckSession): Promise<string[]> {
+async function orderCancel(session: CheckSession): Promise<string[]> {
   const order = effectIn(await session.create('exchange_order', session.newKey('exchange_order')));
   if (typeof order === 'string') return [order];
   const key = session.newKey('order_cancel');

@@ -7,7 +7,7 @@ import {
 } from '../../../../test/kit/commerce/faulty-endpoint.ts';
 import { newSecret, signingKeyOf } from '../../../platform/outbound/signature.ts';
 import { type CommerceClient, createCommerceClient } from '../http/client.ts';
-import { CHECK_RULES } from './checks.ts';
+import { CHECK_RULES } from './run.ts';
 import { openSession } from './session.ts';
 
 const secret = newSecret();

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { problemOfKind, TYPE_OF } from '../http/protocol.ts';
 import type { EffectKind } from '../provider.ts';
-import { orderCancel } from './cancel-check.ts';
 import {
   amountOf,
   type CheckSession,
@@ -19,7 +18,7 @@ import {
 } from './session.ts';
 
 /** A question to an endpoint. `run` returns what is wrong. */
-interface CheckRule {
+export interface CheckRule {
   readonly check: Check;
   readonly title: string;
   readonly run: (session: CheckSession) => Promise<string[]>;
@@ -48,8 +47,8 @@ const AMOUNTS = [
 const LISTED_WITHIN_MS = 600_000;
 const MAX_PAGES = 50;
 
-/** The questions of `commerce check`. */
-export const CHECK_RULES: readonly CheckRule[] = [
+/** The questions of `commerce check` that make effects of their own. `run.ts` has all. */
+export const EFFECT_RULES: readonly CheckRule[] = [
   { check: Check.CONNECTION, title: 'answers a signed request', run: connection },
   { check: Check.SIGNATURES, title: 'rejects requests that we did not sign', run: signatures },
   { check: Check.EFFECTS, title: 'makes each kind of effect', run: effects },
@@ -61,7 +60,6 @@ export const CHECK_RULES: readonly CheckRule[] = [
   { check: Check.ERRORS, title: 'rejects invalid requests with a reason', run: errors },
   { check: Check.LIST, title: 'lists what it made', run: list },
   { check: Check.RESTOCK, title: 'returns goods to stock once, or rejects it', run: restock },
-  { check: Check.ORDER_CANCEL, title: 'cancels an order once, or rejects it', run: orderCancel },
   { check: Check.TIMING, title: 'answers in time', run: timing },
 ];
 

@@ -12,8 +12,12 @@ import {
   requireKeyring,
 } from '../connections.ts';
 import type { CommerceClient } from '../http/client.ts';
-import { CHECK_RULES } from './checks.ts';
+import { ORDER_CANCEL_RULE } from './cancel-check.ts';
+import { type CheckRule, EFFECT_RULES } from './checks.ts';
 import { openSession } from './session.ts';
+
+/** The questions of `commerce check`. */
+export const CHECK_RULES: readonly CheckRule[] = [...EFFECT_RULES, ORDER_CANCEL_RULE];
 
 const checkInput = z.object({
   ...callerShape,
