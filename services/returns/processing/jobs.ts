@@ -60,7 +60,8 @@ export async function queueJob(
       sql`
 with queued as (
   insert into processing_jobs (shop_id, return_id, state, details, source, actor, traceparent)
-  values (${shop}, ${returnId}, ${job.isCancellation ? 'cancelling' : 'queued'}, ${JSON.stringify(job.details)}, ${job.source},
+  values (${shop}, ${returnId}, ${job.isCancellation ? 'cancelling' : 'queued'},
+          ${JSON.stringify(job.details)}, ${job.source},
           ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()})
 ), marked as (
   update returns set processing = true where shop_id = ${shop} and id = ${returnId}
@@ -131,7 +132,8 @@ export const PROCESSING = createJobLease<Job>({
        and due.${isOpen} and due.due_at <= now()
      order by counted.nth, due.due_at limit ${limit} for update of due skip locked`,
   onClaim: sql`state = case job.state when 'cancelling' then 'cancelling' else 'running' end,
-    takeovers = job.takeovers + (job.state = 'running' or job.state = 'cancelling' and job.lease_token is not null)::integer`,
+    takeovers = job.takeovers
+      + (job.state in ('running', 'cancelling') and job.lease_token is not null)::integer`,
   returning: sql`job.shop_id as "shopId", job.id, job.return_id as "returnId", job.details::text,
     job.source, job.actor, job.traceparent, job.failures, job.takeovers,
     job.state = 'cancelling' as "isCancellation"`,

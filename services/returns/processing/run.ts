@@ -30,8 +30,9 @@ export interface RunDeps {
 }
 
 /**
- * Runs one job. It publishes `return.closed`, for a cancellation `return.updated`, or `return.processing.failed`, or queues the job for another run: after a
- * transient failure, and when `signal` says that the worker stops. When `signal` says that the lease is lost, it ends.
+ * Runs one job. It publishes `return.closed`, for a cancellation `return.updated`, or `return.processing.failed`, or it
+ * queues the job for another run: after a transient failure, and when `signal` says that the worker stops. When `signal`
+ * says that the lease is lost, it ends.
  *
  * The process may be killed at any await. Then another worker repeats every request that has no recorded result, with
  * the same keys. The end of a run is one transaction. When the database or an internal service is unavailable, the job
