@@ -28,6 +28,7 @@ interface Ledger {
   readonly gift_cards: readonly Entry[];
   readonly refunds: readonly Entry[];
   readonly restocks: readonly Entry[];
+  readonly cancellations: readonly Entry[];
 }
 
 const ledgerOf = (id: number) =>
@@ -187,6 +188,7 @@ describe('a return with an open instant refund', () => {
       gift_cards: [],
       refunds: [],
       restocks: [],
+      cancellations: [],
     });
   });
 

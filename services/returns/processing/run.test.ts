@@ -177,6 +177,7 @@ describe('processing', () => {
       giftCards: [],
       refunds: [],
       restocks: [],
+      cancellations: [],
     });
   });
 
