@@ -26,6 +26,7 @@ const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
   'destinations:read': 'Read destinations.',
   'destinations:write': 'Change destinations.',
   'labels:write': 'Record labels and carrier updates. For label providers.',
+  'giftcards:write': 'Record the gift cards that were issued. For gift-card providers.',
 };
 
 /** Manages the shop's API keys. */
