@@ -12,7 +12,7 @@ export const GIFT_CARD_OPERATIONS: readonly Operation[] = [
     path: '/returns/{id}/gift-card',
     notFound: NOT_FOUND.giftCard,
     body: body(giftCardBody),
-    keyed: true,
+    keyed: 'content',
     success: { status: 201, schema: giftCard },
     summary: 'Record gift card',
     description:

@@ -1,5 +1,6 @@
 import type { OperationId } from '../operation.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
+import { ACCEPTED_GIFT_CARDS, REFUSED_GIFT_CARDS } from './gift-card-bodies.ts';
 import { ACCEPTED_REPLAYS, REFUSED_REPLAYS } from './replay-bodies.ts';
 
 const WEBHOOK = { topic: 'return', trigger: 'return.closed', url: 'https://example.com/hook' };
@@ -10,7 +11,6 @@ const DECIMAL = 'must be a decimal number in a string, such as "12.50".';
 const TIME_RULE =
   'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00.';
 const OVERLAP_RULE = 'must be a whole number from 0 to 168.';
-const GIFT_CARD = { order_id: 7, amount: '8.00', currency: 'GBP' };
 const LABEL = {
   ...{ carrier: 'Evri', tracking_number: 'EV1', url: 'https://labels.example/1', rate: '3.20' },
   created_at: '2026-11-20T10:00:00+01:00',
@@ -80,9 +80,7 @@ export const ACCEPTED: readonly [OperationId, string, object][] = [
     'a full tracking number',
     { ...CARRIER_UPDATE, tracking_number: BOX.repeat(191) },
   ],
-  ['recordGiftCard', 'without a name', GIFT_CARD],
-  ['recordGiftCard', 'nulls', { ...GIFT_CARD, order_name: null, issued_at: null }],
-  ['recordGiftCard', 'a full name', { ...GIFT_CARD, order_name: BOX.repeat(191) }],
+  ...ACCEPTED_GIFT_CARDS,
   ['processReturn', 'an empty body', {}],
   ['processReturn', 'flat values', { a: 'x', b: 1.5, c: true, d: null, '': '' }],
   ['processReturn', 'fifty keys', Object.fromEntries(repeated(50, (n) => [`k${n}`, n]))],
@@ -254,22 +252,7 @@ export const REFUSED: readonly [OperationId, object, string][] = [
   ['updateLabel', { status: 'new' }, 'occurred_at is required.'],
   ['updateLabel', { ...CARRIER_UPDATE, occurred_at: 'now' }, `occurred_at ${TIME_RULE}`],
   ['updateLabel', { ...CARRIER_UPDATE, tracking_number: 'a\0' }, `tracking_number ${CHARACTERS}`],
-  ['recordGiftCard', {}, 'order_id is required.'],
-  ['recordGiftCard', { ...GIFT_CARD, order_id: '7' }, `order_id ${ID_RULE}`],
-  ['recordGiftCard', { ...GIFT_CARD, amount: 8 }, `amount ${DECIMAL}`],
-  ['recordGiftCard', { ...GIFT_CARD, amount: '-8' }, `amount ${DECIMAL}`],
-  ['recordGiftCard', { ...GIFT_CARD, currency: ' ' }, 'currency is required.'],
-  [
-    'recordGiftCard',
-    { ...GIFT_CARD, currency: 'POUNDS' },
-    'currency must be at most 3 characters.',
-  ],
-  [
-    'recordGiftCard',
-    { ...GIFT_CARD, order_name: 'x'.repeat(192) },
-    'order_name must be at most 191 characters.',
-  ],
-  ['recordGiftCard', { ...GIFT_CARD, issued_at: 'today' }, `issued_at ${TIME_RULE}`],
+  ...REFUSED_GIFT_CARDS,
   ['processReturn', { a: {} }, 'a must be a string, a number, true, false or null.'],
   ['processReturn', { a: [] }, 'a must be a string, a number, true, false or null.'],
   [
