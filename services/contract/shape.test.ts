@@ -139,6 +139,7 @@ describe('error bodies', () => {
     expect(bodies).toEqual({
       webhook: { errors: { code: 'NOT_FOUND' } },
       delivery: { errors: { code: 'NOT_FOUND' } },
+      replay: { errors: { code: 'NOT_FOUND' } },
       destination: { code: 'NOT_FOUND', message: expect.any(String) },
       cart: { errors: { message: expect.any(String) } },
       label: { errors: { message: expect.any(String) } },
