@@ -6,17 +6,22 @@ import { type ActionContext, callerOf, sent } from './context.ts';
  * Sends a test event to an active subscription, and returns its delivery.
  *
  * @param o.trigger any trigger that the topic delivers; that of the subscription when absent.
+ * @param o.version API version of the payload; that of the shop when absent.
  * @param o.idempotencyKey at most 200 characters; a repeat with the same key returns the same delivery.
  */
 export async function sendTest(
   context: ActionContext,
   subscriptionId: bigint,
-  o: { readonly trigger: Trigger | undefined; readonly idempotencyKey: string },
+  o: {
+    readonly trigger: Trigger | undefined;
+    readonly version?: string;
+    readonly idempotencyKey: string;
+  },
 ): Promise<Delivery> {
-  const { trigger = '', idempotencyKey } = o;
+  const { trigger = '', version = '', idempotencyKey } = o;
   const { delivery } = await context.services.webhooks.sendTest({
     ...callerOf(context),
-    ...{ subscriptionId, trigger, idempotencyKey },
+    ...{ subscriptionId, trigger, version, idempotencyKey },
   });
   return sent(delivery, 'delivery');
 }

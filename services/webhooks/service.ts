@@ -1,5 +1,6 @@
 import type { ConnectRouter, ServiceImpl } from '@connectrpc/connect';
 import type pg from 'pg';
+import { type Actor, Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import {
   CreateSubscriptionRequestSchema,
   RotateSecretRequestSchema,
@@ -9,6 +10,7 @@ import {
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { SECRET_OVERLAP_HOURS_DEFAULT, SECRET_OVERLAP_HOURS_MAX } from '../contract/limits.ts';
 import { payloadVersionServed } from '../contract/versions.ts';
+import { actorKindText } from '../platform/actor.ts';
 import { invalidField } from '../platform/errors.ts';
 import { keyUseOf, oncePerKey } from '../platform/idempotency.ts';
 import type { Keyring } from '../platform/keyring.ts';
@@ -31,7 +33,7 @@ import {
   getSubscription,
   listSubscriptions,
   lockSubscription,
-  lockSubscriptionShared,
+  noteSecretShown,
   updateSubscription,
 } from './subscriptions/subscription-store.ts';
 import { sendTest } from './test-event.ts';
@@ -118,12 +120,18 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
   } satisfies Methods;
 }
 
+/** The actor of a call in columns. The interceptor of the server has rejected calls without one. */
+function storedActor(actor: Actor | undefined) {
+  const { kind = Actor_Kind.UNSPECIFIED, id = '', name = '' } = actor ?? {};
+  return { kind: actorKindText.toText(kind), id, name };
+}
+
 function secretMethods({ pool, keyring }: WebhooksContext) {
   return {
     async revealSecret({ shopId, subscriptionId, actor }) {
       const owner = { shopId, subscriptionId };
       const secrets = await inTransaction(pool, async (tx) => {
-        if (!(await lockSubscriptionShared(tx, owner))) throw subscriptionNotFound(subscriptionId);
+        await noteSecretShown(tx, { shopId, id: subscriptionId }, storedActor(actor));
         await announceRevealed(tx, owner, { actor, rotated: false });
         return SECRETS.list(tx, owner, keyring);
       });
@@ -139,6 +147,7 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
       const secret = await inTransaction(pool, async (tx) => {
         const { id } = await oncePerKey(tx, use, async () => {
           await lockSubscription(tx, shopId, subscriptionId);
+          await noteSecretShown(tx, { shopId, id: subscriptionId }, storedActor(request.actor));
           await announceRevealed(tx, owner, { actor: request.actor, rotated: true });
           return (await SECRETS.rotate(tx, owner, { keyring, overlapHours })).id;
         });
@@ -153,10 +162,17 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
 function testMethods({ pool, clock, today }: WebhooksContext) {
   return {
     async sendTest(request) {
-      const { shopId, subscriptionId, trigger } = request;
+      const { shopId, subscriptionId, trigger, version } = request;
       const use = keyUseOf('SendTest', SendTestRequestSchema, request);
       const at = { today: today(), offsetMs: clock.offsetMs() };
-      const delivery = await sendTest(pool, { shopId, subscriptionId, trigger, use, ...at });
+      const delivery = await sendTest(pool, {
+        shopId,
+        subscriptionId,
+        trigger,
+        version,
+        use,
+        ...at,
+      });
       return { delivery: deliveryMessage(delivery) };
     },
   } satisfies Methods;
@@ -169,8 +185,8 @@ function shopMethods({ pool, today }: WebhooksContext) {
       const chosen = await payloadVersion(pool, shopId, day);
       return { version: payloadVersionServed(chosen, day).version };
     },
-    async setPayloadVersion({ shopId, version }) {
-      await setPayloadVersion(pool, shopId, { version, today: today() });
+    async setPayloadVersion({ shopId, version, expectedVersion: expected }) {
+      await setPayloadVersion(pool, shopId, { version, expected, today: today() });
       return { version };
     },
     async setSandbox({ shopId, sandbox }) {

@@ -2,7 +2,7 @@ import { hash, randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import { sampleEvent } from '../contract/sample-event.ts';
-import { payloadVersionServed } from '../contract/versions.ts';
+import { payloadVersionServed, supportedVersions } from '../contract/versions.ts';
 import { TRIGGERS } from '../contract/vocabulary.ts';
 import { invalidField, stateForbids } from '../platform/errors.ts';
 import { type KeyUse, oncePerKey } from '../platform/idempotency.ts';
@@ -24,6 +24,8 @@ interface TestEvent {
   readonly subscriptionId: bigint;
   /** Any trigger that the subscription's topic delivers; empty for the trigger of the subscription. */
   readonly trigger: string;
+  /** A supported API version; empty for that of the shop. */
+  readonly version: string;
   readonly today: Date;
   /** Offset of the retry clock. */
   readonly offsetMs: number;
@@ -72,8 +74,11 @@ async function addTestDelivery(
   const trigger = TRIGGERS.find((name) => name === requested);
   if (!trigger) throw invalidField('trigger', `must be one of ${TRIGGERS.join(', ')}`);
   if (!subscription.isActive) throw stateForbids('the subscription is inactive');
-  const stored = await payloadVersion(tx, o.shopId, o.today);
+  const stored = o.version || (await payloadVersion(tx, o.shopId, o.today));
   const { version } = payloadVersionServed(stored, o.today);
+  if (o.version !== '' && version !== o.version) {
+    throw invalidField('version', `must be one of ${supportedVersions(o.today).join(', ')}`);
+  }
   const event = {
     ...sampleEvent(trigger, o.shopId, eventId),
     occurredAt: timestampFromDate(occurredAt),

@@ -15,6 +15,7 @@ import {
   SubscriptionStatusSchema,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../contract/views/payload.ts';
+import { actorKindText } from '../platform/actor.ts';
 import { enumText } from '../platform/enum-text.ts';
 import { errorForPartners } from '../platform/outbound/failure.ts';
 import type { Secret } from '../platform/outbound/secrets.ts';
@@ -61,7 +62,21 @@ export function subscriptionMessage(
       },
     }),
     ...(health && { health: healthMessage(health) }),
+    ...shownMessage(subscription),
   });
+}
+
+function shownMessage(subscription: Subscription) {
+  const { secretShownAt: at, secretShownKind: kind, secretShownId: id } = subscription;
+  if (at === null || kind === null || id === null) return {};
+  return {
+    secretShownAt: timestampFromDate(at),
+    secretShownTo: {
+      kind: actorKindText.fromText(kind),
+      id,
+      name: subscription.secretShownName ?? '',
+    },
+  };
 }
 
 function healthMessage({

@@ -1,3 +1,4 @@
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
@@ -11,9 +12,10 @@ import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
 import { deliveryMessage } from '../views.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
 import { parseFilter, resolveFilter } from './filter.ts';
-import { getDelivery, relatedDeliveries } from './get.ts';
+import { deliveriesOfEvent, getDelivery, relatedDeliveries } from './get.ts';
 import { listDeliveries, type PageRequest } from './list.ts';
 import { replayDelivery } from './replay.ts';
+import { countByHour, requireLogged } from './stats.ts';
 
 export interface LogContext {
   readonly pool: pg.Pool;
@@ -22,6 +24,8 @@ export interface LogContext {
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
+const DEFAULT_HOURS = 24;
+const MAX_HOURS = 168;
 const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
 
 /** The RPCs of the log, and of the replay of one delivery. */
@@ -30,6 +34,10 @@ export function logMethods({ pool, clock }: LogContext) {
     async listDeliveries(request) {
       const page = parsePage(request);
       const { shopId, liveOnly } = request;
+      if (request.eventId !== '') {
+        const found = await deliveriesOfEvent(pool, { shopId, eventId: request.eventId });
+        return { deliveries: found.map(deliveryMessage), nextCursor: '' };
+      }
       const filter = await resolveFilter(pool, shopId, parseFilter(request), { liveOnly });
       const { deliveries, nextCursor } = await listDeliveries(pool, filter, page);
       return { deliveries: deliveries.map(deliveryMessage), nextCursor };
@@ -41,6 +49,19 @@ export function logMethods({ pool, clock }: LogContext) {
       const { eventId } = found.row;
       const related = await relatedDeliveries(pool, { shopId, id, eventId });
       return { delivery: deliveryMessage(found), related: related.map(deliveryMessage) };
+    },
+    async getDeliveryStats({ shopId, subscriptionId, hours }) {
+      if (hours < 0 || hours > MAX_HOURS) throw invalidField('hours', `must be 1 to ${MAX_HOURS}`);
+      if (subscriptionId !== 0n) await requireLogged(pool, { shopId, subscriptionId });
+      const counted = await countByHour(pool, {
+        ...{ shopId, subscriptionId: subscriptionId || null, hours: hours || DEFAULT_HOURS },
+        now: new Date(),
+      });
+      return {
+        hours: counted.map(({ startsAt, isMore, ...count }) => ({
+          ...{ ...count, startsAt: timestampFromDate(startsAt), more: isMore },
+        })),
+      };
     },
     async replayDelivery(request) {
       const { idempotencyKey: key } = parseInput(keyed, request);

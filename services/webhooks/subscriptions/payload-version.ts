@@ -1,5 +1,5 @@
 import { newestActive, supportedVersions } from '../../contract/versions.ts';
-import { invalidField } from '../../platform/errors.ts';
+import { invalidField, stateForbids } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 
 /** Returns the version of a shop's payloads; by default the newest active version. */
@@ -14,20 +14,26 @@ export async function payloadVersion(db: Queryable, shopId: bigint, today: Date)
 /**
  * Sets the version for payloads of later events (interface: Versioning, rules 8 and 9).
  *
- * @throws DomainError INVALID_ARGUMENT for `unstable` and for versions that are not supported today.
+ * @param o.expected the version that the caller saw; empty for any.
+ * @throws DomainError INVALID_ARGUMENT for `unstable` and for versions that are not supported today;
+ *   FAILED_PRECONDITION when the version is not the expected one.
  */
 export async function setPayloadVersion(
   db: Queryable,
   shopId: bigint,
-  o: { version: string; today: Date },
+  o: { version: string; expected?: string; today: Date },
 ): Promise<void> {
   const supported = supportedVersions(o.today);
   if (!supported.includes(o.version)) {
     throw invalidField('version', `must be one of ${supported.join(', ')}`);
   }
-  await db.query(
-    `insert into payload_versions (shop_id, version) values ($1, $2)
-     on conflict (shop_id) do update set version = excluded.version, updated_at = now()`,
-    [shopId, o.version],
+  const before = await payloadVersion(db, shopId, o.today);
+  const { rowCount } = await db.query(
+    `insert into payload_versions as v (shop_id, version) select $1, $2 where $3 in ('', $4)
+     on conflict (shop_id) do update set version = excluded.version, updated_at = now()
+       where $3 in ('', v.version)`,
+    [shopId, o.version, o.expected ?? '', before],
   );
+  if (rowCount !== 1)
+    throw stateForbids(`the version of the shop is ${before}: somebody changed it`);
 }

@@ -21,7 +21,9 @@ import {
 /** The columns of a {@link Subscription}, of `subscriptions s` and `endpoints e`. */
 export const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_reason as "inactiveReason",
   s.inactive_since as "inactiveSince", s.failures, s.failing_since as "failingSince",
-  s.warned_percent as "warnedPercent", s.created_at as "createdAt", s.updated_at as "updatedAt"`;
+  s.warned_percent as "warnedPercent", s.created_at as "createdAt", s.updated_at as "updatedAt",
+  s.secret_shown_at as "secretShownAt", s.secret_shown_kind as "secretShownKind", s.secret_shown_id as "secretShownId",
+  s.secret_shown_name as "secretShownName"`;
 
 /** Returns all subscriptions of a shop, by ascending id. */
 export async function listSubscriptions(db: Queryable, shopId: bigint): Promise<Subscription[]> {
@@ -47,6 +49,28 @@ export async function getSubscription(
   const [found] = rows;
   if (!found) throw subscriptionNotFound(id);
   return found;
+}
+
+/** Records who sees the secrets of a subscription. @throws DomainError NOT_FOUND. */
+export async function noteSecretShown(
+  db: Queryable,
+  { shopId, id }: { readonly shopId: bigint; readonly id: bigint },
+  by: StoredActor,
+): Promise<void> {
+  const { rowCount } = await db.query(
+    `update subscriptions
+        set secret_shown_at = now(), secret_shown_kind = $3, secret_shown_id = $4, secret_shown_name = $5
+      where shop_id = $1 and id = $2 and deleted_at is null`,
+    [shopId, id, by.kind, by.id, by.name],
+  );
+  if (rowCount !== 1) throw subscriptionNotFound(id);
+}
+
+/** An actor in columns. */
+export interface StoredActor {
+  readonly kind: string;
+  readonly id: string;
+  readonly name: string;
 }
 
 interface NewSubscription {

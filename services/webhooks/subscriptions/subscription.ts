@@ -27,6 +27,11 @@ export interface Subscription {
   readonly warnedPercent: number;
   readonly createdAt: Date;
   readonly updatedAt: Date;
+  /** When a signing secret was last shown, and to whom; all null when none was. */
+  readonly secretShownAt: Date | null;
+  readonly secretShownKind: string | null;
+  readonly secretShownId: string | null;
+  readonly secretShownName: string | null;
 }
 
 /** Fields that a caller may set. */

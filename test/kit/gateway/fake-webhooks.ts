@@ -134,6 +134,7 @@ export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
     }
     return { replays: [sampleReplay()], nextCursor: pageSize === 1 ? '61' : '' };
   },
+  getDeliveryStats: () => ({ hours: [] }),
   getPayloadVersion: () => ({ version: '2026-07' }),
   setPayloadVersion: ({ version }) => ({ version }),
   setSandbox: () => ({}),

@@ -62,7 +62,12 @@ export async function wholeShop({ services }: Journey, shop: StackShop): Promise
     services.dispositions.getSettings(call),
     services.dispositions.getDispositions({ ...call, lineItemIds }),
     services.destinations.listDestinations(call),
-    services.webhooks.listSubscriptions(call),
+    // Each reading of the secrets below is recorded.
+    services.webhooks
+      .listSubscriptions(call)
+      .then(({ subscriptions }) =>
+        subscriptions.map(({ secretShownAt: _, secretShownTo: __, ...one }) => one),
+      ),
     services.webhooks.revealSecret({ ...call, subscriptionId }),
     services.webhooks.getPayloadVersion(call),
     services.webhooks.listDeliveries({ ...call, pageSize: 200 }),

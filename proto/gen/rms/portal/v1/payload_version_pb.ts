@@ -453,7 +453,8 @@ export const PayloadVersionService: GenService<{
     output: typeof SetPayloadVersionResponseSchema;
   },
   /**
-   * ListRecentEvents lists recent events of the shop to preview, newest first, at most 50 of the last 7 days.
+   * ListRecentEvents lists events of the shop to preview: one about each of its newest 50 returns, as it would be sent
+   * now.
    *
    * @generated from rpc rms.portal.v1.PayloadVersionService.ListRecentEvents
    */

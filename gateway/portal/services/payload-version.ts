@@ -1,0 +1,105 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type {
+  PayloadVersionSchema,
+  PayloadVersionService,
+} from '../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
+import { shapePayload } from '../../../services/contract/shape.ts';
+import { CHANGELOG_PATH, releasedVersions } from '../../../services/contract/versions.ts';
+import { TOPICS, TRIGGERS } from '../../../services/contract/vocabulary.ts';
+import { callerOf } from '../../actions/context.ts';
+import { searchReturns } from '../../actions/search-returns.ts';
+import { sendTest } from '../../actions/webhook-secrets.ts';
+import { getPayloadVersion } from '../../actions/webhooks.ts';
+import { callOf } from '../call.ts';
+import { idOf, invalid, keyOf, optionalWord, textOf, wordOf } from '../fields.ts';
+import { exampleOf, payloadOfReturn, returnIdOf } from '../payload-preview.ts';
+import { deliveryView } from '../views/delivery.ts';
+
+/** Number of events to choose from. */
+const MAX_EVENTS = 50;
+
+/** The API version of the shop's webhook payloads (interface: Versioning, rule 9). */
+export function payloadVersionService(): ServiceImpl<typeof PayloadVersionService> {
+  return {
+    async getPayloadVersion(_request, context) {
+      const { context: action, today } = callOf(context);
+      const version = await getPayloadVersion(action);
+      return { version, servedVersion: version, versions: versionViews(today) };
+    },
+
+    async setPayloadVersion({ version, expectedVersion }, context) {
+      const { context: action, today } = callOf(context);
+      const set = await action.services.webhooks.setPayloadVersion({
+        ...callerOf(action),
+        version: wordOf('version', version, selectable(today)),
+        expectedVersion: textOf('expected_version', expectedVersion, MAX_VERSION),
+      });
+      return { version: set.version };
+    },
+
+    async listRecentEvents(_request, context) {
+      const search = { includeArchived: true, limit: MAX_EVENTS };
+      const { returns } = await searchReturns(callOf(context).context, search);
+      return {
+        events: returns.map(({ id, order, updatedAt }) => ({
+          ...{ id: `return:${id}`, trigger: 'return.updated', topics: ['return'] },
+          ...{ returnId: String(id), orderName: order?.name ?? '' },
+          ...(updatedAt && { occurredAt: updatedAt }),
+        })),
+      };
+    },
+
+    async previewPayload({ eventId, topic, trigger, versions }, context) {
+      const { context: action, today } = callOf(context);
+      const shaped = optionalWord('topic', topic, TOPICS) ?? 'return';
+      if (versions.length !== 2) throw invalid('versions', 'must be two versions');
+      const known = versions.map((version) => wordOf('versions', version, selectable(today)));
+      const payload =
+        eventId === ''
+          ? exampleOf(
+              action.shopId,
+              shaped,
+              optionalWord('trigger', trigger, TRIGGERS) ?? 'return.updated',
+            )
+          : await payloadOfReturn(action, shaped, returnIdOf(eventId));
+      const previews = known.map((version) => ({
+        version,
+        payload: JSON.stringify(shapePayload(version, shaped, payload), undefined, 2),
+      }));
+      return { previews, same: previews[0]?.payload === previews[1]?.payload };
+    },
+
+    async sendVersionTest({ webhookId, version, trigger, idempotencyKey }, context) {
+      const call = callOf(context);
+      const delivery = await sendTest(call.context, idOf(webhookId, 'webhook'), {
+        version: wordOf('version', version, selectable(call.today)),
+        trigger: optionalWord('trigger', trigger, TRIGGERS),
+        idempotencyKey: keyOf(call, idempotencyKey),
+      });
+      return { delivery: deliveryView(delivery) };
+    },
+  };
+}
+
+/** Longer than any version. Characters. */
+const MAX_VERSION = 20;
+
+/** The versions that payloads can have today. */
+function selectable(today: Date): string[] {
+  return releasedVersions(today)
+    .filter(({ stage }) => stage !== 'sunset')
+    .map(({ version }) => version);
+}
+
+/** Newest first. */
+function versionViews(today: Date): MessageInitShape<typeof PayloadVersionSchema>[] {
+  return releasedVersions(today)
+    .map(({ version, stage, deprecatedAt, sunsetAt }) => ({
+      ...{ version, stage, changelogPath: CHANGELOG_PATH, selectable: stage !== 'sunset' },
+      deprecatedAt: timestampFromDate(deprecatedAt),
+      sunsetAt: timestampFromDate(sunsetAt),
+    }))
+    .reverse();
+}

@@ -1,0 +1,112 @@
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { ServiceImpl } from '@connectrpc/connect';
+import type { WebhooksService } from '../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { SECRET_OVERLAP_HOURS_DEFAULT } from '../../../services/contract/limits.ts';
+import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
+import { URL_MAX } from '../../../services/platform/text.ts';
+import { sent } from '../../actions/context.ts';
+import { revealSecret, rotateSecret, sendTest } from '../../actions/webhook-secrets.ts';
+import {
+  createWebhook,
+  deleteWebhook,
+  getPayloadVersion,
+  getWebhook,
+  listWebhooks,
+  updateWebhook,
+} from '../../actions/webhooks.ts';
+import { callOf } from '../call.ts';
+import { eventTypes } from '../event-types.ts';
+import { idOf, keyOf, optionalWord, textOf, upTo, wordOf } from '../fields.ts';
+import { deliveryView } from '../views/delivery.ts';
+import { secretView, webhookView } from '../views/webhook.ts';
+import { deliveryMethods } from './deliveries.ts';
+import { replayMethods } from './replays.ts';
+
+/** Manages a shop's webhooks, and shows what they delivered. */
+export function webhooksService(): ServiceImpl<typeof WebhooksService> {
+  return { ...subscriptionMethods(), ...secretMethods(), ...deliveryMethods(), ...replayMethods() };
+}
+
+const HOUR_MS = 3_600_000;
+
+type Methods = Partial<ServiceImpl<typeof WebhooksService>>;
+
+function subscriptionMethods() {
+  return {
+    async listWebhooks(_request, context) {
+      const call = callOf(context);
+      const [webhooks, payloadVersion] = await Promise.all([
+        listWebhooks(call.context, { backlog: true, health: true }),
+        getPayloadVersion(call.context),
+      ]);
+      return { webhooks: webhooks.map(webhookView), payloadVersion };
+    },
+
+    async getWebhook({ webhookId }, context) {
+      const found = await getWebhook(callOf(context).context, idOf(webhookId, 'webhook'));
+      return { webhook: webhookView(found) };
+    },
+
+    listEventTypes: () => eventTypes(),
+
+    async createWebhook({ topic, trigger, url, status, idempotencyKey }, context) {
+      const call = callOf(context);
+      const body = {
+        topic: wordOf('topic', topic, TOPICS),
+        trigger: wordOf('trigger', trigger, TRIGGERS),
+        url: textOf('url', url, URL_MAX),
+        status: optionalWord('status', status, WEBHOOK_STATUSES),
+      };
+      const created = await createWebhook(call.context, body, keyOf(call, idempotencyKey));
+      const webhook = webhookView(sent(created.subscription, 'subscription'));
+      return { webhook, secret: created.secret };
+    },
+
+    async updateWebhook({ webhookId, topic, trigger, url, status, idempotencyKey }, context) {
+      const call = callOf(context);
+      const change = {
+        topic: optionalWord('topic', topic, TOPICS),
+        trigger: optionalWord('trigger', trigger, TRIGGERS),
+        ...(url !== '' && { url: upTo('url', url, URL_MAX) }),
+        status: optionalWord('status', status, WEBHOOK_STATUSES),
+      };
+      const id = idOf(webhookId, 'webhook');
+      await updateWebhook(call.context, id, change, keyOf(call, idempotencyKey));
+      return { webhook: webhookView(await getWebhook(call.context, id)) };
+    },
+
+    async deleteWebhook({ webhookId }, context) {
+      await deleteWebhook(callOf(context).context, idOf(webhookId, 'webhook'));
+      return {};
+    },
+  } satisfies Methods;
+}
+
+function secretMethods() {
+  return {
+    async revealSecret({ webhookId }, context) {
+      const secrets = await revealSecret(callOf(context).context, idOf(webhookId, 'webhook'));
+      return { secrets: secrets.map(secretView) };
+    },
+
+    async rotateSecret({ webhookId, overlapHours, idempotencyKey }, context) {
+      const call = callOf(context);
+      const id = idOf(webhookId, 'webhook');
+      const key = keyOf(call, idempotencyKey);
+      const secret = await rotateSecret(call.context, id, { overlapHours, idempotencyKey: key });
+      const hours = overlapHours ?? SECRET_OVERLAP_HOURS_DEFAULT;
+      const madeAt = secret.createdAt ? timestampDate(secret.createdAt) : new Date();
+      const formerExpiresAt = timestampFromDate(new Date(madeAt.getTime() + hours * HOUR_MS));
+      return { secrets: [secretView(secret)], formerExpiresAt };
+    },
+
+    async sendTest({ webhookId, trigger, idempotencyKey }, context) {
+      const call = callOf(context);
+      const delivery = await sendTest(call.context, idOf(webhookId, 'webhook'), {
+        trigger: optionalWord('trigger', trigger, TRIGGERS),
+        idempotencyKey: keyOf(call, idempotencyKey),
+      });
+      return { delivery: deliveryView(delivery) };
+    },
+  } satisfies Methods;
+}

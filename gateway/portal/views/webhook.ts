@@ -1,0 +1,55 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type { SecretSchema, WebhookSchema } from '../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import {
+  type Secret,
+  type Subscription,
+  SubscriptionStatus,
+} from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { personView } from './values.ts';
+
+type WebhookView = MessageInitShape<typeof WebhookSchema>;
+
+export function webhookView(one: Subscription): WebhookView {
+  const { id, topic, trigger, url, status, delivers, createdAt, updatedAt } = one;
+  const by = personView(one.secretShownTo);
+  return {
+    ...{ id: String(id), topic, trigger, url, delivers },
+    status: status === SubscriptionStatus.INACTIVE ? 'inactive' : 'active',
+    ...(createdAt && { createdAt }),
+    ...(updatedAt && { updatedAt }),
+    health: healthView(one),
+    ...(one.secretShownAt && {
+      secretLastShown: { at: one.secretShownAt, ...(by && { by }) },
+    }),
+  };
+}
+
+function healthView(one: Subscription): WebhookView['health'] {
+  const { health, backlog, inactiveSince, failingSince, disablesAt } = one;
+  const oldest = backlog?.oldestAt ?? health?.oldestWaitingAt;
+  return {
+    state: stateOf(one),
+    inactiveReason: one.inactiveReason,
+    ...(inactiveSince && { inactiveSince }),
+    failures: one.failures,
+    ...(failingSince && { failingSince }),
+    ...(disablesAt && { disablesAt }),
+    succeeded24h: health?.delivered ?? 0,
+    failed24h: (health?.counted ?? 0) - (health?.delivered ?? 0),
+    waiting: backlog?.count ?? 0,
+    moreWaiting: backlog?.more ?? false,
+    ...(oldest && { oldestWaitingAt: oldest }),
+  };
+}
+
+function stateOf({ status, inactiveReason, failures, health }: Subscription): string {
+  if (status === SubscriptionStatus.INACTIVE)
+    return inactiveReason === '' ? 'inactive' : 'disabled';
+  if (failures > 0) return 'failing';
+  return (health?.counted ?? 0) > 0 ? 'healthy' : 'idle';
+}
+
+export function secretView(secret: Secret): MessageInitShape<typeof SecretSchema> {
+  const { value, createdAt, expiresAt } = secret;
+  return { value, ...(createdAt && { createdAt }), ...(expiresAt && { expiresAt }) };
+}

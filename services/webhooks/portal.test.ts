@@ -1,0 +1,70 @@
+import { Code } from '@connectrpc/connect';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { actor, newShop, refusal } from '../../test/kit/services/running-service.ts';
+import { runWebhooks, type WebhooksUnderTest } from '../../test/kit/webhooks/running-webhooks.ts';
+
+/** What the merchant's portal asks of this service, and nobody else. */
+
+let webhooks: WebhooksUnderTest;
+beforeAll(async () => {
+  webhooks = await runWebhooks();
+});
+afterAll(() => webhooks.stop());
+
+const url = 'http://127.0.0.1:1/hook';
+
+test('a signing secret says who last saw it', async () => {
+  const shopId = newShop();
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+  const get = async () =>
+    (await webhooks.client.getSubscription({ shopId, actor, subscriptionId })).subscription;
+  expect((await get())?.secretShownAt).toBeUndefined();
+  await webhooks.client.revealSecret({ shopId, actor, subscriptionId });
+  expect((await get())?.secretShownTo).toMatchObject(actor);
+  expect((await get())?.secretShownAt).toBeDefined();
+});
+
+test('the payload version changes only if it is the expected one', async () => {
+  const shopId = newShop();
+  const set = (version: string, expectedVersion: string) =>
+    webhooks.client.setPayloadVersion({ shopId, actor, version, expectedVersion });
+  const refused = { code: Code.FailedPrecondition };
+  expect(await refusal(set('2026-07', '2026-07'))).toMatchObject(refused);
+  await set('2026-07', '2026-10');
+  expect(await refusal(set('2026-07', '2026-10'))).toMatchObject(refused);
+  await set('2026-10', '2026-07');
+  expect((await webhooks.client.getPayloadVersion({ shopId, actor })).version).toBe('2026-10');
+});
+
+test('a test event has the requested version, and the shop keeps its own', async () => {
+  const shopId = newShop();
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+  const send = (version: string) =>
+    webhooks.client.sendTest({ shopId, actor, subscriptionId, version });
+  expect((await send('2026-07')).delivery?.apiVersion).toBe('2026-07');
+  expect((await send('')).delivery?.apiVersion).toBe('2026-10');
+  const refused = { code: Code.InvalidArgument, field: 'version' };
+  expect(await refusal(send('unstable'))).toMatchObject(refused);
+});
+
+describe('counts by hour', () => {
+  test('have every hour, also without deliveries', async () => {
+    const shopId = newShop();
+    const { hours } = await webhooks.client.getDeliveryStats({ shopId, actor });
+    expect(hours).toHaveLength(24);
+    expect(
+      hours.every(({ delivered, failed, waiting }) => delivered + failed + waiting === 0),
+    ).toBe(true);
+  });
+
+  test('know no subscription of another shop', async () => {
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId: newShop(), url });
+    const call = webhooks.client.getDeliveryStats({ shopId: newShop(), actor, subscriptionId });
+    expect(await refusal(call)).toMatchObject({ code: Code.NotFound });
+  });
+
+  test.each([-1, 169])('are refused for %s hours', async (hours) => {
+    const call = webhooks.client.getDeliveryStats({ shopId: newShop(), actor, hours });
+    expect(await refusal(call)).toMatchObject({ code: Code.InvalidArgument, field: 'hours' });
+  });
+});
