@@ -120,6 +120,19 @@ describe('returns in the portal', () => {
     expect(await errorOf(returns().getReturn({ returnId }))).toMatchObject({ code });
   });
 
+  test('are not changed when the session has moved to another shop than the page shows', async () => {
+    let calls = 0;
+    under.services.returns.cancelReturn = () => {
+      calls += 1;
+      return {};
+    };
+    const tab = agent.client(ReturnsService, { 'portal-shop': '2' });
+    const error = await errorOf(tab.cancelReturn({ returnId: open, idempotencyKey: key() }));
+    expect([error.code, calls]).toEqual([Code.FailedPrecondition, 0]);
+    const same = agent.client(ReturnsService, { 'portal-shop': '1' });
+    expect((await same.getReturn({ returnId: open })).return?.summary?.id).toBe(open);
+  });
+
   test('of another shop do not exist', async () => {
     const other = await portalPerson(under, { shopId: await under.newShop(), role: 'owner' });
     const error = await errorOf(other.client(ReturnsService).getReturn({ returnId: open }));
