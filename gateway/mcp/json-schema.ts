@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { withoutNoise } from './result-schema.ts';
 
 /** A JSON schema (2020-12) whose root is an object. */
 export interface ObjectSchema {
@@ -20,16 +21,24 @@ export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): Objec
       const known = z.globalRegistry.get(zodSchema) ?? {};
       const { id: _, override, ...meta } = known;
       Object.assign(jsonSchema, meta, override);
-      delete jsonSchema['x-service-bound'];
-      // zod adds the bounds of safe integers to every integer. Remove them, because they repeat a hundred times.
-      if (jsonSchema.minimum === Number.MIN_SAFE_INTEGER) {
-        delete jsonSchema.minimum;
-        delete jsonSchema.maximum;
-      }
+      removeNoise(jsonSchema);
     },
   });
   const { $schema: _, ...rest } = made;
-  return Object.assign({}, withSingleTypes(rest), { type: 'object' } as const);
+  const single = withSingleTypes(rest);
+  return Object.assign({}, io === 'output' ? withoutNoise(single) : single, {
+    type: 'object',
+  } as const);
+}
+
+/** Removes keywords that repeat in many places and tell an assistant nothing. The parser still checks each rule. */
+function removeNoise(schema: Record<string, unknown>): void {
+  delete schema['x-service-bound'];
+  // zod adds the bounds of safe integers to every integer.
+  if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
+  if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
+  // `minLength` says the same, apart from texts of white space.
+  if (schema.pattern === '\\S') delete schema.pattern;
 }
 
 /** Keywords that describe a value. Other keywords restrict it. */

@@ -10,7 +10,7 @@ export const addReturnNote = defineTool({
   name: 'add_return_note',
   title: 'Add note to return',
   description:
-    "Use this when something about a return should be written down for colleagues. The note appears in the return's timeline with the name of the signed-in user. The shopper does not see it. A note cannot be changed or removed.",
+    "Use this when something about a return should be written down for colleagues. The note is in the return's timeline, with the user's name. The shopper does not see it. It cannot be changed or removed.",
   hints: {
     readOnly: { is: false, because: 'It adds an entry to the timeline.' },
     destructive: { is: false, because: 'It changes and removes nothing.' },

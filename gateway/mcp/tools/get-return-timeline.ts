@@ -19,9 +19,9 @@ const AUTHOR_KINDS = ['user', 'api_key', 'partner_app', 'service', 'system'] as 
 const entry = z.strictObject({
   id: z.int(),
   occurred_at: z.string().nullable().meta({ format: 'date-time' }),
-  kind: z.string().describe('Kind of entry, such as return.submitted, note, label.updated'),
-  author: z.string().nullable().describe('Name of the author'),
-  author_kind: z.enum(AUTHOR_KINDS).nullable().describe('Kind of author'),
+  kind: z.string().describe('Such as return.submitted, note, label.updated'),
+  author: z.string().nullable(),
+  author_kind: z.enum(AUTHOR_KINDS).nullable(),
   author_id: z.string().nullable(),
   untrusted_data: z
     .strictObject({
@@ -35,7 +35,7 @@ export const getReturnTimeline = defineTool({
   name: 'get_return_timeline',
   title: 'Get return timeline',
   description:
-    'Use this when you need to know what happened to a return and who did it: submission, labels, gradings, flags, notes, processing and its failures. The newest entry comes first. Only users who may read fraud reports see the author and the category of a fraud report.',
+    'Use this when you need to know what happened to a return and who did it: submission, labels, gradings, flags, notes, processing and its failures. The newest entry comes first.',
   hints: readOnlyHints("a return's timeline"),
   input: z.strictObject({ return_id: returnId, detail, limit, cursor }),
   output: z.strictObject({

@@ -8,7 +8,8 @@ import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import type { DetailsSelector } from '../../../services/contract/resources/details-query.ts';
 import { id, requiredText } from '../../../services/contract/resources/fields.ts';
 import { findReturn } from '../../actions/returns.ts';
-import { detail, UNTRUSTED } from '../fields.ts';
+import { detail, returnId, UNTRUSTED } from '../fields.ts';
+import { described } from '../result-schema.ts';
 import { defineTool, readOnlyHints, type ToolContext, ToolError } from '../tool.ts';
 import { returnLine, returnLinesView } from '../views/return-lines.ts';
 import { returnSummary, returnSummaryView } from '../views/return-summary.ts';
@@ -19,25 +20,27 @@ export const getReturn = defineTool({
   name: 'get_return',
   title: 'Get return',
   description:
-    'Use this when you need one return. Select it by its id, by the id of its order in this service or at the commerce platform, or by the order name. If an order has several returns, you get the newest. Start with detail summary. With detail full you get every field of the REST API, with the e-mail address, labels, amounts and exchanges.',
+    'Use this when you need one return. Give exactly one id or the order name. If an order has several returns, you get the newest. Start with detail summary. Detail full adds the e-mail address, labels, amounts and exchanges.',
   hints: readOnlyHints('one return'),
   input: z.strictObject({
-    return_id: id().optional().describe("The return's id"),
-    order_id: id().optional().describe("The order's id in this service, as order_id in results"),
+    return_id: returnId.optional(),
+    order_id: id().optional().describe("The order's id in this service"),
     order_name: requiredText({ max: SHORT_TEXT_MAX })
       .optional()
       .describe('The order as the shopper knows it, such as #1001'),
-    provider_order_id: id().optional().describe('The id of its order at the commerce platform'),
+    provider_order_id: id().optional().describe("The order's id at the commerce platform"),
     detail,
   }),
   output: z.strictObject({
-    return: returnSummary.extend({ lines: z.array(returnLine) }).optional(),
+    return: described(
+      'As search_returns returns it with detail full',
+      returnSummary.extend({ lines: z.array(returnLine) }),
+    ).optional(),
     destination_name: z.string().nullable().optional(),
-    untrusted_details: returnDetails
-      .optional()
-      .describe(
-        `With detail full, instead of return: the return details of the newest REST API version. ${UNTRUSTED}`,
-      ),
+    untrusted_details: described(
+      `With detail full, instead of return: all fields of the REST API. ${UNTRUSTED}`,
+      returnDetails,
+    ).optional(),
   }),
   async run(context, input) {
     const ret = await findReturn(context, selectorOf(input));

@@ -14,13 +14,11 @@ export const getReturnsSummary = defineTool({
   name: 'get_returns_summary',
   title: 'Get returns summary',
   description:
-    'Use this when the user asks how many returns there were in a period, what they were worth, how they ended, or why shoppers send goods back. It returns only counts and values. search_returns lists the returns themselves.',
+    'Use this when the user asks how many returns there were in a period, what they were worth, how they ended, or why shoppers send goods back. It returns only counts and values.',
   hints: readOnlyHints('counts of returns'),
   input: z.strictObject({
-    created_from: time(
-      `Start of the period, inclusive; ${DAYS} days before its end when absent`,
-    ).optional(),
-    created_to: time('End of the period, exclusive; now when absent').optional(),
+    created_from: time(`Inclusive; ${DAYS} days before created_to when absent`).optional(),
+    created_to: time('Exclusive; now when absent').optional(),
   }),
   output: z.strictObject({
     from: z.string().meta({ format: 'date-time' }),

@@ -4,9 +4,10 @@ import { destinationView } from '../../../services/contract/views/destination.ts
 import { listDestinations as list } from '../../actions/destinations.ts';
 import { cursor, detail, limit, nextCursor } from '../fields.ts';
 import { pageOf } from '../pages.ts';
+import { undescribed } from '../result-schema.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 
-const full = destination.shape;
+const full = undescribed(destination.shape);
 
 export const listDestinations = defineTool({
   name: 'list_destinations',

@@ -11,12 +11,10 @@ export const listWebhookDeliveries = defineTool({
   name: 'list_webhook_deliveries',
   title: 'List webhook deliveries',
   description:
-    'Use this when you need to know what was sent to a webhook, which deliveries wait, and why deliveries fail. It returns the deliveries of the last 30 days, newest event first. Detail full adds every attempt with its timing and the response of the receiver.',
+    'Use this when you need to know what was sent to a webhook in the last 30 days, which deliveries wait, and why deliveries fail. The newest event comes first. Detail full adds every attempt.',
   hints: readOnlyHints('the log of deliveries'),
   input: z.strictObject({
-    webhook_id: id()
-      .optional()
-      .describe('Only deliveries to this webhook; to all webhooks when absent'),
+    webhook_id: id().optional().describe('All webhooks when absent'),
     state: choice(DELIVERY_STATES)
       .optional()
       .describe('exhausted: all attempts failed; held: the webhook is inactive'),
@@ -31,7 +29,7 @@ export const listWebhookDeliveries = defineTool({
   output: z.strictObject({
     deliveries: z.array(deliveryOutput),
     next_cursor: nextCursor.describe(
-      'cursor of the next page; null on the last page. Any page may have fewer entries than limit',
+      'null on the last page. Any page may have fewer entries than limit',
     ),
   }),
   async run(context, input) {

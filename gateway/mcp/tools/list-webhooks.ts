@@ -9,7 +9,7 @@ export const listWebhooks = defineTool({
   name: 'list_webhooks',
   title: 'List webhooks',
   description:
-    "Use this when you need the shop's webhook subscriptions: where events go, whether they are active, whether deliveries fail and since when, and which payload version the shop gets. Detail full adds the backlog of each.",
+    "Use this when you need the shop's webhook subscriptions: where events go, whether deliveries fail and since when, and the payload version. Detail full adds the backlog of each.",
   hints: readOnlyHints("the shop's webhook subscriptions"),
   input: z.strictObject({ detail, limit, cursor }),
   output: z.strictObject({

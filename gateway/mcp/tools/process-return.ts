@@ -19,7 +19,7 @@ export const processReturn = defineTool({
   name: 'process_return',
   title: 'Process return',
   description:
-    'Use this when the user has decided to process a return. It places the exchange order, issues the gift card, pays the refund and archives the return. This moves money and cannot be undone: name the return and its amounts and let the user confirm first. A flagged return (state review) is rejected until a person has unflagged it.',
+    'Use this when the user has decided to process a return: exchange order, gift card, refund, and archiving. This moves money and cannot be undone: name the return and its amounts and let the user confirm first. A return in review is rejected until a person has unflagged it.',
   hints: {
     readOnly: {
       is: false,
@@ -44,7 +44,7 @@ export const processReturn = defineTool({
     details: processBody
       .optional()
       .describe(
-        `Up to ${PROCESS_DETAILS_MAX} values by name, for the additional details of new orders and for the timeline. Numbers keep all their digits. Omit it unless the user asks for it`,
+        `Up to ${PROCESS_DETAILS_MAX} values by name, for new orders and the timeline. Omit it unless the user asks for it`,
       ),
     idempotency_key: idempotencyKey,
   }),

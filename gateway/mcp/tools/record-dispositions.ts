@@ -23,12 +23,10 @@ const NOTE_SHOWN = 1_000;
 
 const dispositionInput = z.strictObject(
   {
-    line_item_id: id().describe("The line's id, as get_return returns it"),
+    line_item_id: id().describe('get_return returns it'),
     disposition_outcome: choice(DISPOSITION_OUTCOMES)
       .optional()
-      .describe(
-        "Where the item goes; when absent, the line's outcome so far or the shop's default",
-      ),
+      .describe("When absent, the line's outcome so far or the shop's default"),
     return_processor: text({ max: RETURN_PROCESSOR_MAX })
       .optional()
       .describe('Contact address of the warehouse partner'),
@@ -47,7 +45,7 @@ export const recordDispositions = defineTool({
   name: 'record_dispositions',
   title: 'Record dispositions',
   description:
-    'Use this when the warehouse has inspected returned items and decided where each goes: back to stock, resale hold, recycle, donate or missing. One call records 1 to 30 lines, all or none. A later disposition replaces the previous one, which stays in the timeline. It does not process the return.',
+    'Use this when the warehouse has inspected returned items and decided where each goes. One call records 1 to 30 lines, all or none. A later disposition replaces the previous one, which stays in the timeline. It does not process the return.',
   hints: {
     readOnly: { is: false, because: 'It records the dispositions of lines.' },
     destructive: { is: true, because: "It replaces a line's previous disposition." },

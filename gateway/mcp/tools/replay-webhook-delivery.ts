@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { id, typed } from '../../../services/contract/resources/fields.ts';
 import { replayDelivery } from '../../actions/deliveries.ts';
 import { idempotencyKey } from '../fields.ts';
+import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
 
@@ -14,7 +15,7 @@ export const replayWebhookDelivery = defineTool({
   name: 'replay_webhook_delivery',
   title: 'Replay webhook delivery',
   description:
-    'Use this when a delivery that has ended must be sent again, for example after its receiver was repaired. It has the same webhook-id and the same bytes as before, so a receiver that stores ids recognizes the repeat.',
+    'Use this when a delivery that has ended must be sent again, for example after its receiver was repaired. It has the same webhook-id and bytes, so a receiver that stores ids recognizes the repeat.',
   hints: {
     readOnly: { is: false, because: 'It sends the delivery again.' },
     destructive: { is: false, because: 'It changes and deletes nothing in this service.' },
@@ -33,7 +34,7 @@ export const replayWebhookDelivery = defineTool({
     webhook_id: id().optional().describe('The delivery must belong to this webhook'),
     idempotency_key: idempotencyKey,
   }),
-  output: z.strictObject({ delivery: deliveryOutput }),
+  output: z.strictObject({ delivery: asIn('list_webhook_deliveries', deliveryOutput) }),
   subject: ({ delivery_id }) => delivery_id,
   async run(context, { delivery_id, webhook_id = 0 }) {
     const delivery = await replayDelivery(context, {

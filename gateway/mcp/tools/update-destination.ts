@@ -13,6 +13,7 @@ import { destinationView } from '../../../services/contract/views/destination.ts
 import { DESTINATION_TYPES } from '../../../services/contract/vocabulary.ts';
 import { updateDestination as update } from '../../actions/destinations.ts';
 import { idempotencyKey } from '../fields.ts';
+import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 
 const part = () => text({ max: ADDRESS_TEXT_MAX }).optional();
@@ -21,7 +22,7 @@ export const updateDestination = defineTool({
   name: 'update_destination',
   title: 'Update destination',
   description:
-    'Use this when a warehouse or donation centre must be renamed or moved, or must be enabled or disabled for new returns. Omitted fields are not changed, but an address replaces the whole stored address: read it with list_destinations first.',
+    'Use this when a warehouse or donation centre must be renamed, moved, enabled or disabled for new returns. Omitted fields are not changed, but an address replaces the whole stored one: read it with list_destinations first.',
   hints: {
     readOnly: { is: false, because: 'It changes the destination.' },
     destructive: { is: true, because: 'The sent values replace the stored ones.' },
@@ -56,7 +57,7 @@ export const updateDestination = defineTool({
       .describe('Replaces the whole address'),
     idempotency_key: idempotencyKey,
   }),
-  output: z.strictObject({ destination }),
+  output: z.strictObject({ destination: asIn('list_destinations', destination) }),
   subject: ({ destination_id }) => String(destination_id),
   async run(context, { destination_id, idempotency_key: _, ...body }) {
     const changed = await update(context, BigInt(destination_id), body, context.callId);

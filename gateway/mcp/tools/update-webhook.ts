@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { updateWebhook as update } from '../../actions/webhooks.ts';
 import { idempotencyKey, webhookId } from '../fields.ts';
+import { asIn } from '../result-schema.ts';
 import { defineTool, ToolError } from '../tool.ts';
 import { webhookArguments, webhookHealth, webhookHealthView } from '../views/webhook.ts';
 
@@ -8,7 +9,7 @@ export const updateWebhook = defineTool({
   name: 'update_webhook',
   title: 'Update webhook',
   description:
-    'Use this when a webhook must get another address or another event, or must be activated or deactivated. Omitted fields are not changed. A new address receives the waiting deliveries, which contain data of shoppers: let the user confirm the address first. When a webhook is activated again, its held deliveries are sent.',
+    'Use this when a webhook must get another address or event, or must be activated or deactivated. Omitted fields are not changed. A new address receives the waiting deliveries, with data of shoppers: let the user confirm it first. Activating a webhook sends its held deliveries.',
   hints: {
     readOnly: { is: false, because: 'It changes the subscription.' },
     destructive: {
@@ -27,7 +28,7 @@ export const updateWebhook = defineTool({
     status: webhookArguments.status,
     idempotency_key: idempotencyKey,
   }),
-  output: z.strictObject({ webhook: webhookHealth }),
+  output: z.strictObject({ webhook: asIn('list_webhooks', webhookHealth) }),
   subject: ({ webhook_id }) => String(webhook_id),
   async run(context, { webhook_id, idempotency_key: _, ...changes }) {
     if (Object.values(changes).every((value) => value === undefined)) {

@@ -4,6 +4,7 @@ import { delivery } from '../../../services/contract/resources/delivery.ts';
 import { deliveryView } from '../../../services/contract/views/delivery.ts';
 import { textOrNull } from '../../../services/contract/views/values.ts';
 import { UNTRUSTED } from '../fields.ts';
+import { described, undescribed } from '../result-schema.ts';
 
 const { attempts: _, ...fields } = delivery.shape;
 const attempt = delivery.shape.attempts.element.shape;
@@ -20,15 +21,20 @@ const attemptOutput = z.strictObject({
 });
 
 export const deliveryOutput = z.strictObject({
-  ...fields,
+  ...undescribed(fields),
   webhook_id: z.int(),
-  attempt_count: z.int().describe('Number of attempts, counted up to 50'),
-  last_status: z
-    .int()
-    .nullable()
-    .describe('HTTP status of the last attempt; null without a response'),
-  last_error: z.string().nullable().describe('Error of the last attempt; null on success'),
-  attempts: z.array(attemptOutput).optional().describe('Only with detail full; oldest first'),
+  attempt_count: z.int().describe('Counted up to 50'),
+  last_status: z.int().nullable().describe('null without a response'),
+  last_error: z.string().nullable().describe('null on success'),
+  attempts: z
+    .array(
+      described(
+        'Status, error and times of an attempt, and the response in untrusted_data',
+        attemptOutput,
+      ),
+    )
+    .optional()
+    .describe('Only with detail full; oldest first'),
 });
 
 export function deliveryOutputView(

@@ -4,12 +4,13 @@ import { fraudReport } from '../../../services/contract/resources/fraud-report.t
 import { fraudReportView } from '../../../services/contract/views/fraud-report.ts';
 import { textOrNull } from '../../../services/contract/views/values.ts';
 import { UNTRUSTED } from '../fields.ts';
+import { undescribed } from '../result-schema.ts';
 
 const { comment, ...fields } = fraudReport.shape;
 
 export const reportOutput = z.strictObject({
   report: z.strictObject({
-    ...fields,
+    ...undescribed(fields),
     reported_by: z.string().nullable().describe('Name of the author'),
     untrusted_data: z.strictObject({ comment }).describe(UNTRUSTED),
   }),

@@ -10,13 +10,14 @@ import { createdWebhookView, webhookFieldsView } from '../../../services/contrac
 import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
 import { URL_MAX } from '../../../services/platform/text.ts';
 import { sent } from '../../actions/context.ts';
+import { undescribed } from '../result-schema.ts';
 
 /** The arguments of a new or changed webhook. */
 export const webhookArguments = {
   topic: choice(TOPICS).describe('Selects the form of the payload'),
   trigger: choice(TRIGGERS).describe('Selects the event'),
   url: requiredText({ max: URL_MAX }).describe(
-    'Absolute https address of a public host, without credentials and fragment. The port is 443, or from 1024 up and not a usual port of another service',
+    'Absolute https address of a public host',
   ),
   status: choice(WEBHOOK_STATUSES).optional(),
 };
@@ -51,7 +52,7 @@ const when = () => z.string().nullable().meta({ format: 'date-time' });
 
 /** A webhook and its delivery health. Never contains the secret. */
 export const webhookHealth = z.strictObject({
-  ...webhookFields.shape,
+  ...undescribed(webhookFields.shape),
   delivers: z.boolean().describe('False if the topic never delivers this trigger'),
   failures: z.int().describe('Failed attempts since the last success'),
   failing_since: when(),
