@@ -55,6 +55,7 @@ describe("the gateway's configuration", () => {
       jwksUrl: 'https://auth.example.com/jwks',
       audience: 'https://api.example.com',
       shopClaim: 'shop_id',
+      userClaim: undefined,
     });
   });
 

@@ -99,6 +99,13 @@ export const gatewayShape = {
     .string()
     .default('shop_id')
     .describe("Claim of partners' tokens with the shop id"),
+  PARTNER_USER_CLAIM: z
+    .string()
+    .min(1, 'must not be empty')
+    .optional()
+    .describe(
+      "Claim of partners' tokens with the person who allowed the app: their confirmed e-mail address, or `sub` when members sign in at the same issuer. The token works only while that member may manage webhooks. Tokens without the claim name no person",
+    ),
   ...oauthShape,
   ...portalShape,
   ...mailShape,
@@ -152,5 +159,11 @@ export function partnerOAuth(config: GatewayConfig): PartnerOAuth | undefined {
   const { PARTNER_ISSUER: issuer, PARTNER_JWKS_URL: jwksUrl } = config;
   if (issuer === undefined || jwksUrl === undefined) return undefined;
   const audience = config.PUBLIC_BASE_URL;
-  return { issuer, jwksUrl, audience, shopClaim: config.PARTNER_SHOP_CLAIM };
+  return {
+    issuer,
+    jwksUrl,
+    audience,
+    shopClaim: config.PARTNER_SHOP_CLAIM,
+    userClaim: config.PARTNER_USER_CLAIM,
+  };
 }

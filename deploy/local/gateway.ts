@@ -98,6 +98,8 @@ function settingsOf(plan: Plan, { database, services, mails }: Backend): Gateway
     SHUTDOWN_IDLE_MS: '0',
     PARTNER_ISSUER: plan.authUrl,
     PARTNER_JWKS_URL: plan.jwksUrl,
+    // The bundled identity provider links its accounts to members. Another issuer may not.
+    ...(!plan.externalSystems.oidcIssuer && { PARTNER_USER_CLAIM: 'sub' }),
     OAUTH_KEYRING: oauthKeyringOf(plan.memory),
     ...signInOf(plan),
     ...mailOf(plan, mails),

@@ -8,6 +8,8 @@ export interface Caller {
   readonly sandbox: boolean;
   readonly actor: MessageInitShape<typeof ActorSchema>;
   readonly scopes: readonly string[];
+  /** The person behind a partner's token may not connect apps any more, so the token has no scopes. */
+  readonly lacksPermission?: boolean;
   /** Identifies the API key or the installation in its rate limit. */
   readonly limitKey: string;
   /** REST requests per minute; null for the default. */

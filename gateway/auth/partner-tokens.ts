@@ -14,6 +14,7 @@ import { findInstallation } from '../tenancy/installations.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 import { boundedFetch } from './bounded-fetch.ts';
 import type { Caller } from './caller.ts';
+import { createPartnerPeople, type PartnerPerson, personIn } from './partner-people.ts';
 import type { OnRejected, RejectionReason } from './rejection.ts';
 
 export interface PartnerOAuth {
@@ -24,6 +25,8 @@ export interface PartnerOAuth {
   readonly jwksUrl: string;
   /** The claim that names the shop. */
   readonly shopClaim: string;
+  /** The claim that names the person who allowed the app; undefined when no claim does. */
+  readonly userClaim: string | undefined;
 }
 
 export interface PartnerTokenCheck {
@@ -40,7 +43,7 @@ export interface PartnerTokenCheck {
 const MAX_LIFETIME_S = 3_600;
 /** Tolerated difference between the clocks of two servers. Seconds. */
 const CLOCK_SKEW_S = 5;
-/** Less than the 5 seconds after which a removed installation must be effective in every replica. Milliseconds. */
+/** Less than the 5 seconds after which a removed installation or member must be effective in every replica. Milliseconds. */
 const INSTALLED_MS = 3_000;
 const JWKS_TIMEOUT_MS = 3_000;
 const MAX_CACHED = 10_000;
@@ -51,6 +54,8 @@ interface Grant {
   readonly shopId: bigint;
   readonly clientId: string;
   readonly scopes: readonly string[];
+  /** Null when the token names no person. */
+  readonly person: PartnerPerson | null;
   /** Seconds since 1970. */
   readonly expiresAt: number;
 }
@@ -59,7 +64,8 @@ interface Grant {
  * Checks access tokens of partners' apps (RFC 9068, and JWTs without its type).
  *
  * Each signature is checked once, and the result is cached by the hash of the token. The installation is read again every
- * few seconds, because a token is valid only while its app is installed.
+ * few seconds, because a token is valid only while its app is installed. So is the membership of the person that the
+ * token names: without the permission to connect apps, the token has no scopes.
  */
 export function createPartnerTokenCheck(
   db: Queryable,
@@ -73,6 +79,12 @@ export function createPartnerTokenCheck(
   const installed = createBoundedCache<{
     readonly shop: { readonly sandbox: boolean } | undefined;
   }>(MAX_CACHED);
+
+  const people = createPartnerPeople(db, {
+    issuer: oauth.issuer,
+    cacheMs: INSTALLED_MS,
+    maxCached: MAX_CACHED,
+  });
 
   const grantOf = async (token: string): Promise<Grant | RejectionReason> => {
     const hash = createHash('sha256').update(token).digest('base64');
@@ -104,11 +116,14 @@ export function createPartnerTokenCheck(
       if (typeof grant === 'string') return reject(grant);
       const shop = await shopOf(grant);
       if (!shop) return reject('app not installed', grant.clientId);
+      const { person } = grant;
+      const isPermitted = person === null || (await people.mayConnect(grant.shopId, person));
       return {
         shopId: grant.shopId,
         sandbox: shop.sandbox,
         actor: { kind: Actor_Kind.PARTNER_APP, id: grant.clientId, name: grant.clientId },
-        scopes: grant.scopes,
+        scopes: isPermitted ? grant.scopes : [],
+        ...(!isPermitted && { lacksPermission: true }),
         limitKey: `app:${grant.shopId}:${grant.clientId}`,
         restPerMinute: null,
         scheme: 'bearer',
@@ -116,6 +131,7 @@ export function createPartnerTokenCheck(
     },
     clear() {
       grants.clear();
+      people.clear();
       installed.clear();
     },
   };
@@ -136,7 +152,7 @@ async function verify(
     });
     const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
     if (type !== undefined && type !== 'jwt' && type !== 'at+jwt') return 'claims not accepted';
-    return grantIn(payload, oauth.shopClaim) ?? 'claims not accepted';
+    return grantIn(payload, oauth) ?? 'claims not accepted';
   } catch (error) {
     const reason = error instanceof errors.JOSEError && REASONS.get(error.code);
     if (reason) return reason;
@@ -173,9 +189,9 @@ const shopId = z.union([
     .transform(BigInt),
 ]);
 
-/** Reads the claims. Returns undefined when the shop or the client is missing, or when the lifetime is too long. */
-function grantIn(payload: JWTPayload, shopClaim: string): Grant | undefined {
-  const shop = shopId.safeParse(payload[shopClaim]);
+/** Reads the claims. Undefined when the shop or the client is missing, the lifetime is too long, or a claim is invalid. */
+function grantIn(payload: JWTPayload, oauth: PartnerOAuth): Grant | undefined {
+  const shop = shopId.safeParse(payload[oauth.shopClaim]);
   const client = text.safeParse(payload.client_id ?? payload.azp);
   const scope = z.string().default('').safeParse(payload.scope);
   const expiresAt = payload.exp ?? 0;
@@ -183,10 +199,13 @@ function grantIn(payload: JWTPayload, shopClaim: string): Grant | undefined {
   const begins = Math.min(payload.iat ?? Number.POSITIVE_INFINITY, Date.now() / 1_000);
   const tooLong = expiresAt - begins > MAX_LIFETIME_S + CLOCK_SKEW_S;
   if (!shop.success || !client.success || !scope.success || tooLong) return undefined;
+  const person = personIn(payload, oauth.userClaim, client.data);
+  if (person === undefined) return undefined;
   return {
     shopId: shop.data,
     clientId: client.data,
     scopes: scope.data.split(' ').filter((one) => one !== ''),
+    person,
     expiresAt,
   };
 }

@@ -66,7 +66,7 @@ export async function authenticate(
  */
 export function requireScope(operation: Operation, caller: Caller, onRejected: OnRejected): void {
   if (caller.scopes.includes(operation.scope)) return;
-  onRejected({ reason: 'scope missing' });
+  onRejected({ reason: caller.lacksPermission ? 'permission missing' : 'scope missing' });
   const challenge = scopeChallenge(operation, caller);
   throw operation.forbidden === 'message-403' ? forbidden(challenge) : unauthorized(challenge);
 }

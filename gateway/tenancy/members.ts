@@ -126,6 +126,32 @@ function isMemberAlready(role: Role): DomainError {
   return new DomainError(Code.AlreadyExists, ErrorReason.UNSPECIFIED, text, { field: 'email' });
 }
 
+/**
+ * The role in a shop of the member behind an account of an identity provider: the member that the account is linked to,
+ * or the member with the e-mail address. A member that is linked to another account of this provider is not found by
+ * address, because the address may have a new owner.
+ *
+ * @param who.email confirmed, in the form that `parseEmail` returns.
+ */
+export async function roleOfAccount(
+  db: Queryable,
+  shopId: bigint,
+  who: {
+    readonly issuer: string;
+    readonly subject: string | undefined;
+    readonly email: string | undefined;
+  },
+): Promise<Role | undefined> {
+  const { rows } = await db.query<{ role: Role }>(
+    `select m.role from memberships m join users u on u.id = m.user_id
+      where m.shop_id = $1
+        and case when $4::text is null then m.sign_in_issuer = $2 and m.sign_in_subject = $3
+                 else u.email = $4 and (m.sign_in_issuer is distinct from $2 or m.sign_in_subject = $3) end`,
+    [shopId, who.issuer, who.subject ?? null, who.email ?? null],
+  );
+  return rows[0]?.role;
+}
+
 /** Locks the shop's members, so that two concurrent changes cannot remove the last two owners. */
 async function lockRoles(tx: Queryable, shopId: bigint): Promise<Map<bigint, Role>> {
   await requireShop(tx, shopId);

@@ -1,0 +1,67 @@
+import type { JWTPayload } from 'jose';
+import type { Queryable } from '../../services/platform/postgres.ts';
+import { roleOfAccount } from '../tenancy/members.ts';
+import { type Permission, permits } from '../tenancy/permissions.ts';
+import { parseEmail } from '../tenancy/users.ts';
+import { createBoundedCache } from './bounded-cache.ts';
+
+/** What a member needs to connect a partner's app to a shop, and to keep it connected. */
+export const CONNECT_APPS: Permission = 'developer.manage';
+
+/** The person who allowed a partner's app to act for a shop, as the token names them. */
+export interface PartnerPerson {
+  /** `sub` of the token; undefined when it has none. */
+  readonly subject: string | undefined;
+  /** Present when the claim is a confirmed e-mail address. */
+  readonly email: string | undefined;
+}
+
+/** Maximum length of a person's claim (OpenID Connect Core, 2: `sub` has at most 255). Characters. */
+const PERSON_MAX = 320;
+
+/**
+ * Reads the person from the configured claim of a token.
+ *
+ * @param claim the setting PARTNER_USER_CLAIM; undefined when no claim names a person.
+ * @returns null when the token names no person; undefined when the claim is invalid. A `sub` that is the client itself
+ *   is no person (RFC 9068, 2.2).
+ */
+export function personIn(
+  payload: JWTPayload,
+  claim: string | undefined,
+  clientId: string,
+): PartnerPerson | null | undefined {
+  const value = claim === undefined ? undefined : payload[claim];
+  if (value === undefined || value === clientId) return null;
+  if (typeof value !== 'string' || value === '' || value.length > PERSON_MAX) return undefined;
+  const subject = typeof payload.sub === 'string' ? payload.sub : undefined;
+  const email = parseEmail(value);
+  return email === undefined ? { subject: value, email } : { subject, email };
+}
+
+/** The people behind partners' tokens. */
+export interface PartnerPeople {
+  /** Whether the person may still connect apps to the shop. @throws when the database is unavailable. */
+  mayConnect(shopId: bigint, person: PartnerPerson): Promise<boolean>;
+  clear(): void;
+}
+
+/** @param o.cacheMs maximum age of an answer. */
+export function createPartnerPeople(
+  db: Queryable,
+  o: { readonly issuer: string; readonly cacheMs: number; readonly maxCached: number },
+): PartnerPeople {
+  const answers = createBoundedCache<boolean>(o.maxCached);
+  return {
+    async mayConnect(shopId, person) {
+      const key = JSON.stringify([String(shopId), person.subject, person.email]);
+      const cached = answers.get(key);
+      if (cached !== undefined) return cached;
+      const role = await roleOfAccount(db, shopId, { ...person, issuer: o.issuer });
+      const isAllowed = role !== undefined && permits(role, [CONNECT_APPS]);
+      answers.set(key, isAllowed, o.cacheMs);
+      return isAllowed;
+    },
+    clear: () => answers.clear(),
+  };
+}
