@@ -2,10 +2,12 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type pg from 'pg';
 import { loadConfig } from '../../services/platform/config.ts';
 import { runMain } from '../../services/platform/run-main.ts';
 import { accountsOf, usersOf } from '../local/demo/people.ts';
-import { PARTNER_REDIRECT_URI, signInRedirects } from '../local/identity/sign-in.ts';
+import { createDirectory } from '../local/identity/directory.ts';
+import { PARTNER_APP_NAME, PARTNER_REDIRECT_URI, signInRedirects } from '../local/identity/sign-in.ts';
 import { createIdentity } from '../local/identity/start.ts';
 import { type MemoryFile, openMemory } from '../local/memory.ts';
 import { openAccess } from './access.ts';
@@ -29,7 +31,7 @@ await runMain('demo', async () => {
 
   const parts: SeedParts = { config, access, memory };
   shopIds.push(...(await createDemoShops(parts)));
-  const identity = createIdentity(identityOptions(config, memory, shopIds));
+  const identity = createIdentity(identityOptions(config, memory, access.gatewayPool));
   await listen(createServer(identity), config.HOST, config.IDENTITY_PORT);
   const shops = await fillDemoShops(parts, shopIds);
   const people = { shopIds, signInHere: true, mcpTokens: async () => ({}) };
@@ -54,18 +56,19 @@ async function demoMemory(): Promise<MemoryFile> {
   return { memory, secretOf: demoSecret, save: async () => {} };
 }
 
-function identityOptions(config: DemoConfig, file: MemoryFile, shopIds: readonly number[]) {
+function identityOptions(config: DemoConfig, file: MemoryFile, pool: pg.Pool) {
   const { partner, signingKey, cookieSecret } = file.memory;
   return {
     issuer: config.SIGN_IN_ISSUER,
     resource: config.PUBLIC_BASE_URL,
-    partner: { ...partner, redirectUri: PARTNER_REDIRECT_URI },
+    partner: { ...partner, name: PARTNER_APP_NAME, redirectUri: PARTNER_REDIRECT_URI },
     signIn: {
       clientId: config.SIGN_IN_CLIENT_ID,
       clientSecret: config.SIGN_IN_CLIENT_SECRET,
       redirectUris: signInRedirects(config.PUBLIC_BASE_URL),
     },
-    accounts: accountsOf(file, shopIds),
+    accounts: accountsOf(file),
+    directory: createDirectory(pool, config.SIGN_IN_ISSUER),
     signingKey,
     cookieSecret,
   };

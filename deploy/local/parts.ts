@@ -41,7 +41,7 @@ export async function startParts(
     keep(await startSink(plan.ports.sink));
     const seeding = await seedContextOf(plan, access, report);
     const shopIds = demo ? await createShops(seeding) : [];
-    keep(await startSignIn(plan, accountsOf(plan.memory, shopIds)));
+    keep(await startSignIn(plan, access.pools.gateway, accountsOf(plan.memory)));
     return demo ? seedDemo(seeding, shopIds) : [];
   });
   const running = { database, bus, services, gateway, access, shops, mails };

@@ -79,7 +79,7 @@ function systemOf(plan: Plan, { database, bus, services, gateway }: Running, con
       url: `${baseUrl}/mcp`,
       client_id: MCP_CLIENT.clientId,
       redirect_uris: MCP_CLIENT.redirectUris,
-      form: { email: 'email', shop: 'shop_id', consent: 'consent' },
+      form: { email: 'email', shop: 'shop_id', consent: 'consent', access: 'access' },
     },
   };
 }
@@ -95,7 +95,7 @@ function partnerOf({ memory }: Plan) {
     client_id: clientId,
     client_secret: clientSecret,
     redirect_uri: PARTNER_REDIRECT_URI,
-    form: { email: 'email', password: 'password' },
+    form: { email: 'email', password: 'password', shop: 'shop_id', consent: 'consent' },
   };
 }
 

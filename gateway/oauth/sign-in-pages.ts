@@ -1,13 +1,9 @@
 import type { ShopOfUser } from './account.ts';
-import { displayHost, isOnUsersMachine } from './clients/redirect-uri.ts';
+import { displayHost, formTarget, isOnUsersMachine } from './clients/redirect-uri.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
-import {
-  type ConnectingApp,
-  consentPage,
-  emailPage,
-  messagePage,
-  shopPage,
-} from './pages/pages.ts';
+import { consentPage } from './pages/consent-page.ts';
+import type { ConnectingApp } from './pages/layout.ts';
+import { emailPage, messagePage, shopPage } from './pages/pages.ts';
 import { type PageResponse, page } from './pages/response.ts';
 import { signInPath } from './provider.ts';
 import type { AuthorizationRequest } from './requests.ts';
@@ -114,11 +110,4 @@ export function createSignInPages(o: {
     otherAccount: (request) => message(request, MESSAGES.otherAccount),
     tooWeak: (request) => message(request, MESSAGES.tooWeak),
   };
-}
-
-/** A source expression for a content security policy. For an IPv6 address it is the scheme, because there is no syntax. */
-function formTarget(redirectUri: string): string {
-  const { protocol, origin } = new URL(redirectUri);
-  const isNamed = protocol === 'https:' || protocol === 'http:';
-  return isNamed && !origin.includes('[') ? origin : protocol;
 }

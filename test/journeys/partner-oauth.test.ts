@@ -30,8 +30,18 @@ interface TokenInput {
   readonly scope?: string;
 }
 
+const emailOf = (user: string): string =>
+  journey.stack.file.users.find(({ name }) => name === user)?.email ?? '';
+
 /** Completes the pages of the authorization server like a merchant, and redeems the code. */
-async function tokensFor({ user = 'owner', shop, scope = 'developer_tools' }: TokenInput = {}) {
+async function tokensFor(o: TokenInput = {}) {
+  const { back, state, verifier } = await consented(o);
+  const checks = { expectedState: state, pkceCodeVerifier: verifier };
+  return oauth.authorizationCodeGrant(app, back.url, checks);
+}
+
+/** Completes the pages. `back` is at the app, or at the last page without a form that leads on. */
+async function consented({ user = 'owner', shop, scope = 'developer_tools' }: TokenInput = {}) {
   const { partner, users } = journey.stack.file;
   const person = users.find(({ name }) => name === user);
   const verifier = oauth.randomPKCECodeVerifier();
@@ -51,8 +61,7 @@ async function tokensFor({ user = 'owner', shop, scope = 'developer_tools' }: To
     },
     until: partner.redirect_uri ?? '',
   });
-  const checks = { expectedState: state, pkceCodeVerifier: verifier };
-  return oauth.authorizationCodeGrant(app, back.url, checks);
+  return { back, state, verifier };
 }
 
 /** A request with a bearer token and no key. */
@@ -94,7 +103,17 @@ describe('a merchant lets an app manage webhooks', () => {
   });
 
   test('a user of two shops chooses one, and the app can access only that one', async () => {
-    const { shop, otherShop } = journey.stack;
+    const { stack } = journey;
+    const { shop, otherShop } = stack;
+    const member = [
+      'member',
+      'add',
+      '--shop',
+      String(otherShop.id),
+      '--email',
+      emailOf('two_shops'),
+    ];
+    await admin(stack, ...member, '--role', 'developer');
     const { access_token } = await tokensFor({ user: 'two_shops', shop: otherShop.id });
     const { body } = await withToken(access_token, { path: WEBHOOKS });
     const ids = (body as { id: number }[]).map(({ id }) => id);
@@ -151,6 +170,45 @@ describe('a merchant lets an app manage webhooks', () => {
     const url = await codeUrl();
     await redeem(url, verifier);
     await expect(redeem(url, verifier)).rejects.toMatchObject(refused);
+  });
+});
+
+describe('people and their apps', () => {
+  test('who may not manage webhooks reads whom to ask, and the app gets access_denied', async () => {
+    const { back } = await consented({ user: 'analyst' });
+    expect(back.url.searchParams.get('error')).toBe('access_denied');
+    const page = back.pages.at(-1)?.text ?? '';
+    expect(page).toContain('You may not connect this app');
+    expect(page).toMatch(/owner \(Owner\).*developer \(Developer\)/);
+  });
+
+  test('the token ends within 5 seconds after its person is removed, and cannot be refreshed', async () => {
+    const { stack } = journey;
+    const member = ['--shop', String(stack.shop.id), '--email', emailOf('developer')];
+    const tokens = await tokensFor({ user: 'developer' });
+    const list = () => withToken(tokens.access_token, { path: WEBHOOKS });
+    expect((await list()).status).toBe(200);
+    await admin(stack, 'member', 'remove', ...member);
+    await until(async (see) => see((await list()).status) === 401, 5_000);
+    const refused = await list();
+    expect(refused.body).toEqual({ errors: 'Unauthorized.' });
+    expect(refused.headers['www-authenticate']).toBe(
+      'Bearer realm="rms", error="insufficient_scope", scope="developer_tools"',
+    );
+    const refresh = oauth.refreshTokenGrant(app, tokens.refresh_token ?? '');
+    await expect(refresh).rejects.toMatchObject({ error: 'invalid_grant' });
+    await admin(stack, 'member', 'add', ...member, '--role', 'developer');
+  });
+
+  test('a refreshed token works, also for the labels of a label provider', async () => {
+    const scope = 'developer_tools labels:write';
+    const first = await tokensFor({ scope });
+    const second = await oauth.refreshTokenGrant(app, first.refresh_token ?? '');
+    expect(second.scope).toBe(scope);
+    expect((await withToken(second.access_token, { path: WEBHOOKS })).status).toBe(200);
+    const label = { path: '/api/2026-10/labels/1', method: 'PUT', json: {} };
+    // The token has the scope, so the body is checked.
+    expect((await withToken(second.access_token, label)).status).toBe(400);
   });
 });
 

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { importJWK, type JWK, SignJWT } from 'jose';
-import { PARTNER_SCOPES, PARTNER_TOKEN_TTL_S } from '../identity/provider.ts';
+import { PARTNER_TOKEN_TTL_S } from '../identity/provider.ts';
 
 /** Interval at which the tokens in the stack file are replaced; they are valid for one hour. Milliseconds. */
 export const RENEWAL_MS = 30 * 60_000;
@@ -51,7 +51,7 @@ async function signPartnerToken(key: JWK, token: PartnerToken): Promise<string> 
   const expires = now + (token.expiresInS ?? PARTNER_TOKEN_TTL_S);
   return new SignJWT({
     client_id: token.clientId,
-    scope: token.scope ?? PARTNER_SCOPES[0],
+    scope: token.scope ?? 'developer_tools',
     shop_id: token.shopId,
   })
     .setProtectedHeader({ alg: 'RS256', typ: 'at+jwt', ...(key.kid && { kid: key.kid }) })

@@ -39,13 +39,12 @@ export function emailOf(name: string): string {
 }
 
 /** The accounts that can sign in. Their passwords are stored with the data. */
-export function accountsOf(memory: MemoryFile, shopIds: readonly number[]): Account[] {
-  return PEOPLE.map(({ name, roles, removed }) => ({
+export function accountsOf(memory: MemoryFile): Account[] {
+  return PEOPLE.map(({ name }) => ({
     id: `user-${name}`,
     name,
     email: emailOf(name),
     password: memory.secretOf(`password:${name}`, () => randomBytes(12).toString('base64url')),
-    shopIds: removed ? [] : roles.flatMap((role, at) => (role ? (shopIds[at] ?? []) : [])),
   }));
 }
 
@@ -77,7 +76,7 @@ export function usersOf(
 ) {
   const { shopIds } = o;
   return Promise.all(
-    accountsOf(memory, shopIds).map(async ({ name, email, password }) => ({
+    accountsOf(memory).map(async ({ name, email, password }) => ({
       name,
       email,
       ...(o.signInHere && { password }),

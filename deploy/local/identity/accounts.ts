@@ -8,8 +8,6 @@ export interface Account {
   readonly name: string;
   /** Whether the e-mail address is confirmed; true when absent. */
   readonly emailVerified?: boolean;
-  /** The shops for which this person may install an app. */
-  readonly shopIds: readonly number[];
 }
 
 /** The account with this e-mail address and password; undefined when they do not match. */

@@ -1,116 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { exportJWK, generateKeyPair } from 'jose';
 import * as oauth from 'openid-client';
-import { freePorts } from '../free-ports.ts';
-import type { Listening } from '../loopback.ts';
-import { startIdentity } from './start.ts';
 import { browse, type Page } from './testing/browser.ts';
+import { type IdentityBench, SIGN_IN_REDIRECT, startIdentityBench } from './testing/identity-bench.ts';
 
-const REDIRECT = 'http://127.0.0.1:7777/callback';
-const RESOURCE = 'http://127.0.0.1:8080';
-const SIGN_IN_REDIRECT = `${RESOURCE}/oauth/callback`;
-const SIGN_IN = {
-  clientId: 'sign-in',
-  clientSecret: 'secret of the sign-in',
-  redirectUris: [SIGN_IN_REDIRECT],
-};
-const person = (name: string, shopIds: readonly number[]) => ({
-  id: `user-${name}`,
-  name,
-  email: `${name}@example.com`,
-  password: `password of ${name}`,
-  shopIds,
-});
-
-let identity: Listening;
-let app: oauth.Configuration;
-let signIn: oauth.Configuration;
-
+let bench: IdentityBench;
 beforeAll(async () => {
-  const [port = 0] = await freePorts(1);
-  const { privateKey } = await generateKeyPair('RS256', { extractable: true });
-  const partner = { clientId: 'app', clientSecret: 'secret of the app', redirectUri: REDIRECT };
-  identity = await startIdentity({
-    port,
-    issuer: `http://127.0.0.1:${port}`,
-    resource: RESOURCE,
-    partner,
-    signIn: SIGN_IN,
-    accounts: [
-      person('owner', [1]),
-      person('both', [1, 2]),
-      person('nobody', []),
-      { ...person('unproved', [1]), emailVerified: false },
-    ],
-    signingKey: { ...(await exportJWK(privateKey)), kty: 'RSA', kid: 'k1', alg: 'RS256' },
-    cookieSecret: 'secret of the cookies',
-  });
-  app = await clientOf(partner, oauth.ClientSecretPost(partner.clientSecret));
-  signIn = await clientOf(SIGN_IN, oauth.ClientSecretBasic(SIGN_IN.clientSecret));
+  bench = await startIdentityBench();
 });
-afterAll(() => identity.stop());
-
-function clientOf(client: { clientId: string; clientSecret: string }, auth: oauth.ClientAuth) {
-  const issuer = new URL(`http://127.0.0.1:${identity.port}`);
-  const o = { execute: [oauth.allowInsecureRequests] };
-  return oauth.discovery(issuer, client.clientId, client.clientSecret, auth, o);
-}
-
-/** Completes the pages like a browser. Stops at the redirect to the app or at a page without a form. */
-async function install(name: string, o: { password?: string; shop?: string } = {}): Promise<Page> {
-  const fields = {
-    email: `${name}@example.com`,
-    password: o.password ?? `password of ${name}`,
-    ...(o.shop && { shop_id: o.shop }),
-  };
-  const start = oauth.buildAuthorizationUrl(app, {
-    redirect_uri: REDIRECT,
-    scope: 'developer_tools',
-    state: 'st',
-  });
-  return browse(start, { fields, until: REDIRECT });
-}
-
-/** The claims of the token that the app gets for its code. */
-async function claimsOf(page: Page): Promise<unknown> {
-  const tokens = await oauth.authorizationCodeGrant(app, page.url, { expectedState: 'st' });
-  const [, payload = ''] = tokens.access_token.split('.');
-  return JSON.parse(Buffer.from(payload, 'base64url').toString());
-}
-
-describe('authorization code flow of a partner app', () => {
-  test('the token of a user with one shop is for this shop', async () => {
-    expect(await claimsOf(await install('owner'))).toMatchObject({
-      iss: `http://127.0.0.1:${identity.port}`,
-      aud: RESOURCE,
-      client_id: 'app',
-      scope: 'developer_tools',
-      shop_id: 1,
-    });
-  });
-
-  test('a user of several shops chooses one', async () => {
-    expect(await claimsOf(await install('both', { shop: '2' }))).toMatchObject({ shop_id: 2 });
-  });
-
-  test('the shop of another user cannot be chosen', async () => {
-    expect((await install('both', { shop: '3' })).status).toBe(400);
-  });
-
-  test('a user without a shop is redirected to the app with an error', async () => {
-    const { url } = await install('nobody');
-    expect(url.href.startsWith(REDIRECT)).toBe(true);
-    expect(Object.fromEntries(url.searchParams)).toMatchObject({
-      error: 'access_denied',
-      state: 'st',
-    });
-  });
-
-  test('a wrong password shows the form again', async () => {
-    const page = await install('owner', { password: 'wrong' });
-    expect(page).toMatchObject({ status: 401, text: expect.stringContaining('do not belong') });
-  });
-});
+afterAll(() => bench.stop());
 
 describe('the sign-in of this service', () => {
   interface Person {
@@ -122,7 +19,7 @@ describe('the sign-in of this service', () => {
   /** Signs in with a hint. Fills in only the password, unless `fill` has a user. */
   async function arrive(o: Person): Promise<{ page: Page; verifier: string }> {
     const verifier = oauth.randomPKCECodeVerifier();
-    const start = oauth.buildAuthorizationUrl(signIn, {
+    const start = oauth.buildAuthorizationUrl(bench.signIn, {
       redirect_uri: SIGN_IN_REDIRECT,
       scope: 'openid email',
       state: 'st',
@@ -144,14 +41,14 @@ describe('the sign-in of this service', () => {
   async function tokensOf(o: Person) {
     const { page, verifier } = await arrive(o);
     const checks = { expectedState: 'st', expectedNonce: 'no', pkceCodeVerifier: verifier };
-    return oauth.authorizationCodeGrant(signIn, page.url, checks);
+    return oauth.authorizationCodeGrant(bench.signIn, page.url, checks);
   }
 
   test('returns the identity of the user, without the choice of a shop', async () => {
     const tokens = await tokensOf({ hint: 'both@example.com' });
     const expected = { sub: 'user-both', email: 'both@example.com', email_verified: true };
     expect(tokens.claims()).toMatchObject({ ...expected, aud: 'sign-in' });
-    expect(await oauth.fetchUserInfo(signIn, tokens.access_token, 'user-both')).toMatchObject(
+    expect(await oauth.fetchUserInfo(bench.signIn, tokens.access_token, 'user-both')).toMatchObject(
       expected,
     );
   });
@@ -169,7 +66,7 @@ describe('the sign-in of this service', () => {
   });
 
   test('fills in the address of the hint, escaped', async () => {
-    const start = oauth.buildAuthorizationUrl(signIn, {
+    const start = oauth.buildAuthorizationUrl(bench.signIn, {
       redirect_uri: SIGN_IN_REDIRECT,
       scope: 'openid email',
       code_challenge: await oauth.calculatePKCECodeChallenge('v'),

@@ -1,46 +1,104 @@
-const STYLE = `
-  :root { color-scheme: light dark; font: 16px/1.5 system-ui, sans-serif; }
-  body { margin: 0; min-height: 100vh; display: grid; place-items: center; }
-  main { width: min(22rem, 90vw); }
-  label { display: block; margin-top: 1rem; }
-  input, select, button { font: inherit; width: 100%; box-sizing: border-box; padding: .6rem; margin-top: .25rem; }
-  button { margin-top: 1.5rem; }
-  [role=alert] { color: light-dark(#a00, #f99); }
-`;
-
-function page(title: string, body: string): string {
-  return `<!doctype html><html lang="en"><head><meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>${title}</title><style>${STYLE}</style></head><body><main><h1>${title}</h1>${body}</main></body></html>`;
-}
-
-function escapeHtml(text: string): string {
-  return text.replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
-}
+import { Html, html } from '../../../gateway/oauth/pages/html.ts';
+import { decision, facts, layout, problemText } from '../../../gateway/oauth/pages/layout.ts';
+import type { ShopOfAccount } from './directory.ts';
 
 /** The sign-in form: fields `email` and `password`. */
-export function signInPage(action: string, options: { email?: string; failed?: boolean }): string {
-  return page(
-    'Sign in',
-    `${options.failed ? '<p role="alert">That e-mail address and password do not belong together.</p>' : ''}
-<form method="post" action="${escapeHtml(action)}">
-<label>E-mail address<input name="email" type="email" autocomplete="username" required value="${escapeHtml(options.email ?? '')}"></label>
-<label>Password<input name="password" type="password" autocomplete="current-password" required></label>
-<button>Sign in</button></form>`,
+export function signInPage(o: {
+  readonly action: string;
+  readonly email: string;
+  readonly problem?: string;
+}): string {
+  const described =
+    o.problem === undefined
+      ? undefined
+      : new Html(' aria-invalid="true" aria-describedby="problem"');
+  return layout(
+    o.problem === undefined ? 'Sign in' : 'Check your e-mail address and password',
+    html`<h1>Sign in</h1>
+${problemText(o.problem)}
+<form method="post" action="${o.action}">
+<label for="email">E-mail address</label>
+<input id="email" name="email" type="email" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="320" required value="${o.email}"${described}>
+<p></p>
+<label for="password">Password</label>
+<input id="password" name="password" type="password" autocomplete="current-password" maxlength="200" required>
+<button>Sign in</button>
+</form>`,
   );
 }
 
-/** The form to choose the shop that an app acts for: field `shop_id`. */
-export function shopPage(action: string, clientId: string, shopIds: readonly number[]): string {
-  const options = shopIds.map((id) => `<option value="${id}">Shop ${id}</option>`).join('');
-  return page(
-    'Choose a shop',
-    `<p>${escapeHtml(clientId)} asks to act for one of your shops.</p>
-<form method="post" action="${escapeHtml(action)}">
-<label>Shop<select name="shop_id">${options}</select></label><button>Allow</button></form>`,
+/** The form for consent: hidden field `csrf`, buttons `consent`. */
+export function partnerConsentPage(o: {
+  readonly allow: string;
+  readonly deny: string;
+  readonly csrf: string;
+  readonly app: { readonly name: string; readonly host: string };
+  readonly shop: { readonly shopId: bigint; readonly name: string };
+  readonly email: string;
+  /** What the app may do, in plain words. */
+  readonly rights: readonly string[];
+  /** Maximum duration of the access. Days. */
+  readonly days: number;
+}): string {
+  const rights = o.rights.map(
+    (right) => html`<li>${right}</li>
+`,
+  );
+  return layout(
+    'Allow access',
+    html`<h1>Connect ${o.app.name} to your shop?</h1>
+<p class="lead"><strong>${o.app.name}</strong> (${o.app.host}) asks to act for your shop.</p>
+${facts([
+  ['App', o.app.name],
+  ['Address of the app', o.app.host],
+  ['Shop', `${o.shop.name} (no. ${o.shop.shopId})`],
+  ['Signed in as', o.email],
+  ['Access lasts', `${o.days} days at most`],
+])}
+<p>The app can do this in the shop, and nothing else:</p>
+<ul>
+${rights}</ul>
+<p>The access ends when you leave the shop or may no longer manage webhooks. The operator of this service can end it earlier.</p>
+${decision({ allow: o.allow, deny: o.deny, csrf: o.csrf })}`,
   );
 }
 
-export function messagePage(title: string, text: string): string {
-  return page(escapeHtml(title), `<p>${escapeHtml(text)}</p>`);
+/** Says who may connect an app instead. @param o.cancel path of the form that leads back to the app. */
+export function notAllowedPage(o: {
+  readonly app: string;
+  readonly email: string;
+  readonly shops: readonly ShopOfAccount[];
+  readonly cancel: string;
+}): string {
+  const shops = o.shops.map(
+    ({ name, whoMay }) => html`<li><strong>${name}:</strong> ${whoMay.join(', ') || 'nobody'}</li>
+`,
+  );
+  const text =
+    o.shops.length === 0
+      ? html`<p>No shop is linked to ${o.email}. Ask the owner of your shop to add you, or connect again and sign in with another address.</p>`
+      : html`<p>You are signed in as ${o.email}. Only people who may manage webhooks can connect apps. Ask one of them to connect ${o.app}:</p>
+<ul>
+${shops}</ul>`;
+  return layout(
+    'You may not connect this app',
+    html`<h1>You may not connect this app</h1>
+${text}
+<form method="post" action="${o.cancel}"><button class="quiet">Back to the app</button></form>`,
+  );
+}
+
+/** An error of an authorization request that cannot be returned to the app. */
+export function errorPage(o: {
+  readonly title: string;
+  readonly text: string;
+  /** What the app sent, for its engineers. */
+  readonly sent: readonly (readonly [string, string])[];
+}): string {
+  return layout(
+    o.title,
+    html`<h1>${o.title}</h1>
+<p>${o.text}</p>
+${o.sent.length > 0 ? facts(o.sent) : undefined}`,
+  );
 }

@@ -3,8 +3,12 @@ import Provider, {
   type Configuration,
   interactionPolicy,
   type JWK,
+  type KoaContextWithOIDC,
 } from 'oidc-provider';
 import { type Account, normalEmail } from './accounts.ts';
+import type { Directory } from './directory.ts';
+import { renderError } from './error-page.ts';
+import { PARTNER_SCOPES } from './scopes.ts';
 
 /** Options of the bundled identity provider. */
 export interface IdentityOptions {
@@ -13,6 +17,8 @@ export interface IdentityOptions {
   /** `{base_url}`: the only resource that partner tokens are for. */
   readonly resource: string;
   readonly partner: {
+    /** As the pages name the app. */
+    readonly name: string;
     readonly clientId: string;
     readonly clientSecret: string;
     readonly redirectUri: string;
@@ -25,30 +31,45 @@ export interface IdentityOptions {
     readonly redirectUris: readonly string[];
   };
   readonly accounts: readonly Account[];
+  /** The shops for which a person may allow an app. */
+  readonly directory: Directory;
   /** Private RS256 key; its public half is at `/jwks`. */
   readonly signingKey: JWK;
   readonly cookieSecret: string;
 }
 
-/** The scopes of partner tokens (interface: Authentication, REST API 2; providers of labels and gift cards are an addition). */
-export const PARTNER_SCOPES = ['developer_tools', 'labels:write', 'giftcards:write'] as const;
-
 /** Lifetime of a partner token; the gateway accepts at most one hour. Seconds. */
 export const PARTNER_TOKEN_TTL_S = 3600;
+
+/** An app must ask again after this time, however often it refreshes its tokens. Days. */
+export const GRANT_DAYS = 90;
+/** Lifetime of a refresh token that is not used. Days. */
+const REFRESH_DAYS = 30;
+const DAY_S = 86_400;
+
+/** A person must complete the pages in this time. Seconds. */
+export const INTERACTION_TTL_S = 600;
+
+/** The shop of each grant, because oidc-provider's grants have no place for it. */
+export interface GrantShops {
+  find(grantId: string): bigint | undefined;
+  put(grantId: string, shopId: bigint): void;
+}
+
+/** The options, with what the pages and the tokens share. */
+export interface ProviderOptions extends IdentityOptions {
+  readonly shops: GrantShops;
+}
 
 /**
  * An OpenID provider for local runs: the `{auth_url}` of partner apps, and the sign-in of this
  * service's own users.
  *
- * Partners' access tokens are JWTs with the shop that was chosen during sign-in in the claim `shop_id`. The sign-in of
- * this service gets an ID token with the user, and an access token that only `/userinfo` accepts.
- *
- * @param shopOfGrant written by the sign-in pages, read when a token is created.
+ * Partners' access tokens are JWTs with the account in `sub` and the shop that was chosen during sign-in in the claim
+ * `shop_id`. Refresh tokens rotate; a second use ends the grant. The sign-in of this service gets an ID token with the
+ * user, and an access token that only `/userinfo` accepts.
  */
-export function createProvider(
-  options: IdentityOptions,
-  shopOfGrant: ReadonlyMap<string, number>,
-): Provider {
+export function createProvider(options: ProviderOptions): Provider {
   const settings: Configuration = {
     clients: clientsOf(options),
     jwks: { keys: [options.signingKey] },
@@ -58,6 +79,7 @@ export function createProvider(
       authorization: '/authorize',
       token: '/oauth/token',
       jwks: '/jwks',
+      revocation: '/oauth/revoke',
       userinfo: '/userinfo',
     },
     // As at well-known providers, the ID token contains the e-mail address, and not only the userinfo response.
@@ -67,25 +89,59 @@ export function createProvider(
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
     },
     pkce: { required: () => false },
-    findAccount: (_ctx, id) => {
+    findAccount: async (_ctx, id, token) => {
       const account = options.accounts.find((one) => one.id === id);
-      return account && { accountId: id, claims: () => claimsOf(account) };
+      if (!account || !(await mayStillConnect(options, account, token))) return undefined;
+      return { accountId: id, claims: () => claimsOf(account) };
     },
     extraTokenClaims: (_ctx, token) => {
-      const shop = 'grantId' in token ? shopOfGrant.get(String(token.grantId)) : undefined;
-      return shop === undefined ? undefined : { shop_id: shop };
+      const shop = shopOf(options, token);
+      return shop === undefined ? undefined : { shop_id: Number(shop) };
     },
+    loadExistingGrant: (ctx) => grantToUse(ctx, options),
+    issueRefreshToken: (_ctx, client) => client.grantTypeAllowed('refresh_token'),
+    rotateRefreshToken: true,
+    expiresWithSession: () => false,
+    renderError,
     features: featuresOf(options),
     ttl: {
       AccessToken: PARTNER_TOKEN_TTL_S,
       AuthorizationCode: 60,
-      Interaction: 600,
-      Grant: 86_400,
-      Session: 86_400,
+      RefreshToken: REFRESH_DAYS * DAY_S,
+      Interaction: INTERACTION_TTL_S,
+      Grant: GRANT_DAYS * DAY_S,
+      Session: DAY_S,
       IdToken: 3600,
     },
   };
   return withoutMemoryWarning(() => new Provider(options.issuer, settings));
+}
+
+/** The shop that a token is for; undefined for tokens of our own sign-in. */
+function shopOf({ shops }: ProviderOptions, token: object | undefined): bigint | undefined {
+  const grantId = token && 'grantId' in token ? token.grantId : undefined;
+  return typeof grantId === 'string' ? shops.find(grantId) : undefined;
+}
+
+/** Whether a token may be exchanged for another one: its person must still be allowed to connect apps to its shop. */
+async function mayStillConnect(
+  options: ProviderOptions,
+  account: Account,
+  token: object | undefined,
+): Promise<boolean> {
+  const shopId = shopOf(options, token);
+  if (shopId === undefined) return true;
+  const shops = await options.directory(account);
+  return shops.some((shop) => shop.shopId === shopId && shop.mayConnect);
+}
+
+/** A partner's app needs consent for each authorization, because each may be for another shop. */
+function grantToUse(ctx: KoaContextWithOIDC, { partner }: ProviderOptions) {
+  const { client, result, session, provider } = ctx.oidc;
+  const clientId = client?.clientId ?? '';
+  const known = clientId === partner.clientId ? undefined : session?.grantIdFor(clientId);
+  const grantId = result?.consent?.grantId ?? known;
+  return grantId === undefined ? undefined : provider.Grant.find(grantId);
 }
 
 function claimsOf({ id, email, emailVerified = true, name }: Account) {
@@ -98,6 +154,12 @@ function featuresOf({ partner, resource }: IdentityOptions): Configuration['feat
     devInteractions: { enabled: false },
     dPoP: { enabled: false },
     pushedAuthorizationRequests: { enabled: false },
+    // Its page would need a script.
+    rpInitiatedLogout: { enabled: false },
+    revocation: {
+      enabled: true,
+      allowedPolicy: (_ctx, client, token) => token.clientId === client.clientId,
+    },
     resourceIndicators: {
       enabled: true,
       defaultResource: (_ctx, client) => (client.clientId === partner.clientId ? resource : []),

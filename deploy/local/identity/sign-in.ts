@@ -1,6 +1,8 @@
+import type pg from 'pg';
 import { signInSecretOf } from '../memory.ts';
 import type { Plan, Stopper } from '../plan.ts';
 import type { Account } from './accounts.ts';
+import { createDirectory } from './directory.ts';
 import { startIdentity } from './start.ts';
 
 /** The client id of the gateway at the identity provider. */
@@ -14,21 +16,29 @@ export function signInRedirects(baseUrl: string): string[] {
   return [`${baseUrl}/oauth/callback`, `${baseUrl}/portal/callback`];
 }
 
-/** Starts the bundled identity provider, unless the stack uses another issuer. */
-export async function startSignIn(plan: Plan, accounts: readonly Account[]): Promise<Stopper> {
+/** The name of the partner's demo app on the pages. */
+export const PARTNER_APP_NAME = 'Demo partner app';
+
+/** Starts the bundled identity provider, unless the stack uses another issuer. @param pool of the gateway's schema. */
+export async function startSignIn(
+  plan: Plan,
+  pool: pg.Pool,
+  accounts: readonly Account[],
+): Promise<Stopper> {
   if (plan.externalSystems.oidcIssuer) return { stop: async () => {} };
   const { partner, signingKey, cookieSecret } = plan.memory.memory;
   const identity = await startIdentity({
     port: plan.ports.identity,
     issuer: plan.authUrl,
     resource: plan.baseUrl,
-    partner: { ...partner, redirectUri: PARTNER_REDIRECT_URI },
+    partner: { ...partner, name: PARTNER_APP_NAME, redirectUri: PARTNER_REDIRECT_URI },
     signIn: {
       clientId: SIGN_IN_CLIENT_ID,
       clientSecret: signInSecretOf(plan.memory),
       redirectUris: signInRedirects(plan.baseUrl),
     },
     accounts,
+    directory: createDirectory(pool, plan.authUrl),
     signingKey,
     cookieSecret,
   });

@@ -1,10 +1,15 @@
 import { createServer } from 'node:http';
 import express, { type Express } from 'express';
 import helmet from 'helmet';
+import { errors } from 'oidc-provider';
+import { createBoundedCache } from '../../../gateway/auth/bounded-cache.ts';
+import { messagePage } from '../../../gateway/oauth/pages/pages.ts';
+import { ended, page, sendPage } from '../../../gateway/oauth/pages/response.ts';
 import { type Listening, listenOnLoopback } from '../loopback.ts';
 import { interactionRoutes } from './interactions.ts';
-import { messagePage } from './pages.ts';
-import { createProvider, type IdentityOptions } from './provider.ts';
+import { createProvider, GRANT_DAYS, type IdentityOptions } from './provider.ts';
+
+const NO_PAGE = { defaultSrc: ["'none'"], baseUri: ["'none'"], frameAncestors: ["'none'"] };
 
 /** Serves the bundled identity provider on loopback. */
 export function startIdentity(
@@ -13,26 +18,36 @@ export function startIdentity(
   return listenOnLoopback(createServer(createIdentity(options)), options.port);
 }
 
+/** Maximum number of grants of partners' apps; above it, the oldest one ends. */
+const MAX_GRANTS = 10_000;
+
 /** The bundled identity provider. Only for development, because its accounts are in memory. */
-export function createIdentity(options: IdentityOptions): Express {
-  const shopOfGrant = new Map<string, number>();
-  const provider = createProvider(options, shopOfGrant);
+export function createIdentity(identity: IdentityOptions): Express {
+  const shopOfGrant = createBoundedCache<bigint>(MAX_GRANTS);
+  const shops = {
+    find: (grantId: string) => shopOfGrant.get(grantId),
+    put: (grantId: string, shopId: bigint) =>
+      shopOfGrant.set(grantId, shopId, GRANT_DAYS * 86_400_000),
+  };
+  const options = { ...identity, shops };
+  const provider = createProvider(options);
   const app = express();
   app.disable('x-powered-by');
-  // Forms must be able to redirect to the app at any URL.
+  // Pages replace these headers by their own, which allow their style and their forms.
   app.use(
     helmet({
-      contentSecurityPolicy: { directives: { formAction: null } },
+      contentSecurityPolicy: { useDefaults: false, directives: NO_PAGE },
       strictTransportSecurity: false,
     }),
   );
-  app.use(interactionRoutes(provider, options, shopOfGrant));
+  app.use(interactionRoutes(provider, options));
   app.use(provider.callback());
-  app.use(((_error, _req, res, next) => {
-    if (res.headersSent) return next(_error);
-    res
-      .status(400)
-      .send(messagePage('Not possible', 'This sign-in has expired. Start again from your app.'));
+  app.use(((error, _req, res, next) => {
+    if (res.headersSent) return next(error);
+    if (error instanceof errors.SessionNotFound) return sendPage(res, ended());
+    process.stderr.write(`identity: ${error instanceof Error ? error.stack : String(error)}\n`);
+    const text = 'The error is on our side. Go back to your app and connect again.';
+    sendPage(res, page(messagePage({ title: 'Something went wrong', text }), { status: 500 }));
   }) satisfies express.ErrorRequestHandler);
 
   return app;

@@ -105,3 +105,10 @@ const APP_MAX = 255;
 export function appOf(redirectUri: string): string {
   return displayHost(redirectUri).slice(0, APP_MAX);
 }
+
+/** A source expression for a content security policy. For an IPv6 address it is the scheme, because there is no syntax. */
+export function formTarget(redirectUri: string): string {
+  const { protocol, origin } = new URL(redirectUri);
+  const isNamed = protocol === 'https:' || protocol === 'http:';
+  return isNamed && !origin.includes('[') ? origin : protocol;
+}

@@ -5,7 +5,8 @@ import {
   type SignInStack,
   startSignInStack,
 } from '../../../test/kit/oauth/sign-in-stack.ts';
-import { consentPage, emailPage, messagePage, shopPage } from './pages.ts';
+import { consentPage } from './consent-page.ts';
+import { emailPage, messagePage, shopPage } from './pages.ts';
 
 const HOSTILE = `"><script>alert(1)</script><img src=x onerror='alert(1)'>&amp;\``;
 

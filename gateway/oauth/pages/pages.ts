@@ -1,48 +1,5 @@
-import { ROLE_PERMISSIONS, type Role } from '../../tenancy/permissions.ts';
 import { Html, html } from './html.ts';
-import { RIGHTS, ROLE_NAMES } from './rights.ts';
-import { STYLE } from './style.ts';
-
-/** The client that wants to connect: its name if known, and the host that receives the code. */
-export interface ConnectingApp {
-  readonly name: string | undefined;
-  readonly host: string;
-}
-
-function layout(title: string, body: Html): string {
-  return html`<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${title} · Returns</title>
-<style>${new Html(STYLE)}</style>
-</head>
-<body>
-<main>
-<p class="brand">
-<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false"><path d="M3 8.5 12 4l9 4.5v8L12 21l-9-4.5z"/><path d="M3 8.5 12 13l9-4.5M12 13v8"/></svg>
-Returns Management
-</p>
-${body}
-</main>
-</body>
-</html>
-`.text;
-}
-
-function appText({ name, host }: ConnectingApp): Html {
-  return name === undefined
-    ? html`An app at <strong>${host}</strong>`
-    : html`<strong>${name}</strong> (${host})`;
-}
-
-function problemText(problem: string | undefined): Html | undefined {
-  return problem === undefined
-    ? undefined
-    : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
-}
+import { appText, type ConnectingApp, layout, problemText } from './layout.ts';
 
 /** The form for the e-mail address: field `email`. */
 export function emailPage(o: {
@@ -94,50 +51,6 @@ ${problemText(o.problem)}
 ${choices}</fieldset>
 <button>Continue</button>
 </form>`,
-  );
-}
-
-/** The form for consent: hidden field `csrf`, buttons `consent`. */
-export function consentPage(o: {
-  readonly allow: string;
-  readonly cancel: string;
-  readonly app: ConnectingApp;
-  /** Whether the app runs on the user's own machine. */
-  readonly isOnUsersMachine: boolean;
-  readonly shop: { readonly shopId: bigint; readonly name: string; readonly role: Role };
-  readonly email: string;
-  readonly csrf: string;
-  /** Maximum duration of the access. Days. */
-  readonly grantDays: number;
-}): string {
-  const where = o.isOnUsersMachine
-    ? html`<p>The app runs on your own computer. Allow it only if you have just started this yourself.</p>`
-    : undefined;
-  const rights = ROLE_PERMISSIONS[o.shop.role].map(
-    (permission) => html`<li>${RIGHTS[permission]}</li>
-`,
-  );
-  const csrf = html`<input type="hidden" name="csrf" value="${o.csrf}">`;
-  const days = o.grantDays === 1 ? '1 day' : `${o.grantDays} days`;
-  return layout(
-    'Allow access',
-    html`<h1>Allow access to your shop?</h1>
-<p class="lead">${appText(o.app)} wants to act for you.</p>
-<dl>
-<div><dt>App</dt><dd>${o.app.name ?? 'Unknown'}</dd></div>
-<div><dt>Address of the app</dt><dd>${o.app.host}</dd></div>
-<div><dt>Shop</dt><dd>${o.shop.name} (no. ${o.shop.shopId})</dd></div>
-<div><dt>Signed in as</dt><dd>${o.email}</dd></div>
-<div><dt>Your role</dt><dd>${ROLE_NAMES[o.shop.role]}</dd></div>
-<div><dt>Access lasts</dt><dd>${days} at most</dd></div>
-</dl>
-${where}
-<p>The app can do what your role allows, and nothing else:</p>
-<ul>
-${rights}</ul>
-<p>If your role changes, the access changes too. You, every owner and admin of the shop, and the operator of this service can end the access earlier.</p>
-<form method="post" action="${o.allow}">${csrf}<button name="consent" value="allow">Allow</button></form>
-<form method="post" action="${o.cancel}">${csrf}<button class="quiet" name="consent" value="deny">Deny</button></form>`,
   );
 }
 

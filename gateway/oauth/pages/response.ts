@@ -1,6 +1,6 @@
 import type { Response } from 'express';
 import { messagePage } from './pages.ts';
-import { pageHeaders } from './style.ts';
+import { type FormTargets, pageHeaders } from './style.ts';
 
 /** A response to a browser: a page or a redirect. */
 export interface PageResponse {
@@ -14,10 +14,10 @@ export interface PageResponse {
 /** Value of `Retry-After`. Seconds. */
 export const RETRY_AFTER_S = 5;
 
-/** @param o.formTargets other origins that the page's forms may be sent or redirected to. */
+/** @param o.formTargets other origins that the page's forms may be sent or redirected to; none when absent. */
 export function page(
   body: string,
-  o: { readonly status?: number; readonly formTargets?: readonly string[] } = {},
+  o: { readonly status?: number; readonly formTargets?: FormTargets } = {},
 ): PageResponse {
   const headers = {
     ...pageHeaders(o.formTargets ?? []),

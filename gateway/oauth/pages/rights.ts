@@ -27,3 +27,29 @@ export const RIGHTS: Readonly<Record<Permission, string>> = {
     'create and change webhook subscriptions, rotate their secrets, see deliveries and send them again',
   'team.manage': 'see and disconnect the assistants of the whole team',
 };
+
+/** The headings of the rights on the consent page, by the first part of a permission. */
+const GROUPS = {
+  returns: 'Returns',
+  warehouse: 'Warehouse',
+  destinations: 'Destinations',
+  fraud: 'Fraud',
+  carts: 'Carts',
+  reports: 'Reports',
+  developer: 'Webhooks',
+  team: 'Team',
+} as const satisfies Readonly<Record<Area<Permission>, string>>;
+
+type Area<P extends string> = P extends `${infer A}.${string}` ? A : never;
+
+/** The texts of these permissions in groups, in the order of the table of permissions. */
+export function rightsByGroup(
+  permissions: readonly Permission[],
+): readonly { readonly name: string; readonly rights: readonly string[] }[] {
+  return Object.entries(GROUPS).flatMap(([area, name]) => {
+    const rights = permissions
+      .filter((one) => one.startsWith(`${area}.`))
+      .map((one) => RIGHTS[one]);
+    return rights.length > 0 ? [{ name, rights }] : [];
+  });
+}

@@ -29,7 +29,7 @@ p { margin: 0 0 1rem; overflow-wrap: anywhere; }
 label, legend { font-weight: 600; }
 fieldset { margin: 0; padding: 0; border: 0; }
 legend { padding: 0; margin-bottom: .5rem; }
-input[type=email] {
+input[type=email], input[type=password] {
   display: block; width: 100%; min-height: 3rem; margin-top: .4rem; padding: .6rem .8rem; font: inherit;
   color: inherit; background: transparent; border: 1px solid var(--field); border-radius: .6rem;
 }
@@ -64,18 +64,16 @@ ul { margin: 0 0 1rem; padding-left: 1.25rem; }
 /** The one style that the pages' policy allows. */
 const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
 
-/**
- * The headers of a page. A page loads no resources, runs no scripts and cannot be framed.
- *
- * @param formTargets origins and schemes that its forms may end up at: a browser checks the redirects
- *   that follow on a form as well.
- */
-export function pageHeaders(formTargets: readonly string[]): Record<string, string> {
+/** Origins and schemes that a page's forms may end up at: a browser checks the redirects that follow on a form as well. */
+export type FormTargets = readonly string[] | 'any';
+
+/** The headers of a page. A page loads no resources, runs no scripts and cannot be framed. */
+export function pageHeaders(formTargets: FormTargets): Record<string, string> {
   const policy = [
     "default-src 'none'",
     `style-src 'sha256-${STYLE_HASH}'`,
     "base-uri 'none'",
-    `form-action ${formTargets.length > 0 ? ["'self'", ...formTargets].join(' ') : "'none'"}`,
+    ...formAction(formTargets),
     "frame-ancestors 'none'",
   ].join('; ');
   return {
@@ -84,4 +82,9 @@ export function pageHeaders(formTargets: readonly string[]): Record<string, stri
     // With `no-referrer` browsers send `Origin: null` with our own forms too (Fetch, 3.2).
     'Referrer-Policy': 'same-origin',
   };
+}
+
+function formAction(targets: FormTargets): string[] {
+  if (targets === 'any') return [];
+  return [`form-action ${targets.length > 0 ? ["'self'", ...targets].join(' ') : "'none'"}`];
 }

@@ -7,6 +7,7 @@ import { startIdentity } from '../../../deploy/local/identity/start.ts';
 import { hourlyShape } from '../../../gateway/auth/hourly-limits.ts';
 import type { GatewayOptions } from '../../../gateway/start.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
+import type { Role } from '../../../gateway/tenancy/permissions.ts';
 import { loadConfig } from '../../../services/platform/config.ts';
 import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';
 import { startTestGateway, TEST_AUTHOR, type TestGateway } from '../gateway/test-gateway.ts';
@@ -35,7 +36,7 @@ export interface Begun {
 
 interface NewPerson {
   readonly shops?: number;
-  readonly role?: 'owner' | 'analyst';
+  readonly role?: Role;
   readonly verified?: boolean;
 }
 
@@ -44,6 +45,8 @@ interface PageOptions {
   readonly browser?: Browser;
   /** Whether to stop at the consent page instead of giving consent. */
   readonly stopsAtConsent?: boolean;
+  /** What to allow on the consent page; everything when absent. */
+  readonly access?: 'everything' | 'read_only';
 }
 
 /** Gateways (by default two replicas) with one database and a real identity provider. */
@@ -63,7 +66,10 @@ export interface SignInStack {
   /** @param replica the number of the gateway that gets the request. */
   token(fields: Record<string, string>, replica?: number): Promise<TokenResponse>;
   /** Signs in and exchanges the code. */
-  tokens(person: Person): Promise<TokenResponse & { code: string; begun: Begun }>;
+  tokens(
+    person: Person,
+    o?: PageOptions & { readonly begun?: Begun },
+  ): Promise<TokenResponse & { code: string; begun: Begun }>;
   stopIdentity(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -126,9 +132,9 @@ export async function startSignInStack(
     signIn,
     token,
     newPerson: (o) => addPerson(first, accounts, o),
-    async tokens(person) {
-      const begun = begin();
-      const code = (await signIn(person, { begun })).url.searchParams.get('code') ?? '';
+    async tokens(person, o = {}) {
+      const begun = o.begun ?? begin();
+      const code = (await signIn(person, { ...o, begun })).url.searchParams.get('code') ?? '';
       const response = await token({
         grant_type: 'authorization_code',
         code,
@@ -157,7 +163,13 @@ async function startLocalIdentity(o: {
     port: o.port,
     issuer,
     resource: o.baseUrl,
-    partner: { clientId: 'app', clientSecret: 'secret', redirectUri: 'http://127.0.0.1:7777/cb' },
+    partner: {
+      name: 'App',
+      clientId: 'app',
+      clientSecret: 'secret',
+      redirectUri: 'http://127.0.0.1:7777/cb',
+    },
+    directory: async () => [],
     signIn: { ...CLIENT, redirectUris: signInRedirects(o.baseUrl) },
     accounts: o.accounts,
     signingKey: { ...(await exportJWK(privateKey)), kty: 'RSA', kid: 'k1', alg: 'RS256' },
@@ -207,7 +219,8 @@ async function completePages(
     if (shown.text.includes(`name="${field}"`)) shown = await browser.submit(shown, value, until);
   }
   const isConsent = shown.text.includes('name="consent"');
-  return isConsent && !o.stopsAtConsent ? browser.submit(shown, {}, until) : shown;
+  const choice: Record<string, string> = o.access ? { access: o.access } : {};
+  return isConsent && !o.stopsAtConsent ? browser.submit(shown, choice, until) : shown;
 }
 
 async function requestToken(url: string, fields: Record<string, string>): Promise<TokenResponse> {
@@ -235,6 +248,6 @@ async function addPerson(
     ({ userId } = await addMember(database.pool, member));
     shopIds.push(shopId);
   }
-  accounts.push({ id: randomUUID(), email, password, name, emailVerified: verified, shopIds: [] });
+  accounts.push({ id: randomUUID(), email, password, name, emailVerified: verified });
   return { email, password, userId, shopIds };
 }

@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
+import * as oauth from 'openid-client';
+import {
+  claimsIn,
+  type IdentityBench,
+  notAllowedIn,
+  startIdentityBench,
+} from './testing/identity-bench.ts';
+
+let bench: IdentityBench;
+beforeAll(async () => {
+  bench = await startIdentityBench();
+});
+beforeEach(() => bench.reset());
+afterAll(() => bench.stop());
+
+describe('tokens of a partner app', () => {
+  test('a refresh token rotates, and keeps shop and scopes', async () => {
+    const first = await bench.redeem(await bench.install('owner', { scope: 'labels:write' }));
+    const second = await oauth.refreshTokenGrant(bench.app, first.refresh_token ?? '');
+    expect(second.refresh_token).not.toBe(first.refresh_token);
+    expect(claimsIn(second.access_token)).toMatchObject({
+      shop_id: 1,
+      scope: 'labels:write',
+      sub: 'user-owner',
+    });
+  });
+
+  test('a second use of a refresh token ends all tokens of its family', async () => {
+    const first = await bench.redeem(await bench.install('owner'));
+    const second = await oauth.refreshTokenGrant(bench.app, first.refresh_token ?? '');
+    const refused = { error: 'invalid_grant' };
+    const again = oauth.refreshTokenGrant(bench.app, first.refresh_token ?? '');
+    await expect(again).rejects.toMatchObject(refused);
+    const newest = oauth.refreshTokenGrant(bench.app, second.refresh_token ?? '');
+    await expect(newest).rejects.toMatchObject(refused);
+  });
+
+  test('a revoked refresh token cannot be used', async () => {
+    expect(bench.app.serverMetadata().revocation_endpoint).toBe(`${bench.url}/oauth/revoke`);
+    const { refresh_token = '' } = await bench.redeem(await bench.install('owner'));
+    await oauth.tokenRevocation(bench.app, refresh_token);
+    await expect(oauth.refreshTokenGrant(bench.app, refresh_token)).rejects.toMatchObject({
+      error: 'invalid_grant',
+    });
+  });
+
+  test('nobody gets new tokens for a user who may no longer connect apps', async () => {
+    const { refresh_token = '' } = await bench.redeem(await bench.install('owner'));
+    bench.shops.set('owner', [notAllowedIn(1n)]);
+    await expect(oauth.refreshTokenGrant(bench.app, refresh_token)).rejects.toMatchObject({
+      error: 'invalid_grant',
+    });
+  });
+});

@@ -1,0 +1,72 @@
+import { Html, html } from './html.ts';
+import { STYLE } from './style.ts';
+
+/** The client that wants to connect: its name if known, and the host that receives the code. */
+export interface ConnectingApp {
+  readonly name: string | undefined;
+  readonly host: string;
+}
+
+/** A whole page. @param title for the window; the heading is part of `body`. */
+export function layout(title: string, body: Html): string {
+  return html`<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="robots" content="noindex">
+<title>${title} · Returns</title>
+<style>${new Html(STYLE)}</style>
+</head>
+<body>
+<main>
+<p class="brand">
+<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false"><path d="M3 8.5 12 4l9 4.5v8L12 21l-9-4.5z"/><path d="M3 8.5 12 13l9-4.5M12 13v8"/></svg>
+Returns Management
+</p>
+${body}
+</main>
+</body>
+</html>
+`.text;
+}
+
+/** The app, for the first sentence of a page. */
+export function appText({ name, host }: ConnectingApp): Html {
+  return name === undefined
+    ? html`An app at <strong>${host}</strong>`
+    : html`<strong>${name}</strong> (${host})`;
+}
+
+/** The problem with a form that was sent. */
+export function problemText(problem: string | undefined): Html | undefined {
+  return problem === undefined
+    ? undefined
+    : html`<p class="problem" id="problem" role="alert">${problem}</p>`;
+}
+
+/** What the user decides about, as a list of names and values. */
+export function facts(rows: readonly (readonly [string, Html | string])[]): Html {
+  const lines = rows.map(
+    ([name, value]) => html`<div><dt>${name}</dt><dd>${value}</dd></div>
+`,
+  );
+  return html`<dl>
+${lines}</dl>`;
+}
+
+/**
+ * The forms that allow and deny a request: hidden field `csrf`, buttons `consent`.
+ *
+ * @param o.choices more fields of the form that allows.
+ */
+export function decision(o: {
+  readonly allow: string;
+  readonly deny: string;
+  readonly csrf: string;
+  readonly choices?: Html;
+}): Html {
+  const csrf = html`<input type="hidden" name="csrf" value="${o.csrf}">`;
+  return html`<form method="post" action="${o.allow}">${csrf}${o.choices}<button name="consent" value="allow">Allow</button></form>
+<form method="post" action="${o.deny}">${csrf}<button class="quiet" name="consent" value="deny">Deny</button></form>`;
+}
