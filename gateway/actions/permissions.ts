@@ -35,7 +35,7 @@ export const ACTION_PERMISSIONS = {
   list_webhook_replays: ['developer.view', 'developer.manage'],
   cancel_webhook_replay: ['developer.manage'],
   // The user's own assistants; with `team.manage`, those of the whole shop.
-  list_connected_assistants: [],
+  list_assistants: [],
   disconnect_assistant: [],
 } as const satisfies Readonly<Record<string, readonly Permission[]>>;
 

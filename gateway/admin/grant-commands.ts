@@ -38,6 +38,7 @@ function lineOf(grant: ActiveGrant): string {
     nameOf(grant),
     grant.email,
     `shop ${grant.shopId} "${grant.shopName}"`,
+    grant.isReadOnly ? `${grant.role}, reading only` : grant.role,
     `since ${grant.createdAt.toISOString()}`,
     used,
   ].join('  ');

@@ -9,6 +9,8 @@ import {
 } from '../../test/kit/gateway/mcp.ts';
 import { startTestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { storeGrant } from '../oauth/issue.ts';
+import { createCatalogue } from './catalogue.ts';
+import { TOOLS } from './tools.ts';
 
 const oauthKeyring = parseKeyring(newKeyringText());
 let bench: McpBench;
@@ -18,7 +20,7 @@ beforeAll(async () => {
 afterAll(() => bench?.stop());
 
 const list = (member: SignedInMember, args = {}) =>
-  bench.call(member.token, 'list_connected_assistants', args);
+  bench.call(member.token, 'list_assistants', args);
 const disconnect = (member: SignedInMember, assistant_id: string, more = {}) =>
   bench.call(member.token, 'disconnect_assistant', { assistant_id, ...more });
 /** The ids of the assistants that the caller sees. */
@@ -31,7 +33,7 @@ const ownId = async (member: SignedInMember): Promise<string> =>
   (await idsOf(member, member))[0] ?? '';
 const statusOf = async ({ token }: SignedInMember) => (await bench.rpc(token, 'tools/list')).status;
 
-describe('list_connected_assistants', () => {
+describe('list_assistants', () => {
   test("shows the user's own assistants, with client, app and times", async () => {
     const shopId = await bench.newShop();
     const [analyst] = [await bench.member('analyst', shopId), await bench.member('owner', shopId)];
@@ -101,6 +103,46 @@ describe('list_connected_assistants', () => {
       isError: true,
       text: expect.stringContaining('cursor must be the next_cursor'),
     });
+  });
+});
+
+describe('an assistant that may only read', () => {
+  test('gets only tools that only read, and no other call is executed', async () => {
+    const shopId = await bench.newShop();
+    const owner = await bench.member('owner', shopId);
+    const token = await bench.tokenFor({ ...owner, isReadOnly: true });
+    const reader = { ...owner, token };
+    const listed = (await bench.rpc(token, 'tools/list')).body.result.tools;
+    expect(listed.map(({ name }: { name: string }) => name)).toEqual(
+      createCatalogue().readOnly.owner.map(({ name }) => name),
+    );
+    for (const [name, tool] of Object.entries(TOOLS)) {
+      const result = await bench.call(token, name, await bench.goodCall(reader, tool.name));
+      expect([name, result.isError]).toEqual([name, !tool.hints.readOnly.is]);
+      if (result.isError) expect(result.text).toMatch(/^Unauthorized: .* allowed .* only to read/);
+    }
+    const { rowCount } = await bench.database.pool.query(
+      "select from audit_log where shop_id = $1 and detail->>'phase' is not null",
+      [shopId],
+    );
+    expect(rowCount).toBe(0);
+  });
+
+  test('sees this itself, and so do the others in the shop', async () => {
+    const shopId = await bench.newShop();
+    const admin = await bench.member('admin', shopId);
+    const analyst = await bench.member('analyst', shopId);
+    const token = await bench.tokenFor({ ...analyst, isReadOnly: true });
+    const context = await bench.call(token, 'get_shop_context');
+    expect(context.data.user).toMatchObject({ role: 'analyst', read_only: true });
+    const { data } = await list(admin, { limit: 50 });
+    const rights = data.assistants
+      .filter(({ user }: { user: { id: number } }) => user.id === Number(analyst.userId))
+      .map(({ role, read_only }: { role: string; read_only: boolean }) => [role, read_only]);
+    expect(rights).toEqual([
+      ['analyst', false],
+      ['analyst', true],
+    ]);
   });
 });
 

@@ -31,7 +31,7 @@ const LISTED: Readonly<Record<Role, readonly string[]>> = {
     'create_fraud_report',
     'get_fraud_report',
     'create_cart',
-    'list_connected_assistants',
+    'list_assistants',
     'disconnect_assistant',
   ],
   warehouse: [
@@ -41,7 +41,7 @@ const LISTED: Readonly<Record<Role, readonly string[]>> = {
     'get_return_timeline',
     'record_dispositions',
     'list_destinations',
-    'list_connected_assistants',
+    'list_assistants',
     'disconnect_assistant',
   ],
   analyst: [
@@ -51,7 +51,7 @@ const LISTED: Readonly<Record<Role, readonly string[]>> = {
     'get_return_timeline',
     'get_returns_summary',
     'get_fraud_report',
-    'list_connected_assistants',
+    'list_assistants',
     'disconnect_assistant',
   ],
   developer: [
@@ -70,7 +70,7 @@ const LISTED: Readonly<Record<Role, readonly string[]>> = {
     'start_webhook_replay',
     'list_webhook_replays',
     'cancel_webhook_replay',
-    'list_connected_assistants',
+    'list_assistants',
     'disconnect_assistant',
   ],
 };
@@ -83,6 +83,18 @@ describe('the catalogue of tools', () => {
       const isAllowed = anyOf.length === 0 || permits(role, anyOf);
       expect(LISTED[role].includes(name)).toBe(isAllowed);
     }
+  });
+
+  test.each(ROLES)('lists only tools that only read when the user allowed no more: %s', (role) => {
+    const reading = new Set<string>(tools.filter((tool) => tool.hints.readOnly.is).map(nameOf));
+    expect(catalogue.readOnly[role].map(nameOf)).toEqual(
+      LISTED[role].filter((name) => reading.has(name)),
+    );
+  });
+
+  test('a tool also has the names of earlier releases, which are not listed', () => {
+    expect(toolNamed('list_connected_assistants')).toBe(TOOLS.list_assistants);
+    expect(Object.keys(TOOLS)).not.toContain('list_connected_assistants');
   });
 
   test('every tool is registered under its own name', () => {
@@ -146,7 +158,7 @@ describe('the catalogue of tools', () => {
       'list_webhook_deliveries',
       'preview_webhook_replay',
       'list_webhook_replays',
-      'list_connected_assistants',
+      'list_assistants',
     ]);
     expect(ofKind('destructive')).toEqual([
       'process_return',
@@ -179,6 +191,8 @@ describe('the catalogue of tools', () => {
     }
   });
 });
+
+const nameOf = ({ name }: { readonly name: string }): string => name;
 
 type Schema = Readonly<Record<string, unknown>>;
 

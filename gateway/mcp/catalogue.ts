@@ -5,22 +5,41 @@ import { objectSchema } from './json-schema.ts';
 import type { Tool } from './tool.ts';
 import { TOOLS } from './tools.ts';
 
+/** The rights of an assistant: the user's role, and whether the user allowed it only to read. */
+export interface Rights {
+  readonly role: Role;
+  readonly isReadOnly: boolean;
+}
+
+/** Whether an assistant with these rights may use the tool. */
+export function mayUse({ role, isReadOnly }: Rights, tool: Tool): boolean {
+  return (!isReadOnly || tool.hints.readOnly.is) && isPermitted(role, tool);
+}
+
 /** Whether a user with this role may use the tool. */
-export function mayUse(role: Role, tool: Tool): boolean {
+export function isPermitted(role: Role, tool: Tool): boolean {
   const anyOf = permissionsFor(tool.name);
   return anyOf.length === 0 || permits(role, anyOf);
 }
 
+/** The result of `tools/list` for each role. */
+export type Catalogue = Readonly<Record<Role, readonly ListedTool[]>>;
+
 /**
- * The result of `tools/list` for each role. It is built once, because generating JSON schemas is expensive.
+ * The tools of each role, and those of each role that only read. Both are built once, because generating JSON schemas is
+ * expensive.
  */
-export function createCatalogue(): Readonly<Record<Role, readonly ListedTool[]>> {
+export function createCatalogue(): Catalogue & { readonly readOnly: Catalogue } {
   const listed = new Map(Object.values(TOOLS).map((tool) => [tool, listedAs(tool)]));
-  const of = (role: Role) =>
-    [...listed].filter(([tool]) => mayUse(role, tool)).map(([, entry]) => entry);
-  const entries = ROLES.map((role) => [role, of(role)] as const);
-  // `fromEntries` loses the type of the keys. They are all roles.
-  return Object.fromEntries(entries) as Record<Role, ListedTool[]>;
+  const of = (isReadOnly: boolean): Catalogue => {
+    const entries = ROLES.map((role) => {
+      const usable = [...listed].filter(([tool]) => mayUse({ role, isReadOnly }, tool));
+      return [role, usable.map(([, entry]) => entry)] as const;
+    });
+    // `fromEntries` loses the type of the keys. They are all roles.
+    return Object.fromEntries(entries) as Record<Role, ListedTool[]>;
+  };
+  return { ...of(false), readOnly: of(true) };
 }
 
 function listedAs(tool: Tool): ListedTool {

@@ -17,6 +17,7 @@ const USER: SignedIn = {
   role: 'owner',
   clientId: 'rms-mcp',
   grantId: 'g'.repeat(43),
+  isReadOnly: false,
 };
 const CALL = { jsonrpc: '2.0', id: 9, method: 'tools/call' };
 

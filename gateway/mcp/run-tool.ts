@@ -4,7 +4,7 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { permissionsFor } from '../actions/permissions.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
 import { beginAuditedCall } from './audited.ts';
-import { mayUse } from './catalogue.ts';
+import { isPermitted, mayUse, type Rights } from './catalogue.ts';
 import { type Failure, failureOf } from './failures.ts';
 import {
   abandonCall,
@@ -43,9 +43,9 @@ export interface ToolCall {
  */
 export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallToolResult> {
   const { tool, context } = call;
-  if (!mayUse(context.user.role, tool)) {
+  if (!mayUse(context.user, tool)) {
     logDenied(runner.logger, call);
-    return errorResult(unauthorizedText(tool));
+    return errorResult(unauthorizedText(context.user, tool));
   }
   const prepared = tool.prepare(call.args);
   if (!prepared.ok) {
@@ -152,7 +152,10 @@ async function audited(
 }
 
 /** Interface, Permissions: one of the tool's permissions is enough. */
-function unauthorizedText(tool: Tool): string {
+function unauthorizedText({ role }: Rights, tool: Tool): string {
+  if (isPermitted(role, tool)) {
+    return `Unauthorized: ${tool.name} changes something, and the user allowed this assistant only to read. Do not try again. To allow it, the user must connect this assistant again and choose everything.`;
+  }
   const needed = permissionsFor(tool.name).join(' or ');
   return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in user does not have in this shop. Do not try again. An owner or admin of the shop can ask the operator for a role that has the permission.`;
 }

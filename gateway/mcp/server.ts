@@ -63,9 +63,10 @@ const OPTIONS = {
  */
 export function createServer(parts: ServerParts, caller: Caller): Server {
   const server = new Server(parts.info, OPTIONS);
-  const { role } = caller.context.user;
+  const { role, isReadOnly } = caller.context.user;
+  const catalogue = isReadOnly ? parts.catalogue.readOnly : parts.catalogue;
   server.setRequestHandler('tools/list', () => ({
-    tools: [...parts.catalogue[role]],
+    tools: [...catalogue[role]],
     // These fields belong to the newer protocol revision. Here they are for clients of the older revisions.
     ...PRIVATE,
   }));

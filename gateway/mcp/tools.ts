@@ -13,7 +13,7 @@ import { getReturn } from './tools/get-return.ts';
 import { getReturnTimeline } from './tools/get-return-timeline.ts';
 import { getReturnsSummary } from './tools/get-returns-summary.ts';
 import { getShopContext } from './tools/get-shop-context.ts';
-import { listConnectedAssistants } from './tools/list-connected-assistants.ts';
+import { listAssistants } from './tools/list-assistants.ts';
 import { listDestinations } from './tools/list-destinations.ts';
 import { listFraudCategories } from './tools/list-fraud-categories.ts';
 import { listWebhookDeliveries } from './tools/list-webhook-deliveries.ts';
@@ -61,11 +61,17 @@ export const TOOLS: { readonly [K in ActionName]: Tool } = {
   start_webhook_replay: startWebhookReplay,
   list_webhook_replays: listWebhookReplays,
   cancel_webhook_replay: cancelWebhookReplay,
-  list_connected_assistants: listConnectedAssistants,
+  list_assistants: listAssistants,
   disconnect_assistant: disconnectAssistant,
 };
 
-/** The tool with this name; undefined when it does not exist. */
+/** Names of earlier releases. They work, but are not listed. */
+const FORMER_NAMES: ReadonlyMap<string, ActionName> = new Map([
+  ['list_connected_assistants', 'list_assistants'],
+]);
+
+/** The tool with this name, or with this former name; undefined when it does not exist. */
 export function toolNamed(name: string): Tool | undefined {
-  return Object.hasOwn(TOOLS, name) ? TOOLS[name as ActionName] : undefined;
+  const current = FORMER_NAMES.get(name) ?? name;
+  return Object.hasOwn(TOOLS, current) ? TOOLS[current as ActionName] : undefined;
 }

@@ -21,6 +21,8 @@ export interface SignedIn {
   readonly clientId: string;
   /** The grant that the token belongs to. */
   readonly grantId: string;
+  /** Whether the user allowed the assistant only to read. */
+  readonly isReadOnly: boolean;
 }
 
 export interface AccessTokenCheck {
@@ -146,7 +148,8 @@ async function readSignedIn(
 ): Promise<SignedIn | undefined> {
   const { rows } = await pool.query<Omit<SignedIn, 'clientId' | 'grantId'>>({
     name: 'oauth-signed-in',
-    text: `select u.id as "userId", u.email, u.name, s.id as "shopId", s.name as "shopName", s.sandbox, s.currency, m.role
+    text: `select u.id as "userId", u.email, u.name, s.id as "shopId", s.name as "shopName", s.sandbox, s.currency, m.role,
+                  g.read_only as "isReadOnly"
              from oauth_grants g
              join memberships m on m.shop_id = g.shop_id and m.user_id = g.user_id
              join users u on u.id = m.user_id

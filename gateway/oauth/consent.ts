@@ -7,8 +7,9 @@ import type { Logger } from '../../services/platform/log.ts';
 import { type Account, type ShopOfUser, shopOfMember } from './account.ts';
 import { appOf, isOnUsersMachine } from './clients/redirect-uri.ts';
 import type { Cookies } from './cookies.ts';
-import { hasConsented } from './grants.ts';
+import { type Consent, consentOf } from './grants.ts';
 import type { OneTimeRecords } from './one-time-records.ts';
+import { ACCESS } from './pages/consent-page.ts';
 import { ended, type PageResponse, redirect } from './pages/response.ts';
 import { SIGN_IN_TTL_S, signInPath } from './provider.ts';
 import type { AuthorizationRequest, AuthorizationRequests } from './requests.ts';
@@ -26,6 +27,12 @@ const pendingConsent = z.object({
 });
 type PendingConsent = z.infer<typeof pendingConsent>;
 
+/** The fields of the form that allows a request, as sent. */
+export interface ConsentForm {
+  readonly csrf: string;
+  readonly access: string;
+}
+
 /** The last step of a sign-in: the user allows or denies the app to act for them. */
 export interface ConsentStep {
   /** Asks the user for consent, or grants the request if the user has already consented. */
@@ -37,8 +44,8 @@ export interface ConsentStep {
   /** Whether this authorization request waits for the user's decision. */
   isPending(uid: string): Promise<boolean>;
   showForm(req: IncomingMessage, uid: string): Promise<PageResponse>;
-  /** Handles the form. @param csrf its hidden field. */
-  allow(req: IncomingMessage, uid: string, csrf: string): Promise<PageResponse>;
+  /** Handles the form. */
+  allow(req: IncomingMessage, uid: string, form: ConsentForm): Promise<PageResponse>;
 }
 
 interface ConsentOptions {
@@ -55,8 +62,11 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
     async begin(req, request, { shop, email }) {
       const { uid } = request;
       const { userId, shopId } = shop;
-      if (!(await needsConsent(o, request, shop)))
-        return grant(o, request, { account: { userId, shopId }, isConsented: false });
+      const remembered = await rememberedConsent(o, request, shop);
+      if (remembered) {
+        const { isReadOnly } = remembered;
+        return grant(o, request, { account: { userId, shopId }, isConsented: false, isReadOnly });
+      }
       const browser = o.cookies.browserOf(req);
       const csrf = randomBytes(32).toString('base64url');
       const content = { userId: `${userId}`, shopId: `${shopId}`, email, browser, csrf };
@@ -75,7 +85,7 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
       return o.pages.consent(request, { shop, email: who.email, csrf: who.csrf });
     },
 
-    async allow(req, uid, csrf) {
+    async allow(req, uid, { csrf, access }) {
       // Read the one-time record, but do not remove it: if storing the grant fails, the user can send the form again.
       const pending = await findPending(o, req, uid);
       if (!pending || !isSame(csrf, pending.who.csrf)) {
@@ -83,11 +93,15 @@ export function createConsentStep(o: ConsentOptions): ConsentStep {
         return ended();
       }
       const { request, who } = pending;
-      const response = await grant(o, request, { account: accountOf(who), isConsented: true });
+      // A form without the field gives the user's whole role, as before there was a choice.
+      const isReadOnly = access === ACCESS.readOnly;
+      const account = accountOf(who);
+      const response = await grant(o, request, { account, isConsented: true, isReadOnly });
       if (response.status === 303) {
         const { clientId, redirectUri } = request;
         const { userId, shopId } = who;
-        o.logger.info({ userId, shopId, clientId, app: appOf(redirectUri) }, 'consent given');
+        const app = appOf(redirectUri);
+        o.logger.info({ userId, shopId, clientId, app, isReadOnly }, 'consent given');
       }
       return response;
     },
@@ -107,10 +121,10 @@ function isSame(sent: string, expected: string): boolean {
 async function grant(
   o: ConsentOptions,
   request: AuthorizationRequest,
-  { account, isConsented }: { readonly account: Account; readonly isConsented: boolean },
+  { account, ...how }: { account: Account; isConsented: boolean; isReadOnly: boolean },
 ): Promise<PageResponse> {
   try {
-    const resume = await o.requests.grant(request.uid, account, isConsented);
+    const resume = await o.requests.grant(request.uid, account, how);
     return resume === undefined ? ended() : redirect(resume);
   } catch (error) {
     // The membership ended after it was read.
@@ -120,17 +134,18 @@ async function grant(
 }
 
 /**
- * The first grant for each combination of user, shop, client and redirect host needs consent. With a loopback address
- * or an app's scheme every grant needs it, because any program on the user's machine may receive the code.
+ * The consent that the user gave before; undefined when the user must be asked. The first grant for each combination of
+ * user, shop, client and redirect host needs consent. With a loopback address or an app's scheme every grant needs it,
+ * because any program on the user's machine may receive the code.
  */
-async function needsConsent(
+async function rememberedConsent(
   { pool }: ConsentOptions,
   request: AuthorizationRequest,
   account: Account,
-): Promise<boolean> {
+): Promise<Consent | undefined> {
   const { clientId, redirectUri } = request;
-  if (request.prompts.includes('consent') || isOnUsersMachine(redirectUri)) return true;
-  return !(await hasConsented(pool, { ...account, clientId, app: appOf(redirectUri) }));
+  if (request.prompts.includes('consent') || isOnUsersMachine(redirectUri)) return undefined;
+  return consentOf(pool, { ...account, clientId, app: appOf(redirectUri) });
 }
 
 /** Finds the pending consent. Undefined when there is none, or when another browser signed in. */

@@ -10,6 +10,8 @@ export interface GrantContext {
   readonly app?: string;
   /** Whether the user saw the consent page for this grant, and agreed. */
   readonly isConsented?: boolean;
+  /** Whether the user allowed the app only to read. */
+  readonly isReadOnly?: boolean;
 }
 
 const storage = new AsyncLocalStorage<GrantContext>();

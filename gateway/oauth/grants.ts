@@ -54,8 +54,8 @@ export function createGrants({ pool, resource, logger, mails }: GrantsOptions): 
       const context = grantContext();
       await inTransaction(pool, async (tx) => {
         if (!(await isMemberUntilCommit(tx, grant))) throw notMember();
-        const { app, isConsented } = context;
-        const isNew = await storeGrant(tx, id, { ...grant, app, isConsented });
+        const { app, isConsented, isReadOnly } = context;
+        const isNew = await storeGrant(tx, id, { ...grant, app, isConsented, isReadOnly });
         if (!isNew) return;
         await recordConnected(tx, { id, ...grant, ...context });
         await mails?.add(tx, [connectedFact(grant, app)]);
@@ -79,22 +79,27 @@ export function createGrants({ pool, resource, logger, mails }: GrantsOptions): 
   };
 }
 
+/** What the user allowed on a consent page. */
+export interface Consent {
+  readonly isReadOnly: boolean;
+}
+
 /**
- * Whether the user has an active grant with consent for this shop, client and app. When a grant is revoked, the
- * other grants of the same user, shop, client and app lose their consent.
+ * The newest consent of the user for this shop, client and app; undefined without an active grant with consent. When a
+ * grant is revoked, the other grants of the same user, shop, client and app lose their consent.
  */
-export async function hasConsented(
+export async function consentOf(
   db: Queryable,
   o: GrantFor & { readonly app: string },
-): Promise<boolean> {
-  const { rowCount } = await db.query(
-    `select from oauth_grants
+): Promise<Consent | undefined> {
+  const { rows } = await db.query<Consent>(
+    `select read_only as "isReadOnly" from oauth_grants
       where user_id = $1 and shop_id = $2 and client_id = $3 and app = $4
         and consented_at is not null and revoked_at is null and expires_at > now()
-      limit 1`,
+      order by consented_at desc limit 1`,
     [o.userId, o.shopId, o.clientId, o.app],
   );
-  return rowCount === 1;
+  return rows[0];
 }
 
 function notMember(): DomainError {
@@ -123,6 +128,7 @@ async function recordConnected(
       client_id: o.clientId,
       ...(o.app !== undefined && { app: o.app }),
       ...(o.isConsented !== undefined && { consent: o.isConsented ? 'given' : 'remembered' }),
+      ...(o.isReadOnly && { access: 'read_only' }),
     },
   });
 }

@@ -33,16 +33,17 @@ export function mcpResource(issuer: string): string {
  *
  * @param o.issuer the service's public base address.
  * @param o.ttlS lifetime of the token in seconds; 12 hours when absent. A negative value makes an expired token.
+ * @param o.isReadOnly whether the client may only read.
  * @throws when the user or the shop does not exist, or the database is unavailable.
  */
 export async function issueAccessToken(
   pool: pg.Pool,
   keys: OAuthKeys,
-  o: GrantFor & { readonly issuer: string; readonly ttlS?: number },
+  o: GrantFor & { readonly issuer: string; readonly ttlS?: number; readonly isReadOnly?: boolean },
 ): Promise<string> {
   const grantId = randomBytes(32).toString('base64url');
-  const { userId, shopId, clientId } = o;
-  await storeGrant(pool, grantId, { userId, shopId, clientId });
+  const { userId, shopId, clientId, isReadOnly } = o;
+  await storeGrant(pool, grantId, { userId, shopId, clientId, isReadOnly });
   const { kid, privateJwk } = await keys.signing();
   const now = Math.floor(Date.now() / 1_000);
   const expires = now + (o.ttlS ?? ACCESS_TOKEN_TTL_S);
@@ -65,6 +66,7 @@ export async function issueAccessToken(
  * @param o.ttlS lifetime in seconds; 90 days when absent.
  * @param o.app host or scheme of the app.
  * @param o.isConsented whether the user saw the consent page, and agreed.
+ * @param o.isReadOnly whether the client may only read.
  * @throws Error when the id belongs to another grant or to a revoked one.
  */
 export async function storeGrant(
@@ -74,16 +76,23 @@ export async function storeGrant(
     readonly ttlS?: number;
     readonly app?: string | undefined;
     readonly isConsented?: boolean | undefined;
+    readonly isReadOnly?: boolean | undefined;
   },
 ): Promise<boolean> {
   const whose = [o.shopId, id, o.userId, o.clientId];
   // The table has two unique keys. With a conflict target, "on conflict" would handle only one of them, and concurrent
   // inserts could fail on the other.
   const stored = await db.query(
-    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app, consented_at)
-     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, case when $7 then now() end)
+    `insert into oauth_grants (shop_id, id, user_id, client_id, expires_at, app, consented_at, read_only)
+     values ($1, $2, $3, $4, now() + $5 * interval '1 second', $6, case when $7 then now() end, $8)
      on conflict do nothing`,
-    [...whose, o.ttlS ?? DEFAULT_GRANT_DAYS * DAY_S, o.app || null, o.isConsented ?? false],
+    [
+      ...whose,
+      o.ttlS ?? DEFAULT_GRANT_DAYS * DAY_S,
+      o.app || null,
+      o.isConsented ?? false,
+      o.isReadOnly ?? false,
+    ],
   );
   if (stored.rowCount === 1) return true;
   const same = await db.query(

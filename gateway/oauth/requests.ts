@@ -33,10 +33,15 @@ export interface AuthorizationRequests {
    * Grants the request and returns the path that issues the code. Undefined when the request was denied, was granted
    * for another account, or has expired. Idempotent: concurrent calls, and a call after a failure, return the same path.
    *
-   * @param isConsented whether the user saw the consent page, and agreed.
+   * @param o.isConsented whether the user saw the consent page, and agreed.
+   * @param o.isReadOnly whether the app may only read.
    * @throws DomainError PERMISSION_DENIED when the user is no longer a member of the shop.
    */
-  grant(uid: string, account: Account, isConsented: boolean): Promise<string | undefined>;
+  grant(
+    uid: string,
+    account: Account,
+    o: { readonly isConsented: boolean; readonly isReadOnly: boolean },
+  ): Promise<string | undefined>;
   /** Ends the request with `access_denied`, and returns the path that redirects to the client. */
   deny(uid: string, description: string): Promise<string | undefined>;
 }
@@ -65,7 +70,7 @@ export function createRequests(
       interaction.lastSubmission = { email };
       await save(interaction);
     },
-    async grant(uid, account, isConsented) {
+    async grant(uid, account, { isConsented, isReadOnly }) {
       const provider = await current();
       const interaction = await load(uid);
       const request = interaction && requestOf(interaction);
@@ -79,7 +84,8 @@ export function createRequests(
       grant.jti = grantIdOf(uid);
       grant.addResourceScope(mcpResource(issuer), MCP_SCOPE);
       const app = appOf(request.redirectUri);
-      const grantId = await withGrantContext({ app, isConsented }, () => grant.save());
+      const facts = { app, isConsented, isReadOnly };
+      const grantId = await withGrantContext(facts, () => grant.save());
       const login = { accountId: id, remember: false };
       interaction.result = { login, consent: { grantId }, select_account: {} };
       await save(interaction);

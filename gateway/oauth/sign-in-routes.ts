@@ -102,7 +102,7 @@ function formRoutes(
       formHandler((signIn, uid, req) =>
         field(req, 'consent') === 'deny'
           ? signIn.cancel(uid)
-          : signIn.allow(req, uid, field(req, 'csrf')),
+          : signIn.allow(req, uid, { csrf: field(req, 'csrf'), access: field(req, 'access') }),
       ),
     ],
   });

@@ -5,7 +5,7 @@ import { shopsOfEmail } from './account.ts';
 import { deny, handleCallback } from './callback.ts';
 import { appOf } from './clients/redirect-uri.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
-import { createConsentStep } from './consent.ts';
+import { type ConsentForm, createConsentStep } from './consent.ts';
 import { ended, type PageResponse, redirect } from './pages/response.ts';
 import { signInPath } from './provider.ts';
 import {
@@ -49,8 +49,8 @@ export interface SignIn {
   handleCallback(req: IncomingMessage, url: URL): Promise<PageResponse>;
   /** Shows the consent form. */
   showConsentForm(req: IncomingMessage, uid: string): Promise<PageResponse>;
-  /** Handles the consent form. @param csrf its hidden field. */
-  allow(req: IncomingMessage, uid: string, csrf: string): Promise<PageResponse>;
+  /** Handles the consent form. */
+  allow(req: IncomingMessage, uid: string, form: ConsentForm): Promise<PageResponse>;
   /** Denies the authorization request. */
   cancel(uid: string): Promise<PageResponse>;
 }
@@ -102,7 +102,7 @@ export function createSignIn(o: SignInOptions): SignIn {
 
     handleCallback: (req, url) => handleCallback(context, req, url),
     showConsentForm: (req, uid) => consent.showForm(req, uid),
-    allow: (req, uid, csrf) => consent.allow(req, uid, csrf),
+    allow: (req, uid, form) => consent.allow(req, uid, form),
 
     async cancel(uid) {
       const [request, isAsked] = await Promise.all([requests.find(uid), consent.isPending(uid)]);

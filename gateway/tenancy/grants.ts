@@ -4,6 +4,7 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import { type Author, recordAudit } from './audit.ts';
+import type { Role } from './permissions.ts';
 
 /** An assistant that acts for a member of a shop. */
 export interface ActiveGrant {
@@ -16,6 +17,10 @@ export interface ActiveGrant {
   readonly clientId: string;
   /** Host or scheme of the app; null when unknown. */
   readonly app: string | null;
+  /** The current role of the member. */
+  readonly role: Role;
+  /** Whether the member allowed the assistant only to read. */
+  readonly isReadOnly: boolean;
   /** Truncated to milliseconds. */
   readonly createdAt: Date;
   readonly expiresAt: Date;
@@ -42,6 +47,7 @@ export async function listGrants(
   const { rows } = await db.query<ActiveGrant>(
     `select g.id, g.shop_id as "shopId", s.name as "shopName", g.user_id as "userId",
             u.name as "userName", u.email, g.client_id as "clientId", g.app,
+            m.role, g.read_only as "isReadOnly",
             date_trunc('milliseconds', g.created_at) as "createdAt", g.expires_at as "expiresAt",
             g.last_used_at as "lastUsedAt"
        from oauth_grants g

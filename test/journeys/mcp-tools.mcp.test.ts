@@ -21,7 +21,7 @@ async function anotherAssistant(): Promise<string | undefined> {
   const person = personOf(stack, 'owner');
   const { client } = await signIn({ stack, browser, person, revision: '2026-07-28', hinted: true });
   if (!client) throw new Error('not signed in');
-  const of = { name: 'list_connected_assistants', arguments: { limit: 50 } };
+  const of = { name: 'list_assistants', arguments: { limit: 50 } };
   const { structuredContent } = await client.callTool(of);
   await client.close();
   const { assistants } = structuredContent as {
@@ -85,7 +85,7 @@ async function everyCall(client: Client): Promise<readonly Call[]> {
     ['start_webhook_replay', replay],
     ['list_webhook_replays', { replay_id }],
     ['cancel_webhook_replay', { replay_id }],
-    ['list_connected_assistants', {}],
+    ['list_assistants', {}],
     ['disconnect_assistant', { assistant_id: await anotherAssistant() }],
   ];
 }

@@ -1,6 +1,6 @@
 import { permissionsFor } from '../../actions/permissions.ts';
 import { ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
-import { createCatalogue, mayUse } from '../catalogue.ts';
+import { createCatalogue, isPermitted } from '../catalogue.ts';
 import { INSTRUCTIONS } from '../instructions.ts';
 import { PROMPTS } from '../prompts.ts';
 import type { Hint, Tool } from '../tool.ts';
@@ -57,7 +57,7 @@ export function toolsPage(): string {
 function roleRow(tool: Tool): string {
   const permissions = permissionsFor(tool.name);
   const needs = permissions.length === 0 ? 'none: any signed-in user' : permissions.join(', ');
-  const cells = ROLES.map((role) => (mayUse(role, tool) ? 'yes' : '—'));
+  const cells = ROLES.map((role) => (isPermitted(role, tool) ? 'yes' : '—'));
   return `| \`${tool.name}\` | ${needs} | ${cells.join(' | ')} |`;
 }
 

@@ -12,7 +12,7 @@ export const disconnectAssistant = defineTool({
   name: 'disconnect_assistant',
   title: 'Disconnect assistant',
   description:
-    'Use this when the user wants to end the access of an assistant or app to this shop: one of their own, or, with the permission team.manage, one of any member. Name the assistant and let the user confirm first. Its calls are rejected from now on. To connect it again, its member must sign in and consent again. If is_this_connection is true, you lose your own access to the shop.',
+    'Use this when the user wants to end the access of an assistant to this shop: one of their own, or, with team.manage, of any member. Name it and let the user confirm first. To connect it again, its member must sign in again. If is_this_connection is true, you lose your own access.',
   hints: {
     readOnly: { is: false, because: 'It ends the access of an assistant.' },
     destructive: {
@@ -26,7 +26,7 @@ export const disconnectAssistant = defineTool({
     },
   },
   input: z.strictObject({
-    assistant_id: requiredText({ max: ID_MAX }).describe('The id from list_connected_assistants'),
+    assistant_id: requiredText({ max: ID_MAX }).describe('The id from list_assistants'),
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ assistant_id: z.string(), disconnected: z.literal(true) }),
@@ -37,7 +37,7 @@ export const disconnectAssistant = defineTool({
     } catch (error) {
       if (!(error instanceof DomainError) || error.code !== Code.NotFound) throw error;
       throw new ToolError(
-        'No such assistant is connected, or the user may not disconnect it. list_connected_assistants returns the connected assistants.',
+        'No such assistant is connected, or the user may not disconnect it. list_assistants returns the connected assistants.',
       );
     }
     return { assistant_id, disconnected: true as const };

@@ -22,6 +22,7 @@ export const getShopContext = defineTool({
       name: z.string().nullable(),
       role: z.enum(ROLES),
       permissions: z.array(z.enum(PERMISSIONS)),
+      read_only: z.boolean().describe('The user allowed you only to read'),
     }),
     api_versions: z
       .array(z.strictObject({ version: z.string(), stage: z.string() }))
@@ -39,6 +40,7 @@ export const getShopContext = defineTool({
         name: user.name,
         role: user.role,
         permissions: [...ROLE_PERMISSIONS[user.role]],
+        read_only: user.isReadOnly,
       },
       api_versions: RELEASED.map((version) => ({ version, stage: stageOf(version, calendar) })),
       now: isoTime(now),

@@ -42,7 +42,12 @@ export interface McpBench extends TestGateway {
   readonly mcpUrl: string;
   /** Adds a user with this role in a shop (by default the first shop) and signs in. */
   member(role: Role, shopId?: bigint): Promise<SignedInMember>;
-  tokenFor(o: { userId: bigint; shopId: bigint; ttlS?: number }): Promise<string>;
+  tokenFor(o: {
+    userId: bigint;
+    shopId: bigint;
+    ttlS?: number;
+    isReadOnly?: boolean;
+  }): Promise<string>;
   post(o: {
     token?: string;
     method?: string;

@@ -51,6 +51,6 @@ export const GOOD_CALLS: Readonly<Record<ActionName, Readonly<Record<string, unk
   start_webhook_replay: { states: ['exhausted'], from: '2026-11-20T10:00:00Z' },
   list_webhook_replays: { replay_id: Number(FAKE.replay) },
   cancel_webhook_replay: { replay_id: Number(FAKE.replay) },
-  list_connected_assistants: { limit: 5 },
+  list_assistants: { limit: 5 },
   disconnect_assistant: { assistant_id: SPARE_GRANT },
 };

@@ -136,7 +136,7 @@ export function costlyArguments(shop: StackShop): Record<ActionName, object> {
     start_webhook_replay: { return_id, from: '2026-01-01T00:00:00Z' },
     list_webhook_replays: { limit: 50 },
     cancel_webhook_replay: { replay_id: 987_654_321 },
-    list_connected_assistants: {},
+    list_assistants: {},
     disconnect_assistant: { assistant_id: 'none' },
   };
 }

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isoTime } from '../../../services/contract/time.ts';
 import { KNOWN_CLIENTS } from '../../oauth/clients/known-clients.ts';
 import type { ActiveGrant } from '../../tenancy/grants.ts';
+import { ROLES } from '../../tenancy/permissions.ts';
 import { cursor, limit, nextCursor } from '../fields.ts';
 import { maskedEmail } from '../masked-email.ts';
 import { defineTool, readOnlyHints, ToolError } from '../tool.ts';
@@ -11,25 +12,27 @@ const when = (description: string) => z.string().meta({ format: 'date-time', des
 /** An assistant that acts for a member of the shop. */
 const assistant = z.strictObject({
   assistant_id: z.string().describe('The id for disconnect_assistant'),
-  client: z.string().describe('Name of a known client, else its client id'),
-  app: z.string().nullable().describe('Host or scheme of the app; null when unknown'),
+  client: z.string().describe('Its name or client id'),
+  app: z.string().nullable().describe('Host or scheme'),
   user: z.strictObject({
     id: z.int(),
     name: z.string().nullable(),
     email: z.string().nullable().describe('Masked'),
   }),
-  is_own: z.boolean().describe('Whether it acts for the signed-in user'),
-  is_this_connection: z.boolean().describe('Whether it makes this call'),
-  connected_at: when('When it was connected'),
+  role: z.enum(ROLES).describe('The rights of its user'),
+  read_only: z.boolean().describe('It may only read'),
+  is_own: z.boolean().describe('It acts for the signed-in user'),
+  is_this_connection: z.boolean().describe('It makes this call'),
+  connected_at: z.string(),
   last_used_at: when('Precise to one minute; null when it was never used').nullable(),
   expires_at: when('When it must be connected again'),
 });
 
-export const listConnectedAssistants = defineTool({
-  name: 'list_connected_assistants',
-  title: 'List connected assistants',
+export const listAssistants = defineTool({
+  name: 'list_assistants',
+  title: 'List assistants',
   description:
-    'Use this when the user wants to know which assistants and apps may act for them in this shop, since when, and when each was last used. Users with the permission team.manage see the assistants of all members. The oldest comes first.',
+    'Use this when the user wants to know which assistants are connected to this shop, for whom, with which rights, and when each was last used. Users with team.manage see those of all members. The oldest comes first.',
   hints: readOnlyHints('the list of connected assistants'),
   input: z.strictObject({ limit, cursor }),
   output: z.strictObject({ assistants: z.array(assistant), next_cursor: nextCursor }),
@@ -59,6 +62,8 @@ function assistantView(
       KNOWN_CLIENTS.find(({ clientId }) => clientId === grant.clientId)?.name ?? grant.clientId,
     app: grant.app,
     user: { id: Number(grant.userId), name: grant.userName, email: maskedEmail(grant.email) },
+    role: grant.role,
+    read_only: grant.isReadOnly,
     is_own: grant.userId === caller.userId,
     is_this_connection: grant.id === caller.grantId,
     connected_at: isoTime(grant.createdAt),
