@@ -181,9 +181,14 @@ describe('grants', () => {
     await storeGrant(pool, id, grant);
     expect(await admin('grants', 'list', ...shop)).toEqual([
       expect.stringMatching(
-        `^${id}  Claude \\(claude.ai\\)  bob@example.com  shop ${grant.shopId} "Hats"  since .*  never used$`,
+        `^${id}  Claude \\(claude.ai\\)  bob@example.com  shop ${grant.shopId} "Hats"  analyst  since .*  never used$`,
       ),
     ]);
+    await storeGrant(pool, 'r'.repeat(43), { ...grant, isReadOnly: true });
+    expect(await admin('grants', 'list', ...shop)).toContainEqual(
+      expect.stringMatching(/^r{43} {2}.* {2}analyst, reading only {2}since /),
+    );
+    await admin('grants', 'revoke', 'r'.repeat(43));
     const usage = startGrantUsage(pool, createLogger({ service: 'test', level: 'silent' }));
     usage.used(id);
     await usage.stop();

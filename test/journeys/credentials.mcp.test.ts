@@ -175,7 +175,7 @@ async function identityTokens() {
   const verifier = oauth.randomPKCECodeVerifier();
   const start = oauth.buildAuthorizationUrl(app, {
     redirect_uri,
-    scope: 'openid email',
+    scope: 'openid email labels:write',
     code_challenge: await oauth.calculatePKCECodeChallenge(verifier),
     code_challenge_method: 'S256',
   });

@@ -13,11 +13,22 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => browser?.close(), 60_000);
 
+interface Visit {
+  /** Headings of the shown pages. */
+  readonly headings: readonly string[];
+  /** The redirect to the app; undefined when there was none. */
+  readonly back: URL | undefined;
+  /** Text of the last page. */
+  readonly text: string;
+  /** What the content security policy of a page stopped. */
+  readonly refused: readonly string[];
+}
+
 /** Opens an authorization URL of the partner's app as this person, and completes the pages. */
 async function visit(
   name: string,
   o: { readonly query?: Record<string, string>; readonly seen?: (page: Page) => Promise<void> },
-) {
+): Promise<Visit> {
   const { auth_url, partner } = stack.file;
   const redirectUri = partner.redirect_uri ?? '';
   const url = new URL(`${auth_url}/authorize`);
@@ -25,25 +36,29 @@ async function visit(
     ...{ response_type: 'code', client_id: partner.client_id ?? '', redirect_uri: redirectUri },
     ...{ scope: 'developer_tools labels:write', state: 'st', ...o.query },
   }).toString();
+  const { email, password } = personOf(stack, name);
   const context = await browser.newContext();
+  const [headings, refused]: [string[], string[]] = [[], []];
+  let back: URL | undefined;
+  let text = '';
   try {
     const page = await context.newPage();
-    const refused: string[] = [];
-    page.on('console', (message) => {
-      if (/Content Security Policy/.test(message.text())) refused.push(message.text());
+    page.on('request', (request) => {
+      if (request.url().startsWith(redirectUri)) back = new URL(request.url());
     });
-    await page.route(`${redirectUri}**`, (route) =>
-      route.fulfill({ contentType: 'text/html', body: '<h1>Back</h1>' }),
-    );
-    const { email, password } = personOf(stack, name);
-    const answers = { email, password, backAt: redirectUri };
-    const headings = await walkThrough(page, url, { ...answers, ...(o.seen && { seen: o.seen }) });
-    return {
-      headings,
-      url: new URL(page.url()),
-      text: await page.locator('body').innerText(),
-      refused,
+    page.on('console', (message) => {
+      if (message.text().includes('Content Security Policy')) refused.push(message.text());
+    });
+    const seen = async (shown: Page) => {
+      headings.push(await shown.getByRole('heading', { level: 1 }).innerText());
+      text = await shown.locator('body').innerText();
+      await o.seen?.(shown);
     };
+    await walkThrough(page, url, { email, password, backAt: redirectUri, seen }).catch((error) => {
+      // No app listens at the redirect URI, so the last navigation fails.
+      if (back === undefined) throw error;
+    });
+    return { headings, back, text, refused };
   } finally {
     await context.close();
   }
@@ -59,16 +74,17 @@ describe("the pages of a partner's app, in a browser", () => {
   test('sign-in and consent lead back to the app with a code, and are accessible', async () => {
     const faults: string[] = [];
     const seen = async (page: Page) => void faults.push(...(await faultsOf(page)));
-    const { headings, url, refused } = await visit('developer', { seen });
-    expect(headings).toEqual(['Sign in', 'Connect Demo partner app to your shop?', 'Back']);
-    expect(url.searchParams.get('code')).toEqual(expect.any(String));
+    const { headings, back, refused } = await visit('developer', { seen });
+    expect(headings).toEqual(['Sign in', 'Connect Demo partner app to your shop?']);
+    expect(back?.searchParams.get('code')).toEqual(expect.any(String));
     expect({ faults, refused }).toEqual({ faults: [], refused: [] });
   });
 
-  test('a person who may not connect apps reads whom to ask, and goes back', async () => {
-    const { headings, url, refused } = await visit('analyst', {});
+  test('a person who may not connect apps reads whom to ask', async () => {
+    const { headings, text, refused } = await visit('analyst', {});
     expect(headings).toEqual(['Sign in', 'You may not connect this app']);
-    expect(url.pathname).toMatch(/^\/interaction\/.*sign-in$/);
+    expect(text).toMatch(/owner \(Owner\).*developer \(Developer\)/);
+    expect(text).toContain('Back to the app');
     expect(refused).toEqual([]);
   });
 

@@ -79,5 +79,5 @@ function filledIn(page: string, fields: Readonly<Record<string, string>>): URLSe
     const value = fields[name];
     if (value !== undefined) values.set(name, value);
   }
-  return new URLSearchParams([...values].map(([name, value]) => [name, value]));
+  return new URLSearchParams(Object.fromEntries(values));
 }
