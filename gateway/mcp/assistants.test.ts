@@ -108,8 +108,7 @@ describe('list_assistants', () => {
 
 describe('an assistant that may only read', () => {
   test('gets only tools that only read, and no other call is executed', async () => {
-    const shopId = await bench.newShop();
-    const owner = await bench.member('owner', shopId);
+    const owner = await bench.member('owner');
     const token = await bench.tokenFor({ ...owner, isReadOnly: true });
     const reader = { ...owner, token };
     const listed = (await bench.rpc(token, 'tools/list')).body.result.tools;
@@ -122,8 +121,8 @@ describe('an assistant that may only read', () => {
       if (result.isError) expect(result.text).toMatch(/^Unauthorized: .* allowed .* only to read/);
     }
     const { rowCount } = await bench.database.pool.query(
-      "select from audit_log where shop_id = $1 and detail->>'phase' is not null",
-      [shopId],
+      "select from audit_log where actor_id = $1 and detail->>'phase' is not null",
+      [String(owner.userId)],
     );
     expect(rowCount).toBe(0);
   });

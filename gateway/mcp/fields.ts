@@ -30,7 +30,7 @@ export const webhookId = id().describe('The id from list_webhooks');
 /** A write has it, so that a repeated call is executed once. */
 export const idempotencyKey = requiredText({ max: IDEMPOTENCY_KEY_MAX })
   .optional()
-  .describe('New for each action')
+  .describe('New for each action; a repeat has the same')
   .meta({ minLength: undefined });
 
 /** An RFC 3339 time. */

@@ -5,7 +5,7 @@ export const PAGE_TOKENS_MAX = 8_000;
 const ASCII_PER_TOKEN = 3;
 
 /** Estimates the number of tokens of a value as JSON. Other scripts than Latin count one token for each UTF-16 unit. */
-export function estimatedTokens(value: unknown): number {
+function estimatedTokens(value: unknown): number {
   const text = JSON.stringify(value);
   const others = text.replace(/[ -~]/g, '').length;
   return Math.ceil((text.length - others) / ASCII_PER_TOKEN) + others;

@@ -24,7 +24,7 @@ const EXPLAINED: ReadonlyMap<string, readonly [string, string]> = new Map([
 ]);
 
 /** Explains an error of `/authorize` that cannot be returned to the app (RFC 6749, 4.1.2.1). */
-export function explainError(
+function explainError(
   ctx: KoaContextWithOIDC,
   out: { readonly error: string; readonly error_description?: string | undefined },
 ): PageResponse {
