@@ -7,7 +7,11 @@ import { loadConfig } from '../../services/platform/config.ts';
 import { runMain } from '../../services/platform/run-main.ts';
 import { accountsOf, usersOf } from '../local/demo/people.ts';
 import { createDirectory } from '../local/identity/directory.ts';
-import { PARTNER_APP_NAME, PARTNER_REDIRECT_URI, signInRedirects } from '../local/identity/sign-in.ts';
+import {
+  PARTNER_APP_NAME,
+  PARTNER_REDIRECT_URI,
+  signInRedirects,
+} from '../local/identity/sign-in.ts';
 import { createIdentity } from '../local/identity/start.ts';
 import { type MemoryFile, openMemory } from '../local/memory.ts';
 import { openAccess } from './access.ts';

@@ -187,7 +187,7 @@ export const ROLE_TABLE: readonly Row[] = [
     group: 'Everybody',
     description: 'See and disconnect own assistants (those of all members with team.manage)',
     portal: ['AssistantsService/ListAssistants', 'AssistantsService/DisconnectAssistant'],
-    mcp: ['list_connected_assistants', 'disconnect_assistant'],
+    mcp: ['list_assistants', 'disconnect_assistant'],
   },
   {
     group: 'Everybody',

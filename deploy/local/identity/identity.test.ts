@@ -1,7 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import * as oauth from 'openid-client';
 import { browse, type Page } from './testing/browser.ts';
-import { type IdentityBench, SIGN_IN_REDIRECT, startIdentityBench } from './testing/identity-bench.ts';
+import {
+  type IdentityBench,
+  SIGN_IN_REDIRECT,
+  startIdentityBench,
+} from './testing/identity-bench.ts';
 
 let bench: IdentityBench;
 beforeAll(async () => {
