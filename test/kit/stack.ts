@@ -7,7 +7,7 @@ import { startNode, untilProcess } from './process.ts';
 const MAIN = 'deploy/local/start.ts';
 
 /** Maximum time of a stack's start on a busy machine. Milliseconds. */
-const START_MS = 90_000;
+const START_MS = 300_000;
 
 export interface Ref {
   readonly id: number;

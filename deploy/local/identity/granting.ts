@@ -37,20 +37,6 @@ export function createGranting(
   const deny = (req: Request, res: Response, error_description: string) =>
     finish(req, res, { error: 'access_denied', error_description });
 
-  const allow = async (
-    { params }: Interaction,
-    account: Account,
-    shop: ShopOfAccount | undefined,
-  ): Promise<Record<string, unknown>> => {
-    const scopes = requestedScopes(params.scope);
-    const grant = new provider.Grant({ accountId: account.id, clientId: String(params.client_id) });
-    grant.addOIDCScope(scopes.openid.join(' '));
-    if (shop) grant.addResourceScope(options.resource, scopes.shop.join(' '));
-    const grantId = await grant.save();
-    if (shop) options.shops.put(grantId, shop.shopId);
-    return { login: { accountId: account.id }, consent: { grantId } };
-  };
-
   /** Shows the consent page for the shop with this id, if the person may connect apps to it. */
   const askFor = async (interaction: Interaction, account: Account, shopId: string) => {
     const shops = await options.directory(account);
@@ -66,7 +52,7 @@ export function createGranting(
     async next(account, req, res) {
       const interaction = await provider.interactionDetails(req, res);
       if (!isPartner(interaction, options))
-        return finish(req, res, await allow(interaction, account, undefined));
+        return finish(req, res, await grant(provider, options, { interaction, account }));
       if (requestedScopes(interaction.params.scope).shop.length === 0) {
         const error_description = 'the app requested no scope of partner tokens';
         return finish(req, res, { error: 'invalid_scope', error_description });
@@ -99,7 +85,7 @@ export function createGranting(
       if (!account || !shop) return sendPage(res, ended());
       if (!shop.mayConnect)
         return sendPage(res, pagesOf(interaction, options).notAllowed(account.email, [shop]));
-      await finish(req, res, await allow(interaction, account, shop));
+      await finish(req, res, await grant(provider, options, { interaction, account, shop }));
     },
 
     async cancel(req, res) {
@@ -107,6 +93,27 @@ export function createGranting(
       await deny(req, res, 'the user denied access');
     },
   };
+}
+
+/** Stores the grant, and returns the result of the interaction. Without a shop it is for the user's identity only. */
+async function grant(
+  provider: Provider,
+  options: ProviderOptions,
+  o: {
+    readonly interaction: Interaction;
+    readonly account: Account;
+    readonly shop?: ShopOfAccount;
+  },
+): Promise<Record<string, unknown>> {
+  const { params } = o.interaction;
+  const { id: accountId } = o.account;
+  const scopes = requestedScopes(params.scope);
+  const made = new provider.Grant({ accountId, clientId: String(params.client_id) });
+  made.addOIDCScope(scopes.openid.join(' '));
+  if (o.shop) made.addResourceScope(options.resource, scopes.shop.join(' '));
+  const grantId = await made.save();
+  if (o.shop) options.shops.put(grantId, o.shop.shopId);
+  return { login: { accountId }, consent: { grantId } };
 }
 
 function connectable(shops: readonly ShopOfAccount[]): ShopOfAccount[] {
