@@ -122,7 +122,7 @@ describe('the catalogue of tools', () => {
       expect(tool.inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
       expect(tool.outputSchema).toMatchObject({ type: 'object' });
       expect(tool.annotations).toEqual({
-        title: tool.title,
+        title: toolNamed(tool.name)?.title,
         readOnlyHint: expect.any(Boolean),
         destructiveHint: expect.any(Boolean),
         idempotentHint: expect.any(Boolean),

@@ -46,7 +46,7 @@ function listedAs(tool: Tool): ListedTool {
   const { name, title, description, hints } = tool;
   return {
     name,
-    title,
+    // The title is in the annotations, where clients of all revisions find it.
     description,
     inputSchema: objectSchema(tool.input, 'input'),
     outputSchema: objectSchema(tool.output, 'output'),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { withoutNoise } from './result-schema.ts';
+import { LISTED_AS, withoutNoise } from './result-schema.ts';
 
 /** A JSON schema (2020-12) whose root is an object. */
 export interface ObjectSchema {
@@ -19,7 +19,12 @@ export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): Objec
     metadata: z.registry(),
     override: ({ zodSchema, jsonSchema }) => {
       const known = z.globalRegistry.get(zodSchema) ?? {};
-      const { id: _, override, ...meta } = known;
+      const { id: _, override, [LISTED_AS]: listed, ...meta } = known;
+      if (listed) {
+        for (const keyword of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, keyword);
+        Object.assign(jsonSchema, listed);
+        return;
+      }
       Object.assign(jsonSchema, meta, override);
       removeNoise(jsonSchema);
     },

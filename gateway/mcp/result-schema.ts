@@ -1,14 +1,19 @@
 import { z } from 'zod';
 
-/** The key of a schema's metadata with the text of {@link described}. */
-const INSTEAD = 'x-instead';
+/** The key of a schema's metadata with the schema that `tools/list` has in its place. */
+export const LISTED_AS = 'x-listed-as';
+
+/** Lists another JSON schema for this one. The tool still checks the whole schema. */
+export function listedAs<S extends z.ZodType>(jsonSchema: object, schema: S): S {
+  return schema.meta({ [LISTED_AS]: jsonSchema });
+}
 
 /**
- * Marks an object of a result whose fields another tool or document describes. `tools/list` has `text` in place of its
- * fields, because every assistant pays for every word of that list in each conversation.
+ * Marks an object whose fields another tool or document describes. `tools/list` has `text` in place of its fields,
+ * because every assistant pays for every word of that list in each conversation.
  */
 export function described<S extends z.ZodType>(text: string, schema: S): S {
-  return schema.meta({ [INSTEAD]: text });
+  return listedAs({ type: 'object', description: text }, schema);
 }
 
 /** An object that another tool returns with the same fields. */
@@ -50,7 +55,6 @@ type Schema = Readonly<Record<string, unknown>>;
 export function withoutNoise(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutNoise);
   if (!isSchema(value)) return value;
-  if (INSTEAD in value) return instead(value);
   if (UNDESCRIBED in value) return withoutNoise(withoutDescriptions(value));
   const kept = Object.entries(value).filter(([name, part]) => isKept(name, part));
   return Object.fromEntries(
@@ -82,12 +86,6 @@ function withoutDescriptions(value: unknown): unknown {
 /** Whether this is the keyword, and not a property with the name `description`. */
 function isDescription(name: string, part: unknown): boolean {
   return name === UNDESCRIBED || (name === 'description' && typeof part === 'string');
-}
-
-function instead(schema: Schema): Schema {
-  const object = { type: 'object' };
-  const type = Array.isArray(schema.anyOf) ? { anyOf: [object, { type: 'null' }] } : object;
-  return { ...type, description: schema[INSTEAD] };
 }
 
 function isSchema(value: unknown): value is Schema {

@@ -50,6 +50,20 @@ const DIFFERENT_BY_DESIGN = {
   // Different things are counted and listed.
   items: [['record_dispositions'], ['create_cart']],
   reasons: [['flag_return'], ['unflag_return']],
+  // Returns and deliveries have different states.
+  states: [['search_returns'], ['preview_webhook_replay', 'start_webhook_replay']],
+  // Only one tool lists the long lists of values. The others name it.
+  topic: [['create_webhook'], ['update_webhook']],
+  trigger: [
+    ['create_webhook'],
+    [
+      'update_webhook',
+      'test_webhook',
+      'list_webhook_deliveries',
+      'preview_webhook_replay',
+      'start_webhook_replay',
+    ],
+  ],
   // A report has the limit of the REST API.
   comment: [['flag_return', 'unflag_return'], ['create_fraud_report']],
 };

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { text } from '../../../services/contract/resources/fields.ts';
 import { cancelReturn as cancelled } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
+import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
 import { COMMENT_MAX } from './flag-return.ts';
@@ -26,7 +27,7 @@ export const cancelReturn = defineTool({
     reason: text({ max: COMMENT_MAX }).optional().describe('The reason, for the timeline'),
     idempotency_key: idempotencyKey,
   }),
-  output: changedReturn,
+  output: asIn('flag_return', changedReturn),
   subject: ({ return_id }) => String(return_id),
   async run(context, { return_id, reason }) {
     const cancel = { returnId: BigInt(return_id), reason, idempotencyKey: context.callId };

@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { id } from '../../../services/contract/resources/fields.ts';
 import { cancelReplay } from '../../actions/webhook-replays.ts';
 import { idempotencyKey } from '../fields.ts';
+import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 import { replayOutput, replayOutputView } from '../views/replay.ts';
 
@@ -17,7 +18,7 @@ export const cancelWebhookReplay = defineTool({
     openWorld: { is: false, because: 'It calls no other system.' },
   },
   input: z.strictObject({ replay_id: id(), idempotency_key: idempotencyKey }),
-  output: z.strictObject({ replay: replayOutput }),
+  output: z.strictObject({ replay: asIn('list_webhook_replays', replayOutput) }),
   subject: ({ replay_id }) => String(replay_id),
   async run(context, { replay_id }) {
     return { replay: replayOutputView(await cancelReplay(context, BigInt(replay_id))) };

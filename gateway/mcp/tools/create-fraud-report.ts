@@ -5,6 +5,7 @@ import { FRAUD_CATEGORIES } from '../../../services/contract/vocabulary.ts';
 import { blank } from '../../../services/platform/text.ts';
 import { createFraudReport as create } from '../../actions/fraud.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
+import { asIn } from '../result-schema.ts';
 import { defineTool, ToolError } from '../tool.ts';
 import { reportOutput, reportOutputView } from '../views/fraud-report.ts';
 
@@ -32,7 +33,7 @@ export const createFraudReport = defineTool({
       .describe('What was seen; required when the category is other'),
     idempotency_key: idempotencyKey,
   }),
-  output: reportOutput,
+  output: z.strictObject({ report: asIn('get_fraud_report', reportOutput.shape.report) }),
   subject: ({ return_id }) => String(return_id),
   async run(context, { return_id, category, comment }) {
     if (category === 'other' && blank(comment ?? '')) {

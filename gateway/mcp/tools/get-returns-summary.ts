@@ -5,6 +5,7 @@ import { word } from '../../../services/contract/views/values.ts';
 import { RETURN_OUTCOMES, RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 import { summarizeReturns } from '../../actions/summary.ts';
 import { time, UNTRUSTED } from '../fields.ts';
+import { described } from '../result-schema.ts';
 import { defineTool, readOnlyHints, ToolError } from '../tool.ts';
 
 const DAYS = 30;
@@ -25,13 +26,21 @@ export const getReturnsSummary = defineTool({
     to: z.string().meta({ format: 'date-time' }),
     currency: z.string(),
     total: z.int().describe('Number of returns created in the period, with archived ones'),
-    by_state: z.array(z.strictObject({ state: z.enum(RETURN_STATES).nullable(), count: z.int() })),
+    by_state: z.array(
+      described(
+        'state, count',
+        z.strictObject({ state: z.enum(RETURN_STATES).nullable(), count: z.int() }),
+      ),
+    ),
     by_outcome: z.array(
-      z.strictObject({
-        outcome: z.enum(RETURN_OUTCOMES).nullable(),
-        count: z.int(),
-        return_total: z.string().describe('Decimal amount in the currency above'),
-      }),
+      described(
+        'outcome, count, return_total',
+        z.strictObject({
+          outcome: z.enum(RETURN_OUTCOMES).nullable(),
+          count: z.int(),
+          return_total: z.string(),
+        }),
+      ),
     ),
     top_reasons: z
       .array(

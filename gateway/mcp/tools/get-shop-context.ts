@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { isoTime } from '../../../services/contract/time.ts';
 import { RELEASED, stageOf } from '../../../services/contract/versions.ts';
 import { PERMISSIONS, ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
+import { described } from '../result-schema.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 
 export const getShopContext = defineTool({
@@ -25,7 +26,9 @@ export const getShopContext = defineTool({
       read_only: z.boolean().describe('The user allowed you only to read'),
     }),
     api_versions: z
-      .array(z.strictObject({ version: z.string(), stage: z.string() }))
+      .array(
+        described('version, stage', z.strictObject({ version: z.string(), stage: z.string() })),
+      )
       .describe('Released API versions, oldest first'),
     now: z
       .string()

@@ -5,6 +5,7 @@ import type { ActiveGrant } from '../../tenancy/grants.ts';
 import { ROLES } from '../../tenancy/permissions.ts';
 import { cursor, limit, nextCursor } from '../fields.ts';
 import { maskedEmail } from '../masked-email.ts';
+import { described } from '../result-schema.ts';
 import { defineTool, readOnlyHints, ToolError } from '../tool.ts';
 
 const when = (description: string) => z.string().meta({ format: 'date-time', description });
@@ -14,17 +15,20 @@ const assistant = z.strictObject({
   assistant_id: z.string().describe('The id for disconnect_assistant'),
   client: z.string().describe('Its name or client id'),
   app: z.string().nullable().describe('Host or scheme'),
-  user: z.strictObject({
-    id: z.int(),
-    name: z.string().nullable(),
-    email: z.string().nullable().describe('Masked'),
-  }),
+  user: described(
+    'id, name and masked email',
+    z.strictObject({
+      id: z.int(),
+      name: z.string().nullable(),
+      email: z.string().nullable(),
+    }),
+  ),
   role: z.enum(ROLES).describe('The rights of its user'),
   read_only: z.boolean().describe('It may only read'),
   is_own: z.boolean().describe('It acts for the signed-in user'),
   is_this_connection: z.boolean().describe('It makes this call'),
   connected_at: z.string(),
-  last_used_at: when('Precise to one minute; null when it was never used').nullable(),
+  last_used_at: when('Precise to one minute').nullable(),
   expires_at: when('When it must be connected again'),
 });
 

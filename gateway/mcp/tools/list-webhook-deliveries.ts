@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { choice, id } from '../../../services/contract/resources/fields.ts';
 import { textOrNull } from '../../../services/contract/views/values.ts';
-import { DELIVERY_STATES, TRIGGERS } from '../../../services/contract/vocabulary.ts';
+import { DELIVERY_STATES } from '../../../services/contract/vocabulary.ts';
 import { listDeliveries } from '../../actions/deliveries.ts';
-import { cursor, detail, limit, nextCursor, time } from '../fields.ts';
+import { cursor, detail, limit, nextCursor, otherTrigger, time } from '../fields.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
 
@@ -18,7 +18,7 @@ export const listWebhookDeliveries = defineTool({
     state: choice(DELIVERY_STATES)
       .optional()
       .describe('exhausted: all attempts failed; held: the webhook is inactive'),
-    trigger: choice(TRIGGERS).optional(),
+    trigger: otherTrigger,
     return_id: id().optional().describe('Only events of this return'),
     from: time('Only events at or after this time').optional(),
     to: time('Only events before this time').optional(),

@@ -16,6 +16,7 @@ import { dispositionView } from '../../../services/contract/views/disposition.ts
 import { DISPOSITION_OUTCOMES } from '../../../services/contract/vocabulary.ts';
 import { assessDispositions } from '../../actions/dispositions.ts';
 import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
+import { described } from '../result-schema.ts';
 import { defineTool, ToolError } from '../tool.ts';
 
 /** Maximum length of a note in the result. Longer notes are cut, because the assistant sent the whole note. Characters. */
@@ -64,10 +65,13 @@ export const recordDispositions = defineTool({
   }),
   output: z.strictObject({
     items: z
-      .array(disposition)
-      .describe(
-        `In the order of the request. Notes are cut after ${NOTE_SHOWN} characters. ${UNTRUSTED}`,
-      ),
+      .array(
+        described(
+          `As recorded; notes are cut after ${NOTE_SHOWN} characters. ${UNTRUSTED}`,
+          disposition,
+        ),
+      )
+      .describe('In the order of the request'),
   }),
   subject: ({ items }) => items.map(({ line_item_id }) => line_item_id).join(','),
   async run(context, { items }) {

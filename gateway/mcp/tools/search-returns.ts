@@ -7,6 +7,7 @@ import { RETURN_STATES } from '../../../services/contract/vocabulary.ts';
 import { searchReturns as search } from '../../actions/search-returns.ts';
 import { cursor, detail, limit, nextCursor, time } from '../fields.ts';
 import { firstThatFits } from '../page-weight.ts';
+import { described } from '../result-schema.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 import { returnLine, returnLinesView } from '../views/return-lines.ts';
 import { type ReturnSummary, returnSummary, returnSummaryView } from '../views/return-summary.ts';
@@ -16,7 +17,15 @@ const QUERY_MAX = 320;
 /** All fields but `id` may be absent, because the rows of a long page are shortened. */
 const returnRow = returnSummary.partial().extend({
   id: z.int(),
-  lines: z.array(returnLine).optional().describe('Only with detail full'),
+  lines: z
+    .array(
+      described(
+        'Line: id, SKU, quantity, price, outcome, arrival, condition, disposition',
+        returnLine,
+      ),
+    )
+    .optional()
+    .describe('Only with detail full'),
 });
 type ReturnRow = z.output<typeof returnRow>;
 

@@ -1,15 +1,13 @@
 import { z } from 'zod';
-import { choice } from '../../../services/contract/resources/fields.ts';
-import { TRIGGERS } from '../../../services/contract/vocabulary.ts';
 import { sendTest } from '../../actions/webhook-secrets.ts';
-import { idempotencyKey, webhookId } from '../fields.ts';
+import { idempotencyKey, otherTrigger, webhookId } from '../fields.ts';
 import { defineTool } from '../tool.ts';
 
 export const testWebhook = defineTool({
   name: 'test_webhook',
   title: 'Send test event',
   description:
-    'Use this when a webhook must be tried: it sends an event with sample data. list_webhook_deliveries shows what the receiver responded.',
+    'Use this when a webhook must be tried: it sends an event with sample data, of its own trigger or another that the topic delivers. list_webhook_deliveries shows what the receiver responded.',
   hints: {
     readOnly: { is: false, because: 'It sends a delivery.' },
     destructive: { is: false, because: 'It changes nothing that exists.' },
@@ -18,7 +16,7 @@ export const testWebhook = defineTool({
   },
   input: z.strictObject({
     webhook_id: webhookId,
-    trigger: choice(TRIGGERS).optional().describe("Any that the topic delivers; the webhook's own"),
+    trigger: otherTrigger,
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ delivery_id: z.string(), trigger: z.string() }),

@@ -3,6 +3,7 @@ import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import { requiredText, text } from '../../../services/contract/resources/fields.ts';
 import { unflagReturn as unflag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
+import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
 import { COMMENT_MAX, REASONS_MAX } from './flag-return.ts';
@@ -31,7 +32,7 @@ export const unflagReturn = defineTool({
     comment: text({ max: COMMENT_MAX }).optional().describe('A comment, for the timeline'),
     idempotency_key: idempotencyKey,
   }),
-  output: changedReturn,
+  output: asIn('flag_return', changedReturn),
   subject: ({ return_id }) => String(return_id),
   async run(context, { return_id, reasons = [], comment }) {
     const changed = await unflag(context, {

@@ -13,8 +13,16 @@ import { destinationView } from '../../../services/contract/views/destination.ts
 import { DESTINATION_TYPES } from '../../../services/contract/vocabulary.ts';
 import { updateDestination as update } from '../../actions/destinations.ts';
 import { idempotencyKey } from '../fields.ts';
-import { asIn } from '../result-schema.ts';
+import { asIn, listedAs } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
+
+/** Its parts share one rule, so the list of tools has it once. */
+const ADDRESS = {
+  type: 'object',
+  description:
+    'Replaces the whole address: name, company, address1, address2, city, state, zip, country, country_code (two letters), phone',
+  additionalProperties: { type: 'string', maxLength: ADDRESS_TEXT_MAX },
+};
 
 const part = () => text({ max: ADDRESS_TEXT_MAX }).optional();
 
@@ -34,8 +42,9 @@ export const updateDestination = defineTool({
     name: requiredText({ max: DESTINATION_NAME_MAX }).describe('Its new name, or the current one'),
     type: choice(DESTINATION_TYPES).optional(),
     enabled: boolean().optional().describe('Whether new returns may go there'),
-    address: z
-      .strictObject(
+    address: listedAs(
+      ADDRESS,
+      z.strictObject(
         {
           name: part(),
           company: part(),
@@ -52,9 +61,8 @@ export const updateDestination = defineTool({
           phone: part().describe('Stored, but never returned'),
         },
         { error: typed('an object') },
-      )
-      .optional()
-      .describe('Replaces the whole address'),
+      ),
+    ).optional(),
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ destination: asIn('list_destinations', destination) }),

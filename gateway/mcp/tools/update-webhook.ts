@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { updateWebhook as update } from '../../actions/webhooks.ts';
-import { idempotencyKey, webhookId } from '../fields.ts';
+import { idempotencyKey, otherTopic, otherTrigger, webhookId } from '../fields.ts';
 import { asIn } from '../result-schema.ts';
 import { defineTool, ToolError } from '../tool.ts';
 import { webhookArguments, webhookHealth, webhookHealthView } from '../views/webhook.ts';
@@ -22,8 +22,8 @@ export const updateWebhook = defineTool({
   },
   input: z.strictObject({
     webhook_id: webhookId,
-    topic: webhookArguments.topic.optional(),
-    trigger: webhookArguments.trigger.optional(),
+    topic: otherTopic,
+    trigger: otherTrigger,
     url: webhookArguments.url.optional(),
     status: webhookArguments.status,
     idempotency_key: idempotencyKey,

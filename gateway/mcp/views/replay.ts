@@ -10,10 +10,10 @@ import {
   DELIVERY_STATES,
   REPLAY_KINDS,
   REPLAY_STATES,
-  TRIGGERS,
   UNREPLAYABLE_REASONS,
 } from '../../../services/contract/vocabulary.ts';
-import { time } from '../fields.ts';
+import { otherTrigger, time } from '../fields.ts';
+import { described } from '../result-schema.ts';
 import { ToolError } from '../tool.ts';
 
 /** The arguments that select what a replay or a backfill sends; the same in its preview and its start. */
@@ -26,7 +26,7 @@ export const replayArguments = {
     .array(choice(DELIVERY_STATES), { error: typed('a list') })
     .max(DELIVERY_STATES.length, { error: `must have at most ${DELIVERY_STATES.length} entries` })
     .optional(),
-  trigger: choice(TRIGGERS).optional(),
+  trigger: otherTrigger,
   return_id: id().optional(),
   from: time('Required for a replay').optional(),
   to: time('Only events before this time').optional(),
@@ -67,7 +67,12 @@ export const replayPreviewOutput = z.strictObject({
   matched: count(),
   more: z.boolean().describe('Too many: narrow the time'),
   replayable: count(),
-  not_replayable: z.array(z.strictObject({ reason: z.enum(UNREPLAYABLE_REASONS), count: count() })),
+  not_replayable: z.array(
+    described(
+      'reason, count',
+      z.strictObject({ reason: z.enum(UNREPLAYABLE_REASONS), count: count() }),
+    ),
+  ),
   oldest_at: when(),
   newest_at: when(),
 });

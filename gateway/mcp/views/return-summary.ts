@@ -17,6 +17,7 @@ import {
 } from '../../../services/contract/vocabulary.ts';
 import { UNTRUSTED } from '../fields.ts';
 import { maskedEmail } from '../masked-email.ts';
+import { described } from '../result-schema.ts';
 import type { ToolContext } from '../tool.ts';
 
 const text = () => z.string().nullable();
@@ -43,13 +44,14 @@ export const returnSummary = z.strictObject({
   customer_email_masked: text().describe(
     'Masked; get_return with detail full returns the whole address',
   ),
-  untrusted_data: z
-    .strictObject({
-      item_titles: z.array(z.string()).describe('Titles of the first five lines'),
-      reasons: z.array(z.string()).describe('Different return reasons of the lines'),
-      flag_reasons: z.array(z.string()).describe('Why the return is in review'),
-    })
-    .describe(UNTRUSTED),
+  untrusted_data: described(
+    `item_titles of five lines, reasons, flag_reasons. ${UNTRUSTED}`,
+    z.strictObject({
+      item_titles: z.array(z.string()),
+      reasons: z.array(z.string()),
+      flag_reasons: z.array(z.string()),
+    }),
+  ),
 });
 export type ReturnSummary = z.output<typeof returnSummary>;
 

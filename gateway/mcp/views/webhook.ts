@@ -10,15 +10,13 @@ import { createdWebhookView, webhookFieldsView } from '../../../services/contrac
 import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
 import { URL_MAX } from '../../../services/platform/text.ts';
 import { sent } from '../../actions/context.ts';
-import { undescribed } from '../result-schema.ts';
+import { described, undescribed } from '../result-schema.ts';
 
 /** The arguments of a new or changed webhook. */
 export const webhookArguments = {
   topic: choice(TOPICS).describe('Selects the form of the payload'),
   trigger: choice(TRIGGERS).describe('Selects the event'),
-  url: requiredText({ max: URL_MAX }).describe(
-    'Absolute https address of a public host',
-  ),
+  url: requiredText({ max: URL_MAX }).describe('Absolute https address of a public host'),
   status: choice(WEBHOOK_STATUSES).optional(),
 };
 
@@ -59,14 +57,10 @@ export const webhookHealth = z.strictObject({
   disables_at: when().describe('When it becomes inactive if all attempts continue to fail'),
   inactive_since: when(),
   inactive_reason: z.string().nullable().describe('null when a user or operator deactivated it'),
-  backlog: z
-    .strictObject({
-      count: z.int(),
-      more: z.boolean().describe('True if there are more than count'),
-      oldest_at: when(),
-    })
-    .nullable()
-    .describe('Waiting and held deliveries; null without detail full'),
+  backlog: described(
+    'Waiting and held deliveries: count, more, oldest_at',
+    z.strictObject({ count: z.int(), more: z.boolean(), oldest_at: when() }),
+  ).nullable(),
 });
 
 export function webhookHealthView(subscription: Subscription): z.output<typeof webhookHealth> {
