@@ -9,6 +9,7 @@ const SCOPE_TEXTS: Readonly<Record<Scope, readonly string[]>> = {
     'see what was delivered, and send it again',
   ],
   'labels:write': ['record shipping labels for returns, and report what the carrier says'],
+  'giftcards:write': ['record the gift cards that it issued for returns'],
   returns: ['see, change and process the returns of the shop'],
   carts: ['create and see carts'],
   'destinations:read': ['see the destinations of returns'],
