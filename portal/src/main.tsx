@@ -9,8 +9,9 @@ import { createCache, createTransport } from './api/client.ts';
 import { Questions } from './parts/confirm.tsx';
 import { Notices } from './parts/notices.tsx';
 import { router } from './router.tsx';
+import { SIGNED_OUT } from './session/leave.ts';
 import { SessionGate } from './session/session.tsx';
-import { SIGNED_OUT, SignedOut } from './session/signed-out.tsx';
+import { SignedOut } from './session/signed-out.tsx';
 import { theme } from './theme.ts';
 
 /** The nonce of the page's policy, for the styles that Mantine adds. */

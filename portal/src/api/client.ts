@@ -2,6 +2,7 @@ import type { Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
+import { hasLeft } from '../session/leave.ts';
 import { isPassing, isSignedOut } from './errors.ts';
 
 /** Where the gateway serves the services of `rms.portal.v1`. */
@@ -23,7 +24,7 @@ export function signIn(): void {
 }
 
 function onError(error: unknown): void {
-  if (isSignedOut(error)) signIn();
+  if (isSignedOut(error) && !hasLeft()) signIn();
 }
 
 /** The cache of all calls. Reads that fail because the service is unavailable are repeated. */

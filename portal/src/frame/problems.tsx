@@ -34,9 +34,12 @@ export function RouteError({ error }: { readonly error: unknown }) {
 /** A page that the user's role may not open. */
 export function NotAllowed() {
   return (
-    <EmptyState title="Your role does not include this page">
-      An owner or admin of your shop can change your role.{' '}
-      <Link to="/team">What each role may do</Link>
-    </EmptyState>
+    <>
+      <PageHead title="Not for your role" />
+      <EmptyState title="Your role does not include this page">
+        An owner or admin of your shop can change your role.{' '}
+        <Link to="/team">What each role may do</Link>
+      </EmptyState>
+    </>
   );
 }

@@ -1,8 +1,5 @@
 import { Button, Center, Stack, Text, Title } from '@mantine/core';
 
-/** The address of the page after the sign-out. It reads no session. */
-export const SIGNED_OUT = '/portal/signed-out';
-
 export function SignedOut() {
   return (
     <Center component="main" mih="100dvh" p="md">

@@ -77,7 +77,8 @@ function Filters() {
         onChange={set('action')}
       />
       <TextFilter
-        label="Who: id of a user, key or app"
+        label="Who"
+        placeholder="id of a user, key or app"
         width={220}
         value={search.actor}
         onChange={set('actor')}
@@ -106,8 +107,8 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
       </>
     ),
   },
-  { title: 'Action', cell: ({ action }) => <Code>{action}</Code> },
-  { title: 'On', cell: ({ subject }) => subject || '–' },
+  { title: 'Action', short: true, cell: ({ action }) => <Code>{action}</Code> },
+  { title: 'On', short: true, cell: ({ subject }) => subject || '–' },
   {
     title: 'Details',
     cell: (entry) => (
@@ -134,11 +135,13 @@ function pairsOf(detail: string): [string, string][] {
   try {
     const parsed: unknown = JSON.parse(detail === '' ? '{}' : detail);
     if (typeof parsed !== 'object' || parsed === null) return [];
-    return Object.entries(parsed).map(([name, value]: [string, unknown]) => [
-      name,
-      typeof value === 'string' ? value : JSON.stringify(value),
-    ]);
+    return Object.entries(parsed).map(([name, value]: [string, unknown]) => [name, textOf(value)]);
   } catch {
     return [['detail', detail]];
   }
+}
+
+function textOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  return Array.isArray(value) ? value.map(textOf).join(', ') : JSON.stringify(value);
 }

@@ -1,0 +1,71 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import type { Browser, Page } from 'playwright-core';
+import { walkThrough } from '../mcp/browser.ts';
+import { personOf } from '../mcp/shared-stack.ts';
+import type { OpenStack } from '../stack.ts';
+import { until } from '../until.ts';
+
+/** Time limit for what a page loads, on a busy machine. Milliseconds. */
+const LOAD_MS = 60_000;
+
+/** A page of the portal with a signed-in user. */
+export interface Visitor {
+  readonly page: Page;
+  /** What went wrong since the last call: errors of the console and of scripts, and violations of the policy. */
+  problems(): string[];
+  /** Opens a path below `/portal`, and waits until everything on it is loaded. */
+  open(path: string): Promise<void>;
+  /** What axe finds on the page as it is now, in one colour scheme. */
+  accessibilityErrors(scheme: 'light' | 'dark'): Promise<string[]>;
+  close(): Promise<void>;
+}
+
+/** Rules of WCAG 2.2 AA, and the best practices of axe. */
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
+
+/** Signs a user in to the portal, as a person does. */
+export async function visit(
+  stack: OpenStack,
+  browser: Browser,
+  name: string,
+  o: { readonly width?: number } = {},
+): Promise<Visitor> {
+  const context = await browser.newContext({ viewport: { width: o.width ?? 1280, height: 900 } });
+  const page = await context.newPage();
+  const found: string[] = [];
+  page.on('pageerror', ({ message }) => found.push(`script: ${message}`));
+  // Chromium reports violations of the policy as errors, too. The bundled identity provider has no icon.
+  page.on('console', (message) => {
+    const isOurs = message.location().url.startsWith(stack.file.base_url);
+    if (message.type() === 'error' && isOurs) found.push(`console: ${message.text()}`);
+  });
+  const { email, password } = personOf(stack, name);
+  const portal = `${stack.file.base_url}/portal`;
+  const start = new URL(`${portal}/sign-in?return_to=/portal/sessions`);
+  await walkThrough(page, start, { email, password, backAt: `${portal}/sessions` });
+  await untilLoaded(page);
+  return {
+    page,
+    problems: () => found.splice(0),
+    async open(path) {
+      await page.goto(`${portal}${path}`);
+      await untilLoaded(page);
+    },
+    async accessibilityErrors(scheme) {
+      await page.emulateMedia({ colorScheme: scheme });
+      await page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
+      const { violations } = await new AxeBuilder({ page }).withTags(RULES).analyze();
+      return violations.flatMap(({ id, nodes }) =>
+        nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`),
+      );
+    },
+    close: () => context.close(),
+  };
+}
+
+/** Waits until the page has its heading, and nothing on it is being loaded. */
+export async function untilLoaded(page: Page): Promise<void> {
+  await page.locator('main h1').waitFor();
+  const loading = page.locator('[aria-busy=true], [aria-label=Loading]');
+  await until(async (see) => see(await loading.count()) === 0, { withinMs: LOAD_MS });
+}
