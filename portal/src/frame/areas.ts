@@ -74,6 +74,12 @@ export function areaOf(path: string): string {
   return PARTS[first] ?? first;
 }
 
+/** Whether the user may open the page at a path. Checked before the page makes its first call. */
+export function mayOpen({ canCall }: CurrentSession, path: string): boolean {
+  const area = GROUPS.flatMap(({ areas }) => [...areas]).find(({ to }) => to === areaOf(path));
+  return area === undefined || canCall(area.needs);
+}
+
 /** The areas that the user may open. Groups without an area are left out. */
 export function areasOf({ canCall }: CurrentSession): { title: string; areas: readonly Area[] }[] {
   return GROUPS.map(({ title, areas }) => ({

@@ -3,14 +3,17 @@ import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
 import { useSession } from '../session/session.tsx';
 import { AccountMenu } from './account-menu.tsx';
-import { areaOf, areasOf } from './areas.ts';
+import { areaOf, areasOf, mayOpen } from './areas.ts';
 import styles from './frame.module.css';
 import { Icon } from './icons.tsx';
+import { NotAllowed } from './problems.tsx';
 import { ShopSwitcher } from './shop-switcher.tsx';
 
 /** What is around every page: the navigation, the shop, the account. */
 export function Frame() {
-  const { shop } = useSession();
+  const session = useSession();
+  const { shop } = session;
+  const path = usePath();
   const [opened, setOpened] = useState(false);
   const main = useFocusOnNewPage();
   return (
@@ -44,7 +47,7 @@ export function Frame() {
         <Navigation onNavigate={() => setOpened(false)} />
       </nav>
       <main id="page" ref={main} tabIndex={-1} className={styles.main}>
-        <Outlet />
+        {mayOpen(session, path) ? <Outlet /> : <NotAllowed />}
       </main>
     </div>
   );
@@ -73,8 +76,7 @@ function Brand() {
 
 function Navigation({ onNavigate }: { readonly onNavigate: () => void }) {
   const session = useSession();
-  const path = useRouterState({ select: ({ location }) => location.pathname });
-  const current = areaOf(path.replace(/^\/portal/, ''));
+  const current = areaOf(usePath());
   return (
     <>
       {areasOf(session).map(({ title, areas }) => (
@@ -99,6 +101,12 @@ function Navigation({ onNavigate }: { readonly onNavigate: () => void }) {
       ))}
     </>
   );
+}
+
+/** The path below `/portal`. */
+function usePath(): string {
+  const path = useRouterState({ select: ({ location }) => location.pathname });
+  return path.replace(/^\/portal(?=\/|$)/, '');
 }
 
 /** After a change of the page, the keyboard and the screen reader continue at its start. */
