@@ -63,8 +63,8 @@ export const retryBugs: readonly Bug[] = [
     name: 'disabled-too-early',
     promise: 'a subscription is disabled only after five days of failures',
     file: 'services/webhooks/delivery/results/deactivate.ts',
-    find: 'if (share >= 1) return',
-    replace: 'if (share >= 0.8) return',
+    find: 'if (share >= 1) {',
+    replace: 'if (share >= 0.8) {',
     tests: ['services/webhooks/delivery/results/deactivate.test.ts'],
   },
   {
