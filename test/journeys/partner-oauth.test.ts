@@ -208,7 +208,7 @@ describe('people and their apps', () => {
     expect((await withToken(second.access_token, { path: WEBHOOKS })).status).toBe(200);
     const label = { path: '/api/2026-10/labels/1', method: 'PUT', json: {} };
     // The token has the scope, so the body is checked.
-    expect((await withToken(second.access_token, label)).status).toBe(400);
+    expect((await withToken(second.access_token, label)).status).toBe(422);
   });
 });
 
