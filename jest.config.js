@@ -15,7 +15,10 @@ export default {
   testMatch: ['**/*.test.ts'],
   // These need Java, kubectl or chromium: `npm run test:kafka`, `test:deploy`, `test:mcp`; attacks are `test:security`, `test:cost`.
   testPathIgnorePatterns: ['/node_modules/', '\\.(kafka|tools|mcp|security|cost)\\.test\\.ts$'],
-  modulePathIgnorePatterns: ['<rootDir>/test/mcp-clients/node_modules'],
+  modulePathIgnorePatterns: [
+    '<rootDir>/test/mcp-clients/node_modules',
+    '<rootDir>/test/openapi-clients/node_modules',
+  ],
   // Ends what hangs; how fast something is, no test says.
   testTimeout: 60_000,
   extensionsToTreatAsEsm: ['.ts'],

@@ -76,10 +76,14 @@ export function forbidden(challenge: string): HttpError {
   );
 }
 
-export function rateLimited(retryAfterS: number): HttpError {
+/** @param headers further headers, which name the limit. */
+export function rateLimited(
+  retryAfterS: number,
+  headers: Readonly<Record<string, string>> = {},
+): HttpError {
   const detail = `Too many requests. Try again in ${retryAfterS} s.`;
   const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
-  return new HttpError(error, { headers: { 'Retry-After': String(retryAfterS) } });
+  return new HttpError(error, { headers: { 'Retry-After': String(retryAfterS), ...headers } });
 }
 
 /** `Retry-After` when a caller has too many bytes in memory. Seconds. */

@@ -60,6 +60,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
     case Reason.CART_NOT_FOUND:
       return operation.notFound;
     case Reason.SUBSCRIPTION_NOT_FOUND:
+      if (operation.id === 'createWebhook') return invalidKey('is that of a deleted webhook');
       return NAMES_WEBHOOK.has(operation.id) ? noSuchWebhook() : operation.notFound;
     case Reason.FRAUD_REPORT_EXISTS:
       return reportExists();
@@ -69,7 +70,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
       if (operation.id === 'replayDelivery') return notReplayable(messageOf(error));
       return STATEFUL.has(operation.id) ? conflict(messageOf(error)) : undefined;
     case Reason.IDEMPOTENCY_CONFLICT:
-      return operation.keyed ? conflict('Idempotency-Key was used with other content') : undefined;
+      return operation.keyed ? invalidKey('was used with other content') : undefined;
     case Reason.QUOTA_EXCEEDED:
       return WEBHOOK_WRITES.has(operation.id) ? webhookRejected(messageOf(error)) : undefined;
     default:
@@ -106,6 +107,14 @@ function noSuchWebhook(): PublicError {
   return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
 }
 
+/** A key that cannot have the result of this request. The draft of the header has 422 for it. */
+function invalidKey(rule: string): PublicError {
+  const field = 'Idempotency-Key';
+  const detail = `${field} ${rule}.`;
+  const errors = [{ field, message: detail }];
+  return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
+}
+
 function reportExists(): PublicError {
   const detail = 'A fraud report already exists for this return.';
   return {
@@ -115,7 +124,7 @@ function reportExists(): PublicError {
   };
 }
 
-/** The state of the object does not allow the request, or the key has another content. */
+/** The state of the object does not allow the request. */
 function conflict(text: string): PublicError {
   const detail = sentence(capitalized(text));
   return {

@@ -35,6 +35,7 @@ export async function assessDispositions(
 export async function gradeItems(
   context: ActionContext,
   body: GradeBody,
+  idempotencyKey = '',
 ): Promise<ConditionRecord[]> {
   const items = body.items.map((item) => ({
     ...findingOf(item),
@@ -44,7 +45,7 @@ export async function gradeItems(
     description: item.description ?? '',
     ...(typeof item.category_parent === 'string' && { categoryParent: item.category_parent }),
   }));
-  const request = { ...callerOf(context), items };
+  const request = { ...callerOf(context), items, idempotencyKey };
   return (await context.services.dispositions.gradeItems(request, { timeoutMs: TIMEOUT_MS })).items;
 }
 

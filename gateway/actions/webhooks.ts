@@ -47,7 +47,8 @@ export async function getPayloadVersion(context: ActionContext): Promise<string>
 /**
  * Creates a subscription. The response has its secret.
  *
- * @param idempotencyKey at most 200 characters. Without one, a new key covers the retries of the call.
+ * @param idempotencyKey at most 200 characters; a repeat with the same key returns the same subscription and secret.
+ *   Without one, a new key covers the retries of the call.
  */
 export function createWebhook(
   context: ActionContext,

@@ -17,6 +17,8 @@ const UNLIMITED = 2_000_000_000;
 interface Window {
   /** Points leased and not yet used. */
   left: number;
+  /** Points of the window that no replica had leased at the last lease of this one. */
+  unleased: number;
   /** Whether no more points can be leased before the window ends. */
   isSpent: boolean;
   /** End of the window, milliseconds since 1970. */
@@ -37,8 +39,20 @@ export interface LeasedLimit {
   take(key: string, limit: number, points?: number): Promise<Admission>;
   /** Whether this process knows that the key has used up its window. Counts nothing. */
   isUsedUp(key: string): boolean;
+  /**
+   * What this process knows of the current window of a key; undefined when it has counted nothing in it. Other replicas
+   * may have used some of the rest. Counts nothing.
+   */
+  rest(key: string): RestOfWindow | undefined;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
   reset(): void;
+}
+
+/** The rest of a window. */
+export interface RestOfWindow {
+  readonly points: number;
+  /** Until the next window. Whole seconds, at least 1. */
+  readonly seconds: number;
 }
 
 export interface LeasedLimitOptions {
@@ -85,11 +99,13 @@ export function createLeasedLimit(
         Math.max(0, requested - (counted.consumedPoints - limit)),
       );
       window.left = granted;
+      window.unleased = Math.max(0, limit - counted.consumedPoints);
       window.isSpent = granted === 0;
       window.endsAt = Date.now() + counted.msBeforeNext;
     } catch (error) {
       logger.warn({ err: error }, 'rate limit counted by this replica alone');
       window.left = limit;
+      window.unleased = 0;
       window.isSpent = true;
       window.endsAt = Date.now() + MINUTE_S * 1_000;
     }
@@ -115,6 +131,12 @@ export function createLeasedLimit(
       const window = windows.get(key);
       return window ? window.isSpent && window.left === 0 && window.endsAt > Date.now() : false;
     },
+    rest(key) {
+      const window = windows.get(key);
+      const ms = window ? window.endsAt - Date.now() : 0;
+      if (!window || ms <= 0 || ms === Number.POSITIVE_INFINITY) return undefined;
+      return { points: window.left + window.unleased, seconds: Math.max(1, Math.ceil(ms / 1_000)) };
+    },
     reset: () => windows.clear(),
   };
 }
@@ -138,6 +160,7 @@ function currentWindow(windows: Map<string, Window>, key: string): Window {
   if (current && (current.leasing || current.endsAt > Date.now())) return current;
   const next: Window = {
     left: 0,
+    unleased: 0,
     isSpent: false,
     endsAt: Number.POSITIVE_INFINITY,
     leasing: undefined,

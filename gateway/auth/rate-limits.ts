@@ -14,6 +14,8 @@ export type Admission =
     };
 
 export interface RateLimit {
+  /** Requests in one window. */
+  readonly points: number;
   /** Counts one request of `key`, and returns whether it is admitted. Never throws. */
   take(key: string): Promise<Admission>;
   /** Whether this process knows that the key has used up its window. Counts nothing. */
@@ -103,6 +105,7 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
     return admission ?? UNAVAILABLE;
   };
   return {
+    points: o.points,
     take: (key) => coalesced(key).catch(() => withoutDatabase(key)),
     isUsedUp: (key) => usedUp.get(key) ?? false,
     reset() {

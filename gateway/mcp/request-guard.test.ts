@@ -31,6 +31,7 @@ function guardWith(o: {
   return createRequestGuard({
     tokens: { check: o.check ?? (async () => USER) },
     toolCalls: {
+      points: 600,
       take: o.take ?? (async () => ({ admitted: true })),
       isUsedUp: () => false,
       reset: () => {},

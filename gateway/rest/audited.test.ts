@@ -27,6 +27,7 @@ const BODIES: Readonly<Partial<Record<Operation['id'], object>>> = {
 const IDS: Readonly<Partial<Record<Operation['id'], bigint>>> = {
   getReplay: FAKE.replay,
   cancelReplay: FAKE.replay,
+  getDestination: FAKE.destination,
   updateDestination: FAKE.destination,
   createFraudReport: FAKE.returns.open,
   listEffects: FAKE.returns.open,

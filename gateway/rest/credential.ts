@@ -8,6 +8,7 @@ import type { RateLimit } from '../auth/rate-limits.ts';
 import type { OnRejected, RejectionReason } from '../auth/rejection.ts';
 import { forbidden, type HttpError, rateLimited, unauthorized } from '../errors.ts';
 import { bearerChallenge, keyChallenge, scopeChallenge, tokenChallenge } from './challenge.ts';
+import { rejectedCredentialsLimit } from './rate-limit-headers.ts';
 
 export interface Authentication {
   readonly apiKeys: ApiKeyCheck;
@@ -88,7 +89,12 @@ async function checkBearer(
 /** Counts the rejected credential. Throws `error`, or 429 when the address had too many. */
 async function reject(auth: Authentication, ip: string, error: HttpError): Promise<never> {
   const admission = await auth.failedCredentials.take(ip);
-  throw admission.admitted ? error : rateLimited(admission.retryAfterS);
+  if (admission.admitted) throw error;
+  const { retryAfterS } = admission;
+  throw rateLimited(
+    retryAfterS,
+    rejectedCredentialsLimit(auth.failedCredentials.points, retryAfterS),
+  );
 }
 
 function single(header: string | string[] | undefined): string | undefined {

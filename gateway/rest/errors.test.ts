@@ -125,6 +125,7 @@ describe('objects that do not exist', () => {
     const webhooks = withIds.filter(({ tag }) => tag === 'Webhooks').map(({ id }) => id);
     expect(bodies).toEqual({
       ...Object.fromEntries(webhooks.map((id) => [id, { errors: { code: 'NOT_FOUND' } }])),
+      getDestination: { code: 'NOT_FOUND', message: text },
       updateDestination: { code: 'NOT_FOUND', message: text },
       getReturnDetails: { errors: { message: 'No return found with this ID.' } },
       createFraudReport: { errors: { message: text } },

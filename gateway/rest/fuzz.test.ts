@@ -88,6 +88,13 @@ test('no body, path or header causes a 500', async () => {
 });
 
 test.each([
+  [
+    '/warehouse/returns',
+    [
+      ...['state', 'label_status', 'archived', 'created_from', 'created_to', 'updated_from'],
+      ...['updated_to', 'destination_id', 'query', 'sort', 'limit', 'cursor', 'x'],
+    ],
+  ],
   ['/warehouse/return/details', ['return_id', 'order_id', 'order_name', 'currency_type', 'x']],
   [
     `/webhooks/${FAKE.webhook}/deliveries`,

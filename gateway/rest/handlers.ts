@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { ProcessReturnResponse_Refused_Code as RefusedCode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { returnDetailsView } from '../../services/contract/details/return-details.ts';
@@ -12,14 +11,16 @@ import { fraudReportView } from '../../services/contract/views/fraud-report.ts';
 import { giftCardView } from '../../services/contract/views/gift-card.ts';
 import { gradingView } from '../../services/contract/views/grading.ts';
 import { recordedLabelView } from '../../services/contract/views/recorded-label.ts';
+import { returnPageView } from '../../services/contract/views/return-summary.ts';
 import { reasonOf } from '../../services/platform/errors.ts';
 import { createCart, getCart } from '../actions/carts.ts';
-import { updateDestination } from '../actions/destinations.ts';
+import { getDestination, listDestinations, updateDestination } from '../actions/destinations.ts';
 import { assessDispositions, gradeItems } from '../actions/dispositions.ts';
 import { listEffects } from '../actions/effects.ts';
 import { createFraudReport } from '../actions/fraud.ts';
 import { recordGiftCard } from '../actions/gift-cards.ts';
 import { recordLabel, updateLabel } from '../actions/labels.ts';
+import { listReturns } from '../actions/list-returns.ts';
 import { findReturn, type ProcessResult, processReturn } from '../actions/returns.ts';
 import { HttpError } from '../errors.ts';
 import type { Handlers } from './handler.ts';
@@ -28,18 +29,24 @@ import { WEBHOOK_HANDLERS } from './webhook-handlers.ts';
 /** The handler of each operation: it calls the RPC and converts the result. */
 export const HANDLERS: Handlers = {
   ...WEBHOOK_HANDLERS,
-  assessDispositions: async ({ context, body }) =>
-    (await assessDispositions(context, body)).map(dispositionView),
-  gradeItems: async ({ context, body }) => (await gradeItems(context, body)).map(gradingView),
+  assessDispositions: async ({ context, body, idempotencyKey }) =>
+    (await assessDispositions(context, body, idempotencyKey)).map(dispositionView),
+  gradeItems: async ({ context, body, idempotencyKey }) =>
+    (await gradeItems(context, body, idempotencyKey)).map(gradingView),
+  listDestinations: async ({ context }) => ({
+    destinations: (await listDestinations(context)).map(destinationView),
+  }),
+  getDestination: async ({ context, id }) => destinationView(await getDestination(context, id)),
   updateDestination: async ({ context, id, body }) =>
     destinationView(await updateDestination(context, id, body)),
+  listReturns: async ({ context, query }) => returnPageView(await listReturns(context, query)),
   getReturnDetails: async ({ context, query }) =>
     returnDetailsView(
       await findReturn(context, query.selector).catch(withNameHint(query.selector)),
       query.currencyType,
     ),
-  createFraudReport: async ({ context, id, body }) =>
-    fraudReportView(await createFraudReport(context, id, body)),
+  createFraudReport: async ({ context, id, body, idempotencyKey }) =>
+    fraudReportView(await createFraudReport(context, id, body, idempotencyKey)),
   listEffects: async ({ context, id }) => ({
     effects: (await listEffects(context, id)).map(effectView),
   }),
@@ -49,12 +56,12 @@ export const HANDLERS: Handlers = {
     recordedLabelView(await updateLabel(context, id, body)),
   recordGiftCard: async ({ context, id, body, idempotencyKey: key }) =>
     giftCardView(await recordGiftCard(context, body, { returnId: id, key })),
-  processReturn: async ({ context, id, body }) =>
-    processBodyOf(
-      await processReturn(context, { returnId: id, details: body, source: 'warehouse' }),
-    ),
-  // Create cart has no idempotency key. The new key is for retries of the call to the service.
-  createCart: async ({ context, body }) => cartView(await createCart(context, body, randomUUID())),
+  processReturn: async ({ context, id, body, idempotencyKey }) => {
+    const options = { returnId: id, details: body, source: 'warehouse', idempotencyKey } as const;
+    return processBodyOf(await processReturn(context, options));
+  },
+  createCart: async ({ context, body, idempotencyKey }) =>
+    cartView(await createCart(context, body, idempotencyKey)),
   getCart: async ({ context, token }) => cartView(await getCart(context, token)),
 };
 

@@ -64,10 +64,23 @@ describe('the key of a label', () => {
     });
   });
 
-  test('with other content than before is a conflict', async () => {
+  test('may have double quotes, as in the draft of the header', async () => {
+    const plain = await keyOf(LABEL, { 'idempotency-key': 'say "hi" \\\\ there' });
+    const quoted = await keyOf(LABEL, { 'idempotency-key': '"say \\"hi\\" \\\\\\\\ there"' });
+    expect(quoted).toBe(plain);
+  });
+
+  test.each(['"open', '"a" b', '"a\\b"', '""'])(
+    'is rejected when its quotes are %s',
+    async (key) => {
+      expect(await record(LABEL, { 'idempotency-key': key })).toMatchObject({ status: 422 });
+    },
+  );
+
+  test('with other content than before is invalid', async () => {
     expect(await record({ carrier: FAKE.otherContent })).toMatchObject({
-      status: 409,
-      body: { errors: { message: 'Idempotency-Key was used with other content.' } },
+      status: 422,
+      body: { message: 'Idempotency-Key was used with other content.', errors: {} },
     });
   });
 });

@@ -39,6 +39,7 @@ import { type Authentication, authenticate, requireScope } from './credential.ts
 import type { RestRequest } from './handler.ts';
 import { HANDLERS } from './handlers.ts';
 import { idempotencyKeyOf } from './idempotency-key.ts';
+import { setRateLimit } from './rate-limit-headers.ts';
 import { sendError } from './send-error.ts';
 
 export interface RestDependencies {
@@ -132,7 +133,9 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
   requireScope(operation, caller, onRejected);
   const limit = caller.restPerMinute ?? deps.restPerMinute;
   const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);
+  const showRest = () => setRateLimit(res, limit, deps.restLimit.rest(caller.limitKey));
   const admission = await take(operation.points ?? 1);
+  showRest();
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);
   deps.versionUsage.used({
     shopId: caller.shopId,
@@ -159,6 +162,8 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
     return await perform(deps, incoming, { caller, body, ip });
   } finally {
     reserved.release();
+    // The body may have cost points.
+    showRest();
   }
 }
 
@@ -176,10 +181,7 @@ async function perform(
   const ids = [idText, deliveryId, idsInBody(operation.id, body)];
   const subject = ids.filter((id) => id !== undefined).join(' ');
   const id = readPathId(operation, idText);
-  const content = operation.keyed === 'content' ? { id, body } : undefined;
-  const idempotencyKey = operation.keyed
-    ? idempotencyKeyOf(req.headers['idempotency-key'], content)
-    : '';
+  const idempotencyKey = idempotencyKeyOf(req.headers['idempotency-key'], operation, { id, body });
   const request = {
     ...{ context, id, deliveryId: String(deliveryId ?? ''), token: String(req.params.token ?? '') },
     ...{ idempotencyKey, body, query },

@@ -55,6 +55,18 @@ test('assesses dispositions', async () => {
   });
 });
 
+test('lists destinations, and reads one', async () => {
+  const { status, body } = await send({ path: '/api/v1/destinations' });
+  const one = await send({ path: '/api/v1/destinations/31' });
+  expect(status).toBe(200);
+  expect(one).toMatchObject({
+    status: 200,
+    body: { id: 31, type: 'warehouse', name: expect.any(String), address: expect.any(Object) },
+  });
+  expect(body).toMatchObject({ destinations: expect.arrayContaining([one.body]) });
+  expect(one.text).not.toContain('phone');
+});
+
 test('updates a destination', async () => {
   const json = {
     name: 'North',

@@ -1,7 +1,12 @@
 import type { ServerResponse } from 'node:http';
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import { isVersion, newestActive, serve } from '../../services/contract/versions.ts';
+import {
+  documentationLink,
+  isVersion,
+  newestActive,
+  serve,
+} from '../../services/contract/versions.ts';
 import { HttpError, internalError, unknownPath, unknownVersion } from '../errors.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import type { Exchange } from '../http/exchange.ts';
@@ -27,7 +32,10 @@ export function restRouter(deps: RestDependencies, o: RestRouting): Router {
     // Proxies and clients must not cache responses under `/api`.
     res.setHeader('Cache-Control', 'no-store');
     const found = serve(version, calendar(), req.path);
-    if ('unknown' in found) return next(unknownVersion(found.unknown));
+    if ('unknown' in found) {
+      res.setHeader('Link', documentationLink(calendar()));
+      return next(unknownVersion(found.unknown));
+    }
     exchangeOf(res).served = found;
     for (const [name, value] of Object.entries(found.headers)) res.setHeader(name, value);
     return operations(req, res, next);

@@ -30,8 +30,8 @@ export const WEBHOOK_HANDLERS = {
   listWebhooks: async ({ context }) =>
     (await listWebhooks(context, { health: true })).map(webhookView),
   getWebhook: async ({ context, id }) => webhookView(await getWebhook(context, id)),
-  createWebhook: async ({ context, body }) => {
-    const { subscription, secret } = await createWebhook(context, body);
+  createWebhook: async ({ context, body, idempotencyKey }) => {
+    const { subscription, secret } = await createWebhook(context, body, idempotencyKey);
     return createdWebhookView(sent(subscription, 'subscription'), secret);
   },
   updateWebhook: ({ context, id, body }) => updateWebhook(context, id, body),

@@ -48,8 +48,7 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
   },
   CONFLICT: {
     statuses: [409],
-    meaning:
-      'The state of the object does not allow the request, or the Idempotency-Key was used with other content.',
+    meaning: 'The state of the object does not allow the request.',
     help: 'Read the object and decide again. The same request will fail again.',
   },
   FRAUD_REPORT_EXISTS: {
@@ -69,8 +68,9 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
   },
   VALIDATION_FAILED: {
     statuses: [422],
-    meaning: 'A field of the body or the query breaks a rule. Nothing was changed.',
-    help: 'The message names the field and the rule.',
+    meaning:
+      'A field of the body or the query breaks a rule, or the Idempotency-Key was used with other content. Nothing was changed.',
+    help: 'The message names the field and the rule. Send a new key with new content.',
   },
   FAILED_TO_CREATE_WEBHOOK: {
     statuses: [422],

@@ -22,8 +22,11 @@ export const ADDRESS_TEXT_MAX = 255;
 export const CART_ENTRIES_MAX = 500;
 export const PROCESS_DETAILS_MAX = 50;
 export const PROCESS_DETAILS_BYTES_MAX = 16 * 1024;
-export const DELIVERIES_PAGE_MAX = 100;
-export const DELIVERIES_PAGE_DEFAULT = 50;
+/** Rows of a page of a list. */
+export const PAGE_MAX = 100;
+export const PAGE_DEFAULT = 50;
+/** Characters of a text that is searched for. */
+export const SEARCH_TEXT_MAX = 320;
 export const CURSOR_MAX = 200;
 export const BODY_BYTES_MAX = 1024 * 1024;
 /** Large enough for thirty notes of the maximum length with escapes. */

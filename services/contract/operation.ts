@@ -22,7 +22,10 @@ export type OperationId =
   | 'cancelReplay'
   | 'assessDispositions'
   | 'gradeItems'
+  | 'listDestinations'
+  | 'getDestination'
   | 'updateDestination'
+  | 'listReturns'
   | 'getReturnDetails'
   | 'createFraudReport'
   | 'listEffects'
@@ -69,9 +72,10 @@ export interface Operation {
   readonly query: boolean;
   /**
    * How the operation reads the header `Idempotency-Key`. Without the header, `content`: the content is the key, so an
-   * equal request is a repeat; `header`: every request counts.
+   * equal request is a repeat; `header`: every request counts; `state`: the service decides by the state of the object,
+   * and stores no key.
    */
-  readonly keyed?: 'content' | 'header';
+  readonly keyed?: 'content' | 'header' | 'state';
   /** Points of the rate limit that a request costs, 1 when absent: for requests that read very many rows. */
   readonly points?: number;
   /** True for a read that returns a secret. Like a write, it has entries in the audit log. */

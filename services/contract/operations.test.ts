@@ -1,7 +1,7 @@
 import { expect, test } from '@jest/globals';
 import { OPERATIONS } from './operations.ts';
 
-test('the operations are those of the interface, and nineteen additions', () => {
+test('the operations are those of the interface, and additions', () => {
   const rows = OPERATIONS.map((o) => `${o.method} ${o.path} ${o.success.status} ${o.addition}`);
   expect(rows).toEqual([
     'GET /webhooks 200 true',
@@ -21,7 +21,10 @@ test('the operations are those of the interface, and nineteen additions', () => 
     'POST /webhook-replays/{id}/cancel 200 true',
     'POST /dispositioning/assess 200 false',
     'POST /dispositioning/grade 200 true',
+    'GET /destinations 200 true',
+    'GET /destinations/{id} 200 true',
     'PUT /destinations/{id} 200 false',
+    'GET /warehouse/returns 200 true',
     'GET /warehouse/return/details 200 false',
     'POST /returns/{id}/fraud-report 201 false',
     'GET /returns/{id}/effects 200 true',
@@ -53,7 +56,10 @@ test('each operation needs its scope', () => {
     cancelReplay: 'developer_tools',
     assessDispositions: 'returns',
     gradeItems: 'returns',
+    listDestinations: 'destinations:read',
+    getDestination: 'destinations:read',
     updateDestination: 'destinations:write',
+    listReturns: 'returns',
     getReturnDetails: 'returns',
     createFraudReport: 'returns',
     listEffects: 'returns',

@@ -1,3 +1,4 @@
+import { DESTINATION_OPERATIONS } from './destination-operations.ts';
 import { returnDetails } from './details/return-details.ts';
 import { NOT_FOUND } from './errors.ts';
 import { GIFT_CARD_OPERATIONS } from './gift-card-operations.ts';
@@ -5,13 +6,13 @@ import { LABEL_OPERATIONS } from './label-operations.ts';
 import { DISPOSITIONS_BODY_BYTES_MAX } from './limits.ts';
 import { body, keyRules, type Operation } from './operation.ts';
 import { cart, cartBody } from './resources/cart.ts';
-import { destination, destinationBody } from './resources/destination.ts';
 import { assessBody, dispositionList } from './resources/disposition.ts';
 import { effectList } from './resources/effect.ts';
 import * as shapes from './resources/errors.ts';
 import { fraudReport, fraudReportBody } from './resources/fraud-report.ts';
 import { gradeBody, gradingList } from './resources/grading.ts';
 import { processBody, processResponse } from './resources/process.ts';
+import { returnPage } from './resources/return-summary.ts';
 import { WEBHOOK_OPERATIONS } from './webhook-operations.ts';
 import { WEBHOOK_REPLAY_OPERATIONS } from './webhook-replay-operations.ts';
 import { WEBHOOK_SECRET_OPERATIONS } from './webhook-secret-operations.ts';
@@ -32,6 +33,7 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'returns',
     forbidden: 'message-403',
     body: body(assessBody, { maxBytes: DISPOSITIONS_BODY_BYTES_MAX }),
+    keyed: 'state',
     success: { status: 200, schema: dispositionList },
     summary: 'Assess dispositions',
     description:
@@ -47,6 +49,7 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'returns',
     forbidden: 'message-403',
     body: body(gradeBody, { maxBytes: DISPOSITIONS_BODY_BYTES_MAX }),
+    keyed: 'state',
     success: { status: 200, schema: gradingList },
     addition: true,
     summary: 'Grade items',
@@ -55,19 +58,21 @@ export const OPERATIONS: readonly Operation[] = [
     tag: 'Dispositions',
     errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
   },
+  ...DESTINATION_OPERATIONS,
   {
     ...keyRules,
-    id: 'updateDestination',
-    method: 'PUT',
-    path: '/destinations/{id}',
-    scope: 'destinations:write',
-    notFound: NOT_FOUND.destination,
-    body: body(destinationBody),
-    success: { status: 200, schema: destination },
-    summary: 'Update destination',
-    description: 'Changes a warehouse or donation centre. Absent fields keep their values.',
-    tag: 'Destinations',
-    errors: { 404: [shapes.destinationNotFound], 422: [shapes.messageError] },
+    id: 'listReturns',
+    method: 'GET',
+    path: '/warehouse/returns',
+    scope: 'returns',
+    query: true,
+    success: { status: 200, schema: returnPage },
+    addition: true,
+    summary: 'List returns',
+    description:
+      "A page of the shop's returns that match all filters, newest first. Closed returns are archived: they are in the list only with `archived` or with `state=closed`. To keep a copy, read with `sort=updated_at` and `updated_from`, begin a minute before the last `updated_at` that you have, and skip what you know: no change is missed, also if returns change while you read. With the other orders a return that changes while you read keeps its place or moves to a page that was read.",
+    tag: 'Returns',
+    errors: { 422: [shapes.messageError] },
   },
   {
     ...keyRules,
@@ -92,6 +97,7 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'returns',
     notFound: NOT_FOUND.fraudReport,
     body: body(fraudReportBody, { required: false }),
+    keyed: 'state',
     success: { status: 201, schema: fraudReport },
     summary: 'Create fraud report',
     description: 'Adds the fraud report of a return. A return has at most one.',
@@ -127,6 +133,7 @@ export const OPERATIONS: readonly Operation[] = [
     scope: 'returns',
     notFound: NOT_FOUND.processReturn,
     body: body(processBody, { required: false, exactNumbers: true }),
+    keyed: 'state',
     success: { status: 200, schema: processResponse },
     summary: 'Process return',
     description:
@@ -141,6 +148,7 @@ export const OPERATIONS: readonly Operation[] = [
     path: '/cart',
     scope: 'carts',
     body: body(cartBody, { exactNumbers: true }),
+    keyed: 'header',
     success: { status: 200, schema: cart },
     summary: 'Create cart',
     description: 'Stores a cart of product variants and returns its token.',

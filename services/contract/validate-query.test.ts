@@ -64,6 +64,64 @@ describe('the query of return details', () => {
   });
 });
 
+describe('the query of a list of returns', () => {
+  const read = (query: string) =>
+    validateQuery('listReturns', '2026-10', new URLSearchParams(query));
+  const none = {
+    ...{ states: [], labelStatuses: [], archived: undefined, destinationId: undefined, query: '' },
+    ...{ createdFrom: undefined, createdTo: undefined, updatedFrom: undefined },
+    ...{ updatedTo: undefined, sort: '-created_at', limit: 50, cursor: '' },
+  };
+
+  test.each([
+    ['', {}],
+    ['state=open,review,open', { states: ['open', 'review'] }],
+    ['label_status=error,failure', { labelStatuses: ['error', 'failure'] }],
+    ['archived=only', { archived: 'only' }],
+    [`destination_id=${MAX_ID}`, { destinationId: MAX_ID }],
+    ['query=%231001', { query: '#1001' }],
+    ['sort=updated_at&limit=100&cursor=x', { sort: 'updated_at', limit: 100, cursor: 'x' }],
+    ['created_from=2026-07-01T02:00:00%2B02:00', { createdFrom: new Date('2026-07-01Z') }],
+    [
+      'updated_from=2026-07-01T00:00:00Z&updated_to=2026-07-02T00:00:00Z',
+      { updatedFrom: new Date('2026-07-01Z'), updatedTo: new Date('2026-07-02Z') },
+    ],
+    ['colour=red&colour=blue', {}],
+  ])('%j selects', (query, value) => {
+    expect(read(query)).toEqual({ ok: true, value: { ...none, ...value } });
+  });
+
+  test.each([
+    ['state=', 'state must not be empty.'],
+    ['state=open&state=review', 'state must be given once.'],
+    [
+      'state=open,lost',
+      'state must be a list, separated by commas, of open, review, closed, cancelled, expired.',
+    ],
+    [
+      'label_status=Error',
+      'label_status must be a list, separated by commas, of new, pre_transit, in_transit, out_for_delivery, delivered, error, failure.',
+    ],
+    ['archived=true', 'archived must be one of exclude, include, only.'],
+    ['destination_id=x', 'destination_id must be an integer from 1 to 9007199254740991.'],
+    [`query=${'x'.repeat(321)}`, 'query must be at most 320 characters.'],
+    ['query=a%00', 'query must not contain NUL or unpaired surrogate characters.'],
+    ['sort=id', 'sort must be one of -created_at, created_at, -updated_at, updated_at.'],
+    [
+      'created_from=2026-07-02T00:00:00Z&created_to=2026-07-01T00:00:00Z',
+      'created_to must be after created_from.',
+    ],
+    [
+      'updated_from=2026-07-01',
+      'updated_from must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00 (a + is sent as %2B).',
+    ],
+    ['limit=101', 'limit must be a whole number from 1 to 100.'],
+    [`cursor=${'x'.repeat(201)}`, 'cursor must be at most 200 characters.'],
+  ])('%j is rejected: %s', (query, message) => {
+    expect(read(query)).toMatchObject({ ok: false, message });
+  });
+});
+
 describe('a path id', () => {
   test('is every integer from 1 to 2^53 - 1', () => {
     fc.assert(

@@ -5,28 +5,18 @@ import { isObject } from './json-object.ts';
 import type { OperationId } from './operation.ts';
 import { OPERATIONS } from './operations.ts';
 import type { CartBody } from './resources/cart.ts';
-import {
-  type DeliveriesQuery,
-  type DeliveriesQueryResult,
-  readDeliveriesQuery,
-} from './resources/deliveries-query.ts';
+import { type DeliveriesQuery, readDeliveriesQuery } from './resources/deliveries-query.ts';
 import type { DestinationBody } from './resources/destination.ts';
-import {
-  type DetailsQuery,
-  type DetailsQueryResult,
-  readDetailsQuery,
-} from './resources/details-query.ts';
+import { type DetailsQuery, readDetailsQuery } from './resources/details-query.ts';
 import type { AssessBody } from './resources/disposition.ts';
 import type { FraudReportBody } from './resources/fraud-report.ts';
 import type { GiftCardBody } from './resources/gift-card.ts';
 import type { GradeBody } from './resources/grading.ts';
 import type { LabelBody, LabelUpdateBody } from './resources/label.ts';
 import type { ProcessBody } from './resources/process.ts';
-import {
-  type ReplaysQuery,
-  type ReplaysQueryResult,
-  readReplaysQuery,
-} from './resources/replays-query.ts';
+import type { QueryResult } from './resources/query.ts';
+import { type ReplaysQuery, readReplaysQuery } from './resources/replays-query.ts';
+import { type ReturnsListQuery, readReturnsQuery } from './resources/returns-query.ts';
 import type { WebhookBody } from './resources/webhook.ts';
 import type { ReplayBody } from './resources/webhook-replay.ts';
 import type { RotateSecretBody } from './resources/webhook-secret.ts';
@@ -54,6 +44,7 @@ export type BodyOf<K extends OperationId> = K extends keyof Bodies ? Bodies[K] :
 
 /** The validated query of each operation. */
 export interface Queries {
+  readonly listReturns: ReturnsListQuery;
   readonly getReturnDetails: DetailsQuery;
   readonly listDeliveries: DeliveriesQuery;
   readonly listReplays: ReplaysQuery;
@@ -124,9 +115,10 @@ export function validateQuery<K extends OperationId>(
 
 type ReadQuery = (
   query: URLSearchParams,
-) => DetailsQueryResult | DeliveriesQueryResult | ReplaysQueryResult;
+) => QueryResult<DetailsQuery | DeliveriesQuery | ReplaysQuery | ReturnsListQuery>;
 
 const QUERIES: ReadonlyMap<OperationId, ReadQuery> = new Map<OperationId, ReadQuery>([
+  ['listReturns', readReturnsQuery],
   ['getReturnDetails', readDetailsQuery],
   ['listDeliveries', readDeliveriesQuery],
   ['listReplays', readReplaysQuery],

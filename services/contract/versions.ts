@@ -29,6 +29,12 @@ export interface Served {
   readonly pastWindow: boolean;
 }
 
+/** The `Link` of a 404 for an unknown version: the OpenAPI document of a supported version, and the changelog (RFC 8631). */
+export function documentationLink(today: Date): string {
+  const { newestActive: version } = dayOf(today);
+  return `</openapi/${version}.json>; rel="service-desc", <${CHANGELOG_PATH}>; rel="service-doc"`;
+}
+
 /** Whether the first segment of a path after `/api` has the form of a version. Others name no version. */
 export function isVersion(segment: string): boolean {
   return VERSION_SEGMENT.test(segment);

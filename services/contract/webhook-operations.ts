@@ -23,11 +23,12 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     method: 'POST',
     path: '/webhooks',
     body: body(webhookBody),
+    keyed: 'header',
     success: { status: 201, schema: createdWebhook },
     addition: true,
     summary: 'Create webhook',
     description:
-      'Adds a subscription and returns its signing secret. A topic and a trigger that never deliver together are stored, too; `delivers` is then false, and `warnings` says so. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
+      'Adds a subscription and returns its signing secret. A repeat with the same `Idempotency-Key` returns the same subscription and secret. A topic and a trigger that never deliver together are stored, too; `delivers` is then false, and `warnings` says so. A shop has at most 100 subscriptions, and at most 5 active ones to one host for one pair of topic and trigger.',
     errors: { 422: [shapes.messageError, shapes.webhookRefused] },
   },
   {

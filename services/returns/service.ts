@@ -85,8 +85,8 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
     findReturn: async (request) => ({ return: await findReturn(pool, request) }),
     findReturns: async (request) => ({ found: await findReturns(pool, request) }),
     searchReturns: async (request) => {
-      const { returns, ...rest } = await searchReturns(pool, request);
-      return { ...rest, returns: [...returns] };
+      const { returns, summaries, ...rest } = await searchReturns(pool, request);
+      return { ...rest, returns: [...returns], summaries: [...summaries] };
     },
     getTimeline: async (request) => getTimeline(pool, request),
     summarize: async (request) => summarize(pool, request),

@@ -160,8 +160,12 @@ const answersNothing: Record<string, () => Promise<unknown>> = {
     (await bench.client.checkLineItems({ ...asker, lineItemIds: [theirs.lineItemId] })).owners,
   readEvents: async () => (await bench.client.readEvents({ ...asker, ...lately() })).events,
   countEvents: async () => (await bench.client.countEvents({ ...asker, ...lately() })).count || [],
-  searchReturns: async () =>
-    (await bench.client.searchReturns({ ...asker, includeArchived: true })).returns,
+  searchReturns: async () => {
+    const all = { ...asker, includeArchived: true };
+    const { returns } = await bench.client.searchReturns(all);
+    const { summaries } = await bench.client.searchReturns({ ...all, summaries: true });
+    return [...returns, ...summaries];
+  },
   summarize: async () => (await bench.client.summarize(asker)).byState,
   redactCustomer: async () =>
     (await bench.client.redactCustomer({ ...asker, email: 'theirs@example.com' })).returns || [],

@@ -149,12 +149,13 @@ describe.each(SEGMENTS)('in /api/%s, served by %s', (segment, version) => {
 describe('an unavailable service', () => {
   const NEEDS = {
     returns: [
+      'listReturns',
       ...['getReturnDetails', 'processReturn', 'createFraudReport', 'assessDispositions'],
       'listEffects',
       ...['recordLabel', 'updateLabel', 'recordGiftCard', 'gradeItems'],
     ],
     dispositions: ['assessDispositions', 'gradeItems'],
-    destinations: ['updateDestination'],
+    destinations: ['listDestinations', 'getDestination', 'updateDestination'],
     fraud: ['createFraudReport'],
     carts: ['createCart', 'getCart'],
     webhooks: OPERATIONS.filter(({ tag }) => tag === 'Webhooks').map(({ id }) => id),

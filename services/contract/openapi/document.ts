@@ -14,6 +14,20 @@ const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, 
 
 **Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* returned (\`whsec_\` is part of it), and respond with any 2xx within 15 seconds. Otherwise the message is sent again, eleven times in total over three to four days, and later if \`Retry-After\` says so. A response of 410, or only failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message. Messages can arrive in another order: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the shop's payload version, not of the version with which the subscription was made; \`X-Service-API-Version\` names it.`;
 
+const CONTACT = { name: 'The support of the operator of this service' };
+const LICENSE = { name: 'All rights reserved', identifier: 'LicenseRef-Proprietary' };
+
+const TAGS = {
+  Webhooks: 'Subscriptions to events, and the log of their deliveries',
+  Dispositions: 'What a warehouse found and decided about returned line items',
+  Destinations: 'Warehouses and donation centres that returns are sent to',
+  Returns: 'Returns of a shop, their processing and their fraud reports',
+  Labels: 'Shipping labels of returns, for their providers',
+  'Gift cards': 'Gift cards of returns, for their providers',
+  Carts: 'Carts of product variants, for a checkout',
+  'Webhook payloads': 'The bodies that webhooks receive',
+};
+
 /**
  * The OpenAPI 3.1 document of one version, made from the table of operations. `version` is a released version or
  * `unstable`, which has no section about webhooks, because payloads never use it.
@@ -27,16 +41,6 @@ export function openapiDocument(version: string): JsonObject {
   return document;
 }
 
-const TAGS = [
-  'Webhooks',
-  'Dispositions',
-  'Destinations',
-  'Returns',
-  'Labels',
-  'Gift cards',
-  'Carts',
-];
-
 function newestDocument(version: string): object {
   const unstable = version === UNSTABLE;
   return createDocument(
@@ -46,9 +50,11 @@ function newestDocument(version: string): object {
         title: 'Returns Management Service',
         version,
         description: unstable ? `${INTRODUCTION}\n\n${UNSTABLE_WARNING}` : INTRODUCTION,
+        contact: CONTACT,
+        license: LICENSE,
       },
       servers: [{ url: `/api/${version}` }],
-      tags: TAGS.map((name) => ({ name })),
+      tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
       paths: pathsOf(unstable),
       ...(unstable ? {} : { webhooks: payloadSection(version) }),
       components: { securitySchemes: securitySchemes(), headers: SHARED_HEADERS },

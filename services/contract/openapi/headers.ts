@@ -11,6 +11,8 @@ export function commonHeaders(unstable: boolean): HeaderMap {
     'X-Request-Id': required(text('The id of this request in logs. Send it to support')),
     'X-Service-API-Version': required(text('The version that served the request')),
     [ENVIRONMENT_HEADER]: { $ref: `#/components/headers/${ENVIRONMENT_HEADER}` },
+    'RateLimit-Policy': { $ref: '#/components/headers/RateLimit-Policy' },
+    RateLimit: { $ref: '#/components/headers/RateLimit' },
     ...(unstable
       ? {
           'X-Service-API-Warning': required(text('The unstable version may change')),
@@ -32,6 +34,18 @@ export const SHARED_HEADERS = {
     description:
       'For callers of a sandbox shop, in every response after their credential was accepted, errors included. A live shop never has it',
     schema: { type: 'string' as const, enum: [SANDBOX] },
+  },
+  'RateLimit-Policy': {
+    description:
+      'The limit that the request was counted for: its name, `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers). Large bodies and responses count as several requests. In every response to an accepted credential, and in a 429',
+    schema: { type: 'string' as const },
+    example: '"requests";q=600;w=60',
+  },
+  RateLimit: {
+    description:
+      'What is left of the limit: `r` requests until it is full again in `t` seconds. An estimate while several processes count',
+    schema: { type: 'string' as const },
+    example: '"requests";r=540;t=31',
   },
 };
 

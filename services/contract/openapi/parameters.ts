@@ -1,14 +1,22 @@
 import { MAX_ID } from '../../platform/ids.ts';
 import {
   CURSOR_MAX,
-  DELIVERIES_PAGE_DEFAULT,
-  DELIVERIES_PAGE_MAX,
   IDEMPOTENCY_KEY_MAX,
+  PAGE_DEFAULT,
+  PAGE_MAX,
+  SEARCH_TEXT_MAX,
   SHORT_TEXT_MAX,
 } from '../limits.ts';
 import type { Operation, OperationId } from '../operation.ts';
 import { ownBound } from '../resources/fields.ts';
-import { CURRENCY_TYPES, DELIVERY_STATES, TRIGGERS } from '../vocabulary.ts';
+import { ARCHIVED_FILTERS, RETURN_SORTS } from '../resources/returns-query.ts';
+import {
+  CURRENCY_TYPES,
+  DELIVERY_STATES,
+  LABEL_STATUSES,
+  RETURN_STATES,
+  TRIGGERS,
+} from '../vocabulary.ts';
 
 /** The path, query and header parameters of an operation, for its OpenAPI object. */
 export function parametersOf(operation: Operation): readonly object[] {
@@ -22,17 +30,17 @@ export function parametersOf(operation: Operation): readonly object[] {
 const WITHOUT_KEY = {
   content: 'the content of the request is its key',
   header: 'every request counts',
+  state: 'the state of the object decides what a repeat does',
 } as const;
 
 function idempotencyKey(keyed: NonNullable<Operation['keyed']>): object {
   return {
     name: 'Idempotency-Key',
     in: 'header',
-    description: `A repeat with the same key and content returns the first result, for 90 days. With other content it is rejected (409). Without the header, ${WITHOUT_KEY[keyed]}`,
+    description: `Any text of the caller's choice, such as a UUID, with or without double quotes (draft-ietf-httpapi-idempotency-key-header). A repeat with the same key and content changes nothing more and returns the first result as it is now, for at least 24 hours. With other content it is rejected (422). Without the header, ${WITHOUT_KEY[keyed]}`,
     schema: { type: 'string', minLength: 1, maxLength: IDEMPOTENCY_KEY_MAX, ...ownBound },
   };
 }
-
 const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
 const PATH_IDS = [
   { name: 'id', in: 'path', required: true, schema: idSchema },
@@ -94,8 +102,8 @@ function pageOf(what: string): readonly object[] {
       schema: {
         type: 'integer',
         minimum: 1,
-        maximum: DELIVERIES_PAGE_MAX,
-        default: DELIVERIES_PAGE_DEFAULT,
+        maximum: PAGE_MAX,
+        default: PAGE_DEFAULT,
         ...ownBound,
       },
     },
@@ -146,8 +154,60 @@ const REPLAYS_QUERY = [
   ...pageOf('replays'),
 ];
 
+const someOf = (name: string, description: string, words: readonly string[]) => ({
+  name,
+  in: 'query',
+  description: `${description}; several are separated by commas`,
+  style: 'form',
+  explode: false,
+  schema: { type: 'array', items: { type: 'string', enum: [...words] }, minItems: 1 },
+});
+const timeFilter = (name: string, description: string) => ({
+  name,
+  in: 'query',
+  description: `${description} (RFC 3339)`,
+  schema: EVENT_TIME,
+});
+
+const RETURNS_QUERY = [
+  someOf('state', 'Returns in any of these states', RETURN_STATES),
+  someOf('label_status', 'Returns whose newest label has any of these statuses', LABEL_STATUSES),
+  {
+    name: 'archived',
+    in: 'query',
+    description:
+      'Whether archived returns, which are the closed ones, are in the list. When absent, they are only with `state=closed`',
+    schema: { type: 'string', enum: [...ARCHIVED_FILTERS] },
+  },
+  timeFilter('created_from', 'Returns that were submitted at or after this time'),
+  timeFilter('created_to', 'Returns that were submitted before this time'),
+  timeFilter('updated_from', 'Returns whose details last changed at or after this time'),
+  timeFilter('updated_to', 'Returns whose details last changed before this time'),
+  {
+    name: 'destination_id',
+    in: 'query',
+    description: 'Returns to this destination',
+    schema: idSchema,
+  },
+  {
+    name: 'query',
+    in: 'query',
+    description:
+      "A whole order name, tracking number or the shopper's e-mail address, or a part of the title of a line item. Case matters only for order names and tracking numbers",
+    schema: { type: 'string', minLength: 1, maxLength: SEARCH_TEXT_MAX, ...ownBound },
+  },
+  {
+    name: 'sort',
+    in: 'query',
+    description: 'The order; `-` is the latest first. Equal times are in the order of ids',
+    schema: { type: 'string', enum: [...RETURN_SORTS], default: '-created_at' },
+  },
+  ...pageOf('returns'),
+];
+
 const QUERIES: Readonly<Partial<Record<OperationId, readonly object[]>>> = {
   getReturnDetails: DETAILS_QUERY,
   listDeliveries: DELIVERIES_QUERY,
   listReplays: REPLAYS_QUERY,
+  listReturns: RETURNS_QUERY,
 };

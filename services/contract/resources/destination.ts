@@ -64,3 +64,7 @@ export const destination = z
   })
   .meta({ id: 'Destination' });
 export type DestinationObject = z.infer<typeof destination>;
+
+export const destinationList = z
+  .object({ destinations: z.array(destination).meta({ description: 'By ascending id' }) })
+  .meta({ id: 'DestinationList' });

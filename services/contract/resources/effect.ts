@@ -32,7 +32,7 @@ const effect = z
       description: 'Why the newest request did not succeed, for people; null when it did',
     }),
   })
-  .meta({ id: 'Effect' });
+  .meta({ id: 'ReturnEffect' });
 export type EffectObject = z.infer<typeof effect>;
 
 export const effectList = z

@@ -1,5 +1,5 @@
 import { parseId } from '../../platform/ids.ts';
-import { type Page, pageOf, textOf } from './page-query.ts';
+import { InvalidParameter, type Page, parametersIn, type QueryResult, readQuery } from './query.ts';
 
 /** Selects replays and backfills, and a page of them. */
 export interface ReplaysQuery extends Page {
@@ -7,18 +7,15 @@ export interface ReplaysQuery extends Page {
   readonly webhookId: bigint;
 }
 
-export type ReplaysQueryResult =
-  | { readonly ok: true; readonly value: ReplaysQuery }
-  | { readonly ok: false; readonly field: string; readonly rule: string };
-
 /** Parses the query of a list of replays: each known parameter at most once, and not empty. */
-export function readReplaysQuery(query: URLSearchParams): ReplaysQueryResult {
-  const id = textOf(query, 'webhook_id');
-  if (!id.ok) return id;
-  const webhookId = id.value === undefined ? 0n : parseId(id.value);
-  if (webhookId === undefined) {
-    return { ok: false, field: 'webhook_id', rule: 'must be the id of a webhook' };
-  }
-  const page = pageOf(query);
-  return page.ok ? { ok: true, value: { webhookId, ...page.value } } : page;
+export function readReplaysQuery(query: URLSearchParams): QueryResult<ReplaysQuery> {
+  return readQuery(() => {
+    const parameters = parametersIn(query, ['webhook_id', 'limit', 'cursor']);
+    const id = parameters.text('webhook_id');
+    const webhookId = id === undefined ? 0n : parseId(id);
+    if (webhookId === undefined) {
+      throw new InvalidParameter('webhook_id', 'must be the id of a webhook');
+    }
+    return { webhookId, ...parameters.page() };
+  });
 }

@@ -2,7 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LabelStatus, Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { SearchReturnsRequest_Sort as Sort } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { line, newId } from '../../../test/kit/builders.ts';
 import { WAREHOUSE } from '../../../test/kit/services/fake-destinations.ts';
 import {
@@ -123,6 +124,36 @@ describe('search returns', () => {
     expect(await found(shopId)).toEqual([]);
     expect(await found(shopId, { includeArchived: true })).toEqual([closed.id]);
     expect(await found(shopId, { states: [ReturnState.CLOSED] })).toEqual([closed.id]);
+  });
+
+  test('filters by the last change, and by the status of the newest label', async () => {
+    const shopId = await bench.shop();
+    const [moved, waiting, plain] = [
+      await bench.submit(shopId),
+      await bench.submit(shopId),
+      await bench.submit(shopId),
+    ];
+    const about = { shopId, actor, carrier: 'DHL' };
+    const recordLabel = async (returnId: bigint, status: LabelStatus) => {
+      const idempotencyKey = randomUUID();
+      await bench.client.recordLabel({ ...about, idempotencyKey, returnId, status });
+    };
+    await recordLabel(waiting.id, LabelStatus.NEW);
+    await recordLabel(moved.id, LabelStatus.NEW);
+    await recordLabel(moved.id, LabelStatus.IN_TRANSIT);
+    expect(await found(shopId, { labelStatuses: [LabelStatus.NEW] })).toEqual([waiting.id]);
+    const either = [LabelStatus.NEW, LabelStatus.IN_TRANSIT];
+    expect(await found(shopId, { labelStatuses: either })).toEqual([waiting.id, moved.id]);
+
+    const changed = present((await bench.read(moved)).updatedAt);
+    expect(await found(shopId, { updatedFrom: changed })).toEqual([moved.id]);
+    const others = await found(shopId, { updatedTo: changed, sort: Sort.UPDATED_ASC });
+    expect(others).toEqual([plain.id, waiting.id]);
+    expect(await found(shopId, { sort: Sort.UPDATED_DESC })).toEqual([
+      moved.id,
+      waiting.id,
+      plain.id,
+    ]);
   });
 
   test('rejects a page size that is too large, and an invalid cursor', async () => {

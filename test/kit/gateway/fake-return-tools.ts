@@ -1,15 +1,23 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Code, type ServiceImpl } from '@connectrpc/connect';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { ReturnsService } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  SearchReturnsRequest_Archived as Archived,
+  type ReturnsService,
+  type SearchReturnsRequest,
+  type SearchReturnsResponseSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError, invalidField } from '../../../services/platform/errors.ts';
 import { FAKE, NOW, sampleReturn } from './fake-objects.ts';
 
 /** The RPCs of the returns service that only tools use. Changes return one open return with the new state. */
 export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
   return {
-    searchReturns: ({ cursor, pageSize, withoutLongTexts }) => {
+    searchReturns: (request) => {
+      const { cursor, pageSize, withoutLongTexts } = request;
+      if (request.summaries) return summaryPage(request);
       // No tool returns them, and loading them is expensive.
       if (!withoutLongTexts) throw invalidField('without_long_texts', 'must be set');
       if (cursor !== '' && cursor !== 'next') {
@@ -43,6 +51,33 @@ export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
     flagReturn: ({ returnId }) => moved(returnId, ReturnState.REVIEW),
     unflagReturn: ({ returnId }) => moved(returnId, ReturnState.OPEN),
     cancelReturn: ({ returnId }) => moved(returnId, ReturnState.CANCELLED),
+  };
+}
+
+/** One open return, unless the request has only archived ones. */
+function summaryPage({
+  cursor,
+  pageSize,
+  archived,
+}: SearchReturnsRequest): MessageInitShape<typeof SearchReturnsResponseSchema> {
+  if (cursor !== '' && cursor !== 'next') {
+    throw invalidField('cursor', 'must be a cursor returned by this service');
+  }
+  const { order } = sampleReturn();
+  const totals = {
+    total: '10.00',
+    refund: '10.00',
+    returnCreditTotal: '0.00',
+    handlingFee: '0.00',
+  };
+  const summary = {
+    ...{ id: FAKE.returns.open, ...(order && { order }), state: ReturnState.OPEN },
+    ...{ currency: 'GBP', presentmentCurrency: 'EUR', totals, presentmentTotals: totals },
+    ...{ outcome: Outcome.REFUND, destinationId: FAKE.destination, createdAt: NOW, updatedAt: NOW },
+  };
+  return {
+    summaries: archived === Archived.ONLY ? [] : [summary],
+    nextCursor: cursor === '' && pageSize === 1 ? 'next' : '',
   };
 }
 

@@ -158,6 +158,11 @@ const dispositions: Partial<ServiceImpl<typeof DispositionsService>> = {
 
 const destinations: Partial<ServiceImpl<typeof DestinationsService>> = {
   listDestinations: () => ({ destinations: sampleDestinations() }),
+  getDestination: ({ destinationId }) => {
+    const destination = sampleDestinations().find(({ id }) => id === destinationId);
+    if (!destination) throw notFound(ErrorReason.DESTINATION_NOT_FOUND, 'no destination');
+    return { destination };
+  },
   updateDestination: ({ destinationId, name, type, enabled, address }) => {
     if (destinationId !== FAKE.destination) {
       throw notFound(ErrorReason.DESTINATION_NOT_FOUND, 'no destination');

@@ -104,6 +104,7 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   getWebhookSecret: { errors: { code: 'NOT_FOUND' } },
   getReplay: { errors: { code: 'NOT_FOUND' } },
   cancelReplay: { errors: { code: 'NOT_FOUND' } },
+  getDestination: { code: 'NOT_FOUND', message: text },
   updateDestination: { code: 'NOT_FOUND', message: text },
   getReturnDetails: { errors: { message: 'No return found with this ID.' } },
   createFraudReport: { errors: { message: text } },

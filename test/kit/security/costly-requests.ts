@@ -55,10 +55,15 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
         }),
       },
     }),
+    listDestinations: () => ({ path: at('/destinations') }),
+    getDestination: () => ({ path: at(`/destinations/${destinations.linked}`) }),
     updateDestination: () => ({
       method: 'PUT',
       path: at(`/destinations/${destinations.linked}`),
       json: { name: 'x'.repeat(191), address },
+    }),
+    listReturns: () => ({
+      path: at('/warehouse/returns?limit=100&archived=include&sort=updated_at&query=a'),
     }),
     getReturnDetails: () => ({ path: at(`/warehouse/return/details?return_id=${open}`) }),
     createFraudReport: () => ({

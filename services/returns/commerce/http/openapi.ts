@@ -56,14 +56,20 @@ export function commerceDocument(): object {
       version: PROTOCOL_VERSION,
       description:
         'What the returns service requests of your endpoint when it processes a return. You implement it. docs/commerce.md explains the rules.',
+      contact: { name: 'The support of the operator of the returns service' },
       license: { name: 'MIT', identifier: 'MIT' },
     },
-    servers: [{ url: 'https://shop.example.com/returns', description: 'Your endpoint' }],
+    servers: [{ url: 'https://commerce.example/returns', description: 'Your endpoint' }],
     security: [],
+    tags: [
+      { name: 'Effects', description: 'What the returns service requests of you' },
+      { name: 'Events', description: 'What you report to the returns service' },
+    ],
     paths: {
       '/': {
         post: {
           operationId: 'requestEffect',
+          tags: ['Effects'],
           summary: 'Make or find an effect',
           description: 'A request is signed. A repeated key gets the first answer.',
           parameters: [
@@ -110,9 +116,10 @@ function eventsPath() {
   }));
   const shop = { name: 'shop_id', in: 'path', required: true, description: 'The shop' };
   return {
-    servers: [{ url: 'https://api.example.com', description: 'The returns service' }],
+    servers: [{ url: 'https://returns.example', description: 'The returns service' }],
     post: {
       operationId: 'sendEvent',
+      tags: ['Events'],
       summary: 'Report what happened at your platform',
       description:
         'You send it, signed with a secret of the connection. An event with an earlier id changes nothing.',

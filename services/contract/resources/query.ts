@@ -1,0 +1,137 @@
+import { characters } from '../../platform/text.ts';
+import { CURSOR_MAX, PAGE_DEFAULT, PAGE_MAX } from '../limits.ts';
+import { parseTime } from '../time.ts';
+import { textError } from './fields.ts';
+
+/** The result of parsing a query. `notFound` means that no object can have the id in it. */
+export type QueryResult<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly field: string; readonly rule: string }
+  | { readonly ok: false; readonly notFound: true };
+
+/** A parameter of a query that breaks a rule. */
+export class InvalidParameter extends Error {
+  override readonly name = 'InvalidParameter';
+  readonly field: string;
+  readonly rule: string;
+
+  constructor(field: string, rule: string) {
+    super(`${field} ${rule}`);
+    this.field = field;
+    this.rule = rule;
+  }
+}
+
+/** Reads a query; a parameter that breaks a rule becomes the result. */
+export function readQuery<T>(read: () => T): QueryResult<T> {
+  try {
+    return { ok: true, value: read() };
+  } catch (error) {
+    if (!(error instanceof InvalidParameter)) throw error;
+    return { ok: false, field: error.field, rule: error.rule };
+  }
+}
+
+/** A page of a list. */
+export interface Page {
+  readonly limit: number;
+  /** The cursor of the previous page; empty for the first page. */
+  readonly cursor: string;
+}
+
+/** The known parameters of a query. Each method throws {@link InvalidParameter}. */
+export interface Parameters<Name extends string> {
+  /** The text of a parameter; undefined when it is absent. */
+  text(name: Name): string | undefined;
+  /** One of a list of words; undefined when it is absent. */
+  word<const T extends string>(name: Name, words: readonly T[]): T | undefined;
+  /** Some of a list of words, separated by commas; empty when it is absent. */
+  words<const T extends string>(name: Name, words: readonly T[]): readonly T[];
+  /** An RFC 3339 time; undefined when it is absent. */
+  time(name: Name): Date | undefined;
+  /** The times of a period, of which either may be absent. */
+  period(from: Name, to: Name): { readonly from: Date | undefined; readonly to: Date | undefined };
+  /** `limit` and `cursor`, which must be among the known parameters. */
+  page(): Page;
+}
+
+const LIMIT = /^[1-9]\d{0,2}$/;
+const TIME_RULE =
+  'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00 (a + is sent as %2B)';
+
+/**
+ * Checks the known parameters of a query: each at most once, not empty, and with characters that can be stored.
+ *
+ * @throws InvalidParameter for the first that breaks the rule.
+ */
+export function parametersIn<Name extends string>(
+  query: URLSearchParams,
+  names: readonly Name[],
+): Parameters<Name> {
+  for (const name of names) {
+    const values = query.getAll(name);
+    if (values.length > 1) throw new InvalidParameter(name, 'must be given once');
+    if (values[0] === '') throw new InvalidParameter(name, 'must not be empty');
+    const error = textError(values[0] ?? '');
+    if (error !== undefined) throw new InvalidParameter(name, error);
+  }
+  const text = (name: Name) => query.get(name) ?? undefined;
+  return { text, ...wordReaders(text), ...timeReaders(text), page: () => pageIn(query) };
+}
+
+type TextOf<Name> = (name: Name) => string | undefined;
+
+function wordReaders<Name extends string>(text: TextOf<Name>) {
+  return {
+    word<const T extends string>(name: Name, words: readonly T[]): T | undefined {
+      const value = text(name);
+      return value === undefined ? undefined : wordIn(name, value, { words, rule: 'must be' });
+    },
+    words<const T extends string>(name: Name, words: readonly T[]): readonly T[] {
+      const values = text(name)?.split(',') ?? [];
+      const rule = 'must be a list, separated by commas,';
+      return [...new Set(values.map((value) => wordIn(name, value, { words, rule })))];
+    },
+  };
+}
+
+function wordIn<T extends string>(
+  name: string,
+  value: string,
+  { words, rule }: { readonly words: readonly T[]; readonly rule: string },
+): T {
+  const word = words.find((one) => one === value);
+  if (word === undefined) {
+    const of = rule === 'must be' ? 'one of' : 'of';
+    throw new InvalidParameter(name, `${rule} ${of} ${words.join(', ')}`);
+  }
+  return word;
+}
+
+function timeReaders<Name extends string>(text: TextOf<Name>) {
+  const time = (name: Name): Date | undefined => {
+    const value = text(name);
+    if (value === undefined) return undefined;
+    const parsed = parseTime(value);
+    if (!parsed) throw new InvalidParameter(name, TIME_RULE);
+    return parsed;
+  };
+  const period = (fromName: Name, toName: Name) => {
+    const [from, to] = [time(fromName), time(toName)];
+    if (from && to && from >= to) throw new InvalidParameter(toName, `must be after ${fromName}`);
+    return { from, to };
+  };
+  return { time, period };
+}
+
+function pageIn(query: URLSearchParams): Page {
+  const limit = query.get('limit') ?? String(PAGE_DEFAULT);
+  if (!LIMIT.test(limit) || Number(limit) > PAGE_MAX) {
+    throw new InvalidParameter('limit', `must be a whole number from 1 to ${PAGE_MAX}`);
+  }
+  const cursor = query.get('cursor') ?? '';
+  if (characters(cursor) > CURSOR_MAX) {
+    throw new InvalidParameter('cursor', `must be at most ${CURSOR_MAX} characters`);
+  }
+  return { limit: Number(limit), cursor };
+}

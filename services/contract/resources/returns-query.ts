@@ -1,0 +1,73 @@
+import { MAX_ID, parseId } from '../../platform/ids.ts';
+import { characters } from '../../platform/text.ts';
+import { SEARCH_TEXT_MAX } from '../limits.ts';
+import { LABEL_STATUSES, RETURN_STATES } from '../vocabulary.ts';
+import { InvalidParameter, type Page, parametersIn, type QueryResult, readQuery } from './query.ts';
+
+/** The orders of a list of returns; `-` is the latest first. */
+export const RETURN_SORTS = ['-created_at', 'created_at', '-updated_at', 'updated_at'] as const;
+/** Whether a list has archived returns, which are the closed ones. */
+export const ARCHIVED_FILTERS = ['exclude', 'include', 'only'] as const;
+
+/** Selects returns, and a page of them. */
+export interface ReturnsListQuery extends Page {
+  /** Empty for all states. */
+  readonly states: readonly (typeof RETURN_STATES)[number][];
+  /** Statuses of the newest label; empty for all. */
+  readonly labelStatuses: readonly (typeof LABEL_STATUSES)[number][];
+  /** Undefined: archived returns only if the states include closed. */
+  readonly archived: (typeof ARCHIVED_FILTERS)[number] | undefined;
+  /** Inclusive. */
+  readonly createdFrom: Date | undefined;
+  /** Exclusive. */
+  readonly createdTo: Date | undefined;
+  /** Inclusive. */
+  readonly updatedFrom: Date | undefined;
+  /** Exclusive. */
+  readonly updatedTo: Date | undefined;
+  readonly destinationId: bigint | undefined;
+  /** A whole order name, tracking number or e-mail address, or a part of a title; empty for all. */
+  readonly query: string;
+  readonly sort: (typeof RETURN_SORTS)[number];
+}
+
+const NAMES = [
+  ...['state', 'label_status', 'archived', 'destination_id', 'query', 'sort', 'limit', 'cursor'],
+  ...['created_from', 'created_to', 'updated_from', 'updated_to'],
+] as const;
+
+/** Parses the query of a list of returns: each known parameter at most once, and not empty. */
+export function readReturnsQuery(query: URLSearchParams): QueryResult<ReturnsListQuery> {
+  return readQuery(() => {
+    const parameters = parametersIn<string>(query, NAMES);
+    const created = parameters.period('created_from', 'created_to');
+    const updated = parameters.period('updated_from', 'updated_to');
+    return {
+      states: parameters.words('state', RETURN_STATES),
+      labelStatuses: parameters.words('label_status', LABEL_STATUSES),
+      archived: parameters.word('archived', ARCHIVED_FILTERS),
+      createdFrom: created.from,
+      createdTo: created.to,
+      updatedFrom: updated.from,
+      updatedTo: updated.to,
+      destinationId: destinationOf(parameters.text('destination_id')),
+      query: searchText(parameters.text('query')),
+      sort: parameters.word('sort', RETURN_SORTS) ?? '-created_at',
+      ...parameters.page(),
+    };
+  });
+}
+
+function destinationOf(text: string | undefined): bigint | undefined {
+  if (text === undefined) return undefined;
+  const id = parseId(text);
+  if (id === undefined) {
+    throw new InvalidParameter('destination_id', `must be an integer from 1 to ${MAX_ID}`);
+  }
+  return id;
+}
+
+function searchText(text = ''): string {
+  if (characters(text) <= SEARCH_TEXT_MAX) return text;
+  throw new InvalidParameter('query', `must be at most ${SEARCH_TEXT_MAX} characters`);
+}

@@ -1,0 +1,133 @@
+import { param, raw, type Sql, sql } from '../../platform/sql.ts';
+import { labelStatusText, stateText } from '../store/texts.ts';
+import { type SearchInput, statesOf } from './search-input.ts';
+import { behind, orderBy, type Place, type Sorting } from './sorting.ts';
+
+/** Escapes the special characters of `like`. */
+const ESCAPED = raw(String.raw`'([\\%_])', '\\\1', 'g'`);
+
+/**
+ * The ids of returns that match a query: the whole order name, e-mail address or tracking number, or a part of a title.
+ * Each part uses its own index; PostgreSQL uses none of them for one condition with `or`.
+ */
+function named(input: SearchInput): Sql {
+  const shop = param(input.shopId);
+  const query = param(input.query);
+  return sql`
+    select id from returns where shop_id = ${shop} and order_name = ${query}
+    union
+    select id from returns
+     where shop_id = ${shop} and customer_email is not null and lower(customer_email) = lower(${query})
+    union
+    select return_id from labels
+     where shop_id = ${shop} and tracking_number <> '' and tracking_number = ${query}
+    union
+    select return_id from return_lines
+     where shop_id = ${shop} and removed_at is null
+       and lower(title) like '%' || regexp_replace(lower(${query}), ${ESCAPED}) || '%'`;
+}
+
+/** The ids of returns with a line item of an SKU. */
+function withSku({ shopId, sku }: SearchInput): Sql {
+  return sql`
+    select distinct return_id as id from return_lines
+     where shop_id = ${shopId} and removed_at is null and sku <> '' and sku = ${sku}`;
+}
+
+/** The ids that the texts of a search select; undefined when it has no text. */
+function candidates(input: SearchInput): Sql | undefined {
+  if (input.query === '') return input.sku === '' ? undefined : withSku(input);
+  return input.sku === ''
+    ? named(input)
+    : sql`select id from (${named(input)}) named intersect select id from (${withSku(input)}) of_sku`;
+}
+
+/** The filters of returns `r` by times and destination. A filter that is absent is not in the statement. */
+function filters(input: SearchInput): Sql {
+  const { createdFrom, createdTo, updatedFrom, updatedTo, destinationId } = input;
+  return joined([
+    ...(createdFrom ? [sql`and r.created_at >= ${createdFrom}`] : []),
+    ...(createdTo ? [sql`and r.created_at < ${createdTo}`] : []),
+    ...(updatedFrom ? [sql`and r.updated_at >= ${updatedFrom}`] : []),
+    ...(updatedTo ? [sql`and r.updated_at < ${updatedTo}`] : []),
+    ...(destinationId === 0n ? [] : [sql`and r.destination_id = ${destinationId}`]),
+  ]);
+}
+
+function joined(pieces: readonly Sql[]): Sql {
+  return pieces.reduce((all, piece) => sql`${all} ${piece}`, sql``);
+}
+
+const stateTexts = (input: SearchInput) => statesOf(input).map(stateText.toText);
+const labelTexts = (input: SearchInput) => input.labelStatuses.map(labelStatusText.toText);
+
+/** All filters on returns `r`, except the texts. */
+function conditions(input: SearchInput): Sql {
+  const isLabelled =
+    input.labelStatuses.length === 0
+      ? sql``
+      : sql`and r.label_status = any(${labelTexts(input)}::text[])`;
+  return sql`r.shop_id = ${input.shopId} and r.state = any(${stateTexts(input)}::text[])
+    ${isLabelled} ${filters(input)}`;
+}
+
+/** The returns `r` that the texts of a search select; all returns when it has none. */
+function source(input: SearchInput): Sql {
+  const ids = candidates(input);
+  if (!ids) return sql`returns r`;
+  return sql`(${ids}) candidate join returns r on r.shop_id = ${input.shopId} and r.id = candidate.id`;
+}
+
+/** A part of a sorted list. */
+export interface Part {
+  readonly sorting: Sorting;
+  /** The part begins behind this place; undefined: at the start. */
+  readonly after: Place | undefined;
+  readonly limit: number;
+}
+
+/** Reads `id` and `at`, the time of the order, of the returns of one part of the results, in order. */
+export function matchingPage(input: SearchInput, part: Part): Sql {
+  return input.query === '' && input.sku === '' ? pageByIndex(input, part) : pageOf(input, part);
+}
+
+/** Texts select few returns, which are sorted. */
+function pageOf(input: SearchInput, { sorting, after, limit }: Part): Sql {
+  return sql`
+  select r.id, r.${raw(sorting.column)} as at
+    from ${source(input)}
+   where ${conditions(input)}
+     ${behind(after, sorting)}
+   ${orderBy('r', sorting.column, sorting)} limit ${limit}`;
+}
+
+/**
+ * For each state, and each label status if they are filtered, reads at most `limit` returns in the order of an index,
+ * and merges them. One scan over all states would read every return of other states: most returns of a shop are closed.
+ */
+function pageByIndex(input: SearchInput, { sorting, after, limit }: Part): Sql {
+  const isFiltered = input.labelStatuses.length > 0;
+  const statuses = isFiltered
+    ? sql`cross join unnest(${labelTexts(input)}::text[]) as of_label (status)`
+    : sql``;
+  const isLabelled = isFiltered ? sql`and r.label_status = of_label.status` : sql``;
+  const column = raw(sorting.column);
+  return sql`
+  select page.id, page.at
+    from unnest(${stateTexts(input)}::text[]) as of_state (state)
+   ${statuses}
+   cross join lateral (
+     select r.id, r.${column} as at
+       from returns r
+      where r.shop_id = ${input.shopId} and r.state = of_state.state
+        ${isLabelled} ${filters(input)} ${behind(after, sorting)}
+      ${orderBy('r', sorting.column, sorting)} limit ${limit}) page
+   ${orderBy('page', 'at', sorting)} limit ${limit}`;
+}
+
+/** Counts the returns that match, up to `max`, as `total`. */
+export function matchingCount(input: SearchInput, max: number): Sql {
+  return sql`
+  select count(*)::int as total
+    from (select from ${source(input)} where ${conditions(input)} limit ${raw(max)}) matches`;
+}

@@ -1,0 +1,69 @@
+import { z } from 'zod';
+import { LabelStatus, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  SearchReturnsRequest_Archived as Archived,
+  SearchReturnsRequest_Sort as Sort,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
+import { callerShape, text, time } from '../../platform/input.ts';
+import { optionalId } from '../fields.ts';
+import { pageSize } from './cursor.ts';
+
+/** The request of a search, checked. */
+export const searchInput = z.object({
+  ...callerShape,
+  query: text(320),
+  states: z
+    .array(
+      z
+        .enum(ReturnState, 'is unknown')
+        .refine((value) => value !== ReturnState.UNSPECIFIED, 'is required'),
+    )
+    .max(20, 'must hold at most 20'),
+  createdFrom: time.optional(),
+  createdTo: time.optional(),
+  updatedFrom: time.optional(),
+  updatedTo: time.optional(),
+  includeArchived: z.boolean(),
+  archived: z.enum(Archived, 'is unknown'),
+  pageSize,
+  cursor: z.string(),
+  flaggedOnly: z.boolean(),
+  sku: text(SHORT_TEXT_MAX),
+  destinationId: optionalId,
+  labelStatuses: z
+    .array(
+      z
+        .enum(LabelStatus, 'is unknown')
+        .refine((value) => value !== LabelStatus.UNSPECIFIED, 'is required'),
+    )
+    .max(20, 'must hold at most 20')
+    .transform((statuses) => [...new Set(statuses)]),
+  sort: z.enum(Sort, 'is unknown'),
+});
+export type SearchInput = z.output<typeof searchInput>;
+
+const ALL_STATES = [
+  ReturnState.OPEN,
+  ReturnState.REVIEW,
+  ReturnState.CLOSED,
+  ReturnState.CANCELLED,
+  ReturnState.EXPIRED,
+] as const;
+
+/**
+ * The states that the results of a search may have; none when its filters exclude each other. Exactly the closed
+ * returns are archived, so this is also the filter of archived returns.
+ */
+export function statesOf(input: SearchInput): readonly ReturnState[] {
+  const requested = input.states.length === 0 ? ALL_STATES : new Set(input.states);
+  return [...requested].filter((state) => {
+    if (input.flaggedOnly && state !== ReturnState.REVIEW) return false;
+    return state === ReturnState.CLOSED ? mayBeArchived(input) : input.archived !== Archived.ONLY;
+  });
+}
+
+function mayBeArchived({ archived, includeArchived, states }: SearchInput): boolean {
+  if (archived !== Archived.UNSPECIFIED) return archived !== Archived.EXCLUDE;
+  return includeArchived || states.includes(ReturnState.CLOSED);
+}

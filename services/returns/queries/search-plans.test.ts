@@ -1,0 +1,179 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import { LabelStatus, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  SearchReturnsRequest_Archived as Archived,
+  SearchReturnsRequestSchema,
+  SearchReturnsRequest_Sort as Sort,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
+import { actor, newShop } from '../../../test/kit/services/running-service.ts';
+import { searchReturns } from './search.ts';
+
+// How much PostgreSQL reads for one page of a shop with 50,000 returns. Most are closed, as in every old shop.
+
+const RETURNS = 50_000;
+const PAGE = 100;
+/** A page reads each of its returns, their orders and labels, and at most a page of each state. 8 KiB each. */
+const BUFFERS_MAX = 3_500;
+
+let bench: ReturnsBench;
+let shopId: bigint;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+  shopId = newShop();
+  await fill(bench.db.pool);
+}, 120_000);
+afterAll(() => bench.stop());
+
+/** A part is inserted in much less than the time limit of a statement, also on a slow machine. */
+const PART = 2_500;
+
+/** A return each minute: one of 500 is open, the others are closed. One label of 5,000 has an error. */
+async function fill(pool: pg.Pool): Promise<void> {
+  for (let made = 0; made < RETURNS; made += PART) await fillPart(pool, made + 1);
+  await pool.query('analyze');
+}
+
+async function fillPart(pool: pg.Pool, first: number): Promise<void> {
+  await pool.query(
+    `insert into orders (shop_id, provider_order_id) select $1, n from generate_series($2::int, $3::int) n`,
+    [shopId, first, first + PART - 1],
+  );
+  await pool.query(
+    `insert into returns (shop_id, created_at, updated_at, archived_at, order_id, order_name, customer_email,
+       state, type, outcome, return_method, currency, presentment_currency, destination_id,
+       return_total, shipping, shipping_tax, credit_shipping, return_credit, handling_fee, refund,
+       presentment_return_total, presentment_shipping, presentment_shipping_tax,
+       presentment_credit_shipping, presentment_return_credit, presentment_handling_fee,
+       presentment_refund)
+     select o.shop_id, at, at + interval '3 days', case when is_open then null else at end,
+            o.id, '#' || o.provider_order_id, 'shopper' || o.provider_order_id || '@example.com',
+            case when is_open then 'open' else 'closed' end, 'standard', 'refund', 'mail', 'GBP', 'GBP',
+            case when o.provider_order_id % 1000 = 0 then 7 else 8 end,
+            10, 0, 0, 0, 0, 0, 10, 10, 0, 0, 0, 0, 0, 10
+       from orders o
+      cross join lateral (select timestamptz '2026-01-01Z' + o.provider_order_id * interval '1 minute' as at,
+                                 o.provider_order_id % 500 = 0 as is_open) made
+      where o.shop_id = $1 and o.provider_order_id >= $2`,
+    [shopId, first],
+  );
+  await pool.query(
+    `insert into labels (shop_id, return_id, carrier, tracking_number, status, line_item_ids, created_at,
+                         updated_at, heard_at)
+     select r.shop_id, r.id, 'Evri', 'EV' || r.order_id,
+            case when o.provider_order_id % 5000 = 0 then 'error' else 'delivered' end, '{}',
+            r.created_at, r.created_at, r.created_at
+       from orders o join returns r on r.shop_id = o.shop_id and r.order_id = o.id
+      where o.shop_id = $1 and o.provider_order_id >= $2`,
+    [shopId, first],
+  );
+}
+
+type Search = MessageInitShape<typeof SearchReturnsRequestSchema>;
+
+/** Runs a search for summaries. Returns the ids of its page and its statements. */
+async function searched(search: Search) {
+  const statements: pg.QueryConfig[] = [];
+  const pool = new Proxy(bench.db.pool, {
+    get: (target, name) =>
+      name === 'query'
+        ? (statement: pg.QueryConfig) => {
+            statements.push(statement);
+            return target.query(statement);
+          }
+        : Reflect.get(target, name),
+  });
+  const request = { shopId, actor, summaries: true, pageSize: PAGE, ...search };
+  const found = await searchReturns(pool, create(SearchReturnsRequestSchema, request));
+  return { ...found, statements };
+}
+
+/** Pages of 8 KiB that a statement reads, and its scans without an index. */
+async function cost({ text, values = [] }: pg.QueryConfig) {
+  const { rows } = await bench.db.pool.query<{ 'QUERY PLAN': [{ Plan: Plan }] }>(
+    `explain (analyze, buffers, format json) ${text}`,
+    values,
+  );
+  const plan = rows[0]?.['QUERY PLAN'][0].Plan;
+  if (!plan) throw new Error('no plan');
+  return {
+    buffers: plan['Shared Hit Blocks'] + plan['Shared Read Blocks'],
+    scans: scansIn(plan),
+  };
+}
+
+interface Plan {
+  readonly 'Node Type': string;
+  readonly 'Relation Name'?: string;
+  readonly 'Shared Hit Blocks': number;
+  readonly 'Shared Read Blocks': number;
+  readonly Plans?: readonly Plan[];
+}
+
+function scansIn(plan: Plan): string[] {
+  const own = plan['Node Type'] === 'Seq Scan' ? [plan['Relation Name'] ?? ''] : [];
+  return [...own, ...(plan.Plans ?? []).flatMap(scansIn)];
+}
+
+const at = (day: number) => timestampFromDate(new Date(Date.UTC(2026, 0, day)));
+
+describe('a page of the summaries of 50,000 returns', () => {
+  test.each<[string, Search, number]>([
+    ['newest first', { archived: Archived.INCLUDE }, PAGE],
+    ['oldest first', { archived: Archived.INCLUDE, sort: Sort.CREATED_ASC }, PAGE],
+    ['last changed', { archived: Archived.INCLUDE, sort: Sort.UPDATED_DESC }, PAGE],
+    [
+      'changed since',
+      { archived: Archived.INCLUDE, sort: Sort.UPDATED_ASC, updatedFrom: at(20) },
+      PAGE,
+    ],
+    [
+      'submitted between',
+      { archived: Archived.INCLUDE, createdFrom: at(10), createdTo: at(11) },
+      PAGE,
+    ],
+    ['not archived', {}, PAGE],
+    ['open', { states: [ReturnState.OPEN] }, PAGE],
+    ['in review, of which there are none', { states: [ReturnState.REVIEW] }, 0],
+    ['only archived', { archived: Archived.ONLY }, PAGE],
+    ['of a rare destination', { archived: Archived.INCLUDE, destinationId: 7n }, 50],
+    ['of the usual destination', { archived: Archived.INCLUDE, destinationId: 8n }, PAGE],
+    [
+      'with a rare label status',
+      { archived: Archived.INCLUDE, labelStatuses: [LabelStatus.ERROR] },
+      10,
+    ],
+    [
+      'with the usual label status',
+      { archived: Archived.INCLUDE, labelStatuses: [LabelStatus.DELIVERED] },
+      PAGE,
+    ],
+    ['of a SKU that nothing has', { archived: Archived.INCLUDE, sku: 'S-1' }, 0],
+    ['with an order name', { archived: Archived.INCLUDE, query: '#40000' }, 1],
+    ['with an e-mail address', { archived: Archived.INCLUDE, query: 'shopper7@example.com' }, 1],
+  ])('%s: one statement, all by index', async (_name, search, size) => {
+    const { summaries, statements } = await searched(search);
+    expect(summaries).toHaveLength(size);
+    expect(statements).toHaveLength(1);
+    for (const statement of statements) {
+      const { buffers, scans } = await cost(statement);
+      expect(scans).toEqual([]);
+      expect(buffers).toBeLessThan(BUFFERS_MAX);
+    }
+  });
+
+  test('a page in the middle costs as much as the first', async () => {
+    const middle = { createdAt: at(18), id: 1n };
+    const parts = [`${Number(middle.createdAt.seconds) * 1_000}`, `${middle.id}`];
+    const cursor = Buffer.from(JSON.stringify(parts)).toString('base64url');
+    const { summaries, statements } = await searched({ archived: Archived.INCLUDE, cursor });
+    expect(summaries).toHaveLength(PAGE);
+    expect(statements).toHaveLength(1);
+    for (const statement of statements) {
+      expect((await cost(statement)).buffers).toBeLessThan(BUFFERS_MAX);
+    }
+  });
+});

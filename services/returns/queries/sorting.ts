@@ -1,0 +1,73 @@
+import { z } from 'zod';
+import { SearchReturnsRequest_Sort as Sort } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { raw, type Sql, sql } from '../../platform/sql.ts';
+import { decodeCursor, encodeCursor } from './cursor.ts';
+
+/** The order of a list of returns: by a time, and by id where the times are equal. */
+export interface Sorting {
+  readonly column: 'created_at' | 'updated_at';
+  readonly direction: 'asc' | 'desc';
+}
+
+/** The place of a return in a sorted list. */
+export interface Place {
+  readonly at: Date;
+  readonly id: bigint;
+}
+
+const NEWEST_FIRST: Sorting = { column: 'created_at', direction: 'desc' };
+const SORTINGS: ReadonlyMap<Sort, Sorting> = new Map([
+  [Sort.CREATED_DESC, NEWEST_FIRST],
+  [Sort.CREATED_ASC, { column: 'created_at', direction: 'asc' }],
+  [Sort.UPDATED_DESC, { column: 'updated_at', direction: 'desc' }],
+  [Sort.UPDATED_ASC, { column: 'updated_at', direction: 'asc' }],
+]);
+
+/** The order that a request names; newest first when it names none. */
+export function sortingOf(sort: Sort): Sorting {
+  return SORTINGS.get(sort) ?? NEWEST_FIRST;
+}
+
+/** `order by` of rows that have the columns `at` and `id`. */
+export function orderBy(alias: string, at: string, { direction }: Sorting): Sql {
+  return raw(`order by ${alias}.${at} ${direction}, ${alias}.id ${direction}`);
+}
+
+/** The condition for the returns `r` behind a place; empty without a place. */
+export function behind(place: Place | undefined, { column, direction }: Sorting): Sql {
+  if (!place) return sql``;
+  const than = raw(direction === 'desc' ? '<' : '>');
+  return sql`and (r.${raw(column)}, r.id) ${than} (${place.at}::timestamptz, ${place.id}::bigint)`;
+}
+
+const USUAL = 'created_at desc';
+
+const milliseconds = z.string().regex(/^-?\d{1,15}$/);
+const id = z.string().regex(/^\d{1,16}$/);
+
+/**
+ * The place in a cursor; undefined when the cursor is empty. A cursor of another order is invalid. The usual order,
+ * newest first, is not in its cursors.
+ *
+ * @throws DomainError INVALID_ARGUMENT.
+ */
+export function placeIn(cursor: string, sorting: Sorting): Place | undefined {
+  const name = nameOf(sorting);
+  const parts = decodeCursor(
+    cursor,
+    name === USUAL ? z.tuple([milliseconds, id]) : z.tuple([milliseconds, id, z.literal(name)]),
+  );
+  return parts && { at: new Date(Number(parts[0])), id: BigInt(parts[1]) };
+}
+
+/** The cursor of the page behind a return; empty for no return. */
+export function cursorBehind(last: Place | undefined, sorting: Sorting): string {
+  if (!last) return '';
+  const name = nameOf(sorting);
+  const parts = [`${last.at.getTime()}`, `${last.id}`];
+  return encodeCursor(name === USUAL ? parts : [...parts, name]);
+}
+
+function nameOf({ column, direction }: Sorting): string {
+  return `${column} ${direction}`;
+}

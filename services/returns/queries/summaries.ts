@@ -1,0 +1,147 @@
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type pg from 'pg';
+import {
+  LabelStatus,
+  ReturnMethodSchema,
+  ReturnTypeSchema,
+} from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  type ReturnSummary,
+  ReturnSummarySchema,
+  type SummaryTotalsSchema,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { enumText } from '../../platform/enum-text.ts';
+import { formatAmount, minorOf, type Side } from '../../platform/money.ts';
+import { param, type Sql, sql, unnamed } from '../../platform/sql.ts';
+import { labelStatusText, outcomeText, stateText } from '../store/texts.ts';
+import { orderBy, type Sorting } from './sorting.ts';
+
+const AMOUNTS = ['return_total', 'shipping', 'return_credit', 'handling_fee', 'refund'] as const;
+type AmountColumn = `${Side}${(typeof AMOUNTS)[number]}`;
+
+interface SummaryRow extends Readonly<Record<AmountColumn, string>> {
+  readonly id: bigint;
+  readonly order_id: bigint;
+  readonly order_name: string;
+  readonly order_number: bigint;
+  readonly provider_order_number: bigint;
+  readonly provider_order_id: bigint;
+  readonly state: string;
+  readonly type: string;
+  readonly outcome: string;
+  readonly return_method: string;
+  readonly processing: boolean;
+  readonly currency: string;
+  readonly presentment_currency: string;
+  readonly destination_id: bigint | null;
+  readonly created_at: Date;
+  readonly updated_at: Date;
+  readonly edited_at: Date | null;
+  readonly archived_at: Date | null;
+  readonly label_status: string | null;
+  readonly label_updated_at: Date | null;
+  readonly carrier: string | null;
+  readonly tracking_number: string | null;
+}
+
+const typeText = enumText(ReturnTypeSchema);
+const methodText = enumText(ReturnMethodSchema);
+
+/**
+ * Reads the summaries of a page of returns, in its order, with one statement. A summary has only columns of the return,
+ * its order and its newest label.
+ *
+ * @param o.page SQL that selects `id` and `at` of the returns of the page.
+ */
+export async function summariesOf(
+  pool: pg.Pool,
+  o: { readonly shopId: bigint; readonly page: Sql; readonly sorting: Sorting },
+): Promise<ReturnSummary[]> {
+  const { rows } = await pool.query<SummaryRow>(unnamed(selectSummaries(o)));
+  return rows.map(toSummary);
+}
+
+/** The statement of {@link summariesOf}. */
+export function selectSummaries(o: {
+  readonly shopId: bigint;
+  readonly page: Sql;
+  readonly sorting: Sorting;
+}): Sql {
+  const shop = param(o.shopId);
+  return sql`
+select r.id, r.order_id, r.order_name, r.order_number, r.provider_order_number, o.provider_order_id,
+       r.state, r.type, r.outcome, r.return_method, r.processing, r.currency, r.presentment_currency,
+       r.return_total, r.shipping, r.return_credit, r.handling_fee, r.refund,
+       r.presentment_return_total, r.presentment_shipping, r.presentment_return_credit,
+       r.presentment_handling_fee, r.presentment_refund,
+       r.destination_id, r.created_at, r.updated_at, r.edited_at, r.archived_at,
+       newest.status as label_status, newest.updated_at as label_updated_at, newest.carrier,
+       newest.tracking_number
+  from (${o.page}) page
+  join returns r on r.shop_id = ${shop} and r.id = page.id
+  join orders o on o.shop_id = ${shop} and o.id = r.order_id
+  left join lateral (
+    select b.status, b.updated_at, b.carrier, b.tracking_number from labels b
+     where b.shop_id = r.shop_id and b.return_id = r.id
+     order by b.created_at desc, b.id desc limit 1) newest on true
+ ${orderBy('page', 'at', o.sorting)}`;
+}
+
+function toSummary(row: SummaryRow): ReturnSummary {
+  return create(ReturnSummarySchema, {
+    id: row.id,
+    order: {
+      id: row.order_id,
+      providerOrderId: row.provider_order_id,
+      name: row.order_name,
+      number: row.order_number,
+      providerOrderNumber: row.provider_order_number,
+    },
+    state: stateText.fromText(row.state),
+    type: typeText.fromText(row.type),
+    outcome: outcomeText.fromText(row.outcome),
+    returnMethod: methodText.fromText(row.return_method),
+    processing: row.processing,
+    currency: row.currency,
+    presentmentCurrency: row.presentment_currency,
+    totals: totalsIn(row, ''),
+    presentmentTotals: totalsIn(row, 'presentment_'),
+    ...labelOf(row),
+    destinationId: row.destination_id ?? 0n,
+    createdAt: timestampFromDate(row.created_at),
+    updatedAt: timestampFromDate(row.updated_at),
+    ...optionalTimes(row),
+  });
+}
+
+function totalsIn(row: SummaryRow, side: Side): MessageInitShape<typeof SummaryTotalsSchema> {
+  const currency = side === '' ? row.currency : row.presentment_currency;
+  const minor = (name: (typeof AMOUNTS)[number]) => minorOf(row[`${side}${name}`], currency);
+  const fee = minor('handling_fee');
+  return {
+    // As `totalsOf` derives it. The sums of the line items are stored with the return.
+    total: formatAmount(minor('return_total') + minor('shipping') - fee, currency),
+    refund: formatAmount(minor('refund'), currency),
+    returnCreditTotal: formatAmount(minor('return_credit'), currency),
+    handlingFee: formatAmount(fee, currency),
+  };
+}
+
+function labelOf(row: SummaryRow) {
+  return {
+    labelStatus: row.label_status
+      ? labelStatusText.fromText(row.label_status)
+      : LabelStatus.UNSPECIFIED,
+    ...(row.label_updated_at && { labelUpdatedAt: timestampFromDate(row.label_updated_at) }),
+    carrier: row.carrier ?? '',
+    trackingNumber: row.tracking_number ?? '',
+  };
+}
+
+function optionalTimes(row: SummaryRow): { editedAt?: Timestamp; archivedAt?: Timestamp } {
+  return {
+    ...(row.edited_at && { editedAt: timestampFromDate(row.edited_at) }),
+    ...(row.archived_at && { archivedAt: timestampFromDate(row.archived_at) }),
+  };
+}
