@@ -5,6 +5,7 @@ import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { actorKindText } from '../../services/platform/actor.ts';
 import { DomainError, invalidField } from '../../services/platform/errors.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import { sql, unnamed } from '../../services/platform/sql.ts';
 import { hashSecret, newKey, type ParsedKey, parseKey } from '../auth/key-format.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { type Author, recordAudit } from './audit.ts';
@@ -114,16 +115,14 @@ export async function insertApiKey(
   { keyId, secret, sandbox }: ParsedKey,
 ): Promise<void> {
   const { shopId, by, scopes } = key;
+  const kind = actorKindText.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED);
   await tx.query(
-    `insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at, sandbox,
-                           created_by_kind, created_by_id, creation_key, creation_hash)
-     values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
-    [
-      ...[shopId, keyId, hashSecret(secret), [...new Set(scopes)], key.description],
-      ...[key.restPerMinute ?? null, key.expiresAt ?? null, sandbox],
-      ...[actorKindText.toText(by.actor.kind ?? Actor_Kind.UNSPECIFIED), by.actor.id],
-      ...[key.creation?.key ?? null, key.creation?.hash ?? null],
-    ],
+    unnamed(sql`
+insert into api_keys (shop_id, key_id, secret_hash, scopes, description, rest_per_minute, expires_at, sandbox,
+                      created_by_kind, created_by_id, creation_key, creation_hash)
+values (${shopId}, ${keyId}, ${hashSecret(secret)}, ${[...new Set(scopes)]}, ${key.description},
+        ${key.restPerMinute ?? null}, ${key.expiresAt ?? null}, ${sandbox},
+        ${kind}, ${by.actor.id}, ${key.creation?.key ?? null}, ${key.creation?.hash ?? null})`),
   );
   const detail = { scopes };
   await recordAudit(tx, { shopId, by, action: 'api_key.created', subject: keyId, detail });

@@ -108,6 +108,8 @@ describe('a checkout', () => {
     const { checkout } = packages();
     const all = sourcesIn(['gateway', 'services', 'deploy', 'test'], { inImage: false });
     const missing = all
+      // The journey of the generated client runs with the packages beside it.
+      .filter((file) => !file.startsWith('test/openapi-clients/client/'))
       .flatMap(importsOf)
       .filter(({ isFile, target }) => !isFile && !checkout.has(target));
     expect(missing).toEqual([]);

@@ -33,12 +33,11 @@ export const returnSummary = z
     return_method: of(z.enum(RETURN_METHODS).nullable(), 'How the goods travel'),
     currency: of(z.string(), "ISO 4217 code: the shop's currency, in which the next amounts are"),
     ...totals,
-    presentment: of(
-      z
-        .object({ currency: of(z.string(), 'ISO 4217 code'), ...totals })
-        .meta({ id: 'SummaryPresentment' }),
-      'The same amounts in the currency that the shopper paid in',
-    ),
+    // One call of meta: a description around a schema with an id becomes a reference that allows no properties.
+    presentment: z.object({ currency: of(z.string(), 'ISO 4217 code'), ...totals }).meta({
+      id: 'SummaryPresentment',
+      description: 'The same amounts in the currency that the shopper paid in',
+    }),
     label_status: of(
       z.enum(LABEL_STATUSES).nullable(),
       'Of the newest label; null without a label',
