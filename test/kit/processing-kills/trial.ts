@@ -1,6 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { create } from '@bufbuild/protobuf';
 import type pg from 'pg';
+import {
+  EffectKind,
+  SettleEffectRequestSchema,
+} from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { CancelReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { DomainError } from '../../../services/platform/errors.ts';
@@ -11,6 +15,7 @@ import {
   type CommerceProvider,
   type EffectRequest,
 } from '../../../services/returns/commerce/provider.ts';
+import { settleEffect } from '../../../services/returns/commerce/settle.ts';
 import { claimJobs, PROCESSING } from '../../../services/returns/processing/jobs.ts';
 import { runJob } from '../../../services/returns/processing/run.ts';
 import { untilIdle } from '../postgres/until-idle.ts';
@@ -119,7 +124,29 @@ async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void>
 /** A return that is still being processed is not cancelled, and neither is one that has ended. */
 async function requestCancellation(pool: pg.Pool, { shopId, id: returnId }: Return): Promise<void> {
   const request = create(CancelReturnRequestSchema, { shopId, actor, returnId });
-  await cancelReturn(pool, request).catch((error: unknown) => {
+  try {
+    await cancelReturn(pool, request);
+  } catch (error) {
+    if (!(error instanceof DomainError)) throw error;
+    await settleRefund(pool, { shopId, returnId });
+  }
+}
+
+/**
+ * A kill may leave the outcome of the refund's request unknown. A later rejection proves nothing about that request, so
+ * the return is not cancelled until a person has looked at the provider, which made no refund.
+ */
+async function settleRefund(
+  pool: pg.Pool,
+  { shopId, returnId }: { readonly shopId: bigint; readonly returnId: bigint },
+): Promise<void> {
+  await pool.query(
+    `update processing_outcomes set asked_at = asked_at - interval '3 minutes'
+      where shop_id = $1 and return_id = $2 and kind = 'refund' and done_at is null`,
+    [shopId, returnId],
+  );
+  const request = { shopId, actor, returnId, kind: EffectKind.REFUND };
+  await settleEffect(pool, create(SettleEffectRequestSchema, request)).catch((error: unknown) => {
     if (!(error instanceof DomainError)) throw error;
   });
 }
