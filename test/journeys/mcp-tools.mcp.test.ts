@@ -40,7 +40,8 @@ async function everyCall(client: Client): Promise<readonly Call[]> {
   const of = { return_id };
   const items = [{ line_item_id: worked?.line_item_ids[0], disposition_outcome: 'recycle' }];
   const [hook] = shop.fixtures.webhooks;
-  const ended = { state: 'delivered', limit: 1 };
+  // Of a webhook that exists: other tests on this stack delete theirs.
+  const ended = { webhook_id: hook?.id, state: 'delivered', limit: 1 };
   const { structuredContent } = await client.callTool({
     name: 'list_webhook_deliveries',
     arguments: ended,
