@@ -41,8 +41,8 @@ test('without the right to create topics events wait for the command that create
 
   const listed = await topics();
   expect(listed).toContain(`${topic} partitions=12 retention.ms=604800000 max.message.bytes=`);
-  expect(await topics('--create')).toBe('5 topic(s) created, 0 existed\n');
-  expect(await topics('--create')).toBe('0 topic(s) created, 5 existed\n');
+  expect(await topics('--create')).toBe('6 topic(s) created, 0 existed\n');
+  expect(await topics('--create')).toBe('0 topic(s) created, 6 existed\n');
 
   await bus.publish(topic, records);
   await bus.close();
