@@ -82,7 +82,7 @@ export function Compare({ setting }: { readonly setting: GetPayloadVersionRespon
           <Loaded query={query} rows={6}>
             {({ previews: [before, after], same }) =>
               same || !before || !after ? (
-                <Alert color="green">
+                <Alert color="green" role="status">
                   The payload of this event is the same in {from} and {to}. Try an event of a return
                   that a warehouse has graded.
                 </Alert>
