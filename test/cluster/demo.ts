@@ -19,6 +19,7 @@ const webhooks = z.array(
   z.object({
     webhook_id: z.string(),
     path: z.string(),
+    sequence: z.coerce.number(),
     valid: z.literal(true),
     payload: z.object({ id: z.number() }).nullable(),
   }),
@@ -34,17 +35,22 @@ export async function demoShop() {
   return { id: shop.id, key: shop.api_keys.all, returns: shop.fixtures.returns.open, users };
 }
 
-/** What the receiver has got at a path: how often each webhook id came. */
-export async function arrived(
-  at: string,
-): Promise<ReadonlyMap<string, { count: number; returnId: number }>> {
-  const byId = new Map<string, { count: number; returnId: number }>();
+interface Arrived {
+  readonly count: number;
+  readonly returnId: number;
+  readonly sequence: number;
+}
+
+/** What the receiver has got at a path: how often each webhook id came, and the sequence of its change. */
+export async function arrived(at: string): Promise<ReadonlyMap<string, Arrived>> {
+  const byId = new Map<string, Arrived>();
   const all = webhooks.parse(await ask('webhooks.json'));
-  for (const { webhook_id, payload } of all.filter(({ path }) => path === at)) {
+  for (const { webhook_id, payload, sequence } of all.filter(({ path }) => path === at)) {
     const known = byId.get(webhook_id);
     byId.set(webhook_id, {
       count: (known?.count ?? 0) + 1,
       returnId: payload?.id ?? known?.returnId ?? 0,
+      sequence,
     });
   }
   return byId;

@@ -10,11 +10,19 @@ import { gatewayUrl, secondsSince, type Trial } from '../trial.ts';
 const PATH = '/restore';
 const ARRIVES = { withinMs: 120_000, everyMs: 1_000, despiteErrors: true };
 const HOUR_MS = 3_600_000;
+/** Step 4 of the restore: no new object gets the id of a lost one, no change the revision of a lost one. */
+const RAISE_IDS_AND_REVISIONS = [
+  `select count(setval(format('%I.%I', schemaname, sequencename)::regclass,
+                       coalesce(last_value, start_value) + 1000000))
+     from pg_sequences
+    where schemaname in ('gateway', 'returns', 'dispositions', 'destinations', 'fraud', 'carts', 'webhooks')`,
+  'update returns.returns set revision = revision + 1000',
+] as const;
 
 /**
  * The database goes back to a time T, as docs/operations.md ("Backups") describes. Of three returns one was closed and
- * its webhook sent before T; one was closed before T and its webhook sent after it; one was closed after T. Needs the
- * step `install`.
+ * its webhook sent before T; one was closed before T and its webhook sent after it; one was closed after T. A fourth was
+ * made after T. Needs the step `install`.
  */
 export async function restore(trial: Trial): Promise<void> {
   const { check } = trial;
@@ -38,7 +46,8 @@ export async function restore(trial: Trial): Promise<void> {
   await scale(['webhooks'], 1);
   const first = await until(() => webhookOf(between), ARRIVES);
   await close(post, later);
-  await until(() => webhookOf(later), ARRIVES);
+  const lost = await until(() => webhookOf(later), ARRIVES);
+  const [lostReturn] = await moreReturns(1);
   await query('select pg_switch_wal()');
 
   const startedMs = performance.now();
@@ -47,6 +56,7 @@ export async function restore(trial: Trial): Promise<void> {
   const states = `select string_agg(state::text, ', ' order by id) from returns.returns where id in (${sent}, ${between}, ${later})`;
   const found = await query(states);
   check(`data of ${target}: the three returns are ${found}`, found === 'closed, closed, open');
+  for (const statement of RAISE_IDS_AND_REVISIONS) await query(statement);
   await scale(PROCESSES, 1);
   for (const name of ['returns', 'fraud']) await replay(name, target);
   check(`all is ready after ${secondsSince(startedMs)} s`, true);
@@ -57,9 +67,15 @@ export async function restore(trial: Trial): Promise<void> {
   check(`the webhook after T came again with the same id: ${again?.id}`, again?.id === first.id);
   check('that before T did not come again', (await webhookOf(sent))?.count === 1);
   await close(post, later);
-  const repeated = async () => ((await webhookOf(later))?.ids ?? 0) > 1;
-  const isSent = await until(repeated, ARRIVES).catch(() => false);
+  const isRepeated = async () => ((await webhookOf(later))?.ids ?? 0) > 1;
+  const isSent = await until(isRepeated, ARRIVES).catch(() => false);
   check('the return that is open again can be closed, and its webhook comes', isSent);
+  const sequence = (await webhookOf(later))?.sequence ?? 0;
+  const isLater = sequence > lost.sequence;
+  check(`its sequence is ${sequence}, the lost change had ${lost.sequence}`, isLater);
+  const [made] = await moreReturns(1);
+  const isNew = made !== undefined && lostReturn !== undefined && made.id > lostReturn.id;
+  check(`a new return has the id ${made?.id}, the lost one had ${lostReturn?.id}`, isNew);
 }
 
 async function postTo(trial: Trial) {
@@ -82,11 +98,12 @@ async function close(post: Post, id: number): Promise<void> {
   await until(isClosed, ARRIVES);
 }
 
-/** The first webhook of a return, how often it came, and how many ids the return has. */
+/** The webhook of a return that came most often, how many ids the return has, and its highest sequence. */
 async function webhookOf(returnId: number) {
   const all = [...(await arrived(PATH))].filter(([, one]) => one.returnId === returnId);
   const [first] = all.toSorted(([, one], [, other]) => other.count - one.count);
-  return first && { id: first[0], count: first[1].count, ids: all.length };
+  const sequence = Math.max(...all.map(([, one]) => one.sequence));
+  return first && { id: first[0], count: first[1].count, ids: all.length, sequence };
 }
 
 async function scale(names: readonly string[], replicas: number): Promise<void> {
