@@ -35,7 +35,7 @@ interface Options {
   readonly only: readonly (keyof typeof STEPS)[];
 }
 
-await new Command('node test/cluster/main.ts')
+await new Command('npm run test:cluster --')
   .description(
     'Installs the overlays in the cluster of KUBECONFIG, and shows there what docs/operations.md says of a cluster. It makes the namespaces rms-dev, rms, rms-elsewhere and rms-killer. The images must be in the cluster.',
   )
