@@ -198,6 +198,7 @@ async function mailsOrStop(
       settings: { ...o, ...settings },
       databaseUrl: o.DATABASE_URL,
       publicUrl: o.PUBLIC_BASE_URL,
+      hasPortal: signInProvider(o) !== undefined,
       webhooksTarget: o.WEBHOOKS_TARGET,
       ...(o.bus && { bus: o.bus }),
       ...(o.mailPausesMs && { mailPausesMs: o.mailPausesMs }),

@@ -69,7 +69,8 @@ async function runOnce(
   try {
     await handle?.([{ ...recordOf(event), topic: 'rms.webhooks.events.v1', position: '0:1' }]);
     await sendDueMails({
-      ...{ pool, logger, metrics: { ended() {} }, publicUrl: 'https://api.example.com' },
+      ...{ pool, logger, metrics: { ended() {} } },
+      ...{ publicUrl: 'https://api.example.com', hasPortal: true },
       send: (message, handOver) => simulated.step(() => sendMail(smtp(), message, handOver)),
     });
   } finally {

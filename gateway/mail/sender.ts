@@ -26,6 +26,8 @@ export interface SenderOptions {
   readonly logger: Logger;
   readonly metrics: Pick<MailMetrics, 'ended'>;
   readonly publicUrl: string;
+  /** See `TextContext`. */
+  readonly hasPortal: boolean;
   /** See `sendMail`. Resolves well before a lease expires. */
   readonly send: (message: Message, handOver: () => Promise<void>) => Promise<SmtpOutcome>;
   /** Pauses after each try without a result; after the last one the mail has failed. Milliseconds. */
@@ -78,8 +80,9 @@ async function sendOne(o: SenderOptions, mail: Mail): Promise<number | undefined
   if (!recipient) return end(o, mail, { as: 'dropped', error: 'no member of the shop' });
   const { shopName, email: to } = recipient;
   const by = await actorText(o, mail);
-  const text = mailText(mail.facts, { shopName, publicUrl: o.publicUrl, by });
-  const messageId = `${mail.shopId}.${mail.id}@${new URL(o.publicUrl).hostname}`;
+  const { publicUrl, hasPortal } = o;
+  const text = mailText(mail.facts, { shopName, publicUrl, hasPortal, by });
+  const messageId = `${mail.shopId}.${mail.id}@${new URL(publicUrl).hostname}`;
   let isLost = false;
   const outcome = await o.send({ to, ...text, messageId }, async () => {
     isLost = !(await noteHandedOver(o.pool, mail));

@@ -23,6 +23,8 @@ export interface MailOptions {
   readonly settings: MailSettings & Settings<typeof processShape>;
   readonly databaseUrl: string;
   readonly publicUrl: string;
+  /** See `TextContext`. */
+  readonly hasPortal: boolean;
   /** gRPC name of the webhooks service. */
   readonly webhooksTarget: string;
   readonly identity: ServiceIdentity;
@@ -80,7 +82,7 @@ export async function startMails(o: MailOptions): Promise<Mails> {
     const runtime = { ...common, backgroundPool: pool, identity };
     const source = { group: GROUP, source: 'webhooks', target: o.webhooksTarget };
     sender = startMailSender({
-      ...{ pool, logger, metrics, publicUrl: o.publicUrl },
+      ...{ pool, logger, metrics, publicUrl: o.publicUrl, hasPortal: o.hasPortal },
       send: (message, handOver) => sendMail(smtp, message, handOver),
       ...(o.mailPausesMs && { pausesMs: o.mailPausesMs }),
     });

@@ -15,7 +15,10 @@ const times = {
   failing_since: '2026-11-22T01:00:00.000Z',
   disables_at: '2026-11-27T01:00:00.000Z',
 };
-const context = { shopName: 'Hats', publicUrl: 'https://api.example.com', by: 'ada@example.com' };
+const context = {
+  ...{ shopName: 'Hats', publicUrl: 'https://api.example.com', by: 'ada@example.com' },
+  hasPortal: true,
+};
 
 const FACTS: Readonly<Record<Fact['kind'], Fact>> = {
   endpoint_failing: { kind: 'endpoint_failing', ...about, ...times, percent: 50, failures: 12 },
@@ -68,6 +71,37 @@ describe('a mail', () => {
   test('says who saw the secret or connected the assistant', () => {
     for (const fact of [FACTS.secret_revealed, FACTS.assistant_connected]) {
       expect(mailText([fact], context).text).toContain('By: ada@example.com');
+    }
+  });
+});
+
+describe('the pages of the portal that a mail links to', () => {
+  const PORTAL = 'https://api.example.com/portal';
+  const linksOf = (facts: readonly Fact[]) =>
+    [...mailText(facts, context).text.matchAll(/^- .*: (https:\S+)$/gm)].map(([, link]) => link);
+
+  test.each([
+    ['endpoint_failing', ['/webhooks/7', '/deliveries?webhook=7&state=waiting']],
+    ['endpoint_disabled', ['/webhooks/7', '/deliveries?webhook=7&state=held']],
+    ['endpoint_exhausted', ['/webhooks/7', '/deliveries?webhook=7&state=exhausted']],
+    ['secret_revealed', ['/webhooks/7', '/audit-log']],
+    ['assistant_connected', ['/assistants', '/team', '/audit-log']],
+  ] as const)('are those about %s', (kind, paths) => {
+    expect(linksOf([FACTS[kind]])).toEqual(paths.map((path) => `${PORTAL}${path}`));
+    expect(mailText([FACTS[kind]], context).text).toContain('choose Hats there');
+  });
+
+  test('are the lists when it is about several subscriptions', () => {
+    const other = { ...FACTS.endpoint_failing, subscription: { ...subscription, id: '8' } } as Fact;
+    expect(linksOf([FACTS.endpoint_failing, other])).toEqual([
+      `${PORTAL}/webhooks`,
+      `${PORTAL}/deliveries?state=waiting`,
+    ]);
+  });
+
+  test('are absent when nobody can sign in there', () => {
+    for (const fact of Object.values(FACTS)) {
+      expect(mailText([fact], { ...context, hasPortal: false }).text).not.toContain('/portal');
     }
   });
 });

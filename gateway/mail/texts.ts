@@ -1,11 +1,14 @@
 import type { Fact, FactOf } from './facts.ts';
 import { plain } from './plain.ts';
+import { mailPages } from './portal-pages.ts';
 
 /** What the texts need besides the facts. */
 export interface TextContext {
   readonly shopName: string;
-  /** Public address of the API. Mails link to its documentation. */
+  /** Public address of the API. Mails link to its documentation and its portal. */
   readonly publicUrl: string;
+  /** Whether members can sign in to the portal. Else mails have no links to its pages. */
+  readonly hasPortal: boolean;
   /** The actor of a fact in words, such as `the API key k3v9x0aabbcc`. */
   readonly by: string;
 }
@@ -22,12 +25,19 @@ export interface MailText {
  * @param facts at least one, all of one kind; the first decides the subject.
  */
 export function mailText(facts: readonly Fact[], c: TextContext): MailText {
-  const [first] = facts;
+  const [first, ...more] = facts;
   if (!first) throw new Error('a mail has a fact');
   const shop = plain(c.shopName, 80);
   const { subject, lines } = partsOf(first, facts, { ...c, shopName: shop });
+  const links = c.hasPortal ? linkLines([first, ...more], c.publicUrl, shop) : [];
   const footer = ['', `Shop: ${shop}`, `Documentation: ${c.publicUrl}/docs`, REASON[first.kind]];
-  return { subject: plain(subject, 150), text: `${[...lines, ...footer].join('\n')}\n` };
+  return { subject: plain(subject, 150), text: `${[...lines, ...links, ...footer].join('\n')}\n` };
+}
+
+/** The session of a member of several shops shows the shop that was used last. */
+function linkLines(facts: readonly [Fact, ...Fact[]], publicUrl: string, shop: string): string[] {
+  const links = mailPages(facts).map(({ title, path }) => `- ${title}: ${publicUrl}${path}`);
+  return ['', `In the portal (if you have several shops, choose ${shop} there):`, ...links];
 }
 
 interface Parts {
@@ -161,7 +171,7 @@ function connected(first: FactOf<'assistant_connected'>, c: TextContext): Parts 
       `Assistant: ${plain(first.app || first.client_id, 200)}`,
       '',
       'If you expected this, you need not do anything.',
-      'If not: disconnect the assistant (tool disconnect_assistant, or ask your operator), and check the members of the shop.',
+      'If not: disconnect the assistant in the portal or with the tool disconnect_assistant, and check the members of the shop.',
     ],
   };
 }

@@ -85,7 +85,7 @@ export async function runMails(): Promise<MailsUnderTest> {
     return startMails({
       ...{ identity, logger: silentLogger(), telemetry, bus: ownBus, databaseUrl: db.url },
       settings: { ...config, ...settings },
-      publicUrl: 'https://api.example.com',
+      ...{ publicUrl: 'https://api.example.com', hasPortal: true },
       webhooksTarget: '127.0.0.1:1',
       mailPausesMs: [1, 1],
     });
