@@ -9,7 +9,7 @@ export interface Options {
   /** See RowContext. */
   readonly slack: number;
   readonly list: boolean;
-  /** Whether to write the table into docs/delivery.md. */
+  /** Whether to write the table into docs/fault-suite.md. */
   readonly writeDocs: boolean;
   /** A file for the result as JSON. */
   readonly json?: string;
@@ -22,7 +22,7 @@ export const USAGE = `usage: npm run test:faults -- [options]
   --slack <n>    promised times are judged n times as long; 2, with --full 1, by default
   --list         names of the rows
   --json <file>  the result as JSON, besides
-  --write-docs   put the table into docs/delivery.md`;
+  --write-docs   put the table into docs/fault-suite.md`;
 
 /** @throws Error with the usage when the arguments are invalid. */
 export function parseOptions(args: readonly string[]): Options {

@@ -2,7 +2,7 @@ import { readFile, writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type { Outcome, Row } from './row.ts';
 
-const PAGE = fileURLToPath(new URL('../../docs/delivery.md', import.meta.url));
+const PAGE = fileURLToPath(new URL('../../docs/fault-suite.md', import.meta.url));
 const BEGIN = '<!-- faults: begin -->';
 const END = '<!-- faults: end -->';
 
@@ -89,7 +89,7 @@ export function jsonOf(run: Run): string {
   return `${JSON.stringify({ seed, full, slack, started_at, took_ms, rows }, null, 2)}\n`;
 }
 
-/** Writes the table between its marks in docs/delivery.md. @throws Error when the marks are missing. */
+/** Writes the table between its marks in docs/fault-suite.md. @throws Error when the marks are missing. */
 export async function writeDocs(run: Run): Promise<void> {
   const page = await readFile(PAGE, 'utf8');
   const [before, rest] = page.split(BEGIN);
