@@ -1,6 +1,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { posix } from 'node:path';
 import { expect, test } from '@jest/globals';
+import { DOCS_PATHS } from '../../gateway/docs/paths.ts';
 
 const PAGES = globSync(['*.md', '{deploy,docs,test}/**/*.md']).filter(
   (page) => !page.includes('node_modules'),
@@ -20,11 +21,14 @@ const anchorOf = (heading: string) =>
 const anchorsOf = (page: string) =>
   [...textOf(page).matchAll(/^#+ (.*)$/gm)].map(([, heading = '']) => anchorOf(heading));
 
+/** The addresses of the gateway to which pages link, because they have no file. */
+const SERVED: readonly string[] = Object.values(DOCS_PATHS);
+
 /** The relative links of a page: file and anchor, from the root of the repository. */
 function linksOf(page: string): { file: string; anchor: string }[] {
   return [...textOf(page).matchAll(/\]\(([^)\s]+)\)/g)]
     .map(([, link = '']) => link)
-    .filter((link) => !/^[a-z]+:/.test(link))
+    .filter((link) => !/^[a-z]+:/.test(link) && !SERVED.includes(link))
     .map((link) => {
       const [path = '', anchor = ''] = link.split('#');
       return { file: path === '' ? page : posix.join(posix.dirname(page), path), anchor };
