@@ -11,6 +11,7 @@ import type { HourlyLimits } from './auth/hourly-limits.ts';
 import { commerceEventsRouter } from './commerce/events.ts';
 import { shopifyInstall } from './commerce/shopify-install.ts';
 import { shopifyWebhooks } from './commerce/shopify-webhooks.ts';
+import type { ReferenceSignIn } from './docs/reference.ts';
 import { HttpError, internalError, manyHosts, noHost, unknownPath } from './errors.ts';
 import { boundSignIn } from './http/bound-sign-in.ts';
 import { docsRouter } from './http/docs.ts';
@@ -39,10 +40,9 @@ export interface AppDependencies extends RestDependencies {
   readonly signInBodyMs: number;
   /** The public base address, without a trailing slash. */
   readonly publicUrl: string;
-  /** Whether `/docs` is served. */
+  /** Whether all of `/docs` is served. */
   readonly docs: boolean;
-  /** The partners' authorization server (`{auth_url}`); undefined when there is none. */
-  readonly authUrl: string | undefined;
+  readonly referenceSignIn: ReferenceSignIn;
 }
 
 /**
@@ -86,7 +86,13 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   app.use(deps.oauth);
   app.use(shopifyInstall({ ...deps, limits: deps.hourlyLimits }));
   app.use(deps.mcp.router(exchangeOf, calendar));
-  app.use(docsRouter(calendar, { page: deps.docs, authUrl: deps.authUrl }));
+  app.use(
+    docsRouter(calendar, {
+      page: deps.docs,
+      publicUrl: deps.publicUrl,
+      signIn: deps.referenceSignIn,
+    }),
+  );
   app.use(() => {
     throw unknownPath();
   });

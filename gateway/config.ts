@@ -112,7 +112,18 @@ export const gatewayShape = {
   MCP_ALLOWED_ORIGINS: originList
     .default([])
     .describe('Additional origins of pages that may call /mcp from a browser'),
-  DOCS_ENABLED: flag.default(true).describe('Whether /docs serves the documentation page'),
+  DOCS_ENABLED: flag
+    .default(true)
+    .describe(
+      'Whether /docs serves the documentation; without it only the changelog and the errors',
+    ),
+  DOCS_OAUTH_CLIENT_ID: z
+    .string()
+    .min(1, 'must not be empty')
+    .optional()
+    .describe(
+      'Public client (with PKCE) of PARTNER_ISSUER for requests of the API reference in /docs, with the redirect URI <base address>/docs/oauth2-redirect; without it readers enter a client of their own',
+    ),
 };
 
 export type GatewayConfig = Settings<typeof gatewayShape>;

@@ -272,7 +272,7 @@ function assemble(
     readiness: createReadiness(pool, isStopping),
     signInBodyMs: o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs,
     docs: o.DOCS_ENABLED,
-    authUrl: o.PARTNER_ISSUER,
+    referenceSignIn: { authUrl: o.PARTNER_ISSUER, clientId: o.DOCS_OAUTH_CLIENT_ID },
   };
   return { deps, limits };
 }

@@ -10,6 +10,7 @@ import { createDirectory } from '../local/identity/directory.ts';
 import {
   PARTNER_APP_NAME,
   PARTNER_REDIRECT_URI,
+  referenceClient,
   signInRedirects,
 } from '../local/identity/sign-in.ts';
 import { createIdentity } from '../local/identity/start.ts';
@@ -66,6 +67,7 @@ function identityOptions(config: DemoConfig, file: MemoryFile, pool: pg.Pool) {
     issuer: config.SIGN_IN_ISSUER,
     resource: config.PUBLIC_BASE_URL,
     partner: { ...partner, name: PARTNER_APP_NAME, redirectUri: PARTNER_REDIRECT_URI },
+    reference: referenceClient(config.PUBLIC_BASE_URL),
     signIn: {
       clientId: config.SIGN_IN_CLIENT_ID,
       clientSecret: config.SIGN_IN_CLIENT_SECRET,

@@ -3,7 +3,7 @@ import { DEFAULT_CLIENT_ID } from '../../gateway/oauth/config.ts';
 import { type RunningGateway, startGateway } from '../../gateway/start.ts';
 import { loadConfig } from '../../services/platform/config.ts';
 import type { LocalBus } from './event-bus.ts';
-import { SIGN_IN_CLIENT_ID } from './identity/sign-in.ts';
+import { REFERENCE_CLIENT_ID, SIGN_IN_CLIENT_ID } from './identity/sign-in.ts';
 import type { MailCatcher } from './mails.ts';
 import { eventKeyringOf, oauthKeyringOf, signInSecretOf } from './memory.ts';
 import type { Plan } from './plan.ts';
@@ -99,7 +99,10 @@ function settingsOf(plan: Plan, { database, services, mails }: Backend): Gateway
     PARTNER_ISSUER: plan.authUrl,
     PARTNER_JWKS_URL: plan.jwksUrl,
     // The bundled identity provider links its accounts to members. Another issuer may not.
-    ...(!plan.externalSystems.oidcIssuer && { PARTNER_USER_CLAIM: 'sub' }),
+    ...(!plan.externalSystems.oidcIssuer && {
+      PARTNER_USER_CLAIM: 'sub',
+      DOCS_OAUTH_CLIENT_ID: REFERENCE_CLIENT_ID,
+    }),
     OAUTH_KEYRING: oauthKeyringOf(plan.memory),
     ...signInOf(plan),
     ...mailOf(plan, mails),

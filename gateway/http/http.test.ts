@@ -98,8 +98,8 @@ describe('documentation', () => {
     expect((await send({ path: '/openapi/2000-01.json' })).status).toBe(404);
     expect((await send({ path: '/openapi/..%2F..%2Fpackage.json' })).status).toBe(404);
   });
-  test('the page needs no external resources', async () => {
-    const page = await send({ path: '/docs' });
+  test('the reference needs no external resources', async () => {
+    const page = await send({ path: '/docs/reference' });
     const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
     expect(assets.length).toBeGreaterThan(3);
     for (const path of assets) {
@@ -107,7 +107,7 @@ describe('documentation', () => {
       expect([path, (await send({ path })).status]).toEqual([path, 200]);
     }
     expect(page.headers['content-security-policy']).toContain("script-src 'self'");
-    const start = await send({ path: '/docs/start.js' });
+    const start = await send({ path: '/docs/reference/start.js' });
     for (const version of ['2026-07', '2026-10', 'unstable']) expect(start.text).toContain(version);
   });
   test('of the page can be switched off', async () => {

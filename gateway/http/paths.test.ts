@@ -30,7 +30,20 @@ const INHERITED = [
 ];
 const SERVED = [
   ...['api', 'v1', '2026-07', '2026-10', 'unstable', 'docs', 'assets', 'openapi', 'changelog'],
-  ...['start.js', 'swagger-ui.css', 'oauth', 'authorize', 'token', 'callback', 'register', 'jwks'],
+  ...[
+    'start.js',
+    'reference',
+    'receivers',
+    'quickstart',
+    'oauth2-redirect',
+    'swagger-ui.css',
+    'oauth',
+    'authorize',
+    'token',
+    'callback',
+    'register',
+    'jwks',
+  ],
   ...['sign-in', 'shop', 'consent', 'allow', 'cancel', '.well-known', 'oauth-protected-resource'],
   ...['oauth-authorization-server', 'openid-configuration', 'mcp', 'icon.svg', 'livez'],
   ...OPERATIONS.flatMap(({ path }) => path.split('/').slice(1)),

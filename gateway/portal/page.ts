@@ -1,8 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { promisify } from 'node:util';
-import { brotliCompress, gzip } from 'node:zlib';
-import { type RequestHandler, type Response, Router } from 'express';
+import { type RequestHandler, Router } from 'express';
+import { type Asset, createAsset, sendAsset } from '../http/asset.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
 import { messagePage } from '../oauth/pages/pages.ts';
 import { page, sendPage } from '../oauth/pages/response.ts';
@@ -28,14 +27,6 @@ const TYPES: Readonly<Record<string, string>> = {
   woff2: 'font/woff2',
 };
 
-/** A file of the built page, compressed once. In memory, so that slow clients do not keep file descriptors open. */
-interface Asset {
-  readonly type: string;
-  readonly plain: Buffer;
-  readonly br: Buffer;
-  readonly gzip: Buffer;
-}
-
 /** The name of a file, without folders. */
 const NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*\.([a-z0-9]+)$/;
 
@@ -55,8 +46,7 @@ export function portalPageRouter(o: { readonly dist?: URL } = {}): Router {
       const name = String(req.params.name);
       const asset = await assetOf(assets, { name, url: new URL(`${folder}${name}`, dist) });
       if (!asset) return next();
-      res.setHeader('Cache-Control', cacheControl).setHeader('Vary', 'Accept-Encoding');
-      sendAsset(res, asset, String(req.headers['accept-encoding'] ?? ''));
+      sendAsset(req, res.setHeader('Cache-Control', cacheControl), asset);
     };
   router.get('/portal/assets/:name', file('assets/', IMMUTABLE));
   // An absent asset is a 404: index.html instead of a script would hide that a file is missing.
@@ -84,21 +74,9 @@ async function assetOf(
   const type = TYPES[NAME.exec(name)?.[1] ?? ''];
   const plain = type && (await readFile(url).catch(() => undefined));
   if (!type || !plain) return undefined;
-  const [br, zipped] = await Promise.all([
-    promisify(brotliCompress)(plain),
-    promisify(gzip)(plain),
-  ]);
-  const asset = { type, plain, br, gzip: zipped };
+  const asset = await createAsset(type, plain);
   assets.set(url.pathname, asset);
   return asset;
-}
-
-function sendAsset(res: Response, asset: Asset, accepted: string): void {
-  const encoding = (['br', 'gzip'] as const).find((one) =>
-    new RegExp(`\\b${one}\\b(?!;q=0(?:\\.0*)?(?:,|$))`).test(accepted.replaceAll(' ', '')),
-  );
-  if (encoding) res.setHeader('Content-Encoding', encoding);
-  res.setHeader('Content-Type', asset.type).end(encoding ? asset[encoding] : asset.plain);
 }
 
 /**

@@ -4,6 +4,7 @@ import { createShop } from '../../../gateway/tenancy/shops.ts';
 import { DestinationType } from '../../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import { newestActive, supportedVersions } from '../../../services/contract/versions.ts';
 import { type Clients, LOCAL_ACTOR } from '../clients.ts';
+import { REFERENCE_CLIENT_ID } from '../identity/sign-in.ts';
 import type { MemoryFile } from '../memory.ts';
 import {
   FIXTURE_NAMES,
@@ -86,13 +87,9 @@ export function payloadVersionAt(today: Date, preferred: string): string {
 export async function seedShop(context: SeedContext, shopId: number, first: boolean) {
   const { name, currency } = SHOPS[first ? 0 : 1];
   const call = { shopId: BigInt(shopId), actor: LOCAL_ACTOR };
-  const app = {
-    ...call,
-    issuer: context.issuer,
-    clientId: context.memory.memory.partner.clientId,
-    by,
-  };
-  await installApp(context.pool, app);
+  for (const clientId of [context.memory.memory.partner.clientId, REFERENCE_CLIENT_ID]) {
+    await installApp(context.pool, { ...call, issuer: context.issuer, clientId, by });
+  }
   const [keys, destinations, webhook, cart] = await Promise.all([
     seedKeys(context.pool, context.memory, shopId),
     seedDestinations(context.clients, shopId),

@@ -23,6 +23,12 @@ export interface IdentityOptions {
     readonly clientSecret: string;
     readonly redirectUri: string;
   };
+  /** The API reference of the gateway: a public client, which gets the same tokens as a partner's app. */
+  readonly reference?: {
+    readonly name: string;
+    readonly clientId: string;
+    readonly redirectUri: string;
+  };
   /** The client for the sign-in of this service's own users, which needs only their identity. */
   readonly signIn?: {
     readonly clientId: string;
@@ -88,7 +94,9 @@ export function createProvider(options: ProviderOptions): Provider {
       policy: policyFor(options.accounts),
       url: (_ctx, interaction) => `/interaction/${interaction.uid}`,
     },
-    pkce: { required: () => false },
+    // A public client proves with PKCE that it began the sign-in.
+    pkce: { required: (_ctx, client) => client.clientId === options.reference?.clientId },
+    clientBasedCORS: (_ctx, origin, client) => isReferenceAt(options, origin, client.clientId),
     findAccount: async (_ctx, id, token) => {
       const account = options.accounts.find((one) => one.id === id);
       if (!account || !(await mayStillConnect(options, account, token))) return undefined;
@@ -135,11 +143,28 @@ async function mayStillConnect(
   return shops.some((shop) => shop.shopId === shopId && shop.mayConnect);
 }
 
+/** The app that gets partners' tokens under this client id; undefined for the sign-in of this service. */
+export function appOf(
+  { partner, reference }: IdentityOptions,
+  clientId: string,
+): { readonly name: string } | undefined {
+  return [partner, reference].find((one) => one?.clientId === clientId);
+}
+
+/** Whether a script of this origin may call the token endpoint for this client: only the page of the API reference. */
+function isReferenceAt({ reference }: IdentityOptions, origin: string, clientId: string): boolean {
+  return (
+    reference !== undefined &&
+    clientId === reference.clientId &&
+    origin === new URL(reference.redirectUri).origin
+  );
+}
+
 /** A partner's app needs consent for each authorization, because each may be for another shop. */
-function grantToUse(ctx: KoaContextWithOIDC, { partner }: ProviderOptions) {
+function grantToUse(ctx: KoaContextWithOIDC, options: ProviderOptions) {
   const { client, result, session, provider } = ctx.oidc;
   const clientId = client?.clientId ?? '';
-  const known = clientId === partner.clientId ? undefined : session?.grantIdFor(clientId);
+  const known = appOf(options, clientId) ? undefined : session?.grantIdFor(clientId);
   const grantId = result?.consent?.grantId ?? known;
   return grantId === undefined ? undefined : provider.Grant.find(grantId);
 }
@@ -149,7 +174,8 @@ function claimsOf({ id, email, emailVerified = true, name }: Account) {
 }
 
 /** Only partners' access tokens are JWTs for the gateway. */
-function featuresOf({ partner, resource }: IdentityOptions): Configuration['features'] {
+function featuresOf(options: IdentityOptions): Configuration['features'] {
+  const { resource } = options;
   return {
     devInteractions: { enabled: false },
     dPoP: { enabled: false },
@@ -162,7 +188,7 @@ function featuresOf({ partner, resource }: IdentityOptions): Configuration['feat
     },
     resourceIndicators: {
       enabled: true,
-      defaultResource: (_ctx, client) => (client.clientId === partner.clientId ? resource : []),
+      defaultResource: (_ctx, client) => (appOf(options, client.clientId) ? resource : []),
       useGrantedResource: () => true,
       getResourceServerInfo: () => ({
         scope: PARTNER_SCOPES.join(' '),
@@ -175,7 +201,7 @@ function featuresOf({ partner, resource }: IdentityOptions): Configuration['feat
   };
 }
 
-function clientsOf({ partner, signIn }: IdentityOptions): ClientMetadata[] {
+function clientsOf({ partner, reference, signIn }: IdentityOptions): ClientMetadata[] {
   const app: ClientMetadata = {
     client_id: partner.clientId,
     client_secret: partner.clientSecret,
@@ -184,7 +210,18 @@ function clientsOf({ partner, signIn }: IdentityOptions): ClientMetadata[] {
     response_types: ['code'],
     token_endpoint_auth_method: 'client_secret_post',
   };
-  if (!signIn) return [app];
+  const publicApps: ClientMetadata[] = reference
+    ? [
+        {
+          client_id: reference.clientId,
+          redirect_uris: [reference.redirectUri],
+          grant_types: ['authorization_code'],
+          response_types: ['code'],
+          token_endpoint_auth_method: 'none',
+        },
+      ]
+    : [];
+  if (!signIn) return [app, ...publicApps];
   const own: ClientMetadata = {
     client_id: signIn.clientId,
     client_secret: signIn.clientSecret,
@@ -193,7 +230,7 @@ function clientsOf({ partner, signIn }: IdentityOptions): ClientMetadata[] {
     response_types: ['code'],
     scope: 'openid email profile',
   };
-  return [app, own];
+  return [app, ...publicApps, own];
 }
 
 /**

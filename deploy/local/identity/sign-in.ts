@@ -1,4 +1,5 @@
 import type pg from 'pg';
+import { DOCS_PATHS } from '../../../gateway/docs/paths.ts';
 import { signInSecretOf } from '../memory.ts';
 import type { Plan, Stopper } from '../plan.ts';
 import type { Account } from './accounts.ts';
@@ -19,6 +20,18 @@ export function signInRedirects(baseUrl: string): string[] {
 /** The name of the partner's demo app on the pages. */
 export const PARTNER_APP_NAME = 'Demo partner app';
 
+/** The client id of the API reference, see {@link referenceClient}. */
+export const REFERENCE_CLIENT_ID = 'api-reference';
+
+/** The API reference of the gateway at this base address, as a client of the bundled identity provider. */
+export function referenceClient(baseUrl: string) {
+  return {
+    name: 'API reference',
+    clientId: REFERENCE_CLIENT_ID,
+    redirectUri: `${baseUrl}${DOCS_PATHS.oauthRedirect}`,
+  };
+}
+
 /** Starts the bundled identity provider, unless the stack uses another issuer. @param pool of the gateway's schema. */
 export async function startSignIn(
   plan: Plan,
@@ -32,6 +45,7 @@ export async function startSignIn(
     issuer: plan.authUrl,
     resource: plan.baseUrl,
     partner: { ...partner, name: PARTNER_APP_NAME, redirectUri: PARTNER_REDIRECT_URI },
+    reference: referenceClient(plan.baseUrl),
     signIn: {
       clientId: SIGN_IN_CLIENT_ID,
       clientSecret: signInSecretOf(plan.memory),

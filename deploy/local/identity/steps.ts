@@ -4,7 +4,7 @@ import { shopPage } from '../../../gateway/oauth/pages/pages.ts';
 import { type PageResponse, page } from '../../../gateway/oauth/pages/response.ts';
 import type { ShopOfAccount } from './directory.ts';
 import { notAllowedPage, partnerConsentPage, signInPage } from './pages.ts';
-import { GRANT_DAYS, type ProviderOptions } from './provider.ts';
+import { appOf, GRANT_DAYS, type ProviderOptions } from './provider.ts';
 import { requestedScopes, textsOf } from './scopes.ts';
 
 export type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
@@ -12,8 +12,8 @@ export type Interaction = Awaited<ReturnType<Provider['interactionDetails']>>;
 export const signInProblem = 'That e-mail address and password do not belong together.';
 
 /** Whether the request is of a partner's app, and not of this service's own sign-in. */
-export function isPartner({ params }: Interaction, { partner }: ProviderOptions): boolean {
-  return params.client_id === partner.clientId;
+export function isPartner({ params }: Interaction, options: ProviderOptions): boolean {
+  return appOf(options, String(params.client_id)) !== undefined;
 }
 
 /** The pages of one interaction. */
@@ -21,7 +21,8 @@ export function pagesOf(interaction: Interaction, options: ProviderOptions) {
   const { uid, params } = interaction;
   const at = `/interaction/${uid}`;
   const redirectUri = String(params.redirect_uri);
-  const app = { name: options.partner.name, host: displayHost(redirectUri) };
+  const { name } = appOf(options, String(params.client_id)) ?? options.partner;
+  const app = { name, host: displayHost(redirectUri) };
   // After the sign-in of this service's own users, browsers follow redirects to the app of an assistant at any address.
   const formTargets = isPartner(interaction, options)
     ? [formTarget(redirectUri)]

@@ -7,28 +7,43 @@ export interface ConnectingApp {
   readonly host: string;
 }
 
-/** A whole page. @param title for the window; the heading is part of `body`. */
-export function layout(title: string, body: Html): string {
+/** The picture and the name of this service. */
+export const BRAND = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false"><path d="M3 8.5 12 4l9 4.5v8L12 21l-9-4.5z"/><path d="M3 8.5 12 13l9-4.5M12 13v8"/></svg>
+Returns Management`;
+
+/** A whole HTML document with this one style. @param o.head more elements of the head. */
+export function htmlDocument(
+  title: string,
+  o: { readonly style: string; readonly body: Html; readonly head?: Html },
+): string {
   return html`<!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="robots" content="noindex">
-<title>${title} · Returns</title>
-<style>${new Html(STYLE)}</style>
+${o.head}<title>${title} · Returns</title>
+<style>${new Html(o.style)}</style>
 </head>
 <body>
-<main>
-<p class="brand">
-<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false"><path d="M3 8.5 12 4l9 4.5v8L12 21l-9-4.5z"/><path d="M3 8.5 12 13l9-4.5M12 13v8"/></svg>
-Returns Management
-</p>
-${body}
-</main>
+${o.body}
 </body>
 </html>
 `.text;
+}
+
+/** A whole page with a form or a message. @param title for the window; the heading is part of `body`. */
+export function layout(title: string, body: Html): string {
+  return htmlDocument(title, {
+    style: STYLE,
+    head: html`<meta name="robots" content="noindex">
+`,
+    body: html`<main>
+<p class="brand">
+${BRAND}
+</p>
+${body}
+</main>`,
+  });
 }
 
 /** The app, for the first sentence of a page. */

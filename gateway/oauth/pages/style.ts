@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 
-/** The style of every page: one column, light and dark colours, buttons large enough for touch. */
-export const STYLE = `
+/** Colours, text, the brand and the focus: what all pages of the gateway share. */
+export const COMMON_STYLE = `
 :root {
   color-scheme: light dark;
   --ink: light-dark(#1c2024, #edeef0); --muted: light-dark(#60646c, #b0b4ba);
@@ -12,19 +12,23 @@ export const STYLE = `
 }
 * { box-sizing: border-box; }
 body {
-  margin: 0; min-height: 100dvh; padding: 1.5rem 1rem; display: grid; place-items: center;
-  background: var(--ground); color: var(--ink);
+  margin: 0; background: var(--ground); color: var(--ink);
   font: 1rem/1.5 system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif;
 }
-main {
-  width: 100%; max-width: 26rem; padding: 2rem; background: var(--card);
-  border: 1px solid var(--line); border-radius: 1rem;
-}
+main { background: var(--card); border: 1px solid var(--line); border-radius: 1rem; }
 .brand { display: flex; align-items: center; gap: .6rem; margin: 0 0 1.5rem; color: var(--muted); font-size: .9rem; }
 .brand svg { width: 1.75rem; height: 1.75rem; color: var(--accent); flex: none; }
 h1 { margin: 0 0 .5rem; font-size: 1.4rem; line-height: 1.25; text-wrap: balance; }
 p { margin: 0 0 1rem; overflow-wrap: anywhere; }
+ul { margin: 0 0 1rem; padding-left: 1.25rem; }
 .lead, .note { color: var(--muted); }
+:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
+`;
+
+/** The style of the pages with a form or a message: one column, buttons large enough for touch. */
+export const STYLE = `${COMMON_STYLE}
+body { min-height: 100dvh; padding: 1.5rem 1rem; display: grid; place-items: center; }
+main { width: 100%; max-width: 26rem; padding: 2rem; }
 .note { margin: 1.25rem 0 0; font-size: .875rem; }
 label, legend { font-weight: 600; }
 fieldset { margin: 0; padding: 0; border: 0; }
@@ -46,14 +50,12 @@ button {
   border-radius: .6rem; cursor: pointer;
 }
 button.quiet { margin-top: .75rem; color: var(--ink); background: transparent; border-color: var(--field); }
-:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 .problem { padding: .75rem 1rem; color: var(--danger); background: var(--danger-ground); border-radius: .6rem; }
 dl { margin: 0 0 1rem; border: 1px solid var(--line); border-radius: .6rem; }
 dl div { padding: .6rem .8rem; }
 dl div + div { border-top: 1px solid var(--line); }
 dt { font-size: .875rem; color: var(--muted); }
 dd { margin: 0; font-weight: 600; overflow-wrap: anywhere; }
-ul { margin: 0 0 1rem; padding-left: 1.25rem; }
 @media (max-width: 30rem) {
   body { padding: 0; place-items: stretch; background: var(--card); }
   main { max-width: none; padding: 1.5rem 1.25rem 2rem; border: 0; border-radius: 0; }
@@ -61,8 +63,12 @@ ul { margin: 0 0 1rem; padding-left: 1.25rem; }
 @media (forced-colors: active) { button { border: 2px solid ButtonText; } }
 `;
 
-/** The one style that the pages' policy allows. */
-const STYLE_HASH = createHash('sha256').update(STYLE).digest('base64');
+/** The source of an inline style for a policy: the page can have this style and no other. */
+export function styleSource(style: string): string {
+  return `'sha256-${createHash('sha256').update(style).digest('base64')}'`;
+}
+
+const STYLE_SOURCE = styleSource(STYLE);
 
 /** Origins and schemes that a page's forms may end up at: a browser checks the redirects that follow on a form as well. */
 export type FormTargets = readonly string[] | 'any';
@@ -71,7 +77,7 @@ export type FormTargets = readonly string[] | 'any';
 export function pageHeaders(formTargets: FormTargets): Record<string, string> {
   const policy = [
     "default-src 'none'",
-    `style-src 'sha256-${STYLE_HASH}'`,
+    `style-src ${STYLE_SOURCE}`,
     "base-uri 'none'",
     ...formAction(formTargets),
     "frame-ancestors 'none'",

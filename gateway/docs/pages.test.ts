@@ -1,0 +1,167 @@
+import { readFile } from 'node:fs/promises';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { ERROR_HELP } from '../../services/contract/error-help.ts';
+import { restClient } from '../../test/kit/gateway/rest-client.ts';
+import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { DOCS_PATHS, RECEIVER_FILES } from './paths.ts';
+
+let under: TestGateway;
+let send: ReturnType<typeof restClient>;
+beforeAll(async () => {
+  under = await startTestGateway({
+    PARTNER_ISSUER: 'https://login.example.org/',
+    PARTNER_JWKS_URL: 'https://login.example.org/jwks',
+    DOCS_OAUTH_CLIENT_ID: 'reference-client',
+    PUBLIC_BASE_URL: 'https://gateway.example.org',
+  });
+  send = restClient(under);
+});
+afterAll(() => under?.stop());
+
+const get = (path: string, headers = {}) => send({ path, key: null, headers });
+
+const { reference, icon, oauthRedirect, ...texts } = DOCS_PATHS;
+const PAGES = Object.values(texts);
+
+describe.each(PAGES)('%s', (path) => {
+  test('is a page that runs no scripts and loads nothing from elsewhere', async () => {
+    const { status, headers, text } = await get(path);
+    expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
+    expect(text).toMatch(/^<!doctype html>\n<html lang="en">/);
+    expect(text).toContain('<meta name="viewport" content="width=device-width, initial-scale=1">');
+    expect(text.match(/<h1/g)).toHaveLength(1);
+    expect(text).not.toMatch(/<script|<form|style="|src=/);
+    const policy = String(headers['content-security-policy']);
+    expect(policy).toMatch(
+      /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'; img-src 'self'; /,
+    );
+    expect(policy).not.toMatch(/unsafe|https?:|\*/);
+  });
+
+  test('is kept by browsers, which ask whether it changed', async () => {
+    const first = await get(path);
+    expect(first.headers['cache-control']).toBe('no-cache');
+    const etag = String(first.headers.etag);
+    expect(etag).toMatch(/^W\/"[\w-]{22}"$/);
+    const again = await get(path, { 'if-none-match': etag });
+    expect([again.status, again.text]).toEqual([304, '']);
+    const changed = await get(path, { 'if-none-match': 'W/"other"' });
+    expect([changed.status, changed.text]).toEqual([200, first.text]);
+  });
+
+  test('is compressed', async () => {
+    const response = await fetch(`${under.gateway.baseUrl}${path}`, {
+      headers: { 'accept-encoding': 'gzip' },
+    });
+    expect(response.headers.get('content-encoding')).toBe('gzip');
+    expect(await response.text()).toContain('<h1');
+  });
+
+  test('has no id twice, and only links that lead somewhere', async () => {
+    const { text } = await get(path);
+    const ids = idsOf(text);
+    expect(ids).toEqual([...new Set(ids)]);
+    const links = [...text.matchAll(/href="([^"]+)"/g)].map(([, href = '']) => href);
+    expect(links.length).toBeGreaterThan(5);
+    const broken: string[] = [];
+    for (const link of new Set(links.filter((one) => !one.startsWith('https:')))) {
+      const [target = '', anchor] = link.split('#');
+      const { status, text: other } = target === '' ? { status: 200, text } : await get(target);
+      // The page of the portal is not built here.
+      const leads = status === 200 || target === '/portal';
+      if (!leads || (anchor !== undefined && !idsOf(other).includes(anchor))) broken.push(link);
+    }
+    expect(broken).toEqual([]);
+  });
+});
+
+function idsOf(page: string): string[] {
+  return [...page.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id);
+}
+
+test('/ and /docs/ lead to the first page', async () => {
+  expect(await get('/')).toMatchObject({ status: 302, headers: { location: '/docs' } });
+  expect(await get('/docs/')).toMatchObject({ status: 308, headers: { location: '/docs' } });
+});
+
+test('the first page leads to everything else', async () => {
+  const { text } = await get('/docs');
+  for (const path of [...PAGES, '/portal', '/openapi/2026-10.json']) {
+    expect(text).toContain(`href="${path}"`);
+  }
+  for (const version of ['2026-07', '2026-10', 'unstable']) {
+    expect(text).toContain(`href="${reference}/${version}"`);
+  }
+});
+
+test('the commands of the quickstart have the address of this gateway', async () => {
+  const { text } = await get(DOCS_PATHS.quickstart);
+  expect(text).not.toContain('returns.example.com');
+  expect(text).toContain('BASE=https://gateway.example.org');
+});
+
+test('the changelog has an anchor for each version and entry', async () => {
+  const ids = idsOf((await get(DOCS_PATHS.changelog)).text);
+  expect(ids).toEqual(
+    expect.arrayContaining(['2026-07', '2026-10', '2026-10-breaking', '2026-11-webhooks-secrets']),
+  );
+});
+
+test('the page of errors has every code', async () => {
+  const ids = idsOf((await get(DOCS_PATHS.errors)).text);
+  expect(ids).toEqual(expect.arrayContaining(Object.keys(ERROR_HELP)));
+});
+
+test.each(RECEIVER_FILES)('%s is served as it is in the repository', async (name) => {
+  const { status, headers, text } = await get(`${DOCS_PATHS.receivers}/${name}`);
+  expect([status, headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8']);
+  expect(headers['content-security-policy']).toContain("default-src 'none'");
+  expect(text).toBe(
+    await readFile(new URL(`../../docs/receivers/${name}`, import.meta.url), 'utf8'),
+  );
+});
+
+describe('the API reference', () => {
+  test('may call this service and the token endpoint of the partners, and nothing else', async () => {
+    for (const path of [reference, `${reference}/2026-07`]) {
+      const { status, headers } = await get(path);
+      expect(status).toBe(200);
+      const policy = String(headers['content-security-policy']);
+      expect(policy).toContain("connect-src 'self' https://login.example.org;");
+      expect(policy).toContain("default-src 'none'; script-src 'self';");
+    }
+  });
+  test('signs in with the client of the settings', async () => {
+    const { text } = await get(`${reference}/start.js`);
+    expect(text).toContain('"clientId":"reference-client"');
+    expect(text).toContain('"usePkceWithAuthorizationCodeGrant":true');
+  });
+  test('has a page for the way back from the sign-in, with one script', async () => {
+    const { status, headers, text } = await get(oauthRedirect);
+    expect(status).toBe(200);
+    expect(headers['content-security-policy']).toBe("default-src 'none'; script-src 'self'");
+    const [, script = ''] = /<script src="([^"]+)">/.exec(text) ?? [];
+    expect((await get(script)).status).toBe(200);
+  });
+  test('is compressed', async () => {
+    const response = await fetch(`${under.gateway.baseUrl}/docs/assets/swagger-ui-bundle.js`, {
+      headers: { 'accept-encoding': 'gzip, br' },
+    });
+    expect(response.headers.get('content-encoding')).toBe('br');
+    expect((await response.text()).length).toBeGreaterThan(1_000_000);
+  });
+});
+
+test('without the documentation, only what responses link to is served', async () => {
+  const quiet = await startTestGateway({ DOCS_ENABLED: false });
+  const ask = restClient(quiet);
+  const statuses = new Map<string, number>();
+  for (const path of ['/', ...Object.values(DOCS_PATHS)]) {
+    statuses.set(path, (await ask({ path, key: null })).status);
+  }
+  const changelog = await ask({ path: DOCS_PATHS.changelog, key: null });
+  await quiet.stop();
+  const served = [...statuses].filter(([, status]) => status === 200).map(([path]) => path);
+  expect(served.toSorted()).toEqual([DOCS_PATHS.changelog, DOCS_PATHS.errors, icon].toSorted());
+  expect(changelog.text).not.toContain(`href="${DOCS_PATHS.quickstart}"`);
+});

@@ -1,0 +1,133 @@
+import { readFile } from 'node:fs/promises';
+import { type RequestHandler, type Response, Router } from 'express';
+import { type Asset, createAsset, sendAsset } from '../http/asset.ts';
+import { EXACT_PATHS } from '../http/endpoint.ts';
+import { DOCUMENT_HEADERS, documentPage, ICON } from './document.ts';
+import { errorsPage } from './errors-page.ts';
+import { indexPage } from './index-page.ts';
+import { type Rendered, renderMarkdown } from './markdown.ts';
+import { addressOf, CHANGELOG, GUIDES, type MarkdownPage } from './markdown-pages.ts';
+import { DOCS_PATHS, RECEIVER_FILES } from './paths.ts';
+import {
+  REDIRECT_PAGE,
+  REFERENCE_FILES,
+  REFERENCE_PAGE,
+  type ReferenceSignIn,
+  referenceFile,
+  referenceHeaders,
+} from './reference.ts';
+import { REDIRECT_SCRIPT, startScript } from './reference-scripts.ts';
+
+export interface DocsOptions {
+  /** Whether to serve everything. Otherwise only the changelog and the errors, to which responses link. */
+  readonly page: boolean;
+  /** The public base address, without a trailing slash. */
+  readonly publicUrl: string;
+  readonly signIn: ReferenceSignIn;
+}
+
+/** The base address in the pages of the repository. The gateway shows its own in its place. */
+const EXAMPLE_URL = 'https://returns.example.com';
+
+const HTML = 'text/html; charset=utf-8';
+const SCRIPT = 'text/javascript; charset=utf-8';
+const RECEIVERS = new URL('../../docs/receivers/', import.meta.url);
+
+/** Browsers keep it, and ask with its ETag whether it is still valid. */
+const REVALIDATE = 'no-cache';
+const ONE_HOUR = 'public, max-age=3600';
+
+/** Serves the pages below `/docs`, and leads there from `/`. */
+export function docsPages(calendar: () => Date, o: DocsOptions): Router {
+  const router = Router(EXACT_PATHS);
+  addMarkdown(router, CHANGELOG, o);
+  router.get(
+    DOCS_PATHS.errors,
+    file({
+      headers: DOCUMENT_HEADERS,
+      type: HTML,
+      read: async () => pageOf(DOCS_PATHS.errors, errorsPage(), o),
+    }),
+  );
+  router.get(
+    DOCS_PATHS.icon,
+    file({ type: 'image/svg+xml', read: async () => ICON, keep: ONE_HOUR }),
+  );
+  if (!o.page) return router;
+  router.get('/', (_req, res) => res.redirect(302, DOCS_PATHS.index));
+  router.get('/docs/', (_req, res) => res.redirect(308, DOCS_PATHS.index));
+  router.get(DOCS_PATHS.index, async (req, res) => {
+    const text = pageOf(DOCS_PATHS.index, indexPage(calendar(), o.publicUrl), o);
+    setAll(res, { ...DOCUMENT_HEADERS, 'Cache-Control': REVALIDATE });
+    sendAsset(req, res, await createAsset(HTML, Buffer.from(text)));
+  });
+  for (const page of GUIDES) addMarkdown(router, page, o);
+  for (const name of RECEIVER_FILES) {
+    const read = () => readFile(new URL(name, RECEIVERS));
+    const headers = { 'Content-Security-Policy': "default-src 'none'; frame-ancestors 'none'" };
+    const type = 'text/plain; charset=utf-8';
+    router.get(`${DOCS_PATHS.receivers}/${name}`, file({ type, headers, read }));
+  }
+  addReference(router, calendar, o);
+  return router;
+}
+
+function addMarkdown(router: Router, page: MarkdownPage, o: DocsOptions): void {
+  const read = async () => {
+    const text = (await readFile(page.file, 'utf8')).replaceAll(EXAMPLE_URL, o.publicUrl);
+    const linkTo = (href: string) => addressOf(page.source, href);
+    return pageOf(page.path, renderMarkdown(text, { linkTo, hasEntries: page.hasEntries }), o);
+  };
+  router.get(page.path, file({ headers: DOCUMENT_HEADERS, type: HTML, read }));
+}
+
+function addReference(router: Router, calendar: () => Date, { signIn }: DocsOptions): void {
+  const headers = referenceHeaders(signIn);
+  const page = file({ type: HTML, headers, read: async () => REFERENCE_PAGE });
+  const redirect = { 'Content-Security-Policy': "default-src 'none'; script-src 'self'" };
+  router.get(`${DOCS_PATHS.reference}/start.js`, (_req, res) => {
+    setAll(res, { 'Cache-Control': REVALIDATE });
+    res.type('text/javascript').send(startScript(calendar(), signIn.clientId));
+  });
+  router.get([DOCS_PATHS.reference, `${DOCS_PATHS.reference}/:version`], page);
+  router.get(
+    DOCS_PATHS.oauthRedirect,
+    file({ type: HTML, headers: redirect, read: async () => REDIRECT_PAGE }),
+  );
+  router.get(
+    `${DOCS_PATHS.oauthRedirect}.js`,
+    file({ type: SCRIPT, read: async () => REDIRECT_SCRIPT }),
+  );
+  for (const [name, type] of REFERENCE_FILES) {
+    const read = () => readFile(referenceFile(name));
+    router.get(`/docs/assets/${name}`, file({ type, headers, read, keep: ONE_HOUR }));
+  }
+}
+
+function pageOf(path: string, { title, body }: Rendered, o: DocsOptions): string {
+  return documentPage({ path, title, body, links: o.page });
+}
+
+/** Serves content that never changes. It is read at the first request, because most gateways never serve most of it. */
+function file(o: {
+  readonly type: string;
+  readonly read: () => Promise<string | Buffer>;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly keep?: string;
+}): RequestHandler {
+  let asset: Promise<Asset> | undefined;
+  return async (req, res) => {
+    asset ??= o.read().then((content) => createAsset(o.type, Buffer.from(content)));
+    // A failure is not kept: the file may be readable again.
+    const content = await asset.catch((error: unknown) => {
+      asset = undefined;
+      throw error;
+    });
+    setAll(res, { ...o.headers, 'Cache-Control': o.keep ?? REVALIDATE });
+    sendAsset(req, res, content);
+  };
+}
+
+function setAll(res: Response, headers: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+}

@@ -1,0 +1,41 @@
+import { createHash } from 'node:crypto';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import type { Request, Response } from 'express';
+
+/** A file or page that never changes, compressed once. In memory, so that slow clients do not keep file descriptors open. */
+export interface Asset {
+  /** Media type. */
+  readonly type: string;
+  readonly etag: string;
+  readonly plain: Buffer;
+  readonly br: Buffer;
+  readonly gzip: Buffer;
+}
+
+/** Level 11 takes seconds for a script of a megabyte, and saves a twentieth. */
+const BROTLI_LEVEL = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
+
+/** Compresses the content. */
+export async function createAsset(type: string, plain: Buffer): Promise<Asset> {
+  const [br, zipped] = await Promise.all([
+    promisify(brotliCompress)(plain, BROTLI_LEVEL),
+    promisify(gzip)(plain),
+  ]);
+  const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 22);
+  // Weak (RFC 9110, 8.8.1): it names the content in any encoding.
+  return { type, etag: `W/"${hash}"`, plain, br, gzip: zipped };
+}
+
+/** Sends the content in the best encoding that the client accepts, or 304 if the client has it. */
+export function sendAsset(req: Request, res: Response, asset: Asset): void {
+  res.setHeader('ETag', asset.etag).setHeader('Vary', 'Accept-Encoding');
+  if (req.fresh) return void res.status(304).end();
+  const accepted = String(req.headers['accept-encoding'] ?? '').replaceAll(' ', '');
+  const encoding = (['br', 'gzip'] as const).find((one) =>
+    new RegExp(`\\b${one}\\b(?!;q=0(?:\\.0*)?(?:,|$))`).test(accepted),
+  );
+  if (encoding) res.setHeader('Content-Encoding', encoding);
+  const bytes = encoding ? asset[encoding] : asset.plain;
+  res.setHeader('Content-Type', asset.type).setHeader('Content-Length', bytes.length).end(bytes);
+}
