@@ -14,6 +14,7 @@ import { hangingRows } from './hanging.ts';
 import { kafkaRows } from './kafka.ts';
 import { latencyRow } from './latency.ts';
 import { lockedOutboxRow } from './locked-outbox.ts';
+import { mailsRow } from './mails.ts';
 import { nastyAnswersRow } from './nasty-answers.ts';
 import { postgresRow } from './postgres.ts';
 import { processingRows } from './processing.ts';
@@ -39,6 +40,7 @@ export const ROWS: readonly Row[] = [
   ...hangingRows,
   crashLoopRow,
   dependenciesRow,
+  mailsRow,
   nastyAnswersRow,
   fullLogRow,
   blankImportRow,

@@ -69,6 +69,8 @@ export interface System {
   startFront(): Promise<void>;
   /** Adds a process of webhooks that has not started. */
   extraWebhooks(): Promise<Member>;
+  /** Adds a process of the gateway that has not started, with further settings. The first gateway is number 1. */
+  extraGateway(nth: number, settings: Readonly<Record<string, string>>): Promise<Member>;
   stop(): Promise<void>;
 }
 
@@ -112,24 +114,23 @@ async function startOnce(say: (text: string) => void): Promise<System> {
     await migrate({ databaseUrl: database.url(), passwords: passwordsFor(secrets) });
     const surroundings = { databaseUrl: database.url(), brokers: broker.brokers, ports };
     const identity = staticIdentity(secrets.serviceToken);
-    const memberAt = (place: Place): Member => {
+    const memberAt = (place: Place, more: Readonly<Record<string, string>> = {}): Member => {
       const started = serviceProcess({
         name: place.name,
         args: [mainOf(place)],
-        env: environmentOf(place, { places, surroundings, secrets }),
+        env: { ...environmentOf(place, { places, surroundings, secrets }), ...more },
         logFile: join(folder, `${place.name}.log`),
       });
       stoppers.push(() => started.kill());
       return { place, process: started, untilReady: () => untilReady(place, started) };
     };
-    const members = places.map(memberAt);
+    const members = places.map((place) => memberAt(place));
 
     say('starting the services');
     await startMissing(members.filter(({ place }) => CORE.includes(place.service)));
     const connected = connect(members, { databaseUrl: database.url(), identity });
     stoppers.push(connected.close);
     const gateway = places.find(({ service }) => service === 'gateway');
-    const [extraPort = 0, extraMetricsPort = 0] = ports.slice(-2);
     return {
       folder,
       say,
@@ -143,19 +144,29 @@ async function startOnce(say: (text: string) => void): Promise<System> {
       returns: connected.returns,
       members: (service) => members.filter(({ place }) => place.service === service),
       startFront: () => startMissing(members),
-      extraWebhooks: async () =>
-        memberAt({
-          name: 'webhooks-3',
-          service: 'webhooks',
-          port: extraPort,
-          metricsPort: extraMetricsPort,
-        }),
+      ...extraMembers(memberAt, ports.slice(-2)),
       stop,
     };
   } catch (error) {
     await stop();
     throw error;
   }
+}
+
+/** The processes that rows add. */
+function extraMembers(
+  memberAt: (place: Place, more?: Readonly<Record<string, string>>) => Member,
+  [port = 0, metricsPort = 0]: readonly number[],
+): Pick<System, 'extraWebhooks' | 'extraGateway'> {
+  return {
+    extraWebhooks: async () =>
+      memberAt({ name: 'webhooks-3', service: 'webhooks', port, metricsPort }),
+    async extraGateway(nth, settings) {
+      const [own = 0, ownMetrics = 0] = await freePorts(2);
+      const place = { port: own, metricsPort: ownMetrics };
+      return memberAt({ name: `gateway-${nth}`, service: 'gateway', ...place }, settings);
+    },
+  };
 }
 
 /** Clients of all services, clients of each replica of returns, and connections of the migrator. */
