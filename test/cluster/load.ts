@@ -14,7 +14,7 @@ export interface LoadOptions {
 }
 
 /** Between two requests of one caller: all together stay below the rate limit of a key. Milliseconds. */
-const PAUSE_MS = 800;
+const PAUSE_MS = 1_000;
 /** A caller whose connection is mostly idle. Milliseconds. */
 const IDLE_PAUSE_MS = 3_000;
 const DEADLINE_MS = 30_000;
