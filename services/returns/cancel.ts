@@ -33,9 +33,9 @@ export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest):
   const input = parseInput(cancellation, request);
   const use = keyUseOf('CancelReturn', CancelReturnRequestSchema, request);
   return changeReturnOnce(pool, input, use, async (tx, current) => {
-    const { exchange, isOrderCancelled, hasOthers } = await requestedOf(tx, input);
+    const { exchange, isOrderCancelled, others } = await requestedOf(tx, input);
     const cancelled = new Return(current).cancel({
-      mayHaveFulfilled: hasOthers,
+      fulfilment: others,
       instantRefundKept: await isInstantRefundKept(tx, input),
     });
     if (exchange && !isOrderCancelled) {

@@ -10,7 +10,7 @@ const STATES = [
   ReturnState.CANCELLED,
   ReturnState.EXPIRED,
 ];
-const NO_COMMITMENTS = { mayHaveFulfilled: false, instantRefundKept: false };
+const NO_COMMITMENTS = { fulfilment: 'none', instantRefundKept: false } as const;
 const REASONS = ['odd'];
 
 const DECISIONS = {
@@ -82,12 +82,13 @@ describe('the states of a return', () => {
     forbids(() => DECISIONS[name](new Return({ ...start, processing: true })));
   });
 
-  test.each([{ mayHaveFulfilled: true }, { instantRefundKept: true }])(
-    'a return is not cancelled when %o',
-    (more) => {
-      expect(() => new Return(start).cancel({ ...NO_COMMITMENTS, ...more })).toThrow();
-    },
-  );
+  test.each([
+    { fulfilment: 'made' },
+    { fulfilment: 'unknown' },
+    { instantRefundKept: true },
+  ] as const)('a return is not cancelled when %o', (more) => {
+    expect(() => new Return(start).cancel({ ...NO_COMMITMENTS, ...more })).toThrow();
+  });
 
   test.each(STATES)('only a live return that is not queued is edited: %s', (state) => {
     const edit = (processing: boolean) => () =>

@@ -25,10 +25,15 @@ export interface StateChange {
   readonly flagReasons: readonly string[];
 }
 
+/**
+ * What runs of processing made of what they requested of the commerce provider: `made`: something; `unknown`: of
+ * something no answer is known, so that it may have been made.
+ */
+export type Fulfilment = 'none' | 'made' | 'unknown';
+
 /** Payments that the state does not show. Read them under the return's row lock. */
 export interface Commitments {
-  /** A run requested an outcome of the commerce provider, which may have fulfilled it; see `mayHaveFulfilled`. */
-  readonly mayHaveFulfilled: boolean;
+  readonly fulfilment: Fulfilment;
   /** The shopper keeps an instant refund. */
   readonly instantRefundKept: boolean;
 }
@@ -146,7 +151,7 @@ export function requireUncommitted(
   commitments: Commitments,
   { freesLines }: { readonly freesLines: boolean },
 ): void {
-  if (commitments.mayHaveFulfilled) throw outcomesFulfilled();
+  if (commitments.fulfilment !== 'none') throw outcomesFulfilled(commitments.fulfilment);
   if (freesLines && commitments.instantRefundKept) {
     throw stateForbids(
       'the shopper keeps an instant refund for this return; process the return to refund the remainder',
@@ -154,9 +159,18 @@ export function requireUncommitted(
   }
 }
 
-/** A failed run of processing fulfilled a part of the return, or may have. Only another run can complete it. */
-export function outcomesFulfilled(): DomainError {
+/**
+ * A failed run of processing fulfilled a part of the return, or may have. Only another run can complete it, and only
+ * that run or a person who looks at the provider's records can say what was made.
+ */
+export function outcomesFulfilled(fulfilment: Exclude<Fulfilment, 'none'>): DomainError {
   return stateForbids(
-    'part of the return was already paid, or a payment has an unknown outcome; process the return again to complete it',
+    fulfilment === 'made'
+      ? 'part of the return was already paid; process the return again to complete it'
+      : `a request to the commerce provider has an unknown outcome. Process the return again; ${ASK_A_PERSON}`,
   );
 }
+
+/** Follows a sentence that says that an outcome is unknown, and what else may be tried. docs/runbook.md has the steps. */
+export const ASK_A_PERSON =
+  "if that does not find it, look at the provider's records, and have an operator record what they show (`commerce settle`)";

@@ -5,7 +5,8 @@ import {
   EffectState,
   SettleEffectRequestSchema,
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { CancelReturnRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import {
   actor,
@@ -15,10 +16,12 @@ import {
   requestProcessing,
   runDeps,
   runDue,
+  timelineOf,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { cancelReturn } from '../cancel.ts';
 import { createEmbeddedCommerce } from './embedded.ts';
-import type { CommerceProvider } from './provider.ts';
+import { CommerceFailure, type CommerceProvider } from './provider.ts';
 import { settleEffect } from './settle.ts';
 
 // What a person says about an effect with an unknown outcome.
@@ -116,6 +119,32 @@ describe('an effect with an unknown outcome', () => {
   ])('is not settled with an invalid %s', async (field, o) => {
     await expect(settle(o)).rejects.toMatchObject({ field });
     expect(await triggersOf(db.pool, of)).toEqual(['return.processing.failed']);
+  });
+});
+
+describe('a refund whose answer was lost', () => {
+  const cancel = () => {
+    const { shopId, id: returnId } = of;
+    return cancelReturn(db.pool, create(CancelReturnRequestSchema, { shopId, actor, returnId }));
+  };
+  const lastText = async () => (await timelineOf(db.pool, of)).at(-1)?.text;
+
+  test('prevents the cancellation until a person says what was made; both texts name the command', async () => {
+    const lost: CommerceProvider = {
+      ...createEmbeddedCommerce(db.pool),
+      create: () => Promise.reject(new CommerceFailure('passing', 'no answer')),
+    };
+    await requestProcessing(db.pool, of);
+    await runDue({ ...runDeps(db.pool, lost), retryBackoff: () => 3_600_000 });
+    const named = expect.stringContaining(
+      'have an operator record what they show (`commerce settle`)',
+    );
+    expect(await lastText()).toEqual(named);
+    expect(await lastText()).toContain('The refund may have been made');
+    await expect(cancel()).rejects.toMatchObject({ message: named });
+    await afterTwoMinutes();
+    await settle({});
+    expect((await cancel()).state).toBe(ReturnState.CANCELLED);
   });
 });
 

@@ -14,7 +14,7 @@ import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { checkedSums } from '../money/return-sums.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/totals.ts';
-import { mayHaveFulfilled } from '../processing/outcomes.ts';
+import { fulfilmentOf } from '../processing/outcomes.ts';
 
 import { Return, requireUncommitted } from '../return.ts';
 import { requireReturnable } from '../returnable.ts';
@@ -51,7 +51,7 @@ export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Pro
     new Return(current).requireEditable();
     requireRevision(current, input.expectedRevision);
     const commitments = {
-      mayHaveFulfilled: await mayHaveFulfilled(tx, input),
+      fulfilment: await fulfilmentOf(tx, input),
       instantRefundKept: await isInstantRefundKept(tx, input),
     };
     requireUncommitted(commitments, { freesLines: input.changes.some(({ remove }) => remove) });

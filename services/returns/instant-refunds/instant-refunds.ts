@@ -21,7 +21,7 @@ import { callerShape, id, idempotencyKey, parseInput, text } from '../../platfor
 import { formatAmount, minorOf, parseAmount } from '../../platform/money.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { alreadyOpen, returnNotFound } from '../errors.ts';
-import { mayHaveFulfilled } from '../processing/outcomes.ts';
+import { fulfilmentOf } from '../processing/outcomes.ts';
 import { outcomesFulfilled } from '../return.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
@@ -71,7 +71,8 @@ async function open(tx: Queryable, input: z.output<typeof openInput>): Promise<b
   }
   if (current.processing) throw stateForbids('the return is queued for processing');
   // After a refund, an instant refund would pay the shopper twice. Other outcomes do not pay the same money.
-  if (await mayHaveFulfilled(tx, input, 'refund')) throw outcomesFulfilled();
+  const refund = await fulfilmentOf(tx, input, 'refund');
+  if (refund !== 'none') throw outcomesFulfilled(refund);
   const currency = current.presentment_currency;
   const minor = parseAmount('amount', input.amount, currency);
   if (minor === 0n) throw invalidField('amount', 'must be above zero');

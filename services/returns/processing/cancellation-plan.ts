@@ -1,5 +1,6 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import type { MadeOrder } from '../commerce/provider.ts';
+import type { Fulfilment } from '../return.ts';
 import type { Job } from './jobs.ts';
 import { cancellationStep, type PlannedStep, type Step } from './plan.ts';
 
@@ -12,7 +13,7 @@ export interface Requested {
   /** Whether the order was cancelled. */
   readonly isOrderCancelled: boolean;
   /** Whether something else was made, or may have been: a cancellation cannot undo it. */
-  readonly hasOthers: boolean;
+  readonly others: Fulfilment;
 }
 
 export interface RequestedExchange {
@@ -45,8 +46,16 @@ export async function requestedOf(tx: Queryable, of: OfReturn): Promise<Requeste
   return {
     exchange: exchange && exchangeOf(exchange),
     isOrderCancelled: rows.some(({ kind, isDone }) => kind === 'order_cancel' && isDone),
-    hasOthers: rows.some(({ kind }) => kind !== 'exchange_order' && kind !== 'order_cancel'),
+    others: fulfilmentIn(rows.filter((row) => !IS_UNDONE.has(row.kind))),
   };
+}
+
+/** The kinds that a cancellation undoes, or is. */
+const IS_UNDONE: ReadonlySet<string> = new Set(['exchange_order', 'order_cancel']);
+
+function fulfilmentIn(requested: readonly Row[]): Fulfilment {
+  if (requested.length === 0) return 'none';
+  return requested.every(({ isDone }) => isDone) ? 'made' : 'unknown';
 }
 
 function exchangeOf({ isDone, providerId, name, ...step }: Row): RequestedExchange {

@@ -6,7 +6,7 @@ import { type CommerceProvider, type MadeOrder, NO_PROVIDER } from '../commerce/
 import type { Providers } from '../commerce/providers.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
-import { isLive, Return } from '../return.ts';
+import { ASK_A_PERSON, isLive, Return } from '../return.ts';
 import { changeReturn } from '../store/change.ts';
 import { loadReturn } from '../store/load.ts';
 import { intendCancellation, requestedOf } from './cancellation-plan.ts';
@@ -17,6 +17,7 @@ import { NotProcessable, type Step } from './plan.ts';
 
 const MORE_WAS_MADE =
   'more than its exchange order was made for the return, which a cancellation cannot undo';
+const MORE_IS_UNKNOWN = `another request to the commerce provider has an unknown outcome. Process the return again; ${ASK_A_PERSON}`;
 const KEPT = 'the shopper keeps an instant refund, so the return cannot be cancelled';
 
 interface Prepared {
@@ -71,7 +72,8 @@ function prepare(pool: pg.Pool, job: Job, providers: Providers): Promise<Prepare
       ]),
     );
     if (!details || !isLive(details.state)) throw new NotProcessable('the return has ended');
-    if (requested.hasOthers) throw new NotProcessable(MORE_WAS_MADE);
+    if (requested.others === 'made') throw new NotProcessable(MORE_WAS_MADE);
+    if (requested.others === 'unknown') throw new NotProcessable(MORE_IS_UNKNOWN);
     if (isKept) throw new NotProcessable(KEPT);
     const { exchange, isOrderCancelled } = requested;
     if (!exchange) return undefined;
@@ -112,7 +114,7 @@ async function close(pool: pg.Pool, job: Job): Promise<void> {
     const [isEverythingKnown, events] = await together(tx, () =>
       allInOrder([showAndFinish(tx, job), cancelOpenLabelRequest(tx, job)]),
     );
-    if (!isEverythingKnown) throw new NotProcessable(MORE_WAS_MADE);
+    if (!isEverythingKnown) throw new NotProcessable(MORE_IS_UNKNOWN);
     const text = 'The return was cancelled';
     return {
       value: undefined,

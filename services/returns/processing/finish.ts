@@ -23,7 +23,7 @@ import { NotProcessable, type Step } from './plan.ts';
 import { restockItems } from './restock.ts';
 
 const UNKNOWN_OUTCOME =
-  "an earlier request to the commerce provider has an unknown outcome and is no longer part of the return. Check the provider's records";
+  "an earlier request to the commerce provider has an unknown outcome and is no longer part of the return. Look at the provider's records, and have an operator record what they show (`commerce settle`)";
 
 export interface Closing {
   readonly job: Job;

@@ -1,6 +1,7 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../../platform/sql.ts';
 import type { Effect, EffectKind } from '../commerce/provider.ts';
+import type { Fulfilment } from '../return.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
 import { type Job, leaseLost, PROCESSING } from './jobs.ts';
 import type { PlannedStep, Step } from './plan.ts';
@@ -53,23 +54,34 @@ returning kind, done_at is not null as done,
 }
 
 /**
- * Whether a run of processing fulfilled an outcome of the return (with `kind`: this outcome), or may have. Then money
- * or goods may have moved. Steps that no run requested, or that the provider rejected, do not count. A caller that
+ * What runs of processing made of the outcomes of the return (with `kind`: of this outcome). Unless it is `none`, money or
+ * goods may have moved. Steps that no run requested, or that the provider rejected, do not count. A caller that
  * decides by the result must hold the return's row lock.
  */
-export async function mayHaveFulfilled(
+export async function fulfilmentOf(
   tx: Queryable,
   of: OfReturn,
   kind?: EffectKind,
-): Promise<boolean> {
-  const { rowCount } = await tx.query({
-    name: 'processing-may-have-fulfilled',
-    text: `select from processing_outcomes
+): Promise<Fulfilment> {
+  const { rows } = await tx.query<{ isUnknown: boolean | null }>({
+    name: 'processing-fulfilment',
+    text: `select bool_or(done_at is null) as "isUnknown" from processing_outcomes
            where shop_id = $1 and return_id = $2 and ($3::text is null or kind = $3)
-             and coalesce(done_at, asked_at) is not null limit 1`,
+             and coalesce(done_at, asked_at) is not null`,
     values: [of.shopId, of.returnId, kind ?? null],
   });
-  return rowCount !== 0;
+  const isUnknown = rows[0]?.isUnknown ?? undefined;
+  if (isUnknown === undefined) return 'none';
+  return isUnknown ? 'unknown' : 'made';
+}
+
+/** Whether a run fulfilled an outcome of this kind, or may have. See {@link fulfilmentOf}. */
+export async function mayHaveFulfilled(
+  tx: Queryable,
+  of: OfReturn,
+  kind: EffectKind,
+): Promise<boolean> {
+  return (await fulfilmentOf(tx, of, kind)) !== 'none';
 }
 
 /**

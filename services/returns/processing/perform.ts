@@ -26,7 +26,7 @@ const CALL_LIMIT_MS = 12_000;
 const SEARCH_EVERY_MS = 10_000;
 
 /** The name of each effect for people. */
-const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
+export const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
   exchange_order: 'exchange order',
   gift_card: 'gift card',
   refund: 'refund',

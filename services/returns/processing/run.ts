@@ -10,12 +10,13 @@ import { withTraceparent } from '../../platform/telemetry.ts';
 import { CommerceFailure, isFinal, isUnsent, LedgerUnavailable } from '../commerce/provider.ts';
 import type { Providers } from '../commerce/providers.ts';
 import type { Destinations } from '../destinations.ts';
+import { ASK_A_PERSON } from '../return.ts';
 import { loadSettings } from '../settings.ts';
 import { cancelWithOrder } from './cancellation.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
 import { recordNoEffect, recordProblem } from './outcomes.ts';
-import { AmountMismatch, performStep } from './perform.ts';
+import { AmountMismatch, EFFECT_WORDS, performStep } from './perform.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import { type Prepared, prepare } from './prepare.ts';
 import { atLocation, locationOf } from './restock.ts';
@@ -157,7 +158,8 @@ async function afterFailure(
     }
   }
   try {
-    await failJob(pool, job, { message: messageOf(error, job), withoutEffect });
+    const unknown = withoutEffect ? undefined : requested;
+    await failJob(pool, job, { message: messageOf(error, job, unknown), withoutEffect });
     logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
@@ -205,17 +207,23 @@ function isPermanent(error: unknown): boolean {
   return isFinal(error) || error instanceof NotProcessable || error instanceof AmountMismatch;
 }
 
-/** A generic message. The log has the provider's own error. */
-function messageOf(error: unknown, { isCancellation }: Job): string {
+/**
+ * A generic message. The log has the provider's own error.
+ *
+ * @param unknown the step whose request may have been fulfilled.
+ */
+function messageOf(error: unknown, { isCancellation }: Job, unknown: Step | undefined): string {
   const [what, again] = isCancellation
     ? ['The cancellation', 'cancel the return']
     : ['Processing', 'process the return'];
   if (error instanceof NotProcessable) return `${what} stopped: ${error.message}.`;
   if (error instanceof AmountMismatch) {
-    return 'Processing stopped: the commerce provider used a different amount than requested. Check its records.';
+    return 'Processing stopped: the commerce provider used a different amount than requested. Look at its records, and have an operator record what they show (`commerce settle`).';
   }
   const where = error instanceof CommerceFailure ? ' at the commerce provider' : '';
-  return `${what} failed${where}. Completed steps are kept; ${again} again to continue.`;
+  const text = `${what} failed${where}. Completed steps are kept; ${again} again to continue.`;
+  if (!unknown) return text;
+  return `${text} The ${EFFECT_WORDS[unknown.kind]} may have been made: the next run searches for it; ${ASK_A_PERSON}.`;
 }
 
 function logTakenOver(deps: RunDeps, job: Job): void {

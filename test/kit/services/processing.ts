@@ -180,9 +180,9 @@ export async function triggersOf(
 export async function timelineOf(
   pool: pg.Pool,
   of: Pick<Return, 'shopId' | 'id'>,
-): Promise<{ kind: string; facts: Record<string, string> }[]> {
-  const { rows } = await pool.query<{ kind: string; facts: Record<string, string> }>(
-    'select kind, facts from timeline where shop_id = $1 and return_id = $2 order by id',
+): Promise<{ kind: string; text: string; facts: Record<string, string> }[]> {
+  const { rows } = await pool.query<{ kind: string; text: string; facts: Record<string, string> }>(
+    'select kind, text, facts from timeline where shop_id = $1 and return_id = $2 order by id',
     [of.shopId, of.id],
   );
   return rows;

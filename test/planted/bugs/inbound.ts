@@ -115,8 +115,8 @@ export const inboundBugs: readonly Bug[] = [
     name: 'paid-return-cancelled',
     promise: 'a return with more than an exchange order is not cancelled',
     file: 'services/returns/cancel.ts',
-    find: 'mayHaveFulfilled: hasOthers,',
-    replace: 'mayHaveFulfilled: false,',
+    find: 'fulfilment: others,',
+    replace: "fulfilment: 'none',",
     tests: CANCELLATION,
   },
   {
