@@ -152,13 +152,13 @@ describe('commerce', () => {
     const sound = await startFaultyEndpoint(value, undefined);
     await commerce('connect', '--url', sound.url);
     const lines = await commerce('check');
-    expect(lines.at(-1)).toBe('all 13 checks passed');
+    expect(lines.at(-1)).toBe('all 14 checks passed');
     sound.stop();
     const faulty = await startFaultyEndpoint(value, 'forgets keys');
     await commerce('connect', '--url', faulty.url);
     const found = await failing('commerce', 'check', '--shop', `${shopId}`);
     expect(found).toContainEqual(expect.stringMatching(/^FAILED {2}makes nothing again/));
-    expect(found.at(-1)).toMatch(/^\d of 13 checks failed$/);
+    expect(found.at(-1)).toMatch(/^\d of 14 checks failed$/);
     faulty.stop();
   }, 60_000);
 });

@@ -2,8 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
 import { Command } from 'commander';
 import {
-  Check,
-  CheckSchema,
   CommerceAdapterSchema,
   type Connection,
 } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
@@ -15,19 +13,11 @@ import { sent } from '../actions/context.ts';
 import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { AdminContext, Print, Run } from './admin-context.ts';
-import { orderId, overlapHours, returnId, type ShopOption, shopId } from './arguments.ts';
+import { overlapHours, returnId, type ShopOption, shopId } from './arguments.ts';
+import { checkCommand } from './check-command.ts';
 import { orderCommand } from './order-command.ts';
 import { settleCommand } from './settle-command.ts';
 import { shopifyCommands } from './shopify-commands.ts';
-
-/** The first one says whether the others make sense. */
-const FIRST = Check.CONNECTION;
-const CHECKS: readonly Check[] = [
-  FIRST,
-  ...CheckSchema.values
-    .map(({ number }) => number as Check)
-    .filter((check) => check !== Check.UNSPECIFIED && check !== FIRST),
-];
 
 const ADAPTER = enumText(CommerceAdapterSchema);
 
@@ -41,7 +31,7 @@ export function commerceCommands(run: Run, print: Print): Command {
   addRotate(commerce, run, print);
   addDisconnect(commerce, run, print);
   addEffects(commerce, run, print);
-  addCheck(commerce, run, print);
+  commerce.addCommand(checkCommand(run, print));
   commerce.addCommand(orderCommand(run, print));
   commerce.addCommand(settleCommand(run, print));
   commerce.addCommand(shopifyCommands(run, print));
@@ -165,44 +155,6 @@ function addEffects(commerce: Command, run: Run, print: Print): void {
     );
 }
 
-interface CheckOptions extends ShopOption {
-  readonly order?: bigint;
-  readonly orderName: string;
-}
-
-/** Longer than the longest check. Milliseconds. */
-const CHECK_MS = 120_000;
-
-function addCheck(commerce: Command, run: Run, print: Print): void {
-  commerce
-    .command('check')
-    .description(
-      "call a shop's endpoint with a test order, and judge signatures, idempotency, errors, money and timing: about 80 requests, each of which may take 8 seconds. Every request says `sandbox`; an endpoint must move no money for it",
-    )
-    .requiredOption('--shop <id>', 'the shop', shopId)
-    .option('--order <id>', 'an order of your platform for tests (default: 1)', orderId)
-    .option('--order-name <name>', 'its name', '#1')
-    .action(({ shop, order = 1n, orderName }: CheckOptions) =>
-      run(async ({ pool, services, by }) => {
-        await requireShop(pool, shop);
-        const about = { shopId: shop, actor: by.actor, providerOrderId: order, orderName };
-        let failed = 0;
-        for (const check of CHECKS) {
-          const call = { ...about, check };
-          const { problems, title } = await services.commerce.runCheck(call, {
-            timeoutMs: CHECK_MS,
-          });
-          failed += problems.length > 0 ? 1 : 0;
-          print(`${problems.length > 0 ? 'FAILED' : 'passed'}  ${title}`);
-          for (const problem of problems) print(`        ${problem}`);
-          if (check === FIRST && failed > 0) throw new Error('the other checks were not made');
-        }
-        if (failed > 0) throw new Error(`${failed} of ${CHECKS.length} checks failed`);
-        print(`all ${CHECKS.length} checks passed`);
-      }),
-    );
-}
-
 function record(
   { pool, by }: AdminContext,
   shop: bigint,
@@ -213,12 +165,15 @@ function record(
 }
 
 function lineOf(shop: bigint, connection: Connection): string {
-  const { url, shopDomain, scopes, connectedAt, uninstalledAt } = connection;
+  const { url, shopDomain, scopes, connectedAt, uninstalledAt, refusedAt } = connection;
   const adapter = ADAPTER.toText(connection.adapter);
   const line = `shop ${shop}  ${adapter}  ${url || shopDomain}  connected ${timeOf(connectedAt)}`;
   const granted = scopes.length > 0 ? `  scopes ${scopes.join(',')}` : '';
   const removed = uninstalledAt ? `  the merchant removed the app ${timeOf(uninstalledAt)}` : '';
-  return `${line}${granted}${removed}`;
+  const refused = refusedAt
+    ? `  Shopify refuses the access since ${timeOf(refusedAt)}: the merchant must install the app again`
+    : '';
+  return `${line}${granted}${removed}${refused}`;
 }
 
 function timeOf(time: Timestamp | undefined): string {

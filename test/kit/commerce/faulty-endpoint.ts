@@ -2,71 +2,14 @@ import type { Server } from 'node:http';
 import { setTimeout as sleep } from 'node:timers/promises';
 import express from 'express';
 import { Webhook } from 'standardwebhooks';
-
-/** A mistake that a merchant's endpoint may make. */
-export type Fault =
-  | 'verifies nothing'
-  | 'ignores the time of the signature'
-  | 'signs the parsed body'
-  | 'answers numbers as amounts'
-  | 'rounds amounts'
-  | 'answers its own currency'
-  | 'has texts as order ids'
-  | 'forgets keys'
-  | 'compares the request with the key'
-  | 'stores a key after the effect'
-  | 'answers a search with 404'
-  | 'finds nothing'
-  | 'finds across kinds'
-  | 'makes what is searched for'
-  | 'fails at unknown types'
-  | 'accepts every amount'
-  | 'rejects without a reason'
-  | 'loses cents'
-  | 'lists nothing'
-  | 'lists every time'
-  | 'repeats its pages'
-  | 'rejects restocks'
-  | 'restocks a key twice'
-  | 'restocks no lines'
-  | 'rejects cancellations'
-  | 'cancels a key twice'
-  | 'forgets cancellations'
-  | 'answers too late';
-
-export const FAULTS: readonly Fault[] = [
-  'verifies nothing',
-  'ignores the time of the signature',
-  'signs the parsed body',
-  'answers numbers as amounts',
-  'rounds amounts',
-  'answers its own currency',
-  'has texts as order ids',
-  'forgets keys',
-  'compares the request with the key',
-  'stores a key after the effect',
-  'answers a search with 404',
-  'finds nothing',
-  'finds across kinds',
-  'makes what is searched for',
-  'fails at unknown types',
-  'accepts every amount',
-  'rejects without a reason',
-  'loses cents',
-  'lists nothing',
-  'lists every time',
-  'repeats its pages',
-  'rejects restocks',
-  'restocks a key twice',
-  'restocks no lines',
-  'cancels a key twice',
-  'forgets cancellations',
-  'answers too late',
-];
+import type { Fault, Is } from './faults.ts';
+import { orderOf } from './faulty-orders.ts';
 
 interface Data {
   readonly key?: string;
   readonly kind?: string;
+  /** Of `order.find`. */
+  readonly name?: string;
   readonly amount: string;
   readonly currency: string;
   readonly lines?: readonly object[];
@@ -88,8 +31,6 @@ const PAGE_SIZE = 5;
 /** Longer than a call may take. Milliseconds. */
 const TOO_LATE_MS = 8_500;
 
-/** Whether the endpoint makes this mistake. */
-type Is = (fault: Fault) => boolean;
 type Effects = ReturnType<typeof effectsIn>;
 
 /** The effects of an endpoint, in memory. */
@@ -101,7 +42,8 @@ function effectsIn(is: Is) {
     count += 1;
     const cents = (Math.floor(Number(amount) * 100) / 100).toFixed(2);
     const exact = is('loses cents') ? cents : amount;
-    const rounded = is('rounds amounts') ? String(Number(amount)) : exact;
+    const padded = is('has two decimals for every currency') ? Number(amount).toFixed(2) : exact;
+    const rounded = is('rounds amounts') ? String(Number(amount)) : padded;
     return {
       id: is('has texts as order ids') ? `gid://${kind}/${count}` : count,
       amount: is('answers numbers as amounts') ? Number(amount) : rounded,
@@ -194,6 +136,7 @@ async function answer(
   if (!body.endsWith('}')) return refusal('the body is not JSON');
   const { type, data } = JSON.parse(body) as { type: string; data: Data };
   if (type === 'effect.list') return [200, effects.list(data)];
+  if (type === 'order.find') return orderOf(is, data.name ?? '');
   if (!data.key) return refusal('data.key is required');
   if (type === 'effect.find') {
     const found = effects.find(data);
@@ -217,7 +160,8 @@ async function answer(
   if (is('answers too late')) await sleep(TOO_LATE_MS);
   const isValid = /^\d+(\.\d+)?$/.test(data.amount) && Number(data.amount) > 0;
   if (!isValid && !is('accepts every amount')) return refusal('data.amount is not valid');
-  return [200, { effect: await effects.create(kind, data) }];
+  const made = await effects.create(kind, data);
+  return [is('answers 500 after the effect') ? 500 : 200, { effect: made }];
 }
 
 /** A merchant's endpoint with one mistake, or without. It keeps its effects in memory. */
@@ -235,7 +179,8 @@ export async function startFaultyEndpoint(
       return;
     }
     const [status, json] = await answer(body, is, effects);
-    response.status(status).json(json);
+    if (is('answers HTML')) response.status(200).send('<!doctype html><h1>Welcome</h1>');
+    else response.status(status).json(json);
   });
   const server = await listening(app.listen(0, '127.0.0.1'));
   return {

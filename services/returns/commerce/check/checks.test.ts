@@ -1,14 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import {
-  FAULTS,
-  type Fault,
-  startFaultyEndpoint,
-} from '../../../../test/kit/commerce/faulty-endpoint.ts';
+import { FAULTS, type Fault } from '../../../../test/kit/commerce/faults.ts';
+import { startFaultyEndpoint } from '../../../../test/kit/commerce/faulty-endpoint.ts';
 import { newSecret, signingKeyOf } from '../../../platform/outbound/signature.ts';
 import { type CommerceClient, createCommerceClient } from '../http/client.ts';
 import { CHECK_RULES } from './run.ts';
-import { openSession } from './session.ts';
+import { type CheckTarget, openSession } from './session.ts';
 
 const secret = newSecret();
 let client: CommerceClient;
@@ -18,26 +15,43 @@ beforeAll(() => {
 });
 afterAll(() => client.close());
 
-/** The titles of the questions at which an endpoint fails. */
-async function failed(
+interface Asking {
+  readonly only?: Check;
+  readonly mustRestock?: boolean;
+  readonly order?: CheckTarget['order'];
+}
+
+const ORDER = { id: 445n, name: '#1001', mustBeFound: true };
+
+/** What is wrong with an endpoint, by the titles of the questions. */
+async function asked(
   fault: Fault | undefined,
-  { only, mustRestock = true }: { only?: Check; mustRestock?: boolean } = {},
-): Promise<string[]> {
+  { only, mustRestock = true, order = ORDER }: Asking,
+): Promise<ReadonlyMap<string, readonly string[]>> {
   const endpoint = await startFaultyEndpoint(secret, fault);
   const session = openSession({
     ...{ client, url: endpoint.url, keys: [signingKeyOf(secret)], shopId: 1n, currency: 'GBP' },
-    ...{ order: { id: 1n, name: '#1' }, mustRestock },
+    ...{ order, mustRestock },
   });
   try {
-    const titles: string[] = [];
+    const problems = new Map<string, readonly string[]>();
     for (const { check, title, run } of CHECK_RULES) {
-      if (only !== undefined && check !== only) continue;
-      if ((await run(session)).length > 0) titles.push(title);
+      if (only === undefined || check === only) problems.set(title, await run(session));
     }
-    return titles;
+    return problems;
   } finally {
     endpoint.stop();
   }
+}
+
+/** The titles of the questions at which an endpoint fails. */
+async function failed(fault: Fault | undefined, o: Asking = {}): Promise<string[]> {
+  const all = await asked(fault, o);
+  return [...all].flatMap(([title, problems]) => (problems.length > 0 ? [title] : []));
+}
+
+async function problemsOf(fault: Fault | undefined, o: Asking): Promise<string[]> {
+  return [...(await asked(fault, o)).values()].flat();
 }
 
 describe('the check of an endpoint', () => {
@@ -64,6 +78,49 @@ describe('the check of an endpoint', () => {
     expect(await failed('rejects cancellations')).toEqual([]);
   }, 60_000);
 
+  test('passes an endpoint that looks up no orders', async () => {
+    expect(await failed('rejects the look-up of orders')).toEqual([]);
+  }, 60_000);
+
+  test.each<[Fault, Check, string]>([
+    ['answers HTML', Check.CONNECTION, '"<!doctype html><h1>Welcome</h1>". Is another program'],
+    ['answers an unknown order with 404', Check.ORDER_FIND, 'answered 404 ("none")'],
+    ['finds an order for every name', Check.ORDER_FIND, 'found #1001; answer "order": null'],
+    [
+      'finds orders by the beginning of their name',
+      Check.ORDER_FIND,
+      '#100: found #1001; compare the whole name',
+    ],
+    ['answers orders with two decimals', Check.ORDER_FIND, 'this currency has 0 decimals'],
+    [
+      'answers more returnable units than ordered',
+      Check.ORDER_FIND,
+      'line 9001: 3 of 2 units are returnable',
+    ],
+    [
+      'has two decimals for every currency',
+      Check.MONEY,
+      'requested were 1550 JPY, answered 1550.00 JPY; use decimals',
+    ],
+    ['answers 500 after the effect', Check.EFFECTS, 'refund: answered 500; it must answer 200'],
+  ])('says of an endpoint that %s what is wrong', async (fault, only, problem) => {
+    expect((await problemsOf(fault, { only })).join('\n')).toContain(problem);
+  });
+
+  test('says that an order was not found, if the caller says that it exists', async () => {
+    const order = { id: 9n, name: '#9', mustBeFound: true };
+    const only = Check.ORDER_FIND;
+    expect(await problemsOf(undefined, { only, order })).toEqual([
+      '#9: not found; pass an order of your platform as --order-name',
+    ]);
+    const other = { ...order, name: '#1001' };
+    expect(await problemsOf(undefined, { only, order: other })).toEqual([
+      '#1001: its id is 445, and --order says 9',
+    ]);
+    const any = { ...order, mustBeFound: false };
+    expect(await problemsOf(undefined, { only, order: any })).toEqual([]);
+  });
+
   test('finds an endpoint that answers too late', async () => {
     const titles = await failed('answers too late', { only: Check.EFFECTS });
     expect(titles).toEqual(['makes each kind of effect']);
@@ -74,7 +131,7 @@ describe('the check of an endpoint', () => {
     endpoint.stop();
     const session = openSession({
       ...{ client, url: endpoint.url, keys: [signingKeyOf(secret)], shopId: 1n, currency: 'GBP' },
-      ...{ order: { id: 1n, name: '#1' }, mustRestock: false },
+      ...{ order: { id: 1n, name: '#1', mustBeFound: false }, mustRestock: false },
     });
     const rule = CHECK_RULES.find(({ check }) => check === Check.EFFECTS);
     const problems = (await rule?.run(session)) ?? [];

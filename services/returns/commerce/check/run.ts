@@ -14,16 +14,24 @@ import {
 import type { CommerceClient } from '../http/client.ts';
 import { ORDER_CANCEL_RULE } from './cancel-check.ts';
 import { type CheckRule, EFFECT_RULES } from './checks.ts';
+import { MONEY_RULE } from './money-check.ts';
+import { ORDER_FIND_RULE } from './order-check.ts';
 import { openSession } from './session.ts';
 
 /** The questions of `commerce check`. */
-export const CHECK_RULES: readonly CheckRule[] = [...EFFECT_RULES, ORDER_CANCEL_RULE];
+export const CHECK_RULES: readonly CheckRule[] = [
+  ...EFFECT_RULES,
+  MONEY_RULE,
+  ORDER_CANCEL_RULE,
+  ORDER_FIND_RULE,
+];
 
 const checkInput = z.object({
   ...callerShape,
   check: z.enum(Check, 'is unknown').refine((check) => check !== Check.UNSPECIFIED, 'is required'),
   providerOrderId: id,
   orderName: text(191),
+  orderExists: z.boolean(),
 });
 
 export interface CheckResult {
@@ -41,14 +49,16 @@ export async function runCheck(
   deps: ConnectionDeps & { readonly client: CommerceClient },
   request: RunCheckRequest,
 ): Promise<CheckResult> {
-  const { shopId, check, providerOrderId, orderName } = parseInput(checkInput, request);
+  const input = parseInput(checkInput, request);
+  const { shopId, check } = input;
   const keyring = requireKeyring(deps);
   const url = await getEndpoint(deps.pool, shopId);
   const { currency, restockMode } = await loadSettings(deps.pool, shopId);
   const mustRestock = restockMode === RestockMode.PROVIDER;
   const secrets = await COMMERCE_SECRETS.list(deps.pool, { shopId }, keyring);
   const keys = secrets.map(({ value }) => signingKeyOf(value));
-  const order = { id: providerOrderId, name: orderName };
+  const { providerOrderId: id, orderName: name, orderExists: mustBeFound } = input;
+  const order = { id, name, mustBeFound };
   const session = openSession({
     client: deps.client,
     url,

@@ -4,7 +4,7 @@ import { MAX_ID } from '../../../platform/ids.ts';
 import { decimalsOf } from '../../../platform/money.ts';
 import { describeFailure } from '../../../platform/outbound/failure.ts';
 import { newSecret, sign, signingKeyOf } from '../../../platform/outbound/signature.ts';
-import { jsonOf } from '../../../platform/text.ts';
+import { jsonOf, printable } from '../../../platform/text.ts';
 import type { CommerceClient } from '../http/client.ts';
 import {
   createdAnswer,
@@ -29,7 +29,8 @@ export interface CheckTarget {
   readonly url: string;
   readonly keys: readonly KeyObject[];
   readonly shopId: bigint;
-  readonly order: { readonly id: bigint; readonly name: string };
+  /** `mustBeFound`: it exists at the merchant's platform, so that `order.find` finds it. */
+  readonly order: { readonly id: bigint; readonly name: string; readonly mustBeFound: boolean };
   readonly currency: string;
   /** Whether the shop's goods are restocked by the endpoint. */
   readonly mustRestock: boolean;
@@ -59,6 +60,7 @@ export interface Reply {
 /** Calls an endpoint for checks. */
 export interface CheckSession {
   readonly currency: string;
+  readonly order: CheckTarget['order'];
   readonly mustRestock: boolean;
   newKey(kind: EffectKind): string;
   send(type: string, data: object, variation?: Variation): Promise<Reply>;
@@ -105,6 +107,7 @@ export function openSession(target: CheckTarget): CheckSession {
     call(target, { type, data, variation });
   return {
     currency: target.currency,
+    order: target.order,
     mustRestock: target.mustRestock,
     newKey: (kind) => `${CHECK_KEYS}${randomUUID()}:${kind}`,
     send,
@@ -166,21 +169,31 @@ function keyHeader(data: object): Record<string, string> {
   return 'key' in data && typeof data.key === 'string' ? { 'idempotency-key': data.key } : {};
 }
 
-/** The effect of a reply, or what is wrong with the reply. */
-export function effectIn(reply: Reply): ProtocolEffect | string {
+/** The content of a reply with status 200, or what is wrong with the reply. */
+export function answerIn<S extends z.ZodType>(reply: Reply, schema: S): z.infer<S> | string {
   const problem = problemOf(reply);
   if (problem) return problem;
-  const parsed = createdAnswer.safeParse(jsonOf(reply.body));
-  if (parsed.success) return parsed.data.effect;
+  const json = jsonOf(reply.body);
+  if (json === undefined) return notJson(reply);
+  const parsed = schema.safeParse(json);
+  if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   return `its answer is not as documented: ${issue?.path.join('.') || 'the body'}: ${issue?.message}`;
+}
+
+/** The effect of a reply, or what is wrong with the reply. */
+export function effectIn(reply: Reply): ProtocolEffect | string {
+  const answer = answerIn(reply, createdAnswer);
+  return typeof answer === 'string' ? answer : answer.effect;
 }
 
 /** What `effect.find` says: an effect, null, or what is wrong with the reply. */
 export function foundIn(reply: Reply): ProtocolEffect | null | string {
   const problem = problemOf(reply);
   if (problem) return problem;
-  const parsed = foundAnswer.safeParse(jsonOf(reply.body));
+  const json = jsonOf(reply.body);
+  if (json === undefined) return notJson(reply);
+  const parsed = foundAnswer.safeParse(json);
   if (parsed.success) return parsed.data.effect;
   return 'its answer must be {"effect": …}, with null for a key that has no effect';
 }
@@ -188,12 +201,7 @@ export function foundIn(reply: Reply): ProtocolEffect | null | string {
 /** A page of `effect.list`, or what is wrong with the reply; undefined when the endpoint does not list. */
 export function pageIn(reply: Reply): z.infer<typeof listAnswer> | string | undefined {
   if (reply.status === 400 || reply.status === 422) return undefined;
-  const problem = problemOf(reply);
-  if (problem) return problem;
-  const parsed = listAnswer.safeParse(jsonOf(reply.body));
-  if (parsed.success) return parsed.data;
-  const [issue] = parsed.error.issues;
-  return `its answer is not as documented: ${issue?.path.join('.')}: ${issue?.message}`;
+  return answerIn(reply, listAnswer);
 }
 
 /** What is wrong with a reply that should be a rejection with 400 or 422 and a reason; undefined when nothing is. */
@@ -203,6 +211,15 @@ export function notARefusal(reply: Reply): string | undefined {
   }
   const hasReason = refusalAnswer.safeParse(jsonOf(reply.body)).success;
   return hasReason ? undefined : 'the rejection has no {"error": {"message": …}} that says why';
+}
+
+/** Maximum length of an answer that is shown. Characters. */
+const SHOWN_MAX = 80;
+
+/** Says that a reply is no JSON, and how it begins. */
+export function notJson({ body }: Reply): string {
+  const start = printable(body.slice(0, SHOWN_MAX).replaceAll(/\s+/g, ' '));
+  return `its answer is no JSON${start === '' ? ', it is empty' : `: "${start}"`}. Is another program at this address?`;
 }
 
 function problemOf({ status, failure, body }: Reply): string | undefined {

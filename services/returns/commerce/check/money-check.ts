@@ -1,0 +1,46 @@
+import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { TYPE_OF } from '../http/protocol.ts';
+import type { CheckRule } from './checks.ts';
+import { amountOf, type CheckSession, effectIn, notARefusal } from './session.ts';
+
+/** Zeros at the end must stay, and binary floating point has none of these numbers. */
+const AMOUNTS = [
+  ['1', '10'],
+  ['19', '99'],
+  ['4', '35'],
+  ['8', '20'],
+  ['12345', '67'],
+] as const;
+/** Currencies without decimals and with three: shoppers may pay in another currency than that of the shop. */
+const OTHER_DECIMALS = [
+  { amount: '1550', currency: 'JPY' },
+  { amount: '4.125', currency: 'KWD' },
+] as const;
+
+export const MONEY_RULE: CheckRule = {
+  check: Check.MONEY,
+  title: 'keeps amounts exactly',
+  run: money,
+};
+
+async function money(session: CheckSession): Promise<string[]> {
+  const own = AMOUNTS.map(([units, fraction]) => ({
+    ...{ amount: amountOf(units, session.currency, fraction), currency: session.currency },
+  }));
+  const others = OTHER_DECIMALS.filter(({ currency }) => currency !== session.currency);
+  const problems: string[] = [];
+  for (const { amount, currency } of [...own, ...others]) {
+    const data = { ...session.dataOf('refund', session.newKey('refund'), amount), currency };
+    const reply = await session.send(TYPE_OF.refund, data);
+    // A platform may sell in the shop's currency only.
+    if (currency !== session.currency && notARefusal(reply) === undefined) continue;
+    const made = effectIn(reply);
+    if (typeof made === 'string') problems.push(`${amount} ${currency}: ${made}`);
+    else if (made.amount !== amount || made.currency !== currency) {
+      problems.push(
+        `requested were ${amount} ${currency}, answered ${made.amount} ${made.currency}; use decimals, not floating point, with the decimals and the currency of the request`,
+      );
+    }
+  }
+  return problems;
+}

@@ -1,0 +1,89 @@
+import { randomUUID } from 'node:crypto';
+import type { z } from 'zod';
+import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { decimalsOf } from '../../../platform/money.ts';
+import { orderAnswer } from '../http/protocol.ts';
+import type { CheckRule } from './checks.ts';
+import { answerIn, type CheckSession, notARefusal } from './session.ts';
+
+type Order = NonNullable<z.infer<typeof orderAnswer>['order']>;
+
+export const ORDER_FIND_RULE: CheckRule = {
+  check: Check.ORDER_FIND,
+  title: 'finds an order by its whole name, or rejects the question',
+  run: orderFind,
+};
+
+/**
+ * Asks for an order that nobody has, for the test order, and for a part of its name. An endpoint may reject `order.find`.
+ * Returns what is wrong.
+ */
+async function orderFind(session: CheckSession): Promise<string[]> {
+  const unknown = await session.send('order.find', { name: `#check-${randomUUID()}` });
+  // Then submissions must have all lines, and nothing else depends on it.
+  if (notARefusal(unknown) === undefined) return [];
+  const problems: string[] = [];
+  const nobodys = orderIn(unknown);
+  if (typeof nobodys === 'string') problems.push(`a name that no order has: ${nobodys}`);
+  else if (nobodys) {
+    problems.push(`a name that no order has: found ${nobodys.name}; answer "order": null`);
+  }
+  const { id, name, mustBeFound } = session.order;
+  const order = orderIn(await session.send('order.find', { name }));
+  if (typeof order === 'string') return [...problems, `${name}: ${order}`];
+  if (order === null) {
+    return mustBeFound
+      ? [...problems, `${name}: not found; pass an order of your platform as --order-name`]
+      : problems;
+  }
+  if (order.name !== name) problems.push(`${name}: found ${order.name}; compare the whole name`);
+  if (mustBeFound && BigInt(order.id) !== id) {
+    problems.push(`${name}: its id is ${order.id}, and --order says ${id}`);
+  }
+  problems.push(...problemsOfLines(order).map((problem) => `${name}: ${problem}`));
+  return [...problems, ...(await partOfName(session, order))];
+}
+
+function problemsOfLines({ lines, currency, presentment_currency: paidIn }: Order): string[] {
+  const problems: string[] = [];
+  if (lines.length === 0) problems.push('it has no lines; answer all lines of the order');
+  const ids = new Set(lines.map((line) => line.line_item_id));
+  if (ids.size < lines.length) problems.push('two lines have the same line_item_id');
+  for (const { line_item_id: id, quantity, returnable, unit_price: price } of lines) {
+    if (quantity === 0) problems.push(`line ${id}: quantity is 0; answer the ordered units`);
+    if (returnable > quantity) {
+      problems.push(`line ${id}: ${returnable} of ${quantity} units are returnable`);
+    }
+    const [ours, paid] = [decimalsOf(currency), decimalsOf(paidIn)];
+    for (const [amount, digits, of] of [
+      [price.shop, ours, currency],
+      [price.presentment, paid, paidIn],
+    ] as const) {
+      if (digits === undefined) problems.push(`${of} is no currency of ISO 4217`);
+      else if (fractionOf(amount).length > digits) {
+        problems.push(`line ${id}: ${amount} ${of}; this currency has ${digits} decimals`);
+      }
+    }
+  }
+  return problems;
+}
+
+function fractionOf(amount: string): string {
+  const [, fraction = ''] = amount.split('.');
+  return fraction.replace(/0+$/, '');
+}
+
+/** A search by a prefix would return the goods of another order. */
+async function partOfName(session: CheckSession, { name }: Order): Promise<string[]> {
+  const part = name.slice(0, -1);
+  if (part === '') return [];
+  const found = orderIn(await session.send('order.find', { name: part }));
+  const isOther = found === null || typeof found === 'string' || found.name === part;
+  return isOther ? [] : [`${part}: found ${found.name}; compare the whole name`];
+}
+
+/** The order of an answer, null for none, or what is wrong with it. */
+function orderIn(reply: Parameters<typeof answerIn>[0]): Order | null | string {
+  const answer = answerIn(reply, orderAnswer);
+  return typeof answer === 'string' ? answer : answer.order;
+}

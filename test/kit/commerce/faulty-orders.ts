@@ -1,0 +1,30 @@
+import type { Is } from './faults.ts';
+
+/** The order that an endpoint without a mistake finds. */
+export const FOUND_ORDER = {
+  ...{ id: 445, name: '#1001', currency: 'GBP', presentment_currency: 'JPY' },
+  lines: [
+    {
+      ...{ line_item_id: 9001, title: 'Mug', sku: 'MUG-1', quantity: 2, returnable: 1 },
+      unit_price: { shop: '10.00', presentment: '1550' },
+    },
+  ],
+} as const;
+
+/** The answer to `order.find`. */
+export function orderOf(is: Is, name: string): readonly [status: number, json: object] {
+  if (is('rejects the look-up of orders')) return [422, { error: { message: 'not looked up' } }];
+  const isFound =
+    name === FOUND_ORDER.name ||
+    is('finds an order for every name') ||
+    (is('finds orders by the beginning of their name') && FOUND_ORDER.name.startsWith(name));
+  if (!isFound) {
+    const isMissing = is('answers an unknown order with 404');
+    return isMissing ? [404, { error: { message: 'none' } }] : [200, { order: null }];
+  }
+  const [line] = FOUND_ORDER.lines;
+  const presentment = is('answers orders with two decimals') ? '1550.50' : '1550';
+  const returnable = is('answers more returnable units than ordered') ? 3 : line.returnable;
+  const lines = [{ ...line, returnable, unit_price: { ...line.unit_price, presentment } }];
+  return [200, { order: { ...FOUND_ORDER, lines } }];
+}
