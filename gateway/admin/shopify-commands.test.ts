@@ -52,7 +52,7 @@ describe('commerce shopify install-link', () => {
     expect(rows.map(({ entry }) => JSON.parse(entry))).toMatchObject([
       { action: 'commerce.shopify.link_created', detail: { domain: 'mugs.myshopify.com' } },
     ]);
-    for (const secret of [link, installs.shopify.tokens.at(-1) ?? '']) {
+    for (const secret of [link, installs.shopify.tokens.issued.at(-1) ?? '']) {
       expect(`${line}${rows[0]?.entry}`).not.toContain(secret);
     }
   });

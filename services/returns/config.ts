@@ -29,6 +29,14 @@ export const returnsShape = {
   SHOPIFY_CLIENT_SECRET: printable(200)
     .optional()
     .describe('Client secret of that app. It also verifies webhooks of Shopify'),
+  SHOPIFY_EXTRA_SCOPES: list
+    .refine((scopes) => scopes.every((scope) => /^[a-z_]{1,100}$/.test(scope)), {
+      error: 'must be scopes of Shopify, separated by commas',
+    })
+    .default([])
+    .describe(
+      'Scopes that installs of the app ask for besides the necessary ones. read_all_orders, which Shopify must approve for the app first, lets returns of orders older than 60 days be processed',
+    ),
 };
 
 function printable(max: number) {
@@ -51,8 +59,12 @@ export function checkCombinations(config: Settings<typeof returnsShape>): void {
 
 /** The app that merchants install in their stores; undefined when there is none. */
 export function shopifyAppOf(
-  config: Pick<Settings<typeof returnsShape>, 'SHOPIFY_CLIENT_ID' | 'SHOPIFY_CLIENT_SECRET'>,
+  config: Pick<
+    Settings<typeof returnsShape>,
+    'SHOPIFY_CLIENT_ID' | 'SHOPIFY_CLIENT_SECRET' | 'SHOPIFY_EXTRA_SCOPES'
+  >,
 ): ShopifyApp | undefined {
   const { SHOPIFY_CLIENT_ID: clientId, SHOPIFY_CLIENT_SECRET: clientSecret } = config;
-  return clientId && clientSecret ? { clientId, clientSecret } : undefined;
+  const { SHOPIFY_EXTRA_SCOPES: extraScopes } = config;
+  return clientId && clientSecret ? { clientId, clientSecret, extraScopes } : undefined;
 }

@@ -17,6 +17,7 @@ import { createProviders, type Providers } from './commerce/providers.ts';
 import { startReconciliations } from './commerce/reconciliations.ts';
 import { commerceRoutes } from './commerce/service.ts';
 import { createShopifyClient, type ShopifyClient } from './commerce/shopify/client.ts';
+import { createAccessTokens, startTokenRefresh } from './commerce/shopify-app/access-tokens.ts';
 import { startRedactions } from './commerce/shopify-app/redactions.ts';
 import { type returnsShape, shopifyAppOf } from './config.ts';
 import type { Destinations } from './destinations.ts';
@@ -69,8 +70,11 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   const keyring = o.COMMERCE_KEYRING;
   const openClient = o.openCommerceClient ?? (() => createCommerceClient({ policy }));
   const client = openClient();
+  const app = shopifyAppOf(o);
+  const tokens =
+    keyring && createAccessTokens({ pool: backgroundPool, client, app, logger, keyring, meter });
   const providers = createProviders({
-    ...{ keyring, logger, meter, openClient },
+    ...{ keyring, logger, meter, openClient, accessTokens: tokens },
     openShopifyClient: o.openShopifyClient ?? (() => createShopifyClient({ policy })),
     embedded: o.commerce ?? createEmbeddedCommerce(backgroundPool),
     embeddedForLive: o.NODE_ENV !== 'production',
@@ -85,7 +89,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
     routes: (router: ConnectRouter) => {
       returnsRoutes(returnsDeps)(router);
       const onRedaction = () => onQueuedRedaction();
-      const shopify = { app: shopifyAppOf(o), onRedaction, webhooks };
+      const shopify = { app, onRedaction, webhooks };
       commerceRoutes({ pool, logger, keyring, policy, client, providers, ...shopify })(router);
     },
     async workers() {
@@ -99,6 +103,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
       return [
         processing,
         redactions,
+        ...(tokens ? [startTokenRefresh({ tokens, logger })] : []),
         startExpiry({ pool: backgroundPool, logger }),
         startJobPurge({ pool: backgroundPool, logger }),
         measureBacklog({ pool: backgroundPool, meter }),

@@ -49,12 +49,15 @@ export interface Connection {
   readonly scopes: string;
   /** Null while the app is installed. */
   readonly uninstalledAt: Date | null;
+  /** Since when Shopify refuses to refresh the token; null while it does not. */
+  readonly refusedAt: Date | null;
   readonly connectedAt: Date;
   readonly updatedAt: Date;
 }
 
 const COLUMNS = `adapter, url, shop_domain as "shopDomain", scopes, uninstalled_at as "uninstalledAt",
-       connected_at as "connectedAt", updated_at as "updatedAt"`;
+       connected_at as "connectedAt", updated_at as "updatedAt",
+       (select refused_at from shopify_tokens t where t.shop_id = commerce_connections.shop_id) as "refusedAt"`;
 
 const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
@@ -190,13 +193,14 @@ export function notConnected(): DomainError {
 const ADAPTERS = { http: CommerceAdapter.HTTP, shopify: CommerceAdapter.SHOPIFY };
 
 export function connectionMessage(connection: Connection) {
-  const { uninstalledAt } = connection;
+  const { uninstalledAt, refusedAt } = connection;
   return {
     adapter: ADAPTERS[connection.adapter],
     url: connection.url ?? '',
     shopDomain: connection.shopDomain ?? '',
     scopes: [...scopesIn(connection.scopes)],
     ...(uninstalledAt && { uninstalledAt: timestampFromDate(uninstalledAt) }),
+    ...(refusedAt && { refusedAt: timestampFromDate(refusedAt) }),
     connectedAt: timestampFromDate(connection.connectedAt),
     updatedAt: timestampFromDate(connection.updatedAt),
   };

@@ -10,7 +10,7 @@ import type { CommerceProvider } from './provider.ts';
 import { resilient } from './resilient.ts';
 import { createShopifyCommerce } from './shopify/adapter.ts';
 import type { ShopifyClient } from './shopify/client.ts';
-import { tokenContext } from './shopify-app/stores.ts';
+import type { AccessTokens } from './shopify-app/access-tokens.ts';
 
 /** Chooses the commerce provider of a shop. */
 export interface Providers {
@@ -40,6 +40,8 @@ export interface ProvidersOptions {
   /** Opens the HTTP client of one connection. Shops share no connections, also at one host. */
   readonly openClient: () => CommerceClient;
   readonly openShopifyClient: () => ShopifyClient;
+  /** Undefined when COMMERCE_KEYRING is not set. */
+  readonly accessTokens: Pick<AccessTokens, 'of' | 'rejected'> | undefined;
   /** Decrypts the secrets of connections; undefined when COMMERCE_KEYRING is not set. */
   readonly keyring: Keyring | undefined;
   readonly logger: Logger;
@@ -68,8 +70,9 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
 
   const providerOf = (found: Found, shopId: bigint): CommerceProvider | undefined => {
     if (found.since === null) return o.embeddedForLive || found.sandbox ? embedded : undefined;
-    const { url, secrets, shopDomain, token } = found;
-    const name = [shopId, found.sandbox, url ?? shopDomain, secrets ?? token].join(' ');
+    const { url, secrets, shopDomain, isInstalled } = found;
+    if (shopDomain !== null && !isInstalled) return undefined;
+    const name = [shopId, found.sandbox, url ?? shopDomain, secrets].join(' ');
     const known = connected.get(name);
     if (known) return known.commerce;
     const opened = open({ ...found, shopId });
@@ -86,25 +89,24 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
 
   /** Undefined when the service cannot decrypt what it needs, or the merchant has removed the Shopify app. */
   const open = (found: ShopFound): OpenProvider | undefined => {
-    const { url, secrets, shopDomain, token } = found;
+    const { url, secrets, shopDomain, shopId, sandbox } = found;
     if (signingKeys && url !== null && secrets !== null) {
       const client = o.openClient();
       const http = httpProvider(client, signingKeys, { ...found, url, secrets });
       return { client, commerce: resilient(http) };
     }
-    if (o.keyring && shopDomain !== null && token !== null) {
+    const { accessTokens } = o;
+    if (accessTokens && shopDomain !== null) {
       const client = o.openShopifyClient();
-      const accessToken = decryptToken(o.keyring, { ...found, shopDomain, token });
-      const { sandbox } = found;
-      const shopify = createShopifyCommerce({ client, shopDomain, accessToken, sandbox });
+      const store = { shopId, shopDomain };
+      const shopify = createShopifyCommerce({
+        ...{ client, shopDomain, sandbox },
+        access: () => accessTokens.of(store),
+        onRejected: (accessToken) => accessTokens.rejected(store, accessToken),
+      });
       return { client, commerce: resilient(shopify, { timeoutMs: SHOPIFY_CALL_MS }) };
     }
     return undefined;
-  };
-
-  const find = async (db: Queryable, shopId: bigint): Promise<Found | undefined> => {
-    const statement = { name: 'commerce-provider', text: FIND, values: [shopId] };
-    return (await db.query<Found>(statement)).rows[0];
   };
 
   return {
@@ -129,6 +131,11 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
   };
 }
 
+async function find(db: Queryable, shopId: bigint): Promise<Found | undefined> {
+  const statement = { name: 'commerce-provider', text: FIND, values: [shopId] };
+  return (await db.query<Found>(statement)).rows[0];
+}
+
 interface Found {
   readonly sandbox: boolean;
   /** Null for a shop without a connection. */
@@ -139,8 +146,8 @@ interface Found {
   readonly secrets: string | null;
   /** The domain of a store at Shopify; null for another provider. */
   readonly shopDomain: string | null;
-  /** The token of the store, encrypted as stored; null for another provider, and when the app was removed. */
-  readonly token: string | null;
+  /** Whether the store has given a token; false when the app was removed. */
+  readonly isInstalled: boolean;
 }
 
 type ShopFound = Found & { readonly shopId: bigint };
@@ -155,7 +162,7 @@ select s.sandbox, c.url, c.shop_domain as "shopDomain", c.connected_at as since,
        (select string_agg(x.key_id || ':' || encode(x.sealed, 'hex'), ',' order by x.id desc)
           from commerce_secrets x
          where x.shop_id = c.shop_id and (x.expires_at is null or x.expires_at > now())) as secrets,
-       (select t.key_id || ':' || encode(t.sealed, 'hex') from shopify_tokens t where t.shop_id = c.shop_id) as token
+       exists (select from shopify_tokens t where t.shop_id = c.shop_id) as "isInstalled"
   from settings s left join commerce_connections c on c.shop_id = s.shop_id
  where s.shop_id = $1`;
 
@@ -167,13 +174,4 @@ function httpProvider(
   const { shopId, url, secrets, sandbox } = o;
   const keys = signingKeys(COMMERCE_SECRETS.contextOf({ shopId }), secrets);
   return createHttpCommerce({ client, url, keys, sandbox });
-}
-
-/** @param o.token the id of a key, a colon, and the encrypted token in hex. */
-function decryptToken(
-  keyring: Keyring,
-  o: { readonly shopId: bigint; readonly shopDomain: string; readonly token: string },
-): string {
-  const [keyId = '', sealed = ''] = o.token.split(':');
-  return keyring.decrypt(keyId, Buffer.from(sealed, 'hex'), tokenContext(o.shopId, o.shopDomain));
 }

@@ -9,6 +9,7 @@ import {
 } from '../../../services/returns/commerce/shopify/client.ts';
 import { NEEDED_SCOPES } from '../../../services/returns/commerce/shopify-app/scopes.ts';
 import { type Received, startReceiver } from '../webhooks/receiver.ts';
+import { createFakeTokens } from './fake-tokens.ts';
 
 export const SHOPIFY_CLIENT_ID = 'client-of-tests';
 export const SHOPIFY_CLIENT_SECRET = 'secret-of-tests';
@@ -30,7 +31,7 @@ interface Decision {
 export async function startFakeShopifyApp() {
   const receiver = await startReceiver();
   const codes = new Map<string, string>();
-  const tokens: string[] = [];
+  const tokens = createFakeTokens();
   /** The scopes that merchants grant. */
   let granted = NEEDED_SCOPES.join(',');
   const exchange: typeof receiver.answer = (response, received) => {
@@ -39,25 +40,32 @@ export async function startFakeShopifyApp() {
     const isApp =
       form.get('client_id') === SHOPIFY_CLIENT_ID &&
       form.get('client_secret') === SHOPIFY_CLIENT_SECRET;
-    if (!isApp || codes.get(code) !== storeOf(received)) {
+    const store = storeOf(received);
+    const refreshed = tokens.refresh(store, form.get('refresh_token') ?? '');
+    if (isApp && form.get('grant_type') === 'refresh_token' && refreshed) {
+      response.end(JSON.stringify({ ...refreshed, scope: granted }));
+      return;
+    }
+    if (!isApp || codes.get(code) !== store) {
       response.writeHead(400).end(JSON.stringify({ error: 'invalid_request' }));
       return;
     }
     codes.delete(code);
-    const token = `shpat_${randomBytes(16).toString('hex')}`;
-    tokens.push(token);
-    response.end(JSON.stringify({ access_token: token, scope: granted }));
+    const installed = tokens.install(store, form.get('expiring') === '1');
+    response.end(JSON.stringify({ ...installed, scope: granted }));
   };
   receiver.answer = exchange;
   return {
     receiver,
-    /** The tokens that it has issued. */
+    /** The tokens of the stores. */
     tokens,
     grant(scopes: string): void {
       granted = scopes;
     },
     reset(): void {
       granted = NEEDED_SCOPES.join(',');
+      tokens.areExpiring = true;
+      tokens.expiresIn = 3_600;
       receiver.answer = exchange;
       receiver.received.length = 0;
     },

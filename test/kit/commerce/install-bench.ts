@@ -21,9 +21,10 @@ export interface TestStore {
 }
 
 /** The returns service in production, with a Shopify app, and Shopify's side of installs. */
-export async function startInstallBench() {
+export async function startInstallBench(o: Parameters<typeof startReturnsBench>[0] = {}) {
   const shopify = await startFakeShopifyApp();
   const bench = await startReturnsBench({
+    ...o,
     ...{ NODE_ENV: 'production', SHOPIFY_CLIENT_ID, SHOPIFY_CLIENT_SECRET },
     openCommerceClient: shopify.openClient,
     openShopifyClient: shopify.openAdminClient,

@@ -10,7 +10,7 @@ import {
   createShopifyClient,
   type ShopifyClient,
 } from '../../../services/returns/commerce/shopify/client.ts';
-import { POLICY, SHOP_DOMAIN, TOKEN } from '../commerce/shopify/example-shop.ts';
+import { ACCESS, POLICY, SHOP_DOMAIN, TOKEN } from '../commerce/shopify/example-shop.ts';
 import { type Fault, startShopify } from '../commerce/shopify/server.ts';
 import { type Made, newShopifyShop, type Shop } from '../commerce/shopify/shop.ts';
 import type { Random } from '../random.ts';
@@ -68,7 +68,7 @@ export async function startBadShopify(o: {
   const shopify = createShopifyCommerce({
     client: tracked(client, onTheWay),
     shopDomain: SHOP_DOMAIN,
-    accessToken: TOKEN,
+    access: async () => ACCESS,
     sandbox: false,
   });
   const planned = new Map<bigint, { kind: FailureKind; times: number }>();

@@ -45,6 +45,7 @@ type BenchOption =
   | 'COMMERCE_KEYRING'
   | 'SHOPIFY_CLIENT_ID'
   | 'SHOPIFY_CLIENT_SECRET'
+  | 'SHOPIFY_EXTRA_SCOPES'
   | 'openCommerceClient'
   | 'openShopifyClient';
 

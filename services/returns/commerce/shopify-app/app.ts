@@ -8,6 +8,15 @@ export interface ShopifyApp {
   readonly clientId: string;
   /** Signs what Shopify sends, and exchanges codes for tokens. */
   readonly clientSecret: string;
+  /** Scopes that installs ask for, too. A store is connected also without them. */
+  readonly extraScopes: readonly string[];
+}
+
+/** A shop, and its store at Shopify. */
+export interface Store {
+  readonly shopId: bigint;
+  /** Such as `example.myshopify.com`. */
+  readonly shopDomain: string;
 }
 
 export interface ShopifyAppDeps {

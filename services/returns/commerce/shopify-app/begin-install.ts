@@ -30,7 +30,7 @@ export async function beginInstall(
   // Without `grant_options[]=per-user` the token is an offline one.
   const params = new URLSearchParams({
     client_id: app.clientId,
-    scope: NEEDED_SCOPES.join(','),
+    scope: [...NEEDED_SCOPES, ...app.extraScopes].join(','),
     redirect_uri: redirectUrl,
     state: attempt.state,
   });

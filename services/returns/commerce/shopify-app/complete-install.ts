@@ -5,13 +5,13 @@ import {
 import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
 import { requireKeyring } from '../connections.ts';
 import { unknownOutcomes } from '../known-outcomes.ts';
-import type { ShopifyAppDeps } from './app.ts';
+import type { ShopifyAppDeps, Store } from './app.ts';
 import { hashOfSecret } from './link-secret.ts';
 import { parseQuery } from './query.ts';
 import { missingScopes } from './scopes.ts';
 import { isSignedQuery } from './signature.ts';
-import { connectedStore, connectStore, type Grant, isStoreOfOther, type Store } from './stores.ts';
-import { exchangeCode } from './token-exchange.ts';
+import { connectedStore, connectStore, isStoreOfOther } from './stores.ts';
+import { exchangeCode, type Grant } from './token-exchange.ts';
 
 export interface InstallResult {
   readonly problem?: Problem;

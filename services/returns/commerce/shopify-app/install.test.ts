@@ -28,7 +28,7 @@ const ENDPOINT = 'https://platform.example.com/';
 let under: InstallBench;
 let store: TestStore;
 beforeAll(async () => {
-  under = await startInstallBench();
+  under = await startInstallBench({ SHOPIFY_EXTRA_SCOPES: ['read_all_orders'] });
 });
 afterAll(() => under?.stop());
 beforeEach(async () => {
@@ -43,7 +43,7 @@ describe('an install', () => {
     expect(`${origin}${pathname}`).toBe(`https://${store.shopDomain}/admin/oauth/authorize`);
     expect(Object.fromEntries(searchParams)).toEqual({
       client_id: SHOPIFY_CLIENT_ID,
-      scope: NEEDED_SCOPES.join(','),
+      scope: [...NEEDED_SCOPES, 'read_all_orders'].join(','),
       redirect_uri: REDIRECT,
       state: expect.stringMatching(/^[A-Za-z0-9_-]{43}$/),
     });
@@ -65,7 +65,10 @@ describe('an install', () => {
       [store.shopId],
     );
     const hex = (text: string) => Buffer.from(text).toString('hex');
-    const secrets = [under.shopify.tokens.at(-1) ?? '', searchParams.get('state') ?? '', browser];
+    const { issued, refreshOf } = under.shopify.tokens;
+    const refresh = refreshOf(store.shopDomain);
+    expect(refresh).toMatch(/^shprt_/);
+    const secrets = [issued.at(-1), refresh, searchParams.get('state'), browser].map(String);
     for (const secret of secrets) {
       expect(rows[0]?.stored).not.toContain(secret);
       expect(rows[0]?.stored).not.toContain(hex(secret));
@@ -94,7 +97,7 @@ describe('an install', () => {
     await under.loseAnswer(store);
     expect(await under.install(store)).toMatchObject({ connectedShopId: store.shopId });
     expect((await under.connection(store))?.connectedAt).toEqual(before?.connectedAt);
-    expect(under.shopify.tokens.at(-1)).not.toBe(under.shopify.tokens.at(-2));
+    expect(under.shopify.tokens.issued.at(-1)).not.toBe(under.shopify.tokens.issued.at(-2));
   });
 
   test('accepts scopes to write instead of those to read', async () => {
@@ -235,6 +238,7 @@ describe('a shop that is connected to Shopify', () => {
 describe('a return of a shop that is connected to Shopify', () => {
   test('is processed with the newest token; a revoked one is named as the problem, and nothing is lost', async () => {
     const { shopId } = store;
+    under.shopify.tokens.areExpiring = false;
     await under.install(store);
     under.shopify.receiver.answer = (response) => void response.writeHead(401).end('{}');
     under.shopify.receiver.received.length = 0;
@@ -246,10 +250,10 @@ describe('a return of a shop that is connected to Shopify', () => {
     expect((await effects())[0]?.problem).toContain('Shopify: it answered 401');
     const tokens = () =>
       under.shopify.receiver.received.map(({ headers }) => headers['x-shopify-access-token']);
-    expect(new Set(tokens())).toEqual(new Set([under.shopify.tokens.at(-1)]));
+    expect(new Set(tokens())).toEqual(new Set([under.shopify.tokens.issued.at(-1)]));
     under.shopify.reset();
     await under.install(store);
     under.shopify.receiver.answer = (response) => void response.writeHead(401).end('{}');
-    await until(async () => tokens().includes(under.shopify.tokens.at(-1)));
+    await until(async () => tokens().includes(under.shopify.tokens.issued.at(-1)));
   }, 30_000);
 });

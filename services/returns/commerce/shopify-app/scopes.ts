@@ -1,9 +1,12 @@
-/** What the adapter for Shopify reads and writes. docs/commerce-shopify-install.md says why. */
+/**
+ * What the adapter for Shopify reads and writes. docs/commerce-shopify-install.md says why. Some scopes need Shopify's
+ * approval, and an app without it cannot ask for them: see SHOPIFY_EXTRA_SCOPES.
+ */
 export const NEEDED_SCOPES: readonly string[] = [
   'write_orders',
   'write_draft_orders',
   'write_gift_cards',
-  'read_customers',
+  'write_customers',
   'read_products',
   'write_inventory',
   'read_locations',

@@ -1,21 +1,8 @@
 import type { Keyring } from '../../../platform/keyring.ts';
 import type { Queryable } from '../../../platform/postgres.ts';
-
-/** Binds an encrypted token to its shop and store: a copy in another row cannot be decrypted. */
-export function tokenContext(shopId: bigint, shopDomain: string): string {
-  return `shopify:${shopId}:${shopDomain}`;
-}
-
-export interface Store {
-  readonly shopId: bigint;
-  readonly shopDomain: string;
-}
-
-/** What the merchant granted. */
-export interface Grant {
-  readonly accessToken: string;
-  readonly scopes: readonly string[];
-}
+import type { Store } from './app.ts';
+import type { Grant } from './token-exchange.ts';
+import { storeGrant } from './token-store.ts';
 
 /** The domain of the store to which a shop is connected, with or without a token; undefined when to none. */
 export async function connectedStore(db: Queryable, shopId: bigint): Promise<string | undefined> {
@@ -55,11 +42,5 @@ export async function connectStore(
     [shopId, shopDomain, o.scopes.join(',')],
   );
   await tx.query('delete from commerce_secrets where shop_id = $1', [shopId]);
-  const { keyId, encrypted } = o.keyring.encrypt(o.accessToken, tokenContext(shopId, shopDomain));
-  await tx.query(
-    `insert into shopify_tokens (shop_id, key_id, sealed) values ($1, $2, $3)
-     on conflict (shop_id) do update
-       set key_id = excluded.key_id, sealed = excluded.sealed, created_at = now()`,
-    [shopId, keyId, encrypted],
-  );
+  await storeGrant(tx, o.keyring, { store: { shopId, shopDomain }, grant: o });
 }

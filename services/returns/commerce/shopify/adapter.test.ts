@@ -5,6 +5,7 @@ import {
   type ShopifyBench,
   startShopifyBench,
 } from '../../../../test/kit/commerce/shopify/bench.ts';
+import { ACCESS } from '../../../../test/kit/commerce/shopify/example-shop.ts';
 import { schema } from '../../../../test/kit/commerce/shopify/resolvers.ts';
 import { SHOP_PLAN } from './adapter.ts';
 import * as cancellations from './cancel-order.ts';
@@ -97,10 +98,15 @@ describe.each(KINDS)('%s', (kind) => {
   });
 
   test('of a revoked token is tried again later', async () => {
-    const revoked = commerce({ accessToken: 'shpat_revoked' });
+    const rejected: string[] = [];
+    const revoked = commerce({
+      access: async () => ({ ...ACCESS, accessToken: 'shpat_revoked' }),
+      onRejected: async (accessToken) => void rejected.push(accessToken),
+    });
     const failed = { kind: 'passing', message: 'Shopify: it answered 401' };
     await expect(revoked.create(request(kind), never)).rejects.toMatchObject(failed);
     await expect(revoked.find(request(kind), never)).rejects.toMatchObject(failed);
+    expect(rejected).toEqual(['shpat_revoked', 'shpat_revoked']);
   });
 
   test('of a sandbox is made in a development store only', async () => {
@@ -175,8 +181,21 @@ test('a gift card is found after a new installation, by its shopper', async () =
   const made = await commerce().create(request('gift_card'), never);
   const token = 'shpat_after_a_new_installation';
   await bench.restart({ token });
-  const again = commerce({ accessToken: token });
+  const access = { accessToken: token, codeSecret: 'codes_after_a_new_installation' };
+  const again = commerce({ access: async () => access });
   expect(await again.create(request('gift_card'), never)).toEqual(made);
+});
+
+test('a gift card has the same code after the token was refreshed', async () => {
+  await bench.restart({ lagMs: 60_000 });
+  await commerce().create(request('gift_card'), never);
+  await bench.restart({ token: 'shpat_refreshed', lagMs: 60_000 });
+  const access = { ...ACCESS, accessToken: 'shpat_refreshed' };
+  const again = commerce({ access: async () => access });
+  await expect(again.create(request('gift_card'), never)).rejects.toMatchObject({
+    message: expect.stringContaining('the gift card exists'),
+  });
+  expect(bench.shop.giftCards).toHaveLength(1);
 });
 
 test('a draft that does not cost the amount is not completed', async () => {

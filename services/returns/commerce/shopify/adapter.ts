@@ -8,7 +8,7 @@ import {
   isUnsent,
 } from '../provider.ts';
 import { cancelOrder, findCancelledOrder } from './cancel-order.ts';
-import type { Operation, ShopifyClient, ShopifyShop } from './client.ts';
+import { type Operation, type ShopifyClient, type ShopifyShop, Unauthorized } from './client.ts';
 import { createExchangeOrder, findExchangeOrder } from './exchange-order.ts';
 import { createGiftCard, findGiftCard } from './gift-card.ts';
 import { findOrder } from './order.ts';
@@ -21,8 +21,13 @@ import { adjustStock, findRestock, KEY_KEPT_MS } from './restock.ts';
  */
 const SETTLED_AFTER_MS = 180_000;
 
-export interface ShopifyCommerceOptions extends ShopifyShop {
+export interface ShopifyCommerceOptions {
   readonly client: ShopifyClient;
+  readonly shopDomain: string;
+  /** The present token, and the secret for codes. @throws CommerceFailure unsent, when there is none. */
+  readonly access: () => Promise<Omit<ShopifyShop, 'shopDomain'>>;
+  /** Is called with a token that Shopify did not accept, so that it is refreshed. */
+  readonly onRejected?: (accessToken: string) => Promise<void>;
   /** Whether no money may move. Then only a development store is used. */
   readonly sandbox: boolean;
 }
@@ -59,24 +64,44 @@ const FIND: Readonly<Record<EffectKind, Act<Effect | undefined>>> = {
 
 /** Requests effects of a Shopify shop. See docs/commerce-shopify.md. */
 export function createShopifyCommerce(o: ShopifyCommerceOptions): CommerceProvider {
-  const { client, shopDomain, accessToken } = o;
-  const shop = { shopDomain, accessToken };
+  const { shopDomain } = o;
+  const client = reporting(o);
+  const accessed = async (): Promise<ShopifyShop> => ({ shopDomain, ...(await o.access()) });
   return {
     settledAfterMs: SETTLED_AFTER_MS,
     repeatableForMs: { restock: KEY_KEPT_MS },
     async create(request, signal) {
       const watched = watch(client);
       try {
+        const shop = await accessed();
         if (o.sandbox) await requireDevelopmentStore(watched.client, shop, signal);
         return await CREATE[request.kind](watched.client, shop, { request, signal });
       } catch (error) {
         throw watched.hasMutated() ? error : unsent(error);
       }
     },
-    find: (request, signal) => FIND[request.kind](client, shop, { request, signal }),
-    lookUp: ({ name }, signal) => findOrder(client, shop, { name, signal }),
+    find: async (request, signal) =>
+      FIND[request.kind](client, await accessed(), { request, signal }),
+    lookUp: async ({ name }, signal) => findOrder(client, await accessed(), { name, signal }),
     // Shopify cannot list refunds of a period.
     list: async () => undefined,
+  };
+}
+
+/** Reports tokens that Shopify does not accept. */
+function reporting({ client, onRejected }: ShopifyCommerceOptions): ShopifyClient {
+  return {
+    close: client.close,
+    async run(asked) {
+      try {
+        return await client.run(asked);
+      } catch (error) {
+        // If the report is lost, the next answer repeats it.
+        if (error instanceof Unauthorized)
+          await onRejected?.(asked.shop.accessToken).catch(() => {});
+        throw error;
+      }
+    },
   };
 }
 

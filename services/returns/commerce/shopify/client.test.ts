@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import {
+  ACCESS,
   exampleShop,
   POLICY,
   SHOP_DOMAIN,
@@ -10,7 +11,7 @@ import { SHOP_PLAN } from './adapter.ts';
 import { createShopifyClient, type ShopifyClient } from './client.ts';
 
 const never = new AbortController().signal;
-const shop = { shopDomain: SHOP_DOMAIN, accessToken: TOKEN };
+const shop = { shopDomain: SHOP_DOMAIN, ...ACCESS };
 
 let server: ShopifyServer;
 let client: ShopifyClient;

@@ -35,6 +35,8 @@ export interface ShopifyShop {
   /** Such as `example.myshopify.com`. */
   readonly shopDomain: string;
   readonly accessToken: string;
+  /** Makes the codes of gift cards. It stays when the token is refreshed. */
+  readonly codeSecret: string;
 }
 
 /** The client of the Admin API. It connects to public addresses only, and keeps the rate limit of each shop. */
@@ -57,6 +59,9 @@ export interface ShopifyClientOptions extends CommerceClientOptions {
   /** Replaces `https://<shop domain>` (tests). */
   readonly origin?: string;
 }
+
+/** Shopify does not accept the token: it has expired, was revoked, or the app was removed. */
+export class Unauthorized extends CommerceFailure {}
 
 const envelope = z.object({
   data: z.unknown().optional(),
@@ -129,6 +134,7 @@ function read<S extends z.ZodType>(
 ): z.infer<S> {
   const { status } = answer;
   // An uninstalled app gets 401, a closed shop 402, 403, 404 or 423. All can be put right, so nothing is given up here.
+  if (status === 401) throw new Unauthorized('passing', 'Shopify: it answered 401');
   if (status !== 200) {
     throw passing(`it answered ${status}`, { retryAfterMs: pauseOf(answer) });
   }

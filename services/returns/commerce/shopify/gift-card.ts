@@ -70,7 +70,7 @@ interface Asked {
 
 /**
  * Finds the gift card that has the key in its note, by its code and among those of the shopper. The code is another
- * one after a new installation, because it is derived from the token.
+ * one if the app was removed and installed again.
  */
 export async function findGiftCard(
   client: ShopifyClient,
@@ -136,9 +136,9 @@ async function search(
   return found && effectOf(found);
 }
 
-/** A code that nobody can guess without the token, and that is the same for each request with the key. */
-function codeOf({ accessToken }: ShopifyShop, key: string): string {
-  const digest = createHmac('sha256', accessToken).update(`gift-card ${key}`).digest('hex');
+/** A code that nobody can guess without the secret, and that is the same for each request with the key. */
+function codeOf({ codeSecret }: ShopifyShop, key: string): string {
+  const digest = createHmac('sha256', codeSecret).update(`gift-card ${key}`).digest('hex');
   return BigInt(`0x${digest}`).toString(36).slice(-CODE_LENGTH).padStart(CODE_LENGTH, '0');
 }
 

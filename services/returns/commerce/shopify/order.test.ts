@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from '@jest/globals';
 import {
+  ACCESS,
   exampleShop,
   POLICY,
   SHOP_DOMAIN,
@@ -10,7 +11,7 @@ import { createShopifyClient, type ShopifyClient } from './client.ts';
 import { findOrder } from './order.ts';
 
 const never = new AbortController().signal;
-const shop = { shopDomain: SHOP_DOMAIN, accessToken: TOKEN };
+const shop = { shopDomain: SHOP_DOMAIN, ...ACCESS };
 const find = (name: string) => findOrder(client, shop, { name, signal: never });
 
 let server: ShopifyServer;

@@ -8,7 +8,7 @@ import {
   type ShopifyCommerceOptions,
 } from '../../../../services/returns/commerce/shopify/adapter.ts';
 import { createShopifyClient } from '../../../../services/returns/commerce/shopify/client.ts';
-import { exampleShop, POLICY, SHOP_DOMAIN, TOKEN } from './example-shop.ts';
+import { ACCESS, exampleShop, POLICY, SHOP_DOMAIN, TOKEN } from './example-shop.ts';
 import { type Fault, type ShopifyServerOptions, startShopify } from './server.ts';
 import type { Shop } from './shop.ts';
 
@@ -49,7 +49,8 @@ export async function startShopifyBench(): Promise<ShopifyBench> {
   };
   const commerce: ShopifyBench['commerce'] = (more = {}) => {
     const { client } = opened;
-    const of = { client, shopDomain: SHOP_DOMAIN, accessToken: TOKEN, sandbox: false };
+    const access = async () => ACCESS;
+    const of = { client, shopDomain: SHOP_DOMAIN, access, sandbox: false };
     return createShopifyCommerce({ ...of, ...more });
   };
   return {

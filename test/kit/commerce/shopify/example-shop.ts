@@ -3,6 +3,7 @@ import { newShopifyShop, type Shop } from './shop.ts';
 export const POLICY = { allowedOrigins: ['http://127.0.0.1:*'], stackPorts: () => [] };
 export const SHOP_DOMAIN = 'example.myshopify.com';
 export const TOKEN = 'shpat_of_a_test';
+export const ACCESS = { accessToken: TOKEN, codeSecret: 'codes_of_a_test' };
 
 /** A shop with the order 445, named #1001, that was paid with 3100 yen for two mugs. */
 export function exampleShop(): Shop {

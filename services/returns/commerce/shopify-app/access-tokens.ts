@@ -1,0 +1,171 @@
+import type { Counter, Meter } from '@opentelemetry/api';
+import type { Keyring } from '../../../platform/keyring.ts';
+import { isOutage } from '../../../platform/outage.ts';
+import { startLoop, type Worker } from '../../../platform/worker.ts';
+import { CommerceFailure, LedgerUnavailable } from '../provider.ts';
+import type { ShopifyAppDeps, Store } from './app.ts';
+import { refreshToken } from './token-exchange.ts';
+import {
+  claimRefresh,
+  expireToken,
+  loadTokens,
+  openTokens,
+  recordRefreshFailure,
+  type StoredTokens,
+  staleStores,
+  storeRefreshed,
+} from './token-store.ts';
+
+/** A token is refreshed this long before it expires, so that the calls of one effect end in time. Milliseconds. */
+const REFRESH_BEFORE_MS = 600_000;
+/** A token that expires sooner is not used. Milliseconds. */
+const TOO_LATE_MS = 15_000;
+/** Longer than a refresh. If its process has died, another one refreshes after this time. Milliseconds. */
+const CLAIM_MS = 15_000;
+/** After a failure nobody asks Shopify again for this time. Milliseconds. */
+const PAUSE_MS = 5_000;
+/** The same after a refusal, which only another install ends. Milliseconds. */
+const REFUSED_PAUSE_MS = 600_000;
+/** When an effect that waits for another process's refresh is tried again. Milliseconds. */
+const RETRY_AFTER_MS = 2_000;
+/** Refresh tokens expire after 90 days, so that those of a shop without returns are refreshed, too. */
+const STALE_DAYS = 7;
+/** How often the job looks for them, and how many of them it refreshes. */
+const KEEP_EVERY_MS = 600_000;
+const KEEP_BATCH = 20;
+
+/** What requests to a store need. */
+export interface StoreAccess {
+  readonly accessToken: string;
+  /** Makes the codes of gift cards. It stays the same when the token is refreshed. */
+  readonly codeSecret: string;
+}
+
+/** The access to stores at Shopify. */
+export interface AccessTokens {
+  /**
+   * A valid token of a store. One that expires soon is refreshed before.
+   *
+   * @throws CommerceFailure transient and unsent, when there is none; LedgerUnavailable.
+   */
+  of(store: Store): Promise<StoreAccess>;
+  /** Shopify does not accept this token: it is refreshed before the next use, if it can be. */
+  rejected(store: Store, accessToken: string): Promise<void>;
+  /** Refreshes the tokens that nobody used for days. */
+  refreshStale(): Promise<void>;
+}
+
+type Deps = Pick<ShopifyAppDeps, 'pool' | 'client' | 'app' | 'logger'> & {
+  readonly keyring: Keyring;
+  readonly meter: Meter;
+};
+
+/**
+ * Gives out the tokens of stores, and refreshes them. Of several processes one refreshes. It stores the new pair in one
+ * statement. If it dies before, the old refresh token stays valid at Shopify, because its replacement was not used, and
+ * another process repeats the refresh.
+ */
+export function createAccessTokens(deps: Deps): AccessTokens {
+  const { pool, keyring } = deps;
+  const counter = deps.meter.createCounter('shopify.token.refreshes', {
+    description: 'Refreshes of access tokens of Shopify by result: refreshed, unavailable, refused',
+  });
+  /** Of this process, by shop. */
+  const refreshing = new Map<bigint, Promise<void>>();
+
+  const refreshOnce = (store: Store): Promise<void> => {
+    const running = refreshing.get(store.shopId);
+    if (running !== undefined) return running;
+    const started = refresh(deps, counter, store).finally(() => refreshing.delete(store.shopId));
+    refreshing.set(store.shopId, started);
+    return started;
+  };
+
+  const load = async (store: Store): Promise<StoredTokens> => {
+    const tokens = await loadTokens(pool, store);
+    if (tokens) return tokens;
+    throw unusable('the app is not installed in the store any more');
+  };
+
+  const validTokens = async (store: Store): Promise<StoredTokens> => {
+    const first = await load(store);
+    if (!isDue(first)) return first;
+    // Not bound to the deadline of an effect: what Shopify answers must be stored.
+    await refreshOnce(store);
+    const next = await load(store);
+    if (next.expiresInMs === null || next.expiresInMs > TOO_LATE_MS) return next;
+    throw next.isRefused
+      ? unusable('it refuses to refresh the access of the app; the merchant must install it again')
+      : unusable('the access token has expired, and there is no new one yet', RETRY_AFTER_MS);
+  };
+
+  return {
+    async of(store) {
+      try {
+        return openTokens(keyring, store, await validTokens(store));
+      } catch (error) {
+        if (!isOutage(error)) throw error;
+        throw new LedgerUnavailable('the database is unavailable', { cause: error });
+      }
+    },
+    async rejected(store, accessToken) {
+      const tokens = await loadTokens(pool, store);
+      // It may have been refreshed since.
+      if (!tokens || openTokens(keyring, store, tokens).accessToken !== accessToken) return;
+      await expireToken(pool, { store, tokens });
+    },
+    async refreshStale() {
+      const stores = await staleStores(pool, { days: STALE_DAYS, limit: KEEP_BATCH });
+      for (const store of stores) await refreshOnce(store);
+    },
+  };
+}
+
+function isDue({ expiresInMs }: StoredTokens): boolean {
+  return expiresInMs !== null && expiresInMs <= REFRESH_BEFORE_MS;
+}
+
+async function refresh(deps: Deps, counter: Counter, store: Store): Promise<void> {
+  const { pool, keyring, app, logger } = deps;
+  if (!app) return;
+  const times = { forMs: CLAIM_MS, beforeMs: REFRESH_BEFORE_MS };
+  const claim = await claimRefresh(pool, keyring, { store, ...times });
+  if (!claim) return;
+  const { shopDomain } = store;
+  const next = await refreshToken(deps, { app, shopDomain, refreshToken: claim.refreshToken });
+  if (!('failure' in next)) {
+    await storeRefreshed(pool, keyring, { store, claim, next });
+    counter.add(1, { result: 'refreshed' });
+    return;
+  }
+  const { failure } = next;
+  counter.add(1, { result: failure });
+  const isRefused = failure === 'refused';
+  if (isRefused) {
+    const fields = { shop: String(store.shopId), store: shopDomain };
+    logger.error(fields, 'shopify: access refused; the merchant must install the app again');
+  }
+  const pauseMs = isRefused ? REFUSED_PAUSE_MS : PAUSE_MS;
+  await recordRefreshFailure(pool, { store, claim, pauseMs, isRefused });
+}
+
+/** Nothing was sent, because there is no token to send. */
+function unusable(why: string, retryAfterMs?: number): CommerceFailure {
+  return new CommerceFailure('passing', `Shopify: ${why}`, { isUnsent: true, retryAfterMs });
+}
+
+/** Starts the job that keeps the access to stores without returns. */
+export function startTokenRefresh(o: {
+  readonly tokens: Pick<AccessTokens, 'refreshStale'>;
+  readonly logger: Deps['logger'];
+}): Worker {
+  return startLoop({
+    name: 'shopify: token refresh',
+    idleMs: KEEP_EVERY_MS,
+    logger: o.logger,
+    step: async () => {
+      await o.tokens.refreshStale();
+      return 'idle';
+    },
+  });
+}

@@ -1,0 +1,216 @@
+import { randomBytes } from 'node:crypto';
+import type { Keyring } from '../../../platform/keyring.ts';
+import type { Queryable } from '../../../platform/postgres.ts';
+import type { Store } from './app.ts';
+import type { Grant, Refresh } from './token-exchange.ts';
+
+// The tokens of stores at Shopify, encrypted. An access token that expires has a refresh token.
+
+/**
+ * Binds an encrypted token to its shop and store, and to its use: a copy in another row or column cannot be decrypted.
+ * The code secret is bound to the shop only, so that it stays.
+ */
+const CONTEXTS = {
+  access: ({ shopId, shopDomain }: Store) => `shopify:${shopId}:${shopDomain}`,
+  refresh: ({ shopId, shopDomain }: Store) => `shopify-refresh:${shopId}:${shopDomain}`,
+  code: ({ shopId }: Store) => `shopify-code:${shopId}`,
+} as const;
+
+const CODE_SECRET_BYTES = 32;
+
+interface Sealed {
+  readonly keyId: string;
+  readonly sealed: Uint8Array;
+}
+
+/** The tokens of a store as they are stored. */
+export interface StoredTokens {
+  readonly access: Sealed;
+  /** Null: the access token makes the codes of gift cards. */
+  readonly code: Sealed | null;
+  /** Milliseconds from now, negative when it has expired; null for a token that does not expire. */
+  readonly expiresInMs: number | null;
+  readonly isRefused: boolean;
+}
+
+interface Row {
+  readonly keyId: string;
+  readonly sealed: Buffer;
+  readonly codeKeyId: string | null;
+  readonly codeSealed: Buffer | null;
+  readonly expiresInMs: number | null;
+  readonly isRefused: boolean;
+}
+
+/** Undefined for a store that gave no token, or whose merchant removed the app. */
+export async function loadTokens(
+  db: Queryable,
+  { shopId, shopDomain }: Store,
+): Promise<StoredTokens | undefined> {
+  const { rows } = await db.query<Row>({
+    name: 'shopify-tokens',
+    text: `select t.key_id as "keyId", t.sealed, t.code_key_id as "codeKeyId", t.code_sealed as "codeSealed",
+                  extract(epoch from t.expires_at - now())::float8 * 1000 as "expiresInMs",
+                  t.refused_at is not null as "isRefused"
+             from shopify_tokens t join commerce_connections c using (shop_id)
+            where t.shop_id = $1 and c.shop_domain = $2`,
+    values: [shopId, shopDomain],
+  });
+  const [row] = rows;
+  if (!row) return undefined;
+  const { keyId, sealed, codeKeyId, codeSealed, ...rest } = row;
+  const code = codeKeyId !== null && codeSealed !== null;
+  return {
+    ...{ ...rest, access: { keyId, sealed } },
+    code: code ? { keyId: codeKeyId, sealed: codeSealed } : null,
+  };
+}
+
+/** The token for requests, and the secret that makes the codes of gift cards. @throws when the keyring lacks the key. */
+export function openTokens(keyring: Keyring, store: Store, { access, code }: StoredTokens) {
+  const accessToken = open(keyring, 'access', store, access);
+  return { accessToken, codeSecret: code ? open(keyring, 'code', store, code) : accessToken };
+}
+
+/** Stores the tokens of an install. The secret for codes stays, so that gift cards keep theirs. */
+export async function storeGrant(
+  tx: Queryable,
+  keyring: Keyring,
+  o: { readonly store: Store; readonly grant: Grant },
+): Promise<void> {
+  const { store, grant } = o;
+  const access = seal(keyring, 'access', store, grant.accessToken);
+  const refresh = grant.refresh && seal(keyring, 'refresh', store, grant.refresh.refreshToken);
+  const code = seal(keyring, 'code', store, randomBytes(CODE_SECRET_BYTES).toString('base64'));
+  await tx.query(
+    `insert into shopify_tokens as t
+       (shop_id, key_id, sealed, expires_at, refresh_key_id, refresh_sealed, code_key_id, code_sealed)
+     values ($1, $2, $3, now() + $4::float8 * interval '1 second', $5, $6, $7, $8)
+     on conflict (shop_id) do update
+       set key_id = excluded.key_id, sealed = excluded.sealed, created_at = now(),
+           expires_at = excluded.expires_at, refresh_key_id = excluded.refresh_key_id,
+           refresh_sealed = excluded.refresh_sealed, refreshed_at = now(), refreshing_until = null,
+           refused_at = null, code_key_id = coalesce(t.code_key_id, excluded.code_key_id),
+           code_sealed = coalesce(t.code_sealed, excluded.code_sealed)`,
+    [
+      ...[store.shopId, access.keyId, access.sealed, grant.refresh?.expiresInS ?? null],
+      ...[refresh?.keyId ?? null, refresh?.sealed ?? null, code.keyId, code.sealed],
+    ],
+  );
+}
+
+/** The right of one process to refresh the token of a store. */
+export interface RefreshClaim {
+  readonly refreshToken: string;
+  /** As stored: identifies the pair. */
+  readonly sealed: Uint8Array;
+}
+
+/**
+ * Claims the refresh of a store for some time. Undefined when another process has it or has refreshed the token, when it
+ * is too early after a failure, and for a token that does not expire.
+ *
+ * @param o.beforeMs how long before its end a token is refreshed.
+ */
+export async function claimRefresh(
+  db: Queryable,
+  keyring: Keyring,
+  o: { readonly store: Store; readonly forMs: number; readonly beforeMs: number },
+): Promise<RefreshClaim | undefined> {
+  const { rows } = await db.query<{ keyId: string; sealed: Buffer }>(
+    `update shopify_tokens set refreshing_until = now() + $2::float8 * interval '1 millisecond'
+      where shop_id = $1 and expires_at <= now() + $3::float8 * interval '1 millisecond'
+        and (refreshing_until is null or refreshing_until <= now())
+     returning refresh_key_id as "keyId", refresh_sealed as sealed`,
+    [o.store.shopId, o.forMs, o.beforeMs],
+  );
+  const [row] = rows;
+  if (!row) return undefined;
+  return { refreshToken: open(keyring, 'refresh', o.store, row), sealed: row.sealed };
+}
+
+/** Stores a new pair in the place of the claimed one. Nothing is stored after another install, or without the app. */
+export async function storeRefreshed(
+  db: Queryable,
+  keyring: Keyring,
+  o: {
+    readonly store: Store;
+    readonly claim: RefreshClaim;
+    readonly next: { readonly accessToken: string } & Refresh;
+  },
+): Promise<void> {
+  const { store, claim, next } = o;
+  const access = seal(keyring, 'access', store, next.accessToken);
+  const refresh = seal(keyring, 'refresh', store, next.refreshToken);
+  // created_at stays the time of the install: a late webhook of an earlier removal is compared with it.
+  await db.query(
+    `update shopify_tokens
+        set key_id = $3, sealed = $4, expires_at = now() + $5::float8 * interval '1 second',
+            refresh_key_id = $6, refresh_sealed = $7, refreshed_at = now(), refreshing_until = null,
+            refused_at = null
+      where shop_id = $1 and refresh_sealed = $2`,
+    [
+      ...[store.shopId, claim.sealed, access.keyId, access.sealed, next.expiresInS],
+      ...[refresh.keyId, refresh.sealed],
+    ],
+  );
+}
+
+/** Records a failed refresh: nobody asks again for some time. */
+export async function recordRefreshFailure(
+  db: Queryable,
+  o: {
+    readonly store: Store;
+    readonly claim: RefreshClaim;
+    readonly pauseMs: number;
+    readonly isRefused: boolean;
+  },
+): Promise<void> {
+  await db.query(
+    `update shopify_tokens
+        set refreshing_until = now() + $3::float8 * interval '1 millisecond',
+            refused_at = case when $4 then coalesce(refused_at, now()) else refused_at end
+      where shop_id = $1 and refresh_sealed = $2`,
+    [o.store.shopId, o.claim.sealed, o.pauseMs, o.isRefused],
+  );
+}
+
+/** Records that an access token is not valid any more, if it can be refreshed. */
+export async function expireToken(
+  db: Queryable,
+  { store, tokens }: { readonly store: Store; readonly tokens: StoredTokens },
+): Promise<void> {
+  await db.query(
+    `update shopify_tokens set expires_at = least(expires_at, now())
+      where shop_id = $1 and sealed = $2 and refresh_sealed is not null`,
+    [store.shopId, tokens.access.sealed],
+  );
+}
+
+/** Stores whose tokens were not refreshed for some days, so that their refresh tokens would expire. */
+export async function staleStores(
+  db: Queryable,
+  o: { readonly days: number; readonly limit: number },
+): Promise<Store[]> {
+  const { rows } = await db.query<Store>(
+    `select t.shop_id as "shopId", c.shop_domain as "shopDomain"
+       from shopify_tokens t join commerce_connections c using (shop_id)
+      where t.refresh_sealed is not null and t.refreshed_at < now() - make_interval(days => $1)
+        and t.refused_at is null and (t.refreshing_until is null or t.refreshing_until <= now())
+        and c.shop_domain is not null
+      order by t.refreshed_at limit $2`,
+    [o.days, o.limit],
+  );
+  return rows;
+}
+
+type Use = keyof typeof CONTEXTS;
+
+function seal(keyring: Keyring, use: Use, store: Store, secret: string): Sealed {
+  const { keyId, encrypted } = keyring.encrypt(secret, CONTEXTS[use](store));
+  return { keyId, sealed: encrypted };
+}
+
+function open(keyring: Keyring, use: Use, store: Store, { keyId, sealed }: Sealed): string {
+  return keyring.decrypt(keyId, sealed, CONTEXTS[use](store));
+}
