@@ -1,5 +1,6 @@
 import { PROBLEM_CODES as CODE, type PublicError } from '../services/contract/errors.ts';
 import type { Operation } from '../services/contract/operation.ts';
+import * as errors from '../services/contract/public-errors.ts';
 
 /** An error response, decided by the gateway or translated from a service's error. */
 export class HttpError extends Error {
@@ -20,60 +21,34 @@ export class HttpError extends Error {
 /** `Retry-After` while a service is unavailable. Seconds. */
 const RETRY_AFTER_S = 5;
 
-type Problem = PublicError['problem'];
-
-/** An error with the common body `{message, errors: {}}`. */
-export function messageError(
-  status: number,
-  code: string,
-  o: { title: string; detail: string; errors?: NonNullable<Problem['errors']> },
-): PublicError {
-  return {
-    status,
-    body: { message: o.detail, errors: {} },
-    problem: { code, title: o.title, detail: o.detail, ...(o.errors && { errors: o.errors }) },
-  };
-}
-
 export function unknownVersion(detail: string): HttpError {
-  return new HttpError(messageError(404, CODE.unknownVersion, { title: 'Not Found', detail }));
+  return new HttpError(
+    errors.messageError(404, CODE.unknownVersion, { title: 'Not Found', detail }),
+  );
 }
 
 export function unknownPath(): HttpError {
   const detail = 'There is nothing at this path.';
-  return new HttpError(messageError(404, CODE.notFound, { title: 'Not Found', detail }));
+  return new HttpError(errors.messageError(404, CODE.notFound, { title: 'Not Found', detail }));
 }
 
 export function methodNotAllowed(allow: string): HttpError {
   const detail = `This path allows ${allow}.`;
-  const error = messageError(405, CODE.methodNotAllowed, { title: 'Method Not Allowed', detail });
+  const error = errors.messageError(405, CODE.methodNotAllowed, {
+    title: 'Method Not Allowed',
+    detail,
+  });
   return new HttpError(error, { headers: { Allow: allow } });
 }
 
 /** Interface: Errors, every REST endpoint. */
 export function unauthorized(challenge: string): HttpError {
-  const detail = 'Unauthorized.';
-  return new HttpError(
-    {
-      status: 401,
-      body: { errors: detail },
-      problem: { code: CODE.unauthorized, title: 'Unauthorized', detail },
-    },
-    { headers: { 'WWW-Authenticate': challenge } },
-  );
+  return new HttpError(errors.unauthorized(), { headers: { 'WWW-Authenticate': challenge } });
 }
 
 /** Interface: Errors, dispositioning. */
 export function forbidden(challenge: string): HttpError {
-  const detail = 'This action is unauthorized.';
-  return new HttpError(
-    {
-      status: 403,
-      body: { message: detail },
-      problem: { code: CODE.forbidden, title: 'Forbidden', detail },
-    },
-    { headers: { 'WWW-Authenticate': challenge } },
-  );
+  return new HttpError(errors.forbidden(), { headers: { 'WWW-Authenticate': challenge } });
 }
 
 /** @param headers further headers, which name the limit. */
@@ -81,9 +56,9 @@ export function rateLimited(
   retryAfterS: number,
   headers: Readonly<Record<string, string>> = {},
 ): HttpError {
-  const detail = `Too many requests. Try again in ${retryAfterS} s.`;
-  const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
-  return new HttpError(error, { headers: { 'Retry-After': String(retryAfterS), ...headers } });
+  return new HttpError(errors.rateLimited(retryAfterS), {
+    headers: { 'Retry-After': String(retryAfterS), ...headers },
+  });
 }
 
 /** `Retry-After` when a caller has too many bytes in memory. Seconds. */
@@ -95,29 +70,27 @@ export function tooManyBytes(of: 'bodies' | 'answers'): HttpError {
     of === 'bodies'
       ? 'Too many bytes are being sent with this credential at the same time. Send fewer at a time.'
       : 'Too many bytes of responses are waiting for you to read them. Read them, and send fewer requests at a time.';
-  const error = messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
+  const error = errors.messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });
   return new HttpError(error, { headers: { 'Retry-After': String(BODIES_RETRY_S) } });
 }
 
 export function unsupportedMediaType(detail: string): HttpError {
-  const title = 'Unsupported Media Type';
-  return new HttpError(messageError(415, CODE.unsupportedMediaType, { title, detail }));
+  return new HttpError(errors.unsupportedMediaType(detail));
 }
 
 export function tooLarge(maxBytes: number): HttpError {
-  const detail = `The request body must be at most ${maxBytes / 1024 / 1024} MiB.`;
-  return new HttpError(messageError(413, CODE.tooLarge, { title: 'Content Too Large', detail }));
+  return new HttpError(errors.tooLarge(maxBytes));
 }
 
 /** The body arrives more slowly than the minimum rate. */
 export function tooSlow(): HttpError {
   const detail = 'The request took too long to arrive.';
   const title = 'Request Timeout';
-  return new HttpError(messageError(408, CODE.badRequest, { title, detail }));
+  return new HttpError(errors.messageError(408, CODE.badRequest, { title, detail }));
 }
 
 export function badBody(detail: string): HttpError {
-  return new HttpError(messageError(400, CODE.badRequest, { title: 'Bad Request', detail }));
+  return new HttpError(errors.badBody(detail));
 }
 
 /** RFC 9112, 3.2: an HTTP/1.1 request must have a Host header. */
@@ -130,10 +103,8 @@ export function manyHosts(): HttpError {
   return badBody('The request names its host more than once.');
 }
 
-export function invalid(detail: string, errors: NonNullable<Problem['errors']>): HttpError {
-  return new HttpError(
-    messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors }),
-  );
+export function invalid(...about: Parameters<typeof errors.invalid>): HttpError {
+  return new HttpError(errors.invalid(...about));
 }
 
 /** The 404 that the interface defines for the operation. */
@@ -142,9 +113,8 @@ export function notFound(operation: Operation): HttpError {
 }
 
 export function unavailable(cause: unknown): HttpError {
-  const detail = 'The service is not available at the moment. Try again shortly.';
-  const error = messageError(503, CODE.unavailable, { title: 'Service Unavailable', detail });
-  return new HttpError(error, { headers: { 'Retry-After': String(RETRY_AFTER_S) }, cause });
+  const headers = { 'Retry-After': String(RETRY_AFTER_S) };
+  return new HttpError(errors.unavailable(), { headers, cause });
 }
 
 /** Largest `Retry-After` when a request is shed because of overload. Seconds. */
@@ -153,7 +123,10 @@ const MAX_LOAD_RETRY_S = 3;
 /** Too many requests are in flight, so the request was not begun. `Retry-After` is random, to spread the retries. */
 export function overloaded(cause?: unknown): HttpError {
   const detail = 'There are too many requests at the moment. Try again shortly.';
-  const error = messageError(503, CODE.unavailable, { title: 'Service Unavailable', detail });
+  const error = errors.messageError(503, CODE.unavailable, {
+    title: 'Service Unavailable',
+    detail,
+  });
   const headers = { 'Retry-After': String(loadRetryAfterS()) };
   return new HttpError(error, { headers, cause });
 }
@@ -163,9 +136,7 @@ export function loadRetryAfterS(): number {
   return 1 + Math.floor(Math.random() * MAX_LOAD_RETRY_S);
 }
 
-/** An unexpected error. The response contains only the request id, with which operators find the cause in the logs. */
+/** An unexpected error. */
 export function internalError(requestId: string, cause: unknown): HttpError {
-  const detail = `Something went wrong on our side. Quote the request id ${requestId} to support.`;
-  const title = 'Internal Server Error';
-  return new HttpError(messageError(500, CODE.internal, { title, detail }), { cause });
+  return new HttpError(errors.internalError(requestId), { cause });
 }

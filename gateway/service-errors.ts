@@ -1,7 +1,8 @@
 import { ConnectError } from '@connectrpc/connect';
 import { ErrorReason as Reason } from '../proto/gen/rms/common/v1/error_pb.ts';
-import { PROBLEM_CODES as CODE, type PublicError } from '../services/contract/errors.ts';
+import type { PublicError } from '../services/contract/errors.ts';
 import type { Operation, OperationId } from '../services/contract/operation.ts';
+import * as errors from '../services/contract/public-errors.ts';
 import {
   fieldOf,
   isExhausted,
@@ -11,7 +12,7 @@ import {
 } from '../services/platform/errors.ts';
 import { isOutage } from '../services/platform/outage.ts';
 import { KeySetUnavailable } from './auth/partner-tokens.ts';
-import { HttpError, internalError, messageError, overloaded, unavailable } from './errors.ts';
+import { HttpError, internalError, overloaded, unavailable } from './errors.ts';
 
 /**
  * Converts any error to a REST response.
@@ -61,18 +62,22 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
       return operation.notFound;
     case Reason.SUBSCRIPTION_NOT_FOUND:
       if (operation.id === 'createWebhook') return invalidKey('is that of a deleted webhook');
-      return NAMES_WEBHOOK.has(operation.id) ? noSuchWebhook() : operation.notFound;
+      return NAMES_WEBHOOK.has(operation.id)
+        ? errors.invalidField('webhook_id', 'must be the id of a webhook')
+        : operation.notFound;
     case Reason.FRAUD_REPORT_EXISTS:
-      return reportExists();
+      return errors.reportExists();
     case Reason.WEBHOOK_URL_REFUSED:
-      return webhookRejected(messageOf(error));
+      return errors.webhookRejected(messageOf(error));
     case Reason.STATE_FORBIDS:
-      if (operation.id === 'replayDelivery') return notReplayable(messageOf(error));
-      return STATEFUL.has(operation.id) ? conflict(messageOf(error)) : undefined;
+      if (operation.id === 'replayDelivery') return errors.notReplayable(messageOf(error));
+      return STATEFUL.has(operation.id) ? errors.conflict(messageOf(error)) : undefined;
     case Reason.IDEMPOTENCY_CONFLICT:
       return operation.keyed ? invalidKey('was used with other content') : undefined;
     case Reason.QUOTA_EXCEEDED:
-      return WEBHOOK_WRITES.has(operation.id) ? webhookRejected(messageOf(error)) : undefined;
+      return WEBHOOK_WRITES.has(operation.id)
+        ? errors.webhookRejected(messageOf(error))
+        : undefined;
     default:
       return undefined;
   }
@@ -95,73 +100,17 @@ function isPathId(field: string | undefined): boolean {
 }
 
 function invalidFrom(error: unknown): PublicError {
-  const detail = sentence(messageOf(error));
-  const errors = [{ field: fieldOf(error) ?? 'body', message: detail }];
-  return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
-}
-
-/** A webhook in the body that does not exist in this shop. */
-function noSuchWebhook(): PublicError {
-  const detail = 'webhook_id must be the id of a webhook.';
-  const errors = [{ field: 'webhook_id', message: detail }];
-  return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
+  const detail = errors.sentence(messageOf(error));
+  return errors.invalid(detail, [{ field: fieldOf(error) ?? 'body', message: detail }]);
 }
 
 /** A key that cannot have the result of this request. The draft of the header has 422 for it. */
 function invalidKey(rule: string): PublicError {
-  const field = 'Idempotency-Key';
-  const detail = `${field} ${rule}.`;
-  const errors = [{ field, message: detail }];
-  return messageError(422, CODE.invalid, { title: 'Unprocessable Content', detail, errors });
-}
-
-function reportExists(): PublicError {
-  const detail = 'A fraud report already exists for this return.';
-  return {
-    status: 409,
-    body: { errors: { message: detail } },
-    problem: { code: CODE.fraudReportExists, title: 'Conflict', detail },
-  };
-}
-
-/** The state of the object does not allow the request. */
-function conflict(text: string): PublicError {
-  const detail = sentence(capitalized(text));
-  return {
-    status: 409,
-    body: { errors: { message: detail } },
-    problem: { code: CODE.conflict, title: 'Conflict', detail },
-  };
-}
-
-function webhookRejected(text: string): PublicError {
-  const detail = sentence(text);
-  return {
-    status: 422,
-    body: { errors: { code: CODE.webhookRefused, message: detail } },
-    problem: { code: CODE.webhookRefused, title: 'Unprocessable Content', detail },
-  };
-}
-
-function notReplayable(text: string): PublicError {
-  const detail = sentence(capitalized(text));
-  return {
-    status: 409,
-    body: { errors: { code: CODE.notReplayable, message: detail } },
-    problem: { code: CODE.notReplayable, title: 'Conflict', detail },
-  };
+  return errors.invalidField('Idempotency-Key', rule);
 }
 
 /** The message of an error, without the code that Connect puts before it. */
 function messageOf(error: unknown): string {
   if (error instanceof ConnectError) return error.rawMessage;
   return error instanceof Error ? error.message : '';
-}
-
-function capitalized(text: string): string {
-  return text.replace(/^./, (first) => first.toUpperCase());
-}
-
-function sentence(text: string): string {
-  return /[.!?]$/.test(text) ? text : `${text}.`;
 }

@@ -9,6 +9,7 @@ beforeAll(async () => {
   under = await startTestGateway({
     DOCS_ENABLED: false,
     API_CALENDAR: new Date('2027-08-01T00:00:00Z'),
+    PUBLIC_BASE_URL: 'https://api.example.org/base',
     PARTNER_ISSUER: 'https://login.example.org/',
     PARTNER_JWKS_URL: 'https://login.example.org/jwks',
   });
@@ -56,6 +57,19 @@ describe('an OpenAPI document', () => {
           },
         },
       },
+    });
+  });
+
+  test('contains its own address as the default of the variable in `servers`', async () => {
+    const { body } = await send({ path: '/openapi/2026-10.json' });
+    expect(body).toMatchObject({
+      servers: [
+        { url: '/api/2026-10' },
+        {
+          url: '{base_url}/api/2026-10',
+          variables: { base_url: { default: 'https://api.example.org/base' } },
+        },
+      ],
     });
   });
 

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { Router } from 'express';
-import { EXAMPLE_AUTH_URL } from '../../services/contract/example-auth-url.ts';
+import { EXAMPLE_AUTH_URL, EXAMPLE_BASE_URL } from '../../services/contract/example-urls.ts';
 import { supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
 import { type DocsOptions, docsPages } from '../docs/router.ts';
 import { EXACT_PATHS } from './endpoint.ts';
@@ -15,7 +15,7 @@ export function docsRouter(calendar: () => Date, o: DocsOptions): Router {
   router.get('/openapi/:name', async (req, res, next) => {
     const version = /^(.+)\.json$/.exec(req.params.name)?.[1] ?? '';
     if (![...supportedVersions(calendar()), UNSTABLE].includes(version)) return next();
-    const text = documents.get(version) ?? (await readDocument(version, o.signIn.authUrl));
+    const text = documents.get(version) ?? (await readDocument(version, o));
     documents.set(version, text);
     res.type('application/json').send(text);
   });
@@ -23,8 +23,11 @@ export function docsRouter(calendar: () => Date, o: DocsOptions): Router {
   return router;
 }
 
-/** Reads a document that `npm run docs` generated, and replaces the example by the real authorization server. */
-async function readDocument(version: string, authUrl = EXAMPLE_AUTH_URL): Promise<string> {
+/** Reads a document that `npm run docs` generated, and replaces the example addresses by the real ones. */
+async function readDocument(version: string, { publicUrl, signIn }: DocsOptions): Promise<string> {
   const text = await readFile(new URL(`${version}.json`, DOCUMENTS), 'utf8');
-  return text.replaceAll(EXAMPLE_AUTH_URL, authUrl.replace(/\/+$/, ''));
+  const { authUrl = EXAMPLE_AUTH_URL } = signIn;
+  return text
+    .replaceAll(EXAMPLE_AUTH_URL, authUrl.replace(/\/+$/, ''))
+    .replaceAll(EXAMPLE_BASE_URL, publicUrl);
 }

@@ -1,5 +1,6 @@
+import { messageError } from '../../services/contract/public-errors.ts';
 import { jsonOf } from '../../services/platform/text.ts';
-import { HttpError, messageError } from '../errors.ts';
+import { HttpError } from '../errors.ts';
 import { MCP_SCOPE } from './access-token.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 

@@ -1,5 +1,6 @@
 import express, { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
-import { HttpError, messageError } from '../errors.ts';
+import { messageError } from '../../services/contract/public-errors.ts';
+import { HttpError } from '../errors.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import { continueBody, reserveBody, SIGN_IN_BODY_BYTES_MAX } from './body-reservation.ts';
 import { allowAnyOrigin } from './cors.ts';

@@ -39,11 +39,7 @@ export const WEBHOOK_SECRET_OPERATIONS: readonly Operation[] = [
     summary: 'Rotate secret',
     description:
       'Makes a new signing secret. During the overlap the earlier secrets sign, too: `webhook-signature` then has several signatures, separated by spaces. So a receiver can change its secret without a rejected delivery.',
-    errors: {
-      404: [shapes.webhookNotFound],
-      409: [shapes.errorsMessage],
-      422: [shapes.messageError],
-    },
+    errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError] },
   },
   {
     ...webhookRules,

@@ -1,3 +1,4 @@
+import { CATEGORY_TEXT } from '../details/line-item.ts';
 import { isObject } from '../json-object.ts';
 import { CONDITION_CATEGORIES } from '../vocabulary.ts';
 import type { VersionChange } from './change.ts';
@@ -19,6 +20,7 @@ export const change202610: VersionChange = {
     if (!isObject(properties)) throw new Error('the document has no Condition schema');
     properties.condition_category = {
       anyOf: [{ type: 'string', enum: [...CONDITION_CATEGORIES] }, { type: 'null' }],
+      description: CATEGORY_TEXT,
     };
   },
 };

@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Exchange } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CurrencyType } from '../vocabulary.ts';
-import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
+import { selectable, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 
 /** An exchange item, with its amounts in the requested currency. `none` is the text of zero. */
 interface ExchangeSource {
@@ -29,7 +29,22 @@ const EXCHANGE = {
   out_of_stock_resolution: field.text(({ exchange }) => exchange.outOfStockResolution),
 };
 
-export const exchange = z.object(shapeOf(EXCHANGE)).meta({ id: 'Exchange' });
+const TEXTS = {
+  exchange_id: 'Identifier of the exchange item',
+  product_id: 'Identifier of the product at the commerce provider; null when unknown',
+  variant_id: 'Identifier of the variant at the commerce provider; null when unknown',
+  sku: 'Stock keeping unit; null when unknown',
+  title: 'Title of product and variant; null when unknown',
+  price: selectable('Gross price, before discount and tax'),
+  discount: selectable('Discount'),
+  tax: selectable('Tax'),
+  total: selectable('What the item costs: `price - discount + tax`'),
+  type: 'How it is exchanged: `variant` for another variant, `product` for another product',
+  out_of_stock: 'Whether the item was out of stock when the return was submitted',
+  out_of_stock_resolution: 'What is done when it is out of stock; null when it is in stock',
+} as const;
+
+export const exchange = z.object(shapeOf(EXCHANGE, TEXTS)).meta({ id: 'Exchange' });
 
 export function exchangeView(source: ExchangeSource): ViewOf<typeof EXCHANGE> {
   return viewOf(EXCHANGE, source);

@@ -1,6 +1,6 @@
 import type { Timestamp } from '@bufbuild/protobuf/wkt';
 import { z } from 'zod';
-import { amount, nullableId, nullableText, time } from '../resources/response-fields.ts';
+import { amount, means, nullableId, nullableText, time } from '../resources/response-fields.ts';
 import { idNumber, idText, iso, plain, textOrNull } from '../views/values.ts';
 
 /** One key of a public object: its schema, and how to read it from the messages of the services. */
@@ -55,12 +55,27 @@ export function viewFields<Source extends { readonly none: string }>() {
 type AnyFields = Readonly<Record<string, ViewField<any, any>>>;
 type ValueOf<F> = F extends ViewField<never, infer T> ? T : never;
 
+/** What an amount means whose currency a request for return details selects. */
+export function selectable(text: string): string {
+  return `${text}. In the shop's currency, unless \`currency_type\` is \`presentment\``;
+}
+
 /** The object that fields describe. */
 export type ViewOf<F extends AnyFields> = { [K in keyof F]: ValueOf<F[K]> };
 
-/** The schemas of fields, as the shape of a zod object. */
-export function shapeOf<F extends AnyFields>(fields: F): { [K in keyof F]: F[K]['schema'] } {
-  const shape = Object.entries(fields).map(([key, field]) => [key, field.schema]);
+/**
+ * The schemas of fields, as the shape of a zod object.
+ *
+ * @param texts what each field means, for the OpenAPI documents.
+ */
+export function shapeOf<F extends AnyFields>(
+  fields: F,
+  texts: Readonly<Record<keyof F, string>>,
+): { [K in keyof F]: F[K]['schema'] } {
+  const shape = Object.entries(fields).map(([key, { schema }]) => [
+    key,
+    means(schema, texts[key] ?? ''),
+  ]);
   return Object.fromEntries(shape) as { [K in keyof F]: F[K]['schema'] };
 }
 

@@ -4,7 +4,7 @@ import {
   LabelStatusSchema,
   type Return,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { nullableText, time } from '../resources/response-fields.ts';
+import { means, nullableText, time } from '../resources/response-fields.ts';
 import { iso, textOrNull, word } from '../views/values.ts';
 import { LABEL_STATUSES } from '../vocabulary.ts';
 
@@ -12,13 +12,16 @@ import { LABEL_STATUSES } from '../vocabulary.ts';
 
 export const label = z
   .object({
-    status: z.enum(LABEL_STATUSES).nullable(),
-    updated_at: time(),
-    url: nullableText(),
-    rate: z.int().nullable().meta({ description: "Minor units of the shop's currency" }),
-    carrier: nullableText(),
-    tracking_number: nullableText(),
-    line_items: z.array(z.int()),
+    status: means(z.enum(LABEL_STATUSES).nullable(), 'Where the parcel is; `delivered` is final'),
+    updated_at: means(time(), 'When the carrier last changed the status or the tracking number'),
+    url: means(nullableText(), 'Link to the label; null without one'),
+    rate: means(
+      z.int().nullable(),
+      "What the carrier bills, in minor units of the shop's currency; null when unknown",
+    ),
+    carrier: means(nullableText(), 'Name of the carrier'),
+    tracking_number: means(nullableText(), 'Tracking number; null when there is none yet'),
+    line_items: means(z.array(z.int()), '`line_item_id` of each line item in the parcel'),
   })
   .meta({ id: 'Label' });
 

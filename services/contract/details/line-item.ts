@@ -9,10 +9,11 @@ import {
   type LineItem,
   LineOutcomeSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { nullableText, time } from '../resources/response-fields.ts';
+import { means, nullableText, time } from '../resources/response-fields.ts';
 import { iso, textOrNull, word } from '../views/values.ts';
 import { DISPOSITION_OUTCOMES, LINE_OUTCOMES } from '../vocabulary.ts';
 import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
+import { CATEGORY_TEXTS, INSPECTION_TEXTS, LINE_ITEM_TEXTS } from './line-item-texts.ts';
 
 /** The line items of return details (interface: Return details, Line item fields), newest shape. */
 
@@ -22,42 +23,71 @@ const CATEGORY_NAMES = ['incorrect_item', 'missing', 'junk'] as const;
 /** An object since 2026-10. Before, one of seven words. */
 const conditionCategory = z
   .object({
-    subject: z.string(),
-    title: z.string(),
-    grade: z.enum(GRADES).nullable(),
-    category_name: z.enum(CATEGORY_NAMES).nullable(),
-    category_parent: z.string().nullable(),
+    subject: means(z.string(), CATEGORY_TEXTS.subject),
+    title: means(z.string(), CATEGORY_TEXTS.title),
+    grade: means(z.enum(GRADES).nullable(), CATEGORY_TEXTS.grade),
+    category_name: means(z.enum(CATEGORY_NAMES).nullable(), CATEGORY_TEXTS.category_name),
+    category_parent: means(nullableText(), CATEGORY_TEXTS.category_parent),
   })
   .meta({ description: 'What grading found' });
 
+const inspection = {
+  return_processor: means(nullableText(), INSPECTION_TEXTS.return_processor),
+  note: means(nullableText(), INSPECTION_TEXTS.note),
+  inspected_at: means(time(), INSPECTION_TEXTS.inspected_at),
+};
+
+/** Says what {@link condition} says in every version. */
+export const CATEGORY_TEXT =
+  'Category of the newest grading; null for an item with images that was never graded';
+
 export const condition = z
   .object({
-    description: nullableText(),
-    condition_category: conditionCategory.nullable(),
-    return_processor: nullableText(),
-    note: nullableText(),
-    inspected_at: time(),
-    images: z.array(z.string()),
+    description: means(nullableText(), 'Free text of the grading about the item; null without one'),
+    condition_category: means(conditionCategory.nullable(), CATEGORY_TEXT),
+    ...inspection,
+    images: means(z.array(z.string()), 'Links to images: of the grading, then of the assessment'),
   })
   .meta({ id: 'Condition' });
 export type ConditionObject = z.infer<typeof condition>;
 
 const lineDisposition = z
   .object({
-    disposition_outcome: z.enum(DISPOSITION_OUTCOMES).nullable(),
-    return_processor: nullableText(),
-    note: nullableText(),
-    inspected_at: time(),
+    disposition_outcome: means(
+      z.enum(DISPOSITION_OUTCOMES).nullable(),
+      'What becomes of the goods after the inspection',
+    ),
+    ...inspection,
   })
   .meta({ id: 'LineDisposition' });
 
+const uploadId = () => means(z.int(), 'Identifier of the upload');
+const uploadLink = {
+  url: means(z.string(), 'Link to the file'),
+  created_at: means(time(), 'When it was added'),
+};
+
 const uploads = z
   .object({
-    images: z.array(
-      z.object({ id: z.int(), source: nullableText(), url: z.string(), created_at: time() }),
+    images: means(
+      z.array(
+        z.object({
+          id: uploadId(),
+          source: means(nullableText(), 'Who added it, such as `customer`; null when unknown'),
+          ...uploadLink,
+        }),
+      ),
+      'Images, oldest first',
     ),
-    media: z.array(
-      z.object({ id: z.int(), type: nullableText(), url: z.string(), created_at: time() }),
+    media: means(
+      z.array(
+        z.object({
+          id: uploadId(),
+          type: means(nullableText(), 'Kind of media, such as `video`; null when unknown'),
+          ...uploadLink,
+        }),
+      ),
+      'Videos and other media, oldest first',
     ),
   })
   .meta({ id: 'CustomerUploads' });
@@ -111,7 +141,7 @@ const LINE_ITEM = {
   customer_uploads: field.other(uploads, ({ line }) => uploadsView(line.uploads)),
 };
 
-export const lineItem = z.object(shapeOf(LINE_ITEM)).meta({ id: 'LineItem' });
+export const lineItem = z.object(shapeOf(LINE_ITEM, LINE_ITEM_TEXTS)).meta({ id: 'LineItem' });
 
 /** One line item of return details. */
 export function lineItemView(source: LineSource): ViewOf<typeof LINE_ITEM> {

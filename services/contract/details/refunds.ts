@@ -1,29 +1,43 @@
 import { z } from 'zod';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { parseId } from '../../platform/ids.ts';
-import { amount, nullableId, nullableText, time } from '../resources/response-fields.ts';
+import { amount, means, nullableId, nullableText, time } from '../resources/response-fields.ts';
 import { idNumber, iso, textOrNull, zero } from '../views/values.ts';
 
 /** Refunds that processing made, in the two shapes of return details. */
 
+/** What both lists of refunds have. */
+export const refundFields = {
+  gateway: means(nullableText(), 'Payment gateway of the refund; null when unknown'),
+  provider: means(nullableText(), 'Commerce provider that made the refund'),
+  amount: means(amount(), 'Refunded amount, in `currency`'),
+  currency: means(nullableText(), 'Currency that the shopper paid in, an ISO 4217 code'),
+};
+
 export const refund = z
   .object({
-    gateway: nullableText(),
-    amount: amount(),
-    currency: nullableText(),
-    provider_refund_id: nullableText(),
-    provider: nullableText(),
+    gateway: refundFields.gateway,
+    amount: refundFields.amount,
+    currency: refundFields.currency,
+    provider_refund_id: means(
+      nullableText(),
+      'Identifier of the refund at the commerce provider, as text',
+    ),
+    provider: refundFields.provider,
   })
   .meta({ id: 'Refund' });
 
 export const providerRefund = z
   .object({
-    id: z.int(),
-    return_id: z.int(),
-    provider_refund_id: nullableId(),
-    provider_created_at: time(),
-    created_at: time(),
-    updated_at: time(),
+    id: means(z.int(), 'Identifier of the refund in this service'),
+    return_id: means(z.int(), 'The return that was refunded'),
+    provider_refund_id: means(
+      nullableId(),
+      'Identifier of the refund at the commerce provider; null when it is not numeric',
+    ),
+    provider_created_at: means(time(), 'When the commerce provider made the refund'),
+    created_at: means(time(), 'When the refund was recorded here'),
+    updated_at: means(time(), 'When this record last changed'),
   })
   .meta({ id: 'ProviderRefund' });
 

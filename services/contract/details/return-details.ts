@@ -9,7 +9,7 @@ import {
   ReturnTypeSchema,
   type Totals,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { amount } from '../resources/response-fields.ts';
+import { amount, means } from '../resources/response-fields.ts';
 import { textOrNull, word, zero } from '../views/values.ts';
 import {
   type CurrencyType,
@@ -25,6 +25,7 @@ import { label, labelsView } from './label.ts';
 import { lineItem, lineItemView } from './line-item.ts';
 import { presentment, presentmentView } from './presentment.ts';
 import { providerRefund, providerRefundsView, refund, refundsView } from './refunds.ts';
+import { TEXTS } from './return-details-texts.ts';
 
 /** A return, with its totals in the requested currency. `none` is the text of zero. */
 interface DetailsSource {
@@ -72,7 +73,12 @@ const DETAILS = {
   gift_card_order_id: field.id(({ ret }) => ret.giftCardOrder?.id),
   gift_card: field.amount(({ totals }) => totals?.giftCard),
   gift_card_presentment: field.other(
-    z.object({ value: amount(), currency: z.string() }).nullable(),
+    z
+      .object({
+        value: means(amount(), 'Value of the card'),
+        currency: means(z.string(), 'Currency of the card, an ISO 4217 code'),
+      })
+      .nullable(),
     ({ ret: { giftCardPresentment: card } }) =>
       card ? { value: card.value, currency: card.currency } : null,
   ),
@@ -129,7 +135,7 @@ const DETAILS = {
   labels: field.other(z.array(label), ({ ret }) => labelsView(ret)),
 };
 
-export const returnDetailsFields = shapeOf(DETAILS);
+export const returnDetailsFields = shapeOf(DETAILS, TEXTS);
 export const returnDetails = z.object(returnDetailsFields).meta({ id: 'ReturnDetails' });
 export type ReturnDetails = ViewOf<typeof DETAILS>;
 

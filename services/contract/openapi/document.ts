@@ -1,21 +1,17 @@
 import { createDocument, type ZodOpenApiObject } from 'zod-openapi';
-import { EXAMPLE_AUTH_URL } from '../example-auth-url.ts';
+import { EXAMPLE_AUTH_URL } from '../example-urls.ts';
+import { EXAMPLES } from '../examples/examples.ts';
 import { isObject, type JsonObject } from '../json-object.ts';
 import type { Operation } from '../operation.ts';
 import { OPERATIONS } from '../operations.ts';
 import { changesSince } from '../shape.ts';
-import { UNSTABLE, UNSTABLE_WARNING } from '../versions.ts';
-import { SHARED_HEADERS } from './headers.ts';
+import { UNSTABLE } from '../versions.ts';
+import { exampleKeys } from './example-keys.ts';
+import { sharedHeaders } from './headers.ts';
+import { infoOf, serversOf } from './info.ts';
 import { parametersOf } from './parameters.ts';
 import { payloadSection } from './payload-section.ts';
-import { responsesOf } from './responses.ts';
-
-const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, destinations, fraud reports, carts and webhooks. Operations marked \`x-addition\` and limits marked \`x-service-bound\` are additions of this service.
-
-**Receiving webhooks.** Every message is signed after [Standard Webhooks](https://www.standardwebhooks.com): verify \`webhook-signature\` over the unchanged body with the secret that *Create webhook* returned (\`whsec_\` is part of it), and respond with any 2xx within 15 seconds. Otherwise the message is sent again, eleven times in total over three to four days, and later if \`Retry-After\` says so. A response of 410, or only failures for five days, makes the subscription inactive. A repeated \`webhook-id\` is the same message. Messages can arrive in another order: \`X-Service-Sequence\` grows with every change of one return. A payload has the shape of the shop's payload version, not of the version with which the subscription was made; \`X-Service-API-Version\` names it.`;
-
-const CONTACT = { name: 'The support of the operator of this service' };
-const LICENSE = { name: 'All rights reserved', identifier: 'LicenseRef-Proprietary' };
+import { responsesOf, sharedResponses } from './responses.ts';
 
 const TAGS = {
   Webhooks: 'Subscriptions to events, and the log of their deliveries',
@@ -46,18 +42,16 @@ function newestDocument(version: string): object {
   return createDocument(
     {
       openapi: '3.1.0',
-      info: {
-        title: 'Returns Management Service',
-        version,
-        description: unstable ? `${INTRODUCTION}\n\n${UNSTABLE_WARNING}` : INTRODUCTION,
-        contact: CONTACT,
-        license: LICENSE,
-      },
-      servers: [{ url: `/api/${version}` }],
+      info: infoOf(version, unstable),
+      servers: serversOf(version),
       tags: Object.entries(TAGS).map(([name, description]) => ({ name, description })),
-      paths: pathsOf(unstable),
+      paths: pathsOf(version),
       ...(unstable ? {} : { webhooks: payloadSection(version) }),
-      components: { securitySchemes: securitySchemes(), headers: SHARED_HEADERS },
+      components: {
+        securitySchemes: securitySchemes(),
+        headers: sharedHeaders(unstable),
+        responses: sharedResponses(OPERATIONS, version),
+      },
     },
     {
       override: ({ jsonSchema }) => openToGrowth(jsonSchema),
@@ -90,17 +84,17 @@ function securitySchemes() {
   } as const;
 }
 
-function pathsOf(unstable: boolean): NonNullable<ZodOpenApiObject['paths']> {
+function pathsOf(version: string): NonNullable<ZodOpenApiObject['paths']> {
   const paths: Record<string, Record<string, object>> = {};
   for (const operation of OPERATIONS) {
     const item = paths[operation.path] ?? {};
     paths[operation.path] = item;
-    item[operation.method.toLowerCase()] = operationObject(operation, unstable);
+    item[operation.method.toLowerCase()] = operationObject(operation, version);
   }
   return paths;
 }
 
-function operationObject(operation: Operation, unstable: boolean): object {
+function operationObject(operation: Operation, version: string): object {
   const parameters = parametersOf(operation);
   const { body, scope } = operation;
   return {
@@ -119,11 +113,16 @@ function operationObject(operation: Operation, unstable: boolean): object {
       ? {
           requestBody: {
             required: body.required,
-            content: { 'application/json': { schema: body.schema } },
+            content: {
+              'application/json': {
+                schema: body.schema,
+                ...exampleKeys(EXAMPLES[operation.id].request),
+              },
+            },
           },
         }
       : {}),
-    responses: responsesOf(operation, unstable),
+    responses: responsesOf(operation, version),
   };
 }
 

@@ -21,7 +21,7 @@ import {
 /** The path, query and header parameters of an operation, for its OpenAPI object. */
 export function parametersOf(operation: Operation): readonly object[] {
   return [
-    ...PATH_IDS.filter(({ name }) => operation.path.includes(`{${name}}`)),
+    ...pathParameters(operation.path),
     ...(QUERIES[operation.id] ?? []),
     ...(operation.keyed ? [idempotencyKey(operation.keyed)] : []),
   ];
@@ -42,27 +42,43 @@ function idempotencyKey(keyed: NonNullable<Operation['keyed']>): object {
   };
 }
 const idSchema = { type: 'integer', minimum: 1, maximum: Number(MAX_ID) };
-const PATH_IDS = [
-  { name: 'id', in: 'path', required: true, schema: idSchema },
-  {
-    name: 'delivery_id',
-    in: 'path',
-    required: true,
-    description: 'The `webhook-id` of the delivery',
-    schema: { type: 'string' },
-  },
-  {
-    name: 'token',
-    in: 'path',
-    required: true,
-    description: 'The token of the cart',
-    schema: { type: 'string' },
-  },
-];
+
+/** What `{id}` identifies, by the segment before it. */
+const ID_OF: Readonly<Record<string, string>> = {
+  webhooks: '`id` of the webhook',
+  'webhook-replays': '`id` of the replay or backfill',
+  destinations: '`id` of the destination',
+  returns: '`id` of the return',
+  return: '`id` of the return',
+  labels: '`id` of the label',
+};
+const TEXT_SEGMENTS: Readonly<Record<string, string>> = {
+  delivery_id: 'The `webhook-id` of the delivery',
+  token: 'The token of the cart',
+};
+
+/** @throws Error for a segment that has no description here. */
+function pathParameters(path: string): readonly object[] {
+  const segments = path.split('/');
+  return segments.flatMap((segment, at) => {
+    const name = /^\{(.+)\}$/.exec(segment)?.[1];
+    if (name === undefined) return [];
+    const description = name === 'id' ? ID_OF[segments[at - 1] ?? ''] : TEXT_SEGMENTS[name];
+    if (description === undefined) throw new Error(`no description of ${segment} in ${path}`);
+    const schema = name === 'id' ? idSchema : { type: 'string' };
+    return [{ name, in: 'path', required: true, description, schema }];
+  });
+}
+
 const EXACTLY_ONE =
   'Exactly one of return_id, order_id, order_name and provider_order_id selects the return';
 const DETAILS_QUERY = [
-  { name: 'return_id', in: 'query', description: EXACTLY_ONE, schema: idSchema },
+  {
+    name: 'return_id',
+    in: 'query',
+    description: `\`id\` of the return. ${EXACTLY_ONE}`,
+    schema: idSchema,
+  },
   {
     name: 'order_id',
     in: 'query',

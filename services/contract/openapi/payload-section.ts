@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { ENVIRONMENT_HEADER } from '../environment.ts';
 import { PAYLOAD_FIELDS } from '../resources/payloads.ts';
+import { means } from '../resources/response-fields.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { shapePayload } from '../shape.ts';
 import { delivers, payloadOf } from '../views/payload.ts';
@@ -33,7 +34,11 @@ export function payloadSchema(topic: Topic): z.ZodType {
   const trigger = z.enum(triggers);
   const name = topic.split('.').map((part) => `${part[0]?.toUpperCase()}${part.slice(1)}`);
   return z
-    .object({ topic: z.literal(topic), trigger, ...PAYLOAD_FIELDS[topic] })
+    .object({
+      topic: means(z.literal(topic), 'The topic of the subscription'),
+      trigger: means(trigger, 'The event that happened'),
+      ...PAYLOAD_FIELDS[topic],
+    })
     .meta({ id: `${name.join('')}Payload` });
 }
 

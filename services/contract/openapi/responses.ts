@@ -1,8 +1,16 @@
 import { z } from 'zod';
-import { PROBLEM_MEDIA_TYPE } from '../changes/unstable.ts';
+import type { ZodOpenApiResponseObject } from 'zod-openapi';
+import { PROBLEM_MEDIA_TYPE, problemDocument } from '../changes/unstable.ts';
+import { NOT_FOUND, type PublicError } from '../errors.ts';
+import type { NamedValue } from '../examples/example.ts';
+import { EXAMPLES } from '../examples/examples.ts';
 import type { Operation } from '../operation.ts';
 import * as shapes from '../resources/errors.ts';
-import { commonHeaders, headersOf } from './headers.ts';
+import { shapeResponse } from '../shape.ts';
+import { UNSTABLE } from '../versions.ts';
+import { COMMON_ERRORS, errorsOf } from './error-examples.ts';
+import { exampleKeys } from './example-keys.ts';
+import { headersOf } from './headers.ts';
 
 const PHRASES: Readonly<Record<number, string>> = {
   200: 'Done',
@@ -21,50 +29,138 @@ const PHRASES: Readonly<Record<number, string>> = {
   503: 'A part of the service is temporarily unavailable',
 };
 
-/** The error statuses of an operation, in their order, with the bodies of each. */
-function errorsOf(operation: Operation): ReadonlyMap<number, readonly z.ZodType[]> {
-  const message = [shapes.messageError];
-  const ofBodies: [number, readonly z.ZodType[]][] = operation.body
-    ? [400, 413, 415].map((status) => [status, message])
-    : [];
-  const own = Object.entries(operation.errors).map(
-    ([status, schemas]): [number, readonly z.ZodType[]] => [Number(status), schemas],
-  );
-  const all: [number, readonly z.ZodType[]][] = [
-    ...ofBodies,
-    [401, [shapes.unauthorized]],
-    ...own,
-    ...[429, 500, 503].map((status): [number, readonly z.ZodType[]] => [status, message]),
-  ];
-  return new Map(all.sort(([left], [right]) => left - right));
+/** The names of the error responses that operations share. */
+const SHARED: Readonly<Record<number, string>> = {
+  400: 'BadRequest',
+  401: 'Unauthorized',
+  403: 'Forbidden',
+  413: 'BodyTooLarge',
+  415: 'UnsupportedMediaType',
+  429: 'RateLimited',
+  500: 'InternalError',
+  503: 'Unavailable',
+};
+const OF_BODY = [400, 413, 415];
+const OF_EVERY_OPERATION = [401, 429, 500, 503];
+/** The bodies of the shared ones; the others have the common body. */
+const OWN_SHAPES: Readonly<Record<number, z.ZodType>> = {
+  401: shapes.unauthorized,
+  403: shapes.forbidden,
+};
+
+/** The shared 404 of each kind of object. Kinds with the same body have the same name. */
+const NOT_FOUND_NAMES: Readonly<Record<keyof typeof NOT_FOUND, string>> = {
+  webhook: 'WebhookNotFound',
+  delivery: 'DeliveryNotFound',
+  replay: 'ReplayNotFound',
+  destination: 'DestinationNotFound',
+  returnDetails: 'SelectedReturnNotFound',
+  fraudReport: 'ReturnNotFound',
+  effects: 'ReturnNotFound',
+  labels: 'ReturnNotFound',
+  giftCard: 'ReturnNotFound',
+  label: 'LabelNotFound',
+  cart: 'CartNotFound',
+  processReturn: 'ReturnToProcessNotFound',
+};
+
+type NamedResponse = [string, ZodOpenApiResponseObject];
+
+/** The error responses that operations refer to. */
+export function sharedResponses(
+  operations: readonly Operation[],
+  version: string,
+): Record<string, ZodOpenApiResponseObject> {
+  const unstable = version === UNSTABLE;
+  const common = Object.entries(SHARED).map(([code, name]): NamedResponse => {
+    const status = Number(code);
+    const schemas = [OWN_SHAPES[status] ?? shapes.messageError];
+    return [name, errorResponse({ status, schemas, unstable, examples: COMMON_ERRORS[status] })];
+  });
+  const notFound = operations.flatMap((operation): NamedResponse[] => {
+    const name = notFoundName(operation);
+    return name === undefined ? [] : [[name, ownError(operation, 404, unstable)]];
+  });
+  return Object.fromEntries([...common, ...notFound]);
 }
 
 /** The `responses` of an operation, for zod-openapi. */
-export function responsesOf(operation: Operation, unstable: boolean): Record<string, object> {
-  const { status, schema } = operation.success;
-  const responses: Record<string, object> = {
-    [status]: response(status, unstable, schema && { 'application/json': { schema } }),
-  };
-  for (const [code, schemas] of errorsOf(operation)) {
-    responses[code] = response(code, unstable, unstable ? problemContent() : jsonContent(schemas));
-  }
-  return responses;
+export function responsesOf(operation: Operation, version: string): Record<string, object> {
+  const unstable = version === UNSTABLE;
+  const { status } = operation.success;
+  const statuses = new Set([
+    ...(operation.body ? OF_BODY : []),
+    ...OF_EVERY_OPERATION,
+    ...Object.keys(operation.errors).map(Number),
+  ]);
+  const errors = [...statuses].map((code) => [code, errorOf(operation, code, unstable)]);
+  return Object.fromEntries([[status, success(operation, version)], ...errors]);
 }
 
-function response(status: number, unstable: boolean, content: object | undefined): object {
+function errorOf(operation: Operation, status: number, unstable: boolean): object {
+  const name = status === 404 ? notFoundName(operation) : SHARED[status];
+  if (name !== undefined) return { $ref: `#/components/responses/${name}` };
+  return ownError(operation, status, unstable);
+}
+
+function notFoundName({ notFound }: Operation): string | undefined {
+  const [kind] = Object.entries(NOT_FOUND).find(([, error]) => error === notFound) ?? [];
+  return Object.entries(NOT_FOUND_NAMES).find(([name]) => name === kind)?.[1];
+}
+
+function success(
+  { id, success: { status, schema } }: Operation,
+  version: string,
+): ZodOpenApiResponseObject {
+  const { response, responses } = EXAMPLES[id];
+  const example = response && shapeResponse(version, id, response);
+  const content = schema && { 'application/json': { schema, ...exampleKeys(example, responses) } };
+  return described(status, version === UNSTABLE, content);
+}
+
+function ownError(
+  operation: Operation,
+  status: number,
+  unstable: boolean,
+): ZodOpenApiResponseObject {
+  const schemas = operation.errors[status] ?? [];
+  return errorResponse({ status, schemas, unstable, examples: errorsOf(operation, status) });
+}
+
+function errorResponse(o: {
+  readonly status: number;
+  readonly schemas: readonly z.ZodType[];
+  readonly unstable: boolean;
+  readonly examples: readonly PublicError[] | undefined;
+}): ZodOpenApiResponseObject {
+  const { status, schemas, unstable, examples = [] } = o;
+  const [only = shapes.messageError, ...others] = schemas;
+  const released = others.length === 0 ? only : z.union(schemas);
+  const schema = unstable ? shapes.problem : released;
+  const media = unstable ? PROBLEM_MEDIA_TYPE : 'application/json';
+  const content = { [media]: { schema, ...errorExamples(examples, unstable) } };
+  return described(status, unstable, content);
+}
+
+function errorExamples(errors: readonly PublicError[], unstable: boolean): object {
+  const named = errors.map((error, at): [string, NamedValue] => {
+    const { code, detail } = error.problem;
+    const isRepeated = errors.findIndex(({ problem }) => problem.code === code) < at;
+    const value = unstable ? problemDocument(error) : error.body;
+    return [isRepeated ? `${code}_${at + 1}` : code, { summary: detail, value }];
+  });
+  const [[, first] = [], ...others] = named;
+  return exampleKeys(first?.value, others.length > 0 ? Object.fromEntries(named) : undefined);
+}
+
+function described(
+  status: number,
+  unstable: boolean,
+  content: ZodOpenApiResponseObject['content'],
+): ZodOpenApiResponseObject {
   return {
     description: PHRASES[status] ?? String(status),
-    headers: { ...commonHeaders(unstable), ...headersOf(status) },
+    headers: headersOf(status, unstable),
     ...(content ? { content } : {}),
   };
-}
-
-function jsonContent(schemas: readonly z.ZodType[]): object {
-  const [only, ...others] = schemas;
-  const schema = others.length === 0 ? only : z.union(schemas);
-  return { 'application/json': { schema } };
-}
-
-function problemContent(): object {
-  return { [PROBLEM_MEDIA_TYPE]: { schema: shapes.problem } };
 }

@@ -3,15 +3,24 @@ import { isBase64 } from '../../platform/text.ts';
 import { type NumberText, numberOf } from '../exact-json.ts';
 import { CART_ENTRIES_MAX } from '../limits.ts';
 import { ownBound, textError, typed } from './fields.ts';
+import { means } from './response-fields.ts';
 
 export type CartEntryValue = number | NumberText | Readonly<Record<string, unknown>>;
 
 const ID_RULE = 'must be an integer from 1 to 9007199254740991';
 const idSchema = { type: 'integer' as const, minimum: 1, maximum: Number.MAX_SAFE_INTEGER };
+const variantSchema = {
+  ...idSchema,
+  description: 'Identifier of the product variant at the commerce provider',
+};
 const entrySchema = {
   anyOf: [
     idSchema,
-    { type: 'object' as const, properties: { variant_id: idSchema }, required: ['variant_id'] },
+    {
+      type: 'object' as const,
+      properties: { variant_id: variantSchema },
+      required: ['variant_id'],
+    },
   ],
 };
 
@@ -31,12 +40,20 @@ export const cartBody = z
       .array(entry, { error: typed('a list') })
       .min(1, { error: 'must have at least 1 entry' })
       .max(CART_ENTRIES_MAX, { error: `must have at most ${CART_ENTRIES_MAX} entries` })
-      .meta(ownBound),
+      .meta(ownBound)
+      .meta({
+        description:
+          'Variants of the cart: their ids, or objects with `variant_id` and any other keys',
+      }),
     shopify: z
       .string({ error: typed('a Base64 string') })
       .refine(isBase64, { error: 'must be a Base64 string' })
       .nullish()
-      .meta({ description: 'Base64, padded or not', contentEncoding: 'base64' }),
+      .meta({
+        description:
+          'Base64, padded or not, of a cart object of the platform, for example with discounts. Its content is not read',
+        contentEncoding: 'base64',
+      }),
   })
   .meta({ id: 'CartBody' });
 export type CartBody = z.infer<typeof cartBody>;
@@ -44,11 +61,20 @@ export type CartBody = z.infer<typeof cartBody>;
 /** Interface: Cart. `data` is the request; has `shopify` only when the request has it. */
 export const cart = z
   .object({
-    token: z.string(),
-    data: z.object({
-      cart: z.array(z.unknown().meta({ override: entrySchema })),
-      shopify: z.string().nullable().optional(),
-    }),
+    token: means(z.string(), 'Identifier of the cart for a checkout, and a secret'),
+    data: means(
+      z.object({
+        cart: means(
+          z.array(z.unknown().meta({ override: entrySchema })),
+          'The entries as they were sent, with all their keys',
+        ),
+        shopify: means(
+          z.string().nullable().optional(),
+          'The Base64 text as it was sent; absent when the request had none',
+        ),
+      }),
+      'The request, unchanged',
+    ),
   })
   .meta({ id: 'Cart' });
 export interface CartObject {

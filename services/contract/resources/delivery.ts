@@ -1,22 +1,21 @@
 import { z } from 'zod';
 import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { nullableId, nullableText, time } from './response-fields.ts';
+import { means, nullableId, nullableText, requiredTime, time } from './response-fields.ts';
 
 /**
  * Deliveries of a webhook: an addition to the interface. They do not have the contents of requests and responses, which
  * only users with the permission may see.
  */
 
-const at = () => z.string().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' });
-const milliseconds = (what: string) => z.int().min(0).nullable().meta({ description: what });
+const milliseconds = (what: string) => means(z.int().min(0).nullable(), `${what}, in milliseconds`);
 
 const timing = z
   .object({
     dns_ms: milliseconds('Resolving the name'),
     connect_ms: milliseconds('Connecting'),
     tls_ms: milliseconds('TLS handshake'),
-    wait_ms: milliseconds('From the request, sent, to the first byte of the answer'),
-    read_ms: milliseconds("From there to the answer's end"),
+    wait_ms: milliseconds('From the end of the request to the first byte of the response'),
+    read_ms: milliseconds('From there to the end of the response'),
   })
   .meta({
     id: 'AttemptTiming',
@@ -25,33 +24,33 @@ const timing = z
 
 const attempt = z
   .object({
-    number: z.int().min(1),
-    at: at(),
-    status: z.int().nullable().meta({ description: 'HTTP status; null without an answer' }),
-    error: nullableText().meta({ description: 'For people; null on success' }),
-    duration_ms: z.int().min(0),
-    timing: timing.nullable(),
+    number: means(z.int().min(1), 'Running number of the attempt, from 1'),
+    at: means(requiredTime(), 'When the request started'),
+    status: means(z.int().nullable(), 'HTTP status of the response; null without one'),
+    error: means(nullableText(), 'What went wrong, for people; null on success'),
+    duration_ms: means(z.int().min(0), 'How long the attempt took, in milliseconds'),
+    timing: means(timing.nullable(), 'Duration of each phase; null when it was not measured'),
   })
   .meta({ id: 'DeliveryAttempt' });
 
 export const delivery = z
   .object({
-    id: z.string().meta({ description: 'The `webhook-id` header' }),
-    event_id: z.string().meta({ description: 'The `X-Service-Event-Id` header' }),
-    topic: z.enum(TOPICS),
-    trigger: z.enum(TRIGGERS),
+    id: means(z.string(), 'The `webhook-id` header: the same in every attempt'),
+    event_id: means(z.string(), 'The `X-Service-Event-Id` header: the same for all webhooks'),
+    topic: means(z.enum(TOPICS), 'The topic for which the payload was shaped'),
+    trigger: means(z.enum(TRIGGERS), 'The trigger of the event'),
     state: z.enum(DELIVERY_STATES).meta({
       description:
         '`waiting` to be sent or tried again, `held` behind an inactive webhook, `delivered`, `exhausted` after its last attempt, `expired` after 30 days held, `dropped` with its webhook',
     }),
-    test: z.boolean().meta({ description: 'Whether it is a test event' }),
-    api_version: z.string().meta({ description: 'The version that shaped the payload' }),
-    return_id: nullableId(),
-    occurred_at: at().meta({ description: 'When the event happened: the order of the list' }),
-    created_at: at(),
-    next_attempt_at: time(),
-    finished_at: time(),
-    attempts: z.array(attempt).meta({ description: 'Oldest first, the last 50' }),
+    test: means(z.boolean(), 'Whether it is a test event'),
+    api_version: means(z.string(), 'The API version that shaped the payload'),
+    return_id: means(nullableId(), 'The return of the event; null when it is not about one'),
+    occurred_at: means(requiredTime(), 'When the event happened: the order of the list'),
+    created_at: means(requiredTime(), 'When the delivery was queued'),
+    next_attempt_at: means(time(), 'When it is tried next; null when it is not waiting'),
+    finished_at: means(time(), 'When it ended; null until then'),
+    attempts: means(z.array(attempt), 'The last 50 attempts, oldest first'),
   })
   .meta({ id: 'Delivery' });
 export type DeliveryObject = z.infer<typeof delivery>;

@@ -1,33 +1,43 @@
 import { z } from 'zod';
+import { INSPECTION_TEXTS } from '../details/line-item-texts.ts';
 import { DISPOSITION_ITEMS_MAX } from '../limits.ts';
 import { DISPOSITION_OUTCOMES } from '../vocabulary.ts';
 import { choice, typed } from './fields.ts';
 import { findingFields, itemsOf } from './finding.ts';
+import { id, means, nullableText, time } from './response-fields.ts';
 
 const item = z
   .object(
     {
       ...findingFields,
-      disposition_outcome: choice(DISPOSITION_OUTCOMES)
-        .nullish()
-        .meta({ description: "The shop's default outcome when absent" }),
+      disposition_outcome: choice(DISPOSITION_OUTCOMES).nullish().meta({
+        description:
+          "What becomes of the goods. When absent: as assessed before, otherwise the shop's default",
+      }),
     },
     { error: typed('an object') },
   )
   .meta({ id: 'DispositionInput' });
 
 /** Body of assess dispositions (interface: Disposition item). Each line item at most once. */
-export const assessBody = z.object({ items: itemsOf(item) }).meta({ id: 'AssessBody' });
+export const assessBody = z
+  .object({
+    items: itemsOf(item).meta({
+      description:
+        'Line items of any returns of the shop, each at most once. All or none is recorded',
+    }),
+  })
+  .meta({ id: 'AssessBody' });
 export type AssessBody = z.infer<typeof assessBody>;
 
 /** One recorded disposition, in the order of the request. */
 export const disposition = z
   .object({
-    line_item_id: z.int().min(1),
-    disposition_outcome: z.enum(DISPOSITION_OUTCOMES),
-    return_processor: z.string().nullable(),
-    note: z.string().nullable(),
-    inspected_at: z.string().nullable().meta({ format: 'date-time' }),
+    line_item_id: means(id(), 'The line item that was assessed'),
+    disposition_outcome: means(z.enum(DISPOSITION_OUTCOMES), 'What becomes of the goods'),
+    return_processor: means(nullableText(), INSPECTION_TEXTS.return_processor),
+    note: means(nullableText(), INSPECTION_TEXTS.note),
+    inspected_at: means(time(), INSPECTION_TEXTS.inspected_at),
   })
   .meta({ id: 'Disposition' });
 export type DispositionEntry = z.infer<typeof disposition>;

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { amount, nullableText, time } from './response-fields.ts';
+import { amount, means, nullableText, time } from './response-fields.ts';
 
 /** What processing requested of the commerce provider for a return: an addition to the interface. */
 
@@ -14,16 +14,22 @@ export const EFFECT_STATES = ['planned', 'unknown', 'made'] as const;
 
 const effect = z
   .object({
-    effect: z.enum(EFFECT_KINDS),
+    effect: means(z.enum(EFFECT_KINDS), 'What was requested'),
     key: z.string().meta({ description: 'The idempotency key by which the provider knows it' }),
     state: z.enum(EFFECT_STATES).meta({
       description:
         '`planned`: not requested, or the provider rejected it. `unknown`: requested, and no answer is known; it may have been made. `made`: the provider has made it',
     }),
-    amount: amount(),
+    amount: means(
+      amount(),
+      'Amount of the effect, in `currency`; zero for a restock and a cancellation',
+    ),
     currency: z.string().meta({ description: 'ISO 4217 code: the currency the shopper paid in' }),
-    asked: time(),
-    answered: time(),
+    asked: means(
+      time(),
+      'When the newest request was sent; null when none was, or it was rejected',
+    ),
+    answered: means(time(), 'When the result was recorded; null until then'),
     provider_id: nullableText().meta({ description: "The provider's id; null until it is made" }),
     name: nullableText().meta({
       description: 'The name of an order; null for the other kinds',

@@ -1,56 +1,78 @@
 import { z } from 'zod';
+import { means } from './response-fields.ts';
 
 /** The shapes of error bodies in released versions (interface: Errors). */
 
+const message = means(z.string(), 'For people: what is wrong');
+const code = <const T extends string>(text: T) =>
+  means(z.literal(text), 'For programs: always this code');
+/** What the error consists of, in the key `errors`. */
+export const inside = <S extends z.ZodRawShape>(shape: S) =>
+  means(z.object(shape), 'What is wrong');
+
 export const unauthorized = z
-  .object({ errors: z.literal('Unauthorized.') })
+  .object({
+    errors: means(z.literal('Unauthorized.'), 'Always this text; `WWW-Authenticate` says more'),
+  })
   .meta({ id: 'Unauthorized' });
 
 export const forbidden = z
-  .object({ message: z.literal('This action is unauthorized.') })
+  .object({
+    message: means(
+      z.literal('This action is unauthorized.'),
+      'Always this text; `WWW-Authenticate` names the missing scope',
+    ),
+  })
   .meta({ id: 'Forbidden' });
 
 /** Validation failures, and all errors without a shape of their own. */
 export const messageError = z
-  .object({ message: z.string(), errors: z.object({}).meta({ maxProperties: 0 }) })
+  .object({
+    message: means(z.string(), 'For people: the field and its rule, or what to do'),
+    errors: means(z.object({}).meta({ maxProperties: 0 }), 'Always an empty object'),
+  })
   .meta({ id: 'MessageError' });
 
 export const webhookNotFound = z
-  .object({ errors: z.object({ code: z.literal('NOT_FOUND') }) })
+  .object({ errors: inside({ code: code('NOT_FOUND') }) })
   .meta({ id: 'WebhookNotFound' });
 
 export const webhookRefused = z
-  .object({
-    errors: z.object({ code: z.literal('FAILED_TO_CREATE_WEBHOOK'), message: z.string() }),
-  })
+  .object({ errors: inside({ code: code('FAILED_TO_CREATE_WEBHOOK'), message }) })
   .meta({ id: 'WebhookRefused' });
 
 export const notReplayable = z
-  .object({
-    errors: z.object({ code: z.literal('DELIVERY_NOT_REPLAYABLE'), message: z.string() }),
-  })
+  .object({ errors: inside({ code: code('DELIVERY_NOT_REPLAYABLE'), message }) })
   .meta({ id: 'DeliveryNotReplayable' });
 
 export const destinationNotFound = z
-  .object({ code: z.literal('NOT_FOUND'), message: z.string() })
+  .object({ code: code('NOT_FOUND'), message })
   .meta({ id: 'DestinationNotFound' });
 
 export const errorsMessage = z
-  .object({ errors: z.object({ message: z.string() }) })
+  .object({ errors: inside({ message }) })
   .meta({ id: 'ErrorsMessage' });
 
 export const processNotFound = z
-  .object({ errors: z.object({ message: z.string(), code: z.literal('NOT_FOUND') }) })
+  .object({ errors: inside({ message, code: code('NOT_FOUND') }) })
   .meta({ id: 'ProcessNotFound' });
 
 /** RFC 9457: the error body of `unstable`, instead of all shapes above. */
 export const problem = z
   .object({
-    type: z.string(),
-    title: z.string(),
-    status: z.int(),
-    detail: z.string(),
-    code: z.string(),
-    errors: z.array(z.object({ field: z.string(), message: z.string() })),
+    type: means(z.string(), 'Always `about:blank`; `code` says which error it is'),
+    title: means(z.string(), 'The HTTP status in words'),
+    status: means(z.int(), 'The HTTP status'),
+    detail: means(z.string(), 'For people: what is wrong, and what to do'),
+    code: means(z.string(), 'For programs: which error it is. The page `/docs/errors` lists them'),
+    errors: means(
+      z.array(
+        z.object({
+          field: means(z.string(), 'Path of the field, such as `items[0].note`'),
+          message: means(z.string(), 'The field and the rule that it breaks'),
+        }),
+      ),
+      'The invalid fields, at most 50; empty for other errors',
+    ),
   })
   .meta({ id: 'Problem' });

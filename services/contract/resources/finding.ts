@@ -11,15 +11,23 @@ import { dateTime, id, ownBound, text, typed } from './fields.ts';
 /** What assessments and gradings of line items have in common. */
 
 export const findingFields = {
-  line_item_id: id(),
-  return_processor: text({ max: RETURN_PROCESSOR_MAX }).nullish(),
-  note: text({ max: NOTE_MAX }).nullish(),
-  inspected_at: dateTime().nullish().meta({ description: 'Now when absent' }),
+  line_item_id: id().meta({ description: '`line_item_id` of a line item in return details' }),
+  return_processor: text({ max: RETURN_PROCESSOR_MAX }).nullish().meta({
+    description:
+      'Contact address of the warehouse partner that inspected the item; none when absent',
+  }),
+  note: text({ max: NOTE_MAX })
+    .nullish()
+    .meta({ description: 'Free text on the state of the item; none when absent' }),
+  inspected_at: dateTime()
+    .nullish()
+    .meta({ description: 'When the item was inspected, an RFC 3339 time; now when absent' }),
   images: z
     .array(text({ max: IMAGE_MAX }), { error: typed('a list') })
     .max(IMAGES_PER_ITEM_MAX, { error: `must have at most ${IMAGES_PER_ITEM_MAX} entries` })
     .meta(ownBound)
-    .nullish(),
+    .nullish()
+    .meta({ description: 'Links to images of the item. They are stored and never fetched' }),
 };
 
 /** 1 to 30 items, each line item at most once. */

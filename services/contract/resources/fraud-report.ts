@@ -3,14 +3,17 @@ import { blank } from '../../platform/text.ts';
 import { FRAUD_COMMENT_MAX } from '../limits.ts';
 import { FRAUD_CATEGORIES } from '../vocabulary.ts';
 import { choice, text } from './fields.ts';
+import { id, means, nullableText, requiredTime } from './response-fields.ts';
 
 /** Body of create fraud report. A blank comment counts as absent; the category `other` needs a comment. */
 export const fraudReportBody = z
   .object({
-    category: choice(FRAUD_CATEGORIES).nullish(),
+    category: choice(FRAUD_CATEGORIES)
+      .nullish()
+      .meta({ description: 'Kind of fraud; null or absent when it is not known' }),
     comment: text({ max: FRAUD_COMMENT_MAX })
       .nullish()
-      .meta({ description: 'Required when the category is `other`' }),
+      .meta({ description: 'What happened, for people. Required when the category is `other`' }),
   })
   .superRefine(({ category, comment }, context) => {
     if (category === 'other' && blank(comment ?? '')) {
@@ -24,11 +27,11 @@ export type FraudReportBody = z.infer<typeof fraudReportBody>;
 /** Interface: Fraud report. */
 export const fraudReport = z
   .object({
-    id: z.int().min(1),
-    return_id: z.int().min(1),
-    category: z.enum(FRAUD_CATEGORIES).nullable(),
-    comment: z.string().nullable(),
-    created_at: z.string().meta({ format: 'date-time' }),
+    id: means(id(), 'Identifier of the report'),
+    return_id: means(id(), 'The return that the report is about'),
+    category: means(z.enum(FRAUD_CATEGORIES).nullable(), 'Kind of fraud; null when none was given'),
+    comment: means(nullableText(), 'What happened, as it was sent; null without a comment'),
+    created_at: means(requiredTime(), 'When the report was made'),
   })
   .meta({ id: 'FraudReport' });
 export type FraudReportObject = z.infer<typeof fraudReport>;

@@ -1,19 +1,19 @@
 import { z } from 'zod';
 import { SHORT_TEXT_MAX } from '../limits.ts';
-import { dateTime, decimal, id, requiredText, text } from './fields.ts';
-import { time } from './response-fields.ts';
+import { id as bodyId, dateTime, decimal, requiredText, text } from './fields.ts';
+import { amount, id, means, nullableText, time } from './response-fields.ts';
 
 /** Gift cards that a merchant's own provider issued: an addition to the interface. */
 
 export const giftCardBody = z
   .object({
-    order_id: id().meta({
+    order_id: bodyId().meta({
       description:
         'Your id of the card, or of the order that issued it. Never the code of the card',
     }),
     order_name: text({ max: SHORT_TEXT_MAX, own: true })
       .nullish()
-      .meta({ description: 'Its name for people' }),
+      .meta({ description: 'Name of the order for people; none when absent' }),
     amount: decimal().meta({
       description: 'The value of the card: the `amount` of `giftcard.requested`',
     }),
@@ -29,13 +29,13 @@ export type GiftCardBody = z.infer<typeof giftCardBody>;
 
 export const giftCard = z
   .object({
-    id: z.int().min(1).meta({ description: 'The `id` of `giftcard.requested`' }),
-    return_id: z.int().min(1),
-    order_id: z.int().min(1),
-    order_name: z.string().nullable(),
-    amount: z.string().meta({ description: 'Decimal number' }),
-    currency: z.string().meta({ description: 'ISO 4217 code' }),
-    issued_at: time(),
+    id: means(id(), 'The `id` of `giftcard.requested`'),
+    return_id: means(id(), 'The return that the card is for'),
+    order_id: means(id(), 'Your id of the card, or of the order that issued it'),
+    order_name: means(nullableText(), 'Name of that order; null without one'),
+    amount: means(amount(), 'Value of the card, in `currency`'),
+    currency: means(z.string(), 'Currency of the card, an ISO 4217 code'),
+    issued_at: means(time(), 'When the card was issued'),
   })
   .meta({ id: 'GiftCard' });
 export type GiftCardObject = z.infer<typeof giftCard>;

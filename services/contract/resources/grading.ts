@@ -4,6 +4,7 @@ import { DISPOSITION_ITEMS_MAX, NOTE_MAX, SHORT_TEXT_MAX } from '../limits.ts';
 import { CONDITION_CATEGORIES } from '../vocabulary.ts';
 import { choice, ownBound, text, typed } from './fields.ts';
 import { findingFields, itemsOf } from './finding.ts';
+import { id, means } from './response-fields.ts';
 
 /** Gradings of line items: an addition to the interface. */
 
@@ -13,11 +14,17 @@ const item = z
   .object(
     {
       ...findingFields,
-      category: choice(CONDITION_CATEGORIES),
-      subject: short().meta({ description: '`item` when absent' }),
-      title: short().meta({ description: 'The category in words when absent' }),
-      category_parent: short(),
-      description: text({ max: NOTE_MAX, own: true }).nullish(),
+      category: choice(CONDITION_CATEGORIES).meta({
+        description: 'What grading found: a grade of a sellable item, or why it has none',
+      }),
+      subject: short().meta({ description: 'What was graded; `item` when absent' }),
+      title: short().meta({
+        description: 'Title of the category for people; the category in words when absent',
+      }),
+      category_parent: short().meta({ description: 'Group of the category; none when absent' }),
+      description: text({ max: NOTE_MAX, own: true })
+        .nullish()
+        .meta({ description: 'Free text about the item, beside the note; none when absent' }),
     },
     { error: typed('an object') },
   )
@@ -25,13 +32,25 @@ const item = z
 
 /** Body of grade items. Each line item at most once. */
 export const gradeBody = z
-  .object({ items: itemsOf(item).meta(ownBound) })
+  .object({
+    items: itemsOf(item).meta(ownBound).meta({
+      description:
+        'Line items of any returns of the shop, each at most once. All or none is recorded',
+    }),
+  })
   .meta({ id: 'GradeBody' });
 export type GradeBody = z.infer<typeof gradeBody>;
 
 /** The condition of each line item as return details show it, in the order of the request. */
 export const gradingList = z
-  .array(z.object({ line_item_id: z.int().min(1), condition }).meta({ id: 'Grading' }))
+  .array(
+    z
+      .object({
+        line_item_id: means(id(), 'The line item that was graded'),
+        condition: means(condition, 'The condition as return details have it from now on'),
+      })
+      .meta({ id: 'Grading' }),
+  )
   .max(DISPOSITION_ITEMS_MAX)
   .meta(ownBound);
 export type GradingEntry = z.infer<typeof gradingList>[number];

@@ -2,7 +2,17 @@ import { z } from 'zod';
 import { label } from '../details/label.ts';
 import { LABEL_LINES_MAX, LABEL_URL_MAX, SHORT_TEXT_MAX } from '../limits.ts';
 import { LABEL_STATUSES } from '../vocabulary.ts';
-import { choice, dateTime, decimal, id, ownBound, requiredText, text, typed } from './fields.ts';
+import {
+  id as bodyId,
+  choice,
+  dateTime,
+  decimal,
+  ownBound,
+  requiredText,
+  text,
+  typed,
+} from './fields.ts';
+import { id, means } from './response-fields.ts';
 
 /** Labels that a label provider records: an addition to the interface. */
 
@@ -10,16 +20,21 @@ const trackingNumber = () => text({ max: SHORT_TEXT_MAX, own: true });
 
 export const labelBody = z
   .object({
-    carrier: requiredText({ max: SHORT_TEXT_MAX, own: true }),
-    tracking_number: trackingNumber().nullish(),
+    carrier: requiredText({ max: SHORT_TEXT_MAX, own: true }).meta({
+      description: 'Name of the carrier, for people',
+    }),
+    tracking_number: trackingNumber()
+      .nullish()
+      .meta({ description: "The carrier's number of the parcel; none yet when absent" }),
     url: text({ max: LABEL_URL_MAX, own: true })
       .nullish()
-      .meta({ description: 'Link to the label' }),
-    rate: decimal()
-      .nullish()
-      .meta({ description: "The carrier's bill in the shop's currency, a decimal amount" }),
+      .meta({ description: 'Link to the file of the label; none when absent' }),
+    rate: decimal().nullish().meta({
+      description:
+        "What the carrier bills, a decimal number in the shop's currency; unknown when absent",
+    }),
     line_item_ids: z
-      .array(id(), { error: typed('a list') })
+      .array(bodyId(), { error: typed('a list') })
       .max(LABEL_LINES_MAX, { error: `must have at most ${LABEL_LINES_MAX} entries` })
       .meta(ownBound)
       .nullish()
@@ -35,7 +50,9 @@ export type LabelBody = z.infer<typeof labelBody>;
 
 export const labelUpdateBody = z
   .object({
-    status: choice(LABEL_STATUSES),
+    status: choice(LABEL_STATUSES).meta({
+      description: 'Where the parcel is. After `delivered` no update changes it',
+    }),
     occurred_at: dateTime().meta({
       description: 'When it happened, as the carrier says; not in the future',
     }),
@@ -49,8 +66,8 @@ export type LabelUpdateBody = z.infer<typeof labelUpdateBody>;
 /** A label as return details show it, with the ids by which it is updated and read. */
 export const recordedLabel = z
   .object({
-    id: z.int().min(1).meta({ description: 'For updates of the label' }),
-    return_id: z.int().min(1),
+    id: means(id(), 'Identifier by which the label is updated'),
+    return_id: means(id(), 'The return whose goods it ships'),
     ...label.shape,
   })
   .meta({ id: 'RecordedLabel' });

@@ -1,7 +1,9 @@
 import { z } from 'zod';
 import { type NumberText, numberOf } from '../exact-json.ts';
 import { PROCESS_DETAILS_BYTES_MAX, PROCESS_DETAILS_MAX } from '../limits.ts';
+import { inside } from './errors.ts';
 import { ownBound, textError } from './fields.ts';
+import { means } from './response-fields.ts';
 
 export type DetailValue = string | number | NumberText | boolean | null;
 export type ProcessBody = Readonly<Record<string, DetailValue>>;
@@ -19,7 +21,8 @@ export const processBody = z
   .meta({
     override: {
       type: 'object',
-      description: 'At most 16 KiB',
+      description:
+        'Details for every order that processing places, and for the timeline of the return. At most 16 KiB',
       maxProperties: PROCESS_DETAILS_MAX,
       additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
       ...ownBound,
@@ -31,9 +34,12 @@ export const processResponse = z.union([
   z.literal(true),
   z
     .object({
-      errors: z.object({
-        message: z.string(),
-        code: z.enum(['UNPROCESSABLE_FLAGGED_RETURN', 'UNPROCESSABLE_RETURN']),
+      errors: inside({
+        message: means(z.string(), 'For people: why the return cannot be processed'),
+        code: means(
+          z.enum(['UNPROCESSABLE_FLAGGED_RETURN', 'UNPROCESSABLE_RETURN']),
+          '`UNPROCESSABLE_FLAGGED_RETURN`: a user must look at it first. `UNPROCESSABLE_RETURN`: it is closed, cancelled or expired',
+        ),
       }),
     })
     .meta({ id: 'ProcessRefusal' }),

@@ -6,11 +6,9 @@ import {
   RETURN_STATES,
   RETURN_TYPES,
 } from '../vocabulary.ts';
-import { amount, nullableId, nullableText, time } from './response-fields.ts';
+import { amount, nullableId, nullableText, means as of, time } from './response-fields.ts';
 
 /** Rows of the list of returns: an addition to the interface. They name no person; return details do. */
-
-const of = <T extends z.ZodType>(schema: T, description: string): T => schema.meta({ description });
 
 const totals = {
   total: of(amount(), 'Total cost of the return: net value of the items, plus shipping, minus fee'),
@@ -33,11 +31,12 @@ export const returnSummary = z
     return_method: of(z.enum(RETURN_METHODS).nullable(), 'How the goods travel'),
     currency: of(z.string(), "ISO 4217 code: the shop's currency, in which the next amounts are"),
     ...totals,
-    // One call of meta: a description around a schema with an id becomes a reference that allows no properties.
-    presentment: z.object({ currency: of(z.string(), 'ISO 4217 code'), ...totals }).meta({
-      id: 'SummaryPresentment',
-      description: 'The same amounts in the currency that the shopper paid in',
-    }),
+    presentment: of(
+      z
+        .object({ currency: of(z.string(), 'ISO 4217 code'), ...totals })
+        .meta({ id: 'SummaryPresentment' }),
+      'The same amounts in the currency that the shopper paid in',
+    ),
     label_status: of(
       z.enum(LABEL_STATUSES).nullable(),
       'Of the newest label; null without a label',

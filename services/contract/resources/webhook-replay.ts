@@ -9,7 +9,7 @@ import {
   UNREPLAYABLE_REASONS,
 } from '../vocabulary.ts';
 import { choice, dateTime, id, ownBound, text, typed } from './fields.ts';
-import { nullableId, nullableText, time } from './response-fields.ts';
+import { id as jobId, means, nullableId, nullableText, time } from './response-fields.ts';
 
 /** Replays by filter and backfills, as jobs: an addition to the interface. */
 
@@ -80,7 +80,26 @@ export function replayFaults({ kind, webhook_id, from, to, ...rest }: Combined) 
 }
 
 const count = (description: string) => z.int().min(0).meta({ description });
-const kind = z.enum(REPLAY_KINDS);
+const kind = means(
+  z.enum(REPLAY_KINDS),
+  '`replay` sends ended deliveries again; `backfill` sends stored events that a webhook did not get',
+);
+
+/** The filter of a job. A backfill has only its webhook, its pair and the times. */
+const selected = (what: string) => `Only deliveries ${what}; of all when null`;
+const filter = z.object({
+  webhook_id: means(nullableId(), selected('of this webhook')),
+  url: means(nullableText(), selected('of webhooks with this address')),
+  topic: means(z.enum(TOPICS).nullable(), selected('of this topic')),
+  trigger: means(z.enum(TRIGGERS).nullable(), selected('of this trigger')),
+  states: means(
+    z.array(z.enum(DELIVERY_STATES)),
+    'Only deliveries in one of these states; all when empty',
+  ),
+  return_id: means(nullableId(), selected('about this return')),
+  from: means(time(), 'Events at or after this time; null for the oldest stored event'),
+  to: means(time(), 'Events before this time'),
+});
 
 export const replayPreview = z
   .object({
@@ -116,26 +135,16 @@ export type ReplayPreviewObject = z.infer<typeof replayPreview>;
 
 export const webhookReplay = z
   .object({
-    id: z.int().min(1),
+    id: means(jobId(), 'Identifier of the job'),
     kind,
     state: z.enum(REPLAY_STATES).meta({
-      description: '`failed`: `error` says why. What was done until then was sent',
+      description:
+        '`running` in the background, `done`, `cancelled` by a user, or `failed`: `error` says why, and what was done until then was sent',
     }),
-    filter: z
-      .object({
-        webhook_id: nullableId(),
-        url: nullableText(),
-        topic: z.enum(TOPICS).nullable(),
-        trigger: z.enum(TRIGGERS).nullable(),
-        states: z.array(z.enum(DELIVERY_STATES)),
-        return_id: nullableId(),
-        from: time(),
-        to: time(),
-      })
-      .meta({
-        id: 'WebhookReplayFilter',
-        description: 'The filter of the request; for a backfill its webhook, pair and times',
-      }),
+    filter: means(
+      filter.meta({ id: 'WebhookReplayFilter' }),
+      'The filter of the request; for a backfill its webhook, pair and times',
+    ),
     total: count('Number of deliveries or events to send, as counted at the start'),
     done: count('Number of deliveries that were queued to be sent'),
     skipped: count(

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { TOPICS, TRIGGERS, WEBHOOK_HEALTH, WEBHOOK_STATUSES } from '../vocabulary.ts';
 import { choice, requiredText } from './fields.ts';
-import { nullableText, time } from './response-fields.ts';
+import { id, means, nullableText, requiredTime, time } from './response-fields.ts';
 
 /**
  * Body of webhook create and update (interface: Webhook subscription). Topic and trigger are validated separately. The
@@ -9,14 +9,14 @@ import { nullableText, time } from './response-fields.ts';
  */
 export const webhookBody = z
   .object({
-    topic: choice(TOPICS).meta({ description: "Picks the payload's shape" }),
+    topic: choice(TOPICS).meta({ description: 'Picks the shape of the payload' }),
     trigger: choice(TRIGGERS).meta({
       description:
         'Picks the event. A topic gets only the triggers that its sample payloads name; any other pair is accepted and never delivers',
     }),
     url: requiredText({}).meta({
       description:
-        'Absolute https address, without credentials and fragment, of a public host; at most 2048 characters. The port is 443, or one from 1024 up at which no other service usually listens (databases, caches, brokers)',
+        'Where events are sent: an absolute https address, without credentials and fragment, of a public host; at most 2048 characters. The port is 443, or one from 1024 up at which no other service usually listens (databases, caches, brokers)',
     }),
     status: choice(WEBHOOK_STATUSES)
       .nullish()
@@ -26,11 +26,14 @@ export const webhookBody = z
 export type WebhookBody = z.infer<typeof webhookBody>;
 
 const fields = {
-  id: z.int().min(1),
-  topic: z.enum(TOPICS),
-  trigger: z.enum(TRIGGERS),
-  url: z.string(),
-  status: z.enum(WEBHOOK_STATUSES),
+  id: means(id(), 'Identifier of the webhook'),
+  topic: means(z.enum(TOPICS), 'Picks the shape of the payload'),
+  trigger: means(z.enum(TRIGGERS), 'Picks the events that are sent'),
+  url: means(z.string(), 'Where events are sent'),
+  status: means(
+    z.enum(WEBHOOK_STATUSES),
+    '`inactive`: nothing is sent, and waiting deliveries are held for up to 30 days',
+  ),
 };
 
 /** The fields of a subscription that the interface names. */
@@ -65,12 +68,12 @@ export const webhook = z
     oldest_waiting_at: time().meta({
       description: 'Time of the oldest event that waits to be delivered; null when none waits',
     }),
-    inactive_since: time().meta({ description: 'Null when it is active' }),
+    inactive_since: means(time(), 'When it became inactive; null when it is active'),
     inactive_reason: nullableText().meta({
       description: 'Why we set it to inactive; null when it is active, or a user did',
     }),
-    created_at: z.string().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' }),
-    updated_at: z.string().meta({ format: 'date-time', description: 'YYYY-MM-DDThh:mm:ss+00:00' }),
+    created_at: means(requiredTime(), 'When it was made'),
+    updated_at: means(requiredTime(), 'When it last changed'),
   })
   .meta({ id: 'Webhook' });
 export type Webhook = z.infer<typeof webhook>;
@@ -86,8 +89,8 @@ export const createdWebhook = z
       .array(
         z
           .object({
-            code: z.literal('NEVER_DELIVERS'),
-            message: z.string().meta({ description: 'For people' }),
+            code: means(z.literal('NEVER_DELIVERS'), 'The topic never delivers the trigger'),
+            message: means(z.string(), 'For people: what the topic delivers'),
           })
           .meta({ id: 'WebhookWarning' }),
       )

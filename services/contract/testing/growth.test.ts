@@ -15,6 +15,16 @@ describe('a released document', () => {
       { parameters: [{ name: 'b' }, { name: 'a' }] },
     ],
     [
+      'an object as a component',
+      { responses: { 401: { headers: { A: { required: true } } } } },
+      {
+        responses: { 401: { $ref: '#/components/responses/No' } },
+        components: { responses: { No: { headers: { A: { required: true, schema: {} } } } } },
+      },
+    ],
+    ['another example', { schema: {}, example: 1 }, { schema: {}, example: 2 }],
+    ['another contact', { info: { contact: { name: 'a' } } }, { info: { contact: {} } }],
+    [
       'asking for less',
       schemas({ ABody: { required: ['a', 'b'] } }),
       schemas({ ABody: { required: ['a'] } }),
@@ -38,6 +48,15 @@ describe('a released document', () => {
       schemas({ ABody: { required: ['a'] } }),
       schemas({ ABody: { required: ['a', 'b'] } }),
       '/components/schemas/ABody/required requires b',
+    ],
+    [
+      'with a component that is less',
+      { a: { headers: { A: {} } } },
+      {
+        a: { $ref: '#/components/responses/B' },
+        components: { responses: { B: { headers: {} } } },
+      },
+      '/a/headers/A was removed',
     ],
     ['no longer promising a field', { required: ['a'] }, { required: [] }, '/required lost "a"'],
   ])('may not be %s', (_name, before, after, change) => {

@@ -4,10 +4,10 @@ import { isObject, type JsonObject } from '../json-object.ts';
 /**
  * Finds breaking changes of a released OpenAPI document (interface: Versioning, rules 6 and 7). Keys and list entries
  * may be added, but not removed, and values must not change. A request must not require more: its `required` lists
- * are compared in the other direction. Texts for people may change.
+ * are compared in the other direction. Texts for people may change, and an object may become a reference to an equal one.
  */
 export function breakingChanges(before: JsonObject, after: JsonObject): string[] {
-  return compare({ before, after, path: '', request: false });
+  return compare({ before, after, path: '', request: false, root: after });
 }
 
 interface Pair {
@@ -16,13 +16,19 @@ interface Pair {
   readonly path: string;
   /** True inside a request. */
   readonly request: boolean;
+  /** The new document, in which references are found. */
+  readonly root: JsonObject;
 }
 
 const PROSE = new Set(['description', 'summary', 'title']);
+/** What the document says about the whole API, for people. */
+const ABOUT = '/info';
 const SENT = /Body$|Input$/;
 
 function compare(pair: Pair): string[] {
-  const { before, after, path } = pair;
+  const { before, path } = pair;
+  if (path === ABOUT) return [];
+  const after = isReference(before) ? pair.after : resolved(pair.after, pair.root);
   if (isObject(before) && isObject(after)) return compareObjects(before, after, pair);
   if (Array.isArray(before) && Array.isArray(after)) return compareLists(before, after, pair);
   return isDeepStrictEqual(before, after) ? [] : [`${path} changed`];
@@ -35,7 +41,7 @@ function compareObjects(before: JsonObject, after: JsonObject, pair: Pair): stri
       const path = `${pair.path}/${key}`;
       if (!Object.hasOwn(after, key)) return [`${path} was removed`];
       const request = pair.request || isSent(pair.path, key);
-      return compare({ before: before[key], after: after[key], path, request });
+      return compare({ ...pair, before: before[key], after: after[key], path, request });
     });
 }
 
@@ -54,9 +60,23 @@ function compareLists(before: unknown[], after: unknown[], pair: Pair): string[]
   return removed.map((entry) => `${path} lost ${JSON.stringify(entry).slice(0, 200)}`);
 }
 
+function isReference(value: unknown): value is { readonly $ref: string } {
+  return isObject(value) && typeof value.$ref === 'string';
+}
+
+/** The component that a reference names; any other value as it is. */
+function resolved(value: unknown, root: JsonObject): unknown {
+  if (!isReference(value)) return value;
+  return value.$ref
+    .split('/')
+    .slice(1)
+    .reduce<unknown>((inner, key) => (isObject(inner) ? inner[key] : undefined), root);
+}
+
 /** Texts for people and examples, unless a field has such a name. */
 function isProse(parent: JsonObject, key: string): boolean {
-  return key === 'examples' ? isObject(parent.schema) : PROSE.has(key) && !isObject(parent[key]);
+  if (key === 'examples' || key === 'example') return isObject(parent.schema);
+  return PROSE.has(key) && !isObject(parent[key]);
 }
 
 function isSent(path: string, key: string): boolean {

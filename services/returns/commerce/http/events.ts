@@ -62,8 +62,8 @@ const refund = z.object({
 
 /** The `data` of each type of event. */
 export const EVENT_DATA = {
-  'order.updated': z.object({ order }),
-  'refund.created': z.object({ refund }),
+  'order.updated': z.object({ order: order.describe('The order as it is now') }),
+  'refund.created': z.object({ refund: refund.describe('The refund that was made') }),
 } as const;
 
 /** An event. */

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { EVENT_DATA } from './events.ts';
+import { ANSWER_EXAMPLES, byType, EVENT_EXAMPLES, REQUEST_EXAMPLES, refusal } from './examples.ts';
 import {
   foundAnswer,
   listAnswer,
@@ -40,12 +41,12 @@ export function commerceDocument(): object {
     title: TITLES[type as keyof typeof TITLES],
     ...schemaOf(
       z.strictObject({
-        type: z.literal(type),
+        type: z.literal(type).describe('What is requested'),
         version: z.string().describe('The version of this protocol'),
         sent_at: z.iso.datetime({ offset: true }).describe('When the request was sent'),
         shop_id: z.int().min(1).describe('The shop'),
         sandbox: z.boolean().describe('True for a sandbox shop and for checks: move no money'),
-        data,
+        data: data.describe('The request'),
       }),
     ),
   }));
@@ -56,8 +57,12 @@ export function commerceDocument(): object {
       version: PROTOCOL_VERSION,
       description:
         'What the returns service requests of your endpoint when it processes a return. You implement it. docs/commerce.md explains the rules.',
-      contact: { name: 'The support of the operator of the returns service' },
-      license: { name: 'MIT', identifier: 'MIT' },
+      contact: {
+        name: 'Documentation of the returns service',
+        url: 'https://returns.example/docs',
+      },
+      // As in package.json.
+      license: { name: 'UNLICENSED: all rights reserved', identifier: 'LicenseRef-UNLICENSED' },
     },
     servers: [{ url: 'https://commerce.example/returns', description: 'Your endpoint' }],
     security: [],
@@ -84,23 +89,11 @@ export function commerceDocument(): object {
           ],
           requestBody: {
             required: true,
-            content: { 'application/json': { schema: { oneOf: requests } } },
+            content: {
+              'application/json': { schema: { oneOf: requests }, ...byType(REQUEST_EXAMPLES) },
+            },
           },
-          responses: {
-            200: answer(
-              'The effect. To `effect.find`: the effect, or null without one. To `effect.list`: a page. To `order.find`: the order, or null',
-              z.union([foundAnswer, listAnswer, orderAnswer]),
-            ),
-            400: answer(
-              'Rejected, and not sent again: nothing was made. 422 means the same',
-              refusalAnswer,
-            ),
-            409: answer(
-              'Not now, for example because the key is in use. Sent again',
-              refusalAnswer,
-            ),
-            429: answer('Too many requests. Sent again, after Retry-After', refusalAnswer),
-          },
+          responses: effectResponses(),
         },
       },
       '/commerce/events/{shop_id}': eventsPath(),
@@ -108,11 +101,36 @@ export function commerceDocument(): object {
   };
 }
 
+/** What your endpoint answers. */
+function effectResponses() {
+  return {
+    200: answer(
+      'The effect. To `effect.find`: the effect, or null without one. To `effect.list`: a page. To `order.find`: the order, or null',
+      z.union([foundAnswer, listAnswer, orderAnswer]),
+      { examples: ANSWER_EXAMPLES },
+    ),
+    400: refused(
+      'Rejected, and not sent again: nothing was made. 422 means the same',
+      'The order is older than 90 days: refund it by hand.',
+    ),
+    409: refused(
+      'Not now, for example because the key is in use. Sent again',
+      'A request with this key is being handled.',
+    ),
+    429: refused('Too many requests. Sent again, after Retry-After', 'Too many requests.'),
+  };
+}
+
 /** What a platform sends to this service. */
 function eventsPath() {
   const events = Object.entries(EVENT_DATA).map(([type, data]) => ({
     title: EVENT_TITLES[type as keyof typeof EVENT_TITLES],
-    ...schemaOf(z.object({ type: z.literal(type), data })),
+    ...schemaOf(
+      z.object({
+        type: z.literal(type).describe('What happened'),
+        data: data.describe('The event'),
+      }),
+    ),
   }));
   const shop = { name: 'shop_id', in: 'path', required: true, description: 'The shop' };
   return {
@@ -126,22 +144,41 @@ function eventsPath() {
       parameters: [{ ...shop, schema: { type: 'integer' } }, ...SIGNED_HEADERS],
       requestBody: {
         required: true,
-        content: { 'application/json': { schema: { oneOf: events } } },
+        content: { 'application/json': { schema: { oneOf: events }, ...byType(EVENT_EXAMPLES) } },
       },
       responses: {
         204: { description: 'Recorded, now or before' },
-        400: answer('Not as documented. The message names the field', refusalAnswer),
-        401: answer('The signature is not valid, or the shop is not connected', refusalAnswer),
-        413: answer('Larger than 256 KiB', refusalAnswer),
-        429: answer('Too many events. Send it again after Retry-After', refusalAnswer),
-        503: answer('Not available. Send it again after Retry-After', refusalAnswer),
+        400: refused(
+          'Not as documented. The message names the field',
+          'data.order.lines must hold each line_item_id once',
+        ),
+        401: refused(
+          'The signature is not valid, or the shop is not connected',
+          'The signature is not valid for this shop, or its time is not now.',
+        ),
+        413: refused('Larger than 256 KiB', 'The request body must be at most 0.25 MiB.'),
+        429: refused(
+          'Too many events. Send it again after Retry-After',
+          'Too many requests. Try again in 5 s.',
+        ),
+        503: refused(
+          'Not available. Send it again after Retry-After',
+          'The service is not available at the moment. Try again shortly.',
+        ),
       },
     },
   };
 }
 
-function answer(description: string, schema: z.ZodType) {
-  return { description, content: { 'application/json': { schema: schemaOf(schema) } } };
+function answer(description: string, schema: z.ZodType, examples: object) {
+  return {
+    description,
+    content: { 'application/json': { schema: schemaOf(schema), ...examples } },
+  };
+}
+
+function refused(description: string, message: string) {
+  return answer(description, refusalAnswer, { example: refusal(message) });
 }
 
 function schemaOf(schema: z.ZodType): object {

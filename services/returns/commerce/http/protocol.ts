@@ -39,12 +39,18 @@ export const key = z
   .min(1)
   .max(200)
   .regex(/^[^\p{Cc}\p{Cs}]*$/u)
-  .describe('Identifies the effect. Also in the header Idempotency-Key');
+  .meta({
+    description: 'Identifies the effect. Also in the header Idempotency-Key',
+    // The same without classes of Unicode, which many validators of JSON Schema do not know.
+    pattern: '^[^\\u0000-\\u001f\\u007f-\\u009f]*$',
+  });
 
-const order = z.strictObject({
-  id: publicId.describe('Your id of the order that the goods were bought with'),
-  name: z.string().describe('Its name; empty when unknown'),
-});
+const order = z
+  .strictObject({
+    id: publicId.describe('Your id of the order that the goods were bought with'),
+    name: z.string().describe('Its name; empty when unknown'),
+  })
+  .describe('The order that the goods were bought with');
 
 const about = {
   key,
@@ -60,14 +66,15 @@ const details = z
   .record(z.string(), z.union([z.string(), z.number(), z.boolean(), z.null()]))
   .describe('Additional details of the request to process the return');
 
+const paid = (what: string) => amount.describe(`${what}, in the currency that the shopper paid in`);
 const exchangeItem = z.strictObject({
   product_id: z.int().describe('Your id of the product; 0 when unknown'),
   variant_id: z.int().describe('Your id of the variant; 0 when unknown'),
   sku: z.string().describe('Stock keeping unit; empty when unknown'),
-  title: z.string(),
-  price: amount,
-  discount: amount,
-  tax: amount,
+  title: z.string().describe('Title of the product, for people'),
+  price: paid('Gross price, before discount and tax'),
+  discount: paid('Discount'),
+  tax: paid('Tax'),
 });
 
 const returnedLine = z.strictObject({
@@ -90,19 +97,34 @@ const restockLine = z.strictObject({
   location_id: z.int().describe('Your id of the location that has the goods; 0 when unknown'),
 });
 
-const kind = z.enum(['exchange_order', 'gift_card', 'refund', 'restock', 'order_cancel']);
+const kind = z
+  .enum(['exchange_order', 'gift_card', 'refund', 'restock', 'order_cancel'])
+  .describe('The kind of effect');
 export const time = z.iso.datetime({ offset: true });
 
 /** The `data` of each type of request. */
 export const REQUEST_DATA = {
-  'exchange_order.create': z.strictObject({ ...asked, items: z.array(exchangeItem), details }),
+  'exchange_order.create': z.strictObject({
+    ...asked,
+    items: z.array(exchangeItem).describe('What the shopper gets instead'),
+    details,
+  }),
   'gift_card.create': z.strictObject({ ...asked, details }),
-  'refund.create': z.strictObject({ ...asked, lines: z.array(returnedLine) }),
-  'inventory.restock': z.strictObject({ ...about, lines: z.array(restockLine).min(1) }),
-  'order.cancel': z.strictObject({ ...about, exchange_order: exchangeOrder }),
+  'refund.create': z.strictObject({
+    ...asked,
+    lines: z.array(returnedLine).describe('The returned lines'),
+  }),
+  'inventory.restock': z.strictObject({
+    ...about,
+    lines: z.array(restockLine).min(1).describe('The goods that go back to stock'),
+  }),
+  'order.cancel': z.strictObject({
+    ...about,
+    exchange_order: exchangeOrder.describe('The order to cancel'),
+  }),
   'effect.find': z.strictObject({
     ...about,
-    kind: kind.describe('The kind of effect'),
+    kind,
   }),
   'effect.list': z.strictObject({
     from: time.describe('Effects made at or after this time'),
@@ -152,7 +174,7 @@ export const foundAnswer = z.object({
 /** The answer to `effect.list`. */
 export const listAnswer = z.object({
   effects: z
-    .array(effect.extend({ key, kind, created_at: time }))
+    .array(effect.extend({ key, kind, created_at: time.describe('When it was made') }))
     .max(500)
     .describe('Oldest first, at most 500'),
   next_cursor: z.string().max(200).nullable().describe('null on the last page'),
@@ -167,33 +189,36 @@ export const orderAnswer = z.object({
   order: z
     .object({
       id: publicId.describe('Your id of the order'),
-      name: z.string().min(1).max(191),
+      name: z.string().min(1).max(191).describe('Its name, as it was asked for'),
       currency: currency.describe("The shop's currency"),
       presentment_currency: currency.describe('The currency that the shopper paid in'),
       lines: z
         .array(
           z.object({
             line_item_id: publicId.describe('Your id of the order line'),
-            title: z.string().max(191),
-            sku: z.string().max(191).optional(),
-            product_id: publicId.nullish(),
-            variant_id: publicId.nullish(),
+            title: z.string().max(191).describe('Title of the product, for people'),
+            sku: z.string().max(191).optional().describe('Stock keeping unit'),
+            product_id: publicId.nullish().describe('Your id of the product'),
+            variant_id: publicId.nullish().describe('Your id of the variant'),
             quantity: unitCount.describe('Ordered units, also those that were refunded later'),
             returnable: unitCount.describe('Units that can still be returned'),
             unit_price: both.describe('What the shopper paid for one unit, after all discounts'),
           }),
         )
-        .max(250),
+        .max(250)
+        .describe('All lines of the order, at most 250'),
     })
     .nullable()
     .describe('null: there is no order with this name'),
 });
 /** The answer of an endpoint that does not do what was requested. */
 export const refusalAnswer = z.object({
-  error: z.object({
-    code: z.string().max(100).optional().describe('For programs'),
-    message: z.string().max(2_000).describe('For people: why, and what to do'),
-  }),
+  error: z
+    .object({
+      code: z.string().max(100).optional().describe('For programs'),
+      message: z.string().max(2_000).describe('For people: why, and what to do'),
+    })
+    .describe('Why it was not done'),
 });
 
 export type ProtocolEffect = z.infer<typeof effect>;

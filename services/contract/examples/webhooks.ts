@@ -1,0 +1,127 @@
+import type { z } from 'zod';
+import { conflict, notReplayable, webhookRejected } from '../public-errors.ts';
+import type { DeliveryObject } from '../resources/delivery.ts';
+import type { CreatedWebhook, Webhook, webhookBody } from '../resources/webhook.ts';
+import type { rotateSecretBody, WebhookSecretObject } from '../resources/webhook-secret.ts';
+import type { webhookTestBody } from '../resources/webhook-test.ts';
+import { SAMPLE_RETURN_ID } from '../sample-return.ts';
+import type { OperationExample } from './example.ts';
+import { RECEIVER_URL, RETURN_ID, TIMES, WEBHOOK_ID } from './story.ts';
+
+const body = {
+  topic: 'return',
+  trigger: 'return.closed',
+  url: RECEIVER_URL,
+  status: 'active',
+} as const satisfies z.input<typeof webhookBody>;
+
+/** A secret of 32 bytes that signs nothing. @param text 32 characters. */
+const secretOf = (text: string) => `whsec_${Buffer.from(text).toString('base64')}`;
+const first: WebhookSecretObject = {
+  secret: secretOf('an example of the documents only'),
+  created_at: TIMES.subscribed,
+  expires_at: null,
+};
+const second: WebhookSecretObject = {
+  secret: secretOf('the next example after rotation.'),
+  created_at: TIMES.rotated,
+  expires_at: null,
+};
+
+const created: CreatedWebhook = {
+  id: WEBHOOK_ID,
+  ...body,
+  secret: first.secret,
+  delivers: true,
+  warnings: [],
+};
+const webhook: Webhook = {
+  id: WEBHOOK_ID,
+  ...body,
+  delivers: true,
+  payload_version: '2026-10',
+  health: 'healthy',
+  success_rate_24h: 1,
+  failures: 0,
+  failing_since: null,
+  disables_at: null,
+  oldest_waiting_at: null,
+  inactive_since: null,
+  inactive_reason: null,
+  created_at: TIMES.subscribed,
+  updated_at: TIMES.subscribed,
+};
+
+/** The event that processing the return caused, delivered at the first attempt. */
+const delivery: DeliveryObject = {
+  id: '019ab561-fd78-8a5e-9c1f-4b7d40000001',
+  event_id: '7c2f3a52-7a0e-4b8e-9d0c-2f6a5f1f9b3e',
+  ...{ topic: body.topic, trigger: body.trigger, state: 'delivered', test: false },
+  api_version: webhook.payload_version,
+  return_id: Number(RETURN_ID),
+  occurred_at: TIMES.closed,
+  created_at: TIMES.closed,
+  next_attempt_at: null,
+  finished_at: TIMES.closed,
+  attempts: [
+    {
+      ...{ number: 1, at: TIMES.closed, status: 204, error: null, duration_ms: 84 },
+      timing: { dns_ms: 3, connect_ms: 12, tls_ms: 25, wait_ms: 41, read_ms: 1 },
+    },
+  ],
+};
+const waiting: DeliveryObject = {
+  ...delivery,
+  ...{ state: 'waiting', next_attempt_at: TIMES.rotated, finished_at: null },
+};
+const test: DeliveryObject = {
+  ...waiting,
+  id: '019ab594-a680-8d13-a04e-91c740000001',
+  event_id: '0b6a1d5e-43f8-4f0a-8f5d-6d3b8a2c9e17',
+  test: true,
+  return_id: Number(SAMPLE_RETURN_ID),
+  occurred_at: TIMES.rotated,
+  created_at: TIMES.rotated,
+  attempts: [],
+};
+
+const rejectedUrl = webhookRejected('url must be an https address');
+
+export const WEBHOOK_EXAMPLES = {
+  listWebhooks: { response: [webhook] },
+  createWebhook: {
+    request: body,
+    response: created,
+    invalid: { ...body, trigger: 'return.paid' },
+    rejected: rejectedUrl,
+  },
+  getWebhook: { response: webhook },
+  updateWebhook: {
+    request: body,
+    invalid: { topic: body.topic, url: body.url },
+    rejected: rejectedUrl,
+  },
+  deleteWebhook: {},
+  listDeliveries: {
+    response: { deliveries: [delivery], next_cursor: null },
+    invalid: 'state=lost',
+  },
+  replayDelivery: {
+    response: waiting,
+    conflict: notReplayable('the delivery is waiting already'),
+  },
+  testWebhook: {
+    request: { trigger: body.trigger } satisfies z.input<typeof webhookTestBody>,
+    response: test,
+    conflict: conflict('the subscription is inactive'),
+    invalid: { trigger: 'return.paid' },
+  },
+  rotateWebhookSecret: {
+    request: { overlap_hours: 24 } satisfies z.input<typeof rotateSecretBody>,
+    response: second,
+    invalid: { overlap_hours: 1000 },
+  },
+  getWebhookSecret: {
+    response: { secrets: [second, { ...first, expires_at: TIMES.overlapEnds }] },
+  },
+} satisfies Record<string, OperationExample>;
