@@ -21,8 +21,7 @@ export const processBody = z
   .meta({
     override: {
       type: 'object',
-      description:
-        'Details for every order that processing places, and for the timeline of the return. At most 16 KiB',
+      description: 'Details of new orders, for the timeline too. At most 16 KiB',
       maxProperties: PROCESS_DETAILS_MAX,
       additionalProperties: { type: ['string', 'number', 'boolean', 'null'] },
       ...ownBound,
