@@ -12,7 +12,7 @@ export const reportOutput = z.strictObject({
   report: z.strictObject({
     ...undescribed(fields),
     reported_by: z.string().nullable().describe('Name of the author'),
-    untrusted_data: z.strictObject({ comment }).describe(UNTRUSTED),
+    untrusted_data: z.strictObject(undescribed({ comment })).describe(UNTRUSTED),
   }),
 });
 
