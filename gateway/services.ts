@@ -49,11 +49,21 @@ export function targetsOf(o: Settings<typeof targetsShape>): ServiceTargets {
   };
 }
 
-/** Creates the clients of all services. A client connects on first use, so services may start after the gateway. */
+export interface ConnectedServices {
+  readonly services: Services;
+  /** Resolves when every service is connected, or after this time. Milliseconds. */
+  connected(withinMs: number): Promise<void>;
+  close(): void;
+}
+
+/**
+ * Creates the clients of all services. A client connects on first use or with `connected`, so services may start after
+ * the gateway.
+ */
 export function connectServices(
   targets: ServiceTargets,
   common: { readonly identity: ClientIdentity; readonly telemetry?: Telemetry },
-): { readonly services: Services; close(): void } {
+): ConnectedServices {
   const returns = createServiceClient(ReturnsService, { target: targets.returns, ...common });
   const commerce = createServiceClient(CommerceService, { target: targets.returns, ...common });
   const dispositions = createServiceClient(DispositionsService, {
@@ -77,6 +87,9 @@ export function connectServices(
       fraud: fraud.client,
       carts: carts.client,
       webhooks: webhooks.client,
+    },
+    async connected(withinMs) {
+      await Promise.all(all.map((client) => client.connected(withinMs)));
     },
     close: () => {
       for (const client of all) client.close();

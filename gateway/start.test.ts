@@ -1,8 +1,10 @@
-import { connect } from 'node:net';
+import { type AddressInfo, connect, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { freePort } from '../deploy/local/free-ports.ts';
 import { createTestDatabase, type TestDatabase } from '../test/kit/database.ts';
+import { startFakeBackend } from '../test/kit/gateway/fake-backend.ts';
 import { testSettings } from '../test/kit/settings.ts';
+import { until } from '../test/kit/until.ts';
 import { gatewayShape } from './config.ts';
 import { targetsShape } from './services.ts';
 import { type GatewayOptions, startGateway } from './start.ts';
@@ -35,5 +37,56 @@ describe('a gateway with a malformed option', () => {
     const starting = startGateway({ ...settings, METRICS_PORT: metricsPort, ...options });
     await expect(starting).rejects.toThrow();
     expect(await listens(metricsPort)).toBe(false);
+  });
+});
+
+/** A port that closes every connection until `open` is called; then it forwards to another port. */
+async function startGate(target: string) {
+  const [host, port] = target.split(':');
+  const state = { isOpen: false, refused: 0 };
+  const server = createServer((socket) => {
+    socket.on('error', () => {});
+    if (state.isOpen) {
+      const to = connect(Number(port), host);
+      to.on('error', () => socket.destroy());
+      socket
+        .on('close', () => to.destroy())
+        .pipe(to)
+        .pipe(socket);
+      return;
+    }
+    state.refused += 1;
+    socket.destroy();
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const { port: own } = server.address() as AddressInfo;
+  return { target: `127.0.0.1:${own}`, state, stop: () => server.close() };
+}
+
+test('a new gateway is ready when it has reached each of its services', async () => {
+  const backend = await startFakeBackend();
+  const gate = await startGate(backend.targets.webhooks);
+  const reached = Object.keys(targetsShape).map((name) => [name, backend.targets.returns]);
+  const gateway = await startGateway(
+    testSettings(gatewayShape, {
+      ...Object.fromEntries(reached),
+      WEBHOOKS_TARGET: gate.target,
+      DATABASE_URL: database.url,
+    }),
+  );
+  const readiness = async () => {
+    const response = await fetch(`${gateway.baseUrl}/readyz`);
+    return { status: response.status, body: await response.text() };
+  };
+  await until(() => gate.state.refused > 0);
+  const before = await readiness();
+  gate.state.isOpen = true;
+  await until(async (see) => see(await readiness()).status === 200);
+  await gateway.stop();
+  gate.stop();
+  await backend.stop();
+  expect(before).toMatchObject({
+    status: 503,
+    body: expect.stringContaining('connecting to the services'),
   });
 });

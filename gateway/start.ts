@@ -19,7 +19,7 @@ import { type GatewayConfig, partnerOAuth } from './config.ts';
 import { type BodyBudgetSizes, measuredBudgets } from './http/body-budget.ts';
 import { connectionMetrics } from './http/connections.ts';
 import { createInFlight } from './http/in-flight.ts';
-import { createReadiness } from './http/probes.ts';
+import { createReadiness, type Phase } from './http/probes.ts';
 import {
   HTTP_LIMITS,
   type HttpLimits,
@@ -76,7 +76,8 @@ const MIB = 1024 * 1024;
 /**
  * Starts the gateway.
  *
- * If the schema does not fit the code, the gateway runs but stays unready. While the database or a service is
+ * The gateway is ready when it has connected its services, or after ten seconds without one of them. If the schema does
+ * not fit the code, the gateway runs but stays unready. While the database or a service is
  * unavailable, the operations that need it return 503.
  *
  * @throws when a port is taken, or a setting is malformed.
@@ -84,8 +85,11 @@ const MIB = 1024 * 1024;
 export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
   const opened = await openParts(o);
   const { logger, telemetry } = opened;
-  const state = { isStopping: false };
-  const { deps, limits } = assemble(o, opened, () => state.isStopping);
+  const state: { phase: Phase } = { phase: 'connecting to the services' };
+  void opened.backend.connected(CONNECT_MS).then(() => {
+    if (state.phase !== 'stopping') state.phase = 'running';
+  });
+  const { deps, limits } = assemble(o, opened, () => state.phase);
   const counts = connectionMetrics(telemetry.meter);
   const servers = new Set<RunningHttpServer>();
   const listen = async (calendar: () => Date, port: number): Promise<RunningHttpServer> => {
@@ -100,7 +104,7 @@ export async function startGateway(o: GatewayOptions): Promise<RunningGateway> {
     return server;
   };
   const close = async (): Promise<void> => {
-    state.isStopping = true;
+    state.phase = 'stopping';
     for (const server of servers) server.endConnections();
     if (servers.size > 0 && o.SHUTDOWN_DELAY_MS > 0) await sleep(o.SHUTDOWN_DELAY_MS);
     await shutDown(logger, [
@@ -214,7 +218,7 @@ async function mailsOrStop(
 function assemble(
   o: GatewayOptions,
   parts: Awaited<ReturnType<typeof openParts>>,
-  isStopping: () => boolean,
+  phase: () => Phase,
 ) {
   const { clientIp, logger, pool, telemetry, backend, workers } = parts;
   const limits = createLimits(o, { pool, logger, clientIp, telemetry });
@@ -269,7 +273,7 @@ function assemble(
     restLimit: limits.restLimit,
     hourlyLimits: limits.hourlyLimits,
     restPerMinute: o.REST_PER_MINUTE,
-    readiness: createReadiness(pool, isStopping),
+    readiness: createReadiness(pool, phase),
     signInBodyMs: o.httpLimits?.headersMs ?? HTTP_LIMITS.headersMs,
     docs: o.DOCS_ENABLED,
     referenceSignIn: { authUrl: o.PARTNER_ISSUER, clientId: o.DOCS_OAUTH_CLIENT_ID },
@@ -297,6 +301,9 @@ async function connectOrStop(
 
 /** Timeout of a statement, the same as for calls to services. Milliseconds. */
 const STATEMENT_TIMEOUT_MS = 5_000;
+
+/** After this time the gateway is ready although a service does not answer: other operations work. Milliseconds. */
+const CONNECT_MS = 10_000;
 
 /** Maximum wait for the pool, which closes only when no connection is in use. Milliseconds. */
 const CLOSE_MS = 5_000;

@@ -12,7 +12,7 @@ test.each([
   async (_, create, isReady) => {
     const database = await create();
     const pool = createPool(database.url);
-    const readiness = createReadiness(pool, () => false);
+    const readiness = createReadiness(pool, () => 'running');
     const before = await until(async () => {
       const current = await readiness();
       return current.parts.schema !== 'unknown' && current;
@@ -27,8 +27,12 @@ test.each([
   },
 );
 
-test('a gateway that is stopping is not ready', async () => {
-  const pool = createPool('postgres://nobody@127.0.0.1:1/none');
-  expect(await createReadiness(pool, () => true)()).toMatchObject({ ready: false });
-  await pool.end();
-});
+test.each(['connecting to the services', 'stopping'] as const)(
+  'a gateway that is %s is not ready, and says so',
+  async (phase) => {
+    const pool = createPool('postgres://nobody@127.0.0.1:1/none');
+    const readiness = await createReadiness(pool, () => phase)();
+    await pool.end();
+    expect(readiness).toEqual({ ready: false, parts: { gateway: phase } });
+  },
+);

@@ -10,20 +10,23 @@ export interface Readiness {
   readonly parts: Readonly<Record<string, string>>;
 }
 
+/**
+ * While a new pod connects to the services for the first time, network policies may not know its address yet. Its calls
+ * would fail while other pods can answer.
+ */
+export type Phase = 'connecting to the services' | 'running' | 'stopping';
+
 /** The state of the schema before it was read. */
 const UNKNOWN = 'unknown';
 /** The kubelet waits one second for a probe. Milliseconds. */
 const TIMEOUT_MS = 400;
 
 /**
- * Returns whether the gateway is ready: it is not stopping, and its schema fits the code. If the schema was never read,
- * the gateway is ready as long as the database is unavailable: then requests get 503 with `Retry-After`, but without a
- * ready gateway callers would get no response at all.
+ * Returns whether the gateway is ready: it is not stopping, it does not connect its services for the first time, and its
+ * schema fits the code. If the schema was never read, the gateway is ready as long as the database is unavailable: then
+ * requests get 503 with `Retry-After`, but without a ready gateway callers would get no response at all.
  */
-export function createReadiness(
-  db: Queryable,
-  isStopping: () => boolean,
-): () => Promise<Readiness> {
+export function createReadiness(db: Queryable, phase: () => Phase): () => Promise<Readiness> {
   const probe = databaseProbe(db);
   const isDatabaseAvailable = async (): Promise<boolean> => {
     let isAvailable = false;
@@ -39,7 +42,8 @@ export function createReadiness(
     schema = state === 'fits' ? state : detail;
   };
   return async () => {
-    if (isStopping()) return { ready: false, parts: { gateway: 'stopping' } };
+    const current = phase();
+    if (current !== 'running') return { ready: false, parts: { gateway: current } };
     const database = await isDatabaseAvailable();
     // A schema that fits is not read again: each migration also works with the code that runs while it is applied.
     if (database && schema !== 'fits') await within(TIMEOUT_MS, checkSchema()).catch(() => false);

@@ -20,16 +20,24 @@ export interface ServiceClientOptions {
   readonly telemetry?: Telemetry;
 }
 
+export interface ServiceClient<S extends DescService> {
+  readonly client: Client<S>;
+  /** Resolves when a server is connected, or after this time. Milliseconds. */
+  connected(withinMs: number): Promise<void>;
+  close(): void;
+}
+
 /**
  * Creates a typed client of one service, over its own channel.
  *
  * Calls carry the service token and the trace. They fail with ConnectError: `reasonOf`, `fieldOf` and `isUnavailable`
- * distinguish failures. The client connects at its first call, so it may be created before the service runs.
+ * distinguish failures. The client connects at its first call or with `connected`, so it may be created before the
+ * service runs.
  */
 export function createServiceClient<S extends DescService>(
   service: S,
   o: ServiceClientOptions,
-): { readonly client: Client<S>; close(): void } {
+): ServiceClient<S> {
   const transport = createGrpcTransport({
     target: o.target,
     timeoutMs: o.timeoutMs ?? DEFAULT_TIMEOUT_MS,
@@ -41,7 +49,11 @@ export function createServiceClient<S extends DescService>(
       sendIdentity(o.identity),
     ],
   });
-  return { client: createClient(service, transport), close: () => transport.close() };
+  return {
+    client: createClient(service, transport),
+    connected: (withinMs) => transport.connected(withinMs),
+    close: () => transport.close(),
+  };
 }
 
 /**

@@ -22,6 +22,12 @@ export interface TransportOptions {
   readonly tls?: GrpcTls;
 }
 
+export interface ConnectedTransport extends Transport {
+  /** Connects, if that has not happened yet. Resolves when a server is connected, or after this time. Milliseconds. */
+  connected(withinMs: number): Promise<void>;
+  close(): void;
+}
+
 /**
  * A Connect transport whose channel is grpc-js.
  *
@@ -31,9 +37,10 @@ export interface TransportOptions {
  *
  * @see https://github.com/grpc/grpc/blob/master/doc/naming.md
  */
-export function createGrpcTransport(o: TransportOptions): Transport & { close(): void } {
+export function createGrpcTransport(o: TransportOptions): ConnectedTransport {
   const channel = new RenewedChannel(o);
   return {
+    connected: (withinMs) => channel.connected(withinMs),
     close: () => channel.close(),
 
     async unary(method, signal, timeoutMs, header, input, contextValues) {
@@ -109,6 +116,13 @@ class RenewedChannel {
     if (exhausted !== this.#current) return;
     this.#current = this.#open();
     exhausted.close();
+  }
+
+  /** Resolves when a server is connected, after `withinMs`, or at `close`. */
+  connected(withinMs: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#current.waitForReady(Date.now() + withinMs, () => resolve());
+    });
   }
 
   close(): void {
