@@ -182,21 +182,21 @@ async function seedReturns(
     // Smaller than the random serials of new fixtures.
     serial: context.shop.id * 10_000 + at,
   });
-  await inParallel(
-    Array.from({ length: total }, (_, at) => at),
-    PARALLEL,
-    async (at) => {
-      const task = tasks[at];
-      if (task) {
-        const ref = await makeFixture(context, task.name, identity(at));
-        made.get(task.name)?.splice(task.nth, 0, ref);
-      } else {
-        withLines.push(await makeFixture(context, 'open', { ...identity(at), lines: LINES_EACH }));
-      }
-      done += 1;
-      progress(done / total);
-    },
-  );
+  const makeOne = async (at: number) => {
+    const task = tasks[at];
+    if (task) {
+      const ref = await makeFixture(context, task.name, identity(at));
+      made.get(task.name)?.splice(task.nth, 0, ref);
+    } else {
+      withLines.push(await makeFixture(context, 'open', { ...identity(at), lines: LINES_EACH }));
+    }
+    done += 1;
+    progress(done / total);
+  };
+  // Alone, so that it has the first ids. The examples of the OpenAPI documents are about it.
+  await makeOne(0);
+  const others = Array.from({ length: total - 1 }, (_, at) => at + 1);
+  await inParallel(others, PARALLEL, makeOne);
   return {
     returns: Object.fromEntries(made),
     lines: withLines.flatMap((ref) => [...ref.line_item_ids]),
