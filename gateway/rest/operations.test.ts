@@ -133,14 +133,20 @@ test('returns the error of a return that cannot be processed inside a 200, in ev
       method: 'POST',
       path: `/api/${version}/warehouse/return/13/process`,
     });
+    const unconnected = await send({
+      method: 'POST',
+      path: `/api/${version}/warehouse/return/15/process`,
+    });
     expect(flagged).toMatchObject({
       status: 200,
       body: { errors: { code: 'UNPROCESSABLE_FLAGGED_RETURN', message: expect.any(String) } },
     });
-    expect(closed).toMatchObject({
-      status: 200,
-      body: { errors: { code: 'UNPROCESSABLE_RETURN' } },
-    });
+    for (const other of [closed, unconnected]) {
+      expect(other).toMatchObject({
+        status: 200,
+        body: { errors: { code: 'UNPROCESSABLE_RETURN' } },
+      });
+    }
   }
 });
 

@@ -22,7 +22,7 @@ import {
 /** The shop of the fake services, and the objects in it. */
 export const FAKE = {
   shopId: 1n,
-  returns: { open: 11n, flagged: 12n, closed: 13n, reported: 14n },
+  returns: { open: 11n, flagged: 12n, closed: 13n, reported: 14n, ofShopWithoutProvider: 15n },
   lineItem: 21n,
   /** Every line item with this id or a higher one belongs to the shop. */
   manyLinesFrom: 1_000n,

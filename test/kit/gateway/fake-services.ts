@@ -59,16 +59,16 @@ const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
     return { return: sampleReturn() };
   },
   processReturn: ({ returnId }) => {
-    const { open, flagged, closed } = FAKE.returns;
+    const { open, flagged, closed, ofShopWithoutProvider } = FAKE.returns;
     if (returnId === open) {
       return create(ProcessReturnResponseSchema, { result: { case: 'queued', value: {} } });
     }
-    const code =
-      returnId === flagged
-        ? RefusedCode.UNPROCESSABLE_FLAGGED_RETURN
-        : RefusedCode.UNPROCESSABLE_RETURN;
-    if (returnId !== flagged && returnId !== closed)
-      throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
+    const code = new Map<bigint, RefusedCode>([
+      [flagged, RefusedCode.UNPROCESSABLE_FLAGGED_RETURN],
+      [closed, RefusedCode.UNPROCESSABLE_RETURN],
+      [ofShopWithoutProvider, RefusedCode.NO_COMMERCE_PROVIDER],
+    ]).get(returnId);
+    if (code === undefined) throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
     const value = { code, message: 'It cannot be processed.' };
     return create(ProcessReturnResponseSchema, { result: { case: 'refused', value } });
   },

@@ -102,7 +102,22 @@ describe('the check of an endpoint', () => {
       Check.MONEY,
       'requested were 1550 JPY, answered 1550.00 JPY; use decimals',
     ],
-    ['answers 500 after the effect', Check.EFFECTS, 'refund: answered 500; it must answer 200'],
+    [
+      'answers 500 after the effect',
+      Check.EFFECTS,
+      'refund: answered 500; it must answer 200. It was made all the same',
+    ],
+    [
+      'answers 500 after the effect',
+      Check.CONCURRENCY,
+      'one of 5 requests with one key: answered 500; it must answer 200',
+    ],
+    ['forgets keys', Check.REPEATS, 'refund: first effect 7 of 1.10 GBP, then effect 8'],
+    [
+      'answers a search with 404',
+      Check.SEARCH,
+      'effect.find: answered 404 ("none"); it must answer 200, with "effect": null',
+    ],
   ])('says of an endpoint that %s what is wrong', async (fault, only, problem) => {
     expect((await problemsOf(fault, { only })).join('\n')).toContain(problem);
   });
@@ -124,7 +139,9 @@ describe('the check of an endpoint', () => {
   test('finds an endpoint that answers too late', async () => {
     const titles = await failed('answers too late', { only: Check.EFFECTS });
     expect(titles).toEqual(['makes each kind of effect']);
-  }, 60_000);
+    const [problem] = await problemsOf('answers too late', { only: Check.EFFECTS });
+    expect(problem).toBe('exchange_order: no answer: none within 8 s');
+  }, 120_000);
 
   test('says that an endpoint does not answer at all', async () => {
     const endpoint = await startFaultyEndpoint(secret, undefined);
@@ -136,6 +153,6 @@ describe('the check of an endpoint', () => {
     const rule = CHECK_RULES.find(({ check }) => check === Check.EFFECTS);
     const problems = (await rule?.run(session)) ?? [];
     expect(problems).toHaveLength(3);
-    expect(problems[0]).toContain('no answer');
+    expect(problems[0]).toContain('no answer: connection refused');
   });
 });

@@ -103,9 +103,12 @@ async function signatures(session: CheckSession): Promise<string[]> {
 async function effects(session: CheckSession): Promise<string[]> {
   const problems: string[] = [];
   for (const kind of KINDS) {
-    const made = effectIn(await session.create(kind, session.newKey(kind)));
-    if (typeof made === 'string') problems.push(`${kind}: ${made}`);
-    else {
+    const key = session.newKey(kind);
+    const made = effectIn(await session.create(kind, key));
+    if (typeof made === 'string') {
+      const isMade = isEffect(foundIn(await session.find(kind, key)));
+      problems.push(`${kind}: ${made}${isMade ? '. It was made all the same: say so' : ''}`);
+    } else {
       const problem = problemOfKind(kind, made);
       if (problem) problems.push(`${kind}: ${problem}`);
     }
@@ -136,13 +139,18 @@ async function concurrency(session: CheckSession): Promise<string[]> {
   );
   // An endpoint may refuse a key that it is working on.
   const made = replies.filter(({ status }) => status !== 409 && status !== 425).map(effectIn);
-  const ids = new Set(made.map((one) => (typeof one === 'string' ? one : String(one.id))));
   if (made.length === 0) return ['every concurrent request was rejected; one of them must be done'];
-  return ids.size === 1 && typeof made[0] !== 'string'
-    ? []
-    : [
-        `${CONCURRENT} concurrent requests with one key were answered with ${[...ids].join(', ')}; keep the key in a table with a unique constraint, written in the transaction that makes the effect`,
-      ];
+  const failures = new Set(made.filter((one) => typeof one === 'string'));
+  const ids = new Set(made.flatMap((one) => (typeof one === 'string' ? [] : [String(one.id)])));
+  const problems = [...failures].map(
+    (failure) =>
+      `one of ${CONCURRENT} requests with one key: ${failure}, or 409 while it is at work`,
+  );
+  if (ids.size < 2) return problems;
+  return [
+    ...problems,
+    `${CONCURRENT} concurrent requests with one key were answered with the effects ${[...ids].join(', ')}; keep the key in a table with a unique constraint, written in the transaction that makes the effect`,
+  ];
 }
 
 async function search(session: CheckSession): Promise<string[]> {

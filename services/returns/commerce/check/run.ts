@@ -70,5 +70,5 @@ export async function runCheck(
   });
   const rule = CHECK_RULES.find((one) => one.check === check);
   if (!rule) throw invalidField('check', 'is unknown');
-  return { title: rule.title, problems: await rule.run(session) };
+  return { title: rule.title, problems: [...new Set(await rule.run(session))] };
 }

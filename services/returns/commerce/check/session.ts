@@ -5,7 +5,7 @@ import { decimalsOf } from '../../../platform/money.ts';
 import { describeFailure } from '../../../platform/outbound/failure.ts';
 import { newSecret, sign, signingKeyOf } from '../../../platform/outbound/signature.ts';
 import { jsonOf, printable } from '../../../platform/text.ts';
-import type { CommerceClient } from '../http/client.ts';
+import { type CommerceClient, NotConnected } from '../http/client.ts';
 import {
   createdAnswer,
   foundAnswer,
@@ -141,6 +141,7 @@ async function call(
   const id = `req_${randomUUID()}`;
   const signed = Buffer.from(signature === 'of another body' ? `${body} ` : body);
   const used = signature === 'wrong' ? [signingKeyOf(newSecret())] : keys;
+  const signal = AbortSignal.timeout(abortAfterMs);
   const start = performance.now();
   const end = () => Math.round(performance.now() - start);
   try {
@@ -157,11 +158,15 @@ async function call(
         }),
         ...keyHeader(o.data),
       },
-      signal: AbortSignal.timeout(abortAfterMs),
+      signal,
     });
     return { status: answer.status, body: answer.body, failure: '', tookMs: end() };
   } catch (error) {
-    return { status: 0, body: '', failure: describeFailure(error), tookMs: end() };
+    const cause = error instanceof NotConnected ? error.cause : error;
+    const failure = signal.aborted
+      ? `none within ${abortAfterMs / 1_000} s`
+      : describeFailure(cause);
+    return { status: 0, body: '', failure, tookMs: end() };
   }
 }
 
@@ -190,7 +195,7 @@ export function effectIn(reply: Reply): ProtocolEffect | string {
 /** What `effect.find` says: an effect, null, or what is wrong with the reply. */
 export function foundIn(reply: Reply): ProtocolEffect | null | string {
   const problem = problemOf(reply);
-  if (problem) return problem;
+  if (problem) return `effect.find: ${problem}, with "effect": null when nothing was made`;
   const json = jsonOf(reply.body);
   if (json === undefined) return notJson(reply);
   const parsed = foundAnswer.safeParse(json);
@@ -244,8 +249,10 @@ export function isSame(one: Read, other: Read): boolean {
   return String(one.id) === String(other.id) && one.amount === other.amount;
 }
 
-/** Says that two replies about one key differ. */
+/** Says that two replies about one key differ, or what is wrong with one of them. */
 export function differing(first: Read, second: Read): string {
+  if (typeof first === 'string') return `the first request: ${first}`;
+  if (typeof second === 'string') return `the next request: ${second}`;
   return `first ${shown(first)}, then ${shown(second)}; one key must have one effect`;
 }
 
