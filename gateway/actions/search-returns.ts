@@ -1,11 +1,21 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { ReturnStateSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import {
+  LabelStatusSchema,
+  OutcomeSchema,
+  ReturnStateSchema,
+} from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { SearchReturnsResponse } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
-import type { RETURN_STATES } from '../../services/contract/vocabulary.ts';
+import type {
+  LABEL_STATUSES,
+  RETURN_OUTCOMES,
+  RETURN_STATES,
+} from '../../services/contract/vocabulary.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { type ActionContext, callerOf } from './context.ts';
 
 const STATE = enumText(ReturnStateSchema);
+const LABEL_STATUS = enumText(LabelStatusSchema);
+const OUTCOME = enumText(OutcomeSchema);
 
 /** The filters and the page of a search. An absent filter matches every return. */
 export interface ReturnsQuery {
@@ -20,6 +30,11 @@ export interface ReturnsQuery {
   readonly flaggedOnly?: boolean | undefined;
   readonly sku?: string | undefined;
   readonly destinationId?: bigint | undefined;
+  /** Statuses of the newest label. */
+  readonly labelStatuses?: readonly (typeof LABEL_STATUSES)[number][] | undefined;
+  /** Returns without a label match, too; without `labelStatuses` only they match. */
+  readonly withoutLabel?: boolean | undefined;
+  readonly outcomes?: readonly (typeof RETURN_OUTCOMES)[number][] | undefined;
   readonly limit: number;
   /** The cursor from the previous page; absent for the first page. */
   readonly cursor?: string | undefined;
@@ -44,6 +59,9 @@ export function searchReturns(
     flaggedOnly: search.flaggedOnly ?? false,
     sku: search.sku ?? '',
     destinationId: search.destinationId ?? 0n,
+    labelStatuses: (search.labelStatuses ?? []).map((status) => LABEL_STATUS.fromText(status)),
+    withoutLabel: search.withoutLabel ?? false,
+    outcomes: (search.outcomes ?? []).map((outcome) => OUTCOME.fromText(outcome.replace('+', '_'))),
     pageSize: search.limit,
     cursor: search.cursor ?? '',
     // The results of a search show none of the long texts.

@@ -1,7 +1,7 @@
 import { param, raw, type Sql, sql } from '../../platform/sql.ts';
-import { labelStatusText, stateText } from '../store/texts.ts';
+import { labelStatusText, outcomeText, stateText } from '../store/texts.ts';
 import { type SearchInput, statesOf } from './search-input.ts';
-import { behind, orderBy, type Place, type Sorting } from './sorting.ts';
+import { behind, NEWEST_FIRST, orderBy, type Place, type Sorting } from './sorting.ts';
 
 /** Escapes the special characters of `like`. */
 const ESCAPED = raw(String.raw`'([\\%_])', '\\\1', 'g'`);
@@ -46,6 +46,7 @@ function candidates(input: SearchInput): Sql | undefined {
 function filters(input: SearchInput): Sql {
   const { createdFrom, createdTo, updatedFrom, updatedTo, destinationId } = input;
   return joined([
+    sql``,
     ...(createdFrom ? [sql`and r.created_at >= ${createdFrom}`] : []),
     ...(createdTo ? [sql`and r.created_at < ${createdTo}`] : []),
     ...(updatedFrom ? [sql`and r.updated_at >= ${updatedFrom}`] : []),
@@ -54,21 +55,30 @@ function filters(input: SearchInput): Sql {
   ]);
 }
 
-function joined(pieces: readonly Sql[]): Sql {
-  return pieces.reduce((all, piece) => sql`${all} ${piece}`, sql``);
+function joined(pieces: readonly Sql[], by = ' '): Sql {
+  return pieces.reduce((all, piece) => sql`${all}${raw(by)}${piece}`);
 }
 
 const stateTexts = (input: SearchInput) => statesOf(input).map(stateText.toText);
 const labelTexts = (input: SearchInput) => input.labelStatuses.map(labelStatusText.toText);
+const outcomeTexts = (input: SearchInput) => input.outcomes.map(outcomeText.toText);
 
 /** All filters on returns `r`, except the texts. */
 function conditions(input: SearchInput): Sql {
-  const isLabelled =
-    input.labelStatuses.length === 0
-      ? sql``
-      : sql`and r.label_status = any(${labelTexts(input)}::text[])`;
-  return sql`r.shop_id = ${input.shopId} and r.state = any(${stateTexts(input)}::text[])
-    ${isLabelled} ${filters(input)}`;
+  const isLabelled = sql`r.label_status = any(${labelTexts(input)}::text[])`;
+  const isUnlabelled = sql`r.label_status is null`;
+  const byLabel = [
+    ...(input.labelStatuses.length > 0 ? [isLabelled] : []),
+    ...(input.withoutLabel ? [isUnlabelled] : []),
+  ];
+  return joined([
+    sql`r.shop_id = ${input.shopId} and r.state = any(${stateTexts(input)}::text[])`,
+    ...(byLabel.length === 0 ? [] : [sql`and (${joined(byLabel, ' or ')})`]),
+    ...(input.outcomes.length === 0
+      ? []
+      : [sql`and r.outcome = any(${outcomeTexts(input)}::text[])`]),
+    filters(input),
+  ]);
 }
 
 /** The returns `r` that the texts of a search select; all returns when it has none. */
@@ -102,32 +112,70 @@ function pageOf(input: SearchInput, { sorting, after, limit }: Part): Sql {
 }
 
 /**
- * For each state, and each label status if they are filtered, reads at most `limit` returns in the order of an index,
- * and merges them. One scan over all states would read every return of other states: most returns of a shop are closed.
+ * For each state, each outcome and each label status that are filtered, reads at most `limit` returns in the order of
+ * an index, and merges them. One scan over all states would read every return of other states: most returns of a shop
+ * are closed.
  */
-function pageByIndex(input: SearchInput, { sorting, after, limit }: Part): Sql {
-  const isFiltered = input.labelStatuses.length > 0;
-  const statuses = isFiltered
-    ? sql`cross join unnest(${labelTexts(input)}::text[]) as of_label (status)`
-    : sql``;
-  const isLabelled = isFiltered ? sql`and r.label_status = of_label.status` : sql``;
-  const column = raw(sorting.column);
+function pageByIndex(input: SearchInput, part: Part): Sql {
+  const { sorting, limit } = part;
   return sql`
-  select page.id, page.at
-    from unnest(${stateTexts(input)}::text[]) as of_state (state)
-   ${statuses}
-   cross join lateral (
-     select r.id, r.${column} as at
-       from returns r
-      where r.shop_id = ${input.shopId} and r.state = of_state.state
-        ${isLabelled} ${filters(input)} ${behind(after, sorting)}
-      ${orderBy('r', sorting.column, sorting)} limit ${limit}) page
+  select page.id, page.at from (${pagesByIndex(input, part)}) page
    ${orderBy('page', 'at', sorting)} limit ${limit}`;
 }
 
-/** Counts the returns that match, up to `max`, as `total`. */
+function pagesByIndex(input: SearchInput, { sorting, after, limit }: Part): Sql {
+  const column = raw(sorting.column);
+  const outcome = outcomePart(input);
+  const pages = labelParts(input).map(
+    (label) => sql`
+   select page.id, page.at
+     from unnest(${stateTexts(input)}::text[]) as of_state (state) ${outcome.from} ${label.from}
+    cross join lateral (
+      select r.id, r.${column} as at
+        from returns r
+       where r.shop_id = ${input.shopId} and r.state = of_state.state
+         ${outcome.isOfPart} ${label.isOfPart} ${filters(input)} ${behind(after, sorting)}
+       ${orderBy('r', sorting.column, sorting)} limit ${limit}) page`,
+  );
+  return joined(pages, ' union all ');
+}
+
+/** A part of the returns: what the statement joins for it, and the condition for the returns `r` of the part. */
+interface IndexedPart {
+  readonly from: Sql;
+  readonly isOfPart: Sql;
+}
+
+const ALL: IndexedPart = { from: sql``, isOfPart: sql`` };
+
+function outcomePart(input: SearchInput): IndexedPart {
+  if (input.outcomes.length === 0) return ALL;
+  return {
+    from: sql`cross join unnest(${outcomeTexts(input)}::text[]) as of_outcome (outcome)`,
+    isOfPart: sql`and r.outcome = of_outcome.outcome`,
+  };
+}
+
+/** Returns whose newest label has one of the statuses, and those without a label, have indexes of their own. */
+function labelParts(input: SearchInput): readonly IndexedPart[] {
+  const labelled = {
+    from: sql`cross join unnest(${labelTexts(input)}::text[]) as of_label (status)`,
+    isOfPart: sql`and r.label_status = of_label.status`,
+  };
+  const unlabelled = { from: sql``, isOfPart: sql`and r.label_status is null` };
+  const parts = [
+    ...(input.labelStatuses.length > 0 ? [labelled] : []),
+    ...(input.withoutLabel ? [unlabelled] : []),
+  ];
+  return parts.length > 0 ? parts : [ALL];
+}
+
+/** Counts the returns that match, up to `max`, as `total`. Without texts it reads indexes in their order. */
 export function matchingCount(input: SearchInput, max: number): Sql {
+  const matches =
+    input.query === '' && input.sku === ''
+      ? pagesByIndex(input, { sorting: NEWEST_FIRST, after: undefined, limit: max })
+      : sql`select from ${source(input)} where ${conditions(input)}`;
   return sql`
-  select count(*)::int as total
-    from (select from ${source(input)} where ${conditions(input)} limit ${raw(max)}) matches`;
+  select count(*)::int as total from (select from (${matches}) matches limit ${raw(max)}) counted`;
 }

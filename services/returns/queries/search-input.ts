@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { LabelStatus, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { LabelStatus, Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
   SearchReturnsRequest_Archived as Archived,
   SearchReturnsRequest_Sort as Sort,
@@ -39,6 +39,14 @@ export const searchInput = z.object({
     )
     .max(20, 'must hold at most 20')
     .transform((statuses) => [...new Set(statuses)]),
+  /** Returns without a label match, too; without label statuses only they match. */
+  withoutLabel: z.boolean(),
+  outcomes: z
+    .array(
+      z.enum(Outcome, 'is unknown').refine((value) => value !== Outcome.UNSPECIFIED, 'is required'),
+    )
+    .max(20, 'must hold at most 20')
+    .transform((outcomes) => [...new Set(outcomes)]),
   sort: z.enum(Sort, 'is unknown'),
 });
 export type SearchInput = z.output<typeof searchInput>;

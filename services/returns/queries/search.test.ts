@@ -145,6 +145,11 @@ describe('search returns', () => {
     const either = [LabelStatus.NEW, LabelStatus.IN_TRANSIT];
     expect(await found(shopId, { labelStatuses: either })).toEqual([waiting.id, moved.id]);
 
+    expect(await found(shopId, { withoutLabel: true })).toEqual([plain.id]);
+    const newOrNone = { labelStatuses: [LabelStatus.NEW], withoutLabel: true };
+    expect(await found(shopId, newOrNone)).toEqual([plain.id, waiting.id]);
+    expect(await search(shopId, { ...newOrNone, pageSize: 1 })).toMatchObject({ total: 2 });
+
     const changed = present((await bench.read(moved)).updatedAt);
     expect(await found(shopId, { updatedFrom: changed })).toEqual([moved.id]);
     const others = await found(shopId, { updatedTo: changed, sort: Sort.UPDATED_ASC });
@@ -154,6 +159,25 @@ describe('search returns', () => {
       waiting.id,
       plain.id,
     ]);
+  });
+
+  test('filters by outcome, also together with the label', async () => {
+    const shopId = await bench.shop();
+    const credit = { outcome: Outcome.CREDIT, amounts: { returnCredit: { shop: '20' } } };
+    const refunded = await bench.submit(shopId);
+    const credited = await bench.submit(shopId, credit);
+    expect(await found(shopId, { outcomes: [Outcome.CREDIT] })).toEqual([credited.id]);
+    expect(await found(shopId, { outcomes: [Outcome.CREDIT, Outcome.REFUND] })).toEqual([
+      credited.id,
+      refunded.id,
+    ]);
+    expect(await found(shopId, { outcomes: [Outcome.EXCHANGE] })).toEqual([]);
+    const both = { outcomes: [Outcome.REFUND], withoutLabel: true };
+    expect(await search(shopId, both)).toMatchObject({ total: 1, returns: [{ id: refunded.id }] });
+    expect(await found(shopId, { ...both, query: '#none' })).toEqual([]);
+    expect(await refusal(search(shopId, { outcomes: [Outcome.UNSPECIFIED] }))).toEqual(
+      invalid('outcomes[0]'),
+    );
   });
 
   test('rejects a page size that is too large, and an invalid cursor', async () => {

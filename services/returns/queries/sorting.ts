@@ -15,7 +15,7 @@ export interface Place {
   readonly id: bigint;
 }
 
-const NEWEST_FIRST: Sorting = { column: 'created_at', direction: 'desc' };
+export const NEWEST_FIRST: Sorting = { column: 'created_at', direction: 'desc' };
 const SORTINGS: ReadonlyMap<Sort, Sorting> = new Map([
   [Sort.CREATED_DESC, NEWEST_FIRST],
   [Sort.CREATED_ASC, { column: 'created_at', direction: 'asc' }],

@@ -825,8 +825,7 @@ export const CreateFraudReportResponseSchema: GenMessage<CreateFraudReportRespon
  */
 export const ReturnsService: GenService<{
   /**
-   * ListReturns lists returns, newest first. With a filter of labels or outcomes a page may be shorter than its limit,
-   * or empty before the last one, and the total is 0, which means unknown.
+   * ListReturns lists returns, newest first.
    *
    * @generated from rpc rms.portal.v1.ReturnsService.ListReturns
    */
