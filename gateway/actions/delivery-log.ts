@@ -14,7 +14,7 @@ export function getDelivery(
   return context.services.webhooks.getDelivery(request);
 }
 
-/** Returns the deliveries of an event; none when it is unknown, or its payload is not among the newest 50,000. */
+/** Returns the deliveries of an event; none when it is unknown. */
 export async function deliveriesOfEvent(
   context: ActionContext,
   eventId: string,

@@ -29,12 +29,13 @@ export async function listWebhooks(
   return (await webhooks.listSubscriptions(request)).subscriptions;
 }
 
-/** Returns a subscription with its health. */
+/** Returns a subscription with its health. @param o.backlog whether to include its backlog. */
 export async function getWebhook(
   context: ActionContext,
   subscriptionId: bigint,
+  { backlog = false }: { backlog?: boolean } = {},
 ): Promise<Subscription> {
-  const request = { ...callerOf(context), subscriptionId };
+  const request = { ...callerOf(context), subscriptionId, includeBacklog: backlog };
   const { subscription } = await context.services.webhooks.getSubscription(request);
   return sent(subscription, 'subscription');
 }

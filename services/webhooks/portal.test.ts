@@ -1,3 +1,4 @@
+import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { actor, newShop, refusal } from '../../test/kit/services/running-service.ts';
@@ -22,6 +23,36 @@ test('a signing secret says who last saw it', async () => {
   await webhooks.client.revealSecret({ shopId, actor, subscriptionId });
   expect((await get())?.secretShownTo).toMatchObject(actor);
   expect((await get())?.secretShownAt).toBeDefined();
+});
+
+test('one webhook has its backlog if that is asked for', async () => {
+  const shopId = newShop();
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+  const about = { shopId, actor, subscriptionId };
+  await webhooks.client.sendTest(about);
+  const backlogOf = async (includeBacklog: boolean) =>
+    (await webhooks.client.getSubscription({ ...about, includeBacklog })).subscription?.backlog;
+  expect(await backlogOf(false)).toBeUndefined();
+  expect(await backlogOf(true)).toMatchObject({ count: 1, more: false });
+});
+
+test('a webhook says until when former secrets sign', async () => {
+  const shopId = newShop();
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+  const about = { shopId, actor, subscriptionId };
+  const until = async () =>
+    (await webhooks.client.getSubscription(about)).subscription?.formerSecretsUntil;
+  expect(await until()).toBeUndefined();
+  const before = Date.now();
+  await webhooks.client.rotateSecret({ ...about, overlapHours: 2 });
+  const end = await until();
+  const [from, to] = [before + 2 * 3_600_000 - 1_000, Date.now() + 2 * 3_600_000 + 1_000];
+  expect(end && timestampDate(end).getTime()).toBeGreaterThan(from);
+  expect(end && timestampDate(end).getTime()).toBeLessThan(to);
+  const { subscriptions } = await webhooks.client.listSubscriptions({ shopId, actor });
+  expect(subscriptions[0]?.formerSecretsUntil).toEqual(end);
+  await webhooks.client.rotateSecret({ ...about, overlapHours: 0 });
+  expect(await until()).toBeUndefined();
 });
 
 test('the payload version changes only if it is the expected one', async () => {

@@ -95,10 +95,12 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
       wake();
       return {};
     },
-    async getSubscription({ shopId, subscriptionId }) {
+    async getSubscription({ shopId, subscriptionId, includeBacklog }) {
       const [found] = await readWithHealth(pool, { shopId, subscriptionId, today: today() });
       if (!found) throw subscriptionNotFound(subscriptionId);
-      return { subscription: subscriptionMessage(found, { health: found }) };
+      const backlogs = includeBacklog ? await backlogsOf(pool, shopId, subscriptionId) : undefined;
+      const more = { health: found, backlog: backlogs?.get(subscriptionId) };
+      return { subscription: subscriptionMessage(found, more) };
     },
     async listSubscriptions({ shopId, includeBacklog, includeHealth }) {
       const backlogs = includeBacklog ? await backlogsOf(pool, shopId) : undefined;

@@ -6,6 +6,7 @@ import { payloadVersionServed, supportedVersions } from '../contract/versions.ts
 import { TRIGGERS } from '../contract/vocabulary.ts';
 import { invalidField, stateForbids } from '../platform/errors.ts';
 import { type KeyUse, oncePerKey } from '../platform/idempotency.ts';
+import { eventIdAt } from '../platform/outbox/event-id.ts';
 import { inTransaction, type Queryable } from '../platform/postgres.ts';
 import { currentTraceparent } from '../platform/telemetry.ts';
 import { notifyDue } from './delivery/queue/notify.ts';
@@ -42,23 +43,24 @@ export function sendTest(
   pool: pg.Pool,
   o: TestEvent & { readonly use: KeyUse | undefined },
 ): Promise<LoggedDelivery> {
-  const eventId = o.use ? eventIdOf(o.use) : randomUUID();
+  const rest = o.use ? uuidOf(o.use) : randomUUID();
   return inTransaction(pool, async (tx) => {
     // The stored result of a key is a number. The request determines event and subscription, so the time is enough to
     // compute the id of the delivery.
     const { id: occurredAtMs } = await oncePerKey(tx, o.use, async () => {
       const occurredAt = new Date();
-      await addTestDelivery(tx, o, { eventId, occurredAt });
+      await addTestDelivery(tx, o, { eventId: eventIdAt(occurredAt, rest), occurredAt });
       return BigInt(occurredAt.getTime());
     });
     const occurredAt = new Date(Number(occurredAtMs));
-    const id = deliveryIdOf({ eventId, occurredAt }, o.subscriptionId);
+    const event = { eventId: eventIdAt(occurredAt, rest), occurredAt };
+    const id = deliveryIdOf(event, o.subscriptionId);
     return getDelivery(tx, { shopId: o.shopId, id, withBody: false });
   });
 }
 
 /** Returns the same UUID (RFC 9562, version 8) for every use of a key. */
-function eventIdOf({ shopId, operation, key }: KeyUse): string {
+function uuidOf({ shopId, operation, key }: KeyUse): string {
   const hex = hash('sha256', `${shopId} ${operation} ${key}`, 'hex');
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(12, 15)}-8${hex.slice(15, 18)}-${hex.slice(18, 30)}`;
 }

@@ -63,6 +63,9 @@ export function subscriptionMessage(
     }),
     ...(health && { health: healthMessage(health) }),
     ...shownMessage(subscription),
+    ...(subscription.formerSecretsUntil && {
+      formerSecretsUntil: timestampFromDate(subscription.formerSecretsUntil),
+    }),
   });
 }
 

@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { BinaryWriter, WireType } from '@bufbuild/protobuf/wire';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
@@ -8,6 +7,7 @@ import { murmur2 } from '../bus/murmur2.ts';
 import { afterCommit, type Queryable } from '../postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../sql.ts';
 import { currentTraceparent } from '../telemetry.ts';
+import { eventIdAt } from './event-id.ts';
 import { notifyOfCommit, notifyRelays } from './notify.ts';
 import { EVENT_SCHEMA_NAME } from './parse.ts';
 
@@ -88,8 +88,8 @@ from numbered`;
 
 function encode(event: NewEvent, traceparent: string): Encoded {
   const { shopId, trigger, key } = event;
-  const id = randomUUID();
   const occurredAt = event.occurredAt ?? new Date();
+  const id = eventIdAt(occurredAt);
   const fits =
     event.snapshot && !event.leavesSnapshotOut && event.snapshot.length <= MAX_SNAPSHOT_BYTES;
   const message = create(EventSchema, {

@@ -12,10 +12,15 @@ export interface Backlog {
 
 const MAX_COUNTED = 1_000;
 
-/** Returns the waiting or held deliveries of each subscription of a shop that is not deleted. */
+/**
+ * Returns the waiting or held deliveries of each subscription of a shop that is not deleted.
+ *
+ * @param subscriptionId only of this one.
+ */
 export async function backlogsOf(
   db: Queryable,
   shopId: bigint,
+  subscriptionId?: bigint,
 ): Promise<ReadonlyMap<bigint, Backlog>> {
   const { rows } = await db.query<{ id: bigint; count: number; oldest: string | null }>(
     `select s.id, w.count, (
@@ -25,8 +30,8 @@ export async function backlogsOf(
       cross join lateral (
         select count(*)::integer as count from (
           select from queue q where q.shop_id = $1 and q.subscription_id = s.id limit ${MAX_COUNTED + 1}) q) w
-      where s.shop_id = $1 and s.deleted_at is null`,
-    [shopId],
+      where s.shop_id = $1 and ($2::bigint is null or s.id = $2) and s.deleted_at is null`,
+    [shopId, subscriptionId ?? null],
   );
   return new Map(
     rows.map(({ id, count, oldest }) => [

@@ -1,6 +1,7 @@
+import { timeOfEventId } from '../../platform/outbox/event-id.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { raw, sql, unnamed } from '../../platform/sql.ts';
-import { rangeOfEvent } from '../delivery-id.ts';
+import { deliveryIdOf, rangeOfEvent } from '../delivery-id.ts';
 import { deliveryNotFound, webhookIdOf } from './delivery.ts';
 import {
   type DeliveryRow,
@@ -42,25 +43,18 @@ export async function relatedDeliveries(
     .map((row) => ({ row, attempts: [] }));
 }
 
-/** Maximum number of payloads that the search for an event reads, newest first. No index has their events. */
-const MAX_SEARCHED = 50_000;
-const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i;
-
-/** Returns the deliveries of an event with their attempts; none when it is unknown, or not among the newest payloads. */
+/**
+ * Returns the deliveries of an event with their attempts; none when it is unknown. The id of the event has its time, and
+ * both together are the first part of the ids of its deliveries, so this reads one range of the primary key.
+ */
 export async function deliveriesOfEvent(
   db: Queryable,
   { shopId, eventId }: { readonly shopId: bigint; readonly eventId: string },
 ): Promise<LoggedDelivery[]> {
-  if (!UUID.test(eventId)) return [];
-  const { rows } = await db.query<{ id: string }>(
-    `select id from (
-       select id, event_id from payloads where shop_id = $1 order by id desc limit ${MAX_SEARCHED}) newest
-      where event_id = $2 limit 1`,
-    [shopId, eventId],
-  );
-  const [payload] = rows;
-  if (!payload) return [];
-  const found = await readRange(db, { shopId, ...rangeOfEvent(payload.id), withBody: false });
+  const occurredAt = timeOfEventId(eventId);
+  if (!occurredAt) return [];
+  const range = rangeOfEvent(deliveryIdOf({ eventId, occurredAt }, 0n));
+  const found = await readRange(db, { shopId, ...range, withBody: false });
   const own = found.filter((row) => row.eventId === eventId.toLowerCase());
   return withAttempts(db, shopId, own);
 }

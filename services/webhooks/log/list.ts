@@ -151,6 +151,7 @@ select ${LOGGED} from ${rangeRows('r', ranges)}
     where l.shop_id = ${shopId} and l.id between r.first and r.last and l.id >= ${firstId} and l.id < ${endId}) d
  order by d.id desc limit ${scanned}`;
 
+// Without the limit, PostgreSQL may read all deliveries to join them.
 const ofQueue: SourceSql = ({ shopId, subscriptionIds, firstId, endId }, scanned) => {
   const [shop, limit, subscriptions] = [param(shopId), param(scanned), param(subscriptionIds)];
   return sql`
@@ -159,7 +160,8 @@ select ${LOGGED} from subscriptions s
    select q.id from queue q
     where q.shop_id = ${shop} and q.subscription_id = s.id and q.id >= ${firstId} and q.id < ${endId}
     order by q.id desc limit ${limit}) w
-  join deliveries d on d.shop_id = ${shop} and d.id = w.id
+  cross join lateral (
+   select * from deliveries l where l.shop_id = ${shop} and l.id = w.id limit 1) d
  where s.shop_id = ${shop} and (${subscriptions}::bigint[] is null or s.id = any(${subscriptions}))
    and s.deleted_at is null
  order by d.id desc limit ${limit}`;

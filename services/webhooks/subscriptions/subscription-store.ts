@@ -23,7 +23,9 @@ export const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_re
   s.inactive_since as "inactiveSince", s.failures, s.failing_since as "failingSince",
   s.warned_percent as "warnedPercent", s.created_at as "createdAt", s.updated_at as "updatedAt",
   s.secret_shown_at as "secretShownAt", s.secret_shown_kind as "secretShownKind", s.secret_shown_id as "secretShownId",
-  s.secret_shown_name as "secretShownName"`;
+  s.secret_shown_name as "secretShownName", (
+    select max(x.expires_at) from secrets x
+     where x.shop_id = s.shop_id and x.subscription_id = s.id and x.expires_at > now()) as "formerSecretsUntil"`;
 
 /** Returns all subscriptions of a shop, by ascending id. */
 export async function listSubscriptions(db: Queryable, shopId: bigint): Promise<Subscription[]> {

@@ -32,6 +32,8 @@ export interface Subscription {
   readonly secretShownKind: string | null;
   readonly secretShownId: string | null;
   readonly secretShownName: string | null;
+  /** Until when former secrets sign, too; null when only the newest signs. */
+  readonly formerSecretsUntil: Date | null;
 }
 
 /** Fields that a caller may set. */

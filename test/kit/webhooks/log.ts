@@ -1,8 +1,9 @@
-import { randomInt, randomUUID } from 'node:crypto';
+import { randomInt } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { sampleEvent } from '../../../services/contract/sample-event.ts';
 import type { Topic, Trigger } from '../../../services/contract/vocabulary.ts';
+import { eventIdAt } from '../../../services/platform/outbox/event-id.ts';
 import { inTransaction } from '../../../services/platform/postgres.ts';
 import { deliveryIdOf } from '../../../services/webhooks/delivery-id.ts';
 import { eventKeyOf, insertDeliveries } from '../../../services/webhooks/fan-out/insert.ts';
@@ -110,10 +111,11 @@ export type Log = Awaited<ReturnType<typeof createLog>>;
 
 function eventOf(shopId: bigint, o: Partial<NewDelivery>): Event {
   const sample = sampleEvent(o.trigger ?? 'return.closed', shopId);
+  const at = o.at ?? new Date();
   return {
     ...sample,
-    eventId: randomUUID(),
-    occurredAt: timestampFromDate(o.at ?? new Date()),
+    eventId: eventIdAt(at),
+    occurredAt: timestampFromDate(at),
     ...(o.returnId !== undefined && { returnId: o.returnId }),
   };
 }
