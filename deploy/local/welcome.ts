@@ -1,9 +1,10 @@
 import { styleText } from 'node:util';
 import { newestActive } from '../../services/contract/versions.ts';
+import { accountsOf, FOUNDER } from './demo/people.ts';
 import type { Plan } from './plan.ts';
 import type { Running } from './running.ts';
 
-/** The text that is printed when the stack is ready: addresses, a key of the demo, and three example calls. */
+/** The text that is printed when the stack is ready: addresses, a user and a key of the demo, and three example calls. */
 export function welcome(plan: Plan, { services, shops }: Running, controlUrl: string): string {
   const { baseUrl, startedAt } = plan;
   const seconds = (Date.now() - startedAt.getTime()) / 1000;
@@ -30,6 +31,7 @@ export function welcome(plan: Plan, { services, shops }: Running, controlUrl: st
   return [
     ...lines,
     '',
+    ...portalUser(plan),
     `API key of shop 1 ${key}`,
     '',
     title('Try it:'),
@@ -37,4 +39,11 @@ export function welcome(plan: Plan, { services, shops }: Running, controlUrl: st
     `curl -s ${header} -X POST '${api}/warehouse/return/${open.id}/process'`,
     `curl -s ${header} '${api}/webhooks'`,
   ].join('\n');
+}
+
+/** How to sign in to the portal, unless people sign in at another identity provider. */
+function portalUser({ memory, externalSystems }: Plan): string[] {
+  if (externalSystems.oidcIssuer !== undefined) return [];
+  const owner = accountsOf(memory).find(({ name }) => name === FOUNDER);
+  return owner ? [`Portal user       ${owner.email}, password ${owner.password}`] : [];
 }

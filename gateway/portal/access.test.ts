@@ -1,11 +1,14 @@
+import { readdir } from 'node:fs/promises';
+import type { DescFile } from '@bufbuild/protobuf';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { OPERATIONS } from '../../services/contract/operations.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
-import { permissionsFor } from '../actions/permissions.ts';
+import { ACTION_PERMISSIONS, permissionsFor } from '../actions/permissions.ts';
 import { PERMISSIONS, ROLES, type Role } from '../tenancy/permissions.ts';
 import { accessOf, mayCall, nameOf } from './access.ts';
-import { PORTAL_METHODS } from './all-services.ts';
+import { PORTAL_METHODS, PORTAL_SERVICES } from './all-services.ts';
 import { methodNamed, ROLE_TABLE } from './role-table.ts';
 
 const EVERYBODY: readonly Role[] = ROLES;
@@ -125,7 +128,22 @@ async function call(role: Role, name: string): Promise<{ status: number; body: u
   return { status: response.status, body: await response.json() };
 }
 
+function isFile(value: unknown): value is DescFile {
+  return value instanceof Object && 'kind' in value && value.kind === 'file';
+}
+
 describe('every method of the portal', () => {
+  test('of every proto of the portal is served', async () => {
+    const folder = new URL('../../proto/gen/rms/portal/v1/', import.meta.url);
+    const services: string[] = [];
+    for (const file of await readdir(folder)) {
+      const found: Record<string, unknown> = await import(new URL(file, folder).href);
+      const files = Object.values(found).filter((one) => isFile(one));
+      services.push(...files.flatMap((one) => one.services.map(({ typeName }) => typeName)));
+    }
+    expect(services.toSorted()).toEqual(PORTAL_SERVICES.map(({ typeName }) => typeName).toSorted());
+  });
+
   test('is in the table of this test', () => {
     const names = PORTAL_METHODS.map(nameOf).map((name) => name.replace('rms.portal.v1.', ''));
     expect(names.toSorted()).toEqual(Object.keys(EXPECTED).toSorted());
@@ -134,8 +152,10 @@ describe('every method of the portal', () => {
   describe.each(ROLES)('as %s', (role) => {
     test.each(Object.entries(EXPECTED))('%s', async (name, roles) => {
       const { status, body } = await call(role, name);
-      if (roles.includes(role)) expect([401, 403, 500, 501]).not.toContain(status);
-      else
+      if (roles.includes(role)) {
+        expect([401, 403, 500, 501]).not.toContain(status);
+        expect(body).not.toMatchObject({ code: 'unimplemented' });
+      } else
         expect({ status, body }).toMatchObject({
           status: 403,
           body: { code: 'permission_denied' },
@@ -175,17 +195,25 @@ describe('every method of the portal', () => {
 
 describe('the table of roles', () => {
   test('has every method of the portal once', () => {
-    const shown = ROLE_TABLE.flatMap(({ portal }) => portal);
+    const shown = ROLE_TABLE.flatMap(({ portal = [] }) => portal);
     expect(shown.toSorted()).toEqual(Object.keys(EXPECTED).toSorted());
+  });
+
+  test('has every tool of assistants and every operation of the REST API once', () => {
+    const tools = ROLE_TABLE.flatMap(({ mcp = [] }) => mcp);
+    expect(tools.toSorted()).toEqual(Object.keys(ACTION_PERMISSIONS).toSorted());
+    const operations = ROLE_TABLE.flatMap(({ rest = [] }) => rest);
+    expect(operations.toSorted()).toEqual(OPERATIONS.map(({ id }) => id).toSorted());
   });
 
   test.each(ROLE_TABLE.map((row) => [row.description, row] as const))(
     '%s: the same rights through every door',
-    (_description, { portal, mcp = [] }) => {
-      const rights = portal.map((name) => accessOf(methodNamed(name))?.anyOf ?? []);
-      const [first = []] = rights;
-      for (const each of rights) expect(each).toEqual(first);
-      for (const action of mcp) expect([action, permissionsFor(action)]).toEqual([action, first]);
+    (_description, { portal = [], mcp = [] }) => {
+      const rights = [
+        ...portal.map((name) => accessOf(methodNamed(name))?.anyOf ?? []),
+        ...mcp.map((action) => permissionsFor(action)),
+      ];
+      for (const each of rights) expect(each).toEqual(rights[0]);
     },
   );
 });

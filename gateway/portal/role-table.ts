@@ -2,8 +2,8 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { RoleActionSchema } from '../../proto/gen/rms/portal/v1/team_pb.ts';
 import type { OperationId } from '../../services/contract/operation.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import type { ActionName } from '../actions/permissions.ts';
-import { ROLES, type Role } from '../tenancy/permissions.ts';
+import { type ActionName, permissionsFor } from '../actions/permissions.ts';
+import { permits, ROLES, type Role } from '../tenancy/permissions.ts';
 import { accessOf, mayCall } from './access.ts';
 import { PORTAL_METHODS } from './all-services.ts';
 
@@ -17,17 +17,20 @@ export const ROLE_TEXTS: Readonly<Record<Role, string>> = {
   developer: 'Connects systems: webhooks, API keys, apps.',
 };
 
-/** Something that people do, with its doors. The roles follow from the portal's methods. */
+/**
+ * Something that people do, with its doors. The roles follow from the portal's methods, or else from the actions of
+ * assistants. What has neither is for systems only.
+ */
 interface Row {
   readonly group: string;
   readonly description: string;
   /** Methods of the portal; all have the same permissions. */
-  readonly portal: readonly string[];
+  readonly portal?: readonly string[];
   readonly mcp?: readonly ActionName[];
   readonly rest?: readonly OperationId[];
 }
 
-/** In the order to show it. A test checks that every method of the portal is in one row. */
+/** In the order to show it. A test checks that every method, every tool and every operation is in one row. */
 export const ROLE_TABLE: readonly Row[] = [
   {
     group: 'Returns',
@@ -38,7 +41,7 @@ export const ROLE_TABLE: readonly Row[] = [
       'ReturnsService/ListTimeline',
     ],
     mcp: ['search_returns', 'get_return', 'get_return_timeline'],
-    rest: ['getReturnDetails'],
+    rest: ['listReturns', 'getReturnDetails', 'listEffects'],
   },
   {
     group: 'Returns',
@@ -60,6 +63,17 @@ export const ROLE_TABLE: readonly Row[] = [
   },
   {
     group: 'Returns',
+    description: 'Record what becomes of the goods: grading and disposition',
+    mcp: ['record_dispositions'],
+    rest: ['assessDispositions', 'gradeItems'],
+  },
+  {
+    group: 'Returns',
+    description: 'See counts of returns by state, outcome and reason',
+    mcp: ['get_returns_summary'],
+  },
+  {
+    group: 'Returns',
     description: 'See fraud reports',
     portal: ['ReturnsService/GetFraudReport'],
     mcp: ['get_fraud_report'],
@@ -72,10 +86,27 @@ export const ROLE_TABLE: readonly Row[] = [
     rest: ['createFraudReport'],
   },
   {
+    group: 'Returns',
+    description: 'Create a cart with exchange items',
+    mcp: ['create_cart'],
+    rest: ['createCart', 'getCart'],
+  },
+  {
+    group: 'Returns',
+    description: 'Report labels that a carrier made (label providers)',
+    rest: ['recordLabel', 'updateLabel'],
+  },
+  {
+    group: 'Returns',
+    description: 'Report gift cards that were issued (gift card providers)',
+    rest: ['recordGiftCard'],
+  },
+  {
     group: 'Destinations',
     description: 'See destinations',
     portal: ['DestinationsService/ListDestinations', 'DestinationsService/GetDestination'],
     mcp: ['list_destinations'],
+    rest: ['listDestinations', 'getDestination'],
   },
   {
     group: 'Destinations',
@@ -99,7 +130,7 @@ export const ROLE_TABLE: readonly Row[] = [
       'PayloadVersionService/GetPayloadVersion',
     ],
     mcp: ['list_webhooks', 'preview_webhook_replay', 'list_webhook_replays'],
-    rest: ['listWebhooks'],
+    rest: ['listWebhooks', 'getWebhook', 'previewReplay', 'listReplays', 'getReplay'],
   },
   {
     group: 'Webhooks',
@@ -118,7 +149,7 @@ export const ROLE_TABLE: readonly Row[] = [
       'start_webhook_replay',
       'cancel_webhook_replay',
     ],
-    rest: ['listDeliveries', 'replayDelivery'],
+    rest: ['listDeliveries', 'replayDelivery', 'startReplay', 'cancelReplay'],
   },
   {
     group: 'Webhooks',
@@ -131,12 +162,13 @@ export const ROLE_TABLE: readonly Row[] = [
       'WebhooksService/SendTest',
     ],
     mcp: ['create_webhook', 'update_webhook', 'rotate_webhook_secret', 'test_webhook'],
-    rest: ['createWebhook', 'updateWebhook', 'deleteWebhook'],
+    rest: ['createWebhook', 'updateWebhook', 'deleteWebhook', 'rotateWebhookSecret', 'testWebhook'],
   },
   {
     group: 'Webhooks',
     description: 'See the signing secrets of webhooks',
     portal: ['WebhooksService/RevealSecret'],
+    rest: ['getWebhookSecret'],
   },
   {
     group: 'Webhooks',
@@ -191,7 +223,7 @@ export const ROLE_TABLE: readonly Row[] = [
   },
   {
     group: 'Everybody',
-    description: 'See the roles, switch the shop, end own sessions',
+    description: 'See the shop and the roles, switch the shop, end own sessions',
     portal: [
       'TeamService/ListRoles',
       'SessionService/GetSession',
@@ -201,23 +233,39 @@ export const ROLE_TABLE: readonly Row[] = [
       'SessionService/SignOut',
       'SessionService/SignOutEverywhere',
     ],
+    mcp: ['get_shop_context'],
   },
 ];
 
 /** The table with the roles that may do each thing. */
 export function roleActions(): MessageInitShape<typeof RoleActionSchema>[] {
-  return ROLE_TABLE.map(({ group, description, portal, mcp = [], rest = [] }) => {
-    const [first = ''] = portal;
-    const method = methodNamed(first);
+  return ROLE_TABLE.map((row) => {
+    const { group, description, portal = [], mcp = [], rest = [] } = row;
     const operations = OPERATIONS.filter(({ id }) => rest.includes(id));
     return {
       ...{ group, description, portal: [...portal], mcp: [...mcp] },
-      permissions: accessOf(method)?.anyOf ?? [],
-      roles: ROLES.filter((role) => mayCall(role, method)),
+      ...rightsOf(row),
       rest: operations.map(({ method: verb, path }) => `${verb} ${path}`),
-      scope: operations[0]?.scope ?? '',
+      scope: [...new Set(operations.map(({ scope }) => scope))].join(' or '),
     };
   });
+}
+
+/** Who may do it: by the first method of the portal, or by the first action of assistants. */
+function rightsOf({ portal = [], mcp = [] }: Row): { permissions: string[]; roles: Role[] } {
+  const [name] = portal;
+  if (name !== undefined) {
+    const method = methodNamed(name);
+    const permissions = accessOf(method)?.anyOf ?? [];
+    return { permissions, roles: ROLES.filter((role) => mayCall(role, method)) };
+  }
+  const [action] = mcp;
+  if (action === undefined) return { permissions: [], roles: [] };
+  const permissions = permissionsFor(action);
+  return {
+    permissions: [...permissions],
+    roles: ROLES.filter((role) => permits(role, permissions)),
+  };
 }
 
 /** @param name such as `ReturnsService/GetReturn`. @throws Error for an unknown name, which is a bug. */

@@ -7,17 +7,19 @@ import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
 import { createCache, createTransport } from './api/client.ts';
 import { Questions } from './parts/confirm.tsx';
-import { Notices } from './parts/notices.tsx';
+import { lazyPart } from './parts/lazy-part.tsx';
 import { router } from './router.tsx';
 import { SIGNED_OUT } from './session/leave.ts';
 import { SessionGate } from './session/session.tsx';
-import { SignedOut } from './session/signed-out.tsx';
 import { theme } from './theme.ts';
 
 /** The nonce of the page's policy, for the styles that Mantine adds. */
 function styleNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce ?? '';
 }
+
+const Notices = lazyPart(async () => (await import('./parts/notices.tsx')).Notices);
+const SignedOut = lazyPart(async () => (await import('./session/signed-out.tsx')).SignedOut);
 
 const root = document.getElementById('root');
 if (!root) throw new Error('the page has no element "root"');

@@ -62,6 +62,7 @@ function assistantView(
     userEmail: one.email,
     role,
     own: one.userId === session.userId,
+    readOnly: one.isReadOnly,
     connectedAt: timestampFromDate(one.createdAt),
     expiresAt: timestampFromDate(one.expiresAt),
     ...(lastUsedAt && { lastUsedAt }),

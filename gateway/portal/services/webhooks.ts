@@ -14,7 +14,7 @@ import {
   listWebhooks,
   updateWebhook,
 } from '../../actions/webhooks.ts';
-import { callOf } from '../call.ts';
+import { callOf, type PortalCall } from '../call.ts';
 import { eventTypes } from '../event-types.ts';
 import { idOf, keyOf, optionalWord, textOf, upTo, wordOf } from '../fields.ts';
 import { deliveryView } from '../views/delivery.ts';
@@ -31,6 +31,11 @@ const HOUR_MS = 3_600_000;
 
 type Methods = Partial<ServiceImpl<typeof WebhooksService>>;
 
+/** Reads a webhook with its health and with what waits. */
+async function show({ context }: PortalCall, id: bigint) {
+  return webhookView(await getWebhook(context, id, { backlog: true }));
+}
+
 function subscriptionMethods() {
   return {
     async listWebhooks(_request, context) {
@@ -43,8 +48,7 @@ function subscriptionMethods() {
     },
 
     async getWebhook({ webhookId }, context) {
-      const found = await getWebhook(callOf(context).context, idOf(webhookId, 'webhook'));
-      return { webhook: webhookView(found) };
+      return { webhook: await show(callOf(context), idOf(webhookId, 'webhook')) };
     },
 
     listEventTypes: () => eventTypes(),
@@ -72,7 +76,7 @@ function subscriptionMethods() {
       };
       const id = idOf(webhookId, 'webhook');
       await updateWebhook(call.context, id, change, keyOf(call, idempotencyKey));
-      return { webhook: webhookView(await getWebhook(call.context, id)) };
+      return { webhook: await show(call, id) };
     },
 
     async deleteWebhook({ webhookId }, context) {

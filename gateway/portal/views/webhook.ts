@@ -11,6 +11,7 @@ type WebhookView = MessageInitShape<typeof WebhookSchema>;
 
 export function webhookView(one: Subscription): WebhookView {
   const { id, topic, trigger, url, status, delivers, createdAt, updatedAt } = one;
+  const { formerSecretsUntil } = one;
   const by = personView(one.secretShownTo);
   return {
     ...{ id: String(id), topic, trigger, url, delivers },
@@ -18,6 +19,7 @@ export function webhookView(one: Subscription): WebhookView {
     ...(createdAt && { createdAt }),
     ...(updatedAt && { updatedAt }),
     health: healthView(one),
+    ...(formerSecretsUntil && { formerSecretsUntil }),
     ...(one.secretShownAt && {
       secretLastShown: { at: one.secretShownAt, ...(by && { by }) },
     }),

@@ -4,14 +4,15 @@ import type {
   MessageInitShape,
   MessageShape,
 } from '@bufbuild/protobuf';
-import { useMutation } from '@connectrpc/connect-query';
+import { callUnaryMethod, useMutation, useTransport } from '@connectrpc/connect-query';
 import { useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { notifyDone, notifyFailure } from '../parts/notify.ts';
 
 /** A write that the page makes. */
 export interface Write<I extends DescMessage> {
-  run(input: MessageInitShape<I>): void;
+  /** @param back the same write with the values of before. After success the user can take the change back with it. */
+  run(input: MessageInitShape<I>, back?: MessageInitShape<I>): void;
   readonly isPending: boolean;
   /** Why the last try failed. Undefined when it did not. */
   readonly error: unknown;
@@ -32,9 +33,22 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
   },
 ): Write<I> {
   const cache = useQueryClient();
+  const transport = useTransport();
+  const back = useRef<MessageInitShape<I>>(undefined);
+  // The form that made the change may be closed by then, so this uses nothing of it.
+  const undo = async (input: MessageInitShape<I>) => {
+    try {
+      await callUnaryMethod(transport, method, input);
+      notifyDone('It is as it was before.');
+      await cache.invalidateQueries();
+    } catch (failure) {
+      notifyFailure(failure);
+    }
+  };
   const { mutate, isPending, error } = useMutation(method, {
     onSuccess: async (response) => {
-      if (o.done !== undefined) notifyDone(o.done);
+      const former = back.current;
+      if (o.done !== undefined) notifyDone(o.done, former && (() => void undo(former)));
       o.onSuccess?.(response);
       await cache.invalidateQueries();
     },
@@ -42,7 +56,11 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
       if (!o.inline) notifyFailure(failure);
     },
   });
-  return { run: (input) => mutate(input), isPending, error: error ?? undefined };
+  const run: Write<I>['run'] = (input, former) => {
+    back.current = former;
+    mutate(input);
+  };
+  return { run, isPending, error: error ?? undefined };
 }
 
 /** A key for one action of the user. A repeat of the same action has the same key. */

@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
 import { useWrite } from '../api/use-write.ts';
 import { ActionMenu } from '../parts/action-menu.tsx';
+import { currentZone, localZoneName, setZone } from '../parts/zone.ts';
 import { leave } from '../session/leave.ts';
 import { useSession } from '../session/session.tsx';
 import { roleName } from '../words.ts';
@@ -13,7 +14,12 @@ const SCHEMES = [
   ['dark', 'Dark'],
 ] as const;
 
-/** Who is signed in, the colours, the sessions, and the way out. */
+const ZONES = [
+  ['local', `Your zone (${localZoneName()})`],
+  ['utc', 'UTC'],
+] as const;
+
+/** Who is signed in, the colours, the zone of times, the sessions, and the way out. */
 export function AccountMenu() {
   const { user, shop, links } = useSession();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
@@ -40,6 +46,13 @@ export function AccountMenu() {
           current: scheme === colorScheme,
           run: () => setColorScheme(scheme),
           ...(place === 0 && { section: 'Colours' }),
+        })),
+        ...ZONES.map(([zone, title], place) => ({
+          key: zone,
+          title,
+          current: zone === currentZone(),
+          run: () => setZone(zone),
+          ...(place === 0 && { section: 'Times' }),
         })),
         ...(docsUrl === ''
           ? []

@@ -10,6 +10,12 @@ export interface Column<T> {
   readonly short?: boolean;
 }
 
+/** The class for the width that a number of columns needs. */
+function widthClass(columns: number): string {
+  if (columns <= 3) return '';
+  return `${styles.cards} ${columns > 5 ? styles.wide : ''}`;
+}
+
 /** Explicit roles keep a table a table where its cells are laid out as a grid. */
 const ROLES = {
   table: { role: 'table' },
@@ -20,7 +26,7 @@ const ROLES = {
 } as const;
 
 /**
- * A table that becomes a list of cards on a phone.
+ * A table that becomes a list of cards in a narrow place.
  *
  * With `linked`, the first cell of each row has a link, and the whole row is its target.
  */
@@ -31,10 +37,11 @@ export function DataTable<T>(o: {
   readonly rowKey: (row: T) => string;
   readonly linked?: boolean;
 }) {
+  const tableClass = `${styles.table} ${widthClass(o.columns.length)}`;
   const rowClass = o.linked ? `${styles.row} ${styles.link}` : styles.row;
   return (
-    <Paper withBorder>
-      <table className={styles.table} {...ROLES.table} aria-label={o.caption}>
+    <Paper withBorder className={styles.place ?? ''}>
+      <table className={tableClass} {...ROLES.table} aria-label={o.caption}>
         <thead className={styles.headers} {...ROLES.rowgroup}>
           <tr {...ROLES.row}>
             {o.columns.map(({ title, align }) => (

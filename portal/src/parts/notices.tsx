@@ -1,4 +1,4 @@
-import { Alert, Text } from '@mantine/core';
+import { Alert, Button, Group, Text } from '@mantine/core';
 import { useSyncExternalStore } from 'react';
 import styles from './notices.module.css';
 import { closeNotice, currentNotices, onNotices } from './notify.ts';
@@ -8,7 +8,7 @@ export function Notices() {
   const notices = useSyncExternalStore(onNotices, currentNotices);
   return (
     <div className={styles.list} role="status" aria-live="polite">
-      {notices.map(({ id, title, text, isFailure }) => (
+      {notices.map(({ id, title, text, isFailure, undo }) => (
         <Alert
           key={id}
           variant="white"
@@ -19,7 +19,21 @@ export function Notices() {
           closeButtonLabel="Close the message"
           onClose={() => closeNotice(id)}
         >
-          <Text size="sm">{text}</Text>
+          <Group gap="sm">
+            <Text size="sm">{text}</Text>
+            {undo && (
+              <Button
+                size="compact-sm"
+                variant="default"
+                onClick={() => {
+                  closeNotice(id);
+                  undo();
+                }}
+              >
+                Undo
+              </Button>
+            )}
+          </Group>
         </Alert>
       ))}
     </div>

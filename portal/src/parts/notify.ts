@@ -6,19 +6,23 @@ export interface Notice {
   readonly title?: string;
   readonly text: string;
   readonly isFailure: boolean;
+  /** Takes the action back. */
+  readonly undo?: () => void;
 }
 
 /** How long a success is shown. Milliseconds. */
 const SHOWN_MS = 6_000;
+/** How long an action can be taken back. Milliseconds. */
+const UNDO_MS = 20_000;
 
 let notices: readonly Notice[] = [];
 let lastId = 0;
 const listeners = new Set<() => void>();
 
-/** Says for some seconds that an action has worked. */
-export function notifyDone(text: string): void {
-  const id = add({ text, isFailure: false });
-  setTimeout(() => closeNotice(id), SHOWN_MS);
+/** Says for some seconds that an action has worked. @param undo takes it back, if that is possible. */
+export function notifyDone(text: string, undo?: () => void): void {
+  const id = add({ text, isFailure: false, ...(undo && { undo }) });
+  setTimeout(() => closeNotice(id), undo ? UNDO_MS : SHOWN_MS);
 }
 
 /** Says why an action has failed, until the reader closes it. */

@@ -12,7 +12,7 @@ export function PageHead(o: {
   }, [o.title]);
   return (
     <Group justify="space-between" align="flex-start" gap="md" mb="lg">
-      <Box maw={680} miw={0} flex="1 1 18rem">
+      <Box maw={760} miw={0} flex="1 1 18rem">
         <Title order={1}>{o.title}</Title>
         {o.about !== undefined && (
           <Text c="dimmed" mt={4} component="div">

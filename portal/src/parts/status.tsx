@@ -36,7 +36,7 @@ const LOOKS: Readonly<Record<string, readonly [MantineColor, string?]>> = {
 export function Status({ state }: { readonly state: string }) {
   const [color = 'gray', text = inWords(state)] = LOOKS[state] ?? [];
   return (
-    <Badge color={color} variant="light" tt="none" fw={600} autoContrast={false}>
+    <Badge color={color} variant="light" tt="none" fw={600} autoContrast={false} miw="max-content">
       {text}
     </Badge>
   );

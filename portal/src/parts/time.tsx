@@ -1,8 +1,19 @@
 import { type Timestamp, timestampDate } from '@bufbuild/protobuf/wkt';
+import { currentZone, type Zone } from './zone.ts';
 
-const SHORT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'short' });
-const EXACT = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
-const DAY = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium' });
+const STYLES = {
+  short: { dateStyle: 'medium', timeStyle: 'short' },
+  exact: { dateStyle: 'medium', timeStyle: 'medium' },
+  day: { dateStyle: 'medium' },
+} as const;
+
+type Style = keyof typeof STYLES;
+
+const FORMATS: Readonly<Record<Zone, Readonly<Record<Style, Intl.DateTimeFormat>>>> = {
+  local: formatsIn(undefined),
+  utc: formatsIn('UTC'),
+};
+
 const RELATIVE = new Intl.RelativeTimeFormat(undefined, { numeric: 'auto' });
 
 const UNITS = [
@@ -25,9 +36,14 @@ export function relativeText(at: Date, now = Date.now()): string {
   return RELATIVE.format(seconds, 'second');
 }
 
-/** The time in the reader's zone as a text, for places without elements; empty when there is none. */
+/** The time as a text, for places without elements; empty when there is none. */
 export function timeText(at: Timestamp | undefined): string {
-  return at ? SHORT.format(timestampDate(at)) : '';
+  return at ? textIn(currentZone(), 'short', timestampDate(at)) : '';
+}
+
+/** Whether the time has come. */
+export function isDue(at: Timestamp | undefined): boolean {
+  return at !== undefined && timestampDate(at).getTime() <= Date.now();
 }
 
 interface TimeProps {
@@ -37,19 +53,27 @@ interface TimeProps {
   readonly none?: string;
 }
 
-/** A time in the reader's zone. UTC is in the title. */
+/** A time in the zone that the reader chose. The title has it in the reader's own zone and in UTC. */
 export function Time({ at, as = 'short', none = '–' }: TimeProps) {
   if (at === undefined) return <>{none}</>;
   const date = at instanceof Date ? at : timestampDate(at);
   return (
-    <time dateTime={date.toISOString()} title={`${EXACT.format(date)} · ${utcText(date)}`}>
-      {text(date, as)}
+    <time
+      dateTime={date.toISOString()}
+      title={`${FORMATS.local.exact.format(date)} · ${utcText(date)}`}
+    >
+      {as === 'relative' ? relativeText(date) : textIn(currentZone(), as, date)}
     </time>
   );
 }
 
-function text(date: Date, as: NonNullable<TimeProps['as']>): string {
-  if (as === 'relative') return relativeText(date);
-  if (as === 'day') return DAY.format(date);
-  return (as === 'exact' ? EXACT : SHORT).format(date);
+function textIn(zone: Zone, style: Style, date: Date): string {
+  const text = FORMATS[zone][style].format(date);
+  return zone === 'utc' && style !== 'day' ? `${text} UTC` : text;
+}
+
+function formatsIn(timeZone: string | undefined): Record<Style, Intl.DateTimeFormat> {
+  const format = (style: Style) =>
+    new Intl.DateTimeFormat(undefined, { ...STYLES[style], ...(timeZone && { timeZone }) });
+  return { short: format('short'), exact: format('exact'), day: format('day') };
 }

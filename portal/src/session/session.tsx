@@ -11,6 +11,7 @@ import {
 import { createTransport } from '../api/client.ts';
 import { isSignedOut } from '../api/errors.ts';
 import { ErrorState } from '../parts/states.tsx';
+import { useZone } from '../parts/zone.ts';
 
 /** A method of a service of the portal. */
 interface Method {
@@ -40,18 +41,19 @@ export function useSession(): CurrentSession {
   return session;
 }
 
-/** Reads the session, and shows the page inside when there is one. Another shop starts the page again. */
+/** Reads the session, and shows the page inside when there is one. Another shop or zone starts the page again. */
 export function SessionGate({ children }: { readonly children: ReactNode }) {
   const query = useQuery(SessionService.method.getSession, {}, { refetchInterval: 60_000 });
   const session = useMemo(() => query.data && sessionOf(query.data), [query.data]);
   const shopId = session?.shop.id;
+  const zone = useZone();
   useEmptyCacheOnSwitch(shopId);
   const transport = useMemo(() => createTransport(shopId), [shopId]);
 
   if (session) {
     return (
       <SessionContext.Provider value={session}>
-        <TransportProvider key={shopId} transport={transport}>
+        <TransportProvider key={`${shopId} ${zone}`} transport={transport}>
           {children}
         </TransportProvider>
       </SessionContext.Provider>

@@ -31,7 +31,7 @@ export async function startJourney(args: readonly string[] = []): Promise<Journe
 }
 
 /** gRPC clients of a stack's services, with this service token. */
-export function connectStack(stack: TestStack, token = stack.file.grpc.token ?? '') {
+export function connectStack(stack: Pick<TestStack, 'file'>, token = stack.file.grpc.token ?? '') {
   const { returns, dispositions, destinations, fraud, carts, webhooks } = stack.file.grpc;
   return connectServices(
     {

@@ -8,6 +8,10 @@ import { until } from '../until.ts';
 /** Time limit for what a page loads, on a busy machine. Milliseconds. */
 const LOAD_MS = 60_000;
 
+/** The widths of a phone, a tablet and a screen. CSS pixels. */
+export const WIDTHS = [390, 820, 1440] as const;
+export const SCHEMES = ['light', 'dark'] as const;
+
 /** A page of the portal with a signed-in user. */
 export interface Visitor {
   readonly page: Page;
@@ -16,7 +20,7 @@ export interface Visitor {
   /** Opens a path below `/portal`, and waits until everything on it is loaded. */
   open(path: string): Promise<void>;
   /** What axe finds on the page as it is now, in one colour scheme. */
-  accessibilityErrors(scheme: 'light' | 'dark'): Promise<string[]>;
+  accessibilityErrors(scheme: (typeof SCHEMES)[number]): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -24,13 +28,8 @@ export interface Visitor {
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'];
 
 /** Signs a user in to the portal, as a person does. */
-export async function visit(
-  stack: OpenStack,
-  browser: Browser,
-  name: string,
-  o: { readonly width?: number } = {},
-): Promise<Visitor> {
-  const context = await browser.newContext({ viewport: { width: o.width ?? 1280, height: 900 } });
+export async function visit(stack: OpenStack, browser: Browser, name: string): Promise<Visitor> {
+  const context = await browser.newContext({ viewport: { width: WIDTHS[2], height: 900 } });
   const page = await context.newPage();
   const found: string[] = [];
   page.on('pageerror', ({ message }) => found.push(`script: ${message}`));
@@ -54,12 +53,27 @@ export async function visit(
     async accessibilityErrors(scheme) {
       await page.emulateMedia({ colorScheme: scheme });
       await page.locator(`html[data-mantine-color-scheme=${scheme}]`).waitFor();
-      const { violations } = await new AxeBuilder({ page }).withTags(RULES).analyze();
+      const axe = new AxeBuilder({ page }).options({ resultTypes: ['violations'] }).withTags(RULES);
+      // The page has no frames. Otherwise axe opens a second page for the results of all frames.
+      const { violations } = await axe.setLegacyMode().analyze();
       return violations.flatMap(({ id, nodes }) =>
         nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`),
       );
     },
     close: () => context.close(),
+  };
+}
+
+/** The pages of users, each of whom signs in once. */
+export function createVisitors(
+  stack: OpenStack,
+  browser: Browser,
+): (name: string) => Promise<Visitor> {
+  const visitors = new Map<string, Promise<Visitor>>();
+  return (name) => {
+    const known = visitors.get(name) ?? visit(stack, browser, name);
+    visitors.set(name, known);
+    return known;
   };
 }
 

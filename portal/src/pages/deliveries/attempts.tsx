@@ -5,7 +5,7 @@ import { Panel } from '../../parts/panel.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import styles from './attempts.module.css';
-import { isSuccess, resultText } from './result.ts';
+import { adviceOf, isSuccess, resultText } from './result.ts';
 import { TimingBar } from './timing-bar.tsx';
 
 /** Every attempt of a delivery, newest first. The newest is open. */
@@ -47,7 +47,8 @@ function OneAttempt({ attempt }: { readonly attempt: DeliveryAttempt }) {
         rows={[
           ['Request', <Code key="url">POST {attempt.url}</Code>],
           ['Answer', resultText(attempt)],
-          ['Why it failed', attempt.error],
+          ['Why it failed', attempt.status === 0 ? attempt.error : ''],
+          ['What to check', adviceOf(attempt)],
         ]}
       />
       {attempt.timing && <TimingBar timing={attempt.timing} total={attempt.durationMs} />}

@@ -33,7 +33,7 @@ export function DeliveryFilters() {
     <FilterBar>
       <TextFilter
         label="Search by id"
-        placeholder="webhook-id, event id or request id"
+        placeholder="webhook-id or event id"
         width={290}
         value={search.q}
         onChange={set('q')}

@@ -101,7 +101,8 @@ function NoDeliveries() {
         </Button>
       }
     >
-      The search finds a whole webhook-id, event id or request id. The log has the last 30 days.
+      The search finds a whole webhook-id or event id, as in the headers webhook-id and
+      X-Service-Event-Id of a request. The log has the last 30 days.
     </EmptyState>
   );
 }

@@ -9,16 +9,18 @@ import {
 import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/facts.tsx';
-import { JsonText } from '../../parts/json-text.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { isDue, Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
-import { Attempts } from './attempts.tsx';
 import { DeliveryTable } from './table.tsx';
+
+const Attempts = lazyPart(async () => (await import('./attempts.tsx')).Attempts, 6);
+const JsonText = lazyPart(async () => (await import('../../parts/json-text.tsx')).JsonText, 8);
 
 const route = getRouteApi('/deliveries/$deliveryId');
 
@@ -124,7 +126,9 @@ function NextStep({ delivery }: { readonly delivery: Delivery }) {
   if (state === 'waiting') {
     return (
       <Alert color="blue">
-        {nextAttemptAt ? (
+        {isDue(nextAttemptAt) && attemptCount > 0 ? (
+          `Attempt ${attemptCount + 1} is due. While the address only fails, we send it one request from time to time, and the others as soon as one succeeds.`
+        ) : nextAttemptAt ? (
           <>
             Attempt {attemptCount + 1} follows <Time at={nextAttemptAt} as="relative" />, at{' '}
             <Time at={nextAttemptAt} as="exact" />.

@@ -3,7 +3,7 @@ import { Link } from '@tanstack/react-router';
 import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { isDue, Time } from '../../parts/time.tsx';
 import { resultText } from './result.ts';
 
 const COLUMNS: readonly Column<Delivery>[] = [
@@ -31,19 +31,32 @@ const COLUMNS: readonly Column<Delivery>[] = [
   { title: 'Last answer', cell: (delivery) => <LastAnswer delivery={delivery} /> },
   {
     title: 'Next attempt',
-    cell: ({ nextAttemptAt }) => <Time at={nextAttemptAt} as="relative" />,
+    cell: ({ nextAttemptAt }) =>
+      isDue(nextAttemptAt) ? 'due' : <Time at={nextAttemptAt} as="relative" />,
   },
   { title: 'Happened', short: true, cell: ({ occurredAt }) => <Time at={occurredAt} as="exact" /> },
 ];
 
 const WEBHOOK: Column<Delivery> = {
   title: 'Webhook',
-  cell: ({ webhookId }) => (
-    <Link to="/webhooks/$webhookId" params={{ webhookId }} aria-label={`Webhook ${webhookId}`}>
-      {webhookId}
-    </Link>
+  cell: ({ webhookId, lastAttempt }) => (
+    <>
+      <Link to="/webhooks/$webhookId" params={{ webhookId }} aria-label={`Webhook ${webhookId}`}>
+        {webhookId}
+      </Link>
+      {lastAttempt && (
+        <Text size="xs" c="dimmed">
+          {hostOf(lastAttempt.url)}
+        </Text>
+      )}
+    </>
   ),
 };
+
+/** The host of the address to which the last attempt went. */
+function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? '';
+}
 
 /** Deliveries, each a link to all about it. */
 export function DeliveryTable(o: {

@@ -96,10 +96,11 @@ function Choose(o: { readonly of: PayloadVersion; readonly setting: GetPayloadVe
   const { can } = useSession();
   const { setPayloadVersion } = PayloadVersionService.method;
   const { version } = o.of;
+  const { version: former, versions } = o.setting;
   const { run, isPending } = useWrite(setPayloadVersion, {
     done: `Your webhooks use ${version} from now on.`,
   });
-  if (version === o.setting.version) return <Text size="sm">Used now</Text>;
+  if (version === former) return <Text size="sm">Used now</Text>;
   if (!o.of.selectable || !can(setPayloadVersion)) return <>–</>;
   const ask = () =>
     confirm({
@@ -108,11 +109,18 @@ function Choose(o: { readonly of: PayloadVersion; readonly setting: GetPayloadVe
         <>
           Every webhook of your shop sends events from now on in {version}. Deliveries that wait
           keep their version. Before you switch, compare a payload below and send a test. You can
-          switch to {o.setting.version} again at any time while it is supported.
+          switch to {former} again at any time while it is supported.
         </>
       ),
       action: `Use ${version}`,
-      onConfirm: () => run({ version, expectedVersion: o.setting.version }),
+      onConfirm: () =>
+        run(
+          { version, expectedVersion: former },
+          // A version that has ended cannot be chosen again.
+          versions.find((one) => one.version === former)?.selectable
+            ? { version: former, expectedVersion: version }
+            : undefined,
+        ),
     });
   return (
     <Group>

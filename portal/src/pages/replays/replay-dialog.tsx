@@ -1,6 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { useQuery } from '@connectrpc/connect-query';
-import { List, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import type {
   PreviewReplayResponse,
@@ -8,6 +8,7 @@ import type {
 } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { Bullets } from '../../parts/bullets.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -70,13 +71,12 @@ function Preview({ found }: { readonly found: PreviewReplayResponse }) {
         {found.more && ' That is too many for one job: choose a shorter time.'}
       </Text>
       {found.notReplayable.length > 0 && (
-        <List size="sm">
-          {found.notReplayable.map(({ reason, count: number }) => (
-            <List.Item key={reason}>
-              {number} {REASONS[reason] ?? reason}: not sent
-            </List.Item>
-          ))}
-        </List>
+        <Bullets
+          items={found.notReplayable.map(({ reason, count: number }) => [
+            reason,
+            `${number} ${REASONS[reason] ?? reason}: not sent`,
+          ])}
+        />
       )}
       <Text size="sm" c="dimmed">
         Each is sent once, oldest first, with the same webhook-id and the same payload. A system

@@ -86,7 +86,7 @@ const COLUMNS: readonly Column<ReturnSummary>[] = [
     short: true,
     cell: ({ id, orderName }) => (
       <>
-        <Link to="/returns/$returnId" params={{ returnId: id }}>
+        <Link to="/returns/$returnId" params={{ returnId: id }} title={orderName}>
           {orderName}
         </Link>
         <Text size="xs" c="dimmed">

@@ -1,9 +1,11 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Alert, Anchor, Group, List, Stack, Text } from '@mantine/core';
+import { Alert, Anchor, Group, Stack, Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { Bullets } from '../../parts/bullets.tsx';
 import { Facts } from '../../parts/facts.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
@@ -20,7 +22,8 @@ import { LabelsPanel } from './labels.tsx';
 import { LinesPanel } from './lines.tsx';
 import { MadePanel } from './made.tsx';
 import styles from './one.module.css';
-import { Timeline } from './timeline.tsx';
+
+const Timeline = lazyPart(async () => (await import('./timeline.tsx')).Timeline, 6);
 
 const route = getRouteApi('/returns/$returnId');
 
@@ -92,11 +95,7 @@ function Notices({ about }: { readonly about: Return }) {
         <Alert color="yellow" title="Somebody must review this return">
           It is not processed until the review ends.
           {flagReasons.length > 0 && (
-            <List size="sm" mt={4}>
-              {flagReasons.map((reason) => (
-                <List.Item key={reason}>{reason}</List.Item>
-              ))}
-            </List>
+            <Bullets items={flagReasons.map((reason) => [reason, reason])} />
           )}
         </Alert>
       )}

@@ -1,10 +1,11 @@
-import { Alert, List, Text } from '@mantine/core';
+import { Alert, Text } from '@mantine/core';
 import { useState } from 'react';
 import {
   type ProcessReturnResponse,
   ReturnsService,
 } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { Bullets } from '../../parts/bullets.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { notifyDone } from '../../parts/notify.ts';
 import type { ReturnDialogProps } from './dialog-props.ts';
@@ -38,11 +39,7 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
       onSubmit={() => run({ idempotencyKey, returnId })}
     >
       <Text size="sm">This will happen, and it cannot be undone:</Text>
-      <List size="sm">
-        {about.processingDoes.map((sentence) => (
-          <List.Item key={sentence}>{sentence}</List.Item>
-        ))}
-      </List>
+      <Bullets items={about.processingDoes.map((sentence) => [sentence, sentence])} />
       {refusal && (
         <Alert color="red" role="alert" title="The return was not processed">
           {refusal.message}

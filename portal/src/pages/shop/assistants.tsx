@@ -1,11 +1,12 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { Button, List, Stack, Text } from '@mantine/core';
+import { Button, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import {
   type Assistant,
   AssistantsService,
 } from '../../../../proto/gen/rms/portal/v1/assistants_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
+import { Bullets } from '../../parts/bullets.tsx';
 import { confirm } from '../../parts/confirm.tsx';
 import { Copyable } from '../../parts/copy.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
@@ -82,11 +83,12 @@ const COLUMNS: readonly Column<Assistant>[] = [
   },
   {
     title: 'Rights',
-    cell: ({ role }) => (
+    cell: ({ role, readOnly }) => (
       <>
         {roleName(role)}
+        {readOnly && ', reading only'}
         <Text size="xs">
-          <Link to="/team">what it may do</Link>
+          <Link to="/team">What it may do</Link>
         </Text>
       </>
     ),
@@ -135,6 +137,15 @@ function Disconnect({ of: { id, app, clientId } }: { readonly of: Assistant }) {
   );
 }
 
+const STEPS = [
+  ['add', 'In your assistant, add a connector (also called MCP server) with this address.'],
+  ['sign in', 'Sign in with the address that you use here, and choose your shop.'],
+  [
+    'allow',
+    'Read what the assistant may do, and allow it. Then ask it, for example, for the returns that need a review.',
+  ],
+] as const;
+
 function HowToConnect() {
   const { links } = useSession();
   return (
@@ -145,16 +156,7 @@ function HowToConnect() {
           this address:
         </Text>
         <Copyable value={links?.mcpUrl ?? ''} label="the address for assistants" />
-        <List size="sm" type="ordered">
-          <List.Item>
-            In your assistant, add a connector (also called MCP server) with this address.
-          </List.Item>
-          <List.Item>Sign in with the address that you use here, and choose your shop.</List.Item>
-          <List.Item>
-            Read what the assistant may do, and allow it. Then ask it, for example, for the returns
-            that need a review.
-          </List.Item>
-        </List>
+        <Bullets steps items={STEPS} />
       </Stack>
     </Panel>
   );

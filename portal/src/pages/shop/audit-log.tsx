@@ -108,7 +108,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     ),
   },
   { title: 'Action', short: true, cell: ({ action }) => <Code>{action}</Code> },
-  { title: 'On', short: true, cell: ({ subject }) => subject || '–' },
+  { title: 'On', cell: ({ subject }) => subject || '–' },
   {
     title: 'Details',
     cell: (entry) => (

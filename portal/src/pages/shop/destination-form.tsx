@@ -5,7 +5,7 @@ import {
   DestinationsService,
 } from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
-import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { newActionKey, useActionKey, useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 
 const ADDRESS = [
@@ -51,7 +51,7 @@ export function DestinationForm(o: {
   const error = o.of ? update.error : create.error;
   const submit = () => {
     const fields = { idempotencyKey, name, type, enabled, address };
-    if (o.of) update.run({ ...fields, destinationId: o.of.id });
+    if (o.of) update.run({ ...fields, destinationId: o.of.id }, formerOf(o.of));
     else create.run(fields);
   };
   return (
@@ -107,6 +107,13 @@ export function DestinationForm(o: {
       </SimpleGrid>
     </FormModal>
   );
+}
+
+/** The change that gives a destination its values back. */
+function formerOf(of: Destination) {
+  const { id: destinationId, name, type, enabled } = of;
+  const idempotencyKey = newActionKey();
+  return { destinationId, idempotencyKey, name, type, enabled, address: textsOf(of) };
 }
 
 function textsOf(of: Destination | undefined): AddressTexts {

@@ -76,12 +76,20 @@ function End({ session: { id, current, device } }: { readonly session: Session }
     done: 'The session has ended.',
   });
   if (current) return null;
+  const ask = () =>
+    confirm({
+      title: `End the session of ${device || 'an unknown browser'}?`,
+      text: 'That browser is signed out with its next click. What somebody typed there and did not save is lost.',
+      action: 'End the session',
+      danger: true,
+      onConfirm: () => run({ sessionId: id }),
+    });
   return (
     <Button
       size="compact-sm"
       variant="default"
       loading={isPending}
-      onClick={() => run({ sessionId: id })}
+      onClick={ask}
       aria-label={`End the session of ${device}`}
     >
       End

@@ -102,11 +102,13 @@ function RoleOf({ member, roles }: { readonly member: Member; readonly roles: re
         ? 'You may lose rights that you need to change this again.'
         : 'The new role counts with the next click or call, also for connected assistants.',
       action: 'Change the role',
-      onConfirm: () => run({ userId, role: next }),
+      // A person who has given up the own right cannot take that back.
+      onConfirm: () => run({ userId, role: next }, self ? undefined : { userId, role }),
     });
   return (
     <NativeSelect
       size="xs"
+      miw={130}
       aria-label={`Role of ${who}`}
       value={role}
       disabled={isPending}

@@ -80,12 +80,13 @@ function useStatusSwitch(webhook: Webhook): () => void {
   const { run } = useWrite(WebhooksService.method.updateWebhook, {
     done: isActive ? 'The webhook is disabled.' : 'The webhook is enabled.',
   });
-  const change = () =>
-    run({
-      idempotencyKey: newActionKey(),
-      webhookId: webhook.id,
-      status: isActive ? 'inactive' : 'active',
-    });
+  const statusChange = (status: string) => ({
+    idempotencyKey: newActionKey(),
+    webhookId: webhook.id,
+    status,
+  });
+  const [now, next] = isActive ? ['active', 'inactive'] : ['inactive', 'active'];
+  const change = () => run(statusChange(next), statusChange(now));
   if (!isActive) return change;
   return () =>
     confirm({

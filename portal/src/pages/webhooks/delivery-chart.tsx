@@ -8,7 +8,7 @@ import {
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { Panel } from '../../parts/panel.tsx';
 import { ErrorState } from '../../parts/states.tsx';
-import { count } from '../../words.ts';
+import { count, numberText } from '../../words.ts';
 import { CHART_HEIGHT } from './chart-height.ts';
 import styles from './delivery-chart.module.css';
 
@@ -90,7 +90,8 @@ function Sums({ hours }: { readonly hours: readonly DeliveryHour[] }) {
         'delivery',
         'deliveries',
       )}{' '}
-      succeeded, {sum(({ failed }) => failed)} failed, {sum(({ waiting }) => waiting)} waiting
+      succeeded, {numberText(sum(({ failed }) => failed))} failed,{' '}
+      {numberText(sum(({ waiting }) => waiting))} not delivered yet
     </>
   );
 }

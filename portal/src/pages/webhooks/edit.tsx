@@ -17,6 +17,7 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
     onSuccess: o.onClose,
   });
   const waiting = webhook.health?.waiting ?? 0;
+  const submit = () => run(changeOf(webhook, { url, ...pair }), changeOf(webhook, webhook));
   return (
     <FormModal
       title={`Edit webhook ${webhook.id}`}
@@ -25,7 +26,7 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       pending={isPending}
       error={error}
       fields={['url', 'topic', 'trigger']}
-      onSubmit={() => run({ idempotencyKey: newActionKey(), webhookId: webhook.id, url, ...pair })}
+      onSubmit={submit}
     >
       <UrlField value={url} onChange={setUrl} error={error} />
       <PairFields value={pair} onChange={setPair} error={error} />
@@ -36,4 +37,11 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       </Text>
     </FormModal>
   );
+}
+
+function changeOf(
+  { id: webhookId }: Webhook,
+  { url, topic, trigger }: Pick<Webhook, 'url' | 'topic' | 'trigger'>,
+) {
+  return { webhookId, idempotencyKey: newActionKey(), url, topic, trigger };
 }

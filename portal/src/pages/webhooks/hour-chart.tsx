@@ -2,20 +2,22 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { useComputedColorScheme } from '@mantine/core';
 import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
 import type { DeliveryHour } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { currentZone } from '../../parts/zone.ts';
 import { CHART_HEIGHT } from './chart-height.ts';
 
-const HOUR = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
-const DAY_HOUR = new Intl.DateTimeFormat(undefined, {
-  day: 'numeric',
-  month: 'short',
-  hour: '2-digit',
-  minute: '2-digit',
-});
+/** The hour on the axis, with its day when the chart has several days. In the zone that the page shows. */
+function hourFormat(withDay: boolean): Intl.DateTimeFormat {
+  return new Intl.DateTimeFormat(undefined, {
+    ...(withDay && { day: 'numeric', month: 'short' }),
+    ...{ hour: '2-digit', minute: '2-digit' },
+    ...(currentZone() === 'utc' && { timeZone: 'UTC' }),
+  });
+}
 
 /** The bars from bottom to top: their field, name, and colour in the light and the dark scheme. */
 const BARS = [
   ['delivered', 'Delivered', '#2b8a3e', '#51cf66'],
-  ['waiting', 'Waiting', '#1971c2', '#4dabf7'],
+  ['waiting', 'Not delivered yet', '#1971c2', '#4dabf7'],
   ['failed', 'Failed', '#c92a2a', '#ff8787'],
 ] as const;
 
@@ -31,10 +33,12 @@ export default function HourChart({ hours }: { readonly hours: readonly Delivery
     failed,
     waiting,
   }));
-  const axis = hours.length > 24 ? DAY_HOUR : HOUR;
+  const axis = hourFormat(hours.length > 24);
+  const withDay = hourFormat(true);
   return (
     <div>
-      <div aria-hidden="true">
+      {/* The chart follows a new width a moment later; until then the page must not scroll sideways. */}
+      <div aria-hidden="true" style={{ overflow: 'hidden' }}>
         <ResponsiveContainer width="100%" height={CHART_HEIGHT}>
           <BarChart data={rows} accessibilityLayer={false}>
             <CartesianGrid vertical={false} stroke={grid} />
@@ -52,7 +56,7 @@ export default function HourChart({ hours }: { readonly hours: readonly Delivery
               stroke={grid}
             />
             <Tooltip
-              labelFormatter={(at) => (at instanceof Date ? DAY_HOUR.format(at) : '')}
+              labelFormatter={(at) => (at instanceof Date ? withDay.format(at) : '')}
               contentStyle={{
                 background: 'var(--mantine-color-body)',
                 borderColor: grid,
@@ -73,7 +77,7 @@ export default function HourChart({ hours }: { readonly hours: readonly Delivery
           </BarChart>
         </ResponsiveContainer>
       </div>
-      <Numbers rows={rows} />
+      <Numbers rows={rows} hour={withDay} />
     </div>
   );
 }
@@ -85,7 +89,13 @@ interface Row {
   readonly waiting: number;
 }
 
-function Numbers({ rows }: { readonly rows: readonly Row[] }) {
+function Numbers({
+  rows,
+  hour,
+}: {
+  readonly rows: readonly Row[];
+  readonly hour: Intl.DateTimeFormat;
+}) {
   return (
     <div className="visually-hidden">
       <table>
@@ -103,7 +113,7 @@ function Numbers({ rows }: { readonly rows: readonly Row[] }) {
         <tbody>
           {rows.map((row) => (
             <tr key={row.at.toISOString()}>
-              <th scope="row">{DAY_HOUR.format(row.at)}</th>
+              <th scope="row">{hour.format(row.at)}</th>
               {BARS.map(([key]) => (
                 <td key={key}>{row[key]}</td>
               ))}

@@ -1,12 +1,14 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Alert, Button, Code, List, Stack, Text } from '@mantine/core';
+import { Alert, Button, Code, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import { Fragment } from 'react';
 import {
   type ListWebhooksResponse,
   type Webhook,
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { Bullets } from '../../parts/bullets.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Needs } from '../../parts/needs.tsx';
@@ -15,10 +17,10 @@ import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
-import { DeliveryChart } from './delivery-chart.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
 import { WebhooksNav } from './nav.tsx';
 
+const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')).DeliveryChart, 6);
 const CreateWebhook = lazyPart(async () => (await import('./create.tsx')).CreateWebhook);
 
 const route = getRouteApi('/webhooks');
@@ -119,16 +121,17 @@ function SilentPairs({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
   if (webhooks.length === 0) return null;
   return (
     <Alert color="yellow" title={`${count(webhooks.length, 'webhook')} can never send anything`}>
-      <List size="sm">
-        {webhooks.map(({ id, topic, trigger }) => (
-          <List.Item key={id}>
+      <Bullets
+        items={webhooks.map(({ id, topic, trigger }) => [
+          id,
+          <Fragment key={id}>
             The topic <Code>{topic}</Code> has no payload for the event <Code>{trigger}</Code>.{' '}
             <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
               Open webhook {id} and choose another topic
             </Link>
-          </List.Item>
-        ))}
-      </List>
+          </Fragment>,
+        ])}
+      />
     </Alert>
   );
 }

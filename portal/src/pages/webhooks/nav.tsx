@@ -12,7 +12,7 @@ export function WebhooksNav() {
       links={[
         ['/webhooks', 'Endpoints'],
         ...(can(listDeliveries) ? [['/deliveries', 'Deliveries'] as const] : []),
-        ...(can(listReplays) ? [['/replays', 'Replays and backfills'] as const] : []),
+        ...(can(listReplays) ? [['/replays', 'Replays'] as const] : []),
       ]}
     />
   );

@@ -16,7 +16,6 @@ import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { WebhookActions } from './actions.tsx';
-import { DeliveryChart } from './delivery-chart.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
 import styles from './one.module.css';
 
@@ -24,6 +23,8 @@ const RecentDeliveries = lazyPart(
   async () => (await import('./recent-deliveries.tsx')).RecentDeliveries,
   6,
 );
+
+const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')).DeliveryChart, 6);
 
 const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel, 4);
 
@@ -82,7 +83,7 @@ function factsOf(webhook: Webhook) {
     ['Address', webhook.url],
     ['Event', webhook.trigger],
     ['Topic', webhook.topic],
-    ['Succeeded, 24 hours', <SuccessRate key="rate" health={health} />],
+    ['Success, 24 h', <SuccessRate key="rate" health={health} />],
     ['Waiting', <Waiting key="waiting" health={health} />],
     ['Added', <Time key="added" at={webhook.createdAt} />],
     ['Changed', <Time key="changed" at={webhook.updatedAt} />],
@@ -100,7 +101,7 @@ function Warning({ webhook }: { readonly webhook: Webhook }) {
       </Alert>
     );
   }
-  if (health?.state === 'failing') return <Failing health={health} />;
+  if (health?.state === 'failing') return <Failing id={webhook.id} health={health} />;
   if (health?.state === 'disabled' || health?.state === 'inactive') {
     return (
       <Alert color="gray" title="This webhook is disabled">
@@ -113,11 +114,15 @@ function Warning({ webhook }: { readonly webhook: Webhook }) {
   return null;
 }
 
-function Failing({ health }: { readonly health: WebhookHealth }) {
+function Failing({ id, health }: { readonly id: string; readonly health: WebhookHealth }) {
   return (
     <Alert color="red" title="The address does not accept requests">
-      {health.failures} attempts have failed since <Time at={health.failingSince} />. Open the
-      newest delivery to see what your system answered.{' '}
+      {health.failures} attempts have failed since <Time at={health.failingSince} />.{' '}
+      <Link to="/deliveries" search={{ webhook: id, state: 'waiting' }}>
+        Open a delivery
+      </Link>{' '}
+      to see what your system answered. What waits is sent as soon as the address works, also after
+      you change it here.{' '}
       {health.disablesAt !== undefined && (
         <>
           If every attempt fails until <Time at={health.disablesAt} />, the service disables the

@@ -27,6 +27,7 @@ export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
         <Text size="sm" c="dimmed">
           Your system verifies the header <code>webhook-signature</code> with it.
         </Text>
+        <Overlap webhook={webhook} />
         {secrets ? <Secrets secrets={secrets} /> : <Text size="sm">whsec_••••••••••••••••</Text>}
         <LastShown webhook={webhook} />
         <Group gap="xs">
@@ -54,6 +55,18 @@ export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
   );
 }
 
+/** The overlap after a rotation. */
+function Overlap({ webhook: { formerSecretsUntil: until } }: { readonly webhook: Webhook }) {
+  if (!until) return null;
+  return (
+    <Alert color="blue" title="Two secrets sign at the moment">
+      Every request has a signature of the old and of the new secret, until <Time at={until} /> (
+      <Time at={until} as="relative" />
+      ). Put the new one into your system before that.
+    </Alert>
+  );
+}
+
 function LastShown({ webhook: { secretLastShown: shown } }: { readonly webhook: Webhook }) {
   return (
     <Text size="sm" c="dimmed">
@@ -63,7 +76,7 @@ function LastShown({ webhook: { secretLastShown: shown } }: { readonly webhook: 
           The audit log records every time.
         </>
       ) : (
-        'Nobody has seen it here in the last 13 months. The audit log records every time.'
+        'Nobody has looked at it here yet. The audit log records every time.'
       )}
     </Text>
   );
@@ -71,15 +84,8 @@ function LastShown({ webhook: { secretLastShown: shown } }: { readonly webhook: 
 
 /** The valid secrets. Each one but the newest has the time when it stops signing. */
 function Secrets({ secrets }: { readonly secrets: readonly Secret[] }) {
-  const isOverlap = secrets.length > 1;
   return (
     <Stack gap="xs" w="100%">
-      {isOverlap && (
-        <Alert color="blue" title="Two secrets sign at the moment">
-          Every request has a signature of each, so that your system can change at any time before
-          the old one ends.
-        </Alert>
-      )}
       {secrets.map(({ value, createdAt, expiresAt }, place) => (
         <div key={value}>
           <Copyable value={value} label={place === 0 ? 'the newest secret' : 'the old secret'} />

@@ -141,7 +141,7 @@ export type RoleAction = Message<"rms.portal.v1.RoleAction"> & {
   group: string;
 
   /**
-   * One of these permissions is needed; empty: every member may do it
+   * One of these permissions is needed; empty: every member may do it, or only systems when there are no roles
    *
    * @generated from field: repeated string permissions = 3;
    */

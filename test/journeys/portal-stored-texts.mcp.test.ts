@@ -1,0 +1,182 @@
+import { randomInt, randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { submission } from '../../deploy/local/demo/submission.ts';
+import { DispositionOutcome, LabelStatus } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { callIn, connectStack } from '../kit/journeys/journey.ts';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
+import { untilLoaded, type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+import { type Receiver, startReceiver } from '../kit/webhooks/receiver.ts';
+
+// Every text that others write and the portal shows is HTML with scripts. The page shows it as it was written, and no
+// script runs: the browser would report each violation of the policy, and each picture that does not load.
+
+let stack: OpenStack;
+let browser: Browser;
+let services: ReturnType<typeof connectStack>;
+let receiver: Receiver;
+let owner: Visitor;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  services = connectStack(stack);
+  receiver = await startReceiver();
+  owner = await visit(stack, browser, 'owner');
+}, 180_000);
+afterAll(async () => {
+  await browser?.close();
+  await receiver?.stop();
+  services?.close();
+}, 60_000);
+
+/** HTML that runs a script in three ways, and has the name of its field. */
+const hostile = (field: string) =>
+  `${field}<img src=x onerror="document.title=1"><script>document.title=2</script><a href="javascript:document.title=3">x</a>`;
+
+/** Opens a page, and expects each text on it as it was written. */
+async function expectTexts(path: string, fields: readonly string[]): Promise<void> {
+  await owner.open(path);
+  const shown = await owner.page.locator('main').innerText();
+  expect(fields.filter((field) => !shown.includes(hostile(field)))).toEqual([]);
+  expect(await owner.page.title()).toMatch(/ · Returns portal$/);
+  expect(await owner.page.locator('main img, main script, main [href^=javascript]').count()).toBe(
+    0,
+  );
+  expect(owner.problems()).toEqual([]);
+}
+
+/** A return whose texts are all hostile. Returns its id. */
+async function submitHostile(): Promise<bigint> {
+  const { shop } = stack;
+  const call = callIn(shop);
+  const actor = { ...call.actor, name: hostile('actor') };
+  const serial = randomInt(10_000_000, 90_000_000);
+  const destinationId = shop.fixtures.destinations.linked;
+  const { $typeName: _, ...form } = submission(
+    { id: shop.id, currency: shop.currency, destinationId },
+    { key: randomUUID(), serial, outcome: 'exchange', lines: 1 },
+  );
+  const { return: made } = await services.services.returns.submitReturn({
+    ...form,
+    actor,
+    order: { ...form.order, name: hostile('order') },
+    customer: { ...form.customer, firstName: hostile('first'), lastName: hostile('last') },
+    statusPageUrl: 'javascript:document.title=4',
+    packageReference: hostile('package'),
+    flagReasons: [hostile('flag')],
+    exchanges: (form.exchanges ?? []).map((one) => ({
+      ...one,
+      title: hostile('exchange'),
+      sku: hostile('exchange sku'),
+    })),
+    lines: (form.lines ?? []).map((one) => ({
+      ...one,
+      title: hostile('title'),
+      variantTitle: hostile('variant'),
+      sku: hostile('sku'),
+      image: 'javascript:document.title=5',
+      reason: hostile('reason'),
+      parentReason: hostile('parent'),
+    })),
+  });
+  const returnId = made?.id ?? 0n;
+  const lineItemId = made?.lineItems[0]?.lineItemId ?? 0n;
+  const about = { ...call, actor, returnId };
+  await services.services.returns.recordLabel({
+    ...about,
+    idempotencyKey: randomUUID(),
+    carrier: hostile('carrier'),
+    trackingNumber: hostile('tracking'),
+    url: 'https://labels.example.com/"><script>document.title=6</script>',
+    status: LabelStatus.NEW,
+  });
+  const note = hostile('disposition');
+  const items = [{ lineItemId, outcome: DispositionOutcome.DONATE, note, returnProcessor: '<b>w' }];
+  await services.services.dispositions.assess({ ...call, items });
+  await services.services.dispositions.gradeItems({
+    ...call,
+    items: [
+      {
+        lineItemId,
+        category: 'grade_b',
+        title: hostile('grading'),
+        description: hostile('description'),
+        note: hostile('grading note'),
+      },
+    ],
+  });
+  const comment = hostile('fraud');
+  await services.services.fraud.createReport({ ...about, category: 'other', comment });
+  await services.services.returns.addNote({ ...about, text: hostile('note') });
+  return returnId;
+}
+
+describe('texts that others wrote', () => {
+  test('of a return', async () => {
+    const id = await submitHostile();
+    await expectTexts(`/returns/${id}`, [
+      ...['order', 'first', 'last', 'package', 'flag', 'exchange', 'exchange sku'],
+      ...['title', 'variant', 'sku', 'reason', 'parent', 'carrier', 'tracking'],
+      ...['disposition', 'grading', 'description', 'grading note', 'fraud', 'note', 'actor'],
+    ]);
+    await expectTexts(`/returns?q=${encodeURIComponent(hostile('tracking'))}`, [
+      ...['order', 'first', 'last', 'title'],
+    ]);
+  });
+
+  test('of a receiver that answers with a page, and in the address of the webhook', async () => {
+    receiver.answer = (response) => {
+      response.writeHead(400, { 'content-type': 'text/html', 'x-text': hostile('header') });
+      response.end(hostile('answer'));
+    };
+    const url = `${new URL('/stored-texts', receiver.url).href}?q=%3Cscript%3E'onload=x'`;
+    const { webhook } = await callPortal<{ webhook: { id: string } }>(
+      owner.page,
+      'WebhooksService/CreateWebhook',
+      { idempotencyKey: randomUUID(), topic: 'return', trigger: 'return.closed', url },
+    );
+    try {
+      const { delivery } = await callPortal<{ delivery: { id: string } }>(
+        owner.page,
+        'WebhooksService/SendTest',
+        { idempotencyKey: randomUUID(), webhookId: webhook.id },
+      );
+      await owner.open(`/deliveries/${delivery.id}`);
+      await owner.page.getByText('HTTP 400').first().waitFor();
+      await expectTexts(`/deliveries/${delivery.id}`, ['answer']);
+      expect(await owner.page.locator('main').innerText()).toContain(url);
+    } finally {
+      await callPortal(owner.page, 'WebhooksService/DeleteWebhook', { webhookId: webhook.id });
+    }
+  });
+
+  test('of keys, members and destinations, and of the search', async () => {
+    const { page } = owner;
+    const key = { description: hostile('key'), scopes: ['returns'] };
+    await callPortal(page, 'ApiKeysService/CreateApiKey', { ...key, idempotencyKey: randomUUID() });
+    await expectTexts('/api-keys', ['key']);
+    const email = `${randomUUID()}@example.com`;
+    const member = { email, name: hostile('member'), role: 'analyst' };
+    const added = await callPortal<{ member: { userId: string } }>(
+      page,
+      'TeamService/AddMember',
+      member,
+    );
+    await expectTexts('/team', ['member']);
+    await callPortal(page, 'TeamService/RemoveMember', { userId: added.member.userId });
+    const address = { city: hostile('city'), company: hostile('company'), countryCode: 'GB' };
+    await callPortal(page, 'DestinationsService/CreateDestination', {
+      ...{ idempotencyKey: randomUUID(), name: hostile('destination'), type: 'donate' },
+      ...{ enabled: false, address },
+    });
+    await expectTexts('/destinations', ['destination', 'city', 'company']);
+    await expectTexts('/audit-log', []);
+    await page.goto(`${stack.file.base_url}/portal/returns?q=${encodeURIComponent(hostile('q'))}`);
+    await untilLoaded(page);
+    expect(await page.getByLabel('Search').inputValue()).toBe(hostile('q'));
+    expect(owner.problems()).toEqual([]);
+  });
+});
