@@ -16,6 +16,29 @@ const NAVIGATION = [
   [DOCS_PATHS.mcp, 'Assistants'],
 ] as const;
 
+/** Name and navigation above a page. @param path of the page. */
+export function pageHeader(path: string): Html {
+  const links = NAVIGATION.map(([target, text]) =>
+    target === path
+      ? html`<a href="${target}" aria-current="page">${text}</a>
+`
+      : html`<a href="${target}">${text}</a>
+`,
+  );
+  return html`<header>
+<a class="brand" href="${DOCS_PATHS.index}">
+${BRAND}
+</a>
+<nav aria-label="Documentation">
+${links}</nav>
+</header>
+`;
+}
+
+/** The icon, for the head of a page. */
+export const ICON_LINK = html`<link rel="icon" href="${DOCS_PATHS.icon}" type="image/svg+xml">
+`;
+
 /**
  * A page of the documentation.
  *
@@ -28,30 +51,14 @@ export function documentPage(o: {
   readonly body: Html;
   readonly links: boolean;
 }): string {
-  const links = NAVIGATION.map(([path, text]) =>
-    path === o.path
-      ? html`<a href="${path}" aria-current="page">${text}</a>
-`
-      : html`<a href="${path}">${text}</a>
-`,
-  );
-  const header = o.links
-    ? html`<a class="brand" href="${DOCS_PATHS.index}">
+  const onlyName = html`<header><p class="brand">
 ${BRAND}
-</a>
-<nav aria-label="Documentation">
-${links}</nav>`
-    : html`<p class="brand">
-${BRAND}
-</p>`;
+</p></header>
+`;
   return htmlDocument(o.title, {
     style: DOCUMENT_STYLE,
-    head: html`<link rel="icon" href="${DOCS_PATHS.icon}" type="image/svg+xml">
-`,
-    body: html`<header>
-${header}
-</header>
-<main>
+    head: ICON_LINK,
+    body: html`${o.links ? pageHeader(o.path) : onlyName}<main>
 ${o.body}
 </main>`,
   });

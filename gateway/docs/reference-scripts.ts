@@ -1,4 +1,5 @@
 import { supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
+import type { Scope } from '../auth/scopes.ts';
 import { DOCS_PATHS } from './paths.ts';
 
 /**
@@ -62,6 +63,7 @@ export function startScript(today: Date, clientId: string | undefined): string {
   const signIn = {
     ...(clientId !== undefined && { clientId }),
     usePkceWithAuthorizationCodeGrant: true,
+    scopes: 'developer_tools' satisfies Scope,
   };
   return `const settings = ${JSON.stringify(settings)};
 const firstValues = ${JSON.stringify(FIRST_VALUES)};

@@ -1,6 +1,10 @@
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
+import { html } from '../oauth/pages/html.ts';
+import { htmlDocument } from '../oauth/pages/layout.ts';
+import { ICON_LINK, pageHeader } from './document.ts';
 import { DOCS_PATHS } from './paths.ts';
+import { REFERENCE_STYLE } from './style.ts';
 
 /** The files of Swagger UI that the page loads, and their types. */
 export const REFERENCE_FILES: ReadonlyMap<string, string> = new Map([
@@ -46,23 +50,16 @@ export function referenceHeaders({ authUrl }: ReferenceSignIn): Readonly<Record<
 
 const FOLDER = '/docs/assets';
 
-export const REFERENCE_PAGE = `<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>API reference · Returns</title>
-<link rel="icon" href="${DOCS_PATHS.icon}" type="image/svg+xml">
-<link rel="stylesheet" href="${FOLDER}/swagger-ui.css">
-</head>
-<body>
-<div id="page"></div>
+/** The page of the API reference: Swagger UI. */
+export const REFERENCE_PAGE = htmlDocument('API reference', {
+  style: REFERENCE_STYLE,
+  head: html`${ICON_LINK}<link rel="stylesheet" href="${FOLDER}/swagger-ui.css">
+`,
+  body: html`${pageHeader(DOCS_PATHS.reference)}<div id="page"></div>
 <script src="${FOLDER}/swagger-ui-bundle.js"></script>
 <script src="${FOLDER}/swagger-ui-standalone-preset.js"></script>
-<script src="${DOCS_PATHS.reference}/start.js"></script>
-</body>
-</html>
-`;
+<script src="${DOCS_PATHS.reference}/start.js"></script>`,
+});
 
 /** The page to which the authorization server sends the browser back, in the window that the reference opened. */
 export const REDIRECT_PAGE = `<!doctype html>

@@ -1,13 +1,26 @@
 import { COMMON_STYLE } from '../oauth/pages/style.ts';
 
-/** The style of the documentation: text in one column, wide contents that scroll by themselves. */
-export const DOCUMENT_STYLE = `${COMMON_STYLE}
-html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
-a { color: var(--accent); text-underline-offset: .15em; }
+/** Name and navigation above every page. */
+const HEADER_STYLE = `
 header { max-width: 50rem; margin: 0 auto; padding: 1rem 1.25rem .75rem; }
-header .brand { margin: 0 0 .5rem; text-decoration: none; }
+header a { color: var(--accent); text-underline-offset: .15em; }
+header .brand { margin: 0 0 .5rem; color: var(--muted); text-decoration: none; }
 nav a { display: inline-block; padding: .35rem .8rem .35rem 0; }
 nav a[aria-current] { color: var(--ink); font-weight: 600; text-decoration: none; }
+`;
+
+/** The style around Swagger UI: our name instead of its own. Its switch between light and dark counts for both. */
+export const REFERENCE_STYLE = `${COMMON_STYLE}${HEADER_STYLE}
+html { color-scheme: light; }
+html.dark-mode { color-scheme: dark; }
+header { max-width: 1460px; }
+.swagger-ui .topbar .link { display: none; }
+`;
+
+/** The style of the documentation: text in one column, wide contents that scroll by themselves. */
+export const DOCUMENT_STYLE = `${COMMON_STYLE}${HEADER_STYLE}
+html { scroll-padding-top: 1rem; -webkit-text-size-adjust: 100%; text-size-adjust: 100%; }
+a { color: var(--accent); text-underline-offset: .15em; }
 main { max-width: 50rem; margin: 0 auto 2rem; padding: 2rem 2.5rem; }
 h1 { font-size: 1.7rem; margin-bottom: 1rem; }
 h2 { margin: 2.5rem 0 .75rem; font-size: 1.3rem; line-height: 1.3; }

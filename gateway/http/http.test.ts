@@ -107,7 +107,7 @@ describe('documentation', () => {
     const assets = [...page.text.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, path]) => path ?? '');
     expect(assets.length).toBeGreaterThan(3);
     for (const path of assets) {
-      expect(path).toMatch(/^\/docs\//);
+      expect(path).toMatch(/^\/docs(\/|$)/);
       expect([path, (await send({ path })).status]).toEqual([path, 200]);
     }
     expect(page.headers['content-security-policy']).toContain("script-src 'self'");

@@ -1,0 +1,158 @@
+import { AxeBuilder } from '@axe-core/playwright';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type { Browser, Locator, Page } from 'playwright-core';
+import { DOCS_PATHS } from '../../gateway/docs/paths.ts';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
+import type { OpenStack } from '../kit/stack.ts';
+
+/** Time limit for a step of a page on a busy machine. Milliseconds. */
+const STEP_MS = 60_000;
+
+let stack: OpenStack;
+let browser: Browser;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+}, 180_000);
+afterAll(() => browser?.close(), 60_000);
+
+type Scheme = 'light' | 'dark';
+
+/** Opens a page of the documentation, and collects what the browser reports: errors and stopped resources. */
+async function visit(
+  path: string,
+  o: { readonly width: number; readonly scheme?: Scheme },
+): Promise<{ page: Page; reported: string[] }> {
+  const context = await browser.newContext({
+    viewport: { width: o.width, height: 900 },
+    colorScheme: o.scheme ?? 'light',
+  });
+  context.setDefaultTimeout(STEP_MS);
+  const reported: string[] = [];
+  context.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) reported.push(message.text());
+  });
+  context.on('weberror', (failure) => reported.push(String(failure.error())));
+  const page = await context.newPage();
+  await page.goto(`${stack.file.base_url}${path}`);
+  return { page, reported };
+}
+
+/** By how much the page is wider than the window. Pixels. */
+const overflow = (page: Page) =>
+  page.evaluate<number>('document.documentElement.scrollWidth - window.innerWidth');
+
+const { reference, icon: _icon, oauthRedirect: _redirect, ...texts } = DOCS_PATHS;
+
+describe.each(Object.values(texts))('%s', (path) => {
+  test.each([320, 768, 1440])('is not wider than a screen of %s pixels', async (width) => {
+    const { page, reported } = await visit(path, { width });
+    expect({ wider: await overflow(page), reported }).toEqual({ wider: 0, reported: [] });
+    await page.context().close();
+  });
+
+  test.each(['light', 'dark'] as const)('is accessible in %s colours', async (scheme) => {
+    const { page } = await visit(path, { width: 320, scheme });
+    const { violations } = await new AxeBuilder({ page }).analyze();
+    expect(violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html}`)).toEqual([]);
+    await page.context().close();
+  });
+});
+
+test('an entry of the changelog has an address, which shows it', async () => {
+  const { page } = await visit(`${DOCS_PATHS.changelog}#2026-11-webhooks-secrets`, { width: 320 });
+  const entry = page.locator(':target');
+  expect(await entry.innerText()).toContain('Secrets.');
+  const box = await entry.boundingBox();
+  expect(box?.y).toBeLessThan(900);
+  await page.context().close();
+});
+
+describe('the API reference', () => {
+  /** The part of an operation, opened. */
+  async function opened(page: Page, id: string): Promise<Locator> {
+    const block = page.locator(`.opblock[id$="-${id}"]`);
+    await block.locator('.opblock-summary-control').first().click();
+    await block.getByRole('button', { name: 'Try it out' }).click();
+    return block;
+  }
+
+  /** Sends the request with the values that the page shows, and returns the status of the response. */
+  async function execute(block: Locator): Promise<string> {
+    await block.getByRole('button', { name: 'Execute' }).click();
+    const status = block.locator('.live-responses-table tbody .response-col_status').first();
+    return (await status.innerText()).trim();
+  }
+
+  /** Signs in as a developer of the demo shop, and returns the window with the consent page. */
+  async function signIn(page: Page): Promise<Page> {
+    await page.locator('button.authorize').first().click();
+    const [sign] = await Promise.all([
+      page.context().waitForEvent('page'),
+      page.getByRole('button', { name: 'Apply given OAuth2 credentials' }).click(),
+    ]);
+    const { email, password } = personOf(stack, 'developer');
+    await sign.getByLabel('E-mail address').fill(email);
+    await sign.getByLabel('Password').fill(password);
+    await sign.getByRole('button', { name: 'Sign in' }).click();
+    return sign;
+  }
+
+  test('with a key of the demo shop, first requests succeed with the values of the page', async () => {
+    const { page, reported } = await visit(`${reference}/2026-10`, { width: 1440 });
+    await page.locator('button.authorize').first().click();
+    await page.locator('#api_key_value').fill(stack.shop.api_keys.all ?? '');
+    await page.getByRole('button', { name: 'Apply credentials' }).click();
+    await page.locator('.btn-done').first().click();
+    const operations = ['listWebhooks', 'getWebhook', 'listDeliveries', 'getDestination'];
+    operations.push('listDestinations', 'listReturns', 'getReturnDetails', 'listEffects');
+    operations.push('previewReplay', 'createCart');
+    const statuses: [string, string][] = [];
+    for (const id of operations) {
+      statuses.push([id, await execute(await opened(page, id))]);
+    }
+    expect(statuses).toEqual(operations.map((id) => [id, '200']));
+    expect(reported).toEqual([]);
+    await page.context().close();
+  });
+
+  test('signs in a developer, and sends the token', async () => {
+    const { page, reported } = await visit(reference, { width: 1440 });
+    const consent = await signIn(page);
+    expect(await consent.getByRole('heading', { level: 1 }).innerText()).toContain('API reference');
+    await Promise.all([
+      consent.waitForEvent('close'),
+      consent.getByRole('button', { name: 'Allow' }).click(),
+    ]);
+    await page.getByRole('button', { name: 'Remove authorization' }).waitFor();
+    await page.locator('.btn-done').last().click();
+    const block = await opened(page, 'listWebhooks');
+    expect(await execute(block)).toBe('200');
+    expect(await block.locator('.curl').first().innerText()).toContain('Authorization: Bearer ey');
+    expect(reported).toEqual([]);
+    await page.context().close();
+  });
+
+  test('says so when the person denies', async () => {
+    const { page } = await visit(reference, { width: 1440 });
+    const consent = await signIn(page);
+    await consent.getByRole('button', { name: 'Deny' }).click();
+    await page.getByText('access_denied').first().waitFor();
+    await page.context().close();
+  });
+
+  test.each([320, 768])('is not wider than a screen of %s pixels', async (width) => {
+    const { page, reported } = await visit(reference, { width });
+    await page.locator('.opblock').first().waitFor();
+    expect(await overflow(page)).toBe(0);
+    expect(reported).toEqual([]);
+    await page.context().close();
+  });
+
+  test.each(['2026-07', '2026-10', 'unstable'])('shows %s at its address', async (version) => {
+    const { page } = await visit(`${reference}/${version}`, { width: 1440 });
+    await page.getByText(`/openapi/${version}.json`).waitFor();
+    await page.context().close();
+  });
+});
