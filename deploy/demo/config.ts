@@ -8,6 +8,7 @@ const target = (name: string) => grpcTarget.describe(`gRPC name of the ${name} s
 export const demoShape = {
   HOST: z.string().default('127.0.0.1').describe('Address to listen on; 0.0.0.0 in a pod'),
   PORT: port.default(8080).describe('TCP port of the receiver of webhooks'),
+  MAIL_PORT: port.default(2525).describe('TCP port of the mail server'),
   IDENTITY_PORT: port.default(8090).describe('TCP port of the identity provider'),
   GATEWAY_DATABASE_URL: postgresUrl.describe('The schema with shops, people and keys'),
   RETURNS_DATABASE_URL: postgresUrl.describe('The schema with the ledger of the commerce provider'),

@@ -14,6 +14,7 @@ import {
   signInRedirects,
 } from '../local/identity/sign-in.ts';
 import { createIdentity } from '../local/identity/start.ts';
+import { startMailCatcher } from '../local/mails.ts';
 import { type MemoryFile, openMemory } from '../local/memory.ts';
 import { openAccess } from './access.ts';
 import { type DemoConfig, demoShape } from './config.ts';
@@ -23,7 +24,7 @@ import { createReceiver } from './receiver.ts';
 import { demoSecret } from './secrets.ts';
 import { createDemoShops, fillDemoShops, type SeedParts } from './seed.ts';
 
-// The additional parts of a development cluster: demo data, the identity provider, a receiver of webhooks.
+// The additional parts of a development cluster: demo data, the identity provider, a receiver of webhooks and of mails.
 await runMain('demo', async () => {
   const config = loadConfig(demoShape);
   const access = openAccess(config);
@@ -31,8 +32,10 @@ await runMain('demo', async () => {
   const contents: Contents = { ready: false, json: {} };
   const shopIds: number[] = [];
   const fitsSecret = matchesSecretOf(access.clients, shopIds, config.RECEIVER_URL);
-  // The receiver starts first, because the demo data causes webhooks.
-  await listen(createServer(createReceiver(contents, fitsSecret)), config.HOST, config.PORT);
+  // The receivers start first, because the demo data causes webhooks and mails.
+  const { mails } = await startMailCatcher({ host: config.HOST, port: config.MAIL_PORT });
+  const receiver = createReceiver({ contents, fitsSecret, mails });
+  await listen(createServer(receiver), config.HOST, config.PORT);
 
   const parts: SeedParts = { config, access, memory };
   shopIds.push(...(await createDemoShops(parts)));

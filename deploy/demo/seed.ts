@@ -57,7 +57,7 @@ async function withRetries<T>(tries: number, work: () => Promise<T>): Promise<T>
       return await work();
     } catch (error) {
       const text = error instanceof Error ? error.message : String(error);
-      if (text !== last) process.stdout.write(`demo data: ${text}, rewithRetries\n`);
+      if (text !== last) process.stdout.write(`demo data: ${text}, retrying\n`);
       last = text;
       if (at >= tries) throw error;
       await sleep(PAUSE_MS);

@@ -128,8 +128,10 @@ async function transmit(
   connection.quit();
 }
 
-async function passwordOf({ password, passwordFile }: SmtpSettings): Promise<string | undefined> {
-  if (passwordFile === undefined) return password;
+/** Without a user nobody logs in, so the file need not exist. */
+async function passwordOf(o: SmtpSettings): Promise<string | undefined> {
+  const { user, password, passwordFile } = o;
+  if (user === undefined || passwordFile === undefined) return password;
   return (await readFile(passwordFile, 'utf8')).trim();
 }
 

@@ -112,6 +112,8 @@ async function placesOf(
     // The demo uses the port for its identity provider that other processes use for liveness.
     ['receiver:8080', `127.0.0.1:${ports.get('demo')?.[0]}`],
     ['localhost:8090', `127.0.0.1:${ports.get('demo')?.[2]}`],
+    // The demo has no metrics.
+    ['mail:2525', `127.0.0.1:${ports.get('demo')?.[1]}`],
     ...[...ports].map(([name, [main]]) => [`${name}:8080`, `127.0.0.1:${main}`] as const),
   ]);
   return { addresses, ports };
@@ -133,6 +135,7 @@ function loopback(
     METRICS_PORT: `${metrics}`,
     HEALTH_PORT: `${health}`,
     IDENTITY_PORT: `${health}`,
+    MAIL_PORT: `${metrics}`,
   };
   return { ...Object.fromEntries(replaced), ...own };
 }

@@ -56,12 +56,15 @@ describe('the image for development', () => {
     expect(files).toContain('deploy/local/identity/provider.ts');
   });
 
-  test('contains every package that these files import: one more than the release image', () => {
+  test('contains every package that these files import: three more than the release image', () => {
     const { image } = packages();
     const more = files
       .flatMap(importsOf)
       .filter(({ isFile, target }) => !isFile && !image.has(target));
-    expect([...new Set(more.map(({ target }) => target))]).toEqual(['helmet']);
+    const names = [...new Set(more.map(({ target }) => target))].toSorted();
+    expect(names).toEqual(['helmet', 'postal-mime', 'smtp-server']);
+    const dockerfile = readFileSync('deploy/Dockerfile', 'utf8');
+    expect(dockerfile).toContain(`[${names.map((name) => `"${name}"`).join(', ')}].map(`);
   });
 });
 

@@ -178,6 +178,24 @@ describe('the demo of the dev overlay', () => {
     }, START_MS);
     expect(await (await fetch(demo('/'))).text()).toContain('return.closed');
   });
+
+  test('has a mail server that shows the mails of the gateway', async () => {
+    const { shops } = contentsShape.parse(await readJson(demo('/demo.json')));
+    const headers = { 'x-authorization': shops[0]?.api_keys.all ?? '' };
+    const webhooks = z
+      .array(z.looseObject({ id: z.int() }))
+      .parse(await (await fetch(`${baseUrl}/api/2026-10/webhooks`, { headers })).json());
+    const secret = `${baseUrl}/api/2026-10/webhooks/${webhooks[0]?.id}/secret`;
+    expect((await fetch(secret, { headers })).status).toBe(200);
+    const mails = z.array(z.object({ to: z.string(), subject: z.string(), text: z.string() }));
+    await until(async () => {
+      const caught = mails.parse(await readJson(demo('/mails.json?to=owner@example.com')));
+      return caught.some(
+        ({ to, text }) => to === 'owner@example.com' && text.includes('By: the API key'),
+      );
+    }, START_MS);
+    expect(await (await fetch(demo('/'))).text()).toContain('A webhook signing secret was shown');
+  });
 });
 
 describe('operating it', () => {
