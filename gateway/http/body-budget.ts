@@ -223,7 +223,10 @@ export function measuredBudgets(
   };
 }
 
-/** A shop gets the same share of the process as by default, and at least as much as one caller. */
+/**
+ * Returns the sizes of a budget. Unless it is overridden, a shop has the same share of the process as by default, and at
+ * least as much as one caller.
+ */
 function sizesOf(
   defaults: BodyBudgetSizes,
   overrides: Partial<BodyBudgetSizes> = {},

@@ -12,7 +12,7 @@ export interface Requested {
   readonly exchange: RequestedExchange | undefined;
   /** Whether the order was cancelled. */
   readonly isOrderCancelled: boolean;
-  /** Whether something else was made, or may have been: a cancellation cannot undo it. */
+  /** Whether processing made anything else, such as a refund, or may have. A cancellation cannot undo that. */
   readonly others: Fulfilment;
 }
 
