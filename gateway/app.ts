@@ -5,6 +5,8 @@ import express, {
   type Request,
   type Router,
 } from 'express';
+import { helpLink } from '../services/contract/error-help.ts';
+import { documentationLink } from '../services/contract/versions.ts';
 import type { Logger } from '../services/platform/log.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
@@ -25,6 +27,7 @@ import type { Portal } from './portal/create.ts';
 import { portalRouter } from './portal/router.ts';
 import type { RestDependencies } from './rest/operation.ts';
 import { restRouter } from './rest/router.ts';
+import { addLink } from './rest/send-error.ts';
 
 export interface AppDependencies extends RestDependencies {
   readonly telemetry: Telemetry;
@@ -93,7 +96,8 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
       signIn: deps.referenceSignIn,
     }),
   );
-  app.use(() => {
+  app.use((_req, res) => {
+    addLink(res, documentationLink(calendar()));
     throw unknownPath();
   });
   app.use(errorHandler(deps.logger, exchangeOf));
@@ -122,6 +126,7 @@ function errorHandler(
       logger.error({ err: httpError.cause, requestId }, 'request failed');
     }
     for (const [name, value] of Object.entries(httpError.headers)) res.setHeader(name, value);
+    addLink(res, helpLink(httpError.error.problem.code));
     res
       .status(httpError.error.status)
       .setHeader('Cache-Control', 'no-store')

@@ -51,13 +51,9 @@ export function forbidden(challenge: string): HttpError {
   return new HttpError(errors.forbidden(), { headers: { 'WWW-Authenticate': challenge } });
 }
 
-/** @param headers further headers, which name the limit. */
-export function rateLimited(
-  retryAfterS: number,
-  headers: Readonly<Record<string, string>> = {},
-): HttpError {
+export function rateLimited(retryAfterS: number): HttpError {
   return new HttpError(errors.rateLimited(retryAfterS), {
-    headers: { 'Retry-After': String(retryAfterS), ...headers },
+    headers: { 'Retry-After': String(retryAfterS) },
   });
 }
 

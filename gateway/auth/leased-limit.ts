@@ -2,7 +2,7 @@ import type pg from 'pg';
 import { RateLimiterPostgres } from 'rate-limiter-flexible';
 import type { Logger } from '../../services/platform/log.ts';
 import { within } from '../../services/platform/within.ts';
-import { ADMITTED, type Admission, rejectedFor } from './rate-limits.ts';
+import { ADMITTED, type Admission, type RestOfWindow, rejectedFor } from './rate-limits.ts';
 
 const MINUTE_S = 60;
 /** A replica leases a tenth of a window's points at a time. */
@@ -46,13 +46,6 @@ export interface LeasedLimit {
   rest(key: string): RestOfWindow | undefined;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
   reset(): void;
-}
-
-/** The rest of a window. */
-export interface RestOfWindow {
-  readonly points: number;
-  /** Until the next window. Whole seconds, at least 1. */
-  readonly seconds: number;
 }
 
 export interface LeasedLimitOptions {

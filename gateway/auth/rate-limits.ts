@@ -20,8 +20,17 @@ export interface RateLimit {
   take(key: string): Promise<Admission>;
   /** Whether this process knows that the key has used up its window. Counts nothing. */
   isUsedUp(key: string): boolean;
+  /** What this process knows of the current window of a key; a whole window when it counted nothing. Counts nothing. */
+  rest(key: string): RestOfWindow;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
   reset(): void;
+}
+
+/** The rest of a window. */
+export interface RestOfWindow {
+  readonly points: number;
+  /** Until the next window. Whole seconds, at least 1. */
+  readonly seconds: number;
 }
 
 export const ADMITTED: Admission = { admitted: true };
@@ -49,8 +58,8 @@ export interface RateLimitOptions {
 /** `Retry-After` while the database is unavailable. Seconds. */
 const UNAVAILABLE_RETRY_S = 5;
 
-/** Maximum number of used-up keys in memory. */
-const MAX_USED_UP = 50_000;
+/** Maximum number of used-up keys in memory, and of keys whose rest is known. */
+const MAX_KEYS = 50_000;
 
 const UNAVAILABLE: Admission = {
   admitted: false,
@@ -65,7 +74,10 @@ const UNAVAILABLE: Admission = {
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
   const settings = { keyPrefix: o.name, points: o.points, duration: o.windowS };
-  const usedUp = createBoundedCache<true>(MAX_USED_UP);
+  const usedUp = createBoundedCache<true>(MAX_KEYS);
+  const rests = createBoundedCache<{ readonly points: number; readonly endsAt: number }>(MAX_KEYS);
+  const noteRest = (key: string, { remainingPoints: points, msBeforeNext: ms }: RateLimiterRes) =>
+    rests.set(key, { points, endsAt: performance.now() + ms }, ms);
   const isStrict = o.whenUnavailable === 'reject';
   const ownLimiter = new RateLimiterMemory(settings);
   const sharedLimiter = new RateLimiterPostgres({
@@ -84,12 +96,13 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
     count: number,
   ): Promise<readonly Admission[]> => {
     try {
-      await limiter.consume(key, count);
+      noteRest(key, await limiter.consume(key, count));
       return new Array(count).fill(ADMITTED);
     } catch (error) {
       // Errors of the pool and the database occur here only without an insurance limiter.
       if (!(error instanceof RateLimiterRes)) return new Array(count).fill(UNAVAILABLE);
       usedUp.set(key, true, error.msBeforeNext);
+      noteRest(key, error);
       const rejected = rejectedFor(error.msBeforeNext);
       // The remaining points admit the first requests of the group. For a key that is used up in this process, the
       // library returns no count.
@@ -108,8 +121,14 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
     points: o.points,
     take: (key) => coalesced(key).catch(() => withoutDatabase(key)),
     isUsedUp: (key) => usedUp.get(key) ?? false,
+    rest(key) {
+      const { points, endsAt } = rests.get(key) ?? { points: o.points, endsAt: undefined };
+      const ms = endsAt === undefined ? o.windowS * 1_000 : endsAt - performance.now();
+      return { points, seconds: Math.max(1, Math.ceil(ms / 1_000)) };
+    },
     reset() {
       usedUp.clear();
+      rests.clear();
       sharedLimiter.deleteInMemoryBlockedAll();
     },
   };

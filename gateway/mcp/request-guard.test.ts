@@ -34,6 +34,7 @@ function guardWith(o: {
       points: 600,
       take: o.take ?? (async () => ({ admitted: true })),
       isUsedUp: () => false,
+      rest: () => ({ points: 600, seconds: 60 }),
       reset: () => {},
     },
     limits: {

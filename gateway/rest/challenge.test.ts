@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import { OPERATIONS } from '../../services/contract/operations.ts';
 import { newKey } from '../auth/key-format.ts';
-import { keyChallenge, scopeChallenge, tokenChallenge } from './challenge.ts';
+import { keyChallenge, keyOnlyChallenge, scopeChallenge, tokenChallenge } from './challenge.ts';
 
 const KEY = 'ApiKey realm="rms", header="X-Authorization"';
 const HINT = `${KEY}, error="invalid_request", error_description=`;
@@ -28,6 +28,17 @@ describe('a challenge for an API key', () => {
   ])('after %j is %s', (headers, challenge) => {
     expect(keyChallenge(headers)).toBe(challenge);
   });
+});
+
+test('a token for an operation that takes only keys is answered with that', () => {
+  const token = { authorization: 'Bearer eyJhbGciOiJSUzI1NiJ9.e30.x' };
+  expect(keyOnlyChallenge(token)).toBe(
+    `${HINT}"this operation takes an API key in X-Authorization, and no token"`,
+  );
+  for (const headers of [{}, { ...token, 'x-authorization': key }]) {
+    expect(keyOnlyChallenge(headers)).toBe(KEY);
+  }
+  expect(keyOnlyChallenge({ authorization: `Bearer ${key}` })).toContain('send the key alone');
 });
 
 const [webhooks] = OPERATIONS.filter(({ id }) => id === 'listWebhooks');

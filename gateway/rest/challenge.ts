@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import type { Operation } from '../../services/contract/operation.ts';
+import { bearerOf } from '../auth/bearer.ts';
 import type { Caller } from '../auth/caller.ts';
 import { keyIdIn } from '../auth/key-format.ts';
 
@@ -11,6 +12,16 @@ const KEY = 'ApiKey realm="rms", header="X-Authorization"';
 export function keyChallenge(headers: IncomingHttpHeaders): string {
   const hint = misplacedKey(headers);
   return hint === undefined ? KEY : `${KEY}, error="invalid_request", error_description="${hint}"`;
+}
+
+/** The challenge of an operation that takes only API keys. A token, which it does not read, gets a hint. */
+export function keyOnlyChallenge(headers: IncomingHttpHeaders): string {
+  const hasToken = bearerOf(headers.authorization) !== undefined;
+  if (!hasToken || headers['x-authorization'] !== undefined || misplacedKey(headers)) {
+    return keyChallenge(headers);
+  }
+  const hint = 'this operation takes an API key in X-Authorization, and no token';
+  return `${KEY}, error="invalid_request", error_description="${hint}"`;
 }
 
 /** The challenge of RFC 6750, section 3; without an error code when no token was sent. */

@@ -7,8 +7,13 @@ import type { PartnerTokenCheck } from '../auth/partner-tokens.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import type { OnRejected, RejectionReason } from '../auth/rejection.ts';
 import { forbidden, type HttpError, rateLimited, unauthorized } from '../errors.ts';
-import { bearerChallenge, keyChallenge, scopeChallenge, tokenChallenge } from './challenge.ts';
-import { rejectedCredentialsLimit } from './rate-limit-headers.ts';
+import {
+  bearerChallenge,
+  keyChallenge,
+  keyOnlyChallenge,
+  scopeChallenge,
+  tokenChallenge,
+} from './challenge.ts';
 
 export interface Authentication {
   readonly apiKeys: ApiKeyCheck;
@@ -56,8 +61,11 @@ export async function authenticate(
     return caller ?? reject(auth, request.ip, unauthorized(keyChallenge(request.headers)));
   }
   request.onRejected({ reason: 'credential missing' });
-  const challenge = keyChallenge(request.headers);
-  throw unauthorized(both ? `${bearerChallenge(operation)}, ${challenge}` : challenge);
+  throw unauthorized(
+    both
+      ? `${bearerChallenge(operation)}, ${keyChallenge(request.headers)}`
+      : keyOnlyChallenge(request.headers),
+  );
 }
 
 /**
@@ -90,11 +98,7 @@ async function checkBearer(
 async function reject(auth: Authentication, ip: string, error: HttpError): Promise<never> {
   const admission = await auth.failedCredentials.take(ip);
   if (admission.admitted) throw error;
-  const { retryAfterS } = admission;
-  throw rateLimited(
-    retryAfterS,
-    rejectedCredentialsLimit(auth.failedCredentials.points, retryAfterS),
-  );
+  throw rateLimited(admission.retryAfterS);
 }
 
 function single(header: string | string[] | undefined): string | undefined {

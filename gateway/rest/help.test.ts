@@ -36,6 +36,22 @@ test('a key at a wrong place is answered with the right one', async () => {
   );
 });
 
+test('a bare # in an address is answered with how to write it', async () => {
+  const { status, body } = await send({ path: '/api/v1/warehouse/return/details?order_name=' });
+  const message = 'order_name must not be empty; in an address, write # as %23.';
+  expect({ status, body }).toEqual({ status: 422, body: { message, errors: {} } });
+});
+
+test.each(['/webhooks', '/v1/webhooks', '/API/v1/webhooks', '/api/v1/nothing', '/api/nothing'])(
+  'the 404 of the unknown path %s links to the documents',
+  async (path) => {
+    const { status, headers } = await send({ path });
+    expect(status).toBe(404);
+    const links = [...String(headers.link).matchAll(/<([^>]+)>; rel="([\w-]+)"/g)];
+    expect(links.map(([, , rel]) => rel)).toEqual(['service-desc', 'service-doc', 'help']);
+  },
+);
+
 test('an order name without # is answered with what may be meant', async () => {
   const path = '/api/v1/warehouse/return/details?order_name=';
   const { status, headers } = await send({ path: `${path}no%20such` });

@@ -39,7 +39,7 @@ import { type Authentication, authenticate, requireScope } from './credential.ts
 import type { RestRequest } from './handler.ts';
 import { HANDLERS } from './handlers.ts';
 import { idempotencyKeyOf } from './idempotency-key.ts';
-import { setRateLimit } from './rate-limit-headers.ts';
+import { showRejectedCredentials, showRequests } from './rate-limit-headers.ts';
 import { sendError } from './send-error.ts';
 
 export interface RestDependencies {
@@ -126,14 +126,20 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
     exchange.rejection = rejection;
   };
   const { headers } = req;
-  const caller = await authenticate(deps.auth, operation, { headers, ip, onRejected });
+  const caller = await authenticate(deps.auth, operation, { headers, ip, onRejected }).catch(
+    (error: unknown) => {
+      showRejectedCredentials(res, deps.auth.failedCredentials, ip);
+      throw error;
+    },
+  );
   exchange.shopId = caller.shopId;
   exchange.actorId = caller.actor.id ?? '';
   markEnvironment(res, caller);
-  requireScope(operation, caller, onRejected);
   const limit = caller.restPerMinute ?? deps.restPerMinute;
   const take = (points: number) => deps.restLimit.take(caller.limitKey, limit, points);
-  const showRest = () => setRateLimit(res, limit, deps.restLimit.rest(caller.limitKey));
+  const showRest = () => showRequests(res, limit, deps.restLimit.rest(caller.limitKey));
+  showRest();
+  requireScope(operation, caller, onRejected);
   const admission = await take(operation.points ?? 1);
   showRest();
   if (!admission.admitted) throw rateLimited(admission.retryAfterS);

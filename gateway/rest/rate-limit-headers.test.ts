@@ -50,23 +50,61 @@ describe('the headers of the rate limit', () => {
     expect([answer.status, restOf(answer).points]).toEqual([200, 96]);
   });
 
-  test('are not in answers to requests that were not counted', async () => {
-    const unknown = await send({ path: '/api/v1/nothing' });
-    const missing = await send({ path: CART, json: {}, key: null });
-    const scopeless = await send({ path: CART, json: {}, key: await under.newKey({ scopes: [] }) });
-    for (const { headers } of [unknown, missing, scopeless]) {
-      expect(headers).not.toHaveProperty('ratelimit');
-      expect(headers).not.toHaveProperty('ratelimit-policy');
+  test('show the limit of a credential that lacks the scope, and do not count it', async () => {
+    const key = await under.newKey({ scopes: [], restPerMinute: 5 });
+    for (const _ of [1, 2]) {
+      const { status, headers } = await send({ path: CART, json: {}, key });
+      expect([status, headers['ratelimit-policy'], headers.ratelimit]).toEqual([
+        ...[401, '"requests";q=5;w=60', '"requests";r=5;t=60'],
+      ]);
     }
   });
 
-  test('name the limit of rejected credentials in its 429', async () => {
+  test.each([
+    ['an unknown path', 404, { path: '/api/v1/nothing' }],
+    ['an unknown version', 404, { path: '/api/2020-01/cart' }],
+    ['an unknown method', 405, { path: CART, method: 'PATCH' }],
+    ['a missing credential', 401, { path: CART, json: {}, key: null }],
+    ['OPTIONS', 204, { path: CART, method: 'OPTIONS' }],
+  ])(
+    'show the limit of the address without an accepted credential: %s',
+    async (_, status, sent) => {
+      const answer = await send({ ...sent, headers: { 'x-forwarded-for': '203.0.113.7' } });
+      expect(answer.status).toBe(status);
+      expect(answer.headers['ratelimit-policy']).toBe('"rejected-credentials";q=2;w=60');
+      expect(answer.headers.ratelimit).toBe('"rejected-credentials";r=2;t=60');
+    },
+  );
+
+  test.each([
+    ['not JSON', 400, { raw: '{', headers: { 'content-type': 'application/json' } }],
+    ['no JSON type', 415, { raw: '{}', headers: { 'content-type': 'text/plain' } }],
+    [
+      'too large',
+      413,
+      { raw: ' '.repeat(2 ** 20 + 1), headers: { 'content-type': 'application/json' } },
+    ],
+  ])('are in the answer to a body that is %s', async (_, status, sent) => {
+    const answer = await send({ path: CART, ...sent });
+    expect(answer.status).toBe(status);
+    expect(restOf(answer).points).toBeGreaterThan(0);
+  });
+
+  test('count rejected credentials down to a 429', async () => {
     const wrong = () => send({ path: CART, json: {}, key: 'rms_wrong' });
-    for (const _ of [1, 2]) expect((await wrong()).status).toBe(401);
-    const { status, headers } = await wrong();
-    expect(status).toBe(429);
-    expect(headers['ratelimit-policy']).toBe('"rejected-credentials";q=2;w=60');
-    expect(headers.ratelimit).toBe(`"rejected-credentials";r=0;t=${headers['retry-after']}`);
+    const answers = [await wrong(), await wrong(), await wrong()];
+    expect(answers.map(({ status }) => status)).toEqual([401, 401, 429]);
+    for (const { headers } of answers) {
+      expect(headers['ratelimit-policy']).toBe('"rejected-credentials";q=2;w=60');
+    }
+    const rests = answers.map(({ headers }) => {
+      return /^"rejected-credentials";r=(\d);t=(\d+)$/.exec(String(headers.ratelimit));
+    });
+    expect(rests.map((one) => one?.[1])).toEqual(['1', '0', '0']);
+    const seconds = Number(rests[2]?.[2]);
+    expect(Number(answers[2]?.headers['retry-after']) - seconds).toBeLessThanOrEqual(1);
+    const other = await send({ path: '/api/v1/nothing' });
+    expect(other.headers.ratelimit).toMatch(/^"rejected-credentials";r=0;/);
   });
 });
 

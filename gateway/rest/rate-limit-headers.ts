@@ -1,32 +1,40 @@
 import type { ServerResponse } from 'node:http';
-import type { RestOfWindow } from '../auth/leased-limit.ts';
+import type { RateLimit, RestOfWindow } from '../auth/rate-limits.ts';
 
 // Structured fields (RFC 9651) of draft-ietf-httpapi-ratelimit-headers.
 
-/** The name of the limit of requests in a minute, with its bodies and responses as further requests. */
-const REQUESTS = 'requests';
 const MINUTE_S = 60;
 
 /**
- * Sets `RateLimit-Policy` and `RateLimit` of a request that was counted.
+ * Sets `RateLimit-Policy` and `RateLimit` to the limit of a credential: its requests in a minute, with large bodies and
+ * responses as further requests.
  *
  * @param limit requests in a minute.
- * @param rest what is left of the minute; only the policy is set while it is unknown.
+ * @param rest what is left of the minute; undefined while nothing was counted in it.
  */
-export function setRateLimit(
+export function showRequests(
   res: ServerResponse,
   limit: number,
-  rest: RestOfWindow | undefined,
+  rest: RestOfWindow = { points: limit, seconds: MINUTE_S },
 ): void {
-  if (res.headersSent) return;
-  res.setHeader('RateLimit-Policy', `"${REQUESTS}";q=${limit};w=${MINUTE_S}`);
-  if (rest) res.setHeader('RateLimit', `"${REQUESTS}";r=${rest.points};t=${rest.seconds}`);
+  show(res, 'requests', { limit, rest });
 }
 
-/** The fields of a 429 for too many rejected credentials from one address. */
-export function rejectedCredentialsLimit(limit: number, retryAfterS: number) {
-  return {
-    'RateLimit-Policy': `"rejected-credentials";q=${limit};w=${MINUTE_S}`,
-    RateLimit: `"rejected-credentials";r=0;t=${retryAfterS}`,
-  };
+/** Sets them to the limit of an address without an accepted credential: rejected credentials in a minute. */
+export function showRejectedCredentials(
+  res: ServerResponse,
+  limit: Pick<RateLimit, 'points' | 'rest'>,
+  ip: string,
+): void {
+  show(res, 'rejected-credentials', { limit: limit.points, rest: limit.rest(ip) });
+}
+
+function show(
+  res: ServerResponse,
+  name: string,
+  { limit, rest }: { readonly limit: number; readonly rest: RestOfWindow },
+): void {
+  if (res.headersSent) return;
+  res.setHeader('RateLimit-Policy', `"${name}";q=${limit};w=${MINUTE_S}`);
+  res.setHeader('RateLimit', `"${name}";r=${rest.points};t=${rest.seconds}`);
 }

@@ -7,11 +7,13 @@ import {
   newestActive,
   serve,
 } from '../../services/contract/versions.ts';
+import { addressOf } from '../auth/client-ip.ts';
 import { HttpError, internalError, unknownPath, unknownVersion } from '../errors.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { operationHandler, type RestDependencies } from './operation.ts';
-import { sendError } from './send-error.ts';
+import { showRejectedCredentials } from './rate-limit-headers.ts';
+import { addLink, sendError } from './send-error.ts';
 
 type HandlerArguments = Parameters<RequestHandler>;
 
@@ -27,13 +29,14 @@ export interface RestRouting {
  */
 export function restRouter(deps: RestDependencies, o: RestRouting): Router {
   const { exchangeOf, calendar } = o;
-  const operations = operationRouter(deps, exchangeOf);
+  const operations = operationRouter(deps, o);
   const serveBy = (version: string | undefined, ...[req, res, next]: HandlerArguments): unknown => {
     // Proxies and clients must not cache responses under `/api`.
     res.setHeader('Cache-Control', 'no-store');
+    showRejectedCredentials(res, deps.auth.failedCredentials, addressOf(deps.clientIp, req));
     const found = serve(version, calendar(), req.path);
     if ('unknown' in found) {
-      res.setHeader('Link', documentationLink(calendar()));
+      addLink(res, documentationLink(calendar()));
       return next(unknownVersion(found.unknown));
     }
     exchangeOf(res).served = found;
@@ -56,10 +59,7 @@ export function restRouter(deps: RestDependencies, o: RestRouting): Router {
 }
 
 /** Routes the part of the path after the version, by the table of operations. */
-function operationRouter(
-  deps: RestDependencies,
-  exchangeOf: (res: ServerResponse) => Exchange,
-): Router {
+function operationRouter(deps: RestDependencies, { exchangeOf, calendar }: RestRouting): Router {
   const router = Router(EXACT_PATHS);
   for (const path of new Set(OPERATIONS.map(({ path }) => path))) {
     const handlers = OPERATIONS.filter((operation) => operation.path === path).map((operation) => [
@@ -68,7 +68,8 @@ function operationRouter(
     ]);
     endpoint(router, path.replaceAll(/\{(\w+)\}/g, ':$1'), Object.fromEntries(handlers));
   }
-  return router.use(() => {
+  return router.use((_req, res) => {
+    addLink(res, documentationLink(calendar()));
     throw unknownPath();
   });
 }

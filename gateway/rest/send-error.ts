@@ -21,13 +21,14 @@ export function sendError(
   const event = { err: cause, requestId, operation };
   if (error.status === 500) logger.error(event, 'request failed');
   if (error.status === 503 && !isShed) logger.warn(event, 'request failed: service unavailable');
-  if (!o.res.headersSent) addLink(o.res, helpLink(error.problem.code));
+  addLink(o.res, helpLink(error.problem.code));
   const { contentType, body: json } = shapeError(o.version, error);
   return send(o.req, o.res, { status: error.status, headers, body: { contentType, json } });
 }
 
-/** Keeps the other links of the response, to the changelog or a successor. */
-function addLink(res: ServerResponse, link: string): void {
+/** Keeps the other links of the response, to the documents, the changelog or a successor. */
+export function addLink(res: ServerResponse, link: string): void {
+  if (res.headersSent) return;
   const others = res.getHeader('Link');
   res.setHeader('Link', others === undefined ? link : `${others}, ${link}`);
 }

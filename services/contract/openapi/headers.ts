@@ -29,11 +29,11 @@ const COMMON: HeaderMap = {
     schema: { type: 'string', enum: [SANDBOX] },
   },
   'RateLimit-Policy': text(
-    'The limit that the request was counted for: its name, `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers). Large bodies and responses count as several requests. In every response to an accepted credential, and in a 429',
+    'A limit of the caller: its name, and how often in `w` seconds, `q` (draft-ietf-httpapi-ratelimit-headers). `requests` is the limit of an accepted credential; large bodies and responses count as several requests. Without one it is `rejected-credentials`, the limit of the address',
     '"requests";q=600;w=60',
   ),
   RateLimit: text(
-    'What is left of the limit: `r` requests until it is full again in `t` seconds. An estimate while several processes count',
+    'What is left of that limit: `r` until it is full again in `t` seconds. An estimate while several processes count',
     '"requests";r=540;t=31',
   ),
 };

@@ -24,6 +24,10 @@ const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name', 'provider_orde
 /** Parses the query of return details: exactly one selector, each known parameter at most once, and not empty. */
 export function readDetailsQuery(query: URLSearchParams): QueryResult<DetailsQuery> {
   const read = readQuery(() => {
+    // `order_name=#1001` has an empty name, because the rest is the fragment of the address.
+    if (query.get('order_name') === '') {
+      throw new InvalidParameter('order_name', 'must not be empty; in an address, write # as %23');
+    }
     const parameters = parametersIn(query, [...DETAILS_SELECTORS, 'currency_type']);
     const currencyType = parameters.word('currency_type', CURRENCY_TYPES);
     const [name, second] = DETAILS_SELECTORS.filter((selector) => query.has(selector));
