@@ -1,24 +1,13 @@
 import { expect, test } from '@jest/globals';
 import fc from 'fast-check';
+import { propertyNames } from '../../test/kit/arbitrary-request.ts';
+import { documentedOperations } from '../../test/kit/openapi.ts';
+import { openapiDocument } from './openapi/document.ts';
 import { OPERATIONS } from './operations.ts';
 import { validateBody } from './validate.ts';
 
-const names = [
-  ...['items', 'line_item_id', 'note', 'images', 'inspected_at', 'name', 'address', 'city', 'cart'],
-  ...['carrier', 'tracking_number', 'rate', 'line_item_ids', 'created_at', 'occurred_at'],
-  ...['category', 'subject', 'title', 'description', 'return_processor'],
-  ...[
-    ...['overlap_hours', 'kind', 'webhook_id', 'states', 'return_id', 'from', 'to'],
-    'variant_id',
-    'shopify',
-    'category',
-    'comment',
-    'topic',
-    'trigger',
-    'url',
-    'status',
-  ],
-];
+const document = openapiDocument('unstable');
+const names = documentedOperations(document).flatMap(({ body }) => propertyNames(body, document));
 const hostileBodies = fc.letrec((tie) => ({
   value: fc.oneof(
     { depthSize: 'small' },

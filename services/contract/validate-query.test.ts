@@ -29,10 +29,7 @@ describe('the query of return details', () => {
     ['', 'return_id or order_id, order_name or provider_order_id is required.'],
     ['currency_type=shop', 'return_id or order_id, order_name or provider_order_id is required.'],
     ['return_id=', 'return_id must not be empty.'],
-    [
-      'return_id=1&order_name=',
-      'order_name must not be empty; in an address, write # as %23.',
-    ],
+    ['return_id=1&order_name=', 'order_name must not be empty; in an address, write # as %23.'],
     ['return_id=1&return_id=1', 'return_id must be given once.'],
     ['return_id=1&order_id=2', 'order_id must not be given together with return_id.'],
     [

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { rawBodies, valuesFor } from '../kit/arbitrary-request.ts';
+import { queriesFor } from '../kit/fuzz-query.ts';
 import { type DocumentedOperation, documentedOperations } from '../kit/openapi.ts';
 import { startTestStack, type TestStack } from '../kit/stack.ts';
 
@@ -22,6 +23,7 @@ interface Probe {
   readonly query: string;
   readonly body: string | undefined;
   readonly contentType: string;
+  readonly idempotencyKey: string | undefined;
 }
 
 let stack: TestStack;
@@ -56,7 +58,7 @@ async function documentOf(version: string): Promise<Json> {
 }
 
 function probes(operation: DocumentedOperation, document: Json): fc.Arbitrary<Probe> {
-  const { returns, line_items, webhooks, destinations } = stack.shop.fixtures;
+  const { returns, line_items, webhooks, destinations, carts } = stack.shop.fixtures;
   const known = [returns.open?.[0]?.id ?? 1, webhooks[0]?.id ?? 1, destinations.linked];
   const foreign = stack.otherShop.fixtures.returns.open?.[0]?.id ?? 1;
   const ids = [...line_items.slice(0, 8), ...known, foreign];
@@ -72,24 +74,6 @@ function probes(operation: DocumentedOperation, document: Json): fc.Arbitrary<Pr
       )
     : fc.constant(undefined);
   const deliveryId = 'msg_0199e1a4-7b20-8abc-8def-0123456789ab';
-  const values = fc.constantFrom(
-    '',
-    '1',
-    'abc',
-    'delivered',
-    'return.closed',
-    '2026-11-20T10:00:00Z',
-    '2026-11-20T10:00:00%2B01:00',
-    String(known[0]),
-    '9007199254740993',
-    '%00',
-    '%F0%9F%92%A9',
-    '-1',
-  );
-  const names = fc.constantFrom(
-    ...['return_id', 'order_id', 'order_name', 'currency_type', 'x'],
-    ...['state', 'trigger', 'from', 'to', 'limit', 'cursor'],
-  );
   return fc.record({
     deliveryId: fc.constantFrom(
       deliveryId,
@@ -102,6 +86,7 @@ function probes(operation: DocumentedOperation, document: Json): fc.Arbitrary<Pr
     ),
     id: fc.constantFrom(
       ...known.map(String),
+      ...carts.slice(0, 1),
       String(foreign),
       '0',
       '01',
@@ -113,9 +98,7 @@ function probes(operation: DocumentedOperation, document: Json): fc.Arbitrary<Pr
       '%00',
       '%zz',
     ),
-    query: fc
-      .array(fc.tuple(names, values), { maxLength: 3 })
-      .map((pairs) => pairs.map(([name, value]) => `${name}=${value}`).join('&')),
+    query: queriesFor(operation, document, ids),
     body,
     contentType: fc.constantFrom(
       'application/json',
@@ -124,24 +107,28 @@ function probes(operation: DocumentedOperation, document: Json): fc.Arbitrary<Pr
       'application/json; charset=utf-8',
       'text/plain',
     ),
+    idempotencyKey: operation.keyed ? fc.constantFrom(...KEYS) : fc.constant(undefined),
   });
 }
+
+/** Values of `Idempotency-Key`: absent, valid, quoted, and such as no key is. */
+const KEYS = [undefined, undefined, 'k1', '"k1"', '"', ' ', 'é', 'k'.repeat(256)] as const;
 
 async function faultOf(
   operation: DocumentedOperation,
   segment: string,
   probe: Probe,
 ): Promise<string | undefined> {
-  const path = operation.path
-    .replace('{id}', probe.id)
-    .replace('{delivery_id}', probe.deliveryId)
-    .replace('{token}', probe.id);
+  const path = operation.path.replace(/\{(\w+)\}/g, (_, name) =>
+    name === 'delivery_id' ? probe.deliveryId : probe.id,
+  );
   const url = `${stack.file.base_url}/api${segment && `/${segment}`}${path}?${probe.query}`;
   const response = await fetch(url, {
     method: operation.method,
     headers: {
       'X-Authorization': stack.shop.api_keys.all ?? '',
       ...(probe.body !== undefined && { 'Content-Type': probe.contentType }),
+      ...(probe.idempotencyKey !== undefined && { 'Idempotency-Key': probe.idempotencyKey }),
     },
     ...(probe.body !== undefined && { body: probe.body }),
   });

@@ -229,8 +229,8 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
     const malformed = ['0', '01', '-1', '1.0', 'abc', '9007199254740992', '%2B1'];
     for (const operation of OPERATIONS.filter(({ id }) => OWN_404[id])) {
       const theirs = await foreignIdOf(journey, operation);
+      const body = OWN_404[operation.id];
       for (const id of [MISSING_ID, theirs, ...malformed]) {
-        const body = OWN_404[operation.id];
         await rejects(requestOf(operation, id), { status: 404, body, code: 'NOT_FOUND' });
       }
     }

@@ -104,11 +104,27 @@ function ofType(
   }
 }
 
-function dereference(schema: Schema, document: Schema): Schema {
+/** The schema or other part of a document that `$ref` names. */
+export function dereference(schema: Schema, document: Schema): Schema {
   if (typeof schema.$ref !== 'string') return schema;
   let target: unknown = document;
   for (const part of schema.$ref.slice(2).split('/')) target = (target as Schema)[part];
   return target as Schema;
+}
+
+/** The names of all properties of a schema, at any depth. */
+export function propertyNames(schema: unknown, document: Schema): string[] {
+  const names = new Set<string>();
+  const seen = new Set<unknown>();
+  const collect = (part: unknown): void => {
+    if (typeof part !== 'object' || part === null || seen.has(part)) return;
+    seen.add(part);
+    const resolved = dereference(part as Schema, document);
+    for (const name of Object.keys(Object(resolved.properties))) names.add(name);
+    for (const inner of Object.values(resolved)) collect(inner);
+  };
+  collect(schema);
+  return [...names];
 }
 
 /** Bytes that are not JSON, or JSON of the wrong type. */

@@ -14,7 +14,10 @@ interface Limit {
 
 /**
  * Eight files of returns: main, start, service, the use case, `store/change.ts`, `store/load.ts`, the reader of line
- * items, and the table of fields. A shorter chain needs a store that every use case receives as an argument.
+ * items, and the table of fields. Three other chains are as long: the check of a merchant's endpoint, Shopify's webhooks,
+ * and a cancellation. Each step of them is an idea of its own with several readers, so merging files would only make
+ * larger files. Fourteen use cases could receive the functions of `store/change.ts` as an argument. That shortens what
+ * this script counts, and a reader would still open the same files, with an interface more.
  */
 const LIMITS: readonly Limit[] = [
   { folder: 'services/returns', entry: 'services/returns/main.ts', files: 8 },

@@ -142,12 +142,13 @@ const VALID_BODY: Readonly<Partial<Record<Operation['id'], object>>> = {
 export function requestOf(
   { id, method, path }: Operation,
   pathId: string | number = MISSING_ID,
+  deliveryId = MISSING_DELIVERY,
 ): Sent {
   const query = id === 'getReturnDetails' ? `?return_id=${pathId}` : '';
   const json = VALID_BODY[id];
   return {
     method,
-    path: `${path.replace('{id}', String(pathId)).replace('{token}', String(pathId)).replace('{delivery_id}', MISSING_DELIVERY)}${query}`,
+    path: `${path.replace(/\{(\w+)\}/g, (_, name) => (name === 'delivery_id' ? deliveryId : String(pathId)))}${query}`,
     ...(json && { json }),
   };
 }
