@@ -15,6 +15,7 @@ interface Pair {
 export function createFakeTokens() {
   const stores = new Map<string, Pair>();
   const issued: string[] = [];
+  const used: string[] = [];
   const newToken = (prefix: string) => `${prefix}_${randomBytes(16).toString('hex')}`;
   const tokens = {
     /** Whether installs get tokens that expire. */
@@ -23,18 +24,21 @@ export function createFakeTokens() {
     expiresIn: 3_600,
     /** The access tokens, oldest first. */
     issued,
+    /** The refresh tokens that were accepted, oldest first. */
+    used,
     /** The answer to the code of an install. */
     install(store: string, wantsExpiring: boolean): object {
       const refresh = tokens.areExpiring && wantsExpiring ? newToken('shprt') : undefined;
       return answerOf(store, { access: newToken('shpat'), refresh, previous: undefined });
     },
     /** The answer to a refresh token; undefined when it is not accepted. */
-    refresh(store: string, used: string): object | undefined {
+    refresh(store: string, token: string): object | undefined {
       const pair = stores.get(store);
-      if (!pair || used === '' || (used !== pair.refresh && used !== pair.previous))
+      if (!pair || token === '' || (token !== pair.refresh && token !== pair.previous))
         return undefined;
+      used.push(token);
       return answerOf(store, {
-        ...{ access: newToken('shpat'), refresh: newToken('shprt'), previous: used },
+        ...{ access: newToken('shpat'), refresh: newToken('shprt'), previous: token },
       });
     },
     refreshOf: (store: string): string | undefined => stores.get(store)?.refresh,

@@ -11,6 +11,7 @@ import { retryBugs } from './retries.ts';
 import { ruleBugs } from './rules.ts';
 import { sendingBugs } from './sending.ts';
 import { sweepBugs } from './sweep.ts';
+import { tokenBugs } from './tokens.ts';
 
 /** All bugs: first along the path from a change to its receiver, then of the HTTP layer, of the rules and of commerce. */
 export const BUGS: readonly Bug[] = [
@@ -26,4 +27,5 @@ export const BUGS: readonly Bug[] = [
   ...edgeBugs,
   ...ruleBugs,
   ...inboundBugs,
+  ...tokenBugs,
 ];

@@ -140,7 +140,7 @@ describe('the check of an endpoint', () => {
     const titles = await failed('answers too late', { only: Check.EFFECTS });
     expect(titles).toEqual(['makes each kind of effect']);
     const [problem] = await problemsOf('answers too late', { only: Check.EFFECTS });
-    expect(problem).toBe('exchange_order: no answer: none within 8 s');
+    expect(problem).toBe('exchange_order: no answer: not within 8 s');
   }, 120_000);
 
   test('says that an endpoint does not answer at all', async () => {

@@ -164,7 +164,7 @@ async function call(
   } catch (error) {
     const cause = error instanceof NotConnected ? error.cause : error;
     const failure = signal.aborted
-      ? `none within ${abortAfterMs / 1_000} s`
+      ? `not within ${abortAfterMs / 1_000} s`
       : describeFailure(cause);
     return { status: 0, body: '', failure, tookMs: end() };
   }

@@ -88,6 +88,18 @@ describe('the access to a store', () => {
     expect(asked()).toBe(1);
   });
 
+  test('is refreshed with the newest refresh token, because Shopify accepts the one before for 30 days only', async () => {
+    await install(TOO_SOON_S);
+    const { used, refreshOf } = under.shopify.tokens;
+    const expected: (string | undefined)[] = [];
+    for (let refreshes = 0; refreshes < 3; refreshes += 1) {
+      expected.push(refreshOf(store.shopDomain));
+      await accessTokens().of(store);
+      await change('expires_at = now()');
+    }
+    expect(used.slice(-3)).toEqual(expected);
+  });
+
   test('keeps the secret of gift card codes in another install', async () => {
     await install(3_600);
     const { codeSecret } = await accessTokens().of(store);

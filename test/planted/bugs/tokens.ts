@@ -1,0 +1,51 @@
+import type { Bug } from '../bug.ts';
+
+const TOKENS = ['services/returns/commerce/shopify-app/access-tokens.test.ts'];
+const ADAPTER = ['services/returns/commerce/shopify/adapter.test.ts'];
+const STORE = 'services/returns/commerce/shopify-app/token-store.ts';
+
+/** Bugs in the access to stores at Shopify. Each ends the access of a shop, or makes a second gift card. */
+export const tokenBugs: readonly Bug[] = [
+  {
+    name: 'token-refreshed-twice',
+    promise: 'of several processes one refreshes a token',
+    file: STORE,
+    find: 'and (refreshing_until is null or refreshing_until <= now())\n     returning',
+    replace: 'returning',
+    tests: TOKENS,
+  },
+  {
+    name: 'refresh-token-kept',
+    promise: 'a refresh stores both tokens',
+    file: STORE,
+    find: 'refresh_key_id = $6, refresh_sealed = $7, refreshed_at = now()',
+    replace:
+      'refresh_key_id = coalesce(refresh_key_id, $6), refresh_sealed = coalesce(refresh_sealed, $7), refreshed_at = now()',
+    tests: TOKENS,
+  },
+  {
+    name: 'refused-access-asked-again',
+    promise: 'nobody asks Shopify again at once after a failure',
+    file: STORE,
+    find: 'set refreshing_until = now() + $3::float8',
+    replace: 'set refreshing_until = now() - $3::float8',
+    tests: TOKENS,
+  },
+  {
+    name: 'rejected-token-used',
+    promise: 'a token that Shopify does not accept is refreshed',
+    file: STORE,
+    find: 'set expires_at = least(expires_at, now())',
+    replace: 'set expires_at = expires_at',
+    tests: TOKENS,
+  },
+  {
+    name: 'code-of-card-from-token',
+    promise: 'a gift card has the same code after the token was refreshed',
+    file: 'services/returns/commerce/shopify/gift-card.ts',
+    find: "function codeOf({ codeSecret }: ShopifyShop, key: string): string {\n  const digest = createHmac('sha256', codeSecret)",
+    replace:
+      "function codeOf({ accessToken }: ShopifyShop, key: string): string {\n  const digest = createHmac('sha256', accessToken)",
+    tests: ADAPTER,
+  },
+];
