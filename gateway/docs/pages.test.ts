@@ -94,6 +94,13 @@ test('the first page leads to everything else', async () => {
   }
 });
 
+test('the page of assistants has the address of this gateway', async () => {
+  const { text } = await get(DOCS_PATHS.mcp);
+  expect(text).toContain('claude mcp add --transport http returns https://gateway.example.org/mcp');
+  expect(text).toContain('server is <code>https://gateway.example.org/mcp</code>');
+  expect(text).not.toContain('your host');
+});
+
 test('the commands of the quickstart have the address of this gateway', async () => {
   const { text } = await get(DOCS_PATHS.quickstart);
   expect(text).not.toContain('returns.example.com');

@@ -1,5 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { type RequestHandler, type Response, Router } from 'express';
+import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { type Asset, createAsset, sendAsset } from '../http/asset.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
 import { DOCUMENT_HEADERS, documentPage, ICON } from './document.ts';
@@ -26,8 +26,8 @@ export interface DocsOptions {
   readonly signIn: ReferenceSignIn;
 }
 
-/** The base address in the pages of the repository. The gateway shows its own in its place. */
-const EXAMPLE_URL = 'https://returns.example.com';
+/** How pages of the repository name the base address. The gateway shows its own instead. */
+const EXAMPLE_URLS = /https:\/\/returns\.example\.com|https:\/\/<your host>|\{base_url\}(?=\/)/g;
 
 const HTML = 'text/html; charset=utf-8';
 const SCRIPT = 'text/javascript; charset=utf-8';
@@ -56,11 +56,8 @@ export function docsPages(calendar: () => Date, o: DocsOptions): Router {
   if (!o.page) return router;
   router.get('/', (_req, res) => res.redirect(302, DOCS_PATHS.index));
   router.get('/docs/', (_req, res) => res.redirect(308, DOCS_PATHS.index));
-  router.get(DOCS_PATHS.index, async (req, res) => {
-    const text = pageOf(DOCS_PATHS.index, indexPage(calendar(), o.publicUrl), o);
-    setAll(res, { ...DOCUMENT_HEADERS, 'Cache-Control': REVALIDATE });
-    sendAsset(req, res, await createAsset(HTML, Buffer.from(text)));
-  });
+  const index = () => pageOf(DOCS_PATHS.index, indexPage(calendar(), o.publicUrl), o);
+  router.get(DOCS_PATHS.index, daily({ headers: DOCUMENT_HEADERS, type: HTML, text: index }));
   for (const page of GUIDES) addMarkdown(router, page, o);
   for (const name of RECEIVER_FILES) {
     const read = () => readFile(new URL(name, RECEIVERS));
@@ -74,7 +71,7 @@ export function docsPages(calendar: () => Date, o: DocsOptions): Router {
 
 function addMarkdown(router: Router, page: MarkdownPage, o: DocsOptions): void {
   const read = async () => {
-    const text = (await readFile(page.file, 'utf8')).replaceAll(EXAMPLE_URL, o.publicUrl);
+    const text = (await readFile(page.file, 'utf8')).replaceAll(EXAMPLE_URLS, () => o.publicUrl);
     const linkTo = (href: string) => addressOf(page.source, href);
     return pageOf(page.path, renderMarkdown(text, { linkTo, hasEntries: page.hasEntries }), o);
   };
@@ -85,10 +82,8 @@ function addReference(router: Router, calendar: () => Date, { signIn }: DocsOpti
   const headers = referenceHeaders(signIn);
   const page = file({ type: HTML, headers, read: async () => REFERENCE_PAGE });
   const redirect = { 'Content-Security-Policy': "default-src 'none'; script-src 'self'" };
-  router.get(`${DOCS_PATHS.reference}/start.js`, (_req, res) => {
-    setAll(res, { 'Cache-Control': REVALIDATE });
-    res.type('text/javascript').send(startScript(calendar(), signIn.clientId));
-  });
+  const text = () => startScript(calendar(), signIn.clientId);
+  router.get(`${DOCS_PATHS.reference}/start.js`, daily({ type: SCRIPT, text }));
   router.get([DOCS_PATHS.reference, `${DOCS_PATHS.reference}/:version`], page);
   router.get(
     DOCS_PATHS.oauthRedirect,
@@ -108,13 +103,15 @@ function pageOf(path: string, { title, body }: Rendered, o: DocsOptions): string
   return documentPage({ path, title, body, links: o.page });
 }
 
-/** Serves content that never changes. It is read at the first request, because most gateways never serve most of it. */
-function file(o: {
+interface Served {
   readonly type: string;
-  readonly read: () => Promise<string | Buffer>;
   readonly headers?: Readonly<Record<string, string>>;
+  /** The value of `Cache-Control`, {@link REVALIDATE} when absent. */
   readonly keep?: string;
-}): RequestHandler {
+}
+
+/** Serves content that never changes. It is read at the first request, because most gateways never serve most of it. */
+function file(o: Served & { readonly read: () => Promise<string | Buffer> }): RequestHandler {
   let asset: Promise<Asset> | undefined;
   return async (req, res) => {
     asset ??= o.read().then((content) => createAsset(o.type, Buffer.from(content)));
@@ -123,11 +120,22 @@ function file(o: {
       asset = undefined;
       throw error;
     });
-    setAll(res, { ...o.headers, 'Cache-Control': o.keep ?? REVALIDATE });
-    sendAsset(req, res, content);
+    respond(req, res, { ...o, asset: content });
   };
 }
 
-function setAll(res: Response, headers: Readonly<Record<string, string>>): void {
-  for (const [name, value] of Object.entries(headers)) res.setHeader(name, value);
+/** Serves a text that depends on the day. */
+function daily(o: Served & { readonly text: () => string }): RequestHandler {
+  let last: { readonly text: string; readonly asset: Asset } | undefined;
+  return async (req, res) => {
+    const text = o.text();
+    if (last?.text !== text) last = { text, asset: await createAsset(o.type, Buffer.from(text)) };
+    respond(req, res, { ...o, asset: last.asset });
+  };
+}
+
+function respond(req: Request, res: Response, o: Served & { readonly asset: Asset }): void {
+  for (const [name, value] of Object.entries(o.headers ?? {})) res.setHeader(name, value);
+  res.setHeader('Cache-Control', o.keep ?? REVALIDATE);
+  sendAsset(req, res, o.asset);
 }
