@@ -12,6 +12,8 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
       'services/contract/openapi/changelog-lock.test.ts',
       'services/contract/openapi/document.test.ts',
       'services/contract/openapi/schemas.test.ts',
+      'services/contract/examples/examples.test.ts',
+      'test/docs/openapi.test.ts',
       'services/contract/views/payload.test.ts',
     ],
   },

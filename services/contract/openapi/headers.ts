@@ -30,11 +30,11 @@ const COMMON: HeaderMap = {
   },
   'RateLimit-Policy': text(
     'A limit of the caller: its name, and how often in `w` seconds, `q` (draft-ietf-httpapi-ratelimit-headers). `requests` is the limit of an accepted credential; large bodies and responses count as several requests. Without one it is `rejected-credentials`, the limit of the address',
-    '"requests";q=600;w=60',
+    '"requests";q=300;w=60',
   ),
   RateLimit: text(
     'What is left of that limit: `r` until it is full again in `t` seconds. An estimate while several processes count',
-    '"requests";r=540;t=31',
+    '"requests";r=270;t=31',
   ),
 };
 
