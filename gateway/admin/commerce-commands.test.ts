@@ -130,6 +130,8 @@ describe('commerce', () => {
     await bench.client.processReturn({ shopId, actor, returnId });
     const state = async () => (await commerce('effects', '--return', `${returnId}`))[0] ?? '';
     await until(async () => (await state()).startsWith('refund  unknown'));
+    const [, hint] = await commerce('effects', '--return', `${returnId}`);
+    expect(hint).toContain(`commerce settle --shop ${shopId} --return ${returnId} --effect refund`);
     await until(async () => !(await bench.read({ shopId, id: returnId })).processing);
     const settle = (...words: string[]) =>
       commerce('settle', '--return', `${returnId}`, '--effect', 'refund', ...words);

@@ -150,6 +150,11 @@ function addEffects(commerce: Command, run: Run, print: Print): void {
           const money = `${one.amount} ${one.currency}`;
           const ids = [one.provider_id ?? '-', ...(one.problem === null ? [] : [one.problem])];
           print([one.effect, one.state, one.key, ...times, money, ...ids].join('  '));
+          if (one.state === 'unknown') {
+            print(
+              `  process the return again; if it stays unknown: commerce settle --shop ${shop} --return ${of} --effect ${one.effect} with --made <id> or --not-made`,
+            );
+          }
         }
       }),
     );
