@@ -18,6 +18,7 @@ export default {
   modulePathIgnorePatterns: [
     '<rootDir>/test/mcp-clients/node_modules',
     '<rootDir>/test/openapi-clients/node_modules',
+    '<rootDir>/test/openapi-clients/.venv',
   ],
   // Ends what hangs; how fast something is, no test says.
   testTimeout: 60_000,
