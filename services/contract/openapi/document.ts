@@ -64,7 +64,13 @@ function newestDocument(version: string): object {
 function securitySchemes() {
   // The URL of some issuers ends with a slash.
   return {
-    apiKey: { type: 'apiKey', in: 'header', name: 'X-Authorization' },
+    apiKey: {
+      type: 'apiKey',
+      in: 'header',
+      name: 'X-Authorization',
+      description:
+        'API key of a shop, `rms_…`, alone in this header. The shop creates it with its scopes',
+    },
     partner: {
       type: 'oauth2',
       description:
