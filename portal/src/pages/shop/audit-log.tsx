@@ -2,6 +2,7 @@ import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { Button, Code, Stack, Text } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { type AuditEntry, AuditService } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
+import type { Person } from '../../../../proto/gen/rms/portal/v1/common_pb.ts';
 import { dayEnd, dayStart } from '../../api/dates.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { DateFilter, FilterBar, TextFilter } from '../../parts/filters.tsx';
@@ -100,7 +101,7 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
     title: 'Who',
     cell: ({ by }) => (
       <>
-        {by?.name || by?.id || '–'}
+        {by ? <Who of={by} /> : '–'}
         <Text size="xs" c="dimmed">
           {inWords(by?.kind ?? '')} {by?.name !== '' && by?.id}
         </Text>
@@ -122,9 +123,27 @@ const COLUMNS: readonly Column<AuditEntry>[] = [
   },
 ];
 
+/** A name that filters the log. */
+function Who({ of: { id, name } }: { readonly of: Person }) {
+  if (id === '') return <>{name || '–'}</>;
+  return (
+    <route.Link
+      to="."
+      search={(search) => ({ ...search, actor: id })}
+      replace
+      title="Show only what was done by them"
+    >
+      {name || id}
+    </route.Link>
+  );
+}
+
+/** Ids that connect entries. The export has them; in the list they hide what matters. */
+const IDS: ReadonlySet<string> = new Set(['call', 'session']);
+
 /** The details of an entry as pairs. */
 function Details({ detail }: { readonly detail: string }) {
-  const pairs = pairsOf(detail);
+  const pairs = pairsOf(detail).filter(([name]) => !IDS.has(name));
   if (pairs.length === 0) return null;
   return (
     <Text size="xs">{pairs.map(([name, value]) => `${inWords(name)}: ${value}`).join(' · ')}</Text>
