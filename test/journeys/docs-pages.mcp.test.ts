@@ -105,12 +105,14 @@ describe('the API reference', () => {
     await page.locator('#api_key_value').fill(stack.shop.api_keys.all ?? '');
     await page.getByRole('button', { name: 'Apply credentials' }).click();
     await page.locator('.btn-done').first().click();
-    const operations = ['listWebhooks', 'getWebhook', 'listDeliveries', 'getDestination'];
-    operations.push('listDestinations', 'listReturns', 'getReturnDetails', 'listEffects');
+    const operations = ['listWebhooks', 'getWebhook', 'getReturnDetails', 'getDestination'];
     operations.push('previewReplay', 'createCart');
     const statuses: [string, string][] = [];
     for (const id of operations) {
-      statuses.push([id, await execute(await opened(page, id))]);
+      const block = await opened(page, id);
+      statuses.push([id, await execute(block)]);
+      // Swagger UI renders everything that is open again, which takes seconds on a busy machine.
+      await block.locator('.opblock-summary-control').first().click();
     }
     expect(statuses).toEqual(operations.map((id) => [id, '200']));
     expect(reported).toEqual([]);
