@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import type { CaughtMail } from '../../deploy/local/mails.ts';
+import { REVISIONS, signIn } from '../kit/mcp/assistant.ts';
 import { startBrowser } from '../kit/mcp/browser.ts';
 import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
 import { untilLoaded, visit } from '../kit/portal/visitor.ts';
@@ -30,18 +31,19 @@ async function call(method: string, path: string, body?: object) {
   return response;
 }
 
+/** Waits until the owner has a mail that fits. */
+function mailToOwner(fits: (mail: CaughtMail) => boolean): Promise<CaughtMail> {
+  const path = `/mails?to=${encodeURIComponent(personOf(stack, 'owner').email)}`;
+  return until(async () => (await stack.control<CaughtMail[]>('GET', path)).find(fits));
+}
+
 test('the links of mails open the pages that they name', async () => {
   const receiver = await startReceiver();
   receiver.answer = (response) => void response.writeHead(410).end();
-  const { email } = personOf(stack, 'owner');
   const mailAbout = (words: string, id: number) =>
-    until(async () => {
-      const path = `/mails?to=${encodeURIComponent(email)}`;
-      const mails = await stack.control<CaughtMail[]>('GET', path);
-      return mails.find(
-        ({ subject, text }) => subject.includes(words) && text.includes(`subscription ${id} `),
-      );
-    });
+    mailToOwner(
+      ({ subject, text }) => subject.includes(words) && text.includes(`subscription ${id} `),
+    );
   try {
     const url = new URL(`/mails-${Date.now()}`, receiver.url).href;
     const created = await call('POST', '', { topic: 'return', trigger: 'return.closed', url });
@@ -72,4 +74,23 @@ test('the links of mails open the pages that they name', async () => {
   } finally {
     await receiver.stop();
   }
+}, 180_000);
+
+test('the owner is told that a member connected an assistant, and finds it in the portal', async () => {
+  const person = personOf(stack, 'developer');
+  const { client } = await signIn({ stack, browser, person, revision: REVISIONS[0] });
+  await client?.close();
+  const { text } = await mailToOwner(
+    (mail) =>
+      mail.subject.includes('An assistant was connected') &&
+      mail.text.includes(`By: ${person.email}`),
+  );
+  const [, link = ''] = /^- Connected assistants: (\S+)$/m.exec(text) ?? [];
+  const { page, problems, close } = await visit(stack, browser, 'owner');
+  await page.goto(link);
+  await untilLoaded(page);
+  expect(await page.locator('main h1').innerText()).toBe('Connected assistants');
+  expect(await page.locator('main').getByText(person.email).count()).toBeGreaterThan(0);
+  expect(problems()).toEqual([]);
+  await close();
 }, 180_000);

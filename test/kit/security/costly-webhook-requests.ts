@@ -14,10 +14,10 @@ export function costlyWebhookRequests({ fixtures }: StackShop) {
     url: `https://hooks.example.com/${'x'.repeat(1_900)}`,
     status: 'inactive',
   };
-  const replay = {
-    ...{ ...pair, return_id: fixtures.returns.open?.[0]?.id ?? 0 },
-    ...{ from: '2026-01-01T00:00:00Z', states: ['delivered', 'exhausted', 'expired'] },
-  };
+  // Of the whole shop: the count reads the most.
+  const wide = { from: '2026-01-01T00:00:00Z', states: ['delivered', 'exhausted', 'expired'] };
+  // Of one return: a start sends what it matches.
+  const narrow = { ...wide, ...pair, return_id: fixtures.returns.open?.[0]?.id ?? 0 };
   return {
     listWebhooks: () => ({ path: at('/webhooks') }),
     createWebhook: () => ({
@@ -35,8 +35,8 @@ export function costlyWebhookRequests({ fixtures }: StackShop) {
     testWebhook: () => ({ path: `${hook}/test`, json: { trigger: 'return.closed' } }),
     rotateWebhookSecret: () => ({ path: `${hook}/secret/rotate`, json: { overlap_hours: 168 } }),
     getWebhookSecret: () => ({ path: `${hook}/secret` }),
-    previewReplay: () => ({ path: at('/webhook-replay-previews'), json: replay }),
-    startReplay: () => ({ path: at('/webhook-replays'), json: replay }),
+    previewReplay: () => ({ path: at('/webhook-replay-previews'), json: wide }),
+    startReplay: () => ({ path: at('/webhook-replays'), json: narrow }),
     listReplays: () => ({ path: at('/webhook-replays?limit=100') }),
     getReplay: () => ({ path: at('/webhook-replays/987654321') }),
     cancelReplay: () => ({ method: 'POST', path: at('/webhook-replays/987654321/cancel') }),
