@@ -70,7 +70,7 @@ export const OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'List returns',
     description:
-      "A page of the shop's returns that match all filters, newest first. Closed returns are archived: they are in the list only with `archived` or with `state=closed`. To keep a copy, read with `sort=updated_at` and `updated_from`, begin a minute before the last `updated_at` that you have, and skip what you know: no change is missed, also if returns change while you read. With the other orders a return that changes while you read keeps its place or moves to a page that was read.",
+      "A page of the shop's returns that match all filters, newest first. Closed returns are archived: they are in the list only with `archived` or with `state=closed`. To keep a copy, read with `archived=include`, `sort=updated_at` and `updated_from`, begin a minute before the last `updated_at` that you have, and replace what you have under the same `id`: no change is missed, also if returns change while you read. With the other orders a return that changes while you read keeps its place or moves to a page that was read.",
     tag: 'Returns',
     errors: { 422: [shapes.messageError] },
   },
