@@ -137,7 +137,7 @@ export const OPERATIONS: readonly Operation[] = [
     success: { status: 200, schema: processResponse },
     summary: 'Process return',
     description:
-      'Queues a return for processing. `true` is an acknowledgement: the event `return.closed` or `return.processing.failed` follows. If the return cannot be processed, the response is a 200 with `errors`.',
+      'Queues a return for processing. `true` is an acknowledgement: the event `return.closed` or `return.processing.failed` follows. A return with an open instant refund is the exception: the response is `true`, nothing is queued, and no event follows until the refund is settled. If the return cannot be processed, the response is a 200 with `errors`.',
     tag: 'Returns',
     errors: { 404: [shapes.processNotFound], 422: [shapes.messageError] },
   },
