@@ -8,20 +8,45 @@ import { keyIdIn } from '../auth/key-format.ts';
 
 const KEY = 'ApiKey realm="rms", header="X-Authorization"';
 
+/** What all rejected keys have in common: the text does not say whether a key exists. */
+const REJECTED = 'unknown, mistyped, expired or revoked key';
+
+/** The parts of a request in which a credential may be. */
+export interface Presented {
+  readonly headers: IncomingHttpHeaders;
+  /** The target of the request, with its query. */
+  readonly url: string;
+}
+
 /** How to send an API key. When the request has a key at a wrong place, it says so. */
-export function keyChallenge(headers: IncomingHttpHeaders): string {
-  const hint = misplacedKey(headers);
-  return hint === undefined ? KEY : `${KEY}, error="invalid_request", error_description="${hint}"`;
+export function keyChallenge(presented: Presented): string {
+  const hint = misplacedKey(presented);
+  return hint === undefined ? KEY : challenge('invalid_request', hint);
+}
+
+/** The challenge for a key in the right header. It is the same for every key that is not accepted. */
+export function rejectedKeyChallenge({ headers }: Presented): string {
+  const hint = malformedKey(headers);
+  return hint === undefined
+    ? challenge('invalid_token', REJECTED)
+    : challenge('invalid_request', hint);
+}
+
+/** The challenge for a request without a credential that the operation reads. */
+export function missingChallenge(operation: Operation, presented: Presented): string {
+  if (operation.credentials === 'api-key') return keyOnlyChallenge(presented);
+  const both = [bearerChallenge(operation), keyChallenge(presented)];
+  return (misplacedKey(presented) === undefined ? both : both.toReversed()).join(', ');
 }
 
 /** The challenge of an operation that takes only API keys. A token, which it does not read, gets a hint. */
-export function keyOnlyChallenge(headers: IncomingHttpHeaders): string {
-  const hasToken = bearerOf(headers.authorization) !== undefined;
-  if (!hasToken || headers['x-authorization'] !== undefined || misplacedKey(headers)) {
-    return keyChallenge(headers);
-  }
-  const hint = 'this operation takes an API key in X-Authorization, and no token';
-  return `${KEY}, error="invalid_request", error_description="${hint}"`;
+function keyOnlyChallenge(presented: Presented): string {
+  const hasToken = bearerOf(presented.headers.authorization) !== undefined;
+  if (!hasToken || misplacedKey(presented) !== undefined) return keyChallenge(presented);
+  return challenge(
+    'invalid_request',
+    'this operation takes an API key in X-Authorization, and no token',
+  );
 }
 
 /** The challenge of RFC 6750, section 3; without an error code when no token was sent. */
@@ -30,10 +55,12 @@ export function bearerChallenge(operation: Operation, error?: string): string {
   return `Bearer realm="rms"${reason}, scope="${operation.scope}"`;
 }
 
-/** A rejected token. When it is an API key, the challenge also says how to send a key. */
-export function tokenChallenge(operation: Operation, headers: IncomingHttpHeaders): string {
-  const challenge = bearerChallenge(operation, 'invalid_token');
-  return misplacedKey(headers) === undefined ? challenge : `${challenge}, ${keyChallenge(headers)}`;
+/** A rejected token. When it is an API key, the challenge first says how to send a key. */
+export function tokenChallenge(operation: Operation, presented: Presented): string {
+  const rejected = bearerChallenge(operation, 'invalid_token');
+  return misplacedKey(presented) === undefined
+    ? rejected
+    : `${keyChallenge(presented)}, ${rejected}`;
 }
 
 /** Names the scope that a valid credential lacks. */
@@ -42,15 +69,42 @@ export function scopeChallenge(operation: Operation, { scheme }: Pick<Caller, 's
   return `${KEY}, error="insufficient_scope", scope="${operation.scope}"`;
 }
 
-/** Why a key in these headers is not read; undefined without such a key. Says nothing about whether the key is valid. */
-function misplacedKey(headers: IncomingHttpHeaders): string | undefined {
-  const { authorization = '', 'x-api-key': other } = headers;
-  if (/^bearer\s/i.test(String(headers['x-authorization'] ?? ''))) {
-    return 'send the key alone, without Bearer';
+function challenge(error: string, description: string): string {
+  return `${KEY}, error="${error}", error_description="${description}"`;
+}
+
+/** What is written around the key in its header; undefined when nothing is. */
+function malformedKey({ 'x-authorization': value = '' }: IncomingHttpHeaders): string | undefined {
+  if (/^bearer\s/i.test(String(value))) return 'send the key alone, without Bearer';
+  return /^["']/.test(String(value)) ? 'send the key alone, without quotes' : undefined;
+}
+
+/** Headers that other services read keys from. */
+const OTHER_HEADERS = ['X-Api-Key', 'Api-Key', 'Apikey'] as const;
+
+/** Why a key of this request is not read; undefined without such a key. Says nothing about whether the key is valid. */
+function misplacedKey({ headers, url }: Presented): string | undefined {
+  if (headers['x-authorization'] !== undefined) return malformedKey(headers);
+  const other = OTHER_HEADERS.find((name) => headers[name.toLowerCase()] !== undefined);
+  if (other !== undefined) return `send the key in X-Authorization, not in ${other}`;
+  if (hasKey(headers.authorization)) {
+    return 'send the key alone in X-Authorization, not in Authorization';
   }
-  if (headers['x-authorization'] !== undefined) return undefined;
-  if (other !== undefined) return 'send the key in X-Authorization, not in X-Api-Key';
+  return isInQuery(url)
+    ? 'send the key in X-Authorization, not in the address, which logs keep'
+    : undefined;
+}
+
+/** Whether a value of `Authorization` has a key, alone, after a scheme, or as name or password of `Basic`. */
+function hasKey(authorization = ''): boolean {
   const credential = authorization.trim().replace(/^\w+\s+/, '');
-  if (keyIdIn(credential) === undefined) return undefined;
-  return 'send the key alone in X-Authorization, not in Authorization';
+  const basic = Buffer.from(credential, 'base64').toString('latin1').split(':');
+  return [credential, ...basic].some((part) => keyIdIn(part) !== undefined);
+}
+
+function isInQuery(url: string): boolean {
+  const query = new URLSearchParams(url.split('?').slice(1).join('?'));
+  return [...query].some(
+    ([name, value]) => /^api[-_]?key$/i.test(name) || keyIdIn(value) !== undefined,
+  );
 }

@@ -1,4 +1,3 @@
-import type { IncomingHttpHeaders } from 'node:http';
 import type { Operation } from '../../services/contract/operation.ts';
 import type { ApiKeyCheck } from '../auth/api-key-check.ts';
 import { bearerOf, bearerToken } from '../auth/bearer.ts';
@@ -8,9 +7,9 @@ import type { RateLimit } from '../auth/rate-limits.ts';
 import type { OnRejected, RejectionReason } from '../auth/rejection.ts';
 import { forbidden, type HttpError, rateLimited, unauthorized } from '../errors.ts';
 import {
-  bearerChallenge,
-  keyChallenge,
-  keyOnlyChallenge,
+  missingChallenge,
+  type Presented,
+  rejectedKeyChallenge,
   scopeChallenge,
   tokenChallenge,
 } from './challenge.ts';
@@ -24,8 +23,7 @@ export interface Authentication {
 }
 
 /** The parts of a request that authentication needs. */
-export interface CredentialRequest {
-  readonly headers: IncomingHttpHeaders;
+export interface CredentialRequest extends Presented {
   /** The caller's IP address; rejected credentials are counted for it. */
   readonly ip: string;
   readonly onRejected: OnRejected;
@@ -50,22 +48,16 @@ export async function authenticate(
   const key = single(request.headers['x-authorization'])?.trim();
   if (bearer !== undefined) {
     const caller = await checkBearer(auth, bearer, request.onRejected);
-    return (
-      caller ?? reject(auth, request.ip, unauthorized(tokenChallenge(operation, request.headers)))
-    );
+    return caller ?? reject(auth, request.ip, unauthorized(tokenChallenge(operation, request)));
   }
   if (key) {
     const isBlocked = auth.failedCredentials.isUsedUp(request.ip);
     const { onRejected } = request;
     const caller = await auth.apiKeys.check(key, { isBlocked, onRejected });
-    return caller ?? reject(auth, request.ip, unauthorized(keyChallenge(request.headers)));
+    return caller ?? reject(auth, request.ip, unauthorized(rejectedKeyChallenge(request)));
   }
   request.onRejected({ reason: 'credential missing' });
-  throw unauthorized(
-    both
-      ? `${bearerChallenge(operation)}, ${keyChallenge(request.headers)}`
-      : keyOnlyChallenge(request.headers),
-  );
+  throw unauthorized(missingChallenge(operation, request));
 }
 
 /**

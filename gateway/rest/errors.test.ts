@@ -12,7 +12,7 @@ import {
   type TestGateway,
 } from '../../test/kit/gateway/test-gateway.ts';
 import { VALID_BODIES } from '../../test/kit/gateway/valid-bodies.ts';
-import { KEY_CHALLENGE } from '../../test/kit/journeys/expected-errors.ts';
+import { REJECTED_KEY_CHALLENGE } from '../../test/kit/journeys/expected-errors.ts';
 import { newKey } from '../auth/key-format.ts';
 import { revokeApiKey } from '../tenancy/api-keys.ts';
 
@@ -72,7 +72,7 @@ describe('credentials', () => {
     for (const key of ['x', newKey().text, revoked, expired, wrongSecret, `${under.key}x`]) {
       const response = await send({ path: '/api/v1/cart', json: { cart: [1] }, key });
       expect(response).toMatchObject({ status: 401, body: UNAUTHORIZED });
-      expect(response.headers['www-authenticate']).toBe(KEY_CHALLENGE);
+      expect(response.headers['www-authenticate']).toBe(REJECTED_KEY_CHALLENGE);
     }
   });
 

@@ -125,8 +125,8 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
   const onRejected = (rejection: Rejection): void => {
     exchange.rejection = rejection;
   };
-  const { headers } = req;
-  const caller = await authenticate(deps.auth, operation, { headers, ip, onRejected }).catch(
+  const { headers, url } = req;
+  const caller = await authenticate(deps.auth, operation, { headers, url, ip, onRejected }).catch(
     (error: unknown) => {
       showRejectedCredentials(res, deps.auth.failedCredentials, ip);
       throw error;

@@ -20,6 +20,7 @@ import {
   OWN_404,
   pathIn,
   RATE_LIMITED,
+  REJECTED_KEY_CHALLENGE,
   raw,
   requestOf,
   SEGMENTS,
@@ -63,7 +64,7 @@ describe.each(SEGMENTS)('/api/%s, served by %s', (segment, version) => {
       const missing = { ...UNAUTHORIZED, headers: { 'www-authenticate': challenge } };
       await rejects({ ...requestOf(operation), key: null }, missing);
       for (const key of ['x', `${all}x`, revoked, expired]) {
-        const wrong = { ...UNAUTHORIZED, headers: { 'www-authenticate': KEY_CHALLENGE } };
+        const wrong = { ...UNAUTHORIZED, headers: { 'www-authenticate': REJECTED_KEY_CHALLENGE } };
         await rejects({ ...requestOf(operation), ...(key && { key }), headers: newIp() }, wrong);
       }
     }

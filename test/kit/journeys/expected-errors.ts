@@ -162,6 +162,8 @@ export const raw = (path: string, body: string | Uint8Array, headers = {}): Sent
 
 /** The challenge of API keys. */
 export const KEY_CHALLENGE = 'ApiKey realm="rms", header="X-Authorization"';
+/** The challenge after a key that is not accepted, whatever the reason. */
+export const REJECTED_KEY_CHALLENGE = `${KEY_CHALLENGE}, error="invalid_token", error_description="unknown, mistyped, expired or revoked key"`;
 
 let lastAddress = 0;
 
