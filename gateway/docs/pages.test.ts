@@ -107,6 +107,24 @@ test('the commands of the quickstart have the address of this gateway', async ()
   expect(text).toContain('BASE=https://gateway.example.org');
 });
 
+test.each([DOCS_PATHS.quickstart, DOCS_PATHS.webhooks, DOCS_PATHS.receivers, DOCS_PATHS.errors])(
+  '%s names nothing that only the repository or an operator has',
+  async (path) => {
+    const { text } = await get(path);
+    expect(text).not.toMatch(
+      /(services|gateway|test|deploy|proto)\/|\.test\.|\bADR\b|npm (test|run)/,
+    );
+    const settings = await readFile(
+      new URL('../../docs/configuration.md', import.meta.url),
+      'utf8',
+    );
+    const names = [...settings.matchAll(/^\| `([A-Z][A-Z_]+)`/gm)].map(([, name = '']) => name);
+    expect(names).toContain('SMTP_URL');
+    const known = names.filter((name) => name.includes('_') && text.includes(`>${name}<`));
+    expect(known).toEqual([]);
+  },
+);
+
 test('the changelog has an anchor for each version and entry', async () => {
   const ids = idsOf((await get(DOCS_PATHS.changelog)).text);
   expect(ids).toEqual(
