@@ -51,6 +51,7 @@ describe('process return', () => {
     const entries = await timelineOf(db.pool, submitted);
     expect(entries.at(-1)).toEqual({
       kind: 'return.processing.queued',
+      text: 'Processing was requested (warehouse)',
       facts: { picker: 'Ann', weight: '1.50', rush: 'true', note: 'null' },
     });
   });
