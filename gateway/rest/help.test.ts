@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 
@@ -59,6 +59,56 @@ test('an order name without # is answered with what may be meant', async () => {
   expect({ status, hint: headers['x-service-hint'] }).toEqual({ status: 404, hint });
   const other = await send({ path: `${path}%23no` });
   expect([other.status, other.headers['x-service-hint']]).toEqual([404, undefined]);
+});
+
+describe('X-Service-Hint', () => {
+  const hintOf = async (sent: Sent) => (await send(sent)).headers['x-service-hint'];
+
+  test('names an unknown field and an unknown parameter, which are ignored', async () => {
+    const json = { from: '2026-11-20T10:00:00Z', webhook: 7 };
+    const preview = await send({ path: '/api/2026-10/webhook-replay-previews?dry=1', json });
+    expect(preview.status).toBe(200);
+    expect(preview.headers['x-service-hint']).toBe(
+      'webhook is no field of this operation and was ignored; did you mean webhook_id?; dry is no parameter of this operation and was ignored',
+    );
+    expect(await hintOf({ path: '/api/v1/warehouse/returns?updated_since=x' })).toBe(
+      'updated_since is no parameter of this operation and was ignored; did you mean updated_from?',
+    );
+  });
+
+  test('is also in an error', async () => {
+    const { status, headers } = await send({ path: WEBHOOKS, json: { topics: 'return' } });
+    expect(status).toBe(422);
+    expect(headers['x-service-hint']).toContain('did you mean topic?');
+  });
+
+  test.each([
+    ['GET', 'abc'],
+    ['PUT', '%23a'],
+    ['DELETE', '01'],
+  ])('%s says that the id %s is no number', async (method, id) => {
+    const json = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/x' };
+    const path = `${WEBHOOKS}/${id}`;
+    const { status, headers } = await send({ method, path, ...(method === 'PUT' && { json }) });
+    expect(status).toBe(404);
+    expect(headers['x-service-hint']).toBe(
+      'the id in the path must be a whole number from 1 to 9007199254740991',
+    );
+  });
+
+  test('says which version served when the path has none', async () => {
+    for (const key of [under.key, null]) {
+      expect(await hintOf({ path: '/api/webhooks', key })).toBe(
+        'no version in the path: 2026-07 was used; name one, such as /api/2026-10',
+      );
+    }
+  });
+
+  test('is absent when nothing is wrong', async () => {
+    for (const path of [WEBHOOKS, `${WEBHOOKS}/987654`, '/api/2026-10/warehouse/returns?limit=1']) {
+      expect(await hintOf({ path })).toBeUndefined();
+    }
+  });
 });
 
 test.each(['/api/2026-10/nothing', '/api/9999-01/webhooks', '/api/unstable/nothing', WEBHOOKS])(

@@ -1,4 +1,5 @@
 import type { Request, RequestHandler, Response } from 'express';
+import { ignoredFields, ignoredParameters } from '../../services/contract/ignored.ts';
 import { JSON_DEPTH_MAX, JSON_ENTRIES_MAX } from '../../services/contract/limits.ts';
 import type { Operation, OperationId } from '../../services/contract/operation.ts';
 import { shapeResponse } from '../../services/contract/shape.ts';
@@ -40,7 +41,7 @@ import type { RestRequest } from './handler.ts';
 import { HANDLERS } from './handlers.ts';
 import { idempotencyKeyOf } from './idempotency-key.ts';
 import { showRejectedCredentials, showRequests } from './rate-limit-headers.ts';
-import { sendError } from './send-error.ts';
+import { addHint, sendError } from './send-error.ts';
 
 export interface RestDependencies {
   readonly services: Services;
@@ -175,18 +176,18 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
 
 async function perform(
   deps: RestDependencies,
-  { operation, version, req, exchange }: Incoming,
+  { operation, version, req, res, exchange }: Incoming,
   o: { readonly caller: Caller; readonly body: BodyOf<OperationId>; readonly ip: string },
 ): Promise<HttpResponse> {
   const { caller, body, ip } = o;
   const { services, readReturn } = deps;
   const context = { services, readReturn, shopId: caller.shopId, actor: caller.actor };
-  const query = readQuery(operation, version, req.url);
+  const query = readQuery(operation, version, { target: req.url, res });
   // Express has percent-decoded the parameters once.
   const { id: idText, delivery_id: deliveryId } = req.params;
   const ids = [idText, deliveryId, idsInBody(operation.id, body)];
   const subject = ids.filter((id) => id !== undefined).join(' ');
-  const id = readPathId(operation, idText);
+  const id = readPathId(operation, idText, res);
   const idempotencyKey = idempotencyKeyOf(req.headers['idempotency-key'], operation, { id, body });
   const request = {
     ...{ context, id, deliveryId: String(deliveryId ?? ''), token: String(req.params.token ?? '') },
@@ -217,13 +218,19 @@ async function readInput(
       : await slot.during(() => receiveBody(req, res, { ...o, maxBytes, meter: exchange }));
   const exactNumbers = operation.body?.exactNumbers ?? false;
   const json = bytes && parseJsonObject(bytes, { ...BOUNDS, exactNumbers });
+  for (const hint of ignoredFields(operation.id, json)) addHint(res, hint);
   const result = validateBody(operation.id, version, json);
   if (!result.ok) throw invalid(result.message, result.fields);
   return result.value;
 }
 
-function readQuery(operation: Operation, version: string, target: string): QueryOf<OperationId> {
+function readQuery(
+  operation: Operation,
+  version: string,
+  { target, res }: { readonly target: string; readonly res: Response },
+): QueryOf<OperationId> {
   const query = new URLSearchParams(target.split('?').slice(1).join('?'));
+  for (const hint of ignoredParameters(operation.id, query)) addHint(res, hint);
   const result = validateQuery(operation.id, version, query);
   if (result.ok) return result.value;
   if (result.notFound) throw notFound(operation);
@@ -234,9 +241,14 @@ function readQuery(operation: Operation, version: string, target: string): Query
  * Parses the id in the path. A malformed id is answered 404, but only after all other checks. The webhooks service checks
  * the URL of a webhook update. So in a webhook update, a malformed id becomes an id that does not exist.
  */
-function readPathId(operation: Operation, text: string | string[] | undefined): bigint {
+function readPathId(
+  operation: Operation,
+  text: string | string[] | undefined,
+  res: Response,
+): bigint {
   const id = text === undefined ? 0n : parsePathId(String(text));
   if (id !== undefined) return id;
+  addHint(res, `the id in the path must be a whole number from 1 to ${MAX_ID}`);
   if (operation.id === 'updateWebhook') return MAX_ID;
   throw notFound(operation);
 }

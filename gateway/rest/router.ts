@@ -13,7 +13,7 @@ import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { operationHandler, type RestDependencies } from './operation.ts';
 import { showRejectedCredentials } from './rate-limit-headers.ts';
-import { addLink, sendError } from './send-error.ts';
+import { addHint, addLink, sendError } from './send-error.ts';
 
 type HandlerArguments = Parameters<RequestHandler>;
 
@@ -40,6 +40,13 @@ export function restRouter(deps: RestDependencies, o: RestRouting): Router {
       return next(unknownVersion(found.unknown));
     }
     exchangeOf(res).served = found;
+    if (version === undefined) {
+      const newest = newestActive(calendar());
+      addHint(
+        res,
+        `no version in the path: ${found.served} was used; name one, such as /api/${newest}`,
+      );
+    }
     for (const [name, value] of Object.entries(found.headers)) res.setHeader(name, value);
     return operations(req, res, next);
   };

@@ -22,13 +22,29 @@ export function sendError(
   if (error.status === 500) logger.error(event, 'request failed');
   if (error.status === 503 && !isShed) logger.warn(event, 'request failed: service unavailable');
   addLink(o.res, helpLink(error.problem.code));
+  const { [HINT]: hint, ...others } = headers;
+  if (hint !== undefined) addHint(o.res, hint);
   const { contentType, body: json } = shapeError(o.version, error);
-  return send(o.req, o.res, { status: error.status, headers, body: { contentType, json } });
+  return send(o.req, o.res, { status: error.status, headers: others, body: { contentType, json } });
 }
 
 /** Keeps the other links of the response, to the documents, the changelog or a successor. */
 export function addLink(res: ServerResponse, link: string): void {
+  add(res, { name: 'Link', value: link, separator: ', ' });
+}
+
+const HINT = 'X-Service-Hint';
+
+/** Tells people what the caller may have meant. Keeps the other hints of the response. @param hint in ASCII. */
+export function addHint(res: ServerResponse, hint: string): void {
+  add(res, { name: HINT, value: hint, separator: '; ' });
+}
+
+function add(
+  res: ServerResponse,
+  o: { readonly name: string; readonly value: string; readonly separator: string },
+): void {
   if (res.headersSent) return;
-  const others = res.getHeader('Link');
-  res.setHeader('Link', others === undefined ? link : `${others}, ${link}`);
+  const others = res.getHeader(o.name);
+  res.setHeader(o.name, others === undefined ? o.value : `${others}${o.separator}${o.value}`);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { isoTime, parseTime, plainTime } from './time.ts';
+import { isOnNoDay, isoTime, parseTime, plainTime } from './time.ts';
 
 describe('reading RFC 3339', () => {
   test.each([
@@ -63,6 +63,16 @@ describe('reading RFC 3339', () => {
       }),
     );
   });
+});
+
+test.each([
+  ['2026-02-30T00:00:00Z', true],
+  ['2026-04-31T00:00:00+02:00', true],
+  ['2028-02-29T00:00:00Z', false],
+  ['2026-13-01T00:00:00Z', false],
+  ['2026-02-30', false],
+])('%s is on no day: %s', (text, expected) => {
+  expect(isOnNoDay(text)).toBe(expected);
 });
 
 test('times are written in UTC, 24 h', () => {

@@ -29,6 +29,15 @@ export function parseTime(text: string): Date | undefined {
   return time >= FIRST_MS && time <= LAST_MS ? new Date(time) : undefined;
 }
 
+export const NO_DAY_RULE = 'must be on a day that exists';
+
+/** Whether a text has the form of an RFC 3339 time, but its month has no such day, such as 30 February. */
+export function isOnNoDay(text: string): boolean {
+  const [, year, month, day] = RFC3339.exec(text) ?? [];
+  if (year === undefined || Number(month) < 1 || Number(month) > 12) return false;
+  return Number(day) < 1 || Number(day) > daysIn(Number(year), Number(month));
+}
+
 /** The form that the interface calls ISO 8601: `YYYY-MM-DDThh:mm:ss+00:00`, in UTC. */
 export function isoTime(time: Date): string {
   return `${time.toISOString().slice(0, 19)}+00:00`;

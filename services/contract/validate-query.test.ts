@@ -93,7 +93,13 @@ describe('the query of a list of returns', () => {
 
   test.each([
     ['state=', 'state must not be empty.'],
-    ['state=open&state=review', 'state must be given once.'],
+    [
+      'state=open&state=review',
+      'state must be given once, with commas between its values: state=open,closed.',
+    ],
+    ['limit=1&limit=2', 'limit must be given once.'],
+    ['query=', 'query must not be empty; in an address, write # as %23.'],
+    ['updated_from=2026-02-30T00:00:00Z', 'updated_from must be on a day that exists.'],
     [
       'state=open,lost',
       'state must be a list, separated by commas, of open, review, closed, cancelled, expired.',

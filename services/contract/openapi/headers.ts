@@ -28,6 +28,10 @@ const COMMON: HeaderMap = {
       'For callers of a sandbox shop, in every response after their credential was accepted, errors included. A live shop never has it',
     schema: { type: 'string', enum: [SANDBOX] },
   },
+  'X-Service-Hint': text(
+    'What the caller may have meant, for people: names a field or parameter that is unknown and was ignored, or says what is wrong with a name or an id',
+    'webhook is no field of this operation and was ignored; did you mean webhook_id?',
+  ),
   'RateLimit-Policy': text(
     'A limit of the caller: its name, and how often in `w` seconds, `q` (draft-ietf-httpapi-ratelimit-headers). `requests` is the limit of an accepted credential; large bodies and responses count as several requests. Without one it is `rejected-credentials`, the limit of the address',
     '"requests";q=300;w=60',
@@ -58,7 +62,6 @@ const OF_STATUS: HeaderMap = {
       'ApiKey realm="rms", header="X-Authorization", error="insufficient_scope", scope="returns"',
     ),
   ),
-  'X-Service-Hint': text('What the caller may have meant, for people'),
   'Retry-After': {
     ...required(text('Seconds to wait')),
     schema: { type: 'integer', minimum: 1 },
@@ -79,6 +82,5 @@ export function headersOf(status: number, unstable: boolean): Record<string, Ref
 
 function ownHeaders(status: number): readonly string[] {
   if (status === 401 || status === 403) return ['WWW-Authenticate'];
-  if (status === 404) return ['X-Service-Hint'];
   return status === 429 || status === 503 ? ['Retry-After'] : [];
 }

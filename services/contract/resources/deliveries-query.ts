@@ -11,12 +11,13 @@ export interface DeliveriesQuery extends Page {
   readonly to: Date | undefined;
 }
 
-const NAMES = ['state', 'trigger', 'from', 'to', 'limit', 'cursor'] as const;
+/** The parameters of the query. */
+export const DELIVERIES_PARAMETERS = ['state', 'trigger', 'from', 'to', 'limit', 'cursor'] as const;
 
 /** Parses the query of a webhook's deliveries: each known parameter at most once, and not empty. */
 export function readDeliveriesQuery(query: URLSearchParams): QueryResult<DeliveriesQuery> {
   return readQuery(() => {
-    const parameters = parametersIn(query, NAMES);
+    const parameters = parametersIn(query, DELIVERIES_PARAMETERS);
     return {
       state: parameters.word('state', DELIVERY_STATES),
       trigger: parameters.word('trigger', TRIGGERS),

@@ -21,14 +21,13 @@ const ID_SELECTORS = {
 } as const;
 const DETAILS_SELECTORS = ['return_id', 'order_id', 'order_name', 'provider_order_id'] as const;
 
+/** The parameters of the query. */
+export const DETAILS_PARAMETERS = [...DETAILS_SELECTORS, 'currency_type'] as const;
+
 /** Parses the query of return details: exactly one selector, each known parameter at most once, and not empty. */
 export function readDetailsQuery(query: URLSearchParams): QueryResult<DetailsQuery> {
   const read = readQuery(() => {
-    // `order_name=#1001` has an empty name, because the rest is the fragment of the address.
-    if (query.get('order_name') === '') {
-      throw new InvalidParameter('order_name', 'must not be empty; in an address, write # as %23');
-    }
-    const parameters = parametersIn(query, [...DETAILS_SELECTORS, 'currency_type']);
+    const parameters = parametersIn(query, DETAILS_PARAMETERS);
     const currencyType = parameters.word('currency_type', CURRENCY_TYPES);
     const [name, second] = DETAILS_SELECTORS.filter((selector) => query.has(selector));
     if (name === undefined) {

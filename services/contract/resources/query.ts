@@ -1,6 +1,6 @@
 import { characters } from '../../platform/text.ts';
 import { CURSOR_MAX, PAGE_DEFAULT, PAGE_MAX } from '../limits.ts';
-import { parseTime } from '../time.ts';
+import { isOnNoDay, NO_DAY_RULE, parseTime } from '../time.ts';
 import { textError } from './fields.ts';
 
 /** The result of parsing a query. `notFound` means that no object can have the id in it. */
@@ -62,21 +62,37 @@ const TIME_RULE =
 /**
  * Checks the known parameters of a query: each at most once, not empty, and with characters that can be stored.
  *
+ * @param lists examples of the parameters that have several values, such as `open,closed`.
  * @throws InvalidParameter for the first that breaks the rule.
  */
 export function parametersIn<Name extends string>(
   query: URLSearchParams,
   names: readonly Name[],
+  lists: Readonly<Record<string, string>> = {},
 ): Parameters<Name> {
   for (const name of names) {
     const values = query.getAll(name);
-    if (values.length > 1) throw new InvalidParameter(name, 'must be given once');
-    if (values[0] === '') throw new InvalidParameter(name, 'must not be empty');
+    if (values.length > 1) throw new InvalidParameter(name, onceRule(lists[name]));
+    if (values[0] === '') throw new InvalidParameter(name, emptyRule(name));
     const error = textError(values[0] ?? '');
     if (error !== undefined) throw new InvalidParameter(name, error);
   }
   const text = (name: Name) => query.get(name) ?? undefined;
   return { text, ...wordReaders(text), ...timeReaders(text), page: () => pageIn(query) };
+}
+
+/** `state=open&state=closed` is what many clients send for a list. */
+function onceRule(example: string | undefined): string {
+  if (example === undefined) return 'must be given once';
+  return `must be given once, with commas between its values: ${example}`;
+}
+
+/** Names of orders begin with `#`: `order_name=#1001` is empty, because the rest is the fragment of the address. */
+const NAMES_ORDERS: ReadonlySet<string> = new Set(['order_name', 'query']);
+
+function emptyRule(name: string): string {
+  const isName = NAMES_ORDERS.has(name);
+  return `must not be empty${isName ? '; in an address, write # as %23' : ''}`;
 }
 
 type TextOf<Name> = (name: Name) => string | undefined;
@@ -113,7 +129,7 @@ function timeReaders<Name extends string>(text: TextOf<Name>) {
     const value = text(name);
     if (value === undefined) return undefined;
     const parsed = parseTime(value);
-    if (!parsed) throw new InvalidParameter(name, TIME_RULE);
+    if (!parsed) throw new InvalidParameter(name, isOnNoDay(value) ? NO_DAY_RULE : TIME_RULE);
     return parsed;
   };
   const period = (fromName: Name, toName: Name) => {

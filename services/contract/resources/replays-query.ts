@@ -7,10 +7,13 @@ export interface ReplaysQuery extends Page {
   readonly webhookId: bigint;
 }
 
+/** The parameters of the query. */
+export const REPLAYS_PARAMETERS = ['webhook_id', 'limit', 'cursor'] as const;
+
 /** Parses the query of a list of replays: each known parameter at most once, and not empty. */
 export function readReplaysQuery(query: URLSearchParams): QueryResult<ReplaysQuery> {
   return readQuery(() => {
-    const parameters = parametersIn(query, ['webhook_id', 'limit', 'cursor']);
+    const parameters = parametersIn(query, REPLAYS_PARAMETERS);
     const id = parameters.text('webhook_id');
     const webhookId = id === undefined ? 0n : parseId(id);
     if (webhookId === undefined) {

@@ -31,7 +31,8 @@ export interface ReturnsListQuery extends Page {
   readonly sort: (typeof RETURN_SORTS)[number];
 }
 
-const NAMES = [
+/** The parameters of the query. */
+export const RETURNS_PARAMETERS = [
   ...['state', 'label_status', 'archived', 'destination_id', 'query', 'sort', 'limit', 'cursor'],
   ...['created_from', 'created_to', 'updated_from', 'updated_to'],
 ] as const;
@@ -39,7 +40,10 @@ const NAMES = [
 /** Parses the query of a list of returns: each known parameter at most once, and not empty. */
 export function readReturnsQuery(query: URLSearchParams): QueryResult<ReturnsListQuery> {
   return readQuery(() => {
-    const parameters = parametersIn<string>(query, NAMES);
+    const parameters = parametersIn<string>(query, RETURNS_PARAMETERS, {
+      state: 'state=open,closed',
+      label_status: 'label_status=error,failure',
+    });
     const created = parameters.period('created_from', 'created_to');
     const updated = parameters.period('updated_from', 'updated_to');
     return {

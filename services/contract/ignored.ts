@@ -1,0 +1,74 @@
+import { z } from 'zod';
+import { isObject } from './json-object.ts';
+import { nearest } from './nearest.ts';
+import type { OperationId } from './operation.ts';
+import { OPERATIONS } from './operations.ts';
+import { DELIVERIES_PARAMETERS } from './resources/deliveries-query.ts';
+import { DETAILS_PARAMETERS } from './resources/details-query.ts';
+import { REPLAYS_PARAMETERS } from './resources/replays-query.ts';
+import { RETURNS_PARAMETERS } from './resources/returns-query.ts';
+
+// Unknown fields and parameters are ignored. A mistyped filter then selects more than was meant, so a header names it.
+
+/** The parameters of each operation that reads a query. */
+export const PARAMETERS: Readonly<Partial<Record<OperationId, readonly string[]>>> = {
+  listReturns: RETURNS_PARAMETERS,
+  getReturnDetails: DETAILS_PARAMETERS,
+  listDeliveries: DELIVERIES_PARAMETERS,
+  listReplays: REPLAYS_PARAMETERS,
+};
+
+const NAMED_MAX = 3;
+const NAME_MAX = 60;
+
+/** One sentence for each of the first three fields of a body that the operation does not know, in ASCII. */
+export function ignoredFields(operation: OperationId, body: unknown): string[] {
+  const schema = OPERATIONS.find(({ id }) => id === operation)?.body?.schema;
+  const sentences: string[] = [];
+  for (const sentence of schema ? unknownIn(schema, body) : []) {
+    sentences.push(sentence);
+    if (sentences.length === NAMED_MAX) break;
+  }
+  return sentences;
+}
+
+/** One sentence for each of the first three parameters of a query that the operation does not know, in ASCII. */
+export function ignoredParameters(operation: OperationId, query: URLSearchParams): string[] {
+  const known = PARAMETERS[operation] ?? [];
+  const unknown = [...new Set(query.keys())].filter((name) => !known.includes(name));
+  return unknown
+    .slice(0, NAMED_MAX)
+    .map((name) => sentence(name, { kind: 'parameter', known, path: '' }));
+}
+
+/** Bodies that are kept whole, such as the details of process, have no unknown fields. */
+function* unknownIn(schema: z.core.$ZodType, value: unknown, path = ''): Generator<string> {
+  const inner = unwrapped(schema);
+  if (inner instanceof z.ZodArray && Array.isArray(value)) {
+    for (const [at, entry] of value.entries()) {
+      yield* unknownIn(inner.element, entry, `${path.slice(0, -1)}[${at}].`);
+    }
+  }
+  if (!(inner instanceof z.ZodObject) || !isObject(value)) return;
+  const known = Object.keys(inner.shape);
+  for (const [name, entry] of Object.entries(value)) {
+    const field = known.includes(name) ? inner.shape[name] : undefined;
+    if (field) yield* unknownIn(field, entry, `${path}${name}.`);
+    else yield sentence(name, { kind: 'field', known, path });
+  }
+}
+
+function unwrapped(schema: z.core.$ZodType): z.core.$ZodType {
+  const isWrapper = schema instanceof z.ZodOptional || schema instanceof z.ZodNullable;
+  return isWrapper ? unwrapped(schema.unwrap()) : schema;
+}
+
+function sentence(
+  name: string,
+  o: { readonly kind: string; readonly known: readonly string[]; readonly path: string },
+): string {
+  const shown = encodeURIComponent(name.slice(0, NAME_MAX).toWellFormed());
+  const meant = nearest(name, o.known);
+  const question = meant === undefined ? '' : `; did you mean ${o.path}${meant}?`;
+  return `${o.path}${shown} is no ${o.kind} of this operation and was ignored${question}`;
+}
