@@ -7,12 +7,17 @@ export interface SessionCookie {
   idOf(req: IncomingMessage): string | undefined;
   /** `Set-Cookie` that stores the id until the session ends at the latest. */
   store(id: string, maxAgeS: number): string;
-  /** `Set-Cookie` that removes the cookie. */
-  remove(): string;
+  /** Whether the browser had a session, which may have ended. */
+  isPresent(req: IncomingMessage): boolean;
+  /** `Set-Cookie` that replaces the id by a mark: this browser has signed out. */
+  signedOut(): string;
 }
 
 /** 32 random bytes in base64url. */
 const ID = /^[A-Za-z0-9_-]{43}$/;
+
+/** As long as a browser may stay signed in at the identity provider. Seconds. */
+const SIGNED_OUT_S = 30 * 86_400;
 
 /**
  * @param publicUrl the public address. Over https the name has the prefix `__Host-`: browsers then reject the cookie
@@ -28,6 +33,7 @@ export function createSessionCookie(publicUrl: string): SessionCookie {
       return value !== undefined && ID.test(value) ? value : undefined;
     },
     store: (id, maxAgeS) => `${name}=${id}; Max-Age=${maxAgeS}; ${attributes}`,
-    remove: () => `${name}=; Max-Age=0; Expires=Thu, 01 Jan 1970 00:00:00 GMT; ${attributes}`,
+    isPresent: (req) => cookieOf(req, name) !== undefined,
+    signedOut: () => `${name}=signed-out; Max-Age=${SIGNED_OUT_S}; ${attributes}`,
   };
 }

@@ -124,13 +124,13 @@ describe('session of the portal', () => {
     expect(await codeOf(stranger.getSession({}))).toBe(Code.Unauthenticated);
   });
 
-  test('removes the cookie when it ends', async () => {
+  test('replaces the id in the cookie when it ends', async () => {
     const person = await owner();
     let cookie: string | null = null;
     await person
       .client(SessionService)
       .signOut({}, { onHeader: (headers) => (cookie = headers.get('set-cookie')) });
-    expect(cookie).toMatch(/^rms_portal=; Max-Age=0;.*HttpOnly; SameSite=Lax$/);
+    expect(cookie).toMatch(/^rms_portal=signed-out; Max-Age=2592000;.*HttpOnly; SameSite=Lax$/);
   });
 
   test('moves to another shop of the same account only', async () => {

@@ -33,10 +33,12 @@ async function signIn(
   return { callback: shown.url, ended, browser, secret: browser.cookies.get(COOKIE)?.value };
 }
 
-async function sessionOf(secret: string | undefined) {
+function sessionClient(secret: string | undefined) {
   const headers = { cookie: `rms_portal=${secret}`, 'sec-fetch-site': 'same-origin' };
-  return portalClient(SessionService, stack.baseUrl, headers).getSession({});
+  return portalClient(SessionService, stack.baseUrl, headers);
 }
+
+const sessionOf = (secret: string | undefined) => sessionClient(secret).getSession({});
 
 const title = ({ text }: Shown): string => /<h1>(.*?)<\/h1>/.exec(text)?.[1] ?? '';
 
@@ -145,6 +147,29 @@ describe('sign-in to the portal', () => {
       `${stack.baseUrl}/portal/callback`,
     );
     expect(asked.text).toContain('name="password"');
+  });
+
+  test('asks again after a sign-out, also on the devices that it signed out', async () => {
+    const person = await stack.newPerson();
+    const [here, there] = [await signIn(person), await signIn(person, new Browser())];
+    const cookies: (string | null)[] = [];
+    await sessionClient(here.secret).signOutEverywhere(
+      {},
+      { onHeader: (headers) => cookies.push(headers.get('set-cookie')) },
+    );
+    const [pair = ''] = cookies[0]?.split(';') ?? [];
+    here.browser.cookies.set(COOKIE, {
+      value: pair.split('=')[1] ?? '',
+      path: '/',
+      attributes: '',
+    });
+    for (const { browser } of [here, there]) {
+      const asked = await browser.open(
+        `${stack.baseUrl}/portal/sign-in`,
+        `${stack.baseUrl}/portal/callback`,
+      );
+      expect(asked.text).toContain('name="password"');
+    }
   });
 
   test('never leads to another site', async () => {

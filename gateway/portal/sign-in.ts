@@ -51,7 +51,11 @@ type From = Required<Pick<Author, 'source' | 'requestId'>>;
 
 /** The two steps of a sign-in to the portal. Each returns the response for the browser. */
 export interface PortalSignIn {
-  /** Redirects to the identity provider. @param query `return_to`: a path of the portal; `prompt=login`: ask again. */
+  /**
+   * Redirects to the identity provider, which asks for the password again after a session of this browser ended.
+   *
+   * @param query `return_to`: a path of the portal; `prompt=login`: ask again.
+   */
   begin(req: IncomingMessage, query: URLSearchParams): Promise<PageResponse>;
   /**
    * Handles the redirect from the identity provider, and starts a session with a new id.
@@ -65,7 +69,8 @@ export function createPortalSignIn(o: PortalSignInParts): PortalSignIn {
   return {
     async begin(req, query) {
       const browser = o.cookies.browserOf(req);
-      const prompts = query.get('prompt') === 'login' ? ['login'] : [];
+      const mustAsk = query.get('prompt') === 'login' || (await hadSession(o, req));
+      const prompts = mustAsk ? ['login'] : [];
       const { url, expected } = await o.upstream.begin(undefined, { prompts });
       const { state, ...rest } = expected;
       const returnTo = returnPathOf(query.get('return_to'));
@@ -93,6 +98,19 @@ export function createPortalSignIn(o: PortalSignInParts): PortalSignIn {
       return signInMessage(identity.isDenied ? 'denied' : 'ended');
     },
   };
+}
+
+/**
+ * Whether the session of this browser ended, here or by a sign-out on another device. The identity provider would sign
+ * the user in again without a question.
+ */
+async function hadSession(
+  { sessionCookie, sessions }: PortalSignInParts,
+  req: IncomingMessage,
+): Promise<boolean> {
+  if (!sessionCookie.isPresent(req)) return false;
+  const id = sessionCookie.idOf(req);
+  return id === undefined || (await sessions.find(id)) === undefined;
 }
 
 /** Checks the response of the identity provider. */

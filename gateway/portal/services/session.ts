@@ -60,21 +60,21 @@ export function sessionService(portal: Portal): ServiceImpl<typeof SessionServic
         throw portalError(Code.NotFound, 'This session has ended already.');
       }
       if (sessionId === session.id)
-        context.responseHeader.append('set-cookie', sessionCookie.remove());
+        context.responseHeader.append('set-cookie', sessionCookie.signedOut());
       return {};
     },
 
     async signOut(_request, context) {
       const { session } = callOf(context);
       await sessions.end(session.userId, session.id);
-      context.responseHeader.append('set-cookie', sessionCookie.remove());
+      context.responseHeader.append('set-cookie', sessionCookie.signedOut());
       return {};
     },
 
     async signOutEverywhere(_request, context) {
       const { session } = callOf(context);
       const ended = await sessions.endAll(session.userId);
-      context.responseHeader.append('set-cookie', sessionCookie.remove());
+      context.responseHeader.append('set-cookie', sessionCookie.signedOut());
       return { ended };
     },
   };
