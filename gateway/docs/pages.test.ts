@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { ERROR_HELP } from '../../services/contract/error-help.ts';
+import { ERROR_HELP, PROCESS_REFUSAL_HELP } from '../../services/contract/error-help.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { DOCS_PATHS, RECEIVER_FILES } from './paths.ts';
@@ -79,6 +79,35 @@ function idsOf(page: string): string[] {
   return [...page.matchAll(/ id="([^"]+)"/g)].map(([, id = '']) => id);
 }
 
+/** The names of the fields of a body, and of the fields inside. */
+function formOf(body: unknown): string {
+  if (typeof body !== 'object' || body === null || Array.isArray(body)) return '';
+  return Object.entries(body)
+    .map(([name, value]) => `${name}(${formOf(value)})`)
+    .toSorted()
+    .join();
+}
+
+/** The examples of all 4xx and 5xx responses of an OpenAPI document. */
+function errorBodiesIn(document: { paths: object; components: { responses: object } }): unknown[] {
+  const shared = Object.values(document.components.responses);
+  const own = Object.values(document.paths)
+    .flatMap((path: object) => Object.values(path))
+    .flatMap(({ responses }) => Object.entries<object>(responses))
+    .filter(([status]) => Number(status) >= 400)
+    .map(([, response]) => response);
+  return [...shared, ...own]
+    .flatMap(({ content }) => Object.values<Examples>(content ?? {}))
+    .flatMap(({ example, examples = {} }) => [
+      ...(example === undefined ? [] : [example]),
+      ...Object.values(examples).map(({ value }) => value),
+    ]);
+}
+interface Examples {
+  readonly example?: unknown;
+  readonly examples?: Readonly<Record<string, { readonly value: unknown }>>;
+}
+
 test('/ and /docs/ lead to the first page', async () => {
   expect(await get('/')).toMatchObject({ status: 302, headers: { location: '/docs' } });
   expect(await get('/docs/')).toMatchObject({ status: 308, headers: { location: '/docs' } });
@@ -134,7 +163,40 @@ test('the changelog has an anchor for each version and entry', async () => {
 
 test('the page of errors has every code', async () => {
   const ids = idsOf((await get(DOCS_PATHS.errors)).text);
-  expect(ids).toEqual(expect.arrayContaining(Object.keys(ERROR_HELP)));
+  const codes = [...Object.keys(ERROR_HELP), ...Object.keys(PROCESS_REFUSAL_HELP)];
+  expect(ids).toEqual(expect.arrayContaining(codes));
+});
+
+test('the page of errors shows every form of an error body that the OpenAPI document has', async () => {
+  const shown = [...(await get(DOCS_PATHS.errors)).text.matchAll(/<code>(\{.*?\})<\/code>/gs)].map(
+    ([, code = '']) => formOf(JSON.parse(code.replaceAll('&#34;', '"'))),
+  );
+  for (const version of ['2026-10', 'unstable']) {
+    const { text } = await get(`/openapi/${version}.json`);
+    const forms = errorBodiesIn(JSON.parse(text)).map(formOf);
+    expect(forms.length).toBeGreaterThan(20);
+    expect([...new Set(forms)].filter((form) => !shown.includes(form))).toEqual([]);
+  }
+});
+
+test('an unknown page is a page with links for a browser, and JSON for a program', async () => {
+  const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
+  const page = await get('/docs/nonsense', { accept });
+  expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
+  expect(page.headers).toMatchObject({ vary: 'Accept', 'cache-control': 'no-store' });
+  expect(page.headers['content-security-policy']).toMatch(
+    /^default-src 'none'; style-src 'sha256-/,
+  );
+  for (const path of [DOCS_PATHS.quickstart, DOCS_PATHS.errors, reference]) {
+    expect(page.text).toContain(`<li><a href="${path}">`);
+  }
+  for (const headers of [{}, { accept: '*/*' }, { accept: 'application/json' }]) {
+    const { status, body } = await get('/docs/nonsense', headers);
+    expect({ status, body }).toEqual({
+      status: 404,
+      body: { message: 'There is nothing at this path.', errors: {} },
+    });
+  }
 });
 
 test.each(RECEIVER_FILES)('%s is served as it is in the repository', async (name) => {

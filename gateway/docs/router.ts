@@ -7,6 +7,7 @@ import { errorsPage } from './errors-page.ts';
 import { indexPage } from './index-page.ts';
 import { type Rendered, renderMarkdown } from './markdown.ts';
 import { addressOf, CHANGELOG, GUIDES, type MarkdownPage } from './markdown-pages.ts';
+import { missingPage } from './missing-page.ts';
 import { DOCS_PATHS, RECEIVER_FILES } from './paths.ts';
 import {
   REDIRECT_PAGE,
@@ -66,6 +67,7 @@ export function docsPages(calendar: () => Date, o: DocsOptions): Router {
     router.get(`${DOCS_PATHS.receivers}/${name}`, file({ type, headers, read }));
   }
   addReference(router, calendar, o);
+  router.get('/docs/*rest', missingPage);
   return router;
 }
 

@@ -15,6 +15,8 @@ html { color-scheme: light; }
 html.dark-mode { color-scheme: dark; }
 header { max-width: 1460px; }
 .swagger-ui .topbar .link { display: none; }
+/* No response has links. Without their column the table is as wide as a phone. */
+.swagger-ui .response-col_links { display: none; }
 `;
 
 /** The style of the documentation: text in one column, wide contents that scroll by themselves. */

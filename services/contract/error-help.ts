@@ -1,4 +1,5 @@
 import type { PROBLEM_CODES } from './errors.ts';
+import type { ProcessRefusalCode } from './vocabulary.ts';
 
 /** The page that explains the errors of the REST API. Every error links to it. */
 export const ERRORS_PATH = '/docs/errors';
@@ -96,6 +97,21 @@ export const ERROR_HELP: Readonly<Record<Code, ErrorHelp>> = {
     statuses: [503],
     meaning: 'A part of the service does not answer, or is overloaded.',
     help: 'Repeat the request after the seconds of the header Retry-After, with growing pauses.',
+  },
+};
+
+/** Rejections inside a 200 of process return: no errors of HTTP, so they have no `Link`, and the same body in every version. */
+export const PROCESS_REFUSAL_HELP: Readonly<Record<ProcessRefusalCode, ErrorHelp>> = {
+  UNPROCESSABLE_RETURN: {
+    statuses: [200],
+    meaning:
+      'The return cannot be processed, and nothing was queued. It is closed, cancelled or expired, its exchange order was cancelled, or the shop is live and has no commerce provider.',
+    help: 'The message says which. Do not repeat the request. If the exchange order was cancelled, cancel the return. Without a commerce provider ask the operator of the service.',
+  },
+  UNPROCESSABLE_FLAGGED_RETURN: {
+    statuses: [200],
+    meaning: 'The return is flagged: its state is review. Nothing was queued.',
+    help: 'Wait until a user of the shop has reviewed it. Then return.updated arrives; send the request again.',
   },
 };
 

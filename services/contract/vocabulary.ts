@@ -62,6 +62,10 @@ export const UNREPLAYABLE_REASONS = [
   'payload_gone',
 ] as const;
 
+/** Why process return answers 200 with an object (interface: Errors, process return). */
+export const PROCESS_REFUSALS = ['UNPROCESSABLE_FLAGGED_RETURN', 'UNPROCESSABLE_RETURN'] as const;
+export type ProcessRefusalCode = (typeof PROCESS_REFUSALS)[number];
+
 /** Interface: Disposition item. */
 export const DISPOSITION_OUTCOMES = [
   'back_to_stock',

@@ -69,7 +69,7 @@ function securitySchemes() {
       in: 'header',
       name: 'X-Authorization',
       description:
-        'API key of a shop, `rms_…`, alone in this header. The shop creates it with its scopes',
+        'The key alone, `rms_…`, without `Bearer`, quotes or spaces. The shop creates it in the portal, with its scopes',
     },
     partner: {
       type: 'oauth2',

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { type NumberText, numberOf } from '../exact-json.ts';
 import { PROCESS_DETAILS_BYTES_MAX, PROCESS_DETAILS_MAX } from '../limits.ts';
+import { PROCESS_REFUSALS } from '../vocabulary.ts';
 import { inside } from './errors.ts';
 import { ownBound, textError } from './fields.ts';
 import { means } from './response-fields.ts';
@@ -36,7 +37,7 @@ export const processResponse = z.union([
       errors: inside({
         message: means(z.string(), 'For people: why the return cannot be processed'),
         code: means(
-          z.enum(['UNPROCESSABLE_FLAGGED_RETURN', 'UNPROCESSABLE_RETURN']),
+          z.enum(PROCESS_REFUSALS),
           '`UNPROCESSABLE_FLAGGED_RETURN`: a user must look at it first. `UNPROCESSABLE_RETURN`: it is closed, cancelled or expired',
         ),
       }),
