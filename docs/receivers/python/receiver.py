@@ -14,7 +14,7 @@ if not KEY:
     raise SystemExit("WEBHOOK_SECRET must be the secret of the webhook: whsec_…")
 
 # Lost at a restart. In production store the id (unique) and the event in a table before you respond.
-seen, lock = {}, threading.Lock()
+seen, lock, printing = {}, threading.Lock(), threading.Lock()
 
 
 def is_genuine(headers, body):
@@ -57,7 +57,8 @@ class Receiver(BaseHTTPRequestHandler):
 
 
 def handle(message_id, event):
-    print(message_id, event["trigger"], json.dumps(event), flush=True)
+    with printing:  # Threads would mix their lines.
+        print(message_id, event["trigger"], json.dumps(event), flush=True)
 
 
 server = ThreadingHTTPServer(("", int(os.environ.get("PORT", "8000"))), Receiver)

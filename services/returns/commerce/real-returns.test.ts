@@ -18,8 +18,8 @@ import { createServiceClient } from '../../platform/grpc/client.ts';
 
 const FILE = `${ROOT}deploy/local/demo/online-retail-returns.csv`;
 const KILLS = 3;
-/** How many returns are requested at a time. */
-const AT_A_TIME = 20;
+/** How many returns are requested at a time: fewer than the connections of the service, so that none waits for one. */
+const AT_A_TIME = 8;
 
 const row = z.object({
   InvoiceNo: z.string(),
