@@ -86,12 +86,23 @@ describe('a return', () => {
     const { order_name: name } = await stack.fixture('open');
     await as('warehouse', async ({ page, open }) => {
       await open('/returns');
-      await page.getByLabel('Search').fill(name);
-      await page.getByLabel('Search').press('Enter');
+      await page.getByLabel('Search').pressSequentially(name);
       await page.getByText('1 return', { exact: true }).waitFor();
       await page.reload();
       await page.getByText('1 return', { exact: true }).waitFor();
       expect(await page.getByLabel('Search').inputValue()).toBe(name);
+    });
+  });
+
+  test('is opened by a click straight after the search is typed', async () => {
+    const { id, order_name: name } = await stack.fixture('open');
+    await as('warehouse', async ({ page, open }) => {
+      await open('/returns');
+      const row = page.locator(`main a[href$="/returns/${id}"]`);
+      await row.waitFor();
+      await page.getByLabel('Search').pressSequentially(name);
+      await row.click();
+      await page.getByRole('heading', { name: `Return of ${name}` }).waitFor();
     });
   });
 });
@@ -143,6 +154,9 @@ test('an API key is shown once, works, and ends when it is revoked', () =>
     await press(page, 'Create the key');
     const dialog = page.getByRole('dialog');
     const key = (await dialog.getByText(/^rms_/).innerText()).trim();
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    await page.mouse.click(5, 5);
     expect(await read(key)).toBe(200);
     await press(page, 'I have copied it');
     await press(page, `Revoke ${name}`);

@@ -10,7 +10,7 @@ export function Dialog(o: {
   readonly title: string;
   readonly onClose: () => void;
   readonly size?: 'lg';
-  /** A click beside the dialog does not close it, because something in it would be lost. */
+  /** Only the dialog's own button closes it, because something in it would be lost. */
   readonly sticky?: boolean;
   readonly children: ReactNode;
 }) {
@@ -33,7 +33,11 @@ export function Dialog(o: {
       onCancel={(event) => {
         // React decides whether the dialog is there.
         event.preventDefault();
-        o.onClose();
+        if (!o.sticky) o.onClose();
+      }}
+      // Chromium closes at the second Escape, whatever the page says to the first.
+      onClose={() => {
+        if (o.sticky) element.current?.showModal();
       }}
       onClick={({ target }) => {
         if (target === element.current && !o.sticky) o.onClose();
@@ -44,7 +48,7 @@ export function Dialog(o: {
           <Title order={2} id={titleId}>
             {o.title}
           </Title>
-          <CloseButton aria-label="Close" onClick={o.onClose} />
+          {!o.sticky && <CloseButton aria-label="Close" onClick={o.onClose} />}
         </Group>
         {o.children}
       </div>

@@ -1,5 +1,5 @@
 import { Group, NativeSelect, Paper, TextInput } from '@mantine/core';
-import { type ReactNode, useEffect, useState } from 'react';
+import { type ReactNode, useEffect, useRef, useState } from 'react';
 
 /** The controls above a list. */
 export function FilterBar({ children }: { readonly children: ReactNode }) {
@@ -45,17 +45,29 @@ export function DateFilter({ type = 'date', ...o }: FieldProps & { readonly type
   );
 }
 
-/** Applies the text when the user presses Enter or leaves the field, and pauses before that while the user types. */
+/** Applies the text 300 ms after the last key, and at once with Enter. Leaving the field starts the time again. */
 export function TextFilter(
   o: FieldProps & { readonly placeholder?: string; readonly width?: number },
 ) {
   const [text, setText] = useState(o.value ?? '');
-  useEffect(() => setText(o.value ?? ''), [o.value]);
+  const field = useRef<HTMLInputElement>(null);
+  // While the user types, the address is behind the text.
+  useEffect(() => {
+    if (document.activeElement !== field.current) setText(o.value ?? '');
+  }, [o.value]);
   const apply = () => {
     if (text.trim() !== (o.value ?? '')) o.onChange(text.trim());
   };
+  // Each render starts the time again, so that it applies with the filters of now.
+  useEffect(() => {
+    const timer = setTimeout(apply, 300);
+    return () => clearTimeout(timer);
+  });
+  // A change of the rows between the press and the release of a button would lose the click.
+  const [, leave] = useState<unknown>();
   return (
     <TextInput
+      ref={field}
       type="search"
       label={o.label}
       placeholder={o.placeholder}
@@ -63,7 +75,7 @@ export function TextFilter(
       w={o.width}
       maw="100%"
       onChange={({ currentTarget }) => setText(currentTarget.value)}
-      onBlur={apply}
+      onBlur={leave}
       onKeyDown={({ key }) => key === 'Enter' && apply()}
     />
   );

@@ -91,18 +91,10 @@ function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { sear
 }
 
 function NoDeliveries() {
-  const navigate = route.useNavigate();
   return (
-    <EmptyState
-      title="No delivery matches"
-      action={
-        <Button variant="default" onClick={() => void navigate({ search: {} })}>
-          Clear the filters
-        </Button>
-      }
-    >
-      The search finds a whole webhook-id or event id, as in the headers webhook-id and
-      X-Service-Event-Id of a request. The log has the last 30 days.
+    <EmptyState title="No delivery matches">
+      The search finds a whole webhook-id or event id, as in a request's headers webhook-id and
+      X-Service-Event-Id.
     </EmptyState>
   );
 }
