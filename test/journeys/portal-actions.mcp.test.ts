@@ -56,7 +56,25 @@ describe('a return', () => {
       await page.locator('main').getByText('In review', { exact: true }).waitFor();
       await page.locator('main').getByText('The parcel is damaged').first().waitFor();
       await press(page, 'End the review');
+      await page.getByRole('dialog').getByLabel('Comment').fill('It was a scratch');
       await page.getByRole('dialog').getByRole('button', { name: 'End the review' }).click();
+      await page.locator('main').getByText('Open', { exact: true }).waitFor();
+      await page.getByText('The review ended: It was a scratch').waitFor();
+    });
+  });
+
+  test('is reported as fraud only with a category that somebody chose', async () => {
+    const { id } = await stack.fixture('open');
+    await as('owner', async ({ page, open }) => {
+      await open(`/returns/${id}`);
+      await chooseMore(page, 'Report fraud');
+      const dialog = page.getByRole('dialog');
+      expect(await dialog.getByLabel('What happened').inputValue()).toBe('');
+      expect(await dialog.getByRole('button', { name: 'Report as fraud' }).isDisabled()).toBe(true);
+      await press(page, 'Cancel');
+      await chooseMore(page, 'Cancel the return');
+      await press(page, 'Keep the return');
+      await dialog.waitFor({ state: 'detached' });
       await page.locator('main').getByText('Open', { exact: true }).waitFor();
     });
   });

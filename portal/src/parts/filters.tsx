@@ -58,9 +58,11 @@ export function TextFilter(
   const apply = () => {
     if (text.trim() !== (o.value ?? '')) o.onChange(text.trim());
   };
-  // Each render starts the time again, so that it applies with the filters of now.
+  const [page] = useState(location.pathname);
+  // Each render starts the time again, so that it applies with the filters of now. While another page is loaded, this
+  // one is still there, and must not take the user back.
   useEffect(() => {
-    const timer = setTimeout(apply, 300);
+    const timer = setTimeout(() => location.pathname === page && apply(), 300);
     return () => clearTimeout(timer);
   });
   // A change of the rows between the press and the release of a button would lose the click.

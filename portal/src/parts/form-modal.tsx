@@ -10,6 +10,8 @@ export function FormModal(o: {
   readonly onClose: () => void;
   readonly onSubmit: () => void;
   readonly submit: string;
+  /** The button that changes nothing; "Cancel" by default. */
+  readonly keep?: string;
   readonly pending: boolean;
   readonly error: unknown;
   /** The fields that show their own errors. */
@@ -37,7 +39,7 @@ export function FormModal(o: {
           )}
           <Group justify="flex-end">
             <Button variant="default" onClick={o.onClose}>
-              Cancel
+              {o.keep ?? 'Cancel'}
             </Button>
             <Button
               type="submit"

@@ -32,7 +32,7 @@ export function DeliveriesPage() {
     <Needs method={listDeliveries}>
       <PageHead
         title="Deliveries"
-        about="Every event for every webhook, with what your system answered. The log is kept for 30 days."
+        about="Every event for every webhook, and what your system answered, for 30 days."
         actions={
           can(startReplay) &&
           search.q === undefined && (
@@ -93,8 +93,7 @@ function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { sear
 function NoDeliveries() {
   return (
     <EmptyState title="No delivery matches">
-      The search finds a whole webhook-id or event id, as in a request's headers webhook-id and
-      X-Service-Event-Id.
+      The search finds a whole webhook-id or X-Service-Event-Id of a request.
     </EmptyState>
   );
 }

@@ -45,7 +45,7 @@ export function BackfillDialog(o: { readonly webhook: Webhook; readonly onClose:
     >
       <Text size="sm">
         Fills this webhook with the events <code>{webhook.trigger}</code> that are still stored,
-        also from before it was added. Events that it got already are left out.
+        also from before it was added.
       </Text>
       <Group grow>
         <TextInput
@@ -69,8 +69,11 @@ export function BackfillDialog(o: { readonly webhook: Webhook; readonly onClose:
             ) : (
               <>
                 {more && 'More than '}
-                {count(events, 'event')}, from <Time at={oldestAt} /> to <Time at={newestAt} />.
-                {more && ' That is too many for one job: choose a shorter time.'}
+                {count(events, 'event is', 'events are')} stored for this time, from{' '}
+                <Time at={oldestAt} /> to <Time at={newestAt} />.{' '}
+                {more
+                  ? 'That is too many for one job: choose a shorter time.'
+                  : 'Those that the webhook has got are left out.'}
               </>
             )}
           </Text>

@@ -15,7 +15,7 @@ import { Time } from '../../parts/time.tsx';
 import { count } from '../../words.ts';
 
 const REASONS: Readonly<Record<string, string>> = {
-  waiting: 'wait already',
+  waiting: 'wait, and come by themselves at the time of their next attempt',
   subscription_deleted: 'belong to a deleted webhook',
   subscription_inactive: 'belong to a disabled webhook: enable it first',
   payload_gone: 'have no payload any more',
@@ -74,7 +74,7 @@ function Preview({ found }: { readonly found: PreviewReplayResponse }) {
         <Bullets
           items={found.notReplayable.map(({ reason, count: number }) => [
             reason,
-            `${number} ${REASONS[reason] ?? reason}: not sent`,
+            `${number} ${REASONS[reason] ?? reason}: not sent now`,
           ])}
         />
       )}

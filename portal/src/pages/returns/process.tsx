@@ -1,29 +1,30 @@
 import { Alert, Text } from '@mantine/core';
 import { useState } from 'react';
-import {
-  type ProcessReturnResponse,
-  ReturnsService,
-} from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { useActionKey, useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { notifyDone } from '../../parts/notify.ts';
+import { inWords } from '../../words.ts';
 import type { ReturnDialogProps } from './dialog-props.ts';
 
 const RESULTS: Readonly<Record<string, string>> = {
   queued: 'The return is queued. It closes when everything is made.',
   already_queued: 'The return was queued already.',
-  skipped_instant_refund:
-    'Nothing was queued: the shopper has an instant refund that is not settled.',
 };
+
+const INSTANT_REFUND =
+  'The shopper was paid before the goods arrived, and this instant refund is still open. The return can be processed when it has ended.';
 
 export function Process({ about, returnId, onClose }: ReturnDialogProps) {
   const idempotencyKey = useActionKey();
-  const [refusal, setRefusal] = useState<ProcessReturnResponse>();
+  const [refusal, setRefusal] = useState<string>();
   const { run, isPending, error } = useWrite(ReturnsService.method.processReturn, {
     inline: true,
     onSuccess: (response) => {
-      if (response.result === 'refused') return setRefusal(response);
+      if (response.result === 'refused') return setRefusal(response.message);
+      if (response.result === 'skipped_instant_refund') return setRefusal(INSTANT_REFUND);
       notifyDone(RESULTS[response.result] ?? 'The return is queued.');
       onClose();
     },
@@ -38,13 +39,27 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
       disabled={refusal !== undefined}
       onSubmit={() => run({ idempotencyKey, returnId })}
     >
-      <Text size="sm">This will happen, and it cannot be undone:</Text>
+      <NotBack about={about} />
+      <Text size="sm">This will happen:</Text>
       <Bullets items={about.processingDoes.map((sentence) => [sentence, sentence])} />
       {refusal && (
-        <Alert color="red" role="alert" title="The return was not processed">
-          {refusal.message}
+        <Alert color="red" role="alert" title="Nothing was processed">
+          {refusal}
         </Alert>
       )}
     </FormModal>
+  );
+}
+
+/** Says that the goods are not back, which does not prevent the processing. */
+function NotBack({ about }: { readonly about: Return }) {
+  const status = about.summary?.labelStatus ?? '';
+  const hasParcel = status !== '' || about.returnMethod === 'mail';
+  const isBack = status === 'delivered' || about.lines.every(({ returnedAt }) => returnedAt);
+  if (!hasParcel || isBack) return null;
+  return (
+    <Alert color="yellow" title="The parcel has not arrived">
+      {status === '' ? 'It has no label.' : `Its state is “${inWords(status)}”.`}
+    </Alert>
   );
 }

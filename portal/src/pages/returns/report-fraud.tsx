@@ -24,7 +24,7 @@ export function ReportFraud({ returnId, onClose }: ReturnDialogProps) {
     onSuccess: onClose,
   });
   const categories = data?.categories ?? [];
-  const category = categories.find(({ name }) => name === chosen) ?? categories[0];
+  const category = categories.find(({ name }) => name === chosen);
   return (
     <FormModal
       title="Report this return as fraud?"
@@ -45,8 +45,12 @@ export function ReportFraud({ returnId, onClose }: ReturnDialogProps) {
       </Text>
       <NativeSelect
         label="What happened"
-        data={categories.map(({ name }) => ({ value: name, label: inWords(name) }))}
-        value={category?.name ?? ''}
+        data={[
+          { value: '', label: 'Choose', disabled: true },
+          ...categories.map(({ name }) => ({ value: name, label: inWords(name) })),
+        ]}
+        value={chosen}
+        required
         description={category?.description ?? ' '}
         inputWrapperOrder={['label', 'input', 'description', 'error']}
         error={fieldError(error, 'category')}

@@ -114,13 +114,15 @@ export function Cancel({ about, returnId, onClose }: ReturnDialogProps) {
       title={`Cancel the return of ${about.summary?.orderName ?? ''}?`}
       onClose={onClose}
       submit="Cancel the return"
+      keep="Keep the return"
       danger
       pending={isPending}
       error={error}
       onSubmit={() => run({ idempotencyKey, returnId, reason })}
     >
       <Text size="sm">
-        The shopper gets nothing for this return, and it cannot be processed any more. Webhooks send{' '}
+        The shopper gets nothing more for this return, and it cannot be processed any more. An
+        instant refund that was paid is not taken back by this. Webhooks send{' '}
         <code>return.updated</code>. This cannot be undone.
       </Text>
       <CommentField label="Reason for the timeline" value={reason} onChange={setReason} />

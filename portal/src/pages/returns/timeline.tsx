@@ -49,13 +49,19 @@ export function Timeline({ about }: { readonly about: Return }) {
   );
 }
 
+/** What happened, where the text is only what somebody wrote about it. */
+const REVIEW: Readonly<Record<string, string>> = {
+  'return.flagged': 'Put into review',
+  'return.unflagged': 'The review ended',
+};
+
 function Entry({ entry }: { readonly entry: TimelineEntry }) {
   const facts = Object.entries(entry.facts);
   const by = entry.by?.name || inWords(entry.by?.kind ?? '');
   return (
     <li className={styles.entry}>
       <Text size="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
-        {entry.text || inWords(entry.kind)}
+        {[REVIEW[entry.kind], entry.text].filter(Boolean).join(': ') || inWords(entry.kind)}
       </Text>
       {facts.length > 0 && (
         <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>

@@ -1,6 +1,15 @@
 import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { useComputedColorScheme } from '@mantine/core';
-import { Bar, BarChart, CartesianGrid, ResponsiveContainer, Tooltip, XAxis, YAxis } from 'recharts';
+import {
+  Bar,
+  BarChart,
+  CartesianGrid,
+  Legend,
+  ResponsiveContainer,
+  Tooltip,
+  XAxis,
+  YAxis,
+} from 'recharts';
 import type { DeliveryHour } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { currentZone } from '../../parts/zone.ts';
 import { CHART_HEIGHT } from './chart-height.ts';
@@ -64,6 +73,7 @@ export default function HourChart({ hours }: { readonly hours: readonly Delivery
               }}
               cursor={{ fill: grid, opacity: 0.4 }}
             />
+            <Legend formatter={(name: string) => <span style={{ color: ink }}>{name}</span>} />
             {BARS.map(([key, name, light, dark]) => (
               <Bar
                 key={key}

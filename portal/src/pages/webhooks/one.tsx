@@ -121,8 +121,8 @@ function Failing({ id, health }: { readonly id: string; readonly health: Webhook
       <Link to="/deliveries" search={{ webhook: id, state: 'waiting' }}>
         Open a delivery
       </Link>{' '}
-      to see what your system answered. What waits is sent as soon as the address works, also after
-      you change it here.{' '}
+      to see what your system answered, and when its next attempt is. Until that time it waits, also
+      when you correct the address here. Then it is sent by itself.{' '}
       {health.disablesAt !== undefined && (
         <>
           If every attempt fails until <Time at={health.disablesAt} />, the service disables the
