@@ -15,6 +15,7 @@ abort 'WEBHOOK_SECRET must be the secret of the webhook: whsec_…' if KEY.empty
 # Lost at a restart. In production store the id (unique) and the event in a table before you respond.
 SEEN = {}
 LOCK = Mutex.new
+PRINTING = Mutex.new
 
 def genuine?(request, body)
   id, time, signatures = %w[id timestamp signature].map { |name| request["webhook-#{name}"].to_s }
@@ -39,7 +40,8 @@ def new?(id)
 end
 
 def handle(id, event)
-  puts "#{id} #{event['trigger']} #{JSON.generate(event)}\n"
+  # Threads would mix their lines.
+  PRINTING.synchronize { puts "#{id} #{event['trigger']} #{JSON.generate(event)}\n" }
 end
 
 $stdout.sync = true

@@ -16,7 +16,7 @@ export interface Message {
 export interface RunningReceiver {
   /** Sends a message, and returns the status of the response. */
   post(message: Message): Promise<number>;
-  /** The lines that it printed for this `webhook-id`. */
+  /** The complete lines that it printed for this `webhook-id`. */
   printed(id: string): readonly string[];
   stop(): Promise<void>;
 }
@@ -82,7 +82,12 @@ export async function startLanguage(language: Language, secret: string): Promise
   }
   return {
     post,
-    printed: (id) => output.split('\n').filter((line) => line.startsWith(`${id} `)),
+    // The last line may not be complete.
+    printed: (id) =>
+      output
+        .split('\n')
+        .slice(0, -1)
+        .filter((line) => line.startsWith(`${id} `)),
     stop,
   };
 }
