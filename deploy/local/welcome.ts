@@ -1,10 +1,9 @@
 import { styleText } from 'node:util';
 import { newestActive } from '../../services/contract/versions.ts';
-import { accountsOf, FOUNDER } from './demo/people.ts';
 import type { Plan } from './plan.ts';
 import type { Running } from './running.ts';
 
-/** The text that is printed when the stack is ready: addresses, a user and a key of the demo, and three example calls. */
+/** The text that is printed when the stack is ready: addresses, a key of the demo, and three example calls. */
 export function welcome(plan: Plan, { services, shops }: Running, controlUrl: string): string {
   const { baseUrl, startedAt } = plan;
   const seconds = (Date.now() - startedAt.getTime()) / 1000;
@@ -14,7 +13,7 @@ export function welcome(plan: Plan, { services, shops }: Running, controlUrl: st
     `${title('Ready')} after ${seconds.toFixed(1)} s. Ctrl-C stops everything.`,
     '',
     `REST and docs     ${baseUrl}  ${baseUrl}/docs`,
-    `Portal            ${baseUrl}/portal`,
+    `Portal            ${baseUrl}/portal  (people and passwords: users in ${plan.options.stack})`,
     `Assistants (MCP)  ${baseUrl}/mcp`,
     `Sign-in           ${plan.authUrl}`,
     `gRPC              ${targets.slice(0, 3).join(', ')}`,
@@ -31,7 +30,6 @@ export function welcome(plan: Plan, { services, shops }: Running, controlUrl: st
   return [
     ...lines,
     '',
-    ...portalUser(plan),
     `API key of shop 1 ${key}`,
     '',
     title('Try it:'),
@@ -39,11 +37,4 @@ export function welcome(plan: Plan, { services, shops }: Running, controlUrl: st
     `curl -s ${header} -X POST '${api}/warehouse/return/${open.id}/process'`,
     `curl -s ${header} '${api}/webhooks'`,
   ].join('\n');
-}
-
-/** How to sign in to the portal, unless people sign in at another identity provider. */
-function portalUser({ memory, externalSystems }: Plan): string[] {
-  if (externalSystems.oidcIssuer !== undefined) return [];
-  const owner = accountsOf(memory).find(({ name }) => name === FOUNDER);
-  return owner ? [`Portal user       ${owner.email}, password ${owner.password}`] : [];
 }

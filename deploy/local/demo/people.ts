@@ -17,7 +17,7 @@ interface Person {
 }
 
 /** The person who creates and owns both demo shops. */
-export const FOUNDER = 'owner';
+const FOUNDER = 'owner';
 
 const PEOPLE: readonly Person[] = [
   { name: FOUNDER, roles: ['owner'] },
