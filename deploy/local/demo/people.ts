@@ -17,7 +17,7 @@ interface Person {
 }
 
 /** The person who creates and owns both demo shops. */
-const FOUNDER = 'owner';
+export const FOUNDER = 'owner';
 
 const PEOPLE: readonly Person[] = [
   { name: FOUNDER, roles: ['owner'] },
