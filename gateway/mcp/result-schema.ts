@@ -57,24 +57,12 @@ export function withoutNoise(value: unknown): unknown {
   if (!isSchema(value)) return value;
   if (UNDESCRIBED in value) return withoutNoise(withoutDescriptions(value));
   const kept = Object.entries(value).filter(([name, part]) => isKept(name, part));
-  return nullable(
-    Object.fromEntries(
-      kept.map(([name, part]) => [
-        name,
-        name === 'properties' ? propertiesOf(part) : withoutNoise(part),
-      ]),
-    ),
+  return Object.fromEntries(
+    kept.map(([name, part]) => [
+      name,
+      name === 'properties' ? propertiesOf(part) : withoutNoise(part),
+    ]),
   );
-}
-
-/** Writes a choice between a type and null as one list of types, which has half the words. */
-function nullable({ anyOf, ...rest }: Schema): Schema {
-  if (anyOf === undefined) return rest;
-  const [one, none, ...others] = Array.isArray(anyOf) ? anyOf : [];
-  const isNullable = isSchema(one) && isSchema(none) && none.type === 'null' && others.length === 0;
-  if (!isNullable || typeof one.type !== 'string') return { ...rest, anyOf };
-  const values = Array.isArray(one.enum) && { enum: [...one.enum, null] };
-  return { ...one, ...values, ...rest, type: [one.type, 'null'] };
 }
 
 function isKept(name: string, part: unknown): boolean {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { updateWebhook as update } from '../../actions/webhooks.ts';
 import { idempotencyKey, otherTopic, otherTrigger, webhookId } from '../fields.ts';
-import { described } from '../result-schema.ts';
+import { asIn } from '../result-schema.ts';
 import { defineTool, ToolError } from '../tool.ts';
-import { changedWebhook, changedWebhookView, webhookArguments } from '../views/webhook.ts';
+import { webhookArguments, webhookHealth, webhookHealthView } from '../views/webhook.ts';
 
 export const updateWebhook = defineTool({
   name: 'update_webhook',
@@ -28,15 +28,13 @@ export const updateWebhook = defineTool({
     status: webhookArguments.status,
     idempotency_key: idempotencyKey,
   }),
-  output: z.strictObject({
-    webhook: described('As list_webhooks returns it, without its health', changedWebhook),
-  }),
+  output: z.strictObject({ webhook: asIn('list_webhooks', webhookHealth) }),
   subject: ({ webhook_id }) => String(webhook_id),
   async run(context, { webhook_id, idempotency_key: _, ...changes }) {
     if (Object.values(changes).every((value) => value === undefined)) {
       throw new ToolError('Give at least one of topic, trigger, url and status.');
     }
     const changed = await update(context, BigInt(webhook_id), changes, context.callId);
-    return { webhook: changedWebhookView(changed) };
+    return { webhook: webhookHealthView(changed) };
   },
 });

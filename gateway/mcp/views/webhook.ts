@@ -4,13 +4,9 @@ import type {
   Subscription,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { choice, requiredText } from '../../../services/contract/resources/fields.ts';
-import { webhook, webhookFields } from '../../../services/contract/resources/webhook.ts';
+import { webhookFields } from '../../../services/contract/resources/webhook.ts';
 import { iso, textOrNull } from '../../../services/contract/views/values.ts';
-import {
-  createdWebhookView,
-  webhookFieldsView,
-  webhookView,
-} from '../../../services/contract/views/webhook.ts';
+import { createdWebhookView, webhookFieldsView } from '../../../services/contract/views/webhook.ts';
 import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
 import { URL_MAX } from '../../../services/platform/text.ts';
 import { sent } from '../../actions/context.ts';
@@ -52,8 +48,8 @@ export function createdWebhookOutputView(
 
 const when = () => z.string().nullable().meta({ format: 'date-time' });
 
-/** A webhook after a change. Never contains the secret. */
-export const changedWebhook = z.strictObject({
+/** A webhook and its delivery health. Never contains the secret. */
+export const webhookHealth = z.strictObject({
   ...undescribed(webhookFields.shape),
   delivers: z.boolean().describe('False if the topic never delivers this trigger'),
   failures: z.int().describe('Failed attempts since the last success'),
@@ -67,18 +63,7 @@ export const changedWebhook = z.strictObject({
   ).nullable(),
 });
 
-const { health, success_rate_24h, oldest_waiting_at } = webhook.shape;
-
-/** A webhook and how its deliveries fare, as REST says it. Never contains the secret. */
-export const listedWebhook = changedWebhook.extend({
-  health: health.describe('healthy, failing, paused (only probes are sent) or inactive'),
-  success_rate_24h: success_rate_24h.describe(
-    'Share of the deliveries of 24 hours that arrived, 0 to 1',
-  ),
-  oldest_waiting_at: oldest_waiting_at.describe('Time of the oldest event that waits'),
-});
-
-export function changedWebhookView(subscription: Subscription): z.output<typeof changedWebhook> {
+export function webhookHealthView(subscription: Subscription): z.output<typeof webhookHealth> {
   const { backlog } = subscription;
   return {
     ...webhookFieldsView(subscription),
@@ -92,10 +77,4 @@ export function changedWebhookView(subscription: Subscription): z.output<typeof 
       ? { count: backlog.count, more: backlog.more, oldest_at: iso(backlog.oldestAt) }
       : null,
   };
-}
-
-/** Throws when the message has no health. */
-export function listedWebhookView(subscription: Subscription): z.output<typeof listedWebhook> {
-  const { health, success_rate_24h, oldest_waiting_at } = webhookView(subscription);
-  return { ...changedWebhookView(subscription), health, success_rate_24h, oldest_waiting_at };
 }
