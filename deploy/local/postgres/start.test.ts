@@ -1,5 +1,5 @@
 import { spawn } from 'node:child_process';
-import { mkdtempSync, rmSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
@@ -51,6 +51,28 @@ describe('local PostgreSQL', () => {
     const second = await start(first.port);
     expect(second.url).toBe(first.url);
     expect(await query(second.url, 'select answer from kept')).toEqual([{ answer: 42 }]);
+  });
+
+  test('a start waits for processes that a killed server left behind', async () => {
+    const { url, kill, port } = await start();
+    const client = new pg.Client({ connectionString: url });
+    client.on('error', () => {});
+    await client.connect();
+    const [backend] = (await client.query<{ pid: number }>('select pg_backend_pid() as pid')).rows;
+    const left = backend?.pid ?? 0;
+    process.kill(left, 'SIGSTOP');
+    let second: Promise<LocalPostgres>;
+    try {
+      await kill();
+      second = start(port);
+      second.catch(() => {});
+      const log = join(folder, 'postgres.log');
+      await until(() => readFileSync(log, 'utf8').includes('pre-existing shared memory block'));
+    } finally {
+      process.kill(left, 'SIGCONT');
+    }
+    expect(await query((await second).url, 'select 1 as one')).toEqual([{ one: 1 }]);
+    await client.end().catch(() => {});
   });
 
   test('a server that ends unexpectedly is started again only with onRestart', async () => {

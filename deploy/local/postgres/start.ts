@@ -59,14 +59,14 @@ export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostg
 
   const port = o.port ?? (await freePort());
   const superuser = { host: '127.0.0.1', port, user: 'postgres', password };
-  const start = async (): Promise<ChildProcess> => {
+  const log = join(folder, 'postgres.log');
+  const startOnce = async (): Promise<ChildProcess> => {
     const { settings, env } = o;
-    const server = launch({ folder, data, port, durable, identity, settings, env });
+    const server = launch({ folder, data, port, durable, identity, settings, env, log });
     const end = () => void server.kill('SIGQUIT');
     // The server is also stopped when this process exits before the server is ready.
     process.once('exit', end);
     try {
-      const log = join(folder, 'postgres.log');
       await untilReady(server, { ...superuser, database: 'postgres' }, log);
       return server;
     } catch (error) {
@@ -76,6 +76,7 @@ export async function startPostgres(o: LocalPostgresOptions): Promise<LocalPostg
       process.removeListener('exit', end);
     }
   };
+  const start = () => untilFormerProcessesEnded(startOnce, log);
   const kept = await keepRunning({ name: 'PostgreSQL', start, onRestart: o.onRestart });
   try {
     await prepareDatabase(superuser);
@@ -129,13 +130,34 @@ async function initialise({ folder, data, durable, identity }: Place): Promise<v
   }
 }
 
+/**
+ * Starts the server, and again for as long as processes of a killed server hold its memory. The server exits then,
+ * because they may still write to the data.
+ */
+async function untilFormerProcessesEnded(
+  start: () => Promise<ChildProcess>,
+  log: string,
+): Promise<ChildProcess> {
+  for (const end = Date.now() + START_TIMEOUT_MS; ; await sleep(250)) {
+    const logged = (await readFile(log, 'utf8').catch(() => '')).length;
+    try {
+      return await start();
+    } catch (error) {
+      const lines = (await readFile(log, 'utf8').catch(() => '')).slice(logged);
+      if (!lines.includes('pre-existing shared memory block') || Date.now() > end) throw error;
+    }
+  }
+}
+
 interface Launch extends Place {
   readonly port: number;
+  /** The file that receives the output of the server. */
+  readonly log: string;
   readonly settings: LocalPostgresOptions['settings'];
   readonly env: LocalPostgresOptions['env'];
 }
 
-function launch({ folder, data, durable, identity, port, ...o }: Launch): ChildProcess {
+function launch({ data, durable, identity, port, ...o }: Launch): ChildProcess {
   const settings = {
     listen_addresses: '127.0.0.1',
     port,
@@ -155,7 +177,7 @@ function launch({ folder, data, durable, identity, port, ...o }: Launch): ChildP
     data,
     ...flags,
   ];
-  const log = openSync(join(folder, 'postgres.log'), 'a');
+  const log = openSync(o.log, 'a');
   // Ctrl-C must reach only this process, which stops the server last.
   const server = spawn(command, args, {
     ...identity.options,
