@@ -42,6 +42,7 @@ describe('log', () => {
 
   test.each([
     ['an API key', `rms_abcdefghij12_${'s'.repeat(46)}`],
+    ['an API key of a sandbox shop', `rms_test_abcdefghij12_${'s'.repeat(46)}`],
     ['a webhook secret', 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'],
     ['a bearer token', 'Bearer abc.def-ghi'],
     ['a JWT', 'eyJhbGciOi.eyJzdWIiOi.c2lnbmF0dXJl'],

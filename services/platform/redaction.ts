@@ -1,4 +1,4 @@
-/** Names of fields whose values are never logged. Case and separators do not matter. */
+/** Endings of field names whose values are never logged. Case and separators do not matter. */
 const WITHHELD =
   /(authorization|cookie|password|passwd|secret|token|apikey|privatekey|signingkey|keyring|email|emailaddress|body)s?$/;
 
@@ -15,7 +15,7 @@ const MAX_DEPTH = 6;
  */
 const FORMS: readonly (readonly [RegExp, string])[] = [
   [/\b(Bearer|Basic)\s+[\w.~+/=-]+/gi, `$1 ${REPLACEMENT}`],
-  [/\brms_[a-z0-9]{12}_[A-Za-z0-9]+/g, REPLACEMENT],
+  [/\brms_(?:test_)?[a-z0-9]{12}_[A-Za-z0-9]+/g, REPLACEMENT],
   [/\bwhsec_[A-Za-z0-9+/=]+/g, REPLACEMENT],
   [/(?<![\w-])eyJ[\w-]+\.[\w-]+\.[\w-]+/g, REPLACEMENT],
   [/:\/\/[^\s/:@"\\]*:[^\s/@"\\]+@/g, `://${REPLACEMENT}@`],
