@@ -30,6 +30,15 @@ describe('offset tracker', () => {
     expect(due(tracker)).toEqual(['1']);
   });
 
+  test('a partition without a record has nothing due, also after a failed commit', () => {
+    const { tracker, end } = received(7n);
+    end(0);
+    tracker.clear();
+    expect(tracker.open('t', 0)).toBe(0);
+    tracker.redo();
+    expect(due(tracker)).toEqual([]);
+  });
+
   test('counts open records by partition', () => {
     const { tracker, end } = received(1n, 2n);
     tracker.begin('t', 1, 1n);

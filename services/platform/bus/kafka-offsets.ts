@@ -42,8 +42,9 @@ interface Partition {
 export function createOffsetTracker(): OffsetTracker {
   const partitions = new Map<string, Partition>();
 
-  const of = (topic: string, partition: number): Partition => {
-    const name = `${topic}/${partition}`;
+  const nameOf = (topic: string, partition: number): string => `${topic}/${partition}`;
+  const partitionOf = (topic: string, partition: number): Partition => {
+    const name = nameOf(topic, partition);
     const found = partitions.get(name);
     if (found) return found;
     const made = { topic, partition, open: new Set<Received>(), last: -1n, committed: 0n };
@@ -53,27 +54,28 @@ export function createOffsetTracker(): OffsetTracker {
 
   return {
     begin(topic, partition, offset) {
-      const p = of(topic, partition);
+      const state = partitionOf(topic, partition);
       const received = { offset };
-      p.open.add(received);
-      p.last = offset;
+      state.open.add(received);
+      state.last = offset;
       return () => {
-        p.open.delete(received);
+        state.open.delete(received);
       };
     },
-    open: (topic, partition) => of(topic, partition).open.size,
+    // A question must not create the partition: without a record, `redo` would make offset 0 due.
+    open: (topic, partition) => partitions.get(nameOf(topic, partition))?.open.size ?? 0,
     due() {
       const due: Commit[] = [];
-      for (const p of partitions.values()) {
-        const offset = lowestUndone(p);
-        if (offset === p.committed) continue;
-        p.committed = offset;
-        due.push({ topic: p.topic, partition: p.partition, offset: String(offset) });
+      for (const state of partitions.values()) {
+        const offset = lowestUndone(state);
+        if (offset === state.committed) continue;
+        state.committed = offset;
+        due.push({ topic: state.topic, partition: state.partition, offset: String(offset) });
       }
       return due;
     },
     redo() {
-      for (const p of partitions.values()) p.committed = -1n;
+      for (const state of partitions.values()) state.committed = -1n;
     },
     clear: () => partitions.clear(),
   };
