@@ -4,7 +4,7 @@ import pg from 'pg';
 import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { FAKE, sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
-import { purgeCalls } from './idempotency.ts';
+import { claimCall, finishCall, hashOfRequest, purgeCalls, releaseCall } from './idempotency.ts';
 
 let bench: McpBench;
 let agent: SignedInMember;
@@ -134,6 +134,35 @@ describe('a call with an idempotency key', () => {
     expect((await bench.call(agent.token, 'cancel_return', args)).isError).toBe(false);
     expect(counter.calls).toBe(1);
     bench.resetServices();
+  });
+
+  test('that a repeat has taken over changes nothing more', async () => {
+    const { pool } = bench.database;
+    const keyed = {
+      shopId: agent.shopId,
+      userId: agent.userId,
+      key: newKey(),
+      tool: 'add_return_note',
+      requestHash: hashOfRequest({ text: 'Slow' }),
+    };
+    const claim = async () => {
+      const claimed = await claimCall(pool, keyed);
+      if (claimed.kind !== 'claimed') throw new Error(claimed.kind);
+      return { ...keyed, ...claimed };
+    };
+    const first = await claim();
+    await pool.query(
+      `update tool_calls set started_at = now() - interval '1 hour' where idempotency_key = $1`,
+      [keyed.key],
+    );
+    const second = await claim();
+    expect(second.callId).toBe(first.callId);
+    const output = { content: [{ type: 'text' as const, text: 'done' }] };
+    await finishCall(pool, first, output);
+    await releaseCall(pool, first);
+    expect((await claimCall(pool, keyed)).kind).toBe('running');
+    await finishCall(pool, second, output);
+    expect(await claimCall(pool, keyed)).toEqual({ kind: 'done', output });
   });
 
   test('is deleted after a day', async () => {

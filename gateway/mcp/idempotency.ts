@@ -11,10 +11,18 @@ export interface KeyedCall {
   readonly requestHash: Buffer;
 }
 
+/** A claim that a call holds. */
+export interface Claimed {
+  /** Sent to the service, which recognizes work that is already done. A repeat that takes over sends the same one. */
+  readonly callId: string;
+  /** Changes when a repeat takes over. Only the holder of the newest token changes the stored claim. */
+  readonly token: string;
+}
+
 /** The result of {@link claimCall}. */
 export type Claim =
   /** This call must do the work. `isRepeat`: an earlier call with the same `callId` may have done it. */
-  | { readonly kind: 'claimed'; readonly isRepeat: boolean; readonly callId: string }
+  | ({ readonly kind: 'claimed'; readonly isRepeat: boolean } & Claimed)
   /** An earlier call stored this output. */
   | { readonly kind: 'done'; readonly output: ToolOutput }
   /** An earlier call may be running. After `endsInS` seconds it cannot be running any more. */
@@ -27,6 +35,8 @@ export type Claim =
  * service continues after its caller has timed out (20 s for a call, 30 s for a statement). Seconds.
  */
 const RUNNING_S = 90;
+/** How old an abandoned claim looks: old enough to be taken over. Seconds. */
+const ABANDONED_S = 2 * RUNNING_S;
 
 /**
  * Claims an idempotency key before the work begins. Of many concurrent calls on all replicas, one gets the claim.
@@ -36,13 +46,13 @@ const RUNNING_S = 90;
  * `callId`, so that the service recognizes work that is already done.
  */
 export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> {
-  const claimed = await db.query<{ isRepeat: boolean; callId: string }>(
+  const claimed = await db.query<Claimed & { isRepeat: boolean }>(
     `insert into tool_calls as t (shop_id, user_id, idempotency_key, tool, request_hash)
      values ($1, $2, $3, $4, $5)
      on conflict (shop_id, user_id, idempotency_key) do update set started_at = now()
        where t.answer is null and t.started_at < now() - interval '${RUNNING_S} s'
          and t.tool = excluded.tool and t.request_hash = excluded.request_hash
-     returning xmax <> 0 as "isRepeat", call_id as "callId"`,
+     returning xmax <> 0 as "isRepeat", call_id as "callId", started_at::text as token`,
     [call.shopId, call.userId, call.key, call.tool, call.requestHash],
   );
   const [claim] = claimed.rows;
@@ -67,30 +77,37 @@ export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> 
 /** Stores the output of the call. Every repeat gets the same output. */
 export async function finishCall(
   db: Queryable,
-  call: KeyedCall,
+  call: KeyedCall & Pick<Claimed, 'token'>,
   output: ToolOutput,
 ): Promise<void> {
   await db.query(
-    `update tool_calls set answer = $4 where shop_id = $1 and user_id = $2 and idempotency_key = $3`,
-    [call.shopId, call.userId, call.key, JSON.stringify(output)],
+    `update tool_calls set answer = $5
+      where shop_id = $1 and user_id = $2 and idempotency_key = $3 and started_at = $4`,
+    [call.shopId, call.userId, call.key, call.token, JSON.stringify(output)],
   );
 }
 
 /** Releases the key of a call that changed nothing, so that the key can be used again. */
-export async function releaseCall(db: Queryable, call: KeyedCall): Promise<void> {
+export async function releaseCall(
+  db: Queryable,
+  call: KeyedCall & Pick<Claimed, 'token'>,
+): Promise<void> {
   await db.query(
     `delete from tool_calls
-      where shop_id = $1 and user_id = $2 and idempotency_key = $3 and answer is null`,
-    [call.shopId, call.userId, call.key],
+      where shop_id = $1 and user_id = $2 and idempotency_key = $3 and started_at = $4 and answer is null`,
+    [call.shopId, call.userId, call.key, call.token],
   );
 }
 
 /** Keeps the claim, because the work may be done. The next repeat can take it over immediately. */
-export async function abandonCall(db: Queryable, call: KeyedCall): Promise<void> {
+export async function abandonCall(
+  db: Queryable,
+  call: KeyedCall & Pick<Claimed, 'token'>,
+): Promise<void> {
   await db.query(
-    `update tool_calls set started_at = now() - interval '${2 * RUNNING_S} s'
-      where shop_id = $1 and user_id = $2 and idempotency_key = $3 and answer is null`,
-    [call.shopId, call.userId, call.key],
+    `update tool_calls set started_at = now() - interval '${ABANDONED_S} s'
+      where shop_id = $1 and user_id = $2 and idempotency_key = $3 and started_at = $4 and answer is null`,
+    [call.shopId, call.userId, call.key, call.token],
   );
 }
 
@@ -111,7 +128,7 @@ const PURGE_BATCH = 1_000;
 /**
  * Returns the hash of a request. The order of names and the idempotency key do not change it.
  *
- * @param input the parsed arguments, in which null and absent values are the same.
+ * @param input the parsed arguments. Null fields must have been replaced by absent ones.
  */
 export function hashOfRequest(input: Readonly<Record<string, unknown>>): Buffer {
   const { idempotency_key: _, ...rest } = input;

@@ -100,16 +100,17 @@ async function write(
   const claim = await claimCall(pool, keyed);
   if (claim.kind === 'done') return claim.output;
   if (claim.kind !== 'claimed') throw new ToolError(claimedText(claim));
-  const { isRepeat, callId } = claim;
+  const { isRepeat, callId, token } = claim;
+  const held = { ...keyed, token };
   const work = () => prepared.run({ ...context, callId });
   try {
     const output = await audited(runner, call, { prepared, work, outcomeOf });
-    await finishCall(pool, keyed, output);
+    await finishCall(pool, held, output);
     return output;
   } catch (error) {
     // The earlier call of a repeat may still be running. Keep its key, so that the service recognizes the next repeat.
-    if (outcomeOf(error) === 'refused' && !isRepeat) await releaseCall(pool, keyed);
-    else await abandonCall(pool, keyed);
+    if (outcomeOf(error) === 'refused' && !isRepeat) await releaseCall(pool, held);
+    else await abandonCall(pool, held);
     throw error;
   }
 }
