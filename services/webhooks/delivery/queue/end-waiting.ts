@@ -29,19 +29,22 @@ export interface Ended {
 export async function endBacklog(pool: pg.Pool, offsetMs: number): Promise<Ended> {
   let dropped = 0;
   let expired = 0;
-  let isMore = false;
-  for (const queue of await queuesToEnd(pool)) {
-    const ended = await drain(pool, queue);
-    isMore ||= ended === END_BATCH;
+  let hasFullBatch = false;
+  const toEnd = await queuesToEnd(pool);
+  for (const queue of toEnd) {
+    const ended = await endBatch(pool, queue);
+    hasFullBatch ||= ended === END_BATCH;
     if (queue.isDeleted) dropped += ended;
     else expired += ended;
   }
-  for (const queue of await queuesHeldTooLong(pool, offsetMs)) {
+  const heldTooLong = await queuesHeldTooLong(pool, offsetMs);
+  for (const queue of heldTooLong) {
     const ended = await endWaiting(pool, queue, { as: 'expired', before: queue.before });
-    isMore ||= ended === END_BATCH;
+    hasFullBatch ||= ended === END_BATCH;
     expired += ended;
   }
-  return { dropped, expired, isMore };
+  const found = Math.max(toEnd.length, heldTooLong.length);
+  return { dropped, expired, isMore: hasFullBatch || found === MAX_QUEUES_PER_CALL };
 }
 
 interface QueueToEnd extends QueueRef {
@@ -61,7 +64,7 @@ async function queuesToEnd(db: Queryable): Promise<QueueToEnd[]> {
 }
 
 /** Ends a batch of deliveries. After the last batch it sets the final state of the queue. */
-async function drain(pool: pg.Pool, queue: QueueToEnd): Promise<number> {
+async function endBatch(pool: pg.Pool, queue: QueueToEnd): Promise<number> {
   const as = queue.isDeleted ? 'dropped' : 'expired';
   const ended = await endWaiting(pool, queue, {
     as,
