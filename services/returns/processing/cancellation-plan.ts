@@ -46,12 +46,12 @@ export async function requestedOf(tx: Queryable, of: OfReturn): Promise<Requeste
   return {
     exchange: exchange && exchangeOf(exchange),
     isOrderCancelled: rows.some(({ kind, isDone }) => kind === 'order_cancel' && isDone),
-    others: fulfilmentIn(rows.filter((row) => !IS_UNDONE.has(row.kind))),
+    others: fulfilmentIn(rows.filter((row) => !PART_OF_CANCELLATION.has(row.kind))),
   };
 }
 
 /** The kinds that a cancellation undoes, or is. */
-const IS_UNDONE: ReadonlySet<string> = new Set(['exchange_order', 'order_cancel']);
+const PART_OF_CANCELLATION: ReadonlySet<string> = new Set(['exchange_order', 'order_cancel']);
 
 function fulfilmentIn(requested: readonly Row[]): Fulfilment {
   if (requested.length === 0) return 'none';
@@ -59,8 +59,9 @@ function fulfilmentIn(requested: readonly Row[]): Fulfilment {
 }
 
 function exchangeOf({ isDone, providerId, name, ...step }: Row): RequestedExchange {
-  const order = isDone ? { id: BigInt(providerId ?? '0'), name: name ?? '' } : undefined;
-  return { step, order };
+  if (!isDone) return { step, order: undefined };
+  if (providerId === null) throw new Error(`the order of ${step.key} has no id of the provider`);
+  return { step, order: { id: BigInt(providerId), name: name ?? '' } };
 }
 
 /**
@@ -76,14 +77,14 @@ export async function intendCancellation(
 ): Promise<{ readonly exchange: Step; readonly cancellation: Step }> {
   const { exchange } = o;
   const cancellation = cancellationStep(of.returnId, exchange.currency);
-  const { rows } = await tx.query<{ kind: string; msAgo: number | null }>({
+  const { rows } = await tx.query<{ kind: string; key: string; msAgo: number | null }>({
     name: 'cancellation-intend',
     text: `with intended as (
              insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency)
              values ($1, $2, $3, $4, $5, $6)
              on conflict (shop_id, return_id, kind, key) do nothing
            )
-           select kind, extract(epoch from now() - asked_at)::float8 * 1000 as "msAgo"
+           select kind, key, extract(epoch from now() - asked_at)::float8 * 1000 as "msAgo"
              from processing_outcomes where shop_id = $1 and return_id = $2`,
     values: [
       ...[of.shopId, of.returnId, cancellation.kind, cancellation.key],
@@ -92,7 +93,8 @@ export async function intendCancellation(
   });
   const stepOf = (step: PlannedStep): Step => ({
     ...step,
-    requestedMsAgo: rows.find(({ kind }) => kind === step.kind)?.msAgo ?? undefined,
+    requestedMsAgo:
+      rows.find(({ kind, key }) => kind === step.kind && key === step.key)?.msAgo ?? undefined,
     newsAtPlan: undefined,
   });
   return { exchange: stepOf(exchange), cancellation: stepOf(cancellation) };

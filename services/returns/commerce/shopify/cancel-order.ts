@@ -71,11 +71,11 @@ export async function cancelOrder(
   const { orderCancel } = await client.run({ shop, operation: CANCEL_ORDER, variables, signal });
   const errors = required(orderCancel, 'orderCancel').orderCancelUserErrors;
   for (let reads = 0; reads < READS; reads += 1) {
+    if (reads > 0) await sleep(READ_EVERY_MS, undefined, { signal });
     const made = await findCancelledOrder(client, shop, { request, signal });
     if (made) return made;
     // An earlier request may have cancelled it, so its errors count only now.
     rejectUserErrors(errors);
-    await sleep(READ_EVERY_MS, undefined, { signal });
   }
   throw new CommerceFailure('passing', 'Shopify: the order is not cancelled yet');
 }
