@@ -11,6 +11,8 @@ export interface LoadOptions {
   readonly headers: Readonly<Record<string, string>>;
   /** As many callers, which send as fast as they can, each request on a connection of its own. */
   readonly hurried?: number;
+  /** Called with the first response of each status from 500 on, so that a run shows why it failed. */
+  readonly say?: (text: string) => void;
 }
 
 /** Between two requests of one caller: all together stay below the rate limit of a key. Milliseconds. */
@@ -18,15 +20,21 @@ const PAUSE_MS = 1_000;
 /** A caller whose connection is mostly idle. Milliseconds. */
 const IDLE_PAUSE_MS = 3_000;
 const DEADLINE_MS = 30_000;
+/** Characters of a body that are shown. */
+const BODY_SHOWN = 300;
 
 /** Callers that read all the time: with kept connections, with one that is mostly idle, and with new ones. */
 export function startLoad(o: LoadOptions): { stop(): Promise<Outcomes> } {
   const stopping = new AbortController();
   const outcomes: Record<string, number> = {};
+  const count = (outcome: string, detail: string): void => {
+    if (outcomes[outcome] === undefined && Number(outcome) >= 500) o.say?.(detail);
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+  };
   const caller = async (agent: Agent, pauseMs: number): Promise<void> => {
     while (!stopping.signal.aborted) {
-      const outcome = await call(o, agent);
-      outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+      const { outcome, detail } = await call(o, agent);
+      count(outcome, detail);
       await sleep(pauseMs);
     }
   };
@@ -49,15 +57,30 @@ export function startLoad(o: LoadOptions): { stop(): Promise<Outcomes> } {
   };
 }
 
-function call({ url, path, headers }: LoadOptions, agent: Agent): Promise<string> {
+interface Answer {
+  /** The status, or the code of a network error. */
+  readonly outcome: string;
+  /** The beginning of the body, with the id of the request. */
+  readonly detail: string;
+}
+
+function call({ url, path, headers }: LoadOptions, agent: Agent): Promise<Answer> {
   return new Promise((resolve) => {
+    const end = (outcome: string, detail = '') => resolve({ outcome, detail });
     const sent = request(`${url}${path}`, { agent, headers, timeout: DEADLINE_MS }, (response) => {
-      response.on('error', () => resolve('BODY'));
-      response.on('end', () => resolve(String(response.statusCode)));
-      response.resume();
+      let body = '';
+      response.setEncoding('utf8');
+      response.on('data', (chunk: string) => {
+        if (body.length < BODY_SHOWN) body += chunk.slice(0, BODY_SHOWN);
+      });
+      response.on('error', () => end('BODY'));
+      response.on('end', () => {
+        const id = String(response.headers['x-request-id']);
+        end(String(response.statusCode), `${response.statusCode} ${body} (request ${id})`);
+      });
     });
     sent.on('timeout', () => sent.destroy(new Error('TIMEOUT')));
-    sent.on('error', (error) => resolve('code' in error ? String(error.code) : error.message));
+    sent.on('error', (error) => end('code' in error ? String(error.code) : error.message));
     sent.end();
   });
 }

@@ -27,6 +27,7 @@ export async function autoscale(trial: Trial): Promise<void> {
     path: '/api/v1/webhooks',
     headers: { 'X-Authorization': await makeKey('--per-minute', '60000') },
     hurried: HURRIED,
+    say: trial.say,
   });
   const startedMs = performance.now();
   try {
