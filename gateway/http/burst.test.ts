@@ -12,20 +12,20 @@ test('a burst may exceed the slots for a short time; after that, further request
   const inFlight = createInFlight({ size: SIZE, logger, telemetry, now: () => clock.ms });
   const enter = () => inFlight.enter('createCart', undefined);
   const slots = await Promise.all(Array.from({ length: SIZE + 2 }, enter));
-  expect(inFlight.isCrowded()).toBe(false);
+  expect(inFlight.isAnyFull()).toBe(false);
   clock.ms += 1_001;
-  expect([inFlight.isCrowded(), inFlight.sheds('createCart')]).toEqual([true, true]);
+  expect([inFlight.isAnyFull(), inFlight.shedIfFull('createCart')]).toEqual([true, true]);
   await expect(enter()).rejects.toMatchObject({ error: { status: 503 } });
   // Other operations have their own slots. A slot is free when fewer requests than slots are in flight.
-  expect(inFlight.sheds('updateDestination')).toBe(false);
+  expect(inFlight.shedIfFull('updateDestination')).toBe(false);
   for (const slot of slots.slice(0, 3)) slot.release();
-  expect(inFlight.isCrowded()).toBe(false);
+  expect(inFlight.isAnyFull()).toBe(false);
   // Soon after a shed request there is no burst, because batches of responses free all slots for a moment.
   await enter();
-  expect(inFlight.isCrowded()).toBe(true);
+  expect(inFlight.isAnyFull()).toBe(true);
   clock.ms += 1_001;
   for (const slot of slots.slice(3)) slot.release();
   await Promise.all(Array.from({ length: SIZE + 1 }, enter));
-  expect(inFlight.isCrowded()).toBe(false);
+  expect(inFlight.isAnyFull()).toBe(false);
   await telemetry.stop();
 });

@@ -23,14 +23,14 @@ export interface InFlight {
   /** Takes a slot. @throws HttpError 503. */
   enter(name: LoadName, exchange: Exchange | undefined): Promise<Slot>;
   /** Whether any operation has no free slot. */
-  isCrowded(): boolean;
-  /** Whether the operation has no free slot. If so, the caller must shed the request, which is counted here. */
-  sheds(name: LoadName): boolean;
+  isAnyFull(): boolean;
+  /** Whether the operation has no free slot. If so, this counts a shed request, and the caller must reject it. */
+  shedIfFull(name: LoadName): boolean;
   /** The number of slots, without those for a burst. */
   sizeOf(name: LoadName): number;
 }
 
-/** Default number of slots. As many keep a process busy; with more, all requests only wait longer. */
+/** Default number of slots. So many requests use all the CPU of a process; more would only make each wait longer. */
 export const MAX_REQUESTS_IN_FLIGHT = 96;
 
 /** An operation that costs several times as much as a read gets fewer slots, so that response times stay similar. */
@@ -92,8 +92,8 @@ export function createInFlight(o: {
 
   return {
     sizeOf,
-    isCrowded: () => [...loads.values()].some((load) => isFull(load, now())),
-    sheds(name) {
+    isAnyFull: () => [...loads.values()].some((load) => isFull(load, now())),
+    shedIfFull(name) {
       const load = loads.get(name);
       if (!load || !isFull(load, now())) return false;
       countShed(name);
@@ -119,31 +119,31 @@ interface Load {
   readonly slots: number;
   used: number;
   /** Since when all slots are in use; undefined while some are free. Milliseconds, monotonic. */
-  crowdedSince: number | undefined;
+  fullSince: number | undefined;
   /** The time of the last shed request. Milliseconds, monotonic. */
   shedAt: number;
 }
 
 function newLoad(slots: number): Load {
-  return { slots, used: 0, crowdedSince: undefined, shedAt: Number.NEGATIVE_INFINITY };
+  return { slots, used: 0, fullSince: undefined, shedAt: Number.NEGATIVE_INFINITY };
 }
 
-function isFull({ slots, used, crowdedSince, shedAt }: Load, now: number): boolean {
-  if (crowdedSince === undefined) return false;
-  const isBurst = now - crowdedSince <= BURST_MS && now - shedAt > STRICT_MS;
+function isFull({ slots, used, fullSince, shedAt }: Load, now: number): boolean {
+  if (fullSince === undefined) return false;
+  const isBurst = now - fullSince <= BURST_MS && now - shedAt > STRICT_MS;
   return !isBurst || used >= BURST * slots;
 }
 
 /** Takes a slot and returns the function that releases it; a second call does nothing. */
 function enterLoad(load: Load, now: number): () => void {
   load.used += 1;
-  if (load.used >= load.slots) load.crowdedSince ??= now;
+  if (load.used >= load.slots) load.fullSince ??= now;
   let isReleased = false;
   return () => {
     if (isReleased) return;
     isReleased = true;
     load.used -= 1;
-    if (load.used < load.slots) load.crowdedSince = undefined;
+    if (load.used < load.slots) load.fullSince = undefined;
   };
 }
 

@@ -24,14 +24,14 @@ export function shedEarly(
   next: RequestListener,
 ): RequestListener {
   return (req, res) => {
-    if (!inFlight.isCrowded()) return next(req, res);
+    if (!inFlight.isAnyFull()) return next(req, res);
     const { method, url = '' } = req;
     const served = method === 'HEAD' ? 'GET' : method;
     for (const { operation, form } of FORMS) {
       const [, version, rest] = (operation.method === served && form.exec(url)) || [];
       if (rest === undefined || (version !== undefined && !isVersion(version))) continue;
       const found = serve(version, calendar(), rest);
-      if ('unknown' in found || !inFlight.sheds(operation.id)) break;
+      if ('unknown' in found || !inFlight.shedIfFull(operation.id)) break;
       return void shed(req, res, found);
     }
     return next(req, res);

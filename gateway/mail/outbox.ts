@@ -22,7 +22,7 @@ const RULES: Readonly<Record<FactKind, Rule>> = {
   assistant_connected: { roles: OWNERS, isDaily: true },
 };
 
-/** A shop has as many subscriptions. Further facts about one address are in no mail, and their mail is sent. */
+/** Maximum number of facts in one mail: as many as a shop has subscriptions. Further facts are left out. */
 const MAX_FACTS = 100;
 
 /** Stores mails. */

@@ -42,7 +42,7 @@ const MINUTE_MS = 60_000;
 /** About two days. Greylisting ends after minutes; an outage of a mail server may last for a day. */
 const PAUSES_MS = [1, 5, 15, 60, 180, 360, 720, 1_440].map((minutes) => minutes * MINUTE_MS);
 
-/** A result is written for as long as the lease lasts. Then another process ends the mail as unknown. */
+/** A result is written for half of the lease; sending used the rest. Then another process ends the mail as unknown. */
 const RECORD_BACKOFF = createBackoff({ firstMs: 100, longestMs: 2_000, jitter: equalJitter });
 
 /**
@@ -68,7 +68,7 @@ export async function sendDueMails(o: SenderOptions): Promise<Next> {
   return Math.min(EVERY_MS, ...pausesMs.filter((pauseMs) => pauseMs !== undefined));
 }
 
-/** Returns the pause of a mail that is tried again. Milliseconds. */
+/** Returns the pause until the next try; undefined when the mail has ended. Milliseconds. */
 async function sendOne(o: SenderOptions, mail: Mail): Promise<number | undefined> {
   if (mail.wasHandedOver) {
     return end(o, mail, { as: 'unknown', error: 'the process died while a server took the mail' });
@@ -91,7 +91,7 @@ async function sendOne(o: SenderOptions, mail: Mail): Promise<number | undefined
   return isLost ? undefined : recordOutcome(o, mail, outcome);
 }
 
-/** Returns the pause of a mail that is tried again. Milliseconds. */
+/** Returns the pause until the next try; undefined when the mail has ended. Milliseconds. */
 async function recordOutcome(
   o: SenderOptions,
   mail: Mail,
@@ -131,7 +131,7 @@ async function end(
   if (as === 'dropped') o.logger.info({ ...about(mail), error }, 'mail dropped');
 }
 
-/** Repeats a write during an outage of the database, at most as long as the lease. */
+/** Repeats a write during an outage of the database, at most for half of the lease. */
 function record(write: () => Promise<boolean>): Promise<boolean> {
   const until = performance.now() + LEASE_MS / 2;
   const isTransient = (error: unknown) => isOutage(error) && performance.now() < until;

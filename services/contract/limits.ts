@@ -1,6 +1,7 @@
 /** Limits that several services share. Imports no other file. Every service may import it. */
 
-/** Interface: Limits. Lengths of texts are in Unicode characters. */
+// Interface: Limits. Lengths of texts are in Unicode characters.
+
 export const DISPOSITION_ITEMS_MAX = 30;
 export const RETURN_PROCESSOR_MAX = 100;
 export const NOTE_MAX = 65_535;
@@ -8,7 +9,8 @@ export const IMAGE_MAX = 2_048;
 export const DESTINATION_NAME_MAX = 191;
 export const FRAUD_COMMENT_MAX = 512;
 
-/** Limits that the interface does not have, far above real use. */
+// Limits that the interface does not have, far above real use.
+
 export const SHORT_TEXT_MAX = 191;
 export const IMAGES_PER_ITEM_MAX = 100;
 export const LABEL_URL_MAX = 2_048;
@@ -38,8 +40,6 @@ export const JSON_DEPTH_MAX = 32;
 export const JSON_ENTRIES_MAX = 100_000;
 /** Maximum number of numbers in one body that are kept as text, such as `1.10`. They cost far more than others. */
 export const JSON_KEPT_NUMBERS_MAX = 10_000;
-/** Limits of the public interface. Imports no other file. Every service may import it. */
-
 /**
  * Maximum size of a note or description in a snapshot. A longer text is stored once, by the returns service, and
  * snapshots contain its hash. The dispositions service deletes it after the handover. Bytes in UTF-8.

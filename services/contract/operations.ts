@@ -54,7 +54,7 @@ export const OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'Grade items',
     description:
-      'Records the condition of 1 to 30 returned line items, all or nothing. A later grading replaces the previous one; an equal one changes nothing. After a 503 the gradings may be recorded: repeat the request. A grading that would make the details of a return larger than 24 MiB is rejected (422).',
+      'Records the condition of 1 to 30 returned line items, all or nothing. A later grading replaces the previous one. An equal one changes nothing if it has the same `inspected_at`, or if it has none and comes within 60 seconds. After a 503 the gradings may be recorded: repeat the request. A grading that would make the details of a return larger than 24 MiB is rejected (422).',
     tag: 'Dispositions',
     errors: { 403: [shapes.forbidden], 422: [shapes.messageError] },
   },

@@ -41,7 +41,7 @@ export function createPool(url: string, o: PoolOptions = {}): pg.Pool {
   const pool = new pg.Pool({
     connectionString: url,
     ...(o.max !== undefined && { max: o.max }),
-    ...(o.applicationName === undefined ? {} : { application_name: o.applicationName }),
+    ...(o.applicationName !== undefined && { application_name: o.applicationName }),
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
     statement_timeout: statementTimeoutMs,
     ...(o.lockTimeoutMs !== undefined && { lock_timeout: o.lockTimeoutMs }),
@@ -67,7 +67,7 @@ function clientReporting(onServerError: (error: pg.DatabaseError) => void): new 
 
 /**
  * A second pool to the database of the first, with its own session settings, for work that must not wait for the
- * connections of other work.
+ * connections of other work. Settings that the first pool sends at its start, such as `lock_timeout`, override these.
  */
 export function openSecondPool(
   pool: pg.Pool,
@@ -216,7 +216,10 @@ async function transact<T>(pool: pg.Pool, work: (tx: pg.PoolClient) => Promise<T
   }
 }
 
-/** Creates the connection for `work`. The first statement, or the first group, is sent after a `begin`. */
+/**
+ * Creates the connection for `work`. The first statement, or the statements of the first `together`, are sent in one
+ * message with `begin`.
+ */
 function transactionOn(client: pg.PoolClient): { tx: pg.PoolClient; transaction: Transaction } {
   // Later statements wait for the result of `begin`. If `begin` failed, each would commit alone.
   let begun: Promise<unknown> = Promise.resolve();

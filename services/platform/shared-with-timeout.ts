@@ -1,6 +1,6 @@
 import { within } from './within.ts';
 
-/** Well below the time limit of a scrape of the metrics. Milliseconds. */
+/** Prometheus stops waiting for `/metrics` after several seconds. A query must end well before. Milliseconds. */
 const TIMEOUT_MS = 2_000;
 
 /**

@@ -42,7 +42,7 @@ export interface TelemetryOptions {
   readonly spanProcessors?: readonly SpanProcessor[];
 }
 
-/** How long a stop waits for a collector that may be unavailable. Milliseconds. */
+/** How long a stop, and an export, waits for a collector that may be unavailable. Milliseconds. */
 const FLUSH_MS = 3_000;
 
 /**
@@ -102,7 +102,7 @@ export function withTraceparent<T>(traceparent: string, work: () => Promise<T>):
 }
 
 /**
- * Runs `work` in its own span, which ends with the work and records its failure.
+ * Runs `work` in its own span, which ends with the work. If the work fails, the span has the status ERROR.
  *
  * @param o.traceparent the caller's span, for work from outside; empty starts a trace. By default the active span is
  *   the parent.

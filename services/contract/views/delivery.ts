@@ -8,7 +8,11 @@ import type { DeliveryObject, DeliveryPage } from '../resources/delivery.ts';
 import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { idNumber, iso, requiredIso, textOrNull, word } from './values.ts';
 
-/** A delivery as partners see it. Throws when a required field is missing. */
+/**
+ * A delivery as partners see it: without url, headers, body and response, which only members of the shop see.
+ *
+ * @throws when a required field is missing.
+ */
 export function deliveryView(delivery: Delivery): DeliveryObject {
   const topic = TOPICS.find((name) => name === delivery.topic);
   const trigger = TRIGGERS.find((name) => name === delivery.trigger);

@@ -58,6 +58,7 @@ export interface Session {
   hasEnded: boolean;
 }
 
+/** Whether a broker has answered the session lately, and it has not failed. */
 export function isAlive(session: Session): boolean {
   return !session.hasFailed && performance.now() - session.lastActivityAt < SILENCE_MS;
 }

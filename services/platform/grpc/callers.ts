@@ -22,6 +22,7 @@ export const OWN_CALLERS = [
 
 /** Internal services outside of this repository. SERVICE_CALLERS lists their service accounts. */
 export const INTERNAL_CALLERS = [
+  // The shoppers' portal. The merchant's portal is a part of the gateway.
   'portal',
   'labels',
   'warehouses',
@@ -80,10 +81,10 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(CartsService, 'getCart'),
   ],
   // The provider of shipping labels.
-  labels: rpcs(
-    ReturnsService,
-    ...(['recordLabel', 'updateLabel', 'cancelLabelRequest', 'getReturns', 'findReturn'] as const),
-  ),
+  labels: [
+    ...rpcs(ReturnsService, 'recordLabel', 'updateLabel', 'cancelLabelRequest'),
+    ...rpcs(ReturnsService, 'getReturns', 'findReturn'),
+  ],
   // The network of warehouses that receives goods.
   warehouses: [
     ...rpcs(ReturnsService, 'recordArrival', 'recordPartnerShipment', 'processReturn'),
@@ -92,10 +93,10 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(DestinationsService, 'getDestination', 'listDestinations', 'linkLocation'),
   ],
   // Pays refunds before the goods arrive.
-  payments: rpcs(
-    ReturnsService,
-    ...(['openInstantRefund', 'settleInstantRefund', 'getReturns', 'findReturn'] as const),
-  ),
+  payments: [
+    ...rpcs(ReturnsService, 'openInstantRefund', 'settleInstantRefund'),
+    ...rpcs(ReturnsService, 'getReturns', 'findReturn'),
+  ],
   importer: [
     ...rpcs(ReturnsService, 'submitReturn', 'recordLabel', 'updateLabel', 'recordArrival'),
     ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn'),

@@ -65,7 +65,7 @@ export class Publisher {
    * Resolves to the time after which it must be called again. Milliseconds.
    */
   async step(isPrompt: boolean): Promise<number> {
-    await this.#readNext(isPrompt);
+    await this.#advance(isPrompt);
     const now = performance.now();
     const dueAt = Math.min(...[...this.#shards.values()].map((shard) => shard.nextAt(now)));
     return Math.max(dueAt, this.#nextReadAt) - now;
@@ -86,7 +86,8 @@ export class Publisher {
     await Promise.all(this.#inFlight);
   }
 
-  async #readNext(isPrompt: boolean): Promise<void> {
+  /** Records what is published, reads the next pages, and sends them. */
+  async #advance(isPrompt: boolean): Promise<void> {
     const now = performance.now();
     if (now < this.#nextReadAt && !isPrompt) return;
     const all = [...this.#shards.values()];

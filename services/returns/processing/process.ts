@@ -31,9 +31,9 @@ const processInput = z.object({
  * Queues a return for processing, or returns why not. Checks in this order, under the return's row lock: the return
  * exists; it is not flagged; it is not closed, cancelled or expired; its cancellation has not begun; it has no open
  * instant refund (`skippedInstantRefund`); it is not queued already (`alreadyQueued`: the details of this call are
- * ignored); its shop has a commerce provider. After `queued`, the run publishes `return.closed` or `return.processing.failed`. A call
- * without details uses those of the last failed run. A repeated call with the same idempotency key returns `queued`
- * again.
+ * ignored); its shop has a commerce provider. After `queued`, the run publishes `return.closed` or
+ * `return.processing.failed`. A call without details uses those of the last failed run. A repeated call with the same
+ * idempotency key returns `queued` again.
  *
  * @throws DomainError NOT_FOUND for a return that the shop does not have; INVALID_ARGUMENT for details beyond their
  *   limits.

@@ -43,7 +43,7 @@ export interface Changer {
 }
 
 /**
- * The only way to change one return; see {@link changeReturns}.
+ * Changes one return in a transaction of its own; see {@link changeReturns}.
  *
  * @throws DomainError RETURN_NOT_FOUND when the shop has no return with that id.
  */

@@ -36,8 +36,8 @@ export const STORED_BYTES = `
     where u.shop_id = r.shop_id and u.return_id = r.id)`;
 
 /**
- * Those of the `returns` that a statement reads which fit into $3 bytes together, in the order of the ids in $2; with
- * $4 the first one in any case. The database measures them, so that it does not send what does not fit.
+ * Selects the returns that fit into $3 bytes together, in the order of the ids in $2. If $4 is true, it always selects
+ * the first. `returns` is the statement that reads them. The database measures them, so that it does not send what does not fit.
  */
 export const fittingStatement = (returns: string) => `with found as materialized (${returns})
 select * from (

@@ -40,7 +40,7 @@ export interface CheckResult {
 }
 
 /**
- * Asks the endpoint of a shop one question. An endpoint that does not answer is a problem in the result.
+ * Asks the endpoint of a shop one question. If it does not answer, the result says so; that is no error of the call.
  *
  * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS without a keyring, and for a
  *   shop that is connected to Shopify.

@@ -174,7 +174,7 @@ function keyHeader(data: object): Record<string, string> {
   return 'key' in data && typeof data.key === 'string' ? { 'idempotency-key': data.key } : {};
 }
 
-/** The content of a reply with status 200, or what is wrong with the reply. */
+/** Returns the parsed content of a reply with status 200, and for any other reply a text that says what is wrong. */
 export function answerIn<S extends z.ZodType>(reply: Reply, schema: S): z.infer<S> | string {
   const problem = problemOf(reply);
   if (problem) return problem;

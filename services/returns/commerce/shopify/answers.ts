@@ -8,7 +8,7 @@ const TRANSIENT_CODES: ReadonlySet<string> = new Set([
   'IDEMPOTENCY_PREVIOUS_ATTEMPT_FAILED',
   'INTERNAL_ERROR',
 ]);
-/** Errors without a code have only their text. */
+/** Shopify gives some errors no code. These words in their text mean that they are transient. */
 const TRANSIENT_TEXT = /idempoten|try again|in progress|temporar|internal error/i;
 
 /** @throws CommerceFailure when there are errors: final when a repetition would fail again, and transient otherwise. */

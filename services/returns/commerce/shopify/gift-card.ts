@@ -82,8 +82,8 @@ export async function findGiftCard(
 }
 
 /**
- * Makes a gift card for the shopper of the order. Its code is derived from the key, and Shopify keeps codes unique. So
- * a second one is not made, also while the search does not show the first.
+ * Makes a gift card for the shopper of the order. Its code is derived from the key, and codes are unique at Shopify. So
+ * Shopify rejects a second card for the same key, even while its search does not find the first.
  */
 export async function createGiftCard(
   client: ShopifyClient,

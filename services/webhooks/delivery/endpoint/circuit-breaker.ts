@@ -18,7 +18,7 @@ export interface EndpointHealth {
   readonly circuit: Circuit | null;
 }
 
-/** An open circuit. Only probes are sent to the endpoint. */
+/** An open circuit. Only probes are sent to the endpoint, as in the state that others call half-open. */
 export interface Circuit {
   readonly openedAtMs: number;
   /** When the next probe is due, unless the oldest delivery is due earlier. */

@@ -91,7 +91,8 @@ export class QueueUnloader {
   #isIdle(queue: ActiveQueue, now: number): boolean {
     const { active, inFlight } = this.#o;
     if (isDue(queue) || inFlight.ofQueue(queue.key).size > 0) return false;
-    const isPaused = active.endpoints.health(queue.endpointKey)?.circuit !== null;
+    // An endpoint without a known health has no circuit.
+    const isPaused = active.endpoints.health(queue.endpointKey)?.circuit != null;
     const isCrowded = active.queues.size > MAX_ACTIVE_QUEUES / 2;
     const idleMs = isCrowded ? IDLE_CROWDED_MS : isPaused ? IDLE_PAUSED_MS : IDLE_MS;
     return now - queue.idleSinceMs >= idleMs;

@@ -142,6 +142,7 @@ export async function unloadQueues(
   return new Map(rows.map((row) => [queueKeyOf(row), row.readyMs]));
 }
 
+/** Returns the queue of a row, with the health of its endpoint. */
 export function toQueue(row: QueueRow): StoredQueue {
   const { shopId, subscriptionId, endpointId, shard } = row;
   const { maxInFlight, failures, failingSinceMs, failed, openedAtMs, pausedUntilMs } = row;

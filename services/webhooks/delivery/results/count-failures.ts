@@ -24,11 +24,11 @@ export interface CountedFailures {
 
 /** The failures of a subscription, to store. */
 interface FailureCount {
-  failures: number;
-  failingSinceMs: number | null;
-  warnedPercent: number;
+  readonly failures: number;
+  readonly failingSinceMs: number | null;
+  readonly warnedPercent: number;
   /** Reason of the deactivation; empty if the subscription stays active. */
-  reason: string;
+  readonly reason: string;
 }
 
 /**
@@ -45,7 +45,7 @@ export async function countFailures(
 ): Promise<CountedFailures> {
   const { subscriptions, busy } = await lockSubscriptions(tx, attemptResults, o.offsetMs);
   const unrecorded = await unrecordedOf(tx, attemptResults);
-  const counts: Decision[] = [];
+  const decisions: Decision[] = [];
   for (const subscription of subscriptions) {
     const key = queueKeyOf(subscription);
     const own = attemptResults.filter(
@@ -53,19 +53,20 @@ export async function countFailures(
     );
     if (own.length === 0) continue;
     const counted = countedOf(subscription, own);
-    const notice = subscription.isActive ? decide(subscription, counted, own) : undefined;
-    counts.push({ of: subscription, counted, notice, exhausted: exhaustedOf(subscription, own) });
+    const notice = subscription.isActive ? noticeOf(subscription, counted, own) : undefined;
+    const exhausted = exhaustedOf(subscription, own);
+    decisions.push({ of: subscription, counted: withNotice(counted, notice), notice, exhausted });
   }
-  const deactivated = counts.filter(({ counted }) => counted.reason !== '').map(({ of }) => of);
-  const locked = await lockQueues(tx, deactivated);
+  const deactivated = decisions.filter(({ counted }) => counted.reason !== '').map(({ of }) => of);
+  const locked = await lockQueuesOfDeactivated(tx, deactivated);
   for (const key of deactivated.map(queueKeyOf)) if (!locked.has(key)) busy.add(key);
-  const counted = counts.filter(({ of }) => !busy.has(queueKeyOf(of)));
-  await writeCounts(tx, counted, o.offsetMs);
-  const notices = counted.flatMap(({ notice }) => notice ?? []);
+  const recorded = decisions.filter(({ of }) => !busy.has(queueKeyOf(of)));
+  await writeCounts(tx, recorded, o.offsetMs);
+  const notices = recorded.flatMap(({ notice }) => notice ?? []);
   await announceFailures(tx, notices);
   await countExhausted(
     tx,
-    counted.flatMap(({ exhausted }) => exhausted ?? []),
+    recorded.flatMap(({ exhausted }) => exhausted ?? []),
   );
   return { busy, notices };
 }
@@ -93,8 +94,14 @@ function countedOf(subscription: Subscription, own: readonly AttemptResult[]): F
   return { failures, failingSinceMs, warnedPercent, reason: '' };
 }
 
-/** Decides whether the subscription is deactivated or its owner is warned. Returns the notice for the log. */
-function decide(
+/** The counts to store, with the effect of the notice. */
+function withNotice(counted: FailureCount, notice: Notice | undefined): FailureCount {
+  if (notice?.kind === 'deactivated') return { ...counted, reason: notice.reason };
+  return notice ? { ...counted, warnedPercent: notice.percent } : counted;
+}
+
+/** Decides whether the subscription is deactivated or its owner is warned; undefined for neither. */
+function noticeOf(
   subscription: Subscription,
   counted: FailureCount,
   own: readonly AttemptResult[],
@@ -106,10 +113,8 @@ function decide(
   const about = { shopId, subscriptionId, failures, failingSinceMs, lastError: lastErrorOf(own) };
   if (action.kind === 'deactivate') {
     const { reason, cause } = action;
-    counted.reason = reason;
     return { ...about, kind: 'deactivated', reason, cause, percent: 100 };
   }
-  counted.warnedPercent = action.percent;
   return { ...about, kind: 'warned', reason: '', cause: 'failures', percent: action.percent };
 }
 
@@ -181,7 +186,7 @@ select g.shop_id as "shopId", g.id as "subscriptionId", m.endpoint_id as "endpoi
  order by g.shop_id, g.id`;
 
 /** Locks the queues in a fixed order. Skips rows that another transaction has locked. Returns the locked queues. */
-async function lockQueues(
+async function lockQueuesOfDeactivated(
   tx: Queryable,
   queues: readonly QueueRef[],
 ): Promise<ReadonlySet<string>> {

@@ -72,8 +72,11 @@ export function modeOf(health: EndpointHealth | undefined, retryNowMs: number): 
   return retryNowMs >= pausedUntil(health.circuit, retryNowMs) ? 'any-probe' : 'oldest-probe';
 }
 
-/** Returns where the next read starts: at the cursor, and every ten seconds at the start of the queue. */
-export function startOf(queue: ActiveQueue): { freshFromMs: number; retriesFromMs: number } {
+/**
+ * Returns where the next read starts: at the cursor. Every ten seconds it starts at the beginning of the queue, and the
+ * cursor goes back there.
+ */
+export function beginRead(queue: ActiveQueue): { freshFromMs: number; retriesFromMs: number } {
   const now = performance.now();
   if (now - queue.fullScanAtMs > FULL_SCAN_EVERY_MS) {
     queue.fullScanAtMs = now;

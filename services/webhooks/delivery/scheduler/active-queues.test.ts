@@ -2,7 +2,7 @@ import { afterEach, describe, expect, jest, test } from '@jest/globals';
 import { type EndpointHealth, NEW_ENDPOINT } from '../endpoint/circuit-breaker.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
-import { modeOf, noteRead, startOf, unloadingOf } from './active-queue.ts';
+import { beginRead, modeOf, noteRead, unloadingOf } from './active-queue.ts';
 import { ActiveQueues } from './active-queues.ts';
 
 const DOWN: EndpointHealth = {
@@ -119,7 +119,7 @@ describe('the read cursor of a queue', () => {
       active.add(queueOf(1n));
       const queue = active.queues.get('1:1');
       if (!queue) throw new Error('it was added');
-      const from = () => (isRetry ? startOf(queue).retriesFromMs : startOf(queue).freshFromMs);
+      const from = () => (isRetry ? beginRead(queue).retriesFromMs : beginRead(queue).freshFromMs);
       // Only this part is used.
       const read = (dueAtMs: number) => noteRead(queue, { isRetry, dueAtMs } as Due, dueAtMs);
       expect(from()).toBe(0);
@@ -139,9 +139,9 @@ describe('the read cursor of a queue', () => {
     active.add(queueOf(1n));
     const queue = active.queues.get('1:1');
     if (!queue) throw new Error('it was added');
-    startOf(queue);
+    beginRead(queue);
     noteRead(queue, { isRetry: false, dueAtMs: 7_200_000 } as Due, 3_600_000);
-    expect(startOf(queue).freshFromMs).toBeLessThan(3_600_000);
+    expect(beginRead(queue).freshFromMs).toBeLessThan(3_600_000);
   });
 });
 

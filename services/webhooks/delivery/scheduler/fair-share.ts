@@ -25,7 +25,7 @@ export interface ShareOptions {
  * Grants one attempt at a time, round-robin: first over shops, then over the endpoints of a shop, then over the queues of
  * an endpoint. The shop or queue with the oldest grant is first, so that every queue gets attempts even when only one is
  * free at a time. A shop has a separate turn for each health class, so a new endpoint of a busy shop waits no longer than
- * a new endpoint of another shop.
+ * a new endpoint of another shop. A shop has no limit of its own; it only takes turns.
  *
  * @returns the number of attempts by queue, in the order of the grants.
  */

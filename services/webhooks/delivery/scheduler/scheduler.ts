@@ -4,7 +4,7 @@ import type { Loop } from '../../../platform/worker.ts';
 import type { AttemptRunner } from '../attempt/runner.ts';
 import { queueKeyOf } from '../queue/queue-ref.ts';
 import { type Due, readDue } from '../queue/read-due.ts';
-import { modeOf, noteRead, startOf } from './active-queue.ts';
+import { beginRead, modeOf, noteRead } from './active-queue.ts';
 import { byHealthClass, type Picked, type PickOptions, type Picks, pick } from './pick.ts';
 
 export interface SchedulerOptions extends PickOptions {
@@ -77,7 +77,7 @@ export class Scheduler {
       limit,
       healthClass,
       mode: modeOf(active.endpoints.health(queue.endpointKey), now),
-      ...startOf(queue),
+      ...beginRead(queue),
     }));
     const except = picked.flatMap(({ queue }) => [...inFlight.ofQueue(queue.key)]);
     return readDue(pool, readings, { except, maxBytes, offsetMs: this.#o.offsetMs() });

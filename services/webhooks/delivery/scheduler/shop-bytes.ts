@@ -34,7 +34,7 @@ interface Minute {
 }
 
 /**
- * Counts the bytes in memory. A minute of a shop starts with its first request. Processes divide the limit as they divide
+ * Keeps the counts in memory, not in the database. A minute of a shop starts with its first request. Processes divide the limit as they divide
  * the shards. Up to four processes together stay within the limit; each further process adds at most a quarter.
  */
 export function createShopBytes(o: ShopBytesOptions): ShopBytes {
