@@ -37,7 +37,8 @@ export async function createDestination(
 ): Promise<Destination> {
   const { destination } = await context.services.destinations.createDestination({
     ...callerOf(context),
-    ...{ idempotencyKey, name },
+    idempotencyKey,
+    name,
     type: type ? TYPE.fromText(type) : DestinationType.UNSPECIFIED,
     ...(typeof enabled === 'boolean' && { enabled }),
     ...(address && { address: addressOf(address) }),

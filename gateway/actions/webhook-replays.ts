@@ -60,7 +60,9 @@ export function listReplays(
 ): Promise<ListReplaysResponse> {
   return context.services.webhooks.listReplays({
     ...callerOf(context),
-    ...{ subscriptionId: webhookId, pageSize: limit, cursor },
+    subscriptionId: webhookId,
+    pageSize: limit,
+    cursor,
   });
 }
 

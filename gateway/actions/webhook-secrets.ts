@@ -21,7 +21,10 @@ export async function sendTest(
   const { trigger = '', version = '', idempotencyKey } = o;
   const { delivery } = await context.services.webhooks.sendTest({
     ...callerOf(context),
-    ...{ subscriptionId, trigger, version, idempotencyKey },
+    subscriptionId,
+    trigger,
+    version,
+    idempotencyKey,
   });
   return sent(delivery, 'delivery');
 }
@@ -40,7 +43,8 @@ export async function rotateSecret(
   const { overlapHours, idempotencyKey } = o;
   const { secret } = await context.services.webhooks.rotateSecret({
     ...callerOf(context),
-    ...{ subscriptionId, idempotencyKey },
+    subscriptionId,
+    idempotencyKey,
     ...(overlapHours !== undefined && { overlapHours }),
   });
   return sent(secret, 'secret');

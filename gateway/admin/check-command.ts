@@ -42,7 +42,9 @@ export function checkCommand(run: Run, print: Print): Command {
       return run(async ({ pool, services, by }) => {
         await requireShop(pool, o.shop);
         const about = {
-          ...{ shopId: o.shop, actor: by.actor, providerOrderId: o.order ?? TEST_ORDER.id },
+          shopId: o.shop,
+          actor: by.actor,
+          providerOrderId: o.order ?? TEST_ORDER.id,
           orderName: o.orderName ?? TEST_ORDER.name,
           orderExists: o.orderName !== undefined,
         };

@@ -59,7 +59,9 @@ function addConnect(commerce: Command, run: Run, print: Print): void {
         await requireShop(pool, shop);
         const call = { shopId: shop, actor: context.by.actor };
         const { connection, secret } = await services.commerce.connect({
-          ...{ ...call, url, force: force === true },
+          ...call,
+          url,
+          force: force === true,
         });
         await record(context, shop, 'commerce.connected', { url });
         print(lineOf(shop, sent(connection, 'connection')));
@@ -99,7 +101,9 @@ function addRotate(commerce: Command, run: Run, print: Print): void {
         const { pool, services, by } = context;
         await requireShop(pool, shop);
         const { secret } = await services.commerce.rotateSecret({
-          ...{ shopId: shop, actor: by.actor, idempotencyKey: randomUUID() },
+          shopId: shop,
+          actor: by.actor,
+          idempotencyKey: randomUUID(),
           overlapHours: overlap,
         });
         await record(context, shop, 'commerce.secret.rotated', { overlap_hours: overlap });

@@ -44,13 +44,18 @@ export function settleCommand(run: Run, print: Print): Command {
         await requireShop(pool, o.shop);
         const { amount, name, gateway } = o;
         const { effect } = await services.commerce.settleEffect({
-          ...{ shopId: o.shop, actor: by.actor, returnId: o.return },
+          shopId: o.shop,
+          actor: by.actor,
+          returnId: o.return,
           kind: KIND.fromText(o.effect),
           ...(o.made !== undefined && { made: { providerId: o.made, amount, name, gateway } }),
         });
         const after = effectView(sent(effect, 'effect'));
         await recordAudit(pool, {
-          ...{ shopId: o.shop, by, action: 'commerce.effect.settled', subject: `${o.return}` },
+          shopId: o.shop,
+          by,
+          action: 'commerce.effect.settled',
+          subject: `${o.return}`,
           detail: {
             effect: after.effect,
             state: after.state,

@@ -30,7 +30,10 @@ function addInstallLink(shopify: Command, run: Run, print: Print): void {
         const { publicUrl } = context;
         const { link, expiresAt } = await services.commerce.createShopifyInstallLink(call);
         await recordAudit(pool, {
-          ...{ shopId: shop, by, action: 'commerce.shopify.link_created', subject: `${shop}` },
+          shopId: shop,
+          by,
+          action: 'commerce.shopify.link_created',
+          subject: `${shop}`,
           detail: { domain },
         });
         const until = timestampDate(sent(expiresAt, 'expires_at')).toISOString();

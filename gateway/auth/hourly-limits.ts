@@ -90,7 +90,9 @@ export function createHourlyLimits(o: {
   const limits: RateLimit[] = [];
   const limitOf = (name: string, points: number): RateLimit => {
     const limit = createRateLimit({
-      ...{ pool, name, points },
+      pool,
+      name,
+      points,
       windowS: HOUR_S,
       whenUnavailable: 'reject',
     });

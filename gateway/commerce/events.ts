@@ -105,7 +105,9 @@ async function forward(
   if (shopId === undefined) return unverified();
   const header = (name: string) => String(req.headers[name] ?? '');
   const { result } = await commerce.receiveEvent({
-    ...{ shopId, actor: systemActor('commerce'), body },
+    shopId,
+    actor: systemActor('commerce'),
+    body,
     webhookId: header('webhook-id'),
     webhookTimestamp: header('webhook-timestamp'),
     webhookSignature: header('webhook-signature'),

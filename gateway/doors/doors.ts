@@ -50,14 +50,16 @@ export const OWN_DOORS: readonly { readonly what: string; readonly doors: Doors 
   {
     what: 'Members of a shop',
     doors: {
-      ...{ rest: 'person', mcp: 'person' },
+      rest: 'person',
+      mcp: 'person',
       admin: ['member add', 'member remove', 'member unlink', 'member list'],
     },
   },
   {
     what: 'Installed partner apps',
     doors: {
-      ...{ rest: 'operator', mcp: 'operator' },
+      rest: 'operator',
+      mcp: 'operator',
       admin: ['app install', 'app remove', 'app list'],
     },
   },
@@ -66,7 +68,8 @@ export const OWN_DOORS: readonly { readonly what: string; readonly doors: Doors 
   {
     what: 'Keys that sign the tokens of assistants',
     doors: {
-      ...{ rest: 'operator', mcp: 'operator' },
+      rest: 'operator',
+      mcp: 'operator',
       admin: ['oauth-key rotate', 'oauth-key list'],
     },
   },

@@ -19,7 +19,8 @@ export const DESTINATIONS_DOORS: DoorsOf<typeof DestinationsService> = {
   linkLocation: { rest: 'internal', mcp: 'internal', admin: 'internal' },
   getDestination: { rest: ['getDestination'], mcp: 'covered', admin: 'covered' },
   listDestinations: {
-    ...{ rest: ['listDestinations'], mcp: ['list_destinations'] },
+    rest: ['listDestinations'],
+    mcp: ['list_destinations'],
     admin: ['destination list'],
   },
 };

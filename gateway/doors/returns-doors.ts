@@ -38,7 +38,8 @@ export const RETURNS_DOORS: DoorsOf<typeof ReturnsService> = {
   checkLineItems: INTERNAL,
   getSettings: { rest: 'operator', mcp: 'operator', admin: ['shop restock'] },
   updateSettings: {
-    ...{ rest: 'operator', mcp: 'operator' },
+    rest: 'operator',
+    mcp: 'operator',
     admin: ['shop create', 'shop sandbox', 'shop restock'],
   },
   applyAssessments: INTERNAL,

@@ -9,7 +9,8 @@ export const WEBHOOKS_DOORS: DoorsOf<typeof WebhooksService> = {
   getSubscription: { rest: ['getWebhook'], mcp: 'covered', admin: 'reading' },
   revealSecret: { rest: ['getWebhookSecret'], mcp: 'secret', admin: 'secret' },
   rotateSecret: {
-    ...{ rest: ['rotateWebhookSecret'], mcp: ['rotate_webhook_secret'] },
+    rest: ['rotateWebhookSecret'],
+    mcp: ['rotate_webhook_secret'],
     admin: 'secret',
   },
   listDeliveries: { rest: ['listDeliveries'], mcp: ['list_webhook_deliveries'], admin: 'reading' },
@@ -25,11 +26,13 @@ export const WEBHOOKS_DOORS: DoorsOf<typeof WebhooksService> = {
   cancelReplay: { rest: ['cancelReplay'], mcp: ['cancel_webhook_replay'], admin: 'acting' },
   sendTest: { rest: ['testWebhook'], mcp: ['test_webhook'], admin: 'acting' },
   getPayloadVersion: {
-    ...{ rest: 'operator', mcp: ['list_webhooks'] },
+    rest: 'operator',
+    mcp: ['list_webhooks'],
     admin: ['payload-version show'],
   },
   setPayloadVersion: {
-    ...{ rest: 'operator', mcp: 'operator' },
+    rest: 'operator',
+    mcp: 'operator',
     admin: ['payload-version set', 'shop create'],
   },
   setSandbox: { rest: 'operator', mcp: 'operator', admin: ['shop sandbox', 'shop create'] },

@@ -22,7 +22,9 @@ export function reserveResponse(
   const { res } = o;
   const shop = String(o.shopId);
   const reserved = responses.open({
-    ...{ caller: shop, shop, res },
+    caller: shop,
+    shop,
+    res,
     abort: () => res.destroy(NOT_READ),
   });
   reserved.growTo(o.bytes);

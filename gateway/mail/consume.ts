@@ -16,7 +16,9 @@ export function startMailConsumer(
   o: Pick<ConsumeOptions, 'bus' | 'pool' | 'logger' | 'telemetry' | 'retentionDays'> & MailOutbox,
 ): Promise<Worker> {
   return consumeEvents({
-    ...{ ...o, group: GROUP, topics: [eventsTopic('webhooks')] },
+    ...o,
+    group: GROUP,
+    topics: [eventsTopic('webhooks')],
     handle: (tx, events) =>
       o.add(
         tx,

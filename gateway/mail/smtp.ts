@@ -91,8 +91,11 @@ async function optionsOf(o: SmtpSettings): Promise<SMTPConnectionOptions> {
   const { host, port, isSecure, requiresTls, caFile, timeoutMs } = o;
   const phaseMs = Math.ceil(timeoutMs / 3);
   return {
-    ...{ host, port, secure: isSecure },
-    ...{ requireTLS: !isSecure && requiresTls, ignoreTLS: !isSecure && !requiresTls },
+    host,
+    port,
+    secure: isSecure,
+    requireTLS: !isSecure && requiresTls,
+    ignoreTLS: !isSecure && !requiresTls,
     tls: { minVersion: 'TLSv1.2', ...(caFile !== undefined && { ca: await readFile(caFile) }) },
     connectionTimeout: phaseMs,
     dnsTimeout: phaseMs,

@@ -82,7 +82,11 @@ export async function startMails(o: MailOptions): Promise<Mails> {
     const runtime = { ...common, backgroundPool: pool, identity };
     const source = { group: GROUP, source: 'webhooks', target: o.webhooksTarget };
     sender = startMailSender({
-      ...{ pool, logger, metrics, publicUrl: o.publicUrl, hasPortal: o.hasPortal },
+      pool,
+      logger,
+      metrics,
+      publicUrl: o.publicUrl,
+      hasPortal: o.hasPortal,
       send: (message, handOver) => sendMail(smtp, message, handOver),
       ...(o.mailPausesMs && { pausesMs: o.mailPausesMs }),
     });
@@ -90,7 +94,10 @@ export async function startMails(o: MailOptions): Promise<Mails> {
   };
   try {
     const background = await startBackground({
-      ...{ ...common, name: 'gateway', publishes: false, workers: start },
+      ...common,
+      name: 'gateway',
+      publishes: false,
+      workers: start,
     });
     return {
       add,

@@ -190,8 +190,13 @@ async function perform(
   const id = readPathId(operation, idText, res);
   const idempotencyKey = idempotencyKeyOf(req.headers['idempotency-key'], operation, { id, body });
   const request = {
-    ...{ context, id, deliveryId: String(deliveryId ?? ''), token: String(req.params.token ?? '') },
-    ...{ idempotencyKey, body, query },
+    context,
+    id,
+    deliveryId: String(deliveryId ?? ''),
+    token: String(req.params.token ?? ''),
+    idempotencyKey,
+    body,
+    query,
   };
   const about = { operation, caller, address: ip, requestId: exchange.requestId, version, subject };
   const newest = await audited(deps.audit, about, () => run(operation.id, request));

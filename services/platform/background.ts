@@ -64,8 +64,10 @@ export async function startBackground(o: BackgroundOptions): Promise<Background>
 
   const waitAndBegin = () =>
     startLoop({
-      ...{ name: 'start of background work', logger: o.logger },
-      ...{ idleMs: RECHECK_MS, delayMs: RECHECK_MS },
+      name: 'start of background work',
+      logger: o.logger,
+      idleMs: RECHECK_MS,
+      delayMs: RECHECK_MS,
       async step() {
         if (!(await fits(o))) return 'idle';
         await begin();

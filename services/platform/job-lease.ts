@@ -108,7 +108,9 @@ select token from input where not exists (
     renew,
     heartbeat: (db, logger) =>
       createHeartbeat({
-        ...{ name: `leases of ${t.table}`, logger, leaseMs: t.leaseMs },
+        name: `leases of ${t.table}`,
+        logger,
+        leaseMs: t.leaseMs,
         renew: (jobs) => renew(db, jobs),
       }),
     async claim(db, limit) {

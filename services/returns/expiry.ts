@@ -31,7 +31,11 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
     logger: o.logger,
     step: async (signal) => {
       await withLease({
-        ...{ ...o, name: 'expiry', owner, ttlMs: LEASE_MS, signal },
+        ...o,
+        name: 'expiry',
+        owner,
+        ttlMs: LEASE_MS,
+        signal,
         work: async (leased) => {
           const expired = await sweepExpired(o.pool, { logger: o.logger, signal: leased });
           if (expired > 0) o.logger.info({ expired }, 'returns expired');

@@ -41,7 +41,9 @@ interface LineRow {
 }
 
 const REFUNDED_THERE = unitsRefundedThere({
-  ...{ shop: 'l.shop_id', order: 't.provider_order_id', line: 'l.provider_line_item_id' },
+  shop: 'l.shop_id',
+  order: 't.provider_order_id',
+  line: 'l.provider_line_item_id',
 });
 
 const LINES = `

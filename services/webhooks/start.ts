@@ -120,7 +120,11 @@ function createParts(
   });
   const dispatcherPool = openSecondPool(backgroundPool, DISPATCHER_POOL);
   const dispatcher = createDispatcher({
-    ...{ logger, telemetry, clock, databaseClock, today },
+    logger,
+    telemetry,
+    clock,
+    databaseClock,
+    today,
     pool: dispatcherPool,
     signingKeys: createSigningKeys(o.WEBHOOK_KEYRING),
     send: sender.send,
@@ -136,7 +140,11 @@ function createParts(
     telemetry,
   });
   return {
-    ...{ runtime, sender, dispatcherPool, dispatcher, returns },
+    runtime,
+    sender,
+    dispatcherPool,
+    dispatcher,
+    returns,
     readSnapshot: snapshotReader(returns.client),
     retained: retainedEvents(returns.client),
     days: { log: o.WEBHOOK_LOG_DAYS, events: o.RETENTION_DAYS },
@@ -150,7 +158,11 @@ function build(o: WebhooksOptions, shared: Shared, parts: Parts) {
   const { runtime, retained, days } = parts;
   return {
     routes: webhooksRoutes({
-      ...{ pool: runtime.pool, policy, keyring: o.WEBHOOK_KEYRING, clock, today },
+      pool: runtime.pool,
+      policy,
+      keyring: o.WEBHOOK_KEYRING,
+      clock,
+      today,
       wake: () => void wakeUps.emit('backlog'),
       jobs: {
         retained,
@@ -190,7 +202,9 @@ async function startWorkers(
   const { offsetMs } = clock;
   const replays = startReplays({ ...common, retained, readSnapshot, offsetMs });
   const sweep = startSweep(runtime, {
-    ...{ group: 'webhooks', source: 'returns', target: o.RETURNS_TARGET },
+    group: 'webhooks',
+    source: 'returns',
+    target: o.RETURNS_TARGET,
   });
   wakeUps.on('due', dispatcher.wake);
   wakeUps.on('backlog', maintenance.wake);

@@ -90,7 +90,9 @@ function healthMessage({
   payloadVersion,
 }: Health) {
   return {
-    ...{ counted, delivered, payloadVersion },
+    counted,
+    delivered,
+    payloadVersion,
     ...(oldestWaitingAt && { oldestWaitingAt: timestampFromDate(oldestWaitingAt) }),
     ...(pausedSince && { pausedSince: timestampFromDate(pausedSince) }),
   };

@@ -118,7 +118,15 @@ function answerTo(
   const { key, return_id, amount, currency } = data;
   const name = prefix === '' ? '' : `${prefix}${return_id}`;
   const made = ledger.add({
-    ...{ key, kind, name, amount, currency, shop_id, sandbox, return_id, data },
+    key,
+    kind,
+    name,
+    amount,
+    currency,
+    shop_id,
+    sandbox,
+    return_id,
+    data,
   });
   return [200, { effect: shown(made) }];
 }

@@ -43,7 +43,10 @@ async function tokensOf(context: McpTokenContext, { email, shopIds }: Holder): P
   if (!user) return {};
   const issue = (shopId: number, o: { ttlS?: number }) =>
     issueAccessToken(pool, keys, {
-      ...{ issuer, clientId, userId: user.id, shopId: BigInt(shopId) },
+      issuer,
+      clientId,
+      userId: user.id,
+      shopId: BigInt(shopId),
       ...o,
     });
   const tokens: Record<string, string> = {};

@@ -112,7 +112,16 @@ function shortRow(row: ReturnSummary): ReturnRow {
   const { id, order_name, state, processing, outcome, currency, total, refund, items } = row;
   const { label_status, created_at } = row;
   return {
-    ...{ id, order_name, state, processing, outcome, currency, total, refund, items },
-    ...{ label_status, created_at },
+    id,
+    order_name,
+    state,
+    processing,
+    outcome,
+    currency,
+    total,
+    refund,
+    items,
+    label_status,
+    created_at,
   };
 }

@@ -11,8 +11,15 @@ import { exampleLabel } from './return.ts';
 import { AT, DESTINATION_ID, LINE_ITEM_IDS, PROVIDER_IDS, TIMES } from './story.ts';
 
 const address = {
-  ...{ name: '', company: '', address1: '1 Sample Street', address2: '', city: 'London' },
-  ...{ state: '', zip: 'N1 1AA', country: 'United Kingdom', country_code: 'GB' },
+  name: '',
+  company: '',
+  address1: '1 Sample Street',
+  address2: '',
+  city: 'London',
+  state: '',
+  zip: 'N1 1AA',
+  country: 'United Kingdom',
+  country_code: 'GB',
 };
 const warehouse: DestinationObject = {
   id: Number(DESTINATION_ID),
@@ -26,7 +33,9 @@ const others: DestinationObject[] = [
   { ...warehouse, id: warehouse.id + 1, name: 'Overflow warehouse', provider_location_id: null },
   {
     ...warehouse,
-    ...{ id: warehouse.id + 2, type: 'donate', name: 'Donation centre' },
+    id: warehouse.id + 2,
+    type: 'donate',
+    name: 'Donation centre',
     provider_location_id: null,
   },
 ];
@@ -34,8 +43,11 @@ const update: z.input<typeof destinationBody> = {
   name: warehouse.name,
   enabled: true,
   address: {
-    ...{ address1: address.address1, city: address.city, zip: address.zip },
-    ...{ country_code: address.country_code, phone: '+44 20 7946 0000' },
+    address1: address.address1,
+    city: address.city,
+    zip: address.zip,
+    country_code: address.country_code,
+    phone: '+44 20 7946 0000',
   },
 };
 

@@ -31,7 +31,14 @@ function summary() {
     ret;
   const [label] = ret.labels;
   return create(ReturnSummarySchema, {
-    ...{ id, state, type, outcome, returnMethod, currency, presentmentCurrency, destinationId },
+    id,
+    state,
+    type,
+    outcome,
+    returnMethod,
+    currency,
+    presentmentCurrency,
+    destinationId,
     ...(ret.order && { order: ret.order }),
     ...(ret.createdAt && { createdAt: ret.createdAt }),
     ...(ret.updatedAt && { updatedAt: ret.updatedAt }),

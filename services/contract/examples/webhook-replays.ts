@@ -16,16 +16,25 @@ const GONE = 4;
 const DONE = 800;
 
 const preview: ReplayPreviewObject = {
-  ...{ kind: 'replay', matched: MATCHED, more: false, replayable: MATCHED - GONE },
+  kind: 'replay',
+  matched: MATCHED,
+  more: false,
+  replayable: MATCHED - GONE,
   not_replayable: [{ reason: 'payload_gone', count: GONE }],
   oldest_at: '2026-11-23T08:00:02+00:00',
   newest_at: '2026-11-23T09:59:58+00:00',
 };
 const started: ReplayObject = {
-  ...{ id: 1, kind: 'replay', state: 'running' },
+  id: 1,
+  kind: 'replay',
+  state: 'running',
   filter: { ...outage, url: null, topic: null, trigger: null, return_id: null },
-  ...{ total: preview.replayable, done: 0, skipped: 0 },
-  ...{ started_at: TIMES.rotated, finished_at: null, error: null },
+  total: preview.replayable,
+  done: 0,
+  skipped: 0,
+  started_at: TIMES.rotated,
+  finished_at: null,
+  error: null,
 };
 const running: ReplayObject = { ...started, done: DONE };
 

@@ -56,7 +56,10 @@ const webhook: Webhook = {
 const delivery: DeliveryObject = {
   id: '019ab561-fd78-8a5e-9c1f-4b7d40000001',
   event_id: '7c2f3a52-7a0e-4b8e-9d0c-2f6a5f1f9b3e',
-  ...{ topic: body.topic, trigger: body.trigger, state: 'delivered', test: false },
+  topic: body.topic,
+  trigger: body.trigger,
+  state: 'delivered',
+  test: false,
   api_version: webhook.payload_version,
   return_id: Number(RETURN_ID),
   occurred_at: TIMES.closed,
@@ -65,14 +68,20 @@ const delivery: DeliveryObject = {
   finished_at: TIMES.closed,
   attempts: [
     {
-      ...{ number: 1, at: TIMES.closed, status: 204, error: null, duration_ms: 84 },
+      number: 1,
+      at: TIMES.closed,
+      status: 204,
+      error: null,
+      duration_ms: 84,
       timing: { dns_ms: 3, connect_ms: 12, tls_ms: 25, wait_ms: 41, read_ms: 1 },
     },
   ],
 };
 const waiting: DeliveryObject = {
   ...delivery,
-  ...{ state: 'waiting', next_attempt_at: TIMES.rotated, finished_at: null },
+  state: 'waiting',
+  next_attempt_at: TIMES.rotated,
+  finished_at: null,
 };
 const test: DeliveryObject = {
   ...waiting,

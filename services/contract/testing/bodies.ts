@@ -12,7 +12,10 @@ const TIME_RULE =
   'must be an RFC 3339 date-time with a UTC offset, such as 2026-07-01T12:00:00+00:00.';
 const OVERLAP_RULE = 'must be a whole number from 0 to 168.';
 const LABEL = {
-  ...{ carrier: 'Evri', tracking_number: 'EV1', url: 'https://labels.example/1', rate: '3.20' },
+  carrier: 'Evri',
+  tracking_number: 'EV1',
+  url: 'https://labels.example/1',
+  rate: '3.20',
   created_at: '2026-11-20T10:00:00+01:00',
 };
 const CARRIER_UPDATE = { status: 'in_transit', occurred_at: '2026-11-20T10:00:00Z' };

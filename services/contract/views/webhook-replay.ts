@@ -32,7 +32,9 @@ export function replayView(replay: Replay): ReplayObject {
     kind,
     state,
     filter: filterView(replay.filter),
-    ...{ total, done, skipped },
+    total,
+    done,
+    skipped,
     started_at: requiredIso(replay.startedAt, 'a replay'),
     finished_at: iso(replay.finishedAt),
     error: textOrNull(replay.error),
@@ -57,7 +59,9 @@ export function replayPreviewView(preview: PreviewReplayResponse): ReplayPreview
   const { matched, more, replayable } = preview;
   return {
     kind: 'replay',
-    ...{ matched, more, replayable },
+    matched,
+    more,
+    replayable,
     not_replayable: preview.notReplayable.map(({ reason, count }) => {
       const name = word(UnreplayableReasonSchema, reason, UNREPLAYABLE_REASONS);
       if (!name) throw new Error(`unknown reason ${reason}`);
@@ -73,7 +77,10 @@ export function backfillPreviewView(preview: PreviewBackfillResponse): ReplayPre
   const { events, more } = preview;
   return {
     kind: 'backfill',
-    ...{ matched: events, more, replayable: events, not_replayable: [] },
+    matched: events,
+    more,
+    replayable: events,
+    not_replayable: [],
     oldest_at: iso(preview.oldestAt),
     newest_at: iso(preview.newestAt),
   };

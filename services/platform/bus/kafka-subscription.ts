@@ -42,13 +42,17 @@ export class KafkaSubscription {
       },
     );
     this.#watching = startLoop({
-      ...{ name: 'Kafka consumer', logger: o.logger },
-      ...{ idleMs: WATCH_EVERY_MS, delayMs: WATCH_EVERY_MS },
+      name: 'Kafka consumer',
+      logger: o.logger,
+      idleMs: WATCH_EVERY_MS,
+      delayMs: WATCH_EVERY_MS,
       step: (signal) => this.#watch(signal),
     });
     this.#committing = startLoop({
-      ...{ name: 'Kafka offsets', logger: o.logger },
-      ...{ idleMs: COMMIT_EVERY_MS, delayMs: COMMIT_EVERY_MS },
+      name: 'Kafka offsets',
+      logger: o.logger,
+      idleMs: COMMIT_EVERY_MS,
+      delayMs: COMMIT_EVERY_MS,
       step: () => this.#commit(),
     });
   }

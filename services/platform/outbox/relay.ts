@@ -75,18 +75,25 @@ class OutboxRelay implements Relay {
       onPublished: (count) => published.add(count, { topic: o.topic }),
     });
     this.#shards = createShardHolder({
-      ...{ pool: o.pool, owner, name: 'relay', count: SHARDS },
+      pool: o.pool,
+      owner,
+      name: 'relay',
+      count: SHARDS,
       isBusy: (shard) => this.#publisher.isBusy(shard),
       ...(o.leaseMs !== undefined && { leaseMs: o.leaseMs }),
     });
     const { logger } = o;
     this.#loop = startLoop({
-      ...{ name: 'outbox relay', idleMs: this.#pollMs, logger },
+      name: 'outbox relay',
+      idleMs: this.#pollMs,
+      logger,
       step: () => this.#step(),
     });
     this.#workers = [
       startLoop({
-        ...{ name: 'outbox shards', idleMs: REBALANCE_EVERY_MS, logger },
+        name: 'outbox shards',
+        idleMs: REBALANCE_EVERY_MS,
+        logger,
         step: () => this.#rebalance(),
       }),
       listen({ ...o, channelPrefix: CHANNEL_PREFIX, onNotify: (text) => this.#onNotify(text) }),

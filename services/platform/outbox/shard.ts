@@ -98,7 +98,9 @@ export class OutboxShard {
         retry,
         limit: isReading ? capacity : 0,
       },
-      ...{ position: this.#position, open: this.#open, waiting: [...this.#waiting.keys()] },
+      position: this.#position,
+      open: this.#open,
+      waiting: [...this.#waiting.keys()],
       maxBytes: this.#limits.bytes - this.#bytes(),
     };
     this.#isDue = this.#isDue && !isReading;

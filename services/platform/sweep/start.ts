@@ -57,7 +57,11 @@ export function startSweep(
       try {
         await sweep(
           {
-            ...{ group: o.group, source: o.source, pool, bus, logger },
+            group: o.group,
+            source: o.source,
+            pool,
+            bus,
+            logger,
             events: channel.client,
             onPublished: (count) => republished.add(count, attributes),
             everyMs: MIN_INTERVAL_MS,

@@ -57,9 +57,14 @@ export async function findOrderOnRequest(deps: FindOrderDeps, request: FindOrder
 
 function orderMessage({ id, name, currencies, lines }: FoundOrder) {
   return {
-    ...{ id, name, currency: currencies.shop, presentmentCurrency: currencies.presentment },
+    id,
+    name,
+    currency: currencies.shop,
+    presentmentCurrency: currencies.presentment,
     lines: lines.map(({ productId = 0n, variantId = 0n, ...line }) => ({
-      ...{ ...line, productId, variantId },
+      ...line,
+      productId,
+      variantId,
     })),
   };
 }

@@ -100,7 +100,9 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
       const client = o.openShopifyClient();
       const store = { shopId, shopDomain };
       const shopify = createShopifyCommerce({
-        ...{ client, shopDomain, sandbox },
+        client,
+        shopDomain,
+        sandbox,
         access: () => accessTokens.of(store),
         onRejected: (accessToken) => accessTokens.rejected(store, accessToken),
       });

@@ -254,7 +254,15 @@ function requestOf(shopId: bigint, own: Own): EffectRequest {
   const orderToCancel = id === null ? undefined : { id, name: name ?? '' };
   const nothing = { items: [], lines: [], stock: [], details: {} };
   return {
-    ...{ shopId, returnId, providerOrderId, orderName, kind, key, amount, currency },
-    ...{ orderToCancel, ...nothing },
+    shopId,
+    returnId,
+    providerOrderId,
+    orderName,
+    kind,
+    key,
+    amount,
+    currency,
+    orderToCancel,
+    ...nothing,
   };
 }

@@ -96,7 +96,9 @@ async function reconcileDay(
   // What another provider made before does not count.
   const from = connected.since > start ? connected.since : start;
   const result = await reconcile(pool, connected.commerce, {
-    ...{ shopId, from, to },
+    shopId,
+    from,
+    to,
     ...(signal && { signal }),
   });
   // A day that is not over is compared again when it is.

@@ -69,7 +69,8 @@ async function guarded<T>(
     if (error instanceof CommerceFailure || error instanceof LedgerUnavailable) throw error;
     const isUnsent = isBrokenCircuitError(error) || isBulkheadRejectedError(error);
     throw new CommerceFailure('passing', 'the commerce provider did not respond', {
-      ...{ cause: error, isUnsent },
+      cause: error,
+      isUnsent,
     });
   }
 }

@@ -139,7 +139,9 @@ async function existing(db: Queryable, shopId: bigint, requestId: bigint): Promi
   if (!row) throw new Error('a recorded gift card does not exist');
   const { id: ofRequest, amount: value, currency, issuedAt, ...card } = row;
   return create(GiftCardSchema, {
-    ...{ ...card, id: ofRequest, money: { value, currency } },
+    ...card,
+    id: ofRequest,
+    money: { value, currency },
     issuedAt: timestampFromDate(issuedAt),
   });
 }

@@ -89,7 +89,9 @@ function prepare(pool: pg.Pool, job: Job, providers: Providers): Promise<Prepare
 
 function performingOf(pool: pg.Pool, job: Job, { details, commerce }: Prepared) {
   return (step: Step, orderToCancel?: MadeOrder): PerformDeps => ({
-    ...{ pool, job, step },
+    pool,
+    job,
+    step,
     prepared: { details, commerce, lines: [], stock: [], ...(orderToCancel && { orderToCancel }) },
   });
 }

@@ -54,7 +54,10 @@ export function planSteps(o: PlanInput): PlannedStep[] {
     ['refund', minor(totals?.refund) - o.paidMinor],
   ];
   const stepOf = (kind: EffectKind, amount: string): PlannedStep => ({
-    ...{ kind, key: keyOf(details.id, kind), amount, currency },
+    kind,
+    key: keyOf(details.id, kind),
+    amount,
+    currency,
   });
   const payments = amounts
     .filter(([, amount]) => amount > 0n)

@@ -60,7 +60,10 @@ export function restockItems(
 ): MessageInitShape<typeof RestockItemSchema>[] {
   return atLocation(restockLines(details), location).map(
     ({ lineItemId, locationId, variantId, quantity }) => ({
-      ...{ lineItemId, locationId, variantId, quantity },
+      lineItemId,
+      locationId,
+      variantId,
+      quantity,
     }),
   );
 }

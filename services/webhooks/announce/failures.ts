@@ -40,7 +40,9 @@ function eventOf(notice: Notice, subscription: WebhookSubscription): NewEvent {
   const lastError = errorForPartners(notice.lastError);
   const common = { ...keyOfSubscription(notice), actor: WEBHOOKS };
   const value = {
-    ...{ subscription, failures, lastError },
+    subscription,
+    failures,
+    lastError,
     ...(failingSinceMs !== null && { failingSince: timestampFromDate(new Date(failingSinceMs)) }),
   };
   if (notice.kind === 'deactivated') {
@@ -50,7 +52,8 @@ function eventOf(notice: Notice, subscription: WebhookSubscription): NewEvent {
     return { ...common, trigger: 'subscription.disabled', detail };
   }
   const failing = create(SubscriptionFailingSchema, {
-    ...{ ...value, percent: notice.percent },
+    ...value,
+    percent: notice.percent,
     ...(failingSinceMs !== null && {
       disablesAt: timestampFromDate(new Date(disablesAtMs(failingSinceMs))),
     }),

@@ -54,12 +54,16 @@ export function logMethods({ pool, clock }: LogContext) {
       if (hours < 0 || hours > MAX_HOURS) throw invalidField('hours', `must be 1 to ${MAX_HOURS}`);
       if (subscriptionId !== 0n) await requireLogged(pool, { shopId, subscriptionId });
       const counted = await countByHour(pool, {
-        ...{ shopId, subscriptionId: subscriptionId || null, hours: hours || DEFAULT_HOURS },
+        shopId,
+        subscriptionId: subscriptionId || null,
+        hours: hours || DEFAULT_HOURS,
         now: new Date(),
       });
       return {
         hours: counted.map(({ startsAt, isMore, ...count }) => ({
-          ...{ ...count, startsAt: timestampFromDate(startsAt), more: isMore },
+          ...count,
+          startsAt: timestampFromDate(startsAt),
+          more: isMore,
         })),
       };
     },

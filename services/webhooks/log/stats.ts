@@ -51,7 +51,9 @@ export async function countByHour(
     (_, n) => new Date(current - (o.hours - 1 - n) * HOUR_MS),
   );
   const hours = starts.map((start, n) => ({
-    ...{ n, first: idAt(start), end: idAt(new Date(start.getTime() + HOUR_MS)) },
+    n,
+    first: idAt(start),
+    end: idAt(new Date(start.getTime() + HOUR_MS)),
   }));
   const { rows } = await db.query<Omit<HourCount, 'startsAt'> & { n: number }>(
     unnamed(sql`

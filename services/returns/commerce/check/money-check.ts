@@ -25,7 +25,8 @@ export const MONEY_RULE: CheckRule = {
 
 async function money(session: CheckSession): Promise<string[]> {
   const own = AMOUNTS.map(([units, fraction]) => ({
-    ...{ amount: amountOf(units, session.currency, fraction), currency: session.currency },
+    amount: amountOf(units, session.currency, fraction),
+    currency: session.currency,
   }));
   const others = OTHER_DECIMALS.filter(({ currency }) => currency !== session.currency);
   const problems: string[] = [];

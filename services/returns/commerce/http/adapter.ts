@@ -70,7 +70,10 @@ export function createHttpCommerce(o: HttpCommerceOptions): CommerceProvider {
     },
     async lookUp({ shopId, name }, signal) {
       const answer = await send(o, {
-        ...{ type: 'order.find', request: { shopId }, data: { name }, signal },
+        type: 'order.find',
+        request: { shopId },
+        data: { name },
+        signal,
       });
       if (isRefusal(answer)) throw new CommerceFailure('final', refusalOf(answer));
       const { order } = read(answer, orderAnswer);
@@ -124,7 +127,8 @@ async function send<T extends RequestType>(
     const isUnsent = error instanceof NotConnected || error instanceof AddressNotAllowed;
     const cause = error instanceof NotConnected ? error.cause : error;
     throw new CommerceFailure('passing', `the endpoint: ${describeFailure(cause)}`, {
-      ...{ cause, isUnsent },
+      cause,
+      isUnsent,
     });
   }
 }

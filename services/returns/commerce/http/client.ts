@@ -78,7 +78,11 @@ export function createCommerceClient(o: CommerceClientOptions): CommerceClient {
       const check = checkUrl(url, o.policy);
       if (!check.ok) throw new AddressNotAllowed(`it ${check.message}`);
       const answer = await request(check.url, {
-        ...{ dispatcher: agent, method: 'POST', headers, body, signal },
+        dispatcher: agent,
+        method: 'POST',
+        headers,
+        body,
+        signal,
       });
       const { 'retry-after': retryAfter, date } = answer.headers;
       return { status: answer.statusCode, body: await answer.body.text(), retryAfter, date };

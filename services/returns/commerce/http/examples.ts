@@ -41,8 +41,13 @@ const DATA: { readonly [T in RequestType]: RequestData<T> } = {
     ...money,
     items: [
       {
-        ...{ product_id: 6000, variant_id: 60_000, sku: 'SKU-6000', title: 'Canvas tote - Large' },
-        ...{ price: '87.00', discount: '0.00', tax: '0.00' },
+        product_id: 6000,
+        variant_id: 60_000,
+        sku: 'SKU-6000',
+        title: 'Canvas tote - Large',
+        price: '87.00',
+        discount: '0.00',
+        tax: '0.00',
       },
     ],
     details,
@@ -52,13 +57,20 @@ const DATA: { readonly [T in RequestType]: RequestData<T> } = {
     ...about('refund'),
     ...money,
     lines: goods.map(({ line_item_id, sku }) => ({
-      ...{ line_item_id, sku, quantity: 1, refund: '45.00' },
+      line_item_id,
+      sku,
+      quantity: 1,
+      refund: '45.00',
     })),
   },
   'inventory.restock': {
     ...about('restock'),
     lines: goods.map(({ line_item_id, variant, sku }) => ({
-      ...{ line_item_id, variant_id: variant, sku, quantity: 1, location_id: 1_000_000_000_001 },
+      line_item_id,
+      variant_id: variant,
+      sku,
+      quantity: 1,
+      location_id: 1_000_000_000_001,
     })),
   },
   'order.cancel': { ...about('order_cancel'), exchange_order: exchangeOrder },
@@ -78,7 +90,9 @@ export const REQUEST_EXAMPLES = Object.entries(DATA).map(([type, data]) => ({
 }));
 
 const refund: ProtocolEffect = {
-  ...{ id: 'R-991', gateway: 'card', ...money },
+  id: 'R-991',
+  gateway: 'card',
+  ...money,
   created_at: '2026-11-24T10:05:31Z',
 };
 const made: z.input<typeof foundAnswer> = { effect: refund };
@@ -92,10 +106,15 @@ const price = { shop: '36.00', presentment: '36.00' };
 const found: z.input<typeof orderAnswer> = {
   order: {
     ...order,
-    ...{ currency: 'GBP', presentment_currency: 'GBP' },
+    currency: 'GBP',
+    presentment_currency: 'GBP',
     lines: goods.map(({ product, variant, ...line }) => ({
-      ...{ ...line, product_id: product, variant_id: variant },
-      ...{ quantity: 1, returnable: 1, unit_price: price },
+      ...line,
+      product_id: product,
+      variant_id: variant,
+      quantity: 1,
+      returnable: 1,
+      unit_price: price,
     })),
   },
 };
@@ -125,7 +144,8 @@ export const EVENT_EXAMPLES: readonly CommerceEvent[] = [
     data: {
       order: {
         ...order,
-        ...{ updated_at: '2026-11-24T12:00:00Z', cancelled_at: null },
+        updated_at: '2026-11-24T12:00:00Z',
+        cancelled_at: null,
         lines: goods.map(({ line_item_id }) => ({ line_item_id, quantity: 1 })),
       },
     },
@@ -134,8 +154,11 @@ export const EVENT_EXAMPLES: readonly CommerceEvent[] = [
     type: 'refund.created',
     data: {
       refund: {
-        ...{ id: 'R-991', key: about('refund').key, order_id: order.id },
-        ...{ created_at: '2026-11-24T10:05:31Z', ...money },
+        id: 'R-991',
+        key: about('refund').key,
+        order_id: order.id,
+        created_at: '2026-11-24T10:05:31Z',
+        ...money,
         lines: goods.map(({ line_item_id }) => ({ line_item_id, quantity: 1, amount: '43.50' })),
       },
     },

@@ -27,7 +27,11 @@ const EVENT_TITLES = {
 } as const;
 
 const header = (name: string, description: string) => ({
-  ...{ name, in: 'header', required: true, description, schema: { type: 'string' } },
+  name,
+  in: 'header',
+  required: true,
+  description,
+  schema: { type: 'string' },
 });
 const SIGNED_HEADERS = [
   header('webhook-id', 'Id of the request, by Standard Webhooks'),

@@ -111,7 +111,8 @@ async function record(tx: Queryable, shopId: bigint, event: CommerceEvent): Prom
       updatedAt: new Date(order.updated_at),
       cancelledAt: order.cancelled_at ? new Date(order.cancelled_at) : undefined,
       lines: order.lines.map(({ line_item_id, quantity }) => ({
-        ...{ providerLineItemId: BigInt(line_item_id), quantity },
+        providerLineItemId: BigInt(line_item_id),
+        quantity,
       })),
     });
     return;
@@ -126,7 +127,9 @@ async function record(tx: Queryable, shopId: bigint, event: CommerceEvent): Prom
     amount: refund.amount,
     currency: refund.currency,
     lines: refund.lines.map(({ line_item_id, quantity, amount }) => ({
-      ...{ providerLineItemId: BigInt(line_item_id), quantity, amount },
+      providerLineItemId: BigInt(line_item_id),
+      quantity,
+      amount,
     })),
   });
 }

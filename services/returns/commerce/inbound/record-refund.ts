@@ -44,7 +44,8 @@ export async function recordRefund(tx: Queryable, refund: ProviderRefund): Promi
   const text = `${amount} ${currency} was refunded at the commerce provider, not by this service`;
   const units = lines.map((line) => `${line.providerLineItemId}: ${line.quantity}`).join(', ');
   await addNews(tx, refund, {
-    ...{ kind: 'order.refunded_at_provider', text },
+    kind: 'order.refunded_at_provider',
+    text,
     facts: { amount, currency, provider_id: providerRefundId, ...(units === '' ? {} : { units }) },
     lines: lines.map((line) => line.providerLineItemId),
   });

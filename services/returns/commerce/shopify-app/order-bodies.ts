@@ -33,7 +33,8 @@ export const orderBody = z
       updatedAt: order.updated_at,
       cancelledAt: order.cancelled_at ?? undefined,
       lines: order.line_items.map((line) => ({
-        ...{ providerLineItemId: line.id, quantity: line.quantity },
+        providerLineItemId: line.id,
+        quantity: line.quantity,
       })),
     }),
   );
@@ -68,7 +69,8 @@ export const refundBody = z
       amount: movedBy(transactions, code),
       currency: code,
       lines: lines.map((one) => ({
-        ...{ providerLineItemId: one.line_item_id, quantity: one.quantity },
+        providerLineItemId: one.line_item_id,
+        quantity: one.quantity,
         amount: one.subtotal_set.presentment_money.amount,
       })),
     };

@@ -61,7 +61,8 @@ export async function loadTokens(
   const { keyId, sealed, codeKeyId, codeSealed, ...rest } = row;
   const code = codeKeyId !== null && codeSealed !== null;
   return {
-    ...{ ...rest, access: { keyId, sealed } },
+    ...rest,
+    access: { keyId, sealed },
     code: code ? { keyId: codeKeyId, sealed: codeSealed } : null,
   };
 }
