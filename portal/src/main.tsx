@@ -6,7 +6,6 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
 import { createCache, createTransport } from './api/client.ts';
-import { Questions } from './parts/confirm.tsx';
 import { lazyPart } from './parts/lazy-part.tsx';
 import { router } from './router.tsx';
 import { SIGNED_OUT } from './session/leave.ts';
@@ -18,6 +17,7 @@ function styleNonce(): string {
   return document.querySelector<HTMLMetaElement>('meta[property=csp-nonce]')?.nonce ?? '';
 }
 
+const Questions = lazyPart(async () => (await import('./parts/questions.tsx')).Questions);
 const Notices = lazyPart(async () => (await import('./parts/notices.tsx')).Notices);
 const SignedOut = lazyPart(async () => (await import('./session/signed-out.tsx')).SignedOut);
 

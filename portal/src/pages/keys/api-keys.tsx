@@ -3,7 +3,7 @@ import { Button, Code, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import { type ApiKey, ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
-import { confirm } from '../../parts/confirm.tsx';
+import { confirm } from '../../parts/confirm.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Needs } from '../../parts/needs.tsx';

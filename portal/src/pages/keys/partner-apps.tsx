@@ -2,7 +2,7 @@ import { useQuery } from '@connectrpc/connect-query';
 import { Button, Code } from '@mantine/core';
 import { type App, AppsService } from '../../../../proto/gen/rms/portal/v1/apps_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
-import { confirm } from '../../parts/confirm.tsx';
+import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';

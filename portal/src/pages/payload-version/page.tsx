@@ -6,7 +6,7 @@ import {
   PayloadVersionService,
 } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
-import { confirm } from '../../parts/confirm.tsx';
+import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Needs } from '../../parts/needs.tsx';

@@ -7,7 +7,7 @@ import {
 } from '../../../../proto/gen/rms/portal/v1/assistants_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
-import { confirm } from '../../parts/confirm.tsx';
+import { confirm } from '../../parts/confirm.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { More } from '../../parts/more.tsx';

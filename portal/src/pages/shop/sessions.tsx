@@ -2,7 +2,7 @@ import { useQuery } from '@connectrpc/connect-query';
 import { Badge, Button, Group } from '@mantine/core';
 import { type Session, SessionService } from '../../../../proto/gen/rms/portal/v1/session_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
-import { confirm } from '../../parts/confirm.tsx';
+import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Loaded } from '../../parts/states.tsx';

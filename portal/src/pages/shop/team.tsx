@@ -7,7 +7,7 @@ import {
   TeamService,
 } from '../../../../proto/gen/rms/portal/v1/team_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
-import { confirm } from '../../parts/confirm.tsx';
+import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { PageHead } from '../../parts/page-head.tsx';

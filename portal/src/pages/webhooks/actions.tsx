@@ -4,7 +4,7 @@ import { useState } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { ActionMenu } from '../../parts/action-menu.tsx';
-import { confirm } from '../../parts/confirm.tsx';
+import { confirm } from '../../parts/confirm.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { useSession } from '../../session/session.tsx';
 
