@@ -55,6 +55,7 @@ describe('kubernetes identity', () => {
     iss?: string;
     aud?: string;
     exp?: string | null;
+    nbf?: string;
     key?: CryptoKey;
   }) {
     const jwt = new SignJWT({ sub: o.sub ?? 'system:serviceaccount:rms:returns' })
@@ -62,6 +63,7 @@ describe('kubernetes identity', () => {
       .setIssuer(o.iss ?? issuer)
       .setAudience(o.aud ?? 'rms');
     if (o.exp !== null) jwt.setExpirationTime(o.exp ?? '10m');
+    if (o.nbf !== undefined) jwt.setNotBefore(o.nbf);
     return jwt.sign(o.key ?? ours);
   }
 
@@ -80,7 +82,12 @@ describe('kubernetes identity', () => {
     expect(await pod.callerOf(await sign({ key: foreign }))).toBeUndefined();
     expect(await pod.callerOf(await sign({ exp: '-1m' }))).toBeUndefined();
     expect(await pod.callerOf(await sign({ exp: null }))).toBeUndefined();
+    expect(await pod.callerOf(await sign({ nbf: '10m' }))).toBeUndefined();
     expect(await pod.callerOf('no.jwt.here')).toBeUndefined();
+  });
+
+  test('accepts a new token although the clock of its signer is a little ahead', async () => {
+    expect(await identity().callerOf(await sign({ nbf: '3s' }))).toBe('returns');
   });
 
   test.each([

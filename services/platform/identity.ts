@@ -130,6 +130,12 @@ export interface KubernetesIdentityOptions {
 /** Both files may change while the process runs, so they are read again after this time. Milliseconds. */
 const FILE_CACHE_MS = 10_000;
 
+/**
+ * Tolerated difference between the clocks of this node and of the cluster's API server. The token of a new pod is valid
+ * from the second of its signature on. Seconds.
+ */
+const CLOCK_SKEW_S = 5;
+
 /** Number of verified tokens cached by hash, because checking a signature costs more than most calls. */
 const MAX_CACHED = 1_000;
 
@@ -157,6 +163,7 @@ export function kubernetesIdentity(o: KubernetesIdentityOptions): ServiceIdentit
           audience: o.audience ?? 'rms',
           algorithms: ['RS256', 'ES256', 'EdDSA'],
           requiredClaims: ['exp', 'sub'],
+          clockTolerance: CLOCK_SKEW_S,
         });
         const caller = callerNamed(o, payload.sub ?? '');
         if (caller === undefined) return undefined;
