@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { FAKE, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, type SignedInMember, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { GOOD_CALLS } from '../../test/kit/gateway/tool-calls.ts';
 import type { ActionName } from '../actions/permissions.ts';
@@ -39,6 +40,39 @@ test('a webhook that never delivers is created with a warning', async () => {
     webhook_id: Number(FAKE.webhook),
     delivers: false,
     warnings: [expect.stringContaining('never delivers return.closed')],
+  });
+});
+
+describe('the list of webhooks', () => {
+  const list = async (subscription: object) => {
+    Object.assign(bench.services.webhooks, {
+      listSubscriptions: () => ({ subscriptions: [{ ...sampleSubscription(), ...subscription }] }),
+    });
+    const { data } = await call('list_webhooks', {});
+    return data.webhooks[0];
+  };
+
+  test('says how the deliveries of each fare, as REST does, and leaves out what has no value', async () => {
+    const healthy = await list({});
+    expect(healthy).toMatchObject({
+      ...{ health: 'healthy', success_rate_24h: 0.6666, delivers: true },
+      oldest_waiting_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
+    });
+    expect(Object.keys(healthy)).not.toContain('inactive_reason');
+    expect(await list({ failures: 4 })).toMatchObject({ health: 'failing', failures: 4 });
+    const { health, createdAt } = sampleSubscription();
+    const paused = await list({
+      health: { ...health, counted: 0, delivered: 0, pausedSince: createdAt },
+    });
+    expect(paused.health).toBe('paused');
+    expect(paused).not.toHaveProperty('success_rate_24h');
+  });
+
+  test('says why one is inactive', async () => {
+    const inactiveReason = 'answered 410';
+    expect(await list({ status: SubscriptionStatus.INACTIVE, inactiveReason })).toMatchObject({
+      ...{ status: 'inactive', health: 'inactive', inactive_reason: inactiveReason },
+    });
   });
 });
 

@@ -9,7 +9,7 @@ export const listWebhooks = defineTool({
   name: 'list_webhooks',
   title: 'List webhooks',
   description:
-    "Use this when you need the shop's webhook subscriptions: where events go, whether deliveries fail and since when, and the payload version. Detail full adds the backlog of each.",
+    "Use this when you need the shop's webhook subscriptions: where events go, how deliveries fare, why one is inactive, and the payload version. What has no value is absent. Detail full adds the backlog.",
   hints: readOnlyHints("the shop's webhook subscriptions"),
   input: z.strictObject({ detail, limit, cursor }),
   output: z.strictObject({
@@ -19,7 +19,7 @@ export const listWebhooks = defineTool({
   }),
   async run(context, input) {
     const [subscriptions, version] = await Promise.all([
-      list(context, { backlog: input.detail === 'full' }),
+      list(context, { backlog: input.detail === 'full', health: true }),
       getPayloadVersion(context),
     ]);
     const page = pageOf(subscriptions, input);

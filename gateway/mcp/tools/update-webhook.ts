@@ -34,7 +34,7 @@ export const updateWebhook = defineTool({
     if (Object.values(changes).every((value) => value === undefined)) {
       throw new ToolError('Give at least one of topic, trigger, url and status.');
     }
-    const changed = await update(context, BigInt(webhook_id), changes, context.callId);
-    return { webhook: webhookHealthView(changed) };
+    const { subscription } = await update(context, BigInt(webhook_id), changes, context.callId);
+    return { webhook: webhookHealthView(subscription) };
   },
 });

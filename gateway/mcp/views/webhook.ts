@@ -5,9 +5,18 @@ import type {
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { choice, requiredText } from '../../../services/contract/resources/fields.ts';
 import { webhookFields } from '../../../services/contract/resources/webhook.ts';
-import { iso, textOrNull } from '../../../services/contract/views/values.ts';
-import { createdWebhookView, webhookFieldsView } from '../../../services/contract/views/webhook.ts';
-import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
+import { iso } from '../../../services/contract/views/values.ts';
+import {
+  neverDelivers,
+  webhookFieldsView,
+  webhookView,
+} from '../../../services/contract/views/webhook.ts';
+import {
+  TOPICS,
+  TRIGGERS,
+  WEBHOOK_HEALTH,
+  WEBHOOK_STATUSES,
+} from '../../../services/contract/vocabulary.ts';
 import { URL_MAX } from '../../../services/platform/text.ts';
 import { sent } from '../../actions/context.ts';
 import { described, undescribed } from '../result-schema.ts';
@@ -37,44 +46,73 @@ export function createdWebhookOutputView(
   response: CreateSubscriptionResponse,
 ): z.output<typeof createdWebhookOutput> {
   const subscription = sent(response.subscription, 'subscription');
-  const { id, delivers, warnings } = createdWebhookView(subscription, '');
+  const { id } = webhookFieldsView(subscription);
+  const warning = neverDelivers(subscription);
   return {
     webhook_id: id,
-    delivers,
-    warnings: warnings.map(({ message }) => message),
+    delivers: subscription.delivers,
+    warnings: warning === undefined ? [] : [warning],
     secret_hint: secretHint(id),
   };
 }
 
-const when = () => z.string().nullable().meta({ format: 'date-time' });
+/** A time; absent when there is none. */
+const when = () => z.string().optional();
 
-/** A webhook and its delivery health. Never contains the secret. */
+/**
+ * A webhook and how its deliveries fare. What has no value is absent: an optional field costs half the tokens of one that
+ * may be null. After a change there is no health, which only the list reads. Never contains the secret.
+ */
 export const webhookHealth = z.strictObject({
   ...undescribed(webhookFields.shape),
   delivers: z.boolean().describe('False if the topic never delivers this trigger'),
+  health: z
+    .enum(WEBHOOK_HEALTH)
+    .optional()
+    .describe('healthy, failing, paused (only probes) or inactive'),
+  success_rate_24h: z.number().optional().describe('0 to 1'),
   failures: z.int().describe('Failed attempts since the last success'),
   failing_since: when(),
   disables_at: when().describe('When it becomes inactive if all attempts continue to fail'),
+  oldest_waiting_at: when(),
   inactive_since: when(),
-  inactive_reason: z.string().nullable().describe('null when a user or operator deactivated it'),
+  inactive_reason: z.string().optional().describe('Absent when a person deactivated it'),
   backlog: described(
     'Waiting and held deliveries: count, more, oldest_at',
     z.strictObject({ count: z.int(), more: z.boolean(), oldest_at: when() }),
-  ).nullable(),
+  ).optional(),
 });
 
+/** Undefined values are not in the result. */
 export function webhookHealthView(subscription: Subscription): z.output<typeof webhookHealth> {
   const { backlog } = subscription;
   return {
     ...webhookFieldsView(subscription),
     delivers: subscription.delivers,
+    ...(subscription.health && healthFieldsView(subscription)),
     failures: subscription.failures,
-    failing_since: iso(subscription.failingSince),
-    disables_at: iso(subscription.disablesAt),
-    inactive_since: iso(subscription.inactiveSince),
-    inactive_reason: textOrNull(subscription.inactiveReason),
-    backlog: backlog
-      ? { count: backlog.count, more: backlog.more, oldest_at: iso(backlog.oldestAt) }
-      : null,
+    failing_since: time(subscription.failingSince),
+    disables_at: time(subscription.disablesAt),
+    inactive_since: time(subscription.inactiveSince),
+    inactive_reason: subscription.inactiveReason || undefined,
+    backlog: backlog && {
+      count: backlog.count,
+      more: backlog.more,
+      oldest_at: time(backlog.oldestAt),
+    },
   };
+}
+
+/** As REST says it. */
+function healthFieldsView(subscription: Subscription) {
+  const { health, success_rate_24h, oldest_waiting_at } = webhookView(subscription);
+  return {
+    health,
+    success_rate_24h: success_rate_24h ?? undefined,
+    oldest_waiting_at: oldest_waiting_at ?? undefined,
+  };
+}
+
+function time(at: Parameters<typeof iso>[0]): string | undefined {
+  return iso(at) ?? undefined;
 }

@@ -130,7 +130,7 @@ export function costlyArguments(shop: StackShop): Record<ActionName, object> {
     },
     get_fraud_report: { return_id: returns.fraud_reported?.[0]?.id },
     create_cart: { items: Array.from({ length: 500 }, (_, n) => ({ variant_id: n + 1 })) },
-    list_webhooks: { limit: 50 },
+    list_webhooks: { limit: 50, detail: 'full' },
     create_webhook: { topic: 'return', trigger: 'return.closed', url: 'https://10.0.0.1/' },
     update_webhook: { webhook_id, status: 'inactive' },
     test_webhook: { webhook_id, trigger: 'return.closed' },
