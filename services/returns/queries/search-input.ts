@@ -6,12 +6,12 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, text, time } from '../../platform/input.ts';
+import type { ListFilters } from '../../platform/list-cursor.ts';
 import { optionalId } from '../fields.ts';
 import { pageSize } from './cursor.ts';
 
-/** The request of a search, checked. */
-export const searchInput = z.object({
-  ...callerShape,
+/** What selects returns. */
+const FILTERS = {
   query: text(320),
   states: z
     .array(
@@ -26,8 +26,6 @@ export const searchInput = z.object({
   updatedTo: time.optional(),
   includeArchived: z.boolean(),
   archived: z.enum(Archived, 'is unknown'),
-  pageSize,
-  cursor: z.string(),
   flaggedOnly: z.boolean(),
   sku: text(SHORT_TEXT_MAX),
   destinationId: optionalId,
@@ -47,9 +45,24 @@ export const searchInput = z.object({
     )
     .max(20, 'must hold at most 20')
     .transform((outcomes) => [...new Set(outcomes)]),
+};
+
+/** The request of a search, checked. */
+export const searchInput = z.object({
+  ...callerShape,
+  ...FILTERS,
+  pageSize,
+  cursor: z.string(),
   sort: z.enum(Sort, 'is unknown'),
 });
 export type SearchInput = z.output<typeof searchInput>;
+
+/** What a cursor of the search belongs to: the shop and the filters. */
+export function filtersOf(input: SearchInput): ListFilters {
+  const { shopId } = input;
+  const filters = Object.entries(input).filter(([name]) => name in FILTERS);
+  return { shopId, ...Object.fromEntries(filters) };
+}
 
 const ALL_STATES = [
   ReturnState.OPEN,

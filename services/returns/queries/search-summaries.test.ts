@@ -144,4 +144,24 @@ describe('summaries of returns', () => {
     const ascending = { cursor: usual.nextCursor, sort: Sort.CREATED_ASC };
     expect(await refusal(list(shopId, ascending))).toEqual(invalid('cursor'));
   });
+
+  test('reject a cursor of other filters, and say so', async () => {
+    const shopId = await bench.shop();
+    for (const _ of [1, 2, 3]) await bench.submit(shopId);
+    const filter = { states: [ReturnState.OPEN], createdFrom: day(1) };
+    const { nextCursor: cursor } = await list(shopId, { ...filter, pageSize: 1 });
+    const others = [
+      {},
+      { ...filter, states: [ReturnState.OPEN, ReturnState.REVIEW] },
+      { ...filter, createdFrom: day(2) },
+      { ...filter, archived: Archived.INCLUDE },
+      { ...filter, query: '#1001' },
+    ];
+    for (const other of others) {
+      await expect(list(shopId, { ...other, cursor })).rejects.toThrow(
+        'cursor belongs to a list with other filters or another order',
+      );
+    }
+    expect(idsOf(await list(shopId, { ...filter, cursor, pageSize: 2 }))).toHaveLength(2);
+  });
 });

@@ -251,6 +251,9 @@ describe('timeline and notes', () => {
     expect(first.entries[1]).toEqual(present(entry));
     const next = await bench.client.getTimeline({ ...about, cursor: first.nextCursor });
     expect(next).toMatchObject({ entries: [{ kind: 'return.submitted' }], nextCursor: '' });
+    const other = await bench.submit(submitted.shopId);
+    const wrong = { ...about, returnId: other.id, cursor: first.nextCursor };
+    expect(await refusal(bench.client.getTimeline(wrong))).toEqual(invalid('cursor'));
     expect(await bench.triggers(submitted)).toEqual([]);
     expect(await bench.read(submitted)).toEqual(submitted);
   });

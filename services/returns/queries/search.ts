@@ -6,10 +6,11 @@ import type {
   SearchReturnsRequest,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { parseInput } from '../../platform/input.ts';
+import type { ListFilters } from '../../platform/list-cursor.ts';
 import { unnamed } from '../../platform/sql.ts';
 import { loadListed, loadPage } from '../store/load.ts';
 import { matchingCount, matchingPage } from './matching.ts';
-import { type SearchInput, searchInput } from './search-input.ts';
+import { filtersOf, type SearchInput, searchInput } from './search-input.ts';
 import { cursorBehind, type Place, placeIn, type Sorting, sortingOf } from './sorting.ts';
 import { summariesOf } from './summaries.ts';
 
@@ -32,7 +33,7 @@ export interface FoundReturns {
  * The query is a whole order name, tracking number or e-mail address, or a part of a line item's title. Archived
  * returns are included only if requested: by `archived`, or by the flag or the state closed.
  *
- * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor, and for a cursor of another order).
+ * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor, and for one of other filters or another order).
  */
 export async function searchReturns(
   pool: pg.Pool,
@@ -40,8 +41,9 @@ export async function searchReturns(
 ): Promise<FoundReturns> {
   const input = parseInput(searchInput, request);
   const sorting = sortingOf(input.sort);
-  const after = placeIn(input.cursor, sorting);
-  if (request.summaries) return searchSummaries(pool, input, { sorting, after });
+  const list = { sorting, filters: filtersOf(input) };
+  const after = placeIn(input.cursor, list);
+  if (request.summaries) return searchSummaries(pool, input, { ...list, after });
   const limit = input.pageSize + 1;
   const found = await pool.query<{ id: bigint }>(
     unnamed(matchingPage(input, { sorting, after, limit })),
@@ -51,7 +53,7 @@ export async function searchReturns(
     ? await loadListed(pool, input.shopId, ids)
     : await loadPage(pool, input.shopId, ids);
   const hasMore = found.rows.length > returns.length;
-  const nextCursor = hasMore ? cursorBehind(placeOf(returns.at(-1), sorting), sorting) : '';
+  const nextCursor = hasMore ? cursorBehind(placeOf(returns.at(-1), sorting), list) : '';
   const page = { returns, summaries: [], nextCursor };
   // The first page has all matches, so no count is needed.
   if (!after && nextCursor === '') return { ...page, total: ids.length };
@@ -61,13 +63,17 @@ export async function searchReturns(
 async function searchSummaries(
   pool: pg.Pool,
   input: SearchInput,
-  o: { readonly sorting: Sorting; readonly after: Place | undefined },
+  o: {
+    readonly sorting: Sorting;
+    readonly filters: ListFilters;
+    readonly after: Place | undefined;
+  },
 ): Promise<FoundReturns> {
   const page = matchingPage(input, { ...o, limit: input.pageSize + 1 });
   const found = await summariesOf(pool, { shopId: input.shopId, page, sorting: o.sorting });
   const summaries = found.slice(0, input.pageSize);
   const hasMore = found.length > summaries.length;
-  const nextCursor = hasMore ? cursorBehind(placeOf(summaries.at(-1), o.sorting), o.sorting) : '';
+  const nextCursor = hasMore ? cursorBehind(placeOf(summaries.at(-1), o.sorting), o) : '';
   return { returns: [], summaries, nextCursor, total: 0 };
 }
 

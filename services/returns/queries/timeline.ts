@@ -20,6 +20,7 @@ import {
   requiredText,
   text,
 } from '../../platform/input.ts';
+import { bindCursor, placeInCursor } from '../../platform/list-cursor.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../errors.ts';
 import { addTimeline } from '../store/timeline-store.ts';
@@ -122,16 +123,21 @@ export async function getTimeline(
   request: GetTimelineRequest,
 ): Promise<{ entries: TimelineEntry[]; nextCursor: string }> {
   const input = parseInput(page, request);
-  const [before] = decodeCursor(input.cursor, cursorParts) ?? [null];
-  await checkReturn(pool, input.shopId, input.returnId);
+  const { shopId, returnId } = input;
+  const place = placeInCursor(input.cursor, { shopId, returnId });
+  const [before] = decodeCursor(place, cursorParts) ?? [null];
+  await checkReturn(pool, shopId, returnId);
   const { rows } = await pool.query<EntryRow>(
     `select ${COLUMNS} from timeline
       where shop_id = $1 and return_id = $2 and ($3::bigint is null or id < $3)
       order by id desc limit $4`,
-    [input.shopId, input.returnId, before, input.pageSize + 1],
+    [shopId, returnId, before, input.pageSize + 1],
   );
   const shown = rows.slice(0, input.pageSize);
   const last = shown.at(-1);
-  const nextCursor = rows.length > shown.length && last ? encodeCursor([`${last.id}`]) : '';
-  return { entries: shown.map(toEntry), nextCursor };
+  const next = rows.length > shown.length && last ? encodeCursor([`${last.id}`]) : '';
+  return {
+    entries: shown.map(toEntry),
+    nextCursor: bindCursor(next, { shopId, returnId }),
+  };
 }

@@ -7,6 +7,7 @@ import type {
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { id, idempotencyKey, parseInput } from '../../platform/input.ts';
+import { bindCursor, placeInCursor } from '../../platform/list-cursor.ts';
 import { cancelJob, readJob, readJobs } from './job-store.ts';
 import type { RetainedEvents } from './retained-events.ts';
 import { previewBackfill, startBackfill } from './start-backfill.ts';
@@ -24,6 +25,9 @@ export interface JobsContext {
 
 const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
+const place = z.object({
+  cursor: z.string().regex(/^(|[1-9]\d{0,15})$/, 'must be the cursor of a previous page'),
+});
 const named = z.object({ replayId: id });
 const keyed = z.object({ idempotencyKey });
 const page = z.object({
@@ -32,7 +36,7 @@ const page = z.object({
     .int()
     .refine((value) => value >= 0 && value <= MAX_PAGE, `must be 1 to ${MAX_PAGE}`)
     .transform((value) => value || DEFAULT_PAGE),
-  cursor: z.string().regex(/^(|[1-9]\d{0,15})$/, 'must be the cursor of a previous page'),
+  cursor: z.string(),
 });
 
 /** The RPCs of replays and backfills. */
@@ -67,16 +71,20 @@ export function jobMethods(c: JobsContext) {
       return { replay: replayMessage(await cancelJob(pool, request.shopId, replayId)) };
     },
     async listReplays(request) {
-      const { pageSize, cursor, subscriptionId } = parseInput(page, request);
+      const { shopId } = request;
+      const { pageSize, subscriptionId, ...sent } = parseInput(page, request);
+      const list = { shopId, subscriptionId };
+      const { cursor } = parseInput(place, { cursor: placeInCursor(sent.cursor, list) });
       const jobs = await readJobs(pool, {
-        shopId: request.shopId,
+        shopId,
         subscriptionId: subscriptionId || null,
         before: cursor === '' ? null : BigInt(cursor),
         limit: pageSize,
       });
       const shown = jobs.slice(0, pageSize);
       const last = jobs.length > shown.length ? shown.at(-1) : undefined;
-      return { replays: shown.map(replayMessage), nextCursor: last ? `${last.id}` : '' };
+      const nextCursor = bindCursor(last ? `${last.id}` : '', list);
+      return { replays: shown.map(replayMessage), nextCursor };
     },
   } satisfies Partial<ServiceImpl<typeof WebhooksService>>;
 }

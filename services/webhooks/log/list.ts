@@ -14,7 +14,7 @@ import {
 } from './rows.ts';
 
 export interface PageRequest {
-  /** Cursor of the previous page; empty for the first page. */
+  /** Where the previous page ended, from its cursor; empty for the first page. */
   readonly cursor: string;
   readonly limit: number;
   readonly withBodies: boolean;
@@ -28,8 +28,8 @@ const MAX_SCANNED_QUEUED = 500;
 const MAX_SCANNED_BODIES = 2_000;
 
 /**
- * Returns a page of deliveries, newest event first, and the cursor of the next page. A page that is not the last may be
- * shorter than its limit, or empty, because it scans at most 5,000 deliveries.
+ * Returns a page of deliveries, newest event first, and where the next page begins, for its cursor. A page that is not
+ * the last may be shorter than its limit, or empty, because it scans at most 5,000 deliveries.
  *
  * @throws DomainError INVALID_ARGUMENT for a cursor that we did not issue.
  */

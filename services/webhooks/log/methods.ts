@@ -8,6 +8,7 @@ import type {
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { optionalIdempotencyKey, parseInput } from '../../platform/input.ts';
+import { bindCursor, placeInCursor } from '../../platform/list-cursor.ts';
 import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
 import { deliveryMessage } from '../views.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
@@ -38,9 +39,15 @@ export function logMethods({ pool, clock }: LogContext) {
         const found = await deliveriesOfEvent(pool, { shopId, eventId: request.eventId });
         return { deliveries: found.map(deliveryMessage), nextCursor: '' };
       }
-      const filter = await resolveFilter(pool, shopId, parseFilter(request), { liveOnly });
-      const { deliveries, nextCursor } = await listDeliveries(pool, filter, page);
-      return { deliveries: deliveries.map(deliveryMessage), nextCursor };
+      const parsed = parseFilter(request);
+      const list = { shopId, ...parsed };
+      const cursor = placeInCursor(page.cursor, list);
+      const filter = await resolveFilter(pool, shopId, parsed, { liveOnly });
+      const { deliveries, nextCursor } = await listDeliveries(pool, filter, { ...page, cursor });
+      return {
+        deliveries: deliveries.map(deliveryMessage),
+        nextCursor: bindCursor(nextCursor, list),
+      };
     },
     async getDelivery({ shopId, deliveryId, includeBody: withBody }) {
       const id = parseWebhookId(deliveryId);

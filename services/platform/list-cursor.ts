@@ -1,0 +1,61 @@
+import { hash } from 'node:crypto';
+import { invalidField } from './errors.ts';
+
+/** The filters and the order of a list: JSON values, dates and ids. The size of a page does not belong to it. */
+export type ListFilters = Readonly<Record<string, unknown>>;
+
+const MARK_LENGTH = 11;
+const MARKED = new RegExp(`^(.*)\\.([\\w-]{${MARK_LENGTH}})$`);
+
+/**
+ * Adds a mark of the list to a cursor, so that it does not continue another list. The place alone would be accepted
+ * there, and the caller would miss what lies before it.
+ *
+ * @param place where the next page begins, without a dot; empty on the last page, which has no cursor.
+ */
+export function bindCursor(place: string, filters: ListFilters): string {
+  return place === '' ? '' : `${place}.${markOf(filters)}`;
+}
+
+/**
+ * Returns the place in a cursor. Cursors of releases before 0.2.0 have no mark; they are accepted, so that an update
+ * interrupts nobody who reads a list.
+ *
+ * @throws DomainError INVALID_ARGUMENT for the cursor of a list with other filters or another order.
+ */
+export function placeInCursor(cursor: string, filters: ListFilters): string {
+  const [, place, mark] = MARKED.exec(cursor) ?? [];
+  if (place === undefined) return cursor;
+  if (mark === markOf(filters)) return place;
+  throw invalidField(
+    'cursor',
+    'belongs to a list with other filters or another order: repeat those, or start without cursor',
+  );
+}
+
+/** Filters that select nothing are not in the mark, so that a later release may add filters. */
+function markOf(filters: ListFilters): string {
+  const parts = Object.entries(filters)
+    .map(([name, value]): [string, unknown] => [name, comparable(value)])
+    .filter(([, value]) => !isEmpty(value))
+    .sort(([a], [b]) => (a < b ? -1 : 1));
+  return hash('sha256', JSON.stringify(parts), 'base64url').slice(0, MARK_LENGTH);
+}
+
+/** Lists select the same in every order, and with repeated values. */
+function comparable(value: unknown): unknown {
+  if (Array.isArray(value)) return [...new Set(value.map(String))].sort();
+  return typeof value === 'bigint' ? String(value) : value;
+}
+
+function isEmpty(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  return (
+    value === undefined ||
+    value === null ||
+    value === '' ||
+    value === '0' ||
+    value === false ||
+    value === 0
+  );
+}
