@@ -1,6 +1,7 @@
 import { type Html, html } from '../oauth/pages/html.ts';
 import { BRAND, htmlDocument } from '../oauth/pages/layout.ts';
 import { styleSource } from '../oauth/pages/style.ts';
+import { COPY_PATH } from './copy-button.ts';
 import { DOCS_PATHS } from './paths.ts';
 import { DOCUMENT_STYLE } from './style.ts';
 
@@ -35,6 +36,9 @@ ${links}</nav>
 `;
 }
 
+const COPY_BUTTONS = html`<script src="${COPY_PATH}" defer></script>
+`;
+
 /** The icon, for the head of a page. */
 export const ICON_LINK = html`<link rel="icon" href="${DOCS_PATHS.icon}" type="image/svg+xml">
 `;
@@ -57,19 +61,20 @@ ${BRAND}
 `;
   return htmlDocument(o.title, {
     style: DOCUMENT_STYLE,
-    head: ICON_LINK,
+    head: html`${ICON_LINK}${o.body.text.includes('<pre') ? COPY_BUTTONS : undefined}`,
     body: html`${o.links ? pageHeader(o.path) : onlyName}<main>
 ${o.body}
 </main>`,
   });
 }
 
-/** Headers of such a page: no scripts, no forms, one style, and the icon. */
+/** Headers of such a page: no scripts but our own files, no forms, one style, and the icon. */
 export const DOCUMENT_HEADERS: Readonly<Record<string, string>> = {
   'X-Frame-Options': 'DENY',
   'Referrer-Policy': 'same-origin',
   'Content-Security-Policy': [
     "default-src 'none'",
+    "script-src 'self'",
     `style-src ${styleSource(DOCUMENT_STYLE)}`,
     "img-src 'self'",
     "base-uri 'none'",

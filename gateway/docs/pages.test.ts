@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ERROR_HELP, PROCESS_REFUSAL_HELP } from '../../services/contract/error-help.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { COPY_PATH } from './copy-button.ts';
 import { DOCS_PATHS, RECEIVER_FILES } from './paths.ts';
 
 let under: TestGateway;
@@ -24,16 +25,20 @@ const { reference, icon, oauthRedirect, ...texts } = DOCS_PATHS;
 const PAGES = Object.values(texts);
 
 describe.each(PAGES)('%s', (path) => {
-  test('is a page that runs no scripts and loads nothing from elsewhere', async () => {
+  test('is a page that runs no script but the one of the copy buttons, and loads nothing from elsewhere', async () => {
     const { status, headers, text } = await get(path);
     expect([status, headers['content-type']]).toEqual([200, 'text/html; charset=utf-8']);
     expect(text).toMatch(/^<!doctype html>\n<html lang="en">/);
     expect(text).toContain('<meta name="viewport" content="width=device-width, initial-scale=1">');
     expect(text.match(/<h1/g)).toHaveLength(1);
-    expect(text).not.toMatch(/<script|<form|style="|src=/);
+    const own = text.includes('<pre') ? [`<script src="${COPY_PATH}" defer></script>`] : [];
+    expect(text.match(/<script[\s\S]*?<\/script>/g) ?? []).toEqual(own);
+    expect(own.reduce((rest, script) => rest.replace(script, ''), text)).not.toMatch(
+      /<script|<form|style="|src=/,
+    );
     const policy = String(headers['content-security-policy']);
     expect(policy).toMatch(
-      /^default-src 'none'; style-src 'sha256-[A-Za-z0-9+/=]+'; img-src 'self'; /,
+      /^default-src 'none'; script-src 'self'; style-src 'sha256-[A-Za-z0-9+/=]+'; img-src 'self'; /,
     );
     expect(policy).not.toMatch(/unsafe|https?:|\*/);
   });
@@ -126,7 +131,7 @@ test('the first page leads to everything else', async () => {
 test('the page of assistants has the address of this gateway', async () => {
   const { text } = await get(DOCS_PATHS.mcp);
   expect(text).toContain('claude mcp add --transport http returns https://gateway.example.org/mcp');
-  expect(text).toContain('server is <code>https://gateway.example.org/mcp</code>');
+  expect(text).toContain('<code>https://gateway.example.org/mcp</code>');
   expect(text).not.toContain('your host');
 });
 
@@ -136,23 +141,20 @@ test('the commands of the quickstart have the address of this gateway', async ()
   expect(text).toContain('BASE=https://gateway.example.org');
 });
 
-test.each([DOCS_PATHS.quickstart, DOCS_PATHS.webhooks, DOCS_PATHS.receivers, DOCS_PATHS.errors])(
-  '%s names nothing that only the repository or an operator has',
-  async (path) => {
-    const { text } = await get(path);
-    expect(text).not.toMatch(
-      /(services|gateway|test|deploy|proto)\/|\.test\.|\bADR\b|npm (test|run)/,
-    );
-    const settings = await readFile(
-      new URL('../../docs/configuration.md', import.meta.url),
-      'utf8',
-    );
-    const names = [...settings.matchAll(/^\| `([A-Z][A-Z_]+)`/gm)].map(([, name = '']) => name);
-    expect(names).toContain('SMTP_URL');
-    const known = names.filter((name) => name.includes('_') && text.includes(`>${name}<`));
-    expect(known).toEqual([]);
-  },
-);
+test.each([
+  ...[DOCS_PATHS.quickstart, DOCS_PATHS.webhooks, DOCS_PATHS.receivers, DOCS_PATHS.errors],
+  ...[DOCS_PATHS.mcp, DOCS_PATHS.tools],
+])('%s names nothing that only the repository or an operator has', async (path) => {
+  const { text } = await get(path);
+  expect(text).not.toMatch(
+    /(services|gateway|test|deploy|proto)\/|\.test\.|\bADR\b|npm (test|run)/,
+  );
+  const settings = await readFile(new URL('../../docs/configuration.md', import.meta.url), 'utf8');
+  const names = [...settings.matchAll(/^\| `([A-Z][A-Z_]+)`/gm)].map(([, name = '']) => name);
+  expect(names).toContain('SMTP_URL');
+  const known = names.filter((name) => name.includes('_') && text.includes(`>${name}<`));
+  expect(known).toEqual([]);
+});
 
 test('the changelog has an anchor for each version and entry', async () => {
   const ids = idsOf((await get(DOCS_PATHS.changelog)).text);
@@ -185,7 +187,7 @@ test('an unknown page is a page with links for a browser, and JSON for a program
   expect([page.status, page.headers['content-type']]).toEqual([404, 'text/html; charset=utf-8']);
   expect(page.headers).toMatchObject({ vary: 'Accept', 'cache-control': 'no-store' });
   expect(page.headers['content-security-policy']).toMatch(
-    /^default-src 'none'; style-src 'sha256-/,
+    /^default-src 'none'; script-src 'self'; style-src 'sha256-/,
   );
   for (const path of [DOCS_PATHS.quickstart, DOCS_PATHS.errors, reference]) {
     expect(page.text).toContain(`<li><a href="${path}">`);

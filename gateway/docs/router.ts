@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { type Asset, createAsset, sendAsset } from '../http/asset.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
+import { COPY_PATH, COPY_SCRIPT } from './copy-button.ts';
 import { DOCUMENT_HEADERS, documentPage, ICON } from './document.ts';
 import { errorsPage } from './errors-page.ts';
 import { indexPage } from './index-page.ts';
@@ -54,6 +55,7 @@ export function docsPages(calendar: () => Date, o: DocsOptions): Router {
     DOCS_PATHS.icon,
     file({ type: 'image/svg+xml', read: async () => ICON, keep: ONE_HOUR }),
   );
+  router.get(COPY_PATH, file({ type: SCRIPT, read: async () => COPY_SCRIPT }));
   if (!o.page) return router;
   router.get('/', (_req, res) => res.redirect(302, DOCS_PATHS.index));
   router.get('/docs/', (_req, res) => res.redirect(308, DOCS_PATHS.index));

@@ -33,6 +33,7 @@ ul, ol { padding-left: 1.4rem; }
 code, pre { font: .875em/1.5 ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; }
 code { padding: .1em .3em; background: var(--ground); border-radius: .3rem; overflow-wrap: anywhere; }
 pre { margin: 0 0 1rem; padding: .9rem 1rem; overflow-x: auto; background: var(--ground); border: 1px solid var(--line); border-radius: .6rem; }
+.copy { display: block; margin: 0 0 .3rem auto; padding: .15rem .7rem; font: inherit; font-size: .85rem; color: var(--accent); background: none; border: 1px solid var(--line); border-radius: .4rem; cursor: pointer; }
 pre code { padding: 0; background: none; overflow-wrap: normal; }
 .wide { margin: 0 0 1rem; overflow-x: auto; }
 table { border-collapse: collapse; width: 100%; font-size: .925rem; }

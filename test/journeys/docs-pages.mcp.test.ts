@@ -60,6 +60,21 @@ describe.each(Object.values(texts))('%s', (path) => {
   });
 });
 
+test('a sample has a button that copies it', async () => {
+  const { page, reported } = await visit(DOCS_PATHS.quickstart, { width: 320 });
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+  const samples = page.locator('pre');
+  const buttons = page.getByRole('button', { name: 'Copy' });
+  expect(await buttons.count()).toBe(await samples.count());
+  await buttons.first().click();
+  await page.getByRole('button', { name: 'Copied' }).waitFor();
+  const copied = await page.evaluate<string>('navigator.clipboard.readText()');
+  expect(copied).toBe(await samples.first().textContent());
+  expect(copied).toMatch(/^BASE=http.*\nKEY=/);
+  expect(reported).toEqual([]);
+  await page.context().close();
+});
+
 test('an entry of the changelog has an address, which shows it', async () => {
   const { page } = await visit(`${DOCS_PATHS.changelog}#2026-11-webhooks-secrets`, { width: 320 });
   const entry = page.locator(':target');
@@ -151,6 +166,34 @@ describe('the API reference', () => {
     expect(reported).toEqual([]);
     await page.context().close();
   });
+
+  test.each(['listReturns', 'createWebhook'])(
+    'shows %s, its request and its response on a phone',
+    async (id) => {
+      const { page, reported } = await visit(`${reference}/2026-10`, { width: 390 });
+      await page.locator('button.authorize').first().click();
+      const dialog = page.locator('.dialog-ux .modal-ux');
+      await dialog.waitFor();
+      expect(await overflow(page)).toBe(0);
+      expect((await dialog.boundingBox())?.width).toBeLessThanOrEqual(390);
+      await page.locator('.btn-done').first().click();
+      const block = await opened(page, id);
+      expect(await overflow(page)).toBe(0);
+      await block.getByRole('button', { name: 'Execute' }).click();
+      await block.locator('.live-responses-table').first().waitFor();
+      expect(await overflow(page)).toBe(0);
+      // What is wider than the phone scrolls by itself: the buttons stay where a thumb reaches them.
+      for (const name of ['Execute', 'Cancel', 'Clear']) {
+        const box = await block.getByRole('button', { name }).first().boundingBox();
+        expect({ name, right: (box?.x ?? 0) + (box?.width ?? 0) <= 390 }).toEqual({
+          ...{ name, right: true },
+        });
+      }
+      // Without a credential, so that nothing is created.
+      expect(reported.filter((text) => !text.includes('401'))).toEqual([]);
+      await page.context().close();
+    },
+  );
 
   test.each(['2026-07', '2026-10', 'unstable'])('shows %s at its address', async (version) => {
     const { page } = await visit(`${reference}/${version}`, { width: 1440 });

@@ -1,0 +1,24 @@
+/** The address of {@link COPY_SCRIPT}. */
+export const COPY_PATH = '/docs/copy.js';
+
+/**
+ * Puts a button above each sample of commands or code, which copies it. Pages without a script stay complete: where the
+ * browser offers no clipboard (it does so only over https and on the own machine) there are no buttons. Runs in the
+ * browser.
+ */
+export const COPY_SCRIPT = `const [COPY, COPIED] = ['Copy', 'Copied'];
+function addButton(sample) {
+  const button = document.createElement('button');
+  button.type = 'button';
+  button.className = 'copy';
+  button.textContent = COPY;
+  button.setAttribute('aria-live', 'polite');
+  button.addEventListener('click', async () => {
+    await navigator.clipboard.writeText(sample.textContent);
+    button.textContent = COPIED;
+    setTimeout(() => { button.textContent = COPY; }, 2000);
+  });
+  sample.before(button);
+}
+if (navigator.clipboard) document.querySelectorAll('pre').forEach(addButton);
+`;
