@@ -50,6 +50,14 @@ export async function rotateSecret(
   return sent(secret, 'secret');
 }
 
+/** Ends the earlier secrets of a subscription: only the newest signs from now on. Without one it changes nothing. */
+export async function endEarlierSecrets(
+  context: ActionContext,
+  subscriptionId: bigint,
+): Promise<void> {
+  await context.services.webhooks.endFormerSecrets({ ...callerOf(context), subscriptionId });
+}
+
 /** Returns the secrets that sign the deliveries of a subscription, newest first. The caller records it for the audit. */
 export async function revealSecret(
   context: ActionContext,

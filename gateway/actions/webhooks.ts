@@ -63,20 +63,20 @@ export function createWebhook(
   });
 }
 
-/** Changes a subscription. Absent fields are not changed. */
+/** Changes a subscription. Absent fields are not changed. Returns it with the API version of the shop's payloads. */
 export async function updateWebhook(
   context: ActionContext,
   subscriptionId: bigint,
   change: WebhookChange,
   idempotencyKey = '',
-): Promise<Subscription> {
-  const { subscription } = await context.services.webhooks.updateSubscription({
+): Promise<{ readonly subscription: Subscription; readonly payloadVersion: string }> {
+  const { subscription, payloadVersion } = await context.services.webhooks.updateSubscription({
     ...callerOf(context),
     ...fieldsOf(change),
     subscriptionId,
     idempotencyKey,
   });
-  return sent(subscription, 'subscription');
+  return { subscription: sent(subscription, 'subscription'), payloadVersion };
 }
 
 /** Deletes a subscription and its pending deliveries. */

@@ -129,6 +129,8 @@ const MORE: Readonly<Partial<Record<OperationId, readonly Sent[]>>> = {
 /** Further calls of tools that call one of several RPCs. */
 const MORE_CALLS: Readonly<Partial<Record<ActionName, readonly object[]>>> = {
   list_webhook_replays: [{}],
+  preview_webhook_replay: [BACKFILL],
+  start_webhook_replay: [BACKFILL],
 };
 
 function requestOf({ id, method, path }: Operation): Sent {

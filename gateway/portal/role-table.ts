@@ -162,7 +162,10 @@ export const ROLE_TABLE: readonly Row[] = [
       'WebhooksService/SendTest',
     ],
     mcp: ['create_webhook', 'update_webhook', 'rotate_webhook_secret', 'test_webhook'],
-    rest: ['createWebhook', 'updateWebhook', 'deleteWebhook', 'rotateWebhookSecret', 'testWebhook'],
+    rest: [
+      ...(['createWebhook', 'updateWebhook', 'deleteWebhook', 'rotateWebhookSecret'] as const),
+      ...(['endEarlierSecrets', 'testWebhook'] as const),
+    ],
   },
   {
     group: 'Webhooks',

@@ -2,6 +2,14 @@ import type { OperationId } from '../../services/contract/operation.ts';
 import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import type { ActionContext } from '../actions/context.ts';
 
+/** Headers of the response that a handler adds, for what the interface leaves no place in the body. */
+export interface ResponseHeaders {
+  /** The API version that shapes the payloads of later events, such as `2026-10`. */
+  payloadVersion(version: string): void;
+  /** What the caller may have meant, for people. @param text in ASCII. */
+  hint(text: string): void;
+}
+
 /** A request that has passed all checks. */
 export interface RestRequest<K extends OperationId> {
   readonly context: ActionContext;
@@ -15,6 +23,7 @@ export interface RestRequest<K extends OperationId> {
   readonly idempotencyKey: string;
   readonly body: BodyOf<K>;
   readonly query: QueryOf<K>;
+  readonly headers: ResponseHeaders;
 }
 
 /** Returns the response body in the newest version; undefined when the operation has no response body. */

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 
@@ -93,6 +94,32 @@ describe('X-Service-Hint', () => {
     expect(status).toBe(404);
     expect(headers['x-service-hint']).toBe(
       'the id in the path must be a whole number from 1 to 9007199254740991',
+    );
+  });
+
+  test.each([
+    ['return_id=abc', 'return_id must be a whole number from 1 to 9007199254740991'],
+    ['provider_order_id=%231001', 'provider_order_id must be a whole number'],
+    [`order_name=%23${'1'.repeat(191)}`, 'order_name must be at most 191 characters'],
+  ])('says why no return can have %s', async (query, hint) => {
+    const { status, body, headers } = await send({
+      path: `/api/v1/warehouse/return/details?${query}`,
+    });
+    expect([status, body]).toEqual([404, { errors: { message: 'No return found with this ID.' } }]);
+    expect(headers['x-service-hint']).toContain(hint);
+  });
+
+  test('says what the id of a delivery is', async () => {
+    const path = `${WEBHOOKS}/${FAKE.webhook}/deliveries/41/replay`;
+    expect(await hintOf({ method: 'POST', path })).toBe(
+      'the id of a delivery is its webhook-id: msg_ and a UUID in lower case',
+    );
+  });
+
+  test('of an update says that the new topic never delivers the trigger', async () => {
+    const json = { topic: 'label', trigger: 'return.closed', url: 'https://hooks.example.com/x' };
+    expect(await hintOf({ method: 'PUT', path: `${WEBHOOKS}/${FAKE.webhook}`, json })).toBe(
+      'Topic label never delivers return.closed. It delivers label.created, label.updated.',
     );
   });
 

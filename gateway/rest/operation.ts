@@ -12,7 +12,7 @@ import {
 } from '../../services/contract/validate.ts';
 import { forCaller } from '../../services/platform/caller.ts';
 import { isUnavailable } from '../../services/platform/errors.ts';
-import { MAX_ID } from '../../services/platform/ids.ts';
+import { ID_RULE, MAX_ID } from '../../services/platform/ids.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { ReadReturn } from '../actions/context.ts';
 import { type BodyCharge, bodyCharge, pointsOfResponse } from '../auth/body-charge.ts';
@@ -40,8 +40,10 @@ import { type Authentication, authenticate, requireScope } from './credential.ts
 import type { RestRequest } from './handler.ts';
 import { HANDLERS } from './handlers.ts';
 import { idempotencyKeyOf } from './idempotency-key.ts';
+import { nextPageLink } from './next-page.ts';
 import { showRejectedCredentials, showRequests } from './rate-limit-headers.ts';
-import { addHint, sendError } from './send-error.ts';
+import { responseHeaders } from './response-headers.ts';
+import { addHint, addLink, sendError } from './send-error.ts';
 
 export interface RestDependencies {
   readonly services: Services;
@@ -185,6 +187,9 @@ async function perform(
   const query = readQuery(operation, version, { target: req.url, res });
   // Express has percent-decoded the parameters once.
   const { id: idText, delivery_id: deliveryId } = req.params;
+  if (deliveryId !== undefined && !DELIVERY_ID.test(String(deliveryId))) {
+    addHint(res, 'the id of a delivery is its webhook-id: msg_ and a UUID in lower case');
+  }
   const ids = [idText, deliveryId, idsInBody(operation.id, body)];
   const subject = ids.filter((id) => id !== undefined).join(' ');
   const id = readPathId(operation, idText, res);
@@ -197,11 +202,14 @@ async function perform(
     idempotencyKey,
     body,
     query,
+    headers: responseHeaders(res),
   };
   const about = { operation, caller, address: ip, requestId: exchange.requestId, version, subject };
   const newest = await audited(deps.audit, about, () => run(operation.id, request));
   const { status } = operation.success;
   if (!operation.success.schema) return { status, headers: {} };
+  const next = nextPageLink(operation, req.originalUrl, newest);
+  if (next !== undefined) addLink(res, next);
   const json = shapeResponse(version, operation.id, newest);
   return { status, headers: {}, body: { contentType: 'application/json', json } };
 }
@@ -209,6 +217,8 @@ async function perform(
 function run<K extends OperationId>(id: K, request: RestRequest<K>): Promise<unknown> {
   return HANDLERS[id](request);
 }
+
+const DELIVERY_ID = /^msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
 
@@ -238,7 +248,10 @@ function readQuery(
   for (const hint of ignoredParameters(operation.id, query)) addHint(res, hint);
   const result = validateQuery(operation.id, version, query);
   if (result.ok) return result.value;
-  if (result.notFound) throw notFound(operation);
+  if (result.notFound) {
+    addHint(res, result.message.replace(/\.$/, ''));
+    throw notFound(operation);
+  }
   throw invalid(result.message, result.fields);
 }
 
@@ -253,7 +266,7 @@ function readPathId(
 ): bigint {
   const id = text === undefined ? 0n : parsePathId(String(text));
   if (id !== undefined) return id;
-  addHint(res, `the id in the path must be a whole number from 1 to ${MAX_ID}`);
+  addHint(res, `the id in the path ${ID_RULE}`);
   if (operation.id === 'updateWebhook') return MAX_ID;
   throw notFound(operation);
 }

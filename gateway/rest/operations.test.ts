@@ -26,7 +26,10 @@ test('creates a webhook and shows its secret', async () => {
   const response = await send({ path: '/api/v1/webhooks', json: webhook });
   expect(response).toMatchObject({
     status: 201,
-    body: { ...webhook, id: 41, status: 'active', secret: expect.stringMatching(/^whsec_/) },
+    body: {
+      ...{ ...webhook, id: 41, status: 'active', secret: expect.stringMatching(/^whsec_/) },
+      payload_version: '2026-07',
+    },
   });
 });
 
@@ -35,6 +38,7 @@ test('updates and deletes a webhook without a response body', async () => {
   expect(await send({ method: 'PUT', path, json: webhook })).toMatchObject({
     status: 204,
     text: '',
+    headers: { 'x-service-payload-version': '2026-07' },
   });
   expect(await send({ method: 'DELETE', path })).toMatchObject({ status: 204, text: '' });
 });

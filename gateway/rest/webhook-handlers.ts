@@ -2,6 +2,7 @@ import { deliveryPageView, deliveryView } from '../../services/contract/views/de
 import { textOrNull } from '../../services/contract/views/values.ts';
 import {
   createdWebhookView,
+  neverDelivers,
   webhookSecretView,
   webhookView,
 } from '../../services/contract/views/webhook.ts';
@@ -15,7 +16,12 @@ import {
   previewReplay,
   startReplay,
 } from '../actions/webhook-replays.ts';
-import { revealSecret, rotateSecret, sendTest } from '../actions/webhook-secrets.ts';
+import {
+  endEarlierSecrets,
+  revealSecret,
+  rotateSecret,
+  sendTest,
+} from '../actions/webhook-secrets.ts';
 import {
   createWebhook,
   deleteWebhook,
@@ -31,10 +37,16 @@ export const WEBHOOK_HANDLERS = {
     (await listWebhooks(context, { health: true })).map(webhookView),
   getWebhook: async ({ context, id }) => webhookView(await getWebhook(context, id)),
   createWebhook: async ({ context, body, idempotencyKey }) => {
-    const { subscription, secret } = await createWebhook(context, body, idempotencyKey);
-    return createdWebhookView(sent(subscription, 'subscription'), secret);
+    const { subscription, ...made } = await createWebhook(context, body, idempotencyKey);
+    return createdWebhookView(sent(subscription, 'subscription'), made);
   },
-  updateWebhook: ({ context, id, body }) => updateWebhook(context, id, body),
+  updateWebhook: async ({ context, id, body, headers }) => {
+    const { subscription, payloadVersion } = await updateWebhook(context, id, body);
+    // The interface has no body here.
+    headers.payloadVersion(payloadVersion);
+    const warning = neverDelivers(subscription);
+    if (warning !== undefined) headers.hint(warning);
+  },
   deleteWebhook: ({ context, id }) => deleteWebhook(context, id),
   listDeliveries: async ({ context, id, query }) =>
     deliveryPageView(await listDeliveries(context, id, query)),
@@ -51,6 +63,7 @@ export const WEBHOOK_HANDLERS = {
   getWebhookSecret: async ({ context, id }) => ({
     secrets: (await revealSecret(context, id)).map(webhookSecretView),
   }),
+  endEarlierSecrets: ({ context, id }) => endEarlierSecrets(context, id),
   previewReplay: ({ context, body }) => previewReplay(context, body),
   startReplay: async ({ context, body, idempotencyKey }) =>
     replayView(await startReplay(context, body, idempotencyKey)),

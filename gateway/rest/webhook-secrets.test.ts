@@ -87,6 +87,24 @@ describe('a secret', () => {
   });
 });
 
+describe('the earlier secrets', () => {
+  const end = (id: bigint | string) =>
+    send({ method: 'DELETE', path: `/api/v1/webhooks/${id}/secret/previous` });
+
+  test('are ended without a body, again and again', async () => {
+    for (let times = 0; times < 2; times += 1) {
+      expect(await end(FAKE.webhook)).toMatchObject({ status: 204, text: '' });
+    }
+  });
+
+  test('of a webhook that does not exist are 404', async () => {
+    expect(await end('999')).toMatchObject({
+      status: 404,
+      body: { errors: { code: 'NOT_FOUND' } },
+    });
+  });
+});
+
 describe('the header Idempotency-Key', () => {
   test.each([
     ['sendTest', '/test'],

@@ -15,6 +15,7 @@ export type OperationId =
   | 'testWebhook'
   | 'rotateWebhookSecret'
   | 'getWebhookSecret'
+  | 'endEarlierSecrets'
   | 'previewReplay'
   | 'startReplay'
   | 'listReplays'
@@ -80,7 +81,12 @@ export interface Operation {
   readonly points?: number;
   /** True for a read that returns a secret. Like a write, it has entries in the audit log. */
   readonly reveals?: boolean;
-  readonly success: { readonly status: number; readonly schema?: z.ZodType };
+  readonly success: {
+    readonly status: number;
+    readonly schema?: z.ZodType;
+    /** Names of headers that only this operation has. */
+    readonly headers?: readonly string[];
+  };
   /** True for an addition to the interface document. */
   readonly addition: boolean;
   readonly summary: string;

@@ -14,6 +14,7 @@ test('the operations are those of the interface, and additions', () => {
     'POST /webhooks/{id}/test 201 true',
     'POST /webhooks/{id}/secret/rotate 200 true',
     'GET /webhooks/{id}/secret 200 true',
+    'DELETE /webhooks/{id}/secret/previous 204 true',
     'POST /webhook-replay-previews 200 true',
     'POST /webhook-replays 201 true',
     'GET /webhook-replays 200 true',
@@ -49,6 +50,7 @@ test('each operation needs its scope', () => {
     testWebhook: 'developer_tools',
     rotateWebhookSecret: 'developer_tools',
     getWebhookSecret: 'developer_tools',
+    endEarlierSecrets: 'developer_tools',
     previewReplay: 'developer_tools',
     startReplay: 'developer_tools',
     listReplays: 'developer_tools',
@@ -75,7 +77,7 @@ test('each operation needs its scope', () => {
 test('only the operations of webhooks and providers take a bearer token, and only dispositioning returns 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
   expect(bearer.map(({ tag }) => tag)).toEqual([
-    ...Array(15).fill('Webhooks'),
+    ...Array(16).fill('Webhooks'),
     ...['Labels', 'Labels', 'Gift cards'],
   ]);
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');

@@ -42,18 +42,21 @@ describe('the query of return details', () => {
     ['order_name=a%00', `order_name must not contain NUL or unpaired surrogate characters.`],
     ['return_id=abc&currency_type=x', 'currency_type must be one of shop, presentment.'],
   ])('%j is rejected: %s', (query, message) => {
-    expect(read(query)).toMatchObject({ ok: false, message });
+    expect(read(query)).toMatchObject({ ok: false, notFound: false, message });
   });
 
   test.each(['return_id=abc', 'return_id=0', 'return_id=007', 'order_id=1.0', 'return_id=+1'])(
     '%s does not exist',
     (query) => {
-      expect(read(query)).toEqual({ ok: false, notFound: true });
+      const message = expect.stringMatching(/^\w+_id must be a whole number from 1 to \d+\.$/);
+      expect(read(query)).toMatchObject({ ok: false, notFound: true, message });
     },
   );
 
   test('an order name that is longer than every stored one does not exist', () => {
-    expect(read(`order_name=${'x'.repeat(192)}`)).toEqual({ ok: false, notFound: true });
+    const message = 'order_name must be at most 191 characters.';
+    const query = `order_name=${'x'.repeat(192)}`;
+    expect(read(query)).toMatchObject({ ok: false, notFound: true, message });
   });
 
   test('other operations read no query', () => {

@@ -94,23 +94,20 @@ export function validateBody<K extends OperationId>(
 
 /**
  * Validates a query. `notFound` means that no object can have this id (`return_id=abc`): after all other checks the
- * response is the 404 of the operation.
+ * response is the 404 of the operation. `message` says which rule the id breaks.
  */
 export function validateQuery<K extends OperationId>(
   operation: K,
   _version: string,
   query: URLSearchParams,
-):
-  | { readonly ok: true; readonly value: QueryOf<K> }
-  | { readonly ok: false; readonly notFound: true }
-  | (Invalid & { readonly notFound?: never }) {
+): { readonly ok: true; readonly value: QueryOf<K> } | (Invalid & { readonly notFound: boolean }) {
   const read = QUERIES.get(operation);
   if (!read) return { ok: true, value: undefined as QueryOf<K> };
   const result = read(query);
   // The map has, for each operation, the parser of its type in `Queries`.
   if (result.ok) return { ok: true, value: result.value as QueryOf<K> };
-  if ('notFound' in result) return result;
-  return invalid([{ field: result.field, message: result.rule }]);
+  const { field, rule, notFound = false } = result;
+  return { ...invalid([{ field, message: rule }]), notFound };
 }
 
 type ReadQuery = (

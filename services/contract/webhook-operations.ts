@@ -2,7 +2,13 @@ import { NOT_FOUND } from './errors.ts';
 import { body, type Operation, webhookRules } from './operation.ts';
 import { delivery, deliveryPage } from './resources/delivery.ts';
 import * as shapes from './resources/errors.ts';
-import { createdWebhook, webhook, webhookBody, webhookList } from './resources/webhook.ts';
+import {
+  createdWebhook,
+  PAYLOAD_VERSION_HEADER,
+  webhook,
+  webhookBody,
+  webhookList,
+} from './resources/webhook.ts';
 
 /** The operations on subscriptions and their deliveries. */
 export const WEBHOOK_OPERATIONS: readonly Operation[] = [
@@ -50,7 +56,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     path: '/webhooks/{id}',
     notFound: NOT_FOUND.webhook,
     body: body(webhookBody),
-    success: { status: 204 },
+    success: { status: 204, headers: [PAYLOAD_VERSION_HEADER] },
     addition: false,
     summary: 'Update webhook',
     description:

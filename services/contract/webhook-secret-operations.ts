@@ -55,4 +55,17 @@ export const WEBHOOK_SECRET_OPERATIONS: readonly Operation[] = [
       "The signing secrets of a webhook that sign now. Each call is recorded in the shop's audit log.",
     errors: { 404: [shapes.webhookNotFound] },
   },
+  {
+    ...webhookRules,
+    id: 'endEarlierSecrets',
+    method: 'DELETE',
+    path: '/webhooks/{id}/secret/previous',
+    notFound: NOT_FOUND.webhook,
+    success: { status: 204 },
+    addition: true,
+    summary: 'End earlier secrets',
+    description:
+      'Ends the overlap of rotations, for example after a secret has leaked: deliveries are signed only with the newest secret from then on. Only deliveries that are being sent at that moment may still have signatures of earlier ones. Let the receiver reject the old secret, too. Without an earlier secret nothing changes, and the response is the same.',
+    errors: { 404: [shapes.webhookNotFound] },
+  },
 ];

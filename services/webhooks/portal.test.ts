@@ -53,6 +53,9 @@ test('a webhook says until when former secrets sign', async () => {
   expect(subscriptions[0]?.formerSecretsUntil).toEqual(end);
   await webhooks.client.rotateSecret({ ...about, overlapHours: 0 });
   expect(await until()).toBeUndefined();
+  await webhooks.client.rotateSecret(about);
+  await webhooks.client.endFormerSecrets(about);
+  expect(await until()).toBeUndefined();
 });
 
 test('the payload version changes only if it is the expected one', async () => {

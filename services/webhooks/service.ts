@@ -9,7 +9,6 @@ import {
   WebhooksService,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { SECRET_OVERLAP_HOURS_DEFAULT, SECRET_OVERLAP_HOURS_MAX } from '../contract/limits.ts';
-import { payloadVersionServed } from '../contract/versions.ts';
 import { actorKindText } from '../platform/actor.ts';
 import { invalidField } from '../platform/errors.ts';
 import { keyUseOf, oncePerKey } from '../platform/idempotency.ts';
@@ -23,7 +22,7 @@ import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
 import { readWithHealth } from './subscriptions/health.ts';
 import { limitedHostOf } from './subscriptions/host-limit.ts';
-import { payloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
+import { servedPayloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
 import { setSandbox } from './subscriptions/sandbox.ts';
 import { SECRETS } from './subscriptions/secrets.ts';
 import { parseChange, parseFields, subscriptionNotFound } from './subscriptions/subscription.ts';
@@ -72,6 +71,7 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
   return {
     async createSubscription(request) {
       const { shopId } = request;
+      const payloadVersion = await servedPayloadVersion(pool, shopId, today());
       const { subscription, secret } = await createSubscription(pool, shopId, {
         fields: parseFields(request, policy),
         offsetMs: clock.offsetMs(),
@@ -79,16 +79,18 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
         use: keyUseOf('CreateSubscription', CreateSubscriptionRequestSchema, request),
         keyring,
       });
-      return { subscription: subscriptionMessage(subscription), secret: secret.value };
+      const message = subscriptionMessage(subscription);
+      return { subscription: message, secret: secret.value, payloadVersion };
     },
     async updateSubscription(request) {
       const target = { shopId: request.shopId, id: request.subscriptionId };
       const fields = parseChange(request, policy);
       const use = keyUseOf('UpdateSubscription', UpdateSubscriptionRequestSchema, request);
       const change = { fields, offsetMs: clock.offsetMs(), limitedHost, use };
+      const payloadVersion = await servedPayloadVersion(pool, request.shopId, today());
       const subscription = await updateSubscription(pool, target, change);
       wake();
-      return { subscription: subscriptionMessage(subscription) };
+      return { subscription: subscriptionMessage(subscription), payloadVersion };
     },
     async deleteSubscription({ shopId, subscriptionId }) {
       await deleteSubscription(pool, shopId, subscriptionId);
@@ -158,6 +160,13 @@ function secretMethods({ pool, keyring }: WebhooksContext) {
       });
       return { secret: secretMessage(secret) };
     },
+    async endFormerSecrets({ shopId, subscriptionId }) {
+      const ended = await inTransaction(pool, async (tx) => {
+        await lockSubscription(tx, shopId, subscriptionId);
+        return SECRETS.endFormer(tx, { shopId, subscriptionId });
+      });
+      return { ended };
+    },
   } satisfies Methods;
 }
 
@@ -183,9 +192,7 @@ function testMethods({ pool, clock, today }: WebhooksContext) {
 function shopMethods({ pool, today }: WebhooksContext) {
   return {
     async getPayloadVersion({ shopId }) {
-      const day = today();
-      const chosen = await payloadVersion(pool, shopId, day);
-      return { version: payloadVersionServed(chosen, day).version };
+      return { version: await servedPayloadVersion(pool, shopId, today()) };
     },
     async setPayloadVersion({ shopId, version, expectedVersion: expected }) {
       await setPayloadVersion(pool, shopId, { version, expected, today: today() });

@@ -235,6 +235,7 @@ describe('valid credentials', () => {
       status: 'active',
       secret: expect.stringMatching(/^whsec_[A-Za-z0-9+/]{43}=$/),
       delivers: false,
+      payload_version: journey.stack.shop.payload_version,
       warnings: [{ code: 'NEVER_DELIVERS', message: expect.any(String) }],
     });
     const change = { ...json, topic: 'return', status: 'inactive' };

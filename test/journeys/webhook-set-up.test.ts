@@ -73,11 +73,20 @@ test('a partner sets up a webhook, tests it, rotates its secret, and recovers fr
     expect(() => verified({ ...hook, secret: valid }, second)).not.toThrow();
   }
 
+  // The earlier secret has leaked: it ends immediately, and the newest stays.
+  await ask('DELETE', `${path}/previous`);
+  const { secrets: left } = await ask<{ secrets: Secret[] }>('GET', path);
+  expect(left.map((one) => one.secret)).toEqual([secret]);
+  await ask('POST', `/webhooks/${hook.id}/test`);
+  const third = await partner.nth(hook, 3);
+  expect(() => verified({ ...hook, secret }, third)).not.toThrow();
+  expect(() => verified(hook, third)).toThrow();
+
   // Fail: the health says so, and the log has the delivery that waits.
   partner.receiver.answer = (response) => void response.writeHead(500).end();
   const from = new Date().toISOString();
   for (const _ of [1, 2, 3]) await journey.stack.fixture('no_label');
-  await partner.nth(hook, 5);
+  await partner.nth(hook, 6);
   const failing = await until(async () => {
     const shown = await webhookOf(hook);
     return shown.failures >= 3 && shown;

@@ -143,6 +143,7 @@ describe('with ids of another shop', () => {
     testWebhook: () => theirs.subscriptionId as bigint,
     rotateWebhookSecret: () => theirs.subscriptionId as bigint,
     getWebhookSecret: () => theirs.subscriptionId as bigint,
+    endEarlierSecrets: () => theirs.subscriptionId as bigint,
     getReplay: () => theirs.replayId as bigint,
     cancelReplay: () => theirs.replayId as bigint,
     getDestination: () => theirs.destinationId as bigint,

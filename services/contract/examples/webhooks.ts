@@ -33,13 +33,14 @@ const created: CreatedWebhook = {
   ...body,
   secret: first.secret,
   delivers: true,
+  payload_version: '2026-10',
   warnings: [],
 };
 const webhook: Webhook = {
   id: WEBHOOK_ID,
   ...body,
   delivers: true,
-  payload_version: '2026-10',
+  payload_version: created.payload_version,
   health: 'healthy',
   success_rate_24h: 1,
   failures: 0,
@@ -54,7 +55,7 @@ const webhook: Webhook = {
 
 /** The event that processing the return caused, delivered at the first attempt. */
 const delivery: DeliveryObject = {
-  id: '019ab561-fd78-8a5e-9c1f-4b7d40000001',
+  id: 'msg_019ab561-fd78-8a5e-9c1f-4b7d40000001',
   event_id: '7c2f3a52-7a0e-4b8e-9d0c-2f6a5f1f9b3e',
   topic: body.topic,
   trigger: body.trigger,
@@ -85,7 +86,7 @@ const waiting: DeliveryObject = {
 };
 const test: DeliveryObject = {
   ...waiting,
-  id: '019ab594-a680-8d13-a04e-91c740000001',
+  id: 'msg_019ab594-a680-8d13-a04e-91c740000001',
   event_id: '0b6a1d5e-43f8-4f0a-8f5d-6d3b8a2c9e17',
   test: true,
   return_id: Number(SAMPLE_RETURN_ID),
@@ -133,4 +134,5 @@ export const WEBHOOK_EXAMPLES = {
   getWebhookSecret: {
     response: { secrets: [second, { ...first, expires_at: TIMES.overlapEnds }] },
   },
+  endEarlierSecrets: {},
 } satisfies Record<string, OperationExample>;

@@ -87,6 +87,7 @@ test('the statuses of an operation are those that its checks can return', () => 
     testWebhook: '201 400 401 404 409 413 415 422 429 500 503',
     rotateWebhookSecret: '200 400 401 404 413 415 422 429 500 503',
     getWebhookSecret: '200 401 404 429 500 503',
+    endEarlierSecrets: '204 401 404 429 500 503',
     previewReplay: '200 400 401 409 413 415 422 429 500 503',
     startReplay: '201 400 401 409 413 415 422 429 500 503',
     listReplays: '200 401 422 429 500 503',

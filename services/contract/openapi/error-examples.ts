@@ -43,6 +43,7 @@ function validationError({ id }: Operation): PublicError | undefined {
     typeof invalid === 'string'
       ? validateQuery(id, '', new URLSearchParams(invalid))
       : validateBody(id, '', invalid);
-  if (result.ok || 'notFound' in result) throw new Error(`the invalid example of ${id} is valid`);
+  if (result.ok || ('notFound' in result && result.notFound))
+    throw new Error(`the invalid example of ${id} is valid`);
   return errors.invalid(result.message, result.fields);
 }

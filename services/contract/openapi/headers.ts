@@ -1,5 +1,6 @@
 // Response headers of the OpenAPI documents. Each is described once, in the components.
 import { ENVIRONMENT_HEADER, SANDBOX } from '../environment.ts';
+import { PAYLOAD_VERSION_HEADER } from '../resources/webhook.ts';
 import { UNSTABLE_WARNING } from '../versions.ts';
 
 type Header = { readonly description: string; readonly schema: object; readonly example?: string };
@@ -42,16 +43,22 @@ const COMMON: HeaderMap = {
   ),
 };
 
+const LINKS =
+  'of a page of a list the next page (`rel="next"`), absent from the last one; of an error the page that explains it (`rel="help"`)';
+const NEXT_PAGE =
+  '</api/2026-10/warehouse/returns?state=open&cursor=WyIxNzk2NTE1MjAwMDAwIiwiMTEiXQ.d6XzQ3aBv1Y>; rel="next"';
+
 const OF_RELEASED: HeaderMap = {
   Sunset: text('When a deprecated version retires: an HTTP date (RFC 8594)'),
   Deprecation: text('When the version became deprecated (RFC 9745)'),
   Link: text(
-    'The changelog of a deprecated version; the successor of a retired one; of an error the page that explains it (`rel="help"`)',
+    `The changelog of a deprecated version; the successor of a retired one; ${LINKS}`,
+    NEXT_PAGE,
   ),
 };
 const OF_UNSTABLE: HeaderMap = {
   'X-Service-API-Warning': required(text('The unstable version may change', UNSTABLE_WARNING)),
-  Link: text('Of an error: the page that explains it (`rel="help"`)'),
+  Link: text(`RFC 8288: ${LINKS}`, NEXT_PAGE),
 };
 
 /** The headers of some statuses only. */
@@ -68,15 +75,35 @@ const OF_STATUS: HeaderMap = {
   },
 };
 
+/** The headers of some operations only: `headers` of their `success`. */
+const OF_OPERATIONS: HeaderMap = {
+  [PAYLOAD_VERSION_HEADER]: required(
+    text("The API version that shapes the payloads of later events: the shop's", '2026-10'),
+  ),
+};
+
 /** The header components of a document. */
 export function sharedHeaders(unstable: boolean): HeaderMap {
-  return { ...COMMON, ...(unstable ? OF_UNSTABLE : OF_RELEASED), ...OF_STATUS };
+  return {
+    ...COMMON,
+    ...(unstable ? OF_UNSTABLE : OF_RELEASED),
+    ...OF_STATUS,
+    ...OF_OPERATIONS,
+  };
 }
 
-/** The headers of a response with this status, as references. */
-export function headersOf(status: number, unstable: boolean): Record<string, Reference> {
+/**
+ * The headers of a response with this status, as references.
+ *
+ * @param own names of those that only this operation has.
+ */
+export function headersOf(
+  status: number,
+  unstable: boolean,
+  own: readonly string[] = [],
+): Record<string, Reference> {
   const names = Object.keys({ ...COMMON, ...(unstable ? OF_UNSTABLE : OF_RELEASED) });
-  const all = [...names, ...ownHeaders(status)];
+  const all = [...names, ...ownHeaders(status), ...own];
   return Object.fromEntries(all.map((name) => [name, { $ref: `#/components/headers/${name}` }]));
 }
 

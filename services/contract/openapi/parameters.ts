@@ -53,7 +53,7 @@ const ID_OF: Readonly<Record<string, string>> = {
   labels: '`id` of the label',
 };
 const TEXT_SEGMENTS: Readonly<Record<string, string>> = {
-  delivery_id: 'The `webhook-id` of the delivery',
+  delivery_id: 'The `webhook-id` of the delivery, which begins with `msg_`',
   token: 'The token of the cart',
 };
 
@@ -126,7 +126,7 @@ function pageOf(what: string): readonly object[] {
     {
       name: 'cursor',
       in: 'query',
-      description: '`next_cursor` of the previous page',
+      description: '`next_cursor` of the previous page, with the same filters and the same order',
       schema: { type: 'string', minLength: 1, maxLength: CURSOR_MAX, ...ownBound },
     },
   ];

@@ -109,13 +109,14 @@ function notFoundName({ notFound }: Operation): string | undefined {
 }
 
 function success(
-  { id, success: { status, schema } }: Operation,
+  { id, success: { status, schema, headers } }: Operation,
   version: string,
 ): ZodOpenApiResponseObject {
   const { response, responses } = EXAMPLES[id];
   const example = response && shapeResponse(version, id, response);
   const content = schema && { 'application/json': { schema, ...exampleKeys(example, responses) } };
-  return described(status, version === UNSTABLE, content);
+  const unstable = version === UNSTABLE;
+  return { ...described(status, unstable, content), headers: headersOf(status, unstable, headers) };
 }
 
 function ownError(

@@ -1,4 +1,4 @@
-import { parseId } from '../../platform/ids.ts';
+import { ID_RULE, parseId } from '../../platform/ids.ts';
 import { characters } from '../../platform/text.ts';
 import { SHORT_TEXT_MAX } from '../limits.ts';
 import { CURRENCY_TYPES, type CurrencyType } from '../vocabulary.ts';
@@ -37,11 +37,13 @@ export function readDetailsQuery(query: URLSearchParams): QueryResult<DetailsQue
     if (second !== undefined) {
       throw new InvalidParameter(second, `must not be given together with ${name}`);
     }
-    return { selector: selectorOf(name, parameters.text(name) ?? ''), currencyType };
+    return { name, selector: selectorOf(name, parameters.text(name) ?? ''), currencyType };
   });
   if (!read.ok) return read;
-  const { selector, currencyType } = read.value;
-  return selector ? { ok: true, value: { selector, currencyType } } : { ok: false, notFound: true };
+  const { name, selector, currencyType } = read.value;
+  if (selector) return { ok: true, value: { selector, currencyType } };
+  const rule = name === 'order_name' ? `must be at most ${SHORT_TEXT_MAX} characters` : ID_RULE;
+  return { ok: false, notFound: true, field: name, rule };
 }
 
 function selectorOf(

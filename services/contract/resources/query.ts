@@ -3,11 +3,15 @@ import { CURSOR_MAX, PAGE_DEFAULT, PAGE_MAX } from '../limits.ts';
 import { isOnNoDay, NO_DAY_RULE, parseTime } from '../time.ts';
 import { textError } from './fields.ts';
 
-/** The result of parsing a query. `notFound` means that no object can have the id in it. */
+/** The result of parsing a query. `notFound` means that no object can have the id or the name in it. */
 export type QueryResult<T> =
   | { readonly ok: true; readonly value: T }
-  | { readonly ok: false; readonly field: string; readonly rule: string }
-  | { readonly ok: false; readonly notFound: true };
+  | {
+      readonly ok: false;
+      readonly field: string;
+      readonly rule: string;
+      readonly notFound?: boolean;
+    };
 
 /** A parameter of a query that breaks a rule. */
 export class InvalidParameter extends Error {

@@ -44,14 +44,19 @@ const delivers = z.boolean().meta({
   description: 'False when the topic never delivers the trigger: then nothing is sent',
 });
 
+/** Update has no body, so its response has the payload version in this header. */
+export const PAYLOAD_VERSION_HEADER = 'X-Service-Payload-Version';
+
+const payloadVersion = z.string().meta({
+  description: "The API version that shapes the payloads of later events: the shop's",
+});
+
 /** A subscription and how its deliveries fare: all but the first five are additions to the interface. */
 export const webhook = z
   .object({
     ...fields,
     delivers,
-    payload_version: z.string().meta({
-      description: "The API version that shapes the payloads of later events: the shop's",
-    }),
+    payload_version: payloadVersion,
     health: z.enum(WEBHOOK_HEALTH).meta({
       description:
         '`healthy`: the last attempt succeeded, or there was none; `failing`: the last attempts failed; `paused`: the address fails so often that only single deliveries are tried until one succeeds; `inactive`: nothing is sent',
@@ -85,6 +90,7 @@ export const createdWebhook = z
       description: 'Signing secret (Standard Webhooks): `whsec_` and Base64',
     }),
     delivers,
+    payload_version: payloadVersion,
     warnings: z
       .array(
         z

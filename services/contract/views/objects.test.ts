@@ -63,12 +63,13 @@ describe('a webhook', () => {
 
   test('shows its secret when created, and warns of a pair that never delivers', () => {
     const delivering = { ...subscription, delivers: true };
-    expect(createdWebhookView(delivering, 'whsec_x')).toEqual({
+    const made = { secret: 'whsec_x', payloadVersion: '2026-10' };
+    expect(createdWebhookView(delivering, made)).toEqual({
       ...shown,
-      ...{ secret: 'whsec_x', delivers: true, warnings: [] },
+      ...{ secret: 'whsec_x', delivers: true, payload_version: '2026-10', warnings: [] },
     });
     const never = { ...subscription, topic: 'label' };
-    expect(createdWebhookView(never, 'whsec_x')).toMatchObject({
+    expect(createdWebhookView(never, made)).toMatchObject({
       delivers: false,
       warnings: [
         {

@@ -27,15 +27,24 @@ export function webhookFieldsView(subscription: Subscription): WebhookFields {
 }
 
 /** The response of create, with the secret. */
-export function createdWebhookView(subscription: Subscription, secret: string): CreatedWebhook {
-  const { delivers } = subscription;
-  const warnings = delivers ? [] : [neverDelivers(subscription)];
-  return { ...webhookFieldsView(subscription), secret, delivers, warnings };
+export function createdWebhookView(
+  subscription: Subscription,
+  o: { readonly secret: string; readonly payloadVersion: string },
+): CreatedWebhook {
+  const message = neverDelivers(subscription);
+  return {
+    ...webhookFieldsView(subscription),
+    secret: o.secret,
+    delivers: subscription.delivers,
+    payload_version: o.payloadVersion,
+    warnings: message === undefined ? [] : [{ code: 'NEVER_DELIVERS', message }],
+  };
 }
 
-function neverDelivers({ topic, trigger }: Subscription): CreatedWebhook['warnings'][number] {
-  const message = `Topic ${topic} never delivers ${trigger}. It delivers ${triggersOf(topic).join(', ')}.`;
-  return { code: 'NEVER_DELIVERS', message };
+/** A sentence in ASCII for a subscription whose topic never delivers its trigger; undefined for others. */
+export function neverDelivers({ topic, trigger, delivers }: Subscription): string | undefined {
+  if (delivers) return undefined;
+  return `Topic ${topic} never delivers ${trigger}. It delivers ${triggersOf(topic).join(', ')}.`;
 }
 
 /** A subscription and how its deliveries fare. Throws when the message has no health. */

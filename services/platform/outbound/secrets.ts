@@ -35,6 +35,8 @@ export interface SecretStore<Owner> {
     owner: Owner,
     o: { readonly keyring: Keyring; readonly overlapHours: number },
   ): Promise<Secret>;
+  /** Ends the secrets of earlier rotations: only the newest signs from now on. Returns the number of those that signed. */
+  endFormer(tx: Queryable, owner: Owner): Promise<number>;
   /** Returns the valid secrets, newest first. */
   list(db: Queryable, owner: Owner, keyring: Keyring): Promise<Secret[]>;
   /**
@@ -106,6 +108,13 @@ delete from ${table}
    select id from ${table} where ${isOwn(owner)} order by id desc limit ${MAX_SECRETS - 1}))`),
       );
       return add(tx, owner, keyring);
+    },
+    async endFormer(tx, owner) {
+      const { rows } = await tx.query<{ signed: boolean }>(
+        unnamed(sql`
+delete from ${table} where ${isOwn(owner)} and expires_at is not null returning expires_at > now() as signed`),
+      );
+      return rows.filter(({ signed }) => signed).length;
     },
     async earlier(db, owner, o) {
       const valid = await list(db, owner, o.keyring);

@@ -1,4 +1,4 @@
-import { newestActive, supportedVersions } from '../../contract/versions.ts';
+import { newestActive, payloadVersionServed, supportedVersions } from '../../contract/versions.ts';
 import { invalidField, stateForbids } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 
@@ -9,6 +9,15 @@ export async function payloadVersion(db: Queryable, shopId: bigint, today: Date)
     [shopId],
   );
   return rows[0]?.version ?? newestActive(today);
+}
+
+/** Returns the version that shapes a shop's payloads today: a retired version is served as the oldest supported one. */
+export async function servedPayloadVersion(
+  db: Queryable,
+  shopId: bigint,
+  today: Date,
+): Promise<string> {
+  return payloadVersionServed(await payloadVersion(db, shopId, today), today).version;
 }
 
 /**

@@ -35,6 +35,8 @@ function requireWebhook(id = 0n): void {
   if (id !== FAKE.webhook && id !== 0n) throw subscriptionNotFound();
 }
 
+const PAYLOAD_VERSION = '2026-07';
+
 /** The webhooks service of one shop with one subscription, one delivery and one replay. */
 export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
   listSubscriptions: () => ({ subscriptions: [sampleSubscription()] }),
@@ -43,18 +45,24 @@ export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
     return {
       subscription: { ...sampleSubscription(), topic, trigger, url, delivers: topic === 'return' },
       secret: FAKE.secret,
+      payloadVersion: PAYLOAD_VERSION,
     };
   },
   getSubscription: ({ subscriptionId }) => {
     if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
     return { subscription: sampleSubscription() };
   },
-  updateSubscription: ({ url, subscriptionId }) => {
+  updateSubscription: ({ url, topic, trigger, subscriptionId }) => {
     if (url !== '') requireHttps(url);
     if (subscriptionId !== FAKE.webhook) {
       throw subscriptionNotFound();
     }
-    return { subscription: sampleSubscription() };
+    const before = sampleSubscription();
+    const subscription = {
+      ...{ ...before, topic: topic || before.topic, trigger: trigger || before.trigger },
+      delivers: topic === '' || topic === 'return',
+    };
+    return { subscription, payloadVersion: PAYLOAD_VERSION };
   },
   deleteSubscription: ({ subscriptionId }) => {
     if (subscriptionId === FAKE.webhook) return {};
@@ -91,6 +99,10 @@ export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
     if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
     if (idempotencyKey !== '' && overlapHours === 1) throw idempotencyConflict();
     return { secret: { value: FAKE.secret, createdAt: NOW } };
+  },
+  endFormerSecrets: ({ subscriptionId }) => {
+    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
+    return { ended: 1 };
   },
   revealSecret: ({ subscriptionId }) => {
     if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
@@ -135,7 +147,7 @@ export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
     return { replays: [sampleReplay()], nextCursor: pageSize === 1 ? '61' : '' };
   },
   getDeliveryStats: () => ({ hours: [] }),
-  getPayloadVersion: () => ({ version: '2026-07' }),
+  getPayloadVersion: () => ({ version: PAYLOAD_VERSION }),
   setPayloadVersion: ({ version }) => ({ version }),
   setSandbox: () => ({}),
 };

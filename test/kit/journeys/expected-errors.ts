@@ -102,6 +102,7 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   testWebhook: { errors: { code: 'NOT_FOUND' } },
   rotateWebhookSecret: { errors: { code: 'NOT_FOUND' } },
   getWebhookSecret: { errors: { code: 'NOT_FOUND' } },
+  endEarlierSecrets: { errors: { code: 'NOT_FOUND' } },
   getReplay: { errors: { code: 'NOT_FOUND' } },
   cancelReplay: { errors: { code: 'NOT_FOUND' } },
   getDestination: { code: 'NOT_FOUND', message: text },

@@ -35,6 +35,7 @@ export function costlyWebhookRequests({ fixtures }: StackShop) {
     testWebhook: () => ({ path: `${hook}/test`, json: { trigger: 'return.closed' } }),
     rotateWebhookSecret: () => ({ path: `${hook}/secret/rotate`, json: { overlap_hours: 168 } }),
     getWebhookSecret: () => ({ path: `${hook}/secret` }),
+    endEarlierSecrets: () => ({ method: 'DELETE', path: `${hook}/secret/previous` }),
     previewReplay: () => ({ path: at('/webhook-replay-previews'), json: wide }),
     startReplay: () => ({ path: at('/webhook-replays'), json: narrow }),
     listReplays: () => ({ path: at('/webhook-replays?limit=100') }),

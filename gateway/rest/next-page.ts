@@ -1,0 +1,30 @@
+import { PARAMETERS } from '../../services/contract/ignored.ts';
+import { isObject } from '../../services/contract/json-object.ts';
+import type { Operation } from '../../services/contract/operation.ts';
+
+/** Many clients read at most 16 kB of headers. Characters. */
+const LINK_MAX = 8_000;
+
+/**
+ * The link to the next page of a list (RFC 8288): the address of the request with the cursor of that page. It has only
+ * the parameters that the operation knows.
+ *
+ * @param target path and query, as the client sent them.
+ * @param page the body of the response, in any version.
+ * @returns undefined for the last page, for operations without pages, and for an address that is too long for a header.
+ */
+export function nextPageLink(
+  { id }: Pick<Operation, 'id'>,
+  target: string,
+  page: unknown,
+): string | undefined {
+  const known = PARAMETERS[id] ?? [];
+  if (!known.includes('cursor') || !isObject(page)) return undefined;
+  const { next_cursor: cursor } = page;
+  if (typeof cursor !== 'string') return undefined;
+  const [path = '', ...rest] = target.split('?');
+  const sent = [...new URLSearchParams(rest.join('?'))];
+  const kept = sent.filter(([name]) => known.includes(name) && name !== 'cursor');
+  const link = `<${path}?${new URLSearchParams([...kept, ['cursor', cursor]])}>; rel="next"`;
+  return link.length <= LINK_MAX ? link : undefined;
+}
