@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 
 // `npm run check:quick`: lint, types, and tests of every file that differs from the last commit, or from the commit in
-// `npm run check:quick -- <commit>`.
+// `npm run check:quick -- <commit>`. Arguments after the commit are for jest: `… -- HEAD --maxWorkers=1`.
 
 /** Tests in other folders that a change often breaks, usually because a page or a list is out of date. */
 const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly string[] }[] = [
@@ -18,8 +18,9 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
     ],
   },
   {
-    changed: /^services\/(?:returns\/fields|contract\/details)\//,
+    changed: /^services\/(?:returns\/fields\.ts$|contract\/details\/)/,
     tests: [
+      'services/returns/fields.test.ts',
       'services/contract/details/return-details.test.ts',
       'services/returns/store/details-size.test.ts',
       'services/returns/submit/submit.test.ts',
@@ -35,7 +36,15 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
       'gateway/mcp/catalogue.test.ts',
       'gateway/mcp/docs/docs.test.ts',
       'gateway/mcp/tools.test.ts',
+      'gateway/mcp/weight.test.ts',
+      'gateway/mcp/clients.test.ts',
+      'gateway/doors/doors.test.ts',
+      'gateway/portal/access.test.ts',
     ],
+  },
+  {
+    changed: /^services\/contract\/vocabulary\.ts$/,
+    tests: ['gateway/portal/webhooks.test.ts'],
   },
   {
     changed: /\/config\.ts$|^docs\/configuration\.md$/,
@@ -47,7 +56,7 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
 const git = (...args: string[]) =>
   execFileSync('git', args, { encoding: 'utf8' }).split('\n').filter(Boolean);
 
-const [since = 'HEAD'] = process.argv.slice(2);
+const [since = 'HEAD', ...jest] = process.argv.slice(2);
 const changed = [
   ...git('diff', '--name-only', '--diff-filter=d', since),
   ...git('ls-files', '--others', '--exclude-standard'),
@@ -76,7 +85,7 @@ run('types', 'tsc', [
   '--tsBuildInfoFile',
   'node_modules/.cache/quick.tsbuildinfo',
 ]);
-if (tests.size > 0) run('tests', 'npm', ['test', '--', ...tests]);
+if (tests.size > 0) run('tests', 'npm', ['test', '--', ...tests, ...jest]);
 process.stdout.write(
   `\n${changed.length} changed files, ${tests.size} test files: all passed. \`npm run check\` runs the others.\n`,
 );

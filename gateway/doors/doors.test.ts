@@ -42,7 +42,7 @@ test.each(DOORS)('has every RPC of $service.name', ({ service, rpcs }) => {
   expect(Object.keys(rpcs).sort()).toEqual(names.sort());
 });
 
-test('has every operation of REST, every tool and every admin command', () => {
+test('has every operation of REST, every tool and every admin command: add it to `gateway/doors/*-doors.ts`', () => {
   expect([...namesOf('rest')].sort()).toEqual(OPERATIONS.map(({ id }) => id).sort());
   expect([...namesOf('mcp')].sort()).toEqual(Object.keys(ACTION_PERMISSIONS).sort());
   const commands = commandsOf(

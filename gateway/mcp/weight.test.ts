@@ -23,7 +23,14 @@ describe('the list of tools', () => {
   test('has at most 9,000 tokens for an owner, with the schemas of the results', async () => {
     const { body } = await bench.rpc(token, 'tools/list');
     expect(body.result.tools).toHaveLength(owner.length);
-    expect(tokensOf(body.result)).toBeLessThanOrEqual(LIST_TOKENS_MAX);
+    const tokens = tokensOf(body.result);
+    const byTool = owner.map((tool) => ({ tool: tool.name, tokens: tokensOf(tool) }));
+    // A failure shows what each tool costs.
+    const heaviest = byTool.sort((a, b) => b.tokens - a.tokens);
+    expect({ tokens, heaviest: tokens > LIST_TOKENS_MAX ? heaviest : [] }).toEqual({
+      tokens,
+      heaviest: [],
+    });
   });
 
   test.each(owner.map((tool) => [tool.name, tool] as const))(

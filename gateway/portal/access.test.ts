@@ -199,7 +199,7 @@ describe('the table of roles', () => {
     expect(shown.toSorted()).toEqual(Object.keys(EXPECTED).toSorted());
   });
 
-  test('has every tool of assistants and every operation of the REST API once', () => {
+  test('has every tool of assistants and every operation of the REST API once: add it to `role-table.ts`', () => {
     const tools = ROLE_TABLE.flatMap(({ mcp = [] }) => mcp);
     expect(tools.toSorted()).toEqual(Object.keys(ACTION_PERMISSIONS).toSorted());
     const operations = ROLE_TABLE.flatMap(({ rest = [] }) => rest);

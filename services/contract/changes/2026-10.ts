@@ -1,4 +1,4 @@
-import { CATEGORY_TEXT } from '../details/line-item.ts';
+import { CATEGORY_TEXT } from '../details/inspection.ts';
 import { isObject } from '../json-object.ts';
 import { CONDITION_CATEGORIES } from '../vocabulary.ts';
 import type { VersionChange } from './change.ts';

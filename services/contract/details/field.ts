@@ -9,42 +9,68 @@ export interface ViewField<Source, T> {
   readonly read: (source: Source) => T;
 }
 
-/** The kinds of key of one object, which is read from a `Source`. Empty texts and ids of 0 become null. */
+/**
+ * The kinds of key of one object, which is read from a `Source`. Empty texts and ids of 0 become null. `meaning` is what
+ * the key means, for the OpenAPI documents.
+ */
 export function viewFields<Source extends { readonly none: string }>() {
   return {
-    text: (read: (source: Source) => string | undefined): ViewField<Source, string | null> => ({
-      schema: nullableText(),
+    text: (
+      meaning: string,
+      read: (source: Source) => string | undefined,
+    ): ViewField<Source, string | null> => ({
+      schema: means(nullableText(), meaning),
       read: (source) => textOrNull(read(source)),
     }),
     /** An id as a JSON number. */
-    id: (read: (source: Source) => bigint | undefined): ViewField<Source, number | null> => ({
-      schema: nullableId(),
+    id: (
+      meaning: string,
+      read: (source: Source) => bigint | undefined,
+    ): ViewField<Source, number | null> => ({
+      schema: means(nullableId(), meaning),
       read: (source) => idNumber(read(source) ?? 0n),
     }),
     /** An id that is a string in the interface. */
-    idText: (read: (source: Source) => bigint): ViewField<Source, string | null> => ({
-      schema: nullableText(),
+    idText: (
+      meaning: string,
+      read: (source: Source) => bigint,
+    ): ViewField<Source, string | null> => ({
+      schema: means(nullableText(), meaning),
       read: (source) => idText(read(source)),
     }),
     /** `YYYY-MM-DDThh:mm:ss+00:00`. */
-    time: (read: (source: Source) => Timestamp | undefined): ViewField<Source, string | null> => ({
-      schema: time(),
+    time: (
+      meaning: string,
+      read: (source: Source) => Timestamp | undefined,
+    ): ViewField<Source, string | null> => ({
+      schema: means(time(), meaning),
       read: (source) => iso(read(source)),
     }),
     /** `YYYY-MM-DD hh:mm:ss`. */
     plainTime: (
+      meaning: string,
       read: (source: Source) => Timestamp | undefined,
     ): ViewField<Source, string | null> => ({
-      schema: z.string().nullable().meta({ description: 'YYYY-MM-DD hh:mm:ss, UTC' }),
+      schema: means(
+        z.string().nullable().meta({ description: 'YYYY-MM-DD hh:mm:ss, UTC' }),
+        meaning,
+      ),
       read: (source) => plain(read(source)),
     }),
     /** A decimal amount; absent is zero. */
-    amount: (read: (source: Source) => string | undefined): ViewField<Source, string> => ({
-      schema: amount(),
+    amount: (
+      meaning: string,
+      read: (source: Source) => string | undefined,
+    ): ViewField<Source, string> => ({
+      schema: means(amount(), meaning),
       read: (source) => textOrNull(read(source)) ?? source.none,
     }),
-    other: <T>(schema: z.ZodType<T>, read: (source: Source) => T): ViewField<Source, T> => ({
-      schema,
+    other: <T>(
+      meaning: string,
+      schema: z.ZodType<T>,
+      read: (source: Source) => T,
+    ): ViewField<Source, T> => ({
+      schema: means(schema, meaning),
       read,
     }),
   };
@@ -63,19 +89,9 @@ export function selectable(text: string): string {
 /** The object that fields describe. */
 export type ViewOf<F extends AnyFields> = { [K in keyof F]: ValueOf<F[K]> };
 
-/**
- * The schemas of fields, as the shape of a zod object.
- *
- * @param texts what each field means, for the OpenAPI documents.
- */
-export function shapeOf<F extends AnyFields>(
-  fields: F,
-  texts: Readonly<Record<keyof F, string>>,
-): { [K in keyof F]: F[K]['schema'] } {
-  const shape = Object.entries(fields).map(([key, { schema }]) => [
-    key,
-    means(schema, texts[key] ?? ''),
-  ]);
+/** The schemas of fields, as the shape of a zod object. */
+export function shapeOf<F extends AnyFields>(fields: F): { [K in keyof F]: F[K]['schema'] } {
+  const shape = Object.entries(fields).map(([key, { schema }]) => [key, schema]);
   return Object.fromEntries(shape) as { [K in keyof F]: F[K]['schema'] };
 }
 

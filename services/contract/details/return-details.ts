@@ -20,12 +20,12 @@ import {
   RETURN_TYPES,
 } from '../vocabulary.ts';
 import { exchange, exchangeView } from './exchange.ts';
-import { shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
+import { selectable, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 import { label, labelsView } from './label.ts';
 import { lineItem, lineItemView } from './line-item.ts';
 import { presentment, presentmentView } from './presentment.ts';
 import { providerRefund, providerRefundsView, refund, refundsView } from './refunds.ts';
-import { TEXTS } from './return-details-texts.ts';
+import { TOTALS } from './return-totals.ts';
 
 /** A return, with its totals in the requested currency. `none` is the text of zero. */
 interface DetailsSource {
@@ -39,40 +39,104 @@ interface DetailsSource {
   readonly newest: Label | undefined;
 }
 
+const ofLabel = (text: string) => `${text} of the newest label; null without a label`;
+const ofShopper = (text: string) =>
+  `${text} of the shopper; null when unknown, or removed at the shopper's request`;
+
 const field = viewFields<DetailsSource>();
 
-/** Return details (interface: Return details), newest shape. Every key is always present. */
+/**
+ * Return details (interface: Return details), newest shape. Every key is always present. Without `currency_type`, and in
+ * webhook payloads, amounts are in the shop's currency, except `refund`.
+ */
 const DETAILS = {
-  id: field.other(z.int(), ({ ret }) => Number(ret.id)),
-  created_at: field.plainTime(({ ret }) => ret.createdAt),
-  updated_at: field.plainTime(({ ret }) => ret.updatedAt),
-  edited_at: field.plainTime(({ ret }) => ret.editedAt),
-  order_id: field.id(({ ret }) => ret.order?.id),
-  order_name: field.text(({ ret }) => ret.order?.name),
-  order_number: field.id(({ ret }) => ret.order?.number),
-  provider_order_number: field.id(({ ret }) => ret.order?.providerOrderNumber),
-  provider_order_id: field.id(({ ret }) => ret.order?.providerOrderId),
-  total: field.amount(({ totals }) => totals?.total),
-  customer: field.text(({ ret }) => ret.customer?.email),
-  customer_email: field.text(({ ret }) => ret.customer?.email),
-  customer_first_name: field.text(({ ret }) => ret.customer?.firstName),
-  customer_last_name: field.text(({ ret }) => ret.customer?.lastName),
-  multi_currency: field.other(z.boolean(), ({ ret }) => ret.currency !== ret.presentmentCurrency),
-  state: field.other(z.enum(RETURN_STATES).nullable(), ({ ret }) =>
-    word(ReturnStateSchema, ret.state, RETURN_STATES),
+  id: field.other(
+    'Identifier of the return: `return_id` of get return details',
+    z.int(),
+    ({ ret }) => Number(ret.id),
   ),
-  currency: field.other(z.string(), ({ ret }) => ret.currency),
-  exchange: field.amount(({ totals }) => totals?.exchangeTotal),
-  exchange_order_name: field.other(z.array(z.string()), ({ ret }) =>
-    ret.exchangeOrders.map(({ name }) => name),
+  created_at: field.plainTime('When the shopper submitted the return', ({ ret }) => ret.createdAt),
+  updated_at: field.plainTime('When the details last changed', ({ ret }) => ret.updatedAt),
+  edited_at: field.plainTime(
+    'When the return was last edited; null until then',
+    ({ ret }) => ret.editedAt,
   ),
-  exchange_order_id: field.other(z.array(z.int()), ({ ret }) =>
-    ret.exchangeOrders.map(({ id }) => Number(id)),
+  order_id: field.id(
+    'Identifier of the order in this service. All returns of one order have the same',
+    ({ ret }) => ret.order?.id,
   ),
-  gift_card_order_name: field.text(({ ret }) => ret.giftCardOrder?.name),
-  gift_card_order_id: field.id(({ ret }) => ret.giftCardOrder?.id),
-  gift_card: field.amount(({ totals }) => totals?.giftCard),
+  order_name: field.text(
+    'Name of the order as the shopper knows it, such as `#1001`',
+    ({ ret }) => ret.order?.name,
+  ),
+  order_number: field.id(
+    'Running number of the order in the shop; null when unknown',
+    ({ ret }) => ret.order?.number,
+  ),
+  provider_order_number: field.id(
+    'Running number of the order at the commerce provider; null when unknown',
+    ({ ret }) => ret.order?.providerOrderNumber,
+  ),
+  provider_order_id: field.id(
+    'Identifier of the order at the commerce provider; null when unknown',
+    ({ ret }) => ret.order?.providerOrderId,
+  ),
+  total: field.amount(
+    selectable('Total cost of the return: `return_total + refund_shipping_total - handling_fee`'),
+    ({ totals }) => totals?.total,
+  ),
+  customer: field.text(
+    ofShopper('The same as `customer_email`: e-mail address'),
+    ({ ret }) => ret.customer?.email,
+  ),
+  customer_email: field.text(ofShopper('E-mail address'), ({ ret }) => ret.customer?.email),
+  customer_first_name: field.text(ofShopper('Given name'), ({ ret }) => ret.customer?.firstName),
+  customer_last_name: field.text(ofShopper('Family name'), ({ ret }) => ret.customer?.lastName),
+  multi_currency: field.other(
+    "Whether the shopper paid in another currency than the shop's",
+    z.boolean(),
+    ({ ret }) => ret.currency !== ret.presentmentCurrency,
+  ),
+  state: field.other(
+    '`open`: can be processed. `review`: flagged, a user must look at it first. `closed`: processed and archived. `cancelled`, `expired`: ended without processing; an expired return opens again when its parcel moves',
+    z.enum(RETURN_STATES).nullable(),
+    ({ ret }) => word(ReturnStateSchema, ret.state, RETURN_STATES),
+  ),
+  currency: field.other(
+    'Currency of the shop, an ISO 4217 code',
+    z.string(),
+    ({ ret }) => ret.currency,
+  ),
+  exchange: field.amount(
+    selectable('Value of the exchange, the same as `exchange_total`'),
+    ({ totals }) => totals?.exchangeTotal,
+  ),
+  exchange_order_name: field.other(
+    'Names of the exchange orders that processing placed, oldest first',
+    z.array(z.string()),
+    ({ ret }) => ret.exchangeOrders.map(({ name }) => name),
+  ),
+  exchange_order_id: field.other(
+    'Identifiers of these exchange orders at the commerce provider, in the same order',
+    z.array(z.int()),
+    ({ ret }) => ret.exchangeOrders.map(({ id }) => Number(id)),
+  ),
+  gift_card_order_name: field.text(
+    'Name of the order that issued the gift card; null until it is issued',
+    ({ ret }) => ret.giftCardOrder?.name,
+  ),
+  gift_card_order_id: field.id(
+    'Identifier of that order, or of the card, at its provider; null until it is issued',
+    ({ ret }) => ret.giftCardOrder?.id,
+  ),
+  gift_card: field.amount(
+    selectable(
+      'Value of the gift card: `return_credit_total - exchange_credit_total`, zero without one',
+    ),
+    ({ totals }) => totals?.giftCard,
+  ),
   gift_card_presentment: field.other(
+    'The gift card in the currency in which it was issued; null until it is issued',
     z
       .object({
         value: means(amount(), 'Value of the card'),
@@ -82,60 +146,94 @@ const DETAILS = {
     ({ ret: { giftCardPresentment: card } }) =>
       card ? { value: card.value, currency: card.currency } : null,
   ),
-  refund: field.other(amount(), (source) => source.refund),
-  refunds: field.other(z.array(refund), ({ ret }) => refundsView(ret)),
-  return_product_total: field.amount(({ totals }) => totals?.returnProductTotal),
-  return_discount_total: field.amount(({ totals }) => totals?.returnDiscountTotal),
-  return_tax_total: field.amount(({ totals }) => totals?.returnTaxTotal),
-  return_total: field.amount(({ totals }) => totals?.returnTotal),
-  refund_shipping_total: field.amount(({ totals }) => totals?.refundShippingTotal),
-  refund_shipping_tax_total: field.amount(({ totals }) => totals?.refundShippingTaxTotal),
-  return_credit_total: field.amount(({ totals }) => totals?.returnCreditTotal),
-  handling_fee: field.amount(({ totals }) => totals?.handlingFee),
-  exchange_product_total: field.amount(({ totals }) => totals?.exchangeProductTotal),
-  exchange_discount_total: field.amount(({ totals }) => totals?.exchangeDiscountTotal),
-  exchange_tax_total: field.amount(({ totals }) => totals?.exchangeTaxTotal),
-  exchange_total: field.amount(({ totals }) => totals?.exchangeTotal),
-  exchange_credit_total: field.amount(({ totals }) => totals?.exchangeCreditTotal),
-  upsell: field.amount(({ totals }) => totals?.upsell),
-  line_items: field.other(z.array(lineItem), ({ ret, basis, none }) =>
-    ret.lineItems.map((line) => {
-      const amounts = basis === 'shop' ? line.amounts : line.presentmentAmounts;
-      return lineItemView({ line, amounts, none });
-    }),
+  refund: field.other(
+    'Refund to the payment of the order. In the currency that the shopper paid in, unless `currency_type` is `shop`',
+    amount(),
+    (source) => source.refund,
   ),
-  presentment: field.other(presentment, ({ ret }) => presentmentView(ret)),
-  carrier: field.text(({ newest }) => newest?.carrier),
-  label_status: field.other(z.enum(LABEL_STATUSES).nullable(), ({ newest }) =>
-    newest ? word(LabelStatusSchema, newest.status, LABEL_STATUSES) : null,
+  refunds: field.other(
+    'Refunds that processing made, oldest first; empty until then',
+    z.array(refund),
+    ({ ret }) => refundsView(ret),
   ),
-  label_updated_at: field.time(({ newest }) => newest?.updatedAt),
-  label_url: field.text(({ newest }) => newest?.url),
+  ...TOTALS,
+  line_items: field.other(
+    'The returned line items, in the order of their submission',
+    z.array(lineItem),
+    ({ ret, basis, none }) =>
+      ret.lineItems.map((line) => {
+        const amounts = basis === 'shop' ? line.amounts : line.presentmentAmounts;
+        return lineItemView({ line, amounts, none });
+      }),
+  ),
+  presentment: field.other(
+    'Totals in the currency that the shopper paid in, as stored and never converted',
+    presentment,
+    ({ ret }) => presentmentView(ret),
+  ),
+  carrier: field.text(ofLabel('Carrier'), ({ newest }) => newest?.carrier),
+  label_status: field.other(
+    ofLabel('Where the parcel is: the status'),
+    z.enum(LABEL_STATUSES).nullable(),
+    ({ newest }) => (newest ? word(LabelStatusSchema, newest.status, LABEL_STATUSES) : null),
+  ),
+  label_updated_at: field.time(
+    ofLabel('When the carrier last changed the status or the tracking number'),
+    ({ newest }) => newest?.updatedAt,
+  ),
+  label_url: field.text(ofLabel('Link to the file'), ({ newest }) => newest?.url),
   // The carrier's bill, always in the shop's currency.
-  label_rate: field.text(({ newest }) => newest?.rate),
-  outcome: field.other(z.enum(RETURN_OUTCOMES).nullable(), ({ ret }) =>
-    word(OutcomeSchema, ret.outcome, RETURN_OUTCOMES),
+  label_rate: field.text(
+    "What the carrier bills for the newest label, a decimal number as text, always in the shop's currency; null when unknown",
+    ({ newest }) => newest?.rate,
   ),
-  tracking_number: field.text(({ newest }) => newest?.trackingNumber),
-  destination_id: field.idText(({ ret }) => ret.destinationId),
-  status_page_url: field.text(({ ret }) => ret.statusPageUrl),
-  return_method: field.other(z.enum(RETURN_METHODS).nullable(), ({ ret }) =>
-    word(ReturnMethodSchema, ret.returnMethod, RETURN_METHODS),
+  outcome: field.other(
+    'What the shopper chose to get, of what the merchant allows; null when unknown',
+    z.enum(RETURN_OUTCOMES).nullable(),
+    ({ ret }) => word(OutcomeSchema, ret.outcome, RETURN_OUTCOMES),
   ),
-  package_reference: field.text(({ ret }) => ret.packageReference),
-  provider_refund_object: field.other(z.array(providerRefund), ({ ret }) =>
-    providerRefundsView(ret),
+  tracking_number: field.text(ofLabel('Tracking number'), ({ newest }) => newest?.trackingNumber),
+  destination_id: field.idText(
+    '`id` of the destination of the goods, as text; null when none was chosen',
+    ({ ret }) => ret.destinationId,
   ),
-  exchanges: field.other(z.array(exchange), ({ ret, basis, none }) =>
-    ret.exchanges.map((one) => exchangeView({ exchange: one, basis, none })),
+  status_page_url: field.text(
+    'Link to the page on which the shopper follows the return; null without one',
+    ({ ret }) => ret.statusPageUrl,
   ),
-  type: field.other(z.enum(RETURN_TYPES).nullable(), ({ ret }) =>
-    word(ReturnTypeSchema, ret.type, RETURN_TYPES),
+  return_method: field.other(
+    'How the goods travel; `keep_item`: the shopper keeps them',
+    z.enum(RETURN_METHODS).nullable(),
+    ({ ret }) => word(ReturnMethodSchema, ret.returnMethod, RETURN_METHODS),
   ),
-  labels: field.other(z.array(label), ({ ret }) => labelsView(ret)),
+  package_reference: field.text(
+    'Reference of the parcel in the system that submitted the return; null without one',
+    ({ ret }) => ret.packageReference,
+  ),
+  provider_refund_object: field.other(
+    'The same refunds as records at the commerce provider, oldest first',
+    z.array(providerRefund),
+    ({ ret }) => providerRefundsView(ret),
+  ),
+  exchanges: field.other(
+    'Items that the shopper gets instead; empty without an exchange',
+    z.array(exchange),
+    ({ ret, basis, none }) =>
+      ret.exchanges.map((one) => exchangeView({ exchange: one, basis, none })),
+  ),
+  type: field.other(
+    '`standard`, or `warranty` for a warranty claim',
+    z.enum(RETURN_TYPES).nullable(),
+    ({ ret }) => word(ReturnTypeSchema, ret.type, RETURN_TYPES),
+  ),
+  labels: field.other(
+    'All shipping labels, oldest first; empty without one',
+    z.array(label),
+    ({ ret }) => labelsView(ret),
+  ),
 };
 
-export const returnDetailsFields = shapeOf(DETAILS, TEXTS);
+export const returnDetailsFields = shapeOf(DETAILS);
 export const returnDetails = z.object(returnDetailsFields).meta({ id: 'ReturnDetails' });
 export type ReturnDetails = ViewOf<typeof DETAILS>;
 

@@ -1,10 +1,10 @@
 import { z } from 'zod';
-import { INSPECTION_TEXTS } from '../details/line-item-texts.ts';
+import { inspectionFields } from '../details/inspection.ts';
 import { DISPOSITION_ITEMS_MAX } from '../limits.ts';
 import { DISPOSITION_OUTCOMES } from '../vocabulary.ts';
 import { choice, typed } from './fields.ts';
 import { findingFields, itemsOf } from './finding.ts';
-import { id, means, nullableText, time } from './response-fields.ts';
+import { id, means } from './response-fields.ts';
 
 const item = z
   .object(
@@ -35,9 +35,7 @@ export const disposition = z
   .object({
     line_item_id: means(id(), 'The line item that was assessed'),
     disposition_outcome: means(z.enum(DISPOSITION_OUTCOMES), 'What becomes of the goods'),
-    return_processor: means(nullableText(), INSPECTION_TEXTS.return_processor),
-    note: means(nullableText(), INSPECTION_TEXTS.note),
-    inspected_at: means(time(), INSPECTION_TEXTS.inspected_at),
+    ...inspectionFields,
   })
   .meta({ id: 'Disposition' });
 export type DispositionEntry = z.infer<typeof disposition>;

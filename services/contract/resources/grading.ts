@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { condition } from '../details/line-item.ts';
+import { condition } from '../details/inspection.ts';
 import { DISPOSITION_ITEMS_MAX, NOTE_MAX, SHORT_TEXT_MAX } from '../limits.ts';
 import { CONDITION_CATEGORIES } from '../vocabulary.ts';
 import { choice, ownBound, text, typed } from './fields.ts';

@@ -1,5 +1,5 @@
 import type { ConditionRecord } from '../../../proto/gen/rms/dispositions/v1/dispositions_pb.ts';
-import { conditionView } from '../details/line-item.ts';
+import { conditionView } from '../details/inspection.ts';
 import type { GradingEntry } from '../resources/grading.ts';
 
 /** One entry of the response of grade items. Throws for a record without a condition, which must not exist. */
