@@ -3,6 +3,7 @@ import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
 import type { Services } from '../services.ts';
+import type { FieldChange } from '../tenancy/field-change.ts';
 
 /** The shop and the actor of a read. All reads of a batch have the same shop and the same actor. */
 export interface Reader {
@@ -19,6 +20,20 @@ export interface ActionContext {
   readonly readReturn: ReadReturn;
   readonly shopId: bigint;
   readonly actor: MessageInitShape<typeof ActorSchema>;
+  /** Takes what an action has changed, for the audit log. Absent when nobody records it. */
+  readonly noteChanges?: (changes: readonly FieldChange[]) => void;
+}
+
+/** Collects what the actions of one call change. */
+export function changeNotes(): Required<Pick<ActionContext, 'noteChanges'>> & {
+  /** The changes that were noted, as a part of the detail of an audit entry. */
+  detail(): { readonly changes?: readonly FieldChange[] };
+} {
+  const noted: FieldChange[] = [];
+  return {
+    noteChanges: (changes) => void noted.push(...changes),
+    detail: () => (noted.length > 0 ? { changes: noted } : {}),
+  };
 }
 
 /** The fields that every request to a service has. */

@@ -5,6 +5,7 @@ import {
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
 import type { DestinationBody } from '../../services/contract/resources/destination.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
+import { changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 const TYPE = enumText(DestinationTypeSchema);
@@ -43,6 +44,7 @@ export async function createDestination(
     ...(typeof enabled === 'boolean' && { enabled }),
     ...(address && { address: addressOf(address) }),
   });
+  noteFields(context, { to: destination });
   return sent(destination, 'destination');
 }
 
@@ -54,7 +56,7 @@ export async function updateDestination(
   idempotencyKey = '',
 ): Promise<Destination> {
   const { name, type, enabled, address } = body;
-  const { destination } = await context.services.destinations.updateDestination({
+  const { destination, previous } = await context.services.destinations.updateDestination({
     ...callerOf(context),
     destinationId,
     idempotencyKey,
@@ -63,7 +65,33 @@ export async function updateDestination(
     ...(typeof enabled === 'boolean' && { enabled }),
     ...(address && { address: addressOf(address) }),
   });
+  if (previous) noteFields(context, { from: previous, to: destination });
   return sent(destination, 'destination');
+}
+
+/** The audit log has the place, but no person: neither the recipient nor the phone number. */
+function noteFields(
+  { noteChanges }: ActionContext,
+  { from, to }: { readonly from?: Destination | undefined; readonly to?: Destination | undefined },
+): void {
+  const both = (read: (one: Destination) => string) =>
+    [from && read(from), to && read(to)] as const;
+  noteChanges?.(
+    changesOf({
+      name: both(({ name }) => name),
+      type: both(({ type }) => TYPE.toText(type)),
+      enabled: both(({ enabled }) => String(enabled)),
+      address: both(placeOf),
+    }),
+  );
+}
+
+function placeOf({ address }: Destination): string {
+  if (!address) return '';
+  const { company, address1, address2, city, state, zip, countryCode } = address;
+  return [company, address1, address2, city, state, zip, countryCode]
+    .filter((part) => part !== '')
+    .join(', ');
 }
 
 function addressOf(address: NonNullable<DestinationBody['address']>) {

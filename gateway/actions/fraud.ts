@@ -1,5 +1,6 @@
 import type { Category, Report } from '../../proto/gen/rms/fraud/v1/fraud_pb.ts';
 import type { FraudReportBody } from '../../services/contract/resources/fraud-report.ts';
+import { changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 /** Reports a return as fraud. A return has at most one report. A blank comment counts as absent. */
@@ -16,6 +17,7 @@ export async function createFraudReport(
     ...(category && { category }),
     ...(comment && comment.trim() !== '' && { comment }),
   });
+  context.noteChanges?.(changesOf({ category: [undefined, report?.category] }));
   return sent(report, 'report');
 }
 

@@ -1,5 +1,7 @@
 import type { Delivery, Secret } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { SECRET_OVERLAP_HOURS_DEFAULT } from '../../services/contract/limits.ts';
 import type { Trigger } from '../../services/contract/vocabulary.ts';
+import { changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 /**
@@ -47,6 +49,8 @@ export async function rotateSecret(
     idempotencyKey,
     ...(overlapHours !== undefined && { overlapHours }),
   });
+  const hours = String(overlapHours ?? SECRET_OVERLAP_HOURS_DEFAULT);
+  context.noteChanges?.(changesOf({ overlap_hours: [undefined, hours] }));
   return sent(secret, 'secret');
 }
 

@@ -4,9 +4,11 @@ import {
   type Subscription,
   SubscriptionStatus,
   SubscriptionStatusSchema,
+  type SubscriptionValues,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { WebhookBody } from '../../services/contract/resources/webhook.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
+import { addressWithoutSecrets, changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 /** The fields to change; absent fields are not changed. */
@@ -51,16 +53,18 @@ export async function getPayloadVersion(context: ActionContext): Promise<string>
  * @param idempotencyKey at most 200 characters; a repeat with the same key returns the same subscription and secret.
  *   Without one, a new key covers the retries of the call.
  */
-export function createWebhook(
+export async function createWebhook(
   context: ActionContext,
   body: WebhookBody,
   idempotencyKey: string = randomUUID(),
 ): Promise<CreateSubscriptionResponse> {
-  return context.services.webhooks.createSubscription({
+  const created = await context.services.webhooks.createSubscription({
     ...callerOf(context),
     ...fieldsOf(body),
     idempotencyKey,
   });
+  noteValues(context, { to: created.subscription });
+  return created;
 }
 
 /** Changes a subscription. Absent fields are not changed. Returns it with the API version of the shop's payloads. */
@@ -70,18 +74,50 @@ export async function updateWebhook(
   change: WebhookChange,
   idempotencyKey = '',
 ): Promise<{ readonly subscription: Subscription; readonly payloadVersion: string }> {
-  const { subscription, payloadVersion } = await context.services.webhooks.updateSubscription({
+  const updated = await context.services.webhooks.updateSubscription({
     ...callerOf(context),
     ...fieldsOf(change),
     subscriptionId,
     idempotencyKey,
   });
+  const { subscription, previous, payloadVersion } = updated;
+  if (previous) noteValues(context, { from: previous, to: subscription });
   return { subscription: sent(subscription, 'subscription'), payloadVersion };
 }
 
 /** Deletes a subscription and its pending deliveries. */
 export async function deleteWebhook(context: ActionContext, subscriptionId: bigint): Promise<void> {
-  await context.services.webhooks.deleteSubscription({ ...callerOf(context), subscriptionId });
+  const request = { ...callerOf(context), subscriptionId };
+  const { previous } = await context.services.webhooks.deleteSubscription(request);
+  noteValues(context, { from: previous });
+}
+
+/** Sets the version of the shop's payloads. @param expected the version that the user saw. */
+export async function setPayloadVersion(
+  context: ActionContext,
+  { version, expected }: { readonly version: string; readonly expected: string },
+): Promise<string> {
+  const request = { ...callerOf(context), version, expectedVersion: expected };
+  const set = await context.services.webhooks.setPayloadVersion(request);
+  context.noteChanges?.(changesOf({ payload_version: [set.previous, set.version] }));
+  return set.version;
+}
+
+type Values = Omit<SubscriptionValues, '$typeName' | '$unknown'>;
+
+function noteValues(
+  { noteChanges }: ActionContext,
+  { from, to }: { readonly from?: Values | undefined; readonly to?: Values | undefined },
+): void {
+  const both = (read: (values: Values) => string) => [from && read(from), to && read(to)] as const;
+  noteChanges?.(
+    changesOf({
+      topic: both(({ topic }) => topic),
+      trigger: both(({ trigger }) => trigger),
+      url: both(({ url }) => addressWithoutSecrets(url)),
+      status: both(({ status }) => STATUS.toText(status)),
+    }),
+  );
 }
 
 function fieldsOf({ topic, trigger, url, status }: WebhookChange) {

@@ -4,13 +4,17 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { type AuditEntry, recordAudit } from '../tenancy/audit.ts';
 import type { ToolContext } from './tool.ts';
 
+type Detail = NonNullable<AuditEntry['detail']>;
+
 /** A write whose first audit entry is committed. */
 export interface AuditedCall {
   /**
    * Writes the second entry: the outcome, where `refused` means that nothing was changed. A failure is logged, not
    * thrown, because the write itself is complete.
+   *
+   * @param changed what the call has changed.
    */
-  recordOutcome(outcome: 'done' | 'refused' | 'unknown'): Promise<void>;
+  recordOutcome(outcome: 'done' | 'refused' | 'unknown', changed?: Detail): Promise<void>;
 }
 
 /**
@@ -38,7 +42,7 @@ export async function beginAuditedCall(
   const { context, tool } = o;
   const call = randomUUID();
   const { clientId, role } = context.user;
-  const entry = (phase: string): AuditEntry => ({
+  const entry = (phase: string, changed: Detail = {}): AuditEntry => ({
     shopId: context.shopId,
     by: {
       actor: context.actor,
@@ -47,13 +51,16 @@ export async function beginAuditedCall(
     },
     action: `mcp.${tool}`,
     subject: o.subject,
-    detail: { call, phase, role, client_id: clientId, idempotency_key: o.hasIdempotencyKey },
+    detail: {
+      ...{ call, phase, role, client_id: clientId, idempotency_key: o.hasIdempotencyKey },
+      ...changed,
+    },
   });
   await recordAudit(db, entry('asked'));
   return {
-    async recordOutcome(outcome) {
+    async recordOutcome(outcome, changed) {
       try {
-        await recordAudit(db, entry(outcome));
+        await recordAudit(db, entry(outcome, changed));
       } catch (error) {
         logger.error({ err: error, tool, call, outcome }, 'outcome of a tool call not audited');
       }

@@ -1,6 +1,7 @@
 import type { CallToolResult } from '@modelcontextprotocol/server';
 import type { Logger } from '../../services/platform/log.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
+import { changeNotes } from '../actions/context.ts';
 import { permissionsFor } from '../actions/permissions.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
 import { beginAuditedCall } from './audited.ts';
@@ -87,7 +88,7 @@ async function write(
   const outcomeOf = (error: unknown) =>
     failureOf(error, { isWrite: true, requestId: call.requestId }).outcome;
   if (key === undefined) {
-    return audited(runner, call, { prepared, work: () => prepared.run(context), outcomeOf });
+    return audited(runner, call, { prepared, context, outcomeOf });
   }
   const { pool } = runner;
   const keyed: KeyedCall = {
@@ -102,9 +103,9 @@ async function write(
   if (claim.kind !== 'claimed') throw new ToolError(claimedText(claim));
   const { isRepeat, callId, token } = claim;
   const held = { ...keyed, token };
-  const work = () => prepared.run({ ...context, callId });
   try {
-    const output = await audited(runner, call, { prepared, work, outcomeOf });
+    const keyedContext = { ...context, callId };
+    const output = await audited(runner, call, { prepared, context: keyedContext, outcomeOf });
     await finishCall(pool, held, output);
     return output;
   } catch (error) {
@@ -126,11 +127,11 @@ async function audited(
   call: ToolCall,
   {
     prepared,
-    work,
+    context,
     outcomeOf,
   }: {
     prepared: PreparedCall;
-    work: () => Promise<ToolOutput>;
+    context: ToolContext;
     outcomeOf: (error: unknown) => Failure['outcome'];
   },
 ): Promise<ToolOutput> {
@@ -142,9 +143,10 @@ async function audited(
     requestId: call.requestId,
     hasIdempotencyKey: prepared.idempotencyKey !== undefined,
   });
+  const { noteChanges, detail } = changeNotes();
   try {
-    const output = await work();
-    await audit.recordOutcome('done');
+    const output = await prepared.run({ ...context, noteChanges });
+    await audit.recordOutcome('done', detail());
     return output;
   } catch (error) {
     await audit.recordOutcome(outcomeOf(error));

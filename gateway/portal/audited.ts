@@ -21,13 +21,13 @@ export async function audited<T>(
   work: () => Promise<{ readonly result: T; readonly message: object | undefined }>,
 ): Promise<T> {
   const id = randomUUID();
-  const { session, actor, from } = call;
+  const { session, actor, from, changes } = call;
   const entry = (phase: string, subject: string) => ({
     shopId: session.shopId,
     by: { actor, ...from },
     action,
     subject,
-    detail: { call: id, phase, role: session.role, session: session.id },
+    detail: { call: id, phase, role: session.role, session: session.id, ...changes.detail() },
   });
   const subject = subjectOf(request);
   await audit.write(entry('asked', subject));

@@ -1,7 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { createContextKey, type HandlerContext } from '@connectrpc/connect';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import type { ActionContext } from '../actions/context.ts';
+import type { ActionContext, changeNotes } from '../actions/context.ts';
 import type { Author } from '../tenancy/audit.ts';
 import type { PortalSession } from './sessions.ts';
 
@@ -13,6 +13,8 @@ export interface PortalCall {
   readonly from: Required<Pick<Author, 'source' | 'requestId'>>;
   /** The context of actions in the session's shop. */
   readonly context: ActionContext;
+  /** What the call has changed so far. */
+  readonly changes: Pick<ReturnType<typeof changeNotes>, 'detail'>;
   /** The date of the listener's version calendar. */
   readonly today: Date;
 }

@@ -4,7 +4,7 @@ import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Request, RequestHandler, Response } from 'express';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { isOutage } from '../../services/platform/outage.ts';
-import type { ReadReturn } from '../actions/context.ts';
+import { changeNotes, type ReadReturn } from '../actions/context.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
@@ -19,6 +19,12 @@ import type { PortalSession, PortalSessions } from './sessions.ts';
 
 /** The page sends the shop that it shows; the call fails when the session has moved to another one. */
 export const SHOP_HEADER = 'portal-shop';
+
+/**
+ * The page sends `redirect`: a call without a session then gets a redirect to the sign-in, which the page does not
+ * follow. Browsers report a 401 as an error, and a session that has ended is none.
+ */
+export const NO_SESSION_HEADER = 'portal-no-session';
 
 export interface GuardParts {
   readonly sessions: PortalSessions;
@@ -72,6 +78,7 @@ export function portalGuard(o: GuardParts): RequestHandler {
       const session = await sessionOf(o, req);
       if (!session) {
         exchange.rejection = { reason: 'credential missing' };
+        if (req.headers[NO_SESSION_HEADER] === 'redirect') return toSignIn(res);
         return reject(res, {
           status: 401,
           code: Code.Unauthenticated,
@@ -126,13 +133,20 @@ function callFor(
   // Timelines show the name of the actor, so it is never the e-mail address.
   const actor = { kind: Actor_Kind.USER, id: String(session.userId), name: session.name ?? '' };
   const { services, readReturn } = o;
+  const { noteChanges, detail } = changeNotes();
   return {
     session,
     actor,
     from: { source: addressOf(o.clientIp, req), requestId: exchange.requestId },
-    context: { services, readReturn, shopId: session.shopId, actor },
+    context: { services, readReturn, shopId: session.shopId, actor, noteChanges },
+    changes: { detail },
     today: o.calendar(),
   };
+}
+
+function toSignIn(res: Response): void {
+  res.redirect(303, '/portal/sign-in');
+  res.req.resume();
 }
 
 interface Refusal {

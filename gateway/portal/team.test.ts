@@ -122,7 +122,7 @@ describe('audit log', () => {
     const { csv, nextCursor } = await owner.client(AuditService).exportAuditEntries({ filter });
     const [header, line] = csv.split('\r\n');
     expect(header).toBe(
-      'id,at,actor_kind,actor_id,actor_name,source,request_id,action,subject,detail',
+      'id,at,actor_kind,actor_id,actor_name,actor_email,source,request_id,what,action,outcome,object_kind,subject,object_name,changes,detail',
     );
     expect(line).toContain(`"'=HYPERLINK(""x"")"`);
     expect(line).toContain('"a,b"');

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Operation, OperationId } from '../../services/contract/operation.ts';
 import type { BodyOf } from '../../services/contract/validate.ts';
+import type { changeNotes } from '../actions/context.ts';
 import type { Caller } from '../auth/caller.ts';
 import { toHttpError } from '../service-errors.ts';
 import type { AuditEntry } from '../tenancy/audit.ts';
@@ -17,6 +18,8 @@ export interface AuditedRequest {
   readonly version: string;
   /** The ids of the objects in the request; empty when there are none. */
   readonly subject: string;
+  /** What the request has changed so far. */
+  readonly changes: Pick<ReturnType<typeof changeNotes>, 'detail'>;
 }
 
 /** Reads the ids of objects from bodies, for operations without an id in the path. */
@@ -70,13 +73,13 @@ export async function audited<T>(
 }
 
 function entryOf(request: AuditedRequest, detail: NonNullable<AuditEntry['detail']>): AuditEntry {
-  const { operation, caller, address, requestId, version, subject } = request;
+  const { operation, caller, address, requestId, version, subject, changes } = request;
   return {
     shopId: caller.shopId,
     by: { actor: caller.actor, source: address, requestId },
     action: `rest.${operation.id}`,
     subject,
-    detail: { ...detail, version },
+    detail: { ...detail, version, ...changes.detail() },
   };
 }
 

@@ -14,7 +14,7 @@ import { forCaller } from '../../services/platform/caller.ts';
 import { isUnavailable } from '../../services/platform/errors.ts';
 import { ID_RULE, MAX_ID } from '../../services/platform/ids.ts';
 import type { Logger } from '../../services/platform/log.ts';
-import type { ReadReturn } from '../actions/context.ts';
+import { changeNotes, type ReadReturn } from '../actions/context.ts';
 import { type BodyCharge, bodyCharge, pointsOfResponse } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
 import type { Caller } from '../auth/caller.ts';
@@ -183,7 +183,9 @@ async function perform(
 ): Promise<HttpResponse> {
   const { caller, body, ip } = o;
   const { services, readReturn } = deps;
-  const context = { services, readReturn, shopId: caller.shopId, actor: caller.actor };
+  const { noteChanges, detail } = changeNotes();
+  const { shopId, actor } = caller;
+  const context = { services, readReturn, shopId, actor, noteChanges };
   const query = readQuery(operation, version, { target: req.url, res });
   // Express has percent-decoded the parameters once.
   const { id: idText, delivery_id: deliveryId } = req.params;
@@ -204,7 +206,16 @@ async function perform(
     query,
     headers: responseHeaders(res),
   };
-  const about = { operation, caller, address: ip, requestId: exchange.requestId, version, subject };
+  const { requestId } = exchange;
+  const about = {
+    operation,
+    caller,
+    address: ip,
+    requestId,
+    version,
+    subject,
+    changes: { detail },
+  };
   const newest = await audited(deps.audit, about, () => run(operation.id, request));
   const { status } = operation.success;
   if (!operation.success.schema) return { status, headers: {} };

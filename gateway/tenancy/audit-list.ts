@@ -2,6 +2,7 @@ import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
+import { raw, type Sql, sql, unnamed } from '../../services/platform/sql.ts';
 
 export interface LoggedEntry {
   /** The id of the entry; also the cursor for older entries. */
@@ -35,40 +36,44 @@ export interface AuditFilter {
   readonly before?: bigint;
 }
 
+/** The columns of a {@link LoggedEntry}. */
+export const ENTRY_COLUMNS = raw(`id, at, actor_kind as "actorKind", actor_id as "actorId",
+  actor_name as "actorName", source, request_id as "requestId", action, subject, detail`);
+
 /**
  * A shop's audit log, newest first.
  *
  * @throws DomainError NOT_FOUND when the entry `before` does not exist.
  */
 export async function listAudit(db: Queryable, filter: AuditFilter): Promise<LoggedEntry[]> {
-  const { shopId, before } = filter;
-  const start = before === undefined ? undefined : await timeOf(db, shopId, before);
-  const isPrefix = filter.action?.endsWith('*') ?? false;
+  const entries = await entriesOf(db, filter);
   const { rows } = await db.query<LoggedEntry>(
-    `select id, at, actor_kind as "actorKind", actor_id as "actorId", actor_name as "actorName", source,
-            request_id as "requestId", action, subject, detail
-       from audit_log
-      where shop_id = $1
-        and ($2::timestamptz is null or at >= $2)
-        and ($3::timestamptz is null or at < $3)
-        and ($4::text is null or actor_id = $4)
-        and ($5::text is null or action = $5)
-        and ($6::text is null or starts_with(action, $6))
-        and ($7::text is null or (at, id) < ($7::timestamptz, $8))
-      order by at desc, id desc limit $9`,
-    [
-      shopId,
-      filter.since ?? null,
-      filter.until ?? null,
-      filter.actor ?? null,
-      isPrefix ? null : (filter.action ?? null),
-      isPrefix ? filter.action?.slice(0, -1) : null,
-      start ?? null,
-      before ?? null,
-      filter.limit,
-    ],
+    unnamed(sql`select ${ENTRY_COLUMNS} ${entries} limit ${filter.limit}`),
   );
   return rows;
+}
+
+/**
+ * The rows that a filter selects, newest first, as `from … where … order by …`.
+ *
+ * @throws DomainError NOT_FOUND when the entry `before` does not exist.
+ */
+export async function entriesOf(
+  db: Queryable,
+  { shopId, since, until, actor, action, before }: Omit<AuditFilter, 'limit'>,
+): Promise<Sql> {
+  const start = before === undefined ? undefined : await timeOf(db, shopId, before);
+  const prefix = action?.endsWith('*') ? action.slice(0, -1) : undefined;
+  return sql`
+      from audit_log
+     where shop_id = ${shopId}
+       ${since ? sql`and at >= ${since}` : sql``}
+       ${until ? sql`and at < ${until}` : sql``}
+       ${actor === undefined ? sql`` : sql`and actor_id = ${actor}`}
+       ${action === undefined || prefix !== undefined ? sql`` : sql`and action = ${action}`}
+       ${prefix === undefined ? sql`` : sql`and starts_with(action, ${prefix})`}
+       ${start === undefined ? sql`` : sql`and (at, id) < (${start}::timestamptz, ${before})`}
+     order by at desc, id desc`;
 }
 
 /** The time of an entry in PostgreSQL's text form, because a `Date` would lose the microseconds. */

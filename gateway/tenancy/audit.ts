@@ -3,6 +3,7 @@ import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/acto
 import { actorKindText } from '../../services/platform/actor.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { rowsOf, sql, unnamed } from '../../services/platform/sql.ts';
+import type { FieldChange } from './field-change.ts';
 
 /** The author of a change, for the audit log. */
 export interface Author {
@@ -20,7 +21,9 @@ export interface AuditEntry {
   readonly action: string;
   /** Id of the changed object. It must not be a secret or an e-mail address. */
   readonly subject: string;
-  readonly detail?: Readonly<Record<string, string | number | boolean | readonly string[]>>;
+  readonly detail?: Readonly<
+    Record<string, string | number | boolean | readonly string[] | readonly FieldChange[]>
+  >;
 }
 
 /** Adds one entry to the shop's audit log, in the transaction of the change itself. */

@@ -58,6 +58,7 @@ export async function createDestination(pool: pg.Pool, input: NewDestination) {
  * Changes one destination under its lock. A change without effect writes nothing and publishes no event. A repeated
  * call with the same idempotency key changes nothing.
  *
+ * @returns the destination, and the one before the change if there was one.
  * @throws DomainError NOT_FOUND when the shop has no such destination; IDEMPOTENCY_CONFLICT.
  */
 export async function changeDestination(
@@ -68,19 +69,19 @@ export async function changeDestination(
     readonly use?: KeyUse | undefined;
     readonly change: (current: Destination) => DestinationState;
   },
-): Promise<Destination> {
+): Promise<{ readonly destination: Destination; readonly previous?: Destination }> {
   return inTransaction(pool, async (tx) => {
     const isFirst = await claimKey(tx, o.use, o.id);
     const current = await lockDestination(tx, caller.shopId, o.id);
     if (!current) throw destinationNotFound(o.id);
-    if (!isFirst) return current;
+    if (!isFirst) return { destination: current };
     const { id, updatedAt, ...before } = current;
     const state = o.change(current);
-    if (isDeepStrictEqual(before, state)) return current;
+    if (isDeepStrictEqual(before, state)) return { destination: current };
 
     const changed = await updateDestination(tx, caller.shopId, { id, state });
     await announce(tx, caller, id);
-    return changed;
+    return { destination: changed, previous: current };
   });
 }
 

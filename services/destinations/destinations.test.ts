@@ -237,7 +237,7 @@ describe('update destination', () => {
     const edit = { shopId, actor, destinationId: id, name: 'North' };
     const first = await service.client.updateDestination(edit);
     const repeat = await service.client.updateDestination(edit);
-    expect(repeat).toEqual(first);
+    expect(repeat.destination).toEqual(first.destination);
     expect(await service.events(shopId)).toHaveLength(2);
   });
 

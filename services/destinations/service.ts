@@ -31,17 +31,20 @@ export function destinationRoutes(pool: pg.Pool): (router: ConnectRouter) => voi
 
       async updateDestination(request) {
         const edit = parseInput(destinationEdit, request);
-        const changed = await changeDestination(pool, edit, {
+        const { destination, previous } = await changeDestination(pool, edit, {
           id: edit.destinationId,
           use: keyUseOf('UpdateDestination', UpdateDestinationRequestSchema, request),
           change: (current) => applyEdit(current, edit),
         });
-        return { destination: toMessage(changed) };
+        return {
+          destination: toMessage(destination),
+          ...(previous && { previous: toMessage(previous) }),
+        };
       },
 
       async linkLocation(request) {
         const link = parseInput(locationLink, request);
-        const changed = await changeDestination(pool, link, {
+        const { destination } = await changeDestination(pool, link, {
           id: link.destinationId,
           use: keyUseOf('LinkLocation', LinkLocationRequestSchema, request),
           change: ({ id, updatedAt, ...state }) => ({
@@ -49,7 +52,7 @@ export function destinationRoutes(pool: pg.Pool): (router: ConnectRouter) => voi
             providerLocationId: link.providerLocationId,
           }),
         });
-        return { destination: toMessage(changed) };
+        return { destination: toMessage(destination) };
       },
 
       async getDestination({ shopId, destinationId }) {

@@ -26,9 +26,12 @@ test('an update with a key is made once: a repeat returns the destination as it 
   const destinationId = destination?.id ?? 0n;
   const update = (name: string, idempotencyKey = '') =>
     service.client.updateDestination({ shopId, actor, destinationId, name, idempotencyKey });
-  await update('North', 'k-1');
-  await update('South');
-  expect((await update('North', 'k-1')).destination).toMatchObject({ name: 'South' });
+  expect((await update('North', 'k-1')).previous).toMatchObject({ name: 'Depot' });
+  expect((await update('South')).previous).toMatchObject({ name: 'North' });
+  expect((await update('South')).previous).toBeUndefined();
+  const repeated = await update('North', 'k-1');
+  expect(repeated.destination).toMatchObject({ name: 'South' });
+  expect(repeated.previous).toBeUndefined();
   expect(await refusal(update('East', 'k-1'))).toMatchObject({ reason: 'IDEMPOTENCY_CONFLICT' });
 });
 

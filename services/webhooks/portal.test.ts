@@ -58,13 +58,27 @@ test('a webhook says until when former secrets sign', async () => {
   expect(await until()).toBeUndefined();
 });
 
+test('a change says what was there before it, and a repeat with the same key does not', async () => {
+  const shopId = newShop();
+  const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+  const change = { shopId, actor, subscriptionId, url: `${url}/new`, idempotencyKey: 'k-1' };
+  const first = await webhooks.client.updateSubscription(change);
+  expect(first.previous).toMatchObject({ topic: 'return', trigger: 'return.closed', url });
+  expect((await webhooks.client.updateSubscription(change)).previous).toBeUndefined();
+  const deleted = await webhooks.client.deleteSubscription({ shopId, actor, subscriptionId });
+  expect(deleted.previous).toMatchObject({ url: `${url}/new` });
+});
+
 test('the payload version changes only if it is the expected one', async () => {
   const shopId = newShop();
   const set = (version: string, expectedVersion: string) =>
     webhooks.client.setPayloadVersion({ shopId, actor, version, expectedVersion });
   const refused = { code: Code.FailedPrecondition };
   expect(await refusal(set('2026-07', '2026-07'))).toMatchObject(refused);
-  await set('2026-07', '2026-10');
+  expect(await set('2026-07', '2026-10')).toMatchObject({
+    version: '2026-07',
+    previous: '2026-10',
+  });
   expect(await refusal(set('2026-07', '2026-10'))).toMatchObject(refused);
   await set('2026-10', '2026-07');
   expect((await webhooks.client.getPayloadVersion({ shopId, actor })).version).toBe('2026-10');

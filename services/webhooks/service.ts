@@ -24,6 +24,7 @@ import { readWithHealth } from './subscriptions/health.ts';
 import { limitedHostOf } from './subscriptions/host-limit.ts';
 import { servedPayloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
 import { setSandbox } from './subscriptions/sandbox.ts';
+import { noteSecretShown } from './subscriptions/secret-shown.ts';
 import { SECRETS } from './subscriptions/secrets.ts';
 import { parseChange, parseFields, subscriptionNotFound } from './subscriptions/subscription.ts';
 import {
@@ -32,11 +33,10 @@ import {
   getSubscription,
   listSubscriptions,
   lockSubscription,
-  noteSecretShown,
   updateSubscription,
 } from './subscriptions/subscription-store.ts';
 import { sendTest } from './test-event.ts';
-import { deliveryMessage, secretMessage, subscriptionMessage } from './views.ts';
+import { chosenMessage, deliveryMessage, secretMessage, subscriptionMessage } from './views.ts';
 
 export interface WebhooksContext {
   readonly pool: pg.Pool;
@@ -88,14 +88,18 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
       const use = keyUseOf('UpdateSubscription', UpdateSubscriptionRequestSchema, request);
       const change = { fields, offsetMs: clock.offsetMs(), limitedHost, use };
       const payloadVersion = await servedPayloadVersion(pool, request.shopId, today());
-      const subscription = await updateSubscription(pool, target, change);
+      const { subscription, previous } = await updateSubscription(pool, target, change);
       wake();
-      return { subscription: subscriptionMessage(subscription), payloadVersion };
+      return {
+        subscription: subscriptionMessage(subscription),
+        payloadVersion,
+        ...(previous && { previous: chosenMessage(previous) }),
+      };
     },
     async deleteSubscription({ shopId, subscriptionId }) {
-      await deleteSubscription(pool, shopId, subscriptionId);
+      const previous = await deleteSubscription(pool, shopId, subscriptionId);
       wake();
-      return {};
+      return { previous: chosenMessage(previous) };
     },
     async getSubscription({ shopId, subscriptionId, includeBacklog }) {
       const [found] = await readWithHealth(pool, { shopId, subscriptionId, today: today() });
@@ -195,8 +199,8 @@ function shopMethods({ pool, today }: WebhooksContext) {
       return { version: await servedPayloadVersion(pool, shopId, today()) };
     },
     async setPayloadVersion({ shopId, version, expectedVersion: expected }) {
-      await setPayloadVersion(pool, shopId, { version, expected, today: today() });
-      return { version };
+      const previous = await setPayloadVersion(pool, shopId, { version, expected, today: today() });
+      return { version, previous };
     },
     async setSandbox({ shopId, sandbox }) {
       await setSandbox(pool, { shopId, sandbox });

@@ -1,4 +1,4 @@
-import { create } from '@bufbuild/protobuf';
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import {
   type Attempt,
@@ -13,6 +13,7 @@ import {
   type Subscription as SubscriptionMessage,
   SubscriptionSchema,
   SubscriptionStatusSchema,
+  type SubscriptionValuesSchema,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { delivers } from '../contract/views/payload.ts';
 import { actorKindText } from '../platform/actor.ts';
@@ -25,10 +26,20 @@ import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
 import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
 import type { Health } from './subscriptions/health.ts';
-import type { Subscription } from './subscriptions/subscription.ts';
+import type { ChosenValues, Subscription } from './subscriptions/subscription.ts';
 
 const statusText = enumText(SubscriptionStatusSchema);
 const deliveryStateText = enumText(DeliveryStateSchema);
+
+/** The values of a subscription that users choose. */
+export function chosenMessage({
+  topic,
+  trigger,
+  url,
+  status,
+}: ChosenValues): MessageInitShape<typeof SubscriptionValuesSchema> {
+  return { topic, trigger, url, status: statusText.fromText(status) };
+}
 
 /** A subscription, with its waiting deliveries or its health if requested. */
 export function subscriptionMessage(

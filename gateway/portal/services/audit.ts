@@ -6,57 +6,78 @@ import type {
   AuditFilter as AuditFilterMessage,
   AuditService,
 } from '../../../proto/gen/rms/portal/v1/audit_pb.ts';
-import { type AuditFilter, type LoggedEntry, listAudit } from '../../tenancy/audit-list.ts';
-import { auditCsv } from '../audit-csv.ts';
+import { type AuditFilter, listAudit } from '../../tenancy/audit-list.ts';
+import { namesFor } from '../../tenancy/audit-names.ts';
+import { type FoundEntries, searchAudit } from '../../tenancy/audit-search.ts';
+import { type ReadableEntry, readableEntry } from '../audit/entry.ts';
+import { auditCsv, auditJsonLines } from '../audit/export.ts';
+import { actionsNamed } from '../audit/words.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
-import { idOf, pageSizeOf, timeOf, upTo } from '../fields.ts';
+import { idOf, optionalWord, pageSizeOf, timeOf, upTo } from '../fields.ts';
 
 /** Maximum number of entries in one call of an export. */
 const EXPORT_PAGE = 5_000;
 /** As in the table. Characters. */
 const MAX_ACTOR = 200;
 const MAX_ACTION = 100;
+const MAX_TEXT = 200;
+
+const FORMATS = ['csv', 'json'] as const;
+
+interface Asked {
+  readonly filter: AuditFilterMessage | undefined;
+  readonly cursor: string;
+  readonly limit: number;
+}
 
 /** The shop's audit log. */
 export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService> {
-  const page = async (filter: AuditFilter) => {
+  const find = async (filter: AuditFilter, text: string): Promise<FoundEntries> => {
+    if (text !== '') return searchAudit(pool, filter, { text, actions: actionsNamed(text) });
     const found = await listAudit(pool, { ...filter, limit: filter.limit + 1 });
     const entries = found.slice(0, filter.limit);
-    const isLast = found.length <= filter.limit;
-    return { entries, nextCursor: isLast ? '' : String(entries.at(-1)?.id) };
+    return { entries, readTo: found.length > filter.limit ? entries.at(-1) : undefined };
+  };
+  const page = async (call: PortalCall, asked: Asked) => {
+    const { shopId } = call.session;
+    const text = upTo('filter.text', asked.filter?.text.trim() ?? '', MAX_TEXT);
+    const { entries, readTo } = await find(filterOf(shopId, asked), text);
+    const names = await namesFor(pool, shopId, entries);
+    return {
+      entries: entries.map((entry) => readableEntry(entry, names)),
+      nextCursor: readTo ? String(readTo.id) : '',
+      readTo: readTo?.at,
+    };
   };
   return {
     async listAuditEntries({ filter, pageSize, cursor }, context) {
       const limit = pageSizeOf(pageSize);
-      const { entries, nextCursor } = await page(
-        filterOf(callOf(context), { filter, cursor, limit }),
-      );
-      return { entries: entries.map(entryView), nextCursor };
+      const { entries, nextCursor, readTo } = await page(callOf(context), {
+        ...{ filter, cursor, limit },
+      });
+      return {
+        ...{ entries: entries.map(entryView), nextCursor },
+        ...(readTo && { readTo: timestampFromDate(readTo) }),
+      };
     },
 
-    async exportAuditEntries({ filter, cursor }, context) {
+    async exportAuditEntries({ filter, cursor, format }, context) {
+      const isJson = optionalWord('format', format, FORMATS) === 'json';
       const o = { filter, cursor, limit: EXPORT_PAGE };
-      const { entries, nextCursor } = await page(filterOf(callOf(context), o));
+      const { entries, nextCursor } = await page(callOf(context), o);
+      if (isJson) return { jsonLines: auditJsonLines(entries), nextCursor };
       return { csv: auditCsv(entries, { withHeader: cursor === '' }), nextCursor };
     },
   };
 }
 
-function filterOf(
-  { session }: PortalCall,
-  o: {
-    readonly filter: AuditFilterMessage | undefined;
-    readonly cursor: string;
-    readonly limit: number;
-  },
-): AuditFilter {
+function filterOf(shopId: bigint, o: Asked): AuditFilter {
   const { from, to, actorId = '', action = '' } = o.filter ?? {};
   const since = timeOf('filter.from', from);
   const until = timeOf('filter.to', to);
   return {
-    shopId: session.shopId,
-    limit: o.limit,
+    ...{ shopId, limit: o.limit },
     ...(since && { since }),
     ...(until && { until }),
     ...(actorId !== '' && { actor: upTo('filter.actor_id', actorId, MAX_ACTOR) }),
@@ -69,9 +90,9 @@ function beforeOf(cursor: string): bigint {
   return idOf(/^\d{1,16}$/.test(cursor) ? cursor : '0', 'entry in its audit log');
 }
 
-function entryView(entry: LoggedEntry): MessageInitShape<typeof AuditEntrySchema> {
-  const { id, at, actorKind, actorId, actorName, source, requestId, action, subject, detail } =
-    entry;
+function entryView(entry: ReadableEntry): MessageInitShape<typeof AuditEntrySchema> {
+  const { id, at, actorKind, actorId, actorName, actorEmail, source, requestId, detail } = entry;
+  const { action, subject, what, outcome, objectKind, objectName, changes, call } = entry;
   return {
     id: String(id),
     at: timestampFromDate(at),
@@ -79,5 +100,7 @@ function entryView(entry: LoggedEntry): MessageInitShape<typeof AuditEntrySchema
     source: source ?? '',
     requestId: requestId ?? '',
     ...{ action, subject, detail: JSON.stringify(detail) },
+    ...{ what, byEmail: actorEmail, outcome, objectKind, objectName, call },
+    changes: changes.map(({ field, from = '', to = '' }) => ({ field, from, to })),
   };
 }

@@ -8,10 +8,9 @@ import type {
 import { shapePayload } from '../../../services/contract/shape.ts';
 import { CHANGELOG_PATH, releasedVersions } from '../../../services/contract/versions.ts';
 import { TOPICS, TRIGGERS } from '../../../services/contract/vocabulary.ts';
-import { callerOf } from '../../actions/context.ts';
 import { searchReturns } from '../../actions/search-returns.ts';
 import { sendTest } from '../../actions/webhook-secrets.ts';
-import { getPayloadVersion } from '../../actions/webhooks.ts';
+import { getPayloadVersion, setPayloadVersion } from '../../actions/webhooks.ts';
 import { callOf } from '../call.ts';
 import { idOf, invalid, keyOf, optionalWord, textOf, wordOf } from '../fields.ts';
 import { exampleOf, payloadOfReturn, returnIdOf } from '../payload-preview.ts';
@@ -31,12 +30,11 @@ export function payloadVersionService(): ServiceImpl<typeof PayloadVersionServic
 
     async setPayloadVersion({ version, expectedVersion }, context) {
       const { context: action, today } = callOf(context);
-      const set = await action.services.webhooks.setPayloadVersion({
-        ...callerOf(action),
+      const set = await setPayloadVersion(action, {
         version: wordOf('version', version, selectable(today)),
-        expectedVersion: textOf('expected_version', expectedVersion, MAX_VERSION),
+        expected: textOf('expected_version', expectedVersion, MAX_VERSION),
       });
-      return { version: set.version };
+      return { version: set };
     },
 
     async listRecentEvents(_request, context) {

@@ -24,6 +24,7 @@ export async function servedPayloadVersion(
  * Sets the version for payloads of later events (interface: Versioning, rules 8 and 9).
  *
  * @param o.expected the version that the caller saw; empty for any.
+ * @returns the version before.
  * @throws DomainError INVALID_ARGUMENT for `unstable` and for versions that are not supported today;
  *   FAILED_PRECONDITION when the version is not the expected one.
  */
@@ -31,7 +32,7 @@ export async function setPayloadVersion(
   db: Queryable,
   shopId: bigint,
   o: { version: string; expected?: string; today: Date },
-): Promise<void> {
+): Promise<string> {
   const supported = supportedVersions(o.today);
   if (!supported.includes(o.version)) {
     throw invalidField('version', `must be one of ${supported.join(', ')}`);
@@ -45,4 +46,5 @@ export async function setPayloadVersion(
   );
   if (rowCount !== 1)
     throw stateForbids(`the version of the shop is ${before}: somebody changed it`);
+  return before;
 }

@@ -9,9 +9,9 @@ import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { type LimitedHost, lockQuota, requireCapacityAtHost } from './host-limit.ts';
 import { SECRETS } from './secrets.ts';
 import {
+  type ChosenValues,
   MAX_SUBSCRIPTIONS,
   quotaExceeded,
-  type Status,
   type Subscription,
   type SubscriptionChange,
   type SubscriptionFields,
@@ -51,28 +51,6 @@ export async function getSubscription(
   const [found] = rows;
   if (!found) throw subscriptionNotFound(id);
   return found;
-}
-
-/** Records who sees the secrets of a subscription. @throws DomainError NOT_FOUND. */
-export async function noteSecretShown(
-  db: Queryable,
-  { shopId, id }: { readonly shopId: bigint; readonly id: bigint },
-  by: StoredActor,
-): Promise<void> {
-  const { rowCount } = await db.query(
-    `update subscriptions
-        set secret_shown_at = now(), secret_shown_kind = $3, secret_shown_id = $4, secret_shown_name = $5
-      where shop_id = $1 and id = $2 and deleted_at is null`,
-    [shopId, id, by.kind, by.id, by.name],
-  );
-  if (rowCount !== 1) throw subscriptionNotFound(id);
-}
-
-/** An actor in columns. */
-export interface StoredActor {
-  readonly kind: string;
-  readonly id: string;
-  readonly name: string;
 }
 
 interface NewSubscription {
@@ -141,6 +119,7 @@ async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
  * queue. A repeat with the same idempotency key has no effect.
  *
  * @param o.offsetMs offset of the retry clock.
+ * @returns the subscription, and its values before the change; without them for a repeat.
  * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED at the limit of its host. A change that keeps host and status
  *   does not count.
  */
@@ -153,7 +132,7 @@ export function updateSubscription(
     readonly limitedHost: LimitedHost;
     readonly use?: KeyUse | undefined;
   },
-): Promise<Subscription> {
+): Promise<{ readonly subscription: Subscription; readonly previous?: ChosenValues }> {
   const { shopId, id } = target;
   const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
@@ -161,7 +140,7 @@ export function updateSubscription(
     // This lock always comes before the lock of the subscription.
     await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
-    if (!isFirst) return getSubscription(tx, shopId, id);
+    if (!isFirst) return { subscription: await getSubscription(tx, shopId, id) };
     await requireCapacityFor(tx, target, { ...o, before });
     // This lock always comes before the lock of the endpoint. Otherwise a transaction that waits for the queue would
     // block the recording of results.
@@ -193,7 +172,7 @@ export function updateSubscription(
     );
     const inactiveSince = isActivated ? before.inactiveSince : null;
     await changeQueue(tx, { shopId, subscriptionId: id }, { inactiveSince, offsetMs: o.offsetMs });
-    return getSubscription(tx, shopId, id);
+    return { subscription: await getSubscription(tx, shopId, id), previous: before };
   });
 }
 
@@ -219,19 +198,24 @@ async function requireCapacityFor(
 }
 
 /**
- * Deletes a subscription and its secrets. Its waiting deliveries are not sent. Its log is kept.
+ * Deletes a subscription and its secrets. Its waiting deliveries are not sent. Its log is kept. Returns its last values.
  *
  * @throws DomainError NOT_FOUND.
  */
-export function deleteSubscription(pool: pg.Pool, shopId: bigint, id: bigint): Promise<void> {
+export function deleteSubscription(
+  pool: pg.Pool,
+  shopId: bigint,
+  id: bigint,
+): Promise<ChosenValues> {
   return inTransaction(pool, async (tx) => {
-    await lockSubscription(tx, shopId, id);
+    const before = await lockSubscription(tx, shopId, id);
     await tx.query(
       `update subscriptions set deleted_at = now(), updated_at = now() where shop_id = $1 and id = $2`,
       [shopId, id],
     );
     await tx.query('delete from secrets where shop_id = $1 and subscription_id = $2', [shopId, id]);
     await closeQueue(tx, { shopId, subscriptionId: id });
+    return before;
   });
 }
 
@@ -258,11 +242,7 @@ export async function lockSubscriptionShared(
   return rows[0];
 }
 
-interface LockedRow {
-  readonly topic: string;
-  readonly trigger: string;
-  readonly url: string;
-  readonly status: Status;
+interface LockedRow extends ChosenValues {
   readonly endpointId: bigint;
   readonly inactiveSince: Date | null;
 }

@@ -36,6 +36,9 @@ export interface Subscription {
   readonly formerSecretsUntil: Date | null;
 }
 
+/** The values of a subscription that users choose. */
+export type ChosenValues = Pick<Subscription, 'topic' | 'trigger' | 'url' | 'status'>;
+
 /** Fields that a caller may set. */
 export interface SubscriptionFields {
   readonly topic: string;

@@ -7,12 +7,35 @@ import {
   AuditService,
 } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { localDay } from '../../api/dates.ts';
+import { ActionMenu } from '../../parts/action-menu.tsx';
 import { notifyDone, notifyFailure } from '../../parts/notify.ts';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
 
-/** Puts all entries of the filters into one CSV file. */
-export function ExportButton({
+interface Format {
+  readonly name: 'csv' | 'json';
+  readonly type: string;
+  /** The file, and the number of its entries. @param lines the lines of all calls. */
+  file(lines: string): { readonly text: string; readonly entries: number };
+}
+
+const CSV: Format = {
+  name: 'csv',
+  type: 'text/csv;charset=utf-8',
+  // The first line has the names of the columns.
+  file: (lines) => ({ text: lines, entries: Math.max(0, lines.split('\n').length - 2) }),
+};
+const JSON_FILE: Format = {
+  name: 'json',
+  type: 'application/json',
+  file: (lines) => {
+    const objects = lines.split('\n').filter((line) => line !== '');
+    return { text: `[\n${objects.join(',\n')}\n]\n`, entries: objects.length };
+  },
+};
+
+/** Puts all entries of the filters into one file. */
+export function ExportMenu({
   filter,
 }: {
   readonly filter: MessageInitShape<typeof AuditFilterSchema>;
@@ -23,35 +46,46 @@ export function ExportButton({
   const { exportAuditEntries } = AuditService.method;
   if (!can(exportAuditEntries)) return null;
 
-  const run = async () => {
+  const run = async (format: Format) => {
     setPending(true);
     try {
       const parts: string[] = [];
       let cursor = '';
       do {
-        const page = await callUnaryMethod(transport, exportAuditEntries, { filter, cursor });
-        parts.push(page.csv);
+        const request = { filter, cursor, format: format.name };
+        const page = await callUnaryMethod(transport, exportAuditEntries, request);
+        parts.push(page.csv, page.jsonLines);
         cursor = page.nextCursor;
       } while (cursor !== '');
-      save(`audit-log-${shop.id}-${localDay(new Date())}.csv`, parts);
-      const lines = parts.join('').split('\n').length - 2;
-      notifyDone(`The file has ${count(Math.max(0, lines), 'line')}.`);
+      const { text, entries } = format.file(parts.join(''));
+      save(`audit-log-${shop.id}-${localDay(new Date())}.${format.name}`, text, format.type);
+      notifyDone(`The file has ${count(entries, 'entry', 'entries')}.`);
     } catch (error) {
       notifyFailure(error);
     } finally {
       setPending(false);
     }
   };
+  if (isPending)
+    return (
+      <Button variant="default" loading>
+        Export
+      </Button>
+    );
   return (
-    <Button variant="default" loading={isPending} onClick={() => void run()}>
-      Export as CSV
-    </Button>
+    <ActionMenu
+      label="Export"
+      actions={[
+        { key: 'csv', title: 'As CSV, for a spreadsheet', run: () => void run(CSV) },
+        { key: 'json', title: 'As JSON, for a program', run: () => void run(JSON_FILE) },
+      ]}
+    />
   );
 }
 
 /** Saves a file from memory, as a download does. */
-function save(name: string, parts: readonly string[]): void {
-  const url = URL.createObjectURL(new Blob([...parts], { type: 'text/csv;charset=utf-8' }));
+function save(name: string, text: string, type: string): void {
+  const url = URL.createObjectURL(new Blob([text], { type }));
   const link = document.createElement('a');
   link.href = url;
   link.download = name;

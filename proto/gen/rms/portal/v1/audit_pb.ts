@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/audit.proto.
  */
 export const file_rms_portal_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChlybXMvcG9ydGFsL3YxL2F1ZGl0LnByb3RvEg1ybXMucG9ydGFsLnYxIrwBCgpBdWRpdEVudHJ5Eg4KAmlkGAEgASgDQgIwARImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoCYnkYAyABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhIOCgZzb3VyY2UYBCABKAkSEgoKcmVxdWVzdF9pZBgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDwoHc3ViamVjdBgHIAEoCRIOCgZkZXRhaWwYCCABKAkigQEKC0F1ZGl0RmlsdGVyEigKBGZyb20YASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIQCghhY3Rvcl9pZBgDIAEoCRIOCgZhY3Rpb24YBCABKAkiaAoXTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QSKgoGZmlsdGVyGAEgASgLMhoucm1zLnBvcnRhbC52MS5BdWRpdEZpbHRlchIRCglwYWdlX3NpemUYAiABKAUSDgoGY3Vyc29yGAMgASgJIlsKGExpc3RBdWRpdEVudHJpZXNSZXNwb25zZRIqCgdlbnRyaWVzGAEgAygLMhkucm1zLnBvcnRhbC52MS5BdWRpdEVudHJ5EhMKC25leHRfY3Vyc29yGAIgASgJIlcKGUV4cG9ydEF1ZGl0RW50cmllc1JlcXVlc3QSKgoGZmlsdGVyGAEgASgLMhoucm1zLnBvcnRhbC52MS5BdWRpdEZpbHRlchIOCgZjdXJzb3IYAiABKAkiPgoaRXhwb3J0QXVkaXRFbnRyaWVzUmVzcG9uc2USCwoDY3N2GAEgASgJEhMKC25leHRfY3Vyc29yGAIgASgJMqQCCgxBdWRpdFNlcnZpY2USeQoQTGlzdEF1ZGl0RW50cmllcxImLnJtcy5wb3J0YWwudjEuTGlzdEF1ZGl0RW50cmllc1JlcXVlc3QaJy5ybXMucG9ydGFsLnYxLkxpc3RBdWRpdEVudHJpZXNSZXNwb25zZSIUkAIBqrwYDQoLdGVhbS5tYW5hZ2USmAEKEkV4cG9ydEF1ZGl0RW50cmllcxIoLnJtcy5wb3J0YWwudjEuRXhwb3J0QXVkaXRFbnRyaWVzUmVxdWVzdBopLnJtcy5wb3J0YWwudjEuRXhwb3J0QXVkaXRFbnRyaWVzUmVzcG9uc2UiLZACAaq8GCYKC3RlYW0ubWFuYWdlGhdwb3J0YWwuZXhwb3J0X2F1ZGl0X2xvZ2IGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common]);
+  fileDesc("ChlybXMvcG9ydGFsL3YxL2F1ZGl0LnByb3RvEg1ybXMucG9ydGFsLnYxItICCgpBdWRpdEVudHJ5Eg4KAmlkGAEgASgDQgIwARImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoCYnkYAyABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhIOCgZzb3VyY2UYBCABKAkSEgoKcmVxdWVzdF9pZBgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDwoHc3ViamVjdBgHIAEoCRIOCgZkZXRhaWwYCCABKAkSDAoEd2hhdBgJIAEoCRIQCghieV9lbWFpbBgKIAEoCRIPCgdvdXRjb21lGAsgASgJEhMKC29iamVjdF9raW5kGAwgASgJEhMKC29iamVjdF9uYW1lGA0gASgJEisKB2NoYW5nZXMYDiADKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0Q2hhbmdlEgwKBGNhbGwYDyABKAkiNgoLQXVkaXRDaGFuZ2USDQoFZmllbGQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCSKPAQoLQXVkaXRGaWx0ZXISKAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoCdG8YAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFjdG9yX2lkGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIMCgR0ZXh0GAUgASgJImgKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EioKBmZpbHRlchgBIAEoCzIaLnJtcy5wb3J0YWwudjEuQXVkaXRGaWx0ZXISEQoJcGFnZV9zaXplGAIgASgFEg4KBmN1cnNvchgDIAEoCSKIAQoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEioKB2VudHJpZXMYASADKAsyGS5ybXMucG9ydGFsLnYxLkF1ZGl0RW50cnkSEwoLbmV4dF9jdXJzb3IYAiABKAkSKwoHcmVhZF90bxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiZwoZRXhwb3J0QXVkaXRFbnRyaWVzUmVxdWVzdBIqCgZmaWx0ZXIYASABKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0RmlsdGVyEg4KBmN1cnNvchgCIAEoCRIOCgZmb3JtYXQYAyABKAkiUgoaRXhwb3J0QXVkaXRFbnRyaWVzUmVzcG9uc2USCwoDY3N2GAEgASgJEhMKC25leHRfY3Vyc29yGAIgASgJEhIKCmpzb25fbGluZXMYAyABKAkypAIKDEF1ZGl0U2VydmljZRJ5ChBMaXN0QXVkaXRFbnRyaWVzEiYucm1zLnBvcnRhbC52MS5MaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIhSQAgGqvBgNCgt0ZWFtLm1hbmFnZRKYAQoSRXhwb3J0QXVkaXRFbnRyaWVzEigucm1zLnBvcnRhbC52MS5FeHBvcnRBdWRpdEVudHJpZXNSZXF1ZXN0Gikucm1zLnBvcnRhbC52MS5FeHBvcnRBdWRpdEVudHJpZXNSZXNwb25zZSItkAIBqrwYJgoLdGVhbS5tYW5hZ2UaF3BvcnRhbC5leHBvcnRfYXVkaXRfbG9nYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common]);
 
 /**
  * AuditEntry is one entry of the audit log.
@@ -78,6 +78,56 @@ export type AuditEntry = Message<"rms.portal.v1.AuditEntry"> & {
    * @generated from field: string detail = 8;
    */
   detail: string;
+
+  /**
+   * What was done in words, such as `Change a webhook`
+   *
+   * @generated from field: string what = 9;
+   */
+  what: string;
+
+  /**
+   * The user's e-mail address; empty when it was no user, or the user is gone
+   *
+   * @generated from field: string by_email = 10;
+   */
+  byEmail: string;
+
+  /**
+   * `asked`, `done`, `refused` or `unknown`; empty for an entry that was written together with its change. Every call has
+   * an entry `asked` before it and another one after it
+   *
+   * @generated from field: string outcome = 11;
+   */
+  outcome: string;
+
+  /**
+   * What the object is, such as `webhook` or `return`; empty when there is none
+   *
+   * @generated from field: string object_kind = 12;
+   */
+  objectKind: string;
+
+  /**
+   * The name of the object; empty when unknown
+   *
+   * @generated from field: string object_name = 13;
+   */
+  objectName: string;
+
+  /**
+   * What was changed. It has no secrets
+   *
+   * @generated from field: repeated rms.portal.v1.AuditChange changes = 14;
+   */
+  changes: AuditChange[];
+
+  /**
+   * The same in both entries of a call; empty for an entry that was written together with its change
+   *
+   * @generated from field: string call = 15;
+   */
+  call: string;
 };
 
 /**
@@ -86,6 +136,41 @@ export type AuditEntry = Message<"rms.portal.v1.AuditEntry"> & {
  */
 export const AuditEntrySchema: GenMessage<AuditEntry> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_audit, 0);
+
+/**
+ * AuditChange is a field that was changed.
+ *
+ * @generated from message rms.portal.v1.AuditChange
+ */
+export type AuditChange = Message<"rms.portal.v1.AuditChange"> & {
+  /**
+   * Its name in the API, such as `url`
+   *
+   * @generated from field: string field = 1;
+   */
+  field: string;
+
+  /**
+   * The former value; empty when there was none
+   *
+   * @generated from field: string from = 2;
+   */
+  from: string;
+
+  /**
+   * The new value; empty when there is none
+   *
+   * @generated from field: string to = 3;
+   */
+  to: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.AuditChange.
+ * Use `create(AuditChangeSchema)` to create a new message.
+ */
+export const AuditChangeSchema: GenMessage<AuditChange> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_audit, 1);
 
 /**
  * AuditFilter selects entries. An empty field matches all.
@@ -120,6 +205,14 @@ export type AuditFilter = Message<"rms.portal.v1.AuditFilter"> & {
    * @generated from field: string action = 4;
    */
   action: string;
+
+  /**
+   * A part of a name, an e-mail address, an action in words, an id or a changed value, up to 200 characters. A call reads
+   * up to 20,000 entries, so a page may have few entries, or none, and a next_cursor
+   *
+   * @generated from field: string text = 5;
+   */
+  text: string;
 };
 
 /**
@@ -127,7 +220,7 @@ export type AuditFilter = Message<"rms.portal.v1.AuditFilter"> & {
  * Use `create(AuditFilterSchema)` to create a new message.
  */
 export const AuditFilterSchema: GenMessage<AuditFilter> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_audit, 1);
+  messageDesc(file_rms_portal_v1_audit, 2);
 
 /**
  * Request of ListAuditEntries.
@@ -162,7 +255,7 @@ export type ListAuditEntriesRequest = Message<"rms.portal.v1.ListAuditEntriesReq
  * Use `create(ListAuditEntriesRequestSchema)` to create a new message.
  */
 export const ListAuditEntriesRequestSchema: GenMessage<ListAuditEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_audit, 2);
+  messageDesc(file_rms_portal_v1_audit, 3);
 
 /**
  * Response of ListAuditEntries.
@@ -183,6 +276,13 @@ export type ListAuditEntriesResponse = Message<"rms.portal.v1.ListAuditEntriesRe
    * @generated from field: string next_cursor = 2;
    */
   nextCursor: string;
+
+  /**
+   * The page has all matches until this time; absent on the last page
+   *
+   * @generated from field: google.protobuf.Timestamp read_to = 3;
+   */
+  readTo?: Timestamp | undefined;
 };
 
 /**
@@ -190,7 +290,7 @@ export type ListAuditEntriesResponse = Message<"rms.portal.v1.ListAuditEntriesRe
  * Use `create(ListAuditEntriesResponseSchema)` to create a new message.
  */
 export const ListAuditEntriesResponseSchema: GenMessage<ListAuditEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_audit, 3);
+  messageDesc(file_rms_portal_v1_audit, 4);
 
 /**
  * Request of ExportAuditEntries.
@@ -211,6 +311,13 @@ export type ExportAuditEntriesRequest = Message<"rms.portal.v1.ExportAuditEntrie
    * @generated from field: string cursor = 2;
    */
   cursor: string;
+
+  /**
+   * `csv`, also when empty, or `json`
+   *
+   * @generated from field: string format = 3;
+   */
+  format: string;
 };
 
 /**
@@ -218,7 +325,7 @@ export type ExportAuditEntriesRequest = Message<"rms.portal.v1.ExportAuditEntrie
  * Use `create(ExportAuditEntriesRequestSchema)` to create a new message.
  */
 export const ExportAuditEntriesRequestSchema: GenMessage<ExportAuditEntriesRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_audit, 4);
+  messageDesc(file_rms_portal_v1_audit, 5);
 
 /**
  * Response of ExportAuditEntries.
@@ -239,6 +346,13 @@ export type ExportAuditEntriesResponse = Message<"rms.portal.v1.ExportAuditEntri
    * @generated from field: string next_cursor = 2;
    */
   nextCursor: string;
+
+  /**
+   * One JSON object in a line, for the format `json`
+   *
+   * @generated from field: string json_lines = 3;
+   */
+  jsonLines: string;
 };
 
 /**
@@ -246,7 +360,7 @@ export type ExportAuditEntriesResponse = Message<"rms.portal.v1.ExportAuditEntri
  * Use `create(ExportAuditEntriesResponseSchema)` to create a new message.
  */
 export const ExportAuditEntriesResponseSchema: GenMessage<ExportAuditEntriesResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_audit, 5);
+  messageDesc(file_rms_portal_v1_audit, 6);
 
 /**
  * AuditService shows the shop's audit log. Entries are kept for 13 months.
@@ -265,7 +379,8 @@ export const AuditService: GenService<{
     output: typeof ListAuditEntriesResponseSchema;
   },
   /**
-   * ExportAuditEntries returns entries as CSV, up to 5,000 in a call. The page puts the calls together into one file.
+   * ExportAuditEntries returns entries as CSV or JSON, up to 5,000 in a call. The page puts the calls together into one
+   * file.
    *
    * @generated from rpc rms.portal.v1.AuditService.ExportAuditEntries
    */
