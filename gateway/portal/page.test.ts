@@ -13,6 +13,9 @@ let server: Server;
 const at = (path: string): string =>
   `http://127.0.0.1:${(server.address() as AddressInfo).port}${path}`;
 
+/** Every page may be shown. */
+const signInFor = async () => undefined;
+
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), 'portal-page-'));
   await mkdir(join(folder, 'assets'));
@@ -23,7 +26,7 @@ beforeAll(async () => {
   await writeFile(join(folder, 'assets', 'main-abc123.js'), 'console.log(1);'.repeat(1_000));
   await writeFile(join(folder, 'icon.svg'), '<svg/>');
   await writeFile(join(folder, 'secret.json'), '{}');
-  const app = express().use(portalPageRouter({ dist: pathToFileURL(`${folder}/`) }));
+  const app = express().use(portalPageRouter({ dist: pathToFileURL(`${folder}/`), signInFor }));
   server = createServer(app).listen(0, '127.0.0.1');
   await new Promise((resolve) => server.once('listening', resolve));
 });
@@ -80,7 +83,9 @@ test('a file of an unknown kind is not served', async () => {
 });
 
 test('says how to build the page when it is not built', async () => {
-  const app = express().use(portalPageRouter({ dist: pathToFileURL(`${folder}/none/`) }));
+  const app = express().use(
+    portalPageRouter({ dist: pathToFileURL(`${folder}/none/`), signInFor }),
+  );
   const other = createServer(app).listen(0, '127.0.0.1');
   await new Promise((resolve) => other.once('listening', resolve));
   const response = await fetch(`http://127.0.0.1:${(other.address() as AddressInfo).port}/portal`);

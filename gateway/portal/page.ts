@@ -1,10 +1,10 @@
 import { randomBytes } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
-import { type RequestHandler, Router } from 'express';
+import { type Request, type RequestHandler, Router } from 'express';
 import { type Asset, createAsset, sendAsset } from '../http/asset.ts';
 import { EXACT_PATHS } from '../http/endpoint.ts';
 import { messagePage } from '../oauth/pages/pages.ts';
-import { page, sendPage } from '../oauth/pages/response.ts';
+import { page, redirect, sendPage } from '../oauth/pages/response.ts';
 
 /** What `npm run portal:build` writes. */
 const DIST = new URL('../../portal/dist/', import.meta.url);
@@ -34,9 +34,13 @@ const NAME = /^[A-Za-z0-9_-][A-Za-z0-9._-]*\.([a-z0-9]+)$/;
  * Serves the page of the portal: hashed files below `/portal/assets`, and `index.html` at every other path below
  * `/portal`, because the page's own router reads the path.
  *
+ * @param o.signInFor the address of the sign-in that must come before the page; undefined when the page may be shown.
  * @param o.dist the folder of the built page. Only tests set it.
  */
-export function portalPageRouter(o: { readonly dist?: URL } = {}): Router {
+export function portalPageRouter(o: {
+  readonly signInFor: (req: Request) => Promise<string | undefined>;
+  readonly dist?: URL;
+}): Router {
   const { dist = DIST } = o;
   const router = Router(EXACT_PATHS);
   const assets = new Map<string, Asset>();
@@ -54,7 +58,10 @@ export function portalPageRouter(o: { readonly dist?: URL } = {}): Router {
   router.get('/portal/:name', (req, res, next) =>
     NAME.test(req.params.name) ? file('', ONE_HOUR)(req, res, next) : next(),
   );
-  router.get(['/portal', '/portal/', '/portal/*path'], async (_req, res) => {
+  router.get(['/portal', '/portal/', '/portal/*path'], async (req, res) => {
+    res.setHeader('Cache-Control', 'no-store');
+    const signIn = await o.signInFor(req);
+    if (signIn !== undefined) return sendPage(res, redirect(signIn));
     const text = await readFile(new URL('index.html', dist), 'utf8').catch(() => undefined);
     if (text === undefined) return sendPage(res, notBuilt());
     const nonce = randomBytes(16).toString('base64');
@@ -97,7 +104,6 @@ function pageHeaders(nonce: string): Record<string, string> {
     "frame-ancestors 'none'",
   ].join('; ');
   return {
-    'Cache-Control': 'no-store',
     'Content-Security-Policy': policy,
     'X-Frame-Options': 'DENY',
     'Referrer-Policy': 'same-origin',

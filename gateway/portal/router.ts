@@ -9,6 +9,7 @@ import type { Portal } from './create.ts';
 import { portalGuard } from './guard.ts';
 import { portalInterceptor } from './interceptors.ts';
 import { portalPageRouter } from './page.ts';
+import { pageSignIn } from './page-sign-in.ts';
 import { portalRoutes } from './routes.ts';
 import { portalSignInRoutes } from './sign-in-routes.ts';
 
@@ -29,7 +30,7 @@ export function portalRouter(
   const router = Router({ caseSensitive: true, strict: true });
   router.use('/portal/api', portalApi(portal, exchangeOf, calendar));
   router.use(portalSignInRoutes(portal));
-  router.use(portalPageRouter());
+  router.use(portalPageRouter({ signInFor: pageSignIn(portal) }));
   return router;
 }
 

@@ -48,10 +48,12 @@ describe('the consent page', () => {
     const { headers, text } = await consentPageOf('owner');
     const policy = headers.get('content-security-policy') ?? '';
     expect(policy.replace(/sha256-[A-Za-z0-9+/=]+/, 'sha256')).toBe(
-      "default-src 'none'; style-src 'sha256'; base-uri 'none'; form-action 'self' http://127.0.0.1:7777; frame-ancestors 'none'",
+      "default-src 'none'; style-src 'sha256'; img-src data:; base-uri 'none'; form-action 'self' http://127.0.0.1:7777; frame-ancestors 'none'",
     );
     expect(headers.get('x-frame-options')).toBe('DENY');
-    expect(text).not.toMatch(/<script|<link|style="/);
+    expect(text).not.toMatch(
+      /<script|<link(?! rel="icon" type="image\/svg\+xml" href="data:)|style="/,
+    );
   });
 
   test('is shown for every authorization, also to a user who is signed in', async () => {

@@ -11,6 +11,11 @@ export interface ConnectingApp {
 export const BRAND = html`<svg viewBox="0 0 24 24" fill="none" stroke="currentColor" stroke-width="1.8" stroke-linecap="round" stroke-linejoin="round" aria-hidden="true" focusable="false"><path d="M3 8.5 12 4l9 4.5v8L12 21l-9-4.5z"/><path d="M3 8.5 12 13l9-4.5M12 13v8"/></svg>
 Returns Management`;
 
+/** The icon of the portal, as a part of the page: a browser without one asks for `/favicon.ico`, and reports that it is absent. */
+const ICON = `data:image/svg+xml,${encodeURIComponent(
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><rect width="32" height="32" rx="8" fill="#0b57c9"/><path d="M11 9 6.5 13.5 11 18M7 13.5h11.5a5 5 0 0 1 0 10H13" fill="none" stroke="#fff" stroke-width="2.5" stroke-linecap="round" stroke-linejoin="round"/></svg>',
+)}`;
+
 /** A whole HTML document with this one style. @param o.head more elements of the head. */
 export function htmlDocument(
   title: string,
@@ -36,6 +41,7 @@ export function layout(title: string, body: Html): string {
   return htmlDocument(title, {
     style: STYLE,
     head: html`<meta name="robots" content="noindex">
+<link rel="icon" type="image/svg+xml" href="${ICON}">
 `,
     body: html`<main>
 <p class="brand">

@@ -55,6 +55,7 @@ describe('headers and cookies of a page', () => {
     expect(policy.split('; ')).toEqual([
       "default-src 'none'",
       `style-src '${source}'`,
+      'img-src data:',
       "base-uri 'none'",
       `form-action 'self' ${stack.issuer} https://login.example.com ${new URL(REDIRECT).origin}`,
       "frame-ancestors 'none'",
@@ -67,7 +68,9 @@ describe('headers and cookies of a page', () => {
       'cross-origin-opener-policy': 'unsafe-none',
       'content-type': 'text/html; charset=utf-8',
     });
-    expect(shown.text).not.toMatch(/<script|<link|style="|https?:\/\/(?!127)/);
+    expect(shown.text).not.toMatch(
+      /<script|<link(?! rel="icon" type="image\/svg\+xml" href="data:)|style="|https?:\/\/(?!127)/,
+    );
   });
 
   test('cookies are HttpOnly and SameSite=Lax', async () => {

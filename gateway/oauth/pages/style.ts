@@ -73,11 +73,12 @@ const STYLE_SOURCE = styleSource(STYLE);
 /** Origins and schemes that a page's forms may end up at: a browser checks the redirects that follow on a form as well. */
 export type FormTargets = readonly string[] | 'any';
 
-/** The headers of a page. A page loads no resources, runs no scripts and cannot be framed. */
+/** The headers of a page. A page loads nothing, runs no scripts and cannot be framed. Its icon is a part of it. */
 export function pageHeaders(formTargets: FormTargets): Record<string, string> {
   const policy = [
     "default-src 'none'",
     `style-src ${STYLE_SOURCE}`,
+    'img-src data:',
     "base-uri 'none'",
     ...formAction(formTargets),
     "frame-ancestors 'none'",

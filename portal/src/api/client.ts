@@ -1,4 +1,4 @@
-import type { Interceptor } from '@connectrpc/connect';
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-web';
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
@@ -54,11 +54,27 @@ function namesShop(shopId: string): Interceptor {
   };
 }
 
+/**
+ * Asks for a redirect instead of a 401 when there is no session: a browser reports every 401 as an error. The redirect is
+ * not followed.
+ */
+const asksForRedirect: Interceptor = (next) => (request) => {
+  request.header.set('Portal-No-Session', 'redirect');
+  return next(request);
+};
+
+const withoutRedirects: typeof fetch = async (input, init) => {
+  const response = await fetch(input, { ...init, redirect: 'manual' });
+  if (response.type !== 'opaqueredirect') return response;
+  throw new ConnectError('Your session has ended. Sign in again.', Code.Unauthenticated);
+};
+
 /** @param shopId the shop that the page shows; undefined while the session is not known. */
 export function createTransport(shopId: string | undefined) {
   return createConnectTransport({
     baseUrl: API_PATH,
     defaultTimeoutMs: CALL_MS,
-    interceptors: shopId === undefined ? [] : [namesShop(shopId)],
+    fetch: withoutRedirects,
+    interceptors: [asksForRedirect, ...(shopId === undefined ? [] : [namesShop(shopId)])],
   });
 }
