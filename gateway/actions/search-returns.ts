@@ -28,6 +28,8 @@ export interface ReturnsQuery {
   readonly createdTo?: Date | undefined;
   readonly includeArchived: boolean;
   readonly flaggedOnly?: boolean | undefined;
+  /** Only returns that were reported as fraud. */
+  readonly fraudReportedOnly?: boolean | undefined;
   readonly sku?: string | undefined;
   readonly destinationId?: bigint | undefined;
   /** Statuses of the newest label. */
@@ -57,6 +59,7 @@ export function searchReturns(
     ...(createdTo && { createdTo: timestampFromDate(createdTo) }),
     includeArchived: search.includeArchived,
     flaggedOnly: search.flaggedOnly ?? false,
+    fraudReportedOnly: search.fraudReportedOnly ?? false,
     sku: search.sku ?? '',
     destinationId: search.destinationId ?? 0n,
     labelStatuses: (search.labelStatuses ?? []).map((status) => LABEL_STATUS.fromText(status)),

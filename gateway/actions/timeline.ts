@@ -1,20 +1,40 @@
-import type {
-  GetTimelineResponse,
-  TimelineEntry,
+import { create } from '@bufbuild/protobuf';
+import {
+  type GetTimelineResponse,
+  type TimelineEntry,
+  TimelineEntrySchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { permits, type Role } from '../tenancy/permissions.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
+import { permissionsFor } from './permissions.ts';
 
-/** Returns a page of a return's timeline, newest entry first. */
-export function getTimeline(
+/** The kind of timeline entries about fraud reports. */
+const REPORTED = 'fraud_report.created';
+
+/**
+ * Returns a page of a return's timeline, newest entry first.
+ *
+ * @param o.role of the reader: one that may not read fraud reports learns only that there is one.
+ */
+export async function getTimeline(
   context: ActionContext,
-  o: { returnId: bigint; limit: number; cursor?: string | undefined },
-): Promise<GetTimelineResponse> {
-  return context.services.returns.getTimeline({
+  o: { returnId: bigint; limit: number; cursor?: string | undefined; role: Role },
+): Promise<Pick<GetTimelineResponse, 'entries' | 'nextCursor'>> {
+  const { entries, nextCursor } = await context.services.returns.getTimeline({
     ...callerOf(context),
     returnId: o.returnId,
     pageSize: o.limit,
     cursor: o.cursor ?? '',
   });
+  if (permits(o.role, permissionsFor('get_fraud_report'))) return { entries, nextCursor };
+  const shown = entries.map((entry) => (entry.kind === REPORTED ? withoutReport(entry) : entry));
+  return { entries: shown, nextCursor };
+}
+
+/** Removes the author and the facts of a fraud report. The existence of the report is not a secret. */
+function withoutReport({ id, returnId, kind, text, occurredAt }: TimelineEntry): TimelineEntry {
+  const kept = { id, returnId, kind, text, ...(occurredAt && { occurredAt }) };
+  return create(TimelineEntrySchema, kept);
 }
 
 /**

@@ -91,6 +91,54 @@ describe('returns in the portal', () => {
     expect(other.findDetails(FieldErrorSchema)).toMatchObject([{ field: 'outcomes' }]);
   });
 
+  test('are marked and filtered by their flag and their fraud report', async () => {
+    const asked: unknown[] = [];
+    under.services.returns.searchReturns = ({ flaggedOnly, fraudReportedOnly }) => {
+      asked.push([flaggedOnly, fraudReportedOnly]);
+      const two = [sampleReturn(1n), { ...sampleReturn(1n), id: 2n }];
+      return { returns: two, total: 2, fraudReportedIds: [2n] };
+    };
+    const { returns: listed } = await returns().listReturns({ fraudReported: true });
+    await returns().listReturns({ flagged: true });
+    expect(listed.map(({ fraudReported }) => fraudReported)).toEqual([false, true]);
+    expect(asked).toEqual([
+      [false, true],
+      [true, false],
+    ]);
+  });
+
+  test('show the numbers of the shopper to those who may see fraud reports', async () => {
+    under.services.returns.searchReturns = ({ fraudReportedOnly }) => ({
+      total: fraudReportedOnly ? 2 : 7,
+    });
+    const { shopper } = await returns().getFraudReport({ returnId: open });
+    expect(shopper).toMatchObject({ returns: 7, fraudReported: 2 });
+  });
+
+  test('tell others only that there is a report', async () => {
+    under.services.returns.getTimeline = () => ({
+      entries: [
+        {
+          ...{ id: 1n, kind: 'fraud_report.created', text: 'A fraud report was created' },
+          ...{ facts: { category: 'item-is-worn' }, actor: { kind: 1, id: '7', name: 'Bo' } },
+        },
+      ],
+    });
+    const entriesFor = async (role: 'analyst' | 'warehouse') => {
+      const person = await portalPerson(under, { shopId: 1n, role });
+      return (await person.client(ReturnsService).listTimeline({ returnId: open })).entries;
+    };
+    expect(await entriesFor('analyst')).toMatchObject([
+      { facts: { category: 'item-is-worn' }, by: { name: 'Bo' } },
+    ]);
+    const [hidden] = await entriesFor('warehouse');
+    expect([hidden?.text, hidden?.facts, hidden?.by?.name ?? '']).toEqual([
+      'A fraud report was created',
+      {},
+      '',
+    ]);
+  });
+
   test('are processed from the portal, once for each key', async () => {
     const keys: string[] = [];
     const { processReturn } = under.services.returns;

@@ -66,7 +66,7 @@ const replay = createRoute({
 const returns = createRoute({
   getParentRoute: () => root,
   path: '/returns',
-  validateSearch: known('q', 'state', 'label', 'outcome', 'from', 'to', 'destination'),
+  validateSearch: known('q', 'state', 'mark', 'label', 'outcome', 'from', 'to', 'destination'),
   component: lazyRouteComponent(() => import('./pages/returns/list.tsx'), 'ReturnsPage'),
 });
 
@@ -126,7 +126,7 @@ const assistants = createRoute({
 const auditLog = createRoute({
   getParentRoute: () => root,
   path: '/audit-log',
-  validateSearch: known('from', 'to', 'actor', 'action'),
+  validateSearch: known('q', 'from', 'to', 'actor', 'action'),
   component: lazyRouteComponent(() => import('./pages/shop/audit-log.tsx'), 'AuditLogPage'),
 });
 

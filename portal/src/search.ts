@@ -32,3 +32,8 @@ export function known<K extends string>(...names: readonly K[]) {
 export function listOf(text: string | undefined): string[] {
   return text === undefined || text === '' ? [] : text.split(',');
 }
+
+/** An id of an address; 0 when it is no id: in a filter that matches all, and no object has it. */
+export function idOr0(text: string | undefined): string {
+  return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? text : '0';
+}

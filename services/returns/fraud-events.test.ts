@@ -48,6 +48,13 @@ describe('a new fraud report', () => {
     expect(entries).toHaveLength(2);
     expect(present(entries[1]).facts).toEqual({ report_id: '7', category: 'item-is-worn' });
     expect(await bench.triggers(submitted)).toEqual([]);
+    const { shopId, id } = submitted;
+    const other = await bench.submit(shopId);
+    const found = await bench.client.searchReturns({ shopId, actor, fraudReportedOnly: true });
+    expect([found.returns.map((one) => one.id), found.fraudReportedIds]).toEqual([[id], [id]]);
+    const all = await bench.client.searchReturns({ shopId, actor });
+    expect(all.returns.map((one) => one.id)).toEqual([other.id, id]);
+    expect(all.fraudReportedIds).toEqual([id]);
   });
 
   test('about a return that does not exist is skipped', async () => {

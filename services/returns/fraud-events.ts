@@ -12,13 +12,17 @@ export function consumeFraudReports(runtime: ServiceRuntime): Promise<Worker> {
   return consumeEvents({ ...runtime, group: 'returns', topics, handle: noteReports });
 }
 
-/** Writes the timeline entries of a batch of events. Skips other triggers, and returns that do not exist. */
+/**
+ * Writes the timeline entries of a batch of events; a trigger marks their returns. Skips other triggers of events, and
+ * returns that do not exist.
+ */
 export async function noteReports(tx: pg.PoolClient, events: readonly Event[]): Promise<void> {
-  for (const event of events) {
+  // All writers of several returns lock them in this order.
+  for (const event of events.toSorted(byReturn)) {
     const { shopId, returnId, actor, detail } = event;
     if (detail.case !== 'fraudReport' || !actor) continue;
     const { rowCount } = await tx.query(
-      'select from returns where shop_id = $1 and id = $2 for key share',
+      'select from returns where shop_id = $1 and id = $2 for no key update',
       [shopId, returnId],
     );
     if (rowCount === 0) continue;
@@ -29,4 +33,9 @@ export async function noteReports(tx: pg.PoolClient, events: readonly Event[]): 
       { returnId, kind: 'fraud_report.created', text, facts },
     ]);
   }
+}
+
+function byReturn(a: Event, b: Event): number {
+  if (a.shopId !== b.shopId) return a.shopId < b.shopId ? -1 : 1;
+  return a.returnId < b.returnId ? -1 : Number(a.returnId > b.returnId);
 }

@@ -85,8 +85,14 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
     findReturn: async (request) => ({ return: await findReturn(pool, request) }),
     findReturns: async (request) => ({ found: await findReturns(pool, request) }),
     searchReturns: async (request) => {
-      const { returns, summaries, ...rest } = await searchReturns(pool, request);
-      return { ...rest, returns: [...returns], summaries: [...summaries] };
+      const found = await searchReturns(pool, request);
+      const { returns, summaries, fraudReportedIds, ...rest } = found;
+      return {
+        ...rest,
+        returns: [...returns],
+        summaries: [...summaries],
+        fraudReportedIds: [...fraudReportedIds],
+      };
     },
     getTimeline: async (request) => getTimeline(pool, request),
     summarize: async (request) => summarize(pool, request),

@@ -1,19 +1,11 @@
-import { create } from '@bufbuild/protobuf';
 import { z } from 'zod';
 import { Actor_KindSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
-import {
-  type TimelineEntry,
-  TimelineEntrySchema,
-} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import type { TimelineEntry } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { iso, textOrNull, word } from '../../../services/contract/views/values.ts';
-import { permissionsFor } from '../../actions/permissions.ts';
 import { getTimeline } from '../../actions/timeline.ts';
-import { permits } from '../../tenancy/permissions.ts';
 import { cursor, detail, limit, nextCursor, returnId, UNTRUSTED } from '../fields.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 
-/** The kind of timeline entries about fraud reports. */
-const REPORTED = 'fraud_report.created';
 const AUTHOR_KINDS = ['user', 'api_key', 'partner_app', 'service', 'system'] as const;
 
 const entry = z.strictObject({
@@ -48,26 +40,12 @@ export const getReturnTimeline = defineTool({
       returnId: BigInt(input.return_id),
       limit: input.limit,
       cursor: input.cursor,
+      role: context.user.role,
     });
-    const mayReadReports = permits(context.user.role, permissionsFor('get_fraud_report'));
-    const entries = page.entries.map((one) => {
-      const isHidden = one.kind === REPORTED && !mayReadReports;
-      return entryView(isHidden ? withoutReport(one) : one, input.detail === 'full');
-    });
+    const entries = page.entries.map((one) => entryView(one, input.detail === 'full'));
     return { return_id: input.return_id, entries, next_cursor: textOrNull(page.nextCursor) };
   },
 });
-
-/** Removes the author and the facts of a fraud report. The existence of the report is not a secret. */
-function withoutReport(one: TimelineEntry): TimelineEntry {
-  return create(TimelineEntrySchema, {
-    id: one.id,
-    returnId: one.returnId,
-    kind: one.kind,
-    text: one.text,
-    ...(one.occurredAt && { occurredAt: one.occurredAt }),
-  });
-}
 
 function entryView(one: TimelineEntry, withFacts: boolean): z.output<typeof entry> {
   return {

@@ -50,7 +50,12 @@ function returnReads(show: ShowReturn) {
     async listReturns(request, context) {
       const found = await searchReturns(callOf(context).context, queryOf(request));
       const { nextCursor, total } = found;
-      return { returns: found.returns.map(returnSummaryView), nextCursor, total };
+      const reported = new Set(found.fraudReportedIds);
+      const views = found.returns.map((ret) => ({
+        ...returnSummaryView(ret),
+        fraudReported: reported.has(ret.id),
+      }));
+      return { returns: views, nextCursor, total };
     },
 
     async getReturn({ returnId }, context) {
@@ -73,6 +78,8 @@ function queryOf(request: ListReturnsRequest): ReturnsQuery {
     createdFrom: timeOf('from', request.from),
     createdTo: timeOf('to', request.to),
     includeArchived: true,
+    flaggedOnly: request.flagged,
+    fraudReportedOnly: request.fraudReported,
     destinationId: optionalId(request.destinationId),
     labelStatuses: labels.filter((status) => status !== NO_LABEL),
     withoutLabel: labels.includes(NO_LABEL),
@@ -90,6 +97,7 @@ function timelineMethods() {
         returnId: idOf(returnId, 'return'),
         limit: pageSizeOf(pageSize),
         cursor,
+        role: call.session.role,
       });
       return { entries: page.entries.map(timelineEntryView), nextCursor: page.nextCursor };
     },

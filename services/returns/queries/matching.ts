@@ -42,9 +42,10 @@ function candidates(input: SearchInput): Sql | undefined {
     : sql`select id from (${named(input)}) named intersect select id from (${withSku(input)}) of_sku`;
 }
 
-/** The filters of returns `r` by times and destination. A filter that is absent is not in the statement. */
+/** The filters of returns `r` by times, destination and fraud report. A filter that is absent is not in the statement. */
 function filters(input: SearchInput): Sql {
-  const { createdFrom, createdTo, updatedFrom, updatedTo, destinationId } = input;
+  const { createdFrom, createdTo, updatedFrom, updatedTo, destinationId, fraudReportedOnly } =
+    input;
   return joined([
     sql``,
     ...(createdFrom ? [sql`and r.created_at >= ${createdFrom}`] : []),
@@ -52,6 +53,7 @@ function filters(input: SearchInput): Sql {
     ...(updatedFrom ? [sql`and r.updated_at >= ${updatedFrom}`] : []),
     ...(updatedTo ? [sql`and r.updated_at < ${updatedTo}`] : []),
     ...(destinationId === 0n ? [] : [sql`and r.destination_id = ${destinationId}`]),
+    ...(fraudReportedOnly ? [sql`and r.fraud_reported_at is not null`] : []),
   ]);
 }
 

@@ -27,6 +27,7 @@ const FILTERS = {
   includeArchived: z.boolean(),
   archived: z.enum(Archived, 'is unknown'),
   flaggedOnly: z.boolean(),
+  fraudReportedOnly: z.boolean(),
   sku: text(SHORT_TEXT_MAX),
   destinationId: optionalId,
   labelStatuses: z

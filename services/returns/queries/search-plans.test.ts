@@ -35,7 +35,7 @@ const PART = 2_500;
 
 /**
  * A return each minute: one of 500 is open, the others are closed. One of 5,000 has a label with an error, one has no
- * label, and one is an upsell.
+ * label, one is an upsell, and one was reported as fraud.
  */
 async function fill(pool: pg.Pool): Promise<void> {
   for (let made = 0; made < RETURNS; made += PART) await fillPart(pool, made + 1);
@@ -52,13 +52,14 @@ async function fillPart(pool: pg.Pool, first: number): Promise<void> {
        return_total, shipping, shipping_tax, credit_shipping, return_credit, handling_fee, refund,
        presentment_return_total, presentment_shipping, presentment_shipping_tax,
        presentment_credit_shipping, presentment_return_credit, presentment_handling_fee,
-       presentment_refund)
+       presentment_refund, fraud_reported_at)
      select o.shop_id, at, at + interval '3 days', case when is_open then null else at end,
             o.id, '#' || o.provider_order_id, 'shopper' || o.provider_order_id || '@example.com',
             case when is_open then 'open' else 'closed' end, 'standard',
             case when o.provider_order_id % 5000 = 1 then 'upsell' else 'refund' end, 'mail', 'GBP', 'GBP',
             case when o.provider_order_id % 1000 = 0 then 7 else 8 end,
-            10, 0, 0, 0, 0, 0, 10, 10, 0, 0, 0, 0, 0, 10
+            10, 0, 0, 0, 0, 0, 10, 10, 0, 0, 0, 0, 0, 10,
+            case when o.provider_order_id % 5000 = 3 then at end
        from orders o
       cross join lateral (select timestamptz '2026-01-01Z' + o.provider_order_id * interval '1 minute' as at,
                                  o.provider_order_id % 500 = 0 as is_open) made
@@ -137,6 +138,7 @@ describe('a page of the summaries of 50,000 returns', () => {
       { archived: Archived.INCLUDE, labelStatuses: [LabelStatus.DELIVERED] },
       PAGE,
     ],
+    ['reported as fraud', { archived: Archived.INCLUDE, fraudReportedOnly: true }, 10],
     ['of a SKU that nothing has', { archived: Archived.INCLUDE, sku: 'S-1' }, 0],
     ['with an order name', { archived: Archived.INCLUDE, query: '#40000' }, 1],
     ['with an e-mail address', { archived: Archived.INCLUDE, query: 'shopper7@example.com' }, 1],
@@ -176,6 +178,8 @@ describe('a page of the portal, which also has the total', () => {
     ['with a rare label status', { labelStatuses: [LabelStatus.ERROR] }, 10],
     ['without a label', { withoutLabel: true }, 10],
     ['of a rare destination', { destinationId: 7n }, 50],
+    ['reported as fraud', { fraudReportedOnly: true }, 10],
+    ['flagged, of which there are none', { flaggedOnly: true }, 0],
     ['with an order name', { query: '#40000' }, 1],
   ])(
     '%s: one statement for the page, its returns and the total, all by index',

@@ -7,11 +7,11 @@ import type {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { parseInput } from '../../platform/input.ts';
 import type { ListFilters } from '../../platform/list-cursor.ts';
-import { unnamed } from '../../platform/sql.ts';
+import { type Sql, sql, unnamed } from '../../platform/sql.ts';
 import { loadListed, loadPage } from '../store/load.ts';
 import { matchingCount, matchingPage } from './matching.ts';
 import { filtersOf, type SearchInput, searchInput } from './search-input.ts';
-import { cursorBehind, type Place, placeIn, type Sorting, sortingOf } from './sorting.ts';
+import { cursorBehind, orderBy, type Place, placeIn, type Sorting, sortingOf } from './sorting.ts';
 import { summariesOf } from './summaries.ts';
 
 /** The maximum of the count of matches. */
@@ -22,6 +22,8 @@ export interface FoundReturns {
   readonly summaries: readonly ReturnSummary[];
   readonly nextCursor: string;
   readonly total: number;
+  /** Those of `returns` that were reported as fraud. */
+  readonly fraudReportedIds: readonly bigint[];
 }
 
 /**
@@ -45,8 +47,8 @@ export async function searchReturns(
   const after = placeIn(input.cursor, list);
   if (request.summaries) return searchSummaries(pool, input, { ...list, after });
   const limit = input.pageSize + 1;
-  const found = await pool.query<{ id: bigint }>(
-    unnamed(matchingPage(input, { sorting, after, limit })),
+  const found = await pool.query<{ id: bigint; isReported: boolean }>(
+    unnamed(marked(input.shopId, matchingPage(input, { sorting, after, limit }), sorting)),
   );
   const ids = found.rows.slice(0, input.pageSize).map((row) => row.id);
   const returns = request.withoutLongTexts
@@ -54,7 +56,9 @@ export async function searchReturns(
     : await loadPage(pool, input.shopId, ids);
   const hasMore = found.rows.length > returns.length;
   const nextCursor = hasMore ? cursorBehind(placeOf(returns.at(-1), sorting), list) : '';
-  const page = { returns, summaries: [], nextCursor };
+  const shown = found.rows.slice(0, returns.length);
+  const fraudReportedIds = shown.filter(({ isReported }) => isReported).map(({ id }) => id);
+  const page = { returns, summaries: [], nextCursor, fraudReportedIds };
   // The first page has all matches, so no count is needed.
   if (!after && nextCursor === '') return { ...page, total: ids.length };
   return { ...page, total: await count(pool, input) };
@@ -74,7 +78,16 @@ async function searchSummaries(
   const summaries = found.slice(0, input.pageSize);
   const hasMore = found.length > summaries.length;
   const nextCursor = hasMore ? cursorBehind(placeOf(summaries.at(-1), o.sorting), o) : '';
-  return { returns: [], summaries, nextCursor, total: 0 };
+  return { returns: [], summaries, nextCursor, total: 0, fraudReportedIds: [] };
+}
+
+/** Adds to a page of ids whether each return was reported as fraud. The count of matches reads only indexes. */
+function marked(shopId: bigint, page: Sql, sorting: Sorting): Sql {
+  return sql`
+  select page.id, r.fraud_reported_at is not null as "isReported"
+    from (${page}) page
+    join returns r on r.shop_id = ${shopId} and r.id = page.id
+   ${orderBy('page', 'at', sorting)}`;
 }
 
 async function count(pool: pg.Pool, input: SearchInput): Promise<number> {

@@ -17,6 +17,11 @@ const STATES = [
   ['expired', 'Expired'],
 ] as const;
 
+const MARKS = [
+  ['flagged', 'Flagged for review'],
+  ['fraud', 'Reported as fraud'],
+] as const;
+
 const LABELS = [
   'none',
   'new',
@@ -61,6 +66,13 @@ export function ReturnFilters() {
         options={STATES}
         value={search.state}
         onChange={set('state')}
+      />
+      <SelectFilter
+        label="Marked"
+        all="All"
+        options={MARKS}
+        value={search.mark}
+        onChange={set('mark')}
       />
       <SelectFilter
         label="Parcel"

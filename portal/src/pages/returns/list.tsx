@@ -11,7 +11,7 @@ import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
-import { listOf } from '../../search.ts';
+import { idOr0, listOf } from '../../search.ts';
 import { count, inWords, moneyText } from '../../words.ts';
 import { ReturnFilters } from './filters.tsx';
 
@@ -40,7 +40,9 @@ function Results() {
       states: listOf(search.state),
       labelStatuses: listOf(search.label),
       outcomes: listOf(search.outcome),
-      destinationId: search.destination ?? '0',
+      flagged: search.mark === 'flagged',
+      fraudReported: search.mark === 'fraud',
+      destinationId: idOr0(search.destination),
       ...(from && { from }),
       ...(to && { to }),
       pageSize: 50,
@@ -98,6 +100,7 @@ const COLUMNS: readonly Column<ReturnSummary>[] = [
   { title: 'Items', cell: (one) => <Items summary={one} /> },
   {
     title: 'Shopper',
+    short: true,
     cell: ({ customerName, customerEmail }) => (
       <>
         {customerName || customerEmail || '–'}
@@ -111,12 +114,7 @@ const COLUMNS: readonly Column<ReturnSummary>[] = [
   },
   {
     title: 'State',
-    cell: ({ state, processing }) => (
-      <Group gap={6}>
-        <Status state={state} />
-        {processing && <Status state="running" />}
-      </Group>
-    ),
+    cell: (one) => <State summary={one} />,
   },
   { title: 'Outcome', cell: ({ outcome }) => inWords(outcome) },
   {
@@ -130,6 +128,28 @@ const COLUMNS: readonly Column<ReturnSummary>[] = [
   },
   { title: 'Submitted', short: true, cell: ({ createdAt }) => <Time at={createdAt} as="day" /> },
 ];
+
+/** The state, what is marked, and why somebody must look at it. */
+function State({
+  summary: { state, processing, fraudReported, flagReasons },
+}: {
+  readonly summary: ReturnSummary;
+}) {
+  return (
+    <>
+      <Group gap={6}>
+        <Status state={state} />
+        {processing && <Status state="running" />}
+        {fraudReported && <Status state="fraud_reported" />}
+      </Group>
+      {flagReasons.length > 0 && (
+        <Text size="xs" c="dimmed" lineClamp={2}>
+          {flagReasons.join(', ')}
+        </Text>
+      )}
+    </>
+  );
+}
 
 function Items({ summary: { titles, units } }: { readonly summary: ReturnSummary }) {
   const [first = '', ...others] = titles;
@@ -146,6 +166,13 @@ function Items({ summary: { titles, units } }: { readonly summary: ReturnSummary
 
 function NoReturns() {
   const navigate = route.useNavigate();
+  if (Object.keys(route.useSearch()).length === 0) {
+    return (
+      <EmptyState title="No returns yet">
+        A return appears here as soon as a shopper submits it.
+      </EmptyState>
+    );
+  }
   return (
     <EmptyState
       title="No return matches"
