@@ -39,6 +39,12 @@ export function explain(error: unknown): Explanation {
   return { title: TITLES[code] ?? 'This did not work', text: sentence(rawMessage) };
 }
 
+/** Whether a repeat can have another result: not for what does not exist, and not for what the role may not do. */
+export function mayRepeat(error: unknown): boolean {
+  const { code } = ConnectError.from(error);
+  return code !== Code.NotFound && code !== Code.PermissionDenied;
+}
+
 /** Whether the session has ended, so that the user must sign in again. */
 export function isSignedOut(error: unknown): boolean {
   return error instanceof ConnectError && error.code === Code.Unauthenticated;

@@ -1,6 +1,7 @@
 import { Alert, Button, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { explain } from '../api/errors.ts';
+import { explain, mayRepeat } from '../api/errors.ts';
+import { PageHead } from './page-head.tsx';
 
 /** What a list shows when it has no rows: why, and what to do. */
 export function EmptyState(o: {
@@ -32,7 +33,7 @@ export function ErrorState(o: { readonly error: unknown; readonly retry?: () => 
     <Alert color="red" variant="light" title={title} role="alert">
       <Stack gap="sm" align="flex-start">
         <Text size="sm">{text}</Text>
-        {o.retry !== undefined && (
+        {o.retry !== undefined && mayRepeat(o.error) && (
           <Button size="xs" variant="default" onClick={o.retry}>
             Try again
           </Button>
@@ -61,14 +62,30 @@ interface Loadable<T> {
   refetch(): unknown;
 }
 
-/** Shows a query: its rows, or the loading or error state. Data that is there stays while it is loaded again. */
+/**
+ * Shows a query: its rows, or the loading or error state. Data that is there stays while it is loaded again.
+ *
+ * @param o.title the heading of the page until the data is there, for a page whose own heading is a part of the data.
+ * @param o.back a link to where the reader came from, which also stays when there is an error.
+ */
 export function Loaded<T>(o: {
   readonly query: Loadable<T>;
   readonly rows?: number;
+  readonly title?: string;
+  readonly back?: ReactNode;
   readonly children: (data: T) => ReactNode;
 }) {
   const { data, error, refetch } = o.query;
   if (data !== undefined) return <>{o.children(data)}</>;
-  if (error) return <ErrorState error={error} retry={() => void refetch()} />;
-  return <LoadingRows {...(o.rows !== undefined && { rows: o.rows })} />;
+  return (
+    <>
+      {o.back}
+      {o.title !== undefined && <PageHead title={o.title} />}
+      {error ? (
+        <ErrorState error={error} retry={() => void refetch()} />
+      ) : (
+        <LoadingRows {...(o.rows !== undefined && { rows: o.rows })} />
+      )}
+    </>
+  );
 }

@@ -1,7 +1,7 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { Button, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { getRouteApi } from '@tanstack/react-router';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { localMoment } from '../../api/dates.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
@@ -9,7 +9,7 @@ import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
-import { listOf } from '../../search.ts';
+import { idOr0, listOf } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { WebhooksNav } from '../webhooks/nav.tsx';
 import { DeliveryFilters } from './filters.tsx';
@@ -91,16 +91,19 @@ function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { sear
 }
 
 function NoDeliveries() {
+  if (Object.keys(route.useSearch()).length === 0) {
+    return (
+      <EmptyState title="Nothing was sent in the last 30 days">
+        Open one of your <Link to="/webhooks">webhooks</Link> and send a test event.
+      </EmptyState>
+    );
+  }
   return (
     <EmptyState title="No delivery matches">
-      The search finds a whole webhook-id or X-Service-Event-Id of a request.
+      Choose a longer time or other filters. The search finds a whole webhook-id or
+      X-Service-Event-Id of a request.
     </EmptyState>
   );
-}
-
-/** An id of an address; 0, which matches all, when it is no id. */
-function idOr0(text: string | undefined): string {
-  return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? text : '0';
 }
 
 function timesOf({ from, to }: { readonly from?: string; readonly to?: string }) {

@@ -27,6 +27,12 @@ const route = getRouteApi('/deliveries/$deliveryId');
 /** Refreshes a delivery that is not finished. Milliseconds. */
 const REFRESH_MS = 3_000;
 
+const BACK = (
+  <Anchor component={Link} to="/deliveries" size="sm">
+    ← All deliveries
+  </Anchor>
+);
+
 export function DeliveryPage() {
   const { deliveryId } = route.useParams();
   const { getDelivery } = WebhooksService.method;
@@ -40,7 +46,7 @@ export function DeliveryPage() {
   );
   return (
     <Needs method={getDelivery}>
-      <Loaded query={query}>
+      <Loaded query={query} title="Delivery" back={BACK}>
         {(found) => found.delivery && <Content found={found} delivery={found.delivery} />}
       </Loaded>
     </Needs>
@@ -57,9 +63,7 @@ function Content({
   const related = found.related.filter(({ id }) => id !== delivery.id);
   return (
     <>
-      <Anchor component={Link} to="/deliveries" size="sm">
-        ← All deliveries
-      </Anchor>
+      {BACK}
       <PageHead
         title={`Delivery of ${delivery.trigger}`}
         about={

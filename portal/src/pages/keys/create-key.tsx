@@ -6,6 +6,7 @@ import { ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.
 import { fieldError } from '../../api/field-errors.ts';
 import { useActionKey, useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { Loaded } from '../../parts/states.tsx';
 import { KeyText } from './key-text.tsx';
 
 const DAY_MS = 86_400_000;
@@ -23,7 +24,7 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
   const [days, setDays] = useState('365');
   const [text, setText] = useState<string>();
   const idempotencyKey = useActionKey();
-  const { data } = useQuery(ApiKeysService.method.listScopes, {}, { staleTime: Infinity });
+  const known = useQuery(ApiKeysService.method.listScopes, {}, { staleTime: Infinity });
   const { run, isPending, error } = useWrite(ApiKeysService.method.createApiKey, {
     inline: true,
     onSuccess: (response) => setText(response.text),
@@ -68,9 +69,13 @@ export function CreateKey({ onClose }: { readonly onClose: () => void }) {
         required
       >
         <Stack gap="xs" mt="xs">
-          {(data?.scopes ?? []).map(({ scope, description: about }) => (
-            <Checkbox key={scope} value={scope} label={about || scope} description={scope} />
-          ))}
+          <Loaded query={known}>
+            {(found) =>
+              found.scopes.map(({ scope, description: about }) => (
+                <Checkbox key={scope} value={scope} label={about || scope} description={scope} />
+              ))
+            }
+          </Loaded>
         </Stack>
       </Checkbox.Group>
       <NativeSelect

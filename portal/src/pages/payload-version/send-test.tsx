@@ -1,6 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Button, Group, NativeSelect, Text } from '@mantine/core';
-import { useNavigate } from '@tanstack/react-router';
+import { Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import {
   type GetPayloadVersionResponse,
@@ -36,7 +36,7 @@ export function SendVersionTest({ setting }: { readonly setting: GetPayloadVersi
     >
       {webhooks.length === 0 ? (
         <Text size="sm" c="dimmed">
-          Your shop has no active webhook.
+          Your shop has no active webhook. <Link to="/webhooks">Add or enable one</Link> first.
         </Text>
       ) : (
         <Group align="flex-end" gap="sm">

@@ -10,6 +10,7 @@ import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
+import { idOr0 } from '../../search.ts';
 import { numberText } from '../../words.ts';
 import { WebhooksNav } from '../webhooks/nav.tsx';
 import { kindText, whatText } from './what.ts';
@@ -21,7 +22,7 @@ export function ReplaysPage() {
   const { listReplays } = WebhooksService.method;
   const pages = useInfiniteQuery(
     listReplays,
-    { webhookId: webhook ?? '0', pageSize: 50, cursor: '' },
+    { webhookId: idOr0(webhook), pageSize: 50, cursor: '' },
     {
       pageParamKey: 'cursor',
       getNextPageParam: ({ nextCursor }) => nextCursor || undefined,

@@ -11,6 +11,7 @@ import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
+import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { numberText } from '../../words.ts';
 import { kindText, whatText } from './what.ts';
@@ -20,12 +21,18 @@ const route = getRouteApi('/replays/$replayId');
 /** How often the progress is read. Milliseconds. */
 const REFRESH_MS = 1_000;
 
+const BACK = (
+  <Anchor component={Link} to="/replays" size="sm">
+    ← All jobs
+  </Anchor>
+);
+
 export function ReplayPage() {
   const { replayId } = route.useParams();
   const { getReplay } = WebhooksService.method;
   const query = useQuery(
     getReplay,
-    { replayId },
+    { replayId: idOr0(replayId) },
     {
       refetchInterval: ({ state }) =>
         state.data?.replay?.state === 'running' ? REFRESH_MS : false,
@@ -33,7 +40,9 @@ export function ReplayPage() {
   );
   return (
     <Needs method={getReplay}>
-      <Loaded query={query}>{({ replay }) => replay && <Content replay={replay} />}</Loaded>
+      <Loaded query={query} title={`Job ${replayId}`} back={BACK}>
+        {({ replay }) => replay && <Content replay={replay} />}
+      </Loaded>
     </Needs>
   );
 }
@@ -43,9 +52,7 @@ function Content({ replay }: { readonly replay: Replay }) {
   const share = total === 0 ? 100 : ((done + skipped) / total) * 100;
   return (
     <>
-      <Anchor component={Link} to="/replays" size="sm">
-        ← All jobs
-      </Anchor>
+      {BACK}
       <PageHead
         title={`${kindText(replay)} ${replay.id}`}
         about={whatText(replay)}

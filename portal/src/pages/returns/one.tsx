@@ -13,6 +13,7 @@ import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
+import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { inWords } from '../../words.ts';
 import { ReturnActions } from './actions.tsx';
@@ -27,19 +28,27 @@ const Timeline = lazyPart(async () => (await import('./timeline.tsx')).Timeline,
 
 const route = getRouteApi('/returns/$returnId');
 
+const BACK = (
+  <Anchor component={Link} to="/returns" size="sm">
+    ← All returns
+  </Anchor>
+);
+
 export function ReturnPage() {
   const { returnId } = route.useParams();
   const { getReturn } = ReturnsService.method;
   const query = useQuery(
     getReturn,
-    { returnId },
+    { returnId: idOr0(returnId) },
     {
       refetchInterval: ({ state }) => (state.data?.return?.summary?.processing ? 2_000 : 30_000),
     },
   );
   return (
     <Needs method={getReturn}>
-      <Loaded query={query}>{(found) => found.return && <Content about={found.return} />}</Loaded>
+      <Loaded query={query} title={`Return ${returnId}`} back={BACK}>
+        {(found) => found.return && <Content about={found.return} />}
+      </Loaded>
     </Needs>
   );
 }
@@ -50,9 +59,7 @@ function Content({ about }: { readonly about: Return }) {
   if (!summary) return null;
   return (
     <>
-      <Anchor component={Link} to="/returns" size="sm">
-        ← All returns
-      </Anchor>
+      {BACK}
       <PageHead
         title={`Return of ${summary.orderName}`}
         about={

@@ -5,12 +5,13 @@ import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.t
 import { fieldError } from '../../api/field-errors.ts';
 import { useActionKey, useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { ErrorState } from '../../parts/states.tsx';
 import { inWords } from '../../words.ts';
 import { CommentField } from './comment-field.tsx';
 import type { ReturnDialogProps } from './dialog-props.ts';
 
 export function ReportFraud({ returnId, onClose }: ReturnDialogProps) {
-  const { data } = useQuery(
+  const query = useQuery(
     ReturnsService.method.listFraudCategories,
     {},
     { staleTime: Number.POSITIVE_INFINITY },
@@ -23,6 +24,7 @@ export function ReportFraud({ returnId, onClose }: ReturnDialogProps) {
     inline: true,
     onSuccess: onClose,
   });
+  const { data } = query;
   const categories = data?.categories ?? [];
   const category = categories.find(({ name }) => name === chosen);
   return (
@@ -43,6 +45,9 @@ export function ReportFraud({ returnId, onClose }: ReturnDialogProps) {
         A return has one report. It cannot be changed or removed. The state of the return stays as
         it is.
       </Text>
+      {query.error && !data && (
+        <ErrorState error={query.error} retry={() => void query.refetch()} />
+      )}
       <NativeSelect
         label="What happened"
         data={[

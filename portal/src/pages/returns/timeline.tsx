@@ -27,6 +27,11 @@ export function Timeline({ about }: { readonly about: Return }) {
       <Loaded query={pages} rows={4}>
         {(data) => (
           <Stack gap="sm">
+            {data.pages[0]?.entries.length === 0 && (
+              <Text size="sm" c="dimmed">
+                Nothing happened in the last 400 days. Older entries are removed.
+              </Text>
+            )}
             <ol className={styles.list}>
               {data.pages.flatMap(({ entries }) =>
                 entries.map((entry) => <Entry key={entry.id} entry={entry} />),

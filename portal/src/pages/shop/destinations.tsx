@@ -84,11 +84,27 @@ const COLUMNS: readonly Column<Destination>[] = [
   { title: 'Changed', cell: ({ updatedAt }) => <Time at={updatedAt} as="day" /> },
 ];
 
+function editColumn(edit: (id: string) => void): Column<Destination> {
+  return {
+    title: 'Actions',
+    cell: ({ id, name }) => (
+      <Button
+        size="compact-sm"
+        variant="default"
+        onClick={() => edit(id)}
+        aria-label={`Edit ${name}`}
+      >
+        Edit
+      </Button>
+    ),
+  };
+}
+
 function Places(o: {
   readonly destinations: readonly Destination[];
   readonly edit: (id: string) => void;
 }) {
-  const { can } = useSession();
+  const mayEdit = useSession().can(DestinationsService.method.updateDestination);
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const set = (name: keyof typeof search) => (value: string) =>
@@ -123,31 +139,18 @@ function Places(o: {
           ]}
         />
       </FilterBar>
-      <DataTable
-        caption="Destinations"
-        rows={shown}
-        rowKey={({ id }) => id}
-        columns={
-          can(DestinationsService.method.updateDestination)
-            ? [
-                ...COLUMNS,
-                {
-                  title: 'Actions',
-                  cell: ({ id, name }) => (
-                    <Button
-                      size="compact-sm"
-                      variant="default"
-                      onClick={() => o.edit(id)}
-                      aria-label={`Edit ${name}`}
-                    >
-                      Edit
-                    </Button>
-                  ),
-                },
-              ]
-            : COLUMNS
-        }
-      />
+      {shown.length === 0 ? (
+        <EmptyState title="No destination matches">
+          Type another part of the name or address, or show all.
+        </EmptyState>
+      ) : (
+        <DataTable
+          caption="Destinations"
+          rows={shown}
+          rowKey={({ id }) => id}
+          columns={mayEdit ? [...COLUMNS, editColumn(o.edit)] : COLUMNS}
+        />
+      )}
     </>
   );
 }

@@ -14,6 +14,7 @@ import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
+import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { WebhookActions } from './actions.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
@@ -30,16 +31,24 @@ const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPa
 
 const route = getRouteApi('/webhooks/$webhookId');
 
+const BACK = (
+  <Anchor component={Link} to="/webhooks" size="sm">
+    ← All webhooks
+  </Anchor>
+);
+
 export function WebhookPage() {
   const { webhookId } = route.useParams();
   const query = useQuery(
     WebhooksService.method.getWebhook,
-    { webhookId },
+    { webhookId: idOr0(webhookId) },
     { refetchInterval: 15_000 },
   );
   return (
     <Needs method={WebhooksService.method.getWebhook}>
-      <Loaded query={query}>{({ webhook }) => webhook && <Content webhook={webhook} />}</Loaded>
+      <Loaded query={query} title={`Webhook ${webhookId}`} back={BACK}>
+        {({ webhook }) => webhook && <Content webhook={webhook} />}
+      </Loaded>
     </Needs>
   );
 }
@@ -49,9 +58,7 @@ function Content({ webhook }: { readonly webhook: Webhook }) {
   const { hours } = route.useSearch();
   return (
     <>
-      <Anchor component={Link} to="/webhooks" size="sm">
-        ← All webhooks
-      </Anchor>
+      {BACK}
       <PageHead
         title={`Webhook ${webhook.id}`}
         about={

@@ -2,6 +2,7 @@ import { useQuery } from '@connectrpc/connect-query';
 import { NativeSelect, Text } from '@mantine/core';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
+import { ErrorState } from '../../parts/states.tsx';
 
 export interface PairOfWebhook {
   readonly topic: string;
@@ -17,7 +18,8 @@ export function PairFields(o: {
   readonly onChange: (value: PairOfWebhook) => void;
   readonly error: unknown;
 }) {
-  const { data } = useQuery(WebhooksService.method.listEventTypes, {}, { staleTime: Infinity });
+  const query = useQuery(WebhooksService.method.listEventTypes, {}, { staleTime: Infinity });
+  const { data } = query;
   const topics = data?.topics ?? [];
   const triggers = data?.triggers ?? [];
   const { topic, trigger } = o.value;
@@ -29,6 +31,9 @@ export function PairFields(o: {
     const keeps = topicsOfNext.some((one) => one.topic === topic);
     o.onChange({ trigger: next, topic: keeps ? topic : (topicsOfNext[0]?.topic ?? topic) });
   };
+  if (query.error && !data) {
+    return <ErrorState error={query.error} retry={() => void query.refetch()} />;
+  }
   return (
     <>
       <NativeSelect
