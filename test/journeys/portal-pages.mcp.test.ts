@@ -2,13 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { startBrowser } from '../kit/mcp/browser.ts';
 import { sharedStack } from '../kit/mcp/shared-stack.ts';
-import {
-  createVisitors,
-  SCHEMES,
-  untilLoaded,
-  type Visitor,
-  WIDTHS,
-} from '../kit/portal/visitor.ts';
+import { createVisitors, untilLoaded } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
 
 /** What each role finds in the navigation. By hand, so that nobody gives a role a page by accident. */
@@ -46,20 +40,6 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => browser?.close(), 60_000);
 
-/** The widths at which the page or its dialog scrolls sideways. The page has the last width afterwards. */
-async function wrongSizes({ page }: Visitor): Promise<string[]> {
-  const wrong: string[] = [];
-  for (const width of WIDTHS) {
-    await page.setViewportSize({ width, height: 900 });
-    const overflow = await page.evaluate<number>(
-      `Math.max(...[document.documentElement, ...document.querySelectorAll('dialog')].map(
-        ({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`,
-    );
-    if (overflow !== 0) wrong.push(`${overflow} px wider than ${width} px`);
-  }
-  return wrong;
-}
-
 describe.each(Object.keys(AREAS))('the portal of the role %s', (role) => {
   test('shows the pages of the role, each without an error at every width', async () => {
     const visitor = await pageOf(role);
@@ -71,7 +51,7 @@ describe.each(Object.keys(AREAS))('the portal of the role %s', (role) => {
       await untilLoaded(page);
       expect(page.url()).toBe(`${stack.file.base_url}/portal${PATHS[area]}`);
       const alerts = await page.getByRole('alert').allInnerTexts();
-      expect([area, alerts, await wrongSizes(visitor)]).toEqual([area, [], []]);
+      expect([area, alerts, await visitor.wrongSizes()]).toEqual([area, [], []]);
     }
     expect(visitor.problems()).toEqual([]);
   });
@@ -94,32 +74,6 @@ describe('every page', () => {
   test.each(paths)('%s is accessible in both schemes', async (path) => {
     const visitor = await pageOf('owner');
     await visitor.open(path);
-    const errors: string[] = [];
-    for (const scheme of SCHEMES) errors.push(...(await visitor.accessibilityErrors(scheme)));
-    const shown = { errors, sizes: await wrongSizes(visitor), problems: visitor.problems() };
-    expect(shown).toEqual({ errors: [], sizes: [], problems: [] });
-  });
-});
-
-describe('every dialog that a page opens', () => {
-  test.each([
-    ['/webhooks', ['Add a webhook']],
-    ['/api-keys', ['Create an API key']],
-    ['/destinations', ['Add a destination']],
-    ['/team', ['Add a person']],
-    ['/deliveries', ['Send these again']],
-    ['/sessions', ['Sign out everywhere']],
-  ] as const)('at %s is accessible, and fits a phone', async (path, [button]) => {
-    const visitor = await pageOf('owner');
-    const { page } = visitor;
-    await visitor.open(path);
-    await page.getByRole('button', { name: button, exact: true }).click();
-    await page.getByRole('dialog').waitFor();
-    await untilLoaded(page);
-    const errors = await visitor.accessibilityErrors('light');
-    const shown = { errors, sizes: await wrongSizes(visitor), problems: visitor.problems() };
-    expect(shown).toEqual({ errors: [], sizes: [], problems: [] });
-    await page.keyboard.press('Escape');
-    await page.getByRole('dialog').waitFor({ state: 'detached' });
+    expect(await visitor.findings()).toEqual([]);
   });
 });

@@ -1,11 +1,17 @@
 import { randomInt, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import type pg from 'pg';
 import type { Browser } from 'playwright-core';
 import { submission } from '../../deploy/local/demo/submission.ts';
+import { storeGrant } from '../../gateway/oauth/issue.ts';
+import { recordAudit } from '../../gateway/tenancy/audit.ts';
+import { installApp, removeApp } from '../../gateway/tenancy/installations.ts';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { DispositionOutcome, LabelStatus } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { createPool } from '../../services/platform/postgres.ts';
 import { callIn, connectStack } from '../kit/journeys/journey.ts';
 import { startBrowser } from '../kit/mcp/browser.ts';
-import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
 import { callPortal } from '../kit/portal/call.ts';
 import { untilLoaded, type Visitor, visit } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
@@ -19,22 +25,36 @@ let browser: Browser;
 let services: ReturnType<typeof connectStack>;
 let receiver: Receiver;
 let owner: Visitor;
+/** The gateway's schema, for texts that no API of this stack accepts from a test. */
+let database: pg.Pool;
 beforeAll(async () => {
   stack = await sharedStack();
   browser = await startBrowser();
   services = connectStack(stack);
   receiver = await startReceiver();
+  const url = new URL(stack.file.database_url);
+  url.searchParams.set('options', '-c search_path=gateway');
+  database = createPool(url.href);
   owner = await visit(stack, browser, 'owner');
 }, 180_000);
 afterAll(async () => {
   await browser?.close();
   await receiver?.stop();
+  await database?.end();
   services?.close();
 }, 60_000);
 
-/** HTML that runs a script in three ways, and has the name of its field. */
+async function userIdOf(name: string): Promise<bigint> {
+  const email = personOf(stack, name).email;
+  const { rows } = await database.query<{ id: bigint }>('select id from users where email = $1', [
+    email,
+  ]);
+  return rows[0]?.id ?? 0n;
+}
+
+/** HTML that ends an attribute, runs a script in four ways, and has the name of its field. */
 const hostile = (field: string) =>
-  `${field}<img src=x onerror="document.title=1"><script>document.title=2</script><a href="javascript:document.title=3">x</a>`;
+  `${field}"><svg onload=document.title=4><img src=x onerror="document.title=1"><script>document.title=2</script><a href="javascript:document.title=3">x</a>`;
 
 /** Opens a page, and expects each text on it as it was written. */
 async function expectTexts(path: string, fields: readonly string[]): Promise<void> {
@@ -42,9 +62,8 @@ async function expectTexts(path: string, fields: readonly string[]): Promise<voi
   const shown = await owner.page.locator('main').innerText();
   expect(fields.filter((field) => !shown.includes(hostile(field)))).toEqual([]);
   expect(await owner.page.title()).toMatch(/ · Returns portal$/);
-  expect(await owner.page.locator('main img, main script, main [href^=javascript]').count()).toBe(
-    0,
-  );
+  const made = 'main img, main script, main [onload], main [href^=javascript]';
+  expect(await owner.page.locator(made).count()).toBe(0);
   expect(owner.problems()).toEqual([]);
 }
 
@@ -173,10 +192,60 @@ describe('texts that others wrote', () => {
       ...{ enabled: false, address },
     });
     await expectTexts('/destinations', ['destination', 'city', 'company']);
-    await expectTexts('/audit-log', []);
     await page.goto(`${stack.file.base_url}/portal/returns?q=${encodeURIComponent(hostile('q'))}`);
     await untilLoaded(page);
     expect(await page.getByLabel('Search').inputValue()).toBe(hostile('q'));
     expect(owner.problems()).toEqual([]);
+  });
+
+  test('of assistants, partner apps, and entries of the audit log', async () => {
+    const { shop } = stack;
+    const shopId = BigInt(shop.id);
+    const user = { kind: Actor_Kind.USER, id: '999999999', name: hostile('who') };
+    const installed = { issuer: 'https://auth.example.com', clientId: hostile('client') };
+    const by = { actor: user, source: hostile('source') };
+    await storeGrant(database, randomUUID(), {
+      ...{ userId: await userIdOf('owner'), shopId, clientId: 'https://app.example.com/client' },
+      app: hostile('app'),
+    });
+    await installApp(database, { ...installed, shopId, by });
+    try {
+      await expectTexts('/assistants', ['app']);
+      await expectTexts('/partner-apps', ['client']);
+      const changes = [{ field: 'name', from: hostile('before'), to: hostile('after') }];
+      await recordAudit(database, {
+        ...{ shopId, by, action: 'portal.update_destination', subject: hostile('subject') },
+        detail: { call: randomUUID(), phase: 'done', changes },
+      });
+      await expectTexts('/audit-log', ['who', 'source', 'client', 'subject', 'before', 'after']);
+      await expectTexts(`/audit-log?q=${encodeURIComponent(hostile('after'))}`, ['before']);
+    } finally {
+      await removeApp(database, { ...installed, shopId, by });
+      await database.query('delete from oauth_grants where app = $1', [hostile('app')]);
+    }
+  });
+
+  test('of the name of the user, in the menu of the account and in the timeline', async () => {
+    const id = await userIdOf('returns_agent');
+    const { rows } = await database.query<{ name: string }>(
+      'select name from users where id = $1',
+      [id],
+    );
+    await database.query('update users set name = $2 where id = $1', [id, hostile('user')]);
+    try {
+      const agent = await visit(stack, browser, 'returns_agent');
+      const { id: returnId } = await stack.fixture('open');
+      const note = { returnId: String(returnId), text: 'x', idempotencyKey: randomUUID() };
+      await callPortal(agent.page, 'ReturnsService/AddNote', note);
+      await agent.open(`/returns/${returnId}`);
+      const menu = agent.page.getByRole('button', { name: /^Account of user/ });
+      expect(await menu.innerText()).toContain(hostile('user'));
+      expect(await agent.page.locator('main').innerText()).toContain(hostile('user'));
+      expect(await agent.page.title()).toMatch(/ · Returns portal$/);
+      expect(agent.problems()).toEqual([]);
+      await agent.close();
+    } finally {
+      await database.query('update users set name = $2 where id = $1', [id, rows[0]?.name]);
+    }
   });
 });

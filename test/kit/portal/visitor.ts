@@ -21,6 +21,10 @@ export interface Visitor {
   open(path: string): Promise<void>;
   /** What axe finds on the page as it is now, in one colour scheme. */
   accessibilityErrors(scheme: (typeof SCHEMES)[number]): Promise<string[]>;
+  /** The widths at which the page or its dialog scrolls sideways. The page has the last width afterwards. */
+  wrongSizes(): Promise<string[]>;
+  /** All of the above about the page as it is now. It is empty when the page is right. */
+  findings(): Promise<string[]>;
   close(): Promise<void>;
 }
 
@@ -43,7 +47,7 @@ export async function visit(stack: OpenStack, browser: Browser, name: string): P
   const start = new URL(`${portal}/sign-in?return_to=/portal/sessions`);
   await walkThrough(page, start, { email, password, backAt: `${portal}/sessions` });
   await untilLoaded(page);
-  return {
+  const visitor: Visitor = {
     page,
     problems: () => found.splice(0),
     async open(path) {
@@ -60,8 +64,31 @@ export async function visit(stack: OpenStack, browser: Browser, name: string): P
         nodes.map(({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary}`),
       );
     },
+    wrongSizes: () => wrongSizes(page),
+    async findings() {
+      const errors: string[] = [];
+      for (const scheme of SCHEMES) {
+        const inScheme = await visitor.accessibilityErrors(scheme);
+        errors.push(...inScheme.map((error) => `${scheme}: ${error}`));
+      }
+      return [...errors, ...(await visitor.wrongSizes()), ...visitor.problems()];
+    },
     close: () => context.close(),
   };
+  return visitor;
+}
+
+async function wrongSizes(page: Page): Promise<string[]> {
+  const wrong: string[] = [];
+  for (const width of WIDTHS) {
+    await page.setViewportSize({ width, height: 900 });
+    const overflow = await page.evaluate<number>(
+      `Math.max(...[document.documentElement, ...document.querySelectorAll('dialog')].map(
+        ({ scrollWidth, clientWidth }) => scrollWidth - clientWidth))`,
+    );
+    if (overflow !== 0) wrong.push(`${overflow} px wider than ${width} px`);
+  }
+  return wrong;
 }
 
 /** The pages of users, each of whom signs in once. */
