@@ -27,6 +27,7 @@ export function SelectFilter(
   return (
     <NativeSelect
       label={o.label}
+      maw="min(100%, 18rem)"
       value={o.value ?? ''}
       onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
       data={[{ value: '', label: o.all }, ...o.options.map(([value, label]) => ({ value, label }))]}

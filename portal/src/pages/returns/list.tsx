@@ -14,6 +14,7 @@ import { Time } from '../../parts/time.tsx';
 import { idOr0, listOf } from '../../search.ts';
 import { count, inWords, moneyText } from '../../words.ts';
 import { ReturnFilters } from './filters.tsx';
+import styles from './list.module.css';
 
 const route = getRouteApi('/returns');
 
@@ -100,16 +101,15 @@ const COLUMNS: readonly Column<ReturnSummary>[] = [
   { title: 'Items', cell: (one) => <Items summary={one} /> },
   {
     title: 'Shopper',
-    short: true,
     cell: ({ customerName, customerEmail }) => (
-      <>
-        {customerName || customerEmail || '–'}
+      <div className={styles.shopper}>
+        <span title={customerName}>{customerName || customerEmail || '–'}</span>
         {customerName !== '' && (
-          <Text size="xs" c="dimmed">
+          <Text size="xs" c="dimmed" truncate title={customerEmail}>
             {customerEmail}
           </Text>
         )}
-      </>
+      </div>
     ),
   },
   {

@@ -74,14 +74,22 @@ const COLUMNS: readonly Column<Destination>[] = [
       </>
     ),
   },
-  { title: 'Kind', cell: ({ type }) => (type === 'donate' ? 'Donation centre' : inWords(type)) },
-  { title: 'State', cell: ({ enabled }) => <Status state={enabled ? 'active' : 'inactive'} /> },
+  {
+    title: 'Kind',
+    short: true,
+    cell: ({ type }) => (type === 'donate' ? 'Donation centre' : inWords(type)),
+  },
+  {
+    title: 'State',
+    short: true,
+    cell: ({ enabled }) => <Status state={enabled ? 'active' : 'inactive'} />,
+  },
   { title: 'Address', cell: ({ address }) => addressText(address) || '–' },
   {
     title: 'Provider location',
     cell: ({ providerLocationId: id }) => (id === '0' ? 'not linked' : id),
   },
-  { title: 'Changed', cell: ({ updatedAt }) => <Time at={updatedAt} as="day" /> },
+  { title: 'Changed', short: true, cell: ({ updatedAt }) => <Time at={updatedAt} as="day" /> },
 ];
 
 function editColumn(edit: (id: string) => void): Column<Destination> {
