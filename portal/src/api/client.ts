@@ -59,6 +59,7 @@ function namesShop(shopId: string): Interceptor {
  * not followed.
  */
 const asksForRedirect: Interceptor = (next) => (request) => {
+  if (hasLeft()) return new Promise<never>(() => {});
   request.header.set('Portal-No-Session', 'redirect');
   return next(request);
 };

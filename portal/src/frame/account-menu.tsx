@@ -24,7 +24,7 @@ export function AccountMenu() {
   const { user, shop, links } = useSession();
   const { colorScheme, setColorScheme } = useMantineColorScheme();
   const navigate = useNavigate();
-  const signOut = useWrite(SessionService.method.signOut, { onSuccess: leave });
+  const signOut = useWrite(SessionService.method.signOut, { onSuccess: () => leave() });
   const name = user.name === '' ? user.email : user.name;
   const docsUrl = links?.docsUrl ?? '';
   return (

@@ -1,7 +1,7 @@
-import { useNavigate } from '@tanstack/react-router';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
 import { useWrite } from '../api/use-write.ts';
 import { ActionMenu } from '../parts/action-menu.tsx';
+import { leave } from '../session/leave.ts';
 import { useSession } from '../session/session.tsx';
 import { roleName } from '../words.ts';
 import styles from './frame.module.css';
@@ -9,9 +9,9 @@ import styles from './frame.module.css';
 /** The shop of the session; a menu when the user has several. */
 export function ShopSwitcher() {
   const { shop, shops } = useSession();
-  const navigate = useNavigate();
   const { run } = useWrite(SessionService.method.switchShop, {
-    onSuccess: () => void navigate({ to: '/' }),
+    // The page starts again, so that nothing of the former shop is shown or called.
+    onSuccess: () => leave('/portal/'),
   });
   if (shops.length < 2) return <span className={styles.name}>{shop.name}</span>;
   return (

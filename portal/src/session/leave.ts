@@ -3,13 +3,16 @@ export const SIGNED_OUT = '/portal/signed-out';
 
 let left = false;
 
-/** Leaves the page after the session has ended. Calls that fail from now on start no new sign-in. */
-export function leave(): void {
+/**
+ * Leaves the page, because its session has ended or is at another shop. From now on the page makes no calls, which would
+ * be rejected.
+ */
+export function leave(to = SIGNED_OUT): void {
   left = true;
-  window.location.assign(SIGNED_OUT);
+  window.location.assign(to);
 }
 
-/** Whether the user has signed out on this page. */
+/** Whether the browser is leaving this page. */
 export function hasLeft(): boolean {
   return left;
 }

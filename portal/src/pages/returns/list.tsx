@@ -154,13 +154,13 @@ function State({
 function Items({ summary: { titles, units } }: { readonly summary: ReturnSummary }) {
   const [first = '', ...others] = titles;
   return (
-    <>
+    <div className={styles.items}>
       {first}
       {others.length > 0 && ` and ${others.length === 1 ? others[0] : 'others'}`}
       <Text size="xs" c="dimmed">
         {count(units, 'unit')}
       </Text>
-    </>
+    </div>
   );
 }
 

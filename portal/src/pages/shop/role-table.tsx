@@ -12,6 +12,9 @@ import { useSession } from '../../session/session.tsx';
 import { roleName } from '../../words.ts';
 import styles from './role-table.module.css';
 
+/** Narrower pages are those of phones. CSS pixels. */
+const PHONE_PX = 640;
+
 /** What each role may do, and by which ways: in the portal, by the REST API, and by an assistant. */
 export function RoleTable() {
   const query = useQuery(TeamService.method.listRoles, {}, { staleTime: Infinity });
@@ -29,7 +32,8 @@ export function RoleTable() {
 
 function Body({ found }: { readonly found: ListRolesResponse }) {
   const { shop } = useSession();
-  const [only, setOnly] = useState('');
+  // A phone has room for one role: at first the reader's own.
+  const [only, setOnly] = useState(() => (window.innerWidth < PHONE_PX ? shop.role : ''));
   const roles = found.roles.filter(({ name }) => only === '' || name === only);
   const groups = [...new Set(found.actions.map(({ group }) => group))];
   return (

@@ -13,7 +13,7 @@ import { leave } from '../../session/leave.ts';
 export function SessionsPage() {
   const { listSessions, signOutEverywhere } = SessionService.method;
   const query = useQuery(listSessions, {});
-  const everywhere = useWrite(signOutEverywhere, { onSuccess: leave });
+  const everywhere = useWrite(signOutEverywhere, { onSuccess: () => leave() });
   const ask = () =>
     confirm({
       title: 'Sign out everywhere?',
