@@ -75,6 +75,15 @@ describe('reading', () => {
     }
   });
 
+  test('a cursor of other filters is rejected, and the text says what to do', async () => {
+    const { data } = await call('search_returns', { limit: 1, states: ['open'] });
+    const other = await call('search_returns', { limit: 1, cursor: data.next_cursor });
+    expect([other.isError, other.text]).toEqual([
+      true,
+      expect.stringContaining('repeat those, or start without cursor'),
+    ]);
+  });
+
   test('every other list returns its items', async () => {
     const { shop } = journey.stack;
     const { id } = firstOf(shop, 'graded');
