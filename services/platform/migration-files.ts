@@ -31,9 +31,13 @@ async function readMigrations(folder: URL, prefix: string): Promise<Migration[]>
   // A schema without migrations has no folder in git.
   if (!existsSync(folder)) return [];
   const files = (await readdir(folder)).filter((file) => file.endsWith('.sql')).sort();
-  const numbers = new Set(files.map((file) => file.slice(0, 4)));
-  if (numbers.size < files.length || !files.every((file) => FILE_NAME.test(file))) {
-    throw new Error(`${folder.pathname}: migrations are named NNNN_words.sql, each number once`);
+  const wrong = files.filter((file, at) => {
+    const isRepeated = file.slice(0, 4) === files[at - 1]?.slice(0, 4);
+    return isRepeated || !FILE_NAME.test(file);
+  });
+  if (wrong.length > 0) {
+    const rule = 'migrations are named NNNN_words.sql, each number once';
+    throw new Error(`${folder.pathname}: ${rule}: rename ${wrong.join(', ')}`);
   }
   return Promise.all(
     files.map(async (file) => {
