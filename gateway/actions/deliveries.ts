@@ -4,6 +4,7 @@ import {
   type Delivery,
   DeliveryStateSchema,
   type ListDeliveriesResponse,
+  type RetryDeliveriesResponse,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { DeliveriesQuery } from '../../services/contract/resources/deliveries-query.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
@@ -34,6 +35,18 @@ export function listDeliveries(
     pageSize: limit,
     cursor,
   });
+}
+
+/**
+ * Makes the deliveries of an active subscription due that wait for a later attempt.
+ *
+ * @param o.idempotencyKey at most 200 characters; a repeat with the same key has no effect and returns the same count.
+ */
+export async function retryDeliveries(
+  context: ActionContext,
+  o: { readonly subscriptionId: bigint; readonly idempotencyKey: string },
+): Promise<RetryDeliveriesResponse> {
+  return context.services.webhooks.retryDeliveries({ ...callerOf(context), ...o });
 }
 
 /**

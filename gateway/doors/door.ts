@@ -20,6 +20,8 @@ export const HOLES = {
     'It removes personal data for ever. The back office does it, after it has identified the shopper.',
   page: 'A page of the portal shows it to the people of the shop, as a picture.',
   tuning: 'A setting that shops rarely change. Internal services of the back office set it.',
+  heavy:
+    'The tools of assistants together have at most 9,000 tokens, and this one is needed seldom: a person does it on the page of the webhook.',
   none: 'Nobody has asked for it yet.',
 } as const;
 export type Hole = keyof typeof HOLES;

@@ -17,6 +17,7 @@ export const WEBHOOKS_DOORS: DoorsOf<typeof WebhooksService> = {
   listDeliveries: { rest: ['listDeliveries'], mcp: ['list_webhook_deliveries'], admin: 'reading' },
   getDeliveryStats: { rest: 'page', mcp: 'page', admin: 'reading' },
   getDelivery: { rest: 'covered', mcp: 'covered', admin: 'reading' },
+  retryDeliveries: { rest: ['retryDeliveries'], mcp: 'heavy', admin: 'acting' },
   replayDelivery: { rest: ['replayDelivery'], mcp: ['replay_webhook_delivery'], admin: 'acting' },
   previewReplay: { rest: ['previewReplay'], mcp: ['preview_webhook_replay'], admin: 'acting' },
   startReplay: { rest: ['startReplay'], mcp: ['start_webhook_replay'], admin: 'acting' },

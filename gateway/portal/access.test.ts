@@ -36,6 +36,7 @@ const EXPECTED: Readonly<Record<string, readonly Role[]>> = {
   'WebhooksService/ListDeliveries': DEVELOPERS,
   'WebhooksService/GetDelivery': DEVELOPERS,
   'WebhooksService/GetDeliveryStats': DEVELOPERS,
+  'WebhooksService/RetryDeliveries': DEVELOPERS,
   'WebhooksService/ReplayDelivery': DEVELOPERS,
   'WebhooksService/PreviewReplay': DEVELOPERS,
   'WebhooksService/StartReplay': DEVELOPERS,

@@ -138,6 +138,7 @@ export const ROLE_TABLE: readonly Row[] = [
     portal: [
       'WebhooksService/ListDeliveries',
       'WebhooksService/GetDelivery',
+      'WebhooksService/RetryDeliveries',
       'WebhooksService/ReplayDelivery',
       'WebhooksService/StartReplay',
       'WebhooksService/StartBackfill',
@@ -149,7 +150,7 @@ export const ROLE_TABLE: readonly Row[] = [
       'start_webhook_replay',
       'cancel_webhook_replay',
     ],
-    rest: ['listDeliveries', 'replayDelivery', 'startReplay', 'cancelReplay'],
+    rest: ['listDeliveries', 'retryDeliveries', 'replayDelivery', 'startReplay', 'cancelReplay'],
   },
   {
     group: 'Webhooks',

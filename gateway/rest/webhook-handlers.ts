@@ -8,7 +8,7 @@ import {
 } from '../../services/contract/views/webhook.ts';
 import { replayView } from '../../services/contract/views/webhook-replay.ts';
 import { sent } from '../actions/context.ts';
-import { listDeliveries, replayDelivery } from '../actions/deliveries.ts';
+import { listDeliveries, replayDelivery, retryDeliveries } from '../actions/deliveries.ts';
 import {
   cancelReplay,
   getReplay,
@@ -50,6 +50,10 @@ export const WEBHOOK_HANDLERS = {
   deleteWebhook: ({ context, id }) => deleteWebhook(context, id),
   listDeliveries: async ({ context, id, query }) =>
     deliveryPageView(await listDeliveries(context, id, query)),
+  retryDeliveries: async ({ context, id: subscriptionId, idempotencyKey }) => {
+    const { count, more } = await retryDeliveries(context, { subscriptionId, idempotencyKey });
+    return { deliveries: count, more };
+  },
   replayDelivery: async ({ context, id, deliveryId }) =>
     deliveryView(await replayDelivery(context, { subscriptionId: id, deliveryId })),
   testWebhook: async ({ context, id, body, idempotencyKey }) => {

@@ -20,7 +20,7 @@ const at = (path: string) => `/api/v1/webhooks/${FAKE.webhook}${path}`;
 const TIME = '2026-11-20T10:00:00+00:00';
 
 /** The requests of an RPC from now on, until the fakes are reset. */
-function requestsOf(rpc: 'sendTest' | 'rotateSecret'): object[] {
+function requestsOf(rpc: 'sendTest' | 'rotateSecret' | 'retryDeliveries'): object[] {
   const requests: object[] = [];
   const fake = under.services.webhooks[rpc] as (...args: unknown[]) => never;
   under.services.webhooks[rpc] = (request: object, context: unknown) => {
@@ -109,6 +109,7 @@ describe('the header Idempotency-Key', () => {
   test.each([
     ['sendTest', '/test'],
     ['rotateSecret', '/secret/rotate'],
+    ['retryDeliveries', '/deliveries/retry'],
   ] as const)('%s: one key is one call; without it every request counts', async (rpc, path) => {
     const requests = requestsOf(rpc);
     const call = (headers = {}) => send({ path: at(path), json: {}, headers });

@@ -11,6 +11,7 @@ export type OperationId =
   | 'updateWebhook'
   | 'deleteWebhook'
   | 'listDeliveries'
+  | 'retryDeliveries'
   | 'replayDelivery'
   | 'testWebhook'
   | 'rotateWebhookSecret'

@@ -9,6 +9,7 @@ import {
   webhookBody,
   webhookList,
 } from './resources/webhook.ts';
+import { webhookRetry } from './resources/webhook-retry.ts';
 
 /** The operations on subscriptions and their deliveries. */
 export const WEBHOOK_OPERATIONS: readonly Operation[] = [
@@ -88,6 +89,24 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     description:
       'The deliveries of a webhook, sent and waiting, newest event first, for 30 days. The content of requests and responses is shown only to users of the shop.',
     errors: { 404: [shapes.webhookNotFound], 422: [shapes.messageError] },
+  },
+  {
+    ...webhookRules,
+    id: 'retryDeliveries',
+    method: 'POST',
+    path: '/webhooks/{id}/deliveries/retry',
+    notFound: NOT_FOUND.webhook,
+    keyed: 'header',
+    success: { status: 200, schema: webhookRetry },
+    addition: true,
+    summary: 'Retry waiting deliveries',
+    description:
+      'Sends the deliveries of an active webhook now that wait for their next attempt, for example after you repaired the receiver or changed the address. The attempts are additional ones: a delivery that fails again waits as long as before. A webhook that is `paused` gets one delivery first, and the others when it succeeds. Deliveries in flight are not sent twice. An inactive webhook is rejected (409).',
+    errors: {
+      404: [shapes.webhookNotFound],
+      409: [shapes.errorsMessage],
+      422: [shapes.messageError],
+    },
   },
   {
     ...webhookRules,

@@ -21,7 +21,7 @@ afterAll(async () => {
 });
 
 test(
-  `killed at any await, matching, sending, recording and replaying lose and double nothing (seed ${SEED})`,
+  `killed at any await, matching, sending, recording, retrying and replaying lose and double nothing (seed ${SEED})`,
   async () => {
     const report = await killDelivery({ pool: db.pool, telemetry, points: POINTS, seed: SEED });
     expect(report.allPoints).toBeGreaterThan(100);

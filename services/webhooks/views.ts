@@ -70,6 +70,7 @@ export function subscriptionMessage(
         count: backlog.count,
         more: backlog.isMore,
         ...(backlog.oldestAt && { oldestAt: timestampFromDate(backlog.oldestAt) }),
+        ...(backlog.nextAttemptAt && { nextAttemptAt: timestampFromDate(backlog.nextAttemptAt) }),
       },
     }),
     ...(health && { health: healthMessage(health) }),

@@ -58,6 +58,7 @@ test('the demo shop accepts every documented request on the way of the return', 
   const { url } = known;
   for (const id of ['createWebhook', 'updateWebhook'] as const) await send(id, { url });
   for (const id of ['getWebhook', 'testWebhook', 'listDeliveries'] as const) await send(id);
+  await send('retryDeliveries');
   for (const id of ['rotateWebhookSecret', 'getWebhookSecret'] as const) await send(id);
   await send('endEarlierSecrets');
   for (const id of ['previewReplay', 'startReplay', 'listReplays'] as const) await send(id);

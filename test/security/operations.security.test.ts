@@ -139,6 +139,7 @@ describe('with ids of another shop', () => {
     updateWebhook: () => theirs.subscriptionId as bigint,
     deleteWebhook: () => theirs.subscriptionId as bigint,
     listDeliveries: () => theirs.subscriptionId as bigint,
+    retryDeliveries: () => theirs.subscriptionId as bigint,
     replayDelivery: () => theirs.subscriptionId as bigint,
     testWebhook: () => theirs.subscriptionId as bigint,
     rotateWebhookSecret: () => theirs.subscriptionId as bigint,

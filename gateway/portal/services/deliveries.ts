@@ -13,7 +13,7 @@ import { DELIVERY_STATES, TOPICS, TRIGGERS } from '../../../services/contract/vo
 import { enumText } from '../../../services/platform/enum-text.ts';
 import { reasonOf } from '../../../services/platform/errors.ts';
 import { type ActionContext, callerOf, sent } from '../../actions/context.ts';
-import { replayDelivery } from '../../actions/deliveries.ts';
+import { replayDelivery, retryDeliveries } from '../../actions/deliveries.ts';
 import { deliveriesOfEvent, deliveryStats, getDelivery } from '../../actions/delivery-log.ts';
 import { callOf } from '../call.ts';
 import {
@@ -71,6 +71,15 @@ export function deliveryMethods() {
           ...(startsAt && { startsAt }),
         })),
       };
+    },
+
+    async retryDeliveries({ webhookId, idempotencyKey }, context) {
+      const call = callOf(context);
+      const { count, more } = await retryDeliveries(call.context, {
+        subscriptionId: idOf(webhookId, 'webhook'),
+        idempotencyKey: keyOf(call, idempotencyKey),
+      });
+      return { count, more };
     },
 
     async replayDelivery({ deliveryId, idempotencyKey }, context) {

@@ -41,6 +41,8 @@ function healthView(one: Subscription): WebhookView['health'] {
     waiting: backlog?.count ?? 0,
     moreWaiting: backlog?.more ?? false,
     ...(oldest && { oldestWaitingAt: oldest }),
+    ...(backlog?.nextAttemptAt && { nextAttemptAt: backlog.nextAttemptAt }),
+    ...(health?.pausedSince && { pausedSince: health.pausedSince }),
   };
 }
 

@@ -20,7 +20,9 @@ export function Notices() {
           onClose={() => closeNotice(id)}
         >
           <Group gap="sm">
-            <Text size="sm">{text}</Text>
+            <Text size="sm" c="var(--mantine-color-text)">
+              {text}
+            </Text>
             {undo && (
               <Button
                 size="compact-sm"

@@ -1,7 +1,8 @@
 import type { z } from 'zod';
-import { conflict, notReplayable, webhookRejected } from '../public-errors.ts';
+import { conflict, invalidField, notReplayable, webhookRejected } from '../public-errors.ts';
 import type { DeliveryObject } from '../resources/delivery.ts';
 import type { CreatedWebhook, Webhook, webhookBody } from '../resources/webhook.ts';
+import type { WebhookRetryObject } from '../resources/webhook-retry.ts';
 import type { rotateSecretBody, WebhookSecretObject } from '../resources/webhook-secret.ts';
 import type { webhookTestBody } from '../resources/webhook-test.ts';
 import { SAMPLE_RETURN_ID } from '../sample-return.ts';
@@ -115,6 +116,11 @@ export const WEBHOOK_EXAMPLES = {
   listDeliveries: {
     response: { deliveries: [delivery], next_cursor: null },
     invalid: 'state=lost',
+  },
+  retryDeliveries: {
+    response: { deliveries: 4, more: false } satisfies WebhookRetryObject,
+    conflict: conflict('the subscription is inactive'),
+    rejected: invalidField('Idempotency-Key', 'was used with other content'),
   },
   replayDelivery: {
     response: waiting,

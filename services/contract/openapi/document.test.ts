@@ -83,6 +83,7 @@ test('the statuses of an operation are those that its checks can return', () => 
     updateWebhook: '204 400 401 404 413 415 422 429 500 503',
     deleteWebhook: '204 401 404 429 500 503',
     listDeliveries: '200 401 404 422 429 500 503',
+    retryDeliveries: '200 401 404 409 422 429 500 503',
     replayDelivery: '200 401 404 409 429 500 503',
     testWebhook: '201 400 401 404 409 413 415 422 429 500 503',
     rotateWebhookSecret: '200 400 401 404 413 415 422 429 500 503',

@@ -8,9 +8,21 @@ export interface Backlog {
   readonly isMore: boolean;
   /** Time of the oldest waiting event; null when no delivery waits. */
   readonly oldestAt: Date | null;
+  /**
+   * When the next attempt is due, by the retry clock; in the past when it is due now. Null when no delivery waits, and
+   * for an inactive subscription.
+   */
+  readonly nextAttemptAt: Date | null;
 }
 
 const MAX_COUNTED = 1_000;
+
+interface Row {
+  readonly id: bigint;
+  readonly count: number;
+  readonly oldest: string | null;
+  readonly nextAttemptAt: Date | null;
+}
 
 /**
  * Returns the waiting or held deliveries of each subscription of a shop that is not deleted.
@@ -22,25 +34,42 @@ export async function backlogsOf(
   shopId: bigint,
   subscriptionId?: bigint,
 ): Promise<ReadonlyMap<bigint, Backlog>> {
-  const { rows } = await db.query<{ id: bigint; count: number; oldest: string | null }>(
-    `select s.id, w.count, (
-              select q.id from queue q where q.shop_id = $1 and q.subscription_id = s.id order by q.id limit 1
-            ) as oldest
-       from subscriptions s
-      cross join lateral (
-        select count(*)::integer as count from (
-          select from queue q where q.shop_id = $1 and q.subscription_id = s.id limit ${MAX_COUNTED + 1}) q) w
-      where s.shop_id = $1 and ($2::bigint is null or s.id = $2) and s.deleted_at is null`,
-    [shopId, subscriptionId ?? null],
-  );
+  const { rows } = await db.query<Row>(BACKLOGS, [shopId, subscriptionId ?? null]);
   return new Map(
-    rows.map(({ id, count, oldest }) => [
+    rows.map(({ id, count, oldest, nextAttemptAt }) => [
       id,
       {
         count: Math.min(count, MAX_COUNTED),
         isMore: count > MAX_COUNTED,
         oldestAt: oldest === null ? null : occurredAt(oldest),
+        nextAttemptAt,
       },
     ]),
   );
 }
+
+function firstOf(condition: string): string {
+  return `select q.next_attempt_at from queue q
+     where q.shop_id = $1 and q.subscription_id = s.id and ${condition}
+     order by q.next_attempt_at limit 1`;
+}
+
+// While the circuit of the endpoint is open, the oldest delivery keeps its time, and the others wait for the next probe:
+// see the SQL function unload_queues.
+const BACKLOGS = `
+select s.id, w.count, oldest.id as oldest,
+       case when s.status = 'active' then greatest(
+         least(fresh.next_attempt_at, retry.next_attempt_at),
+         case when e.circuit_opened_at is not null then least(e.held_until, oldest.next_attempt_at) end
+       ) end as "nextAttemptAt"
+  from subscriptions s
+  join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
+ cross join lateral (
+   select count(*)::integer as count from (
+     select from queue q where q.shop_id = $1 and q.subscription_id = s.id limit ${MAX_COUNTED + 1}) q) w
+  left join lateral (
+    select q.id, q.next_attempt_at from queue q
+     where q.shop_id = $1 and q.subscription_id = s.id order by q.id limit 1) oldest on true
+  left join lateral (${firstOf('not q.is_retry')}) fresh on true
+  left join lateral (${firstOf('q.is_retry')}) retry on true
+ where s.shop_id = $1 and ($2::bigint is null or s.id = $2) and s.deleted_at is null`;

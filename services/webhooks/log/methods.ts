@@ -2,14 +2,17 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
-import type {
-  ListDeliveriesRequest,
-  WebhooksService,
+import {
+  type ListDeliveriesRequest,
+  RetryDeliveriesRequestSchema,
+  type WebhooksService,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { invalidField } from '../../platform/errors.ts';
+import { keyUseOf } from '../../platform/idempotency.ts';
 import { optionalIdempotencyKey, parseInput } from '../../platform/input.ts';
 import { bindCursor, placeInCursor } from '../../platform/list-cursor.ts';
 import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
+import { retryWaiting } from '../delivery/queue/retry-waiting.ts';
 import { deliveryMessage } from '../views.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
 import { parseFilter, resolveFilter } from './filter.ts';
@@ -73,6 +76,13 @@ export function logMethods({ pool, clock }: LogContext) {
           more: isMore,
         })),
       };
+    },
+    async retryDeliveries(request) {
+      const { shopId, subscriptionId } = request;
+      const use = keyUseOf('RetryDeliveries', RetryDeliveriesRequestSchema, request);
+      const retry = { offsetMs: clock.offsetMs(), use };
+      const { count, isMore } = await retryWaiting(pool, { shopId, subscriptionId }, retry);
+      return { count, more: isMore };
     },
     async replayDelivery(request) {
       const { idempotencyKey: key } = parseInput(keyed, request);

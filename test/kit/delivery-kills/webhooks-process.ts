@@ -15,6 +15,7 @@ import {
   DELIVERY_LEASES,
   DELIVERY_SHARDS,
 } from '../../../services/webhooks/delivery/queue/queue-ref.ts';
+import { retryWaiting } from '../../../services/webhooks/delivery/queue/retry-waiting.ts';
 import type { FreshDeliveries } from '../../../services/webhooks/delivery/queue/targets.ts';
 import { ResultWriter } from '../../../services/webhooks/delivery/results/result-writer.ts';
 import { ActiveQueues } from '../../../services/webhooks/delivery/scheduler/active-queues.ts';
@@ -166,7 +167,8 @@ async function sendAll(
       await scheduler.sendDue();
       await until(() => inFlight.size() === 0 || simulated.isKilled);
       if (simulated.isKilled) break;
-      clock.advance(ADVANCE_S);
+      if (round === 0) await retryAll(pool, trial);
+      else clock.advance(ADVANCE_S);
     }
     await shards.release();
   } finally {
@@ -176,6 +178,19 @@ async function sendAll(
   }
   // The calls of a killed process do not fail, so this function throws.
   if (simulated.isKilled) throw new Error('this process was killed');
+}
+
+/** Makes everything due that waits for a later attempt. Each process repeats the same requests under the same keys. */
+async function retryAll(pool: pg.Pool, { clock, shopId }: Trial): Promise<void> {
+  const { rows } = await pool.query<{ subscriptionId: bigint }>(
+    'select distinct subscription_id as "subscriptionId" from queue where shop_id = $1',
+    [shopId],
+  );
+  for (const { subscriptionId } of rows) {
+    const key = { operation: 'RetryDeliveries', key: `${subscriptionId}`, hash: Buffer.alloc(32) };
+    const retry = { offsetMs: clock.offsetMs(), use: { shopId, ...key } };
+    await retryWaiting(pool, { shopId, subscriptionId }, retry);
+  }
 }
 
 async function waiting({ pool, shopId }: Trial): Promise<number> {

@@ -77,6 +77,10 @@ export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
     }
     return { deliveries: [sampleDelivery()], nextCursor: pageSize === 1 ? 'next' : '' };
   },
+  retryDeliveries: ({ subscriptionId }) => {
+    if (subscriptionId !== FAKE.webhook) throw subscriptionNotFound();
+    return { count: 4, more: false };
+  },
   replayDelivery: ({ subscriptionId, deliveryId }) => {
     const isOther = subscriptionId !== FAKE.webhook && subscriptionId !== 0n;
     if (isOther || deliveryId !== FAKE.delivery) {

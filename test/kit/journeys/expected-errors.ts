@@ -98,6 +98,7 @@ export const OWN_404: Readonly<Partial<Record<Operation['id'], unknown>>> = {
   updateWebhook: { errors: { code: 'NOT_FOUND' } },
   deleteWebhook: { errors: { code: 'NOT_FOUND' } },
   listDeliveries: { errors: { code: 'NOT_FOUND' } },
+  retryDeliveries: { errors: { code: 'NOT_FOUND' } },
   replayDelivery: { errors: { code: 'NOT_FOUND' } },
   testWebhook: { errors: { code: 'NOT_FOUND' } },
   rotateWebhookSecret: { errors: { code: 'NOT_FOUND' } },

@@ -28,6 +28,7 @@ export function costlyWebhookRequests({ fixtures }: StackShop) {
     updateWebhook: () => ({ method: 'PUT', path: hook, json: webhook }),
     deleteWebhook: () => ({ method: 'DELETE', path: at('/webhooks/987654321') }),
     listDeliveries: () => ({ path: `${hook}/deliveries?limit=100` }),
+    retryDeliveries: () => ({ method: 'POST', path: `${hook}/deliveries/retry` }),
     replayDelivery: () => ({
       method: 'POST',
       path: `${hook}/deliveries/${MISSING_DELIVERY}/replay`,

@@ -135,7 +135,12 @@ function NextStep({ delivery }: { readonly delivery: Delivery }) {
         ) : nextAttemptAt ? (
           <>
             Attempt {attemptCount + 1} follows <Time at={nextAttemptAt} as="relative" />, at{' '}
-            <Time at={nextAttemptAt} as="exact" />.
+            <Time at={nextAttemptAt} as="exact" />.{' '}
+            {attemptCount > 0 && (
+              <Link to="/webhooks/$webhookId" params={{ webhookId: delivery.webhookId }}>
+                Send what waits now, on the page of its webhook
+              </Link>
+            )}
           </>
         ) : (
           'The next attempt follows soon.'

@@ -1,5 +1,5 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Alert, Anchor, Code, Stack } from '@mantine/core';
+import { Alert, Anchor, Box, Code, Stack } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import {
   type Webhook,
@@ -19,6 +19,7 @@ import { useSession } from '../../session/session.tsx';
 import { WebhookActions } from './actions.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
 import styles from './one.module.css';
+import { WaitingAlert, WhatWaits } from './what-waits.tsx';
 
 const RecentDeliveries = lazyPart(
   async () => (await import('./recent-deliveries.tsx')).RecentDeliveries,
@@ -108,7 +109,7 @@ function Warning({ webhook }: { readonly webhook: Webhook }) {
       </Alert>
     );
   }
-  if (health?.state === 'failing') return <Failing id={webhook.id} health={health} />;
+  if (health?.state === 'failing') return <Failing webhook={webhook} health={health} />;
   if (health?.state === 'disabled' || health?.state === 'inactive') {
     return (
       <Alert color="gray" title="This webhook is disabled">
@@ -118,24 +119,27 @@ function Warning({ webhook }: { readonly webhook: Webhook }) {
       </Alert>
     );
   }
-  return null;
+  return <WaitingAlert webhook={webhook} />;
 }
 
-function Failing({ id, health }: { readonly id: string; readonly health: WebhookHealth }) {
+function Failing(o: { readonly webhook: Webhook; readonly health: WebhookHealth }) {
+  const { webhook, health } = o;
   return (
     <Alert color="red" title="The address does not accept requests">
       {health.failures} attempts have failed since <Time at={health.failingSince} />.{' '}
-      <Link to="/deliveries" search={{ webhook: id, state: 'waiting' }}>
+      <Link to="/deliveries" search={{ webhook: webhook.id, state: 'waiting' }}>
         Open a delivery
       </Link>{' '}
-      to see what your system answered, and when its next attempt is. Until that time it waits, also
-      when you correct the address here. Then it is sent by itself.{' '}
+      to see what your system answered.{' '}
       {health.disablesAt !== undefined && (
         <>
           If every attempt fails until <Time at={health.disablesAt} />, the service disables the
           webhook.
         </>
       )}
+      <Box mt="xs">
+        <WhatWaits webhook={webhook} />
+      </Box>
     </Alert>
   );
 }

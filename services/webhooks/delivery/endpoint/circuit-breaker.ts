@@ -92,6 +92,13 @@ function paused(circuit: Circuit | null, { atMs }: AttemptEffect): Circuit {
   return { openedAtMs, pausedUntilMs: atMs + probePause(atMs - openedAtMs) };
 }
 
+/** The same health with the next probe at this time, unless it is earlier. @param atMs by the retry clock. */
+export function withProbeAt(health: EndpointHealth, atMs: number): EndpointHealth {
+  const { circuit } = health;
+  if (!circuit || circuit.pausedUntilMs <= atMs) return health;
+  return { ...health, circuit: { ...circuit, pausedUntilMs: atMs } };
+}
+
 /** Tolerance that is greater than the difference between the clocks of two processes. Milliseconds. */
 const TOLERANCE_MS = 2_000;
 

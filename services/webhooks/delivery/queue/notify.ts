@@ -8,6 +8,8 @@ export const DUE_CHANNEL_PREFIX = 'webhooks_due_';
 const MAX_NOTIFIED_QUEUES = 150;
 const CHANGED = '!';
 const RESET = '~';
+/** Follows the endpoint. A process of an earlier release does not know it, and resets the endpoint. */
+const PROBE = ':probe';
 
 /** The content of a notification: the keys of queues, or no key for all queues. */
 export interface QueueNotification {
@@ -15,7 +17,14 @@ export interface QueueNotification {
   /** Whether the queues were opened, closed or moved to another endpoint. */
   readonly isChange: boolean;
   /** The endpoint whose health was reset. The notification then has no keys. */
-  readonly reset?: { readonly shopId: bigint; readonly endpointId: bigint };
+  readonly reset?: EndpointRef;
+  /** The endpoint whose next probe is due. The notification then has no keys. */
+  readonly probe?: EndpointRef;
+}
+
+interface EndpointRef {
+  readonly shopId: bigint;
+  readonly endpointId: bigint;
 }
 
 /** Notifies every process at the commit of the transaction that the queues have due work or have changed. */
@@ -30,11 +39,13 @@ export async function notifyDue(
 }
 
 /** Notifies every process at the commit of the transaction that a user has repaired the endpoint. */
-export async function notifyReset(
-  tx: Queryable,
-  endpoint: { shopId: bigint; endpointId: bigint },
-): Promise<void> {
+export async function notifyReset(tx: Queryable, endpoint: EndpointRef): Promise<void> {
   await notify(tx, RESET + endpointKeyOf(endpoint));
+}
+
+/** Notifies every process at the commit of the transaction that the next probe of an open circuit is due. */
+export async function notifyProbe(tx: Queryable, endpoint: EndpointRef): Promise<void> {
+  await notify(tx, RESET + endpointKeyOf(endpoint) + PROBE);
 }
 
 async function notify(tx: Queryable, payload: string): Promise<void> {
@@ -48,8 +59,9 @@ async function notify(tx: Queryable, payload: string): Promise<void> {
 export function parseNotification(payload: string): QueueNotification {
   if (payload.startsWith(RESET)) {
     const [shopId = '', endpointId = ''] = payload.slice(RESET.length).split(':');
-    const reset = { shopId: BigInt(shopId), endpointId: BigInt(endpointId) };
-    return { isChange: true, keys: [], reset };
+    const endpoint = { shopId: BigInt(shopId), endpointId: BigInt(endpointId) };
+    const about = payload.endsWith(PROBE) ? { probe: endpoint } : { reset: endpoint };
+    return { isChange: true, keys: [], ...about };
   }
   const isChange = payload.startsWith(CHANGED);
   const text = isChange ? payload.slice(CHANGED.length) : payload;

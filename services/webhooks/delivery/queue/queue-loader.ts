@@ -4,7 +4,7 @@ import type { ShardHolder } from '../../../platform/shards.ts';
 import type { Loop } from '../../../platform/worker.ts';
 import type { RetryClock } from '../attempt/retry-clock.ts';
 import type { HealthChanges } from '../endpoint/health-changes.ts';
-import { resetHealth } from '../endpoint/reset-health.ts';
+import { probeNow, resetHealth } from '../endpoint/reset-health.ts';
 import type { DeliveryMetrics } from '../results/metrics.ts';
 import { type ActiveQueue, markDue } from '../scheduler/active-queue.ts';
 import { type ActiveQueues, MAX_ACTIVE_QUEUES } from '../scheduler/active-queues.ts';
@@ -96,9 +96,14 @@ export class QueueLoader {
     return this.#unloader.postpone(queues, pauseMs);
   }
 
-  notify({ keys, isChange, reset }: QueueNotification): void {
+  notify({ keys, isChange, reset, probe }: QueueNotification): void {
     if (reset) {
       this.#resetEndpoint(reset);
+      return;
+    }
+    if (probe) {
+      probeNow(this.#o, probe, this.retryNowMs());
+      this.#o.wakeLoop.wake();
       return;
     }
     const { active } = this.#o;

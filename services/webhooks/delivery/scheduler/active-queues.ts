@@ -1,3 +1,4 @@
+import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
 import type { Due } from '../queue/read-due.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
 import type { Target } from '../queue/targets.ts';
@@ -134,6 +135,17 @@ export class ActiveQueues {
   /** Resets the failures of an endpoint. */
   reset(endpointKey: string): void {
     this.endpoints.reset(endpointKey);
+    this.#markDue(endpointKey);
+  }
+
+  /** Makes the next probe of an endpoint due, see {@link LoadedEndpoints.probeNow}. */
+  probeNow(endpointKey: string, retryNowMs: number): EndpointHealth | undefined {
+    const health = this.endpoints.probeNow(endpointKey, retryNowMs);
+    if (health) this.#markDue(endpointKey);
+    return health;
+  }
+
+  #markDue(endpointKey: string): void {
     for (const queue of this.#queues.values()) {
       if (queue.endpointKey === endpointKey) markDue(queue);
     }

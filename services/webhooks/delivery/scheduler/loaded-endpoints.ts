@@ -3,6 +3,7 @@ import {
   afterAttempt,
   type EndpointHealth,
   NEW_ENDPOINT,
+  withProbeAt,
 } from '../endpoint/circuit-breaker.ts';
 import type { StoredQueue } from '../queue/ready-queues.ts';
 import type { EndpointCapacity, HealthClass } from './capacity.ts';
@@ -61,6 +62,18 @@ export class LoadedEndpoints {
   reset(key: string): void {
     const endpoint = this.#endpoints.get(key);
     if (endpoint) endpoint.health = NEW_ENDPOINT;
+  }
+
+  /**
+   * Makes the next probe of an open circuit due. Returns the new health; undefined when the circuit is closed.
+   *
+   * @param retryNowMs current time of the retry clock.
+   */
+  probeNow(key: string, retryNowMs: number): EndpointHealth | undefined {
+    const endpoint = this.#endpoints.get(key);
+    if (!endpoint?.health.circuit) return undefined;
+    endpoint.health = withProbeAt(endpoint.health, retryNowMs);
+    return endpoint.health;
   }
 
   /**

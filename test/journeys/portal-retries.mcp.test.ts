@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
+import { SCHEMES, type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
+import { type Receiver, startReceiver } from '../kit/webhooks/receiver.ts';
+
+// A merchant's developer whose receiver failed: what waits is sent at once, not hours later.
+
+let stack: OpenStack;
+let browser: Browser;
+let developer: Visitor;
+let broken: Receiver;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  developer = await visit(stack, browser, 'developer');
+  broken = await startReceiver();
+  broken.answer = (response) => void response.writeHead(500).end();
+}, 180_000);
+afterAll(async () => {
+  await Promise.all([browser?.close(), broken?.stop()]);
+}, 60_000);
+
+/** A webhook with one delivery that failed three times, and waits five minutes for the next attempt. */
+async function failingWebhook(page: Page): Promise<string> {
+  const before = broken.received.length;
+  const idempotencyKey = crypto.randomUUID();
+  const { webhook } = await callPortal<{ webhook: { id: string } }>(
+    page,
+    'WebhooksService/CreateWebhook',
+    {
+      ...{ idempotencyKey, topic: 'return', trigger: 'return.closed' },
+      url: new URL(`/${idempotencyKey}`, broken.url).href,
+    },
+  );
+  const webhookId = webhook.id;
+  await callPortal(page, 'WebhooksService/SendTest', { webhookId, idempotencyKey });
+  for (const [attempts, seconds] of [
+    [1, 7],
+    [2, 40],
+    [3, 0],
+  ] as const) {
+    await until(() => broken.received.length === before + attempts);
+    await untilRecorded(page, webhookId, attempts);
+    await stack.control('POST', '/clock/webhooks', { advance_s: seconds });
+  }
+  return webhookId;
+}
+
+/** Waits until the newest delivery of a webhook has this many recorded attempts. */
+function untilRecorded(page: Page, webhookId: string, attempts: number): Promise<unknown> {
+  return until(async () => {
+    const { deliveries } = await callPortal<{ deliveries?: { attemptCount?: number }[] }>(
+      page,
+      'WebhooksService/ListDeliveries',
+      { webhookId, pageSize: 1 },
+    );
+    return deliveries?.[0]?.attemptCount === attempts;
+  });
+}
+
+test('a changed address is offered what waits, and gets it at once', async () => {
+  const { page, open, accessibilityErrors, problems } = developer;
+  const repaired = await startReceiver();
+  try {
+    const webhookId = await failingWebhook(page);
+    await open(`/webhooks/${webhookId}`);
+    await page.getByRole('button', { name: 'Edit', exact: true }).click();
+    await page
+      .getByRole('dialog')
+      .getByLabel('Address')
+      .fill(new URL('/repaired', repaired.url).href);
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    const question = page.getByRole('dialog', { name: 'Send what waits now?' });
+    await question.waitFor();
+    for (const scheme of SCHEMES) expect(await accessibilityErrors(scheme)).toEqual([]);
+    await question.getByRole('button', { name: 'Send what waits now' }).click();
+    await until(() => repaired.received.length === 1);
+    await page.locator('main').getByText('Delivered', { exact: true }).first().waitFor();
+    expect(problems()).toEqual([]);
+    await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId });
+  } finally {
+    await repaired.stop();
+  }
+});
+
+test('a repaired receiver gets what waits by a button, beside the time of the next attempt', async () => {
+  const { page, open, problems } = developer;
+  const webhookId = await failingWebhook(page);
+  await open(`/webhooks/${webhookId}`);
+  const banner = page.getByRole('alert').filter({ hasText: 'attempts have failed since' });
+  await banner.getByText(/1 delivery waits\. The next attempt is at /).waitFor();
+  const before = broken.received.length;
+  await banner.getByRole('button', { name: 'Send what waits now' }).click();
+  await page.getByText('1 delivery is sent now.').waitFor();
+  await until(() => broken.received.length === before + 1);
+  expect(problems()).toEqual([]);
+  await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId });
+});
