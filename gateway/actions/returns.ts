@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type {
+  CheckReturnResponse,
   DetailValueSchema,
   ProcessReturnResponse,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
@@ -12,6 +13,14 @@ import { type ActionContext, callerOf } from './context.ts';
 /** Finds a return by its id, its order's id or its order's name. If there are several, returns the newest. */
 export function findReturn(context: ActionContext, selector: DetailsSelector): Promise<Return> {
   return context.readReturn(callerOf(context), selector);
+}
+
+/** What processing and cancelling the return would do now, by the rules of both. */
+export function checkReturn(
+  context: ActionContext,
+  returnId: bigint,
+): Promise<CheckReturnResponse> {
+  return context.services.returns.checkReturn({ ...callerOf(context), returnId });
 }
 
 export type ProcessResult = ProcessReturnResponse['result'];

@@ -14,6 +14,7 @@ export const RETURNS_DOORS: DoorsOf<typeof ReturnsService> = {
   unflagReturn: { rest: 'person', mcp: ['unflag_return'], admin: 'acting' },
   cancelReturn: { rest: 'person', mcp: ['cancel_return'], admin: 'acting' },
   processReturn: { rest: ['processReturn'], mcp: ['process_return'], admin: 'acting' },
+  checkReturn: { rest: 'covered', mcp: 'covered', admin: 'reading' },
   recordLabel: { rest: ['recordLabel'], mcp: 'partner', admin: 'acting' },
   recordGiftCard: { rest: ['recordGiftCard'], mcp: 'partner', admin: 'acting' },
   updateLabel: { rest: ['updateLabel'], mcp: 'partner', admin: 'acting' },

@@ -57,6 +57,8 @@ const EXPECTED: Readonly<Record<string, readonly Role[]>> = {
   'ReturnsService/FlagReturn': AGENTS,
   'ReturnsService/UnflagReturn': AGENTS,
   'ReturnsService/CancelReturn': AGENTS,
+  'ReturnsService/GradeItems': [...AGENTS, 'warehouse'],
+  'ReturnsService/RecordDispositions': [...AGENTS, 'warehouse'],
   'ReturnsService/AddNote': AGENTS,
   'ReturnsService/GetFraudReport': [...AGENTS, 'analyst'],
   'ReturnsService/ListFraudCategories': AGENTS,

@@ -5,10 +5,11 @@ import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
 import { DestinationsService } from '../../proto/gen/rms/portal/v1/destinations_pb.ts';
 import { ReturnsService } from '../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { LabelStatus, Outcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { InstantRefundState } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { sampleReturn } from '../../services/contract/sample-return.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
-import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
+import { errorOf, type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 import { until } from '../../test/kit/until.ts';
 
 let under: TestGateway;
@@ -25,26 +26,59 @@ const returns = () => agent.client(ReturnsService);
 const open = String(FAKE.returns.open);
 const key = (): string => crypto.randomUUID();
 
-async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
-  const error: unknown = await call.then(
-    () => undefined,
-    (thrown: unknown) => thrown,
-  );
-  expect(error).toBeInstanceOf(ConnectError);
-  return ConnectError.from(error);
-}
-
 describe('returns in the portal', () => {
   test('are shown with what the user may do and what processing would do', async () => {
     const { return: shown } = await returns().getReturn({ returnId: open });
     expect(shown?.summary).toMatchObject({ id: open, orderName: '#1001', state: 'open' });
-    expect(shown?.possible).toEqual(['process', 'flag', 'cancel', 'add_note', 'report_fraud']);
+    expect(shown?.possible).toEqual([
+      'process',
+      'flag',
+      'cancel',
+      'add_note',
+      'inspect',
+      'report_fraud',
+    ]);
     expect(shown?.processingDoes.at(-1)).toBe(
       'The return is closed and archived. This cannot be undone.',
     );
     const analyst = await portalPerson(under, { shopId: 1n, role: 'analyst' });
     const seen = await analyst.client(ReturnsService).getReturn({ returnId: open });
     expect(seen.return?.possible).toEqual([]);
+  });
+
+  test('say before why they would not be processed or cancelled', async () => {
+    const money = { value: '8.00', currency: 'GBP' };
+    under.services.returns.checkReturn = () => ({
+      process: { result: { case: 'skippedInstantRefund', value: {} } },
+      cancelRefusal: 'part of the return was already paid',
+      cancelsOrder: true,
+      instantRefunds: [{ id: 3n, state: InstantRefundState.OPEN, money }],
+    });
+    const { return: shown } = await returns().getReturn({ returnId: open });
+    expect(shown).toMatchObject({
+      processingRefused: expect.stringMatching(/instant refund is still open/),
+      cancelRefused: 'Part of the return was already paid.',
+      cancelsOrder: true,
+      instantRefunds: [{ id: '3', state: 'open', money }],
+      processingDoes: [],
+    });
+    expect(shown?.possible).not.toContain('process');
+    under.services.returns.processReturn = () => ({
+      result: { case: 'skippedInstantRefund', value: {} },
+    });
+    const done = await returns().processReturn({ returnId: open, idempotencyKey: key() });
+    expect(done.message).toBe(shown?.processingRefused);
+  });
+
+  test('are not checked for users who decide nothing', async () => {
+    let calls = 0;
+    under.services.returns.checkReturn = () => {
+      calls += 1;
+      return {};
+    };
+    const analyst = await portalPerson(under, { shopId: 1n, role: 'analyst' });
+    await analyst.client(ReturnsService).getReturn({ returnId: open });
+    expect(calls).toBe(0);
   });
 
   test('are listed by the filters of the page', async () => {

@@ -64,6 +64,7 @@ export const ROLE_TABLE: readonly Row[] = [
   {
     group: 'Returns',
     description: 'Record what becomes of the goods: grading and disposition',
+    portal: ['ReturnsService/GradeItems', 'ReturnsService/RecordDispositions'],
     mcp: ['record_dispositions'],
     rest: ['assessDispositions', 'gradeItems'],
   },

@@ -29,7 +29,13 @@ export function numberText(number: number | bigint): string {
   return NUMBER.format(number);
 }
 
-/** `1,234.50 GBP`: the digits as they are, because the decimals belong to the currency. */
+/** `1234.50 GBP`: the digits as they are, because the decimals belong to the currency. */
 export function moneyText(value: string, currency: string): string {
-  return value === '' ? '–' : `${value} ${currency}`;
+  return value === '' ? '–' : `${value.replace('-', '−')} ${currency}`;
+}
+
+/** The amount with the other sign. Zero and an empty text have none. */
+export function negated(value: string): string {
+  if (!/[1-9]/.test(value)) return value;
+  return value.startsWith('-') ? value.slice(1) : `-${value}`;
 }

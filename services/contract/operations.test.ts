@@ -79,7 +79,7 @@ test('each operation needs its scope', () => {
 test('only the operations of webhooks and providers take a bearer token, and only dispositioning returns 403', () => {
   const bearer = OPERATIONS.filter(({ credentials }) => credentials === 'bearer-or-api-key');
   expect(bearer.map(({ tag }) => tag)).toEqual([
-    ...Array(16).fill('Webhooks'),
+    ...Array(17).fill('Webhooks'),
     ...['Labels', 'Labels', 'Gift cards'],
   ]);
   const forbidden = OPERATIONS.filter((operation) => operation.forbidden === 'message-403');

@@ -8,11 +8,10 @@ import {
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
-import { isInstantRefundKept } from './instant-refunds/instant-refunds-store.ts';
+import { cancellationOf } from './cancellation-rule.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
-import { requestedOf } from './processing/cancellation-plan.ts';
 import { LAST_DETAILS, queueJob, storedDetails } from './processing/jobs.ts';
-import { Return } from './return.ts';
+import type { Return } from './return.ts';
 import { changeReturnOnce } from './store/change.ts';
 
 const cancellation = z.object({
@@ -33,19 +32,15 @@ export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest):
   const input = parseInput(cancellation, request);
   const use = keyUseOf('CancelReturn', CancelReturnRequestSchema, request);
   return changeReturnOnce(pool, input, use, async (tx, current) => {
-    const { exchange, isOrderCancelled, others } = await requestedOf(tx, input);
-    const cancelled = new Return(current).cancel({
-      fulfilment: others,
-      instantRefundKept: await isInstantRefundKept(tx, input),
-    });
-    if (exchange && !isOrderCancelled) {
+    const { change, cancelsOrder } = await cancellationOf(tx, current, input);
+    if (cancelsOrder) {
       await queueCancellation(tx, input);
       return { value: undefined };
     }
     const text = input.reason || 'The return was cancelled';
     return {
       value: undefined,
-      stateChanges: [cancelled],
+      stateChanges: [change],
       events: await cancelOpenLabelRequest(tx, input),
       timeline: [{ returnId: current.id, kind: 'return.cancelled', text }],
     };

@@ -9,6 +9,7 @@ import { callerShape, id, parseInput } from '../platform/input.ts';
 import type { Logger } from '../platform/log.ts';
 import type { ServiceParts } from '../platform/service.ts';
 import { cancelReturn } from './cancel.ts';
+import { checkReturn } from './check.ts';
 import type { Providers } from './commerce/providers.ts';
 import type { Destinations } from './destinations.ts';
 import { editReturn } from './edit/edit.ts';
@@ -54,6 +55,7 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
       if (result.case === 'queued') deps.onQueued();
       return { result };
     },
+    checkReturn: (request) => checkReturn(pool, request, deps.providers),
     openInstantRefund: async (request) => ({ credit: await openInstantRefund(pool, request) }),
     settleInstantRefund: async (request) => ({ credit: await settleInstantRefund(pool, request) }),
     sweepExpired: async ({ shopId }) => ({

@@ -106,6 +106,7 @@ const there404: Record<string, () => Promise<unknown>> = {
   getSnapshot: () => bench.client.getSnapshot({ ...asked(), revision: 1n }),
   findReturn: () =>
     bench.client.findReturn({ ...asker, selector: { case: 'returnId', value: theirs.of.id } }),
+  checkReturn: () => bench.client.checkReturn(asked()),
   getTimeline: () => bench.client.getTimeline(asked()),
   applyAssessments: () =>
     bench.client.applyAssessments({

@@ -63,6 +63,38 @@ describe('a return', () => {
     });
   });
 
+  test('with an open instant refund says before why it is not processed, and what cancelling leaves', async () => {
+    const { id } = await stack.fixture('instant_refund');
+    await as('returns_agent', async ({ page, open }) => {
+      await open(`/returns/${id}`);
+      expect(await page.getByRole('button', { name: 'Process', exact: true }).isDisabled()).toBe(
+        true,
+      );
+      await page.locator('main').getByText('this instant refund is still open').waitFor();
+      await chooseMore(page, 'Cancel the return');
+      const dialog = page.getByRole('dialog');
+      await dialog.getByText('The shopper was paid before the goods arrived').waitFor();
+      await press(page, 'Keep the return');
+    });
+  });
+
+  test('is graded by the warehouse, which also says what becomes of the goods', async () => {
+    const { id } = await stack.fixture('open');
+    await as('warehouse', async ({ page, open }) => {
+      await open(`/returns/${id}`);
+      await press(page, 'Grade');
+      const dialog = page.getByRole('dialog');
+      await dialog.getByLabel('Condition').first().selectOption('Grade B');
+      await dialog.getByLabel('Note').first().fill('A scratch');
+      await press(page, 'Record');
+      await page.locator('main').getByText('Grade B (A scratch)').waitFor();
+      await press(page, 'Set dispositions');
+      await dialog.getByLabel('Disposition').first().selectOption('Resale hold');
+      await press(page, 'Record');
+      await page.locator('main').getByText('Resale hold').waitFor();
+    });
+  });
+
   test('is reported as fraud only with a category that somebody chose', async () => {
     const { id } = await stack.fixture('open');
     await as('owner', async ({ page, open }) => {

@@ -6,6 +6,7 @@ import { findReturn, type ProcessResult, processReturn } from '../../actions/ret
 import { cancelReturn, flagReturn, unflagReturn } from '../../actions/review.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import { idOf, keyOf } from '../fields.ts';
+import { OPEN_INSTANT_REFUND } from '../return-check.ts';
 import type { returnView } from '../views/return.ts';
 
 /** Shows a return to the caller. */
@@ -69,7 +70,7 @@ function resultView(result: ProcessResult) {
     case 'alreadyQueued':
       return { result: 'already_queued' };
     case 'skippedInstantRefund':
-      return { result: 'skipped_instant_refund' };
+      return { result: 'skipped_instant_refund', message: OPEN_INSTANT_REFUND };
     case 'refused':
       return {
         result: 'refused',

@@ -15,10 +15,11 @@ import { addNote, getTimeline } from '../../actions/timeline.ts';
 import { callOf } from '../call.ts';
 import { idOf, keyOf, optionalId, pageSizeOf, timeOf, upTo, wordOf } from '../fields.ts';
 import { possibleActions } from '../possible-actions.ts';
+import { checkOf } from '../return-check.ts';
 import { returnSummaryView, returnView } from '../views/return.ts';
-import { processingEffects } from '../views/return-effects.ts';
 import { timelineEntryView } from '../views/return-records.ts';
 import { fraudReportMethods } from './fraud-reports.ts';
+import { inspectionMethods } from './inspections.ts';
 import { returnChanges, type ShowReturn } from './return-changes.ts';
 
 /** Maximum length of a search text. Characters. */
@@ -29,17 +30,20 @@ const NO_LABEL = 'none';
 /** Shows the shop's returns and changes them. */
 export function returnsService(): ServiceImpl<typeof ReturnsService> {
   const destinationNames = createDestinationNames();
-  const show: ShowReturn = async (call, ret) =>
-    returnView(ret, {
-      destinationName: (await destinationNames(call.context, ret.destinationId)) ?? '',
-      possible: possibleActions(call.session.role, ret),
-      processingDoes: processingEffects(ret),
-    });
+  const show: ShowReturn = async (call, ret) => {
+    const [name, check] = await Promise.all([
+      destinationNames(call.context, ret.destinationId),
+      checkOf(call, ret),
+    ]);
+    const possible = possibleActions(call.session.role, ret, check);
+    return returnView(ret, { destinationName: name ?? '', possible, check });
+  };
   return {
     ...returnReads(show),
     ...timelineMethods(),
     ...fraudReportMethods(),
     ...returnChanges(show),
+    ...inspectionMethods(show),
   };
 }
 

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { ReturnEffectSchema } from '../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import type { ReturnCheck } from '../return-check.ts';
 
 /** What processing made at the commerce provider. */
 export function effectViews(ret: Return): MessageInitShape<typeof ReturnEffectSchema>[] {
@@ -27,8 +28,8 @@ export function effectViews(ret: Return): MessageInitShape<typeof ReturnEffectSc
 }
 
 /** What processing would do now, in plain sentences; empty when the return cannot be processed. */
-export function processingEffects(ret: Return): string[] {
-  if (ret.state !== ReturnState.OPEN || ret.processing) return [];
+export function processingEffects(ret: Return, check: ReturnCheck): string[] {
+  if (ret.state !== ReturnState.OPEN || ret.processing || check.processingRefused !== '') return [];
   const { totals, presentmentTotals, presentmentCurrency: currency } = ret;
   const amounts = presentmentTotals ?? totals;
   const items = ret.exchanges.length;
@@ -40,11 +41,23 @@ export function processingEffects(ret: Return): string[] {
       ? [`A gift card of ${amounts?.giftCard} ${currency} is issued to the shopper.`]
       : []),
     ...(isPositive(amounts?.refund) && ret.refunds.length === 0
-      ? [`${amounts?.refund} ${currency} is refunded to the shopper's original payment method.`]
+      ? [
+          `${amounts?.refund} ${currency} is refunded to the shopper's original payment method${lessKept(check)}.`,
+        ]
       : []),
     'The return is closed and archived. This cannot be undone.',
   ];
 }
+
+/** The instant refunds that the shopper keeps, which processing deducts. */
+function lessKept({ instantRefunds }: ReturnCheck): string {
+  const kept = instantRefunds.filter(({ state = '' }) => KEPT.has(state));
+  if (kept.length === 0) return '';
+  const amounts = kept.map(({ money }) => `${money?.value} ${money?.currency}`);
+  return `, less ${amounts.join(' and ')} that was paid before the goods arrived`;
+}
+
+const KEPT: ReadonlySet<string> = new Set(['returned', 'charge_failed']);
 
 /** Whether a decimal text is above zero. */
 function isPositive(amount: string | undefined): boolean {

@@ -1,11 +1,19 @@
 import { describe, expect, test } from '@jest/globals';
 import { type Return, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { sampleReturn } from '../../../services/contract/sample-return.ts';
+import type { ReturnCheck } from '../return-check.ts';
 import { returnView } from './return.ts';
 import { processingEffects } from './return-effects.ts';
 
+const CHECK: ReturnCheck = {
+  processingRefused: '',
+  cancelRefused: '',
+  cancelsOrder: false,
+  instantRefunds: [],
+};
+
 const view = (ret: Return) =>
-  returnView(ret, { destinationName: 'Leeds', possible: [], processingDoes: [] });
+  returnView(ret, { destinationName: 'Leeds', possible: [], check: CHECK });
 
 describe('a return in the portal', () => {
   test('has every amount in both currencies, and its labels newest first', () => {
@@ -18,7 +26,7 @@ describe('a return in the portal', () => {
   });
 
   test('says what processing would do', () => {
-    const sentences = processingEffects(sampleReturn(1n));
+    const sentences = processingEffects(sampleReturn(1n), CHECK);
     expect(sentences[0]).toMatch(
       /^\d+\.\d\d [A-Z]{3} is refunded to the shopper's original payment method\.$/,
     );
@@ -28,9 +36,25 @@ describe('a return in the portal', () => {
   test.each([ReturnState.CLOSED, ReturnState.REVIEW, ReturnState.CANCELLED])(
     'says nothing about processing in state %s',
     (state) => {
-      expect(processingEffects({ ...sampleReturn(1n), state })).toEqual([]);
+      expect(processingEffects({ ...sampleReturn(1n), state }, CHECK)).toEqual([]);
     },
   );
+
+  test('says nothing about processing that would be refused', () => {
+    const check = { ...CHECK, processingRefused: 'The shop has no commerce provider.' };
+    expect(processingEffects(sampleReturn(1n), check)).toEqual([]);
+  });
+
+  test('says what an instant refund that the shopper keeps takes from the refund', () => {
+    const money = { value: '8.00', currency: 'GBP' };
+    const instantRefunds = [
+      { state: 'returned', money },
+      { state: 'charged', money: { value: '5.00', currency: 'GBP' } },
+    ];
+    expect(processingEffects(sampleReturn(1n), { ...CHECK, instantRefunds })[0]).toMatch(
+      /method, less 8\.00 GBP that was paid before the goods arrived\.$/,
+    );
+  });
 
   test('shows the refunds that processing made', () => {
     const { effects } = view(sampleReturn(1n, ReturnState.CLOSED));

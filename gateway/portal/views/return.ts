@@ -28,7 +28,8 @@ import {
   RETURN_STATES,
   RETURN_TYPES,
 } from '../../../services/contract/vocabulary.ts';
-import { effectViews } from './return-effects.ts';
+import type { ReturnCheck } from '../return-check.ts';
+import { effectViews, processingEffects } from './return-effects.ts';
 
 /** Number of titles in a summary. */
 const TITLES = 3;
@@ -57,14 +58,14 @@ export function returnSummaryView(ret: Return): MessageInitShape<typeof ReturnSu
 
 /**
  * @param o.destinationName empty when unknown.
- * @param o.possible what the user may do now. @param o.processingDoes what processing would do.
+ * @param o.possible what the user may do now.
  */
 export function returnView(
   ret: Return,
   o: {
     readonly destinationName: string;
     readonly possible: readonly string[];
-    readonly processingDoes: readonly string[];
+    readonly check: ReturnCheck;
   },
 ): MessageInitShape<typeof ReturnSchema> {
   return {
@@ -90,7 +91,8 @@ export function returnView(
     statusPageUrl: ret.statusPageUrl,
     packageReference: ret.packageReference,
     possible: [...o.possible],
-    processingDoes: [...o.processingDoes],
+    processingDoes: processingEffects(ret, o.check),
+    ...o.check,
   };
 }
 

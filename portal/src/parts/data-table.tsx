@@ -11,8 +11,8 @@ export interface Column<T> {
 }
 
 /** The class for the width that a number of columns needs. */
-function widthClass(columns: number): string {
-  if (columns <= 3) return '';
+function widthClass(columns: number, isAlwaysCards = false): string {
+  if (columns <= 3 && !isAlwaysCards) return '';
   return `${styles.cards} ${columns > 5 ? styles.wide : ''}`;
 }
 
@@ -36,8 +36,10 @@ export function DataTable<T>(o: {
   readonly rows: readonly T[];
   readonly rowKey: (row: T) => string;
   readonly linked?: boolean;
+  /** Becomes cards in a narrow place although it has few columns, because they are wide. */
+  readonly cards?: boolean;
 }) {
-  const tableClass = `${styles.table} ${widthClass(o.columns.length)}`;
+  const tableClass = `${styles.table} ${widthClass(o.columns.length, o.cards)}`;
   const rowClass = o.linked ? `${styles.row} ${styles.link}` : styles.row;
   return (
     <Paper withBorder className={styles.place ?? ''}>

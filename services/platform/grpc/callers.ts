@@ -51,7 +51,7 @@ const TABLE: Readonly<Record<Caller, readonly DescMethod[]>> = {
     ...rpcs(ReturnsService, 'processReturn', 'addNote', 'getReturns', 'findReturn', 'findReturns'),
     ...rpcs(ReturnsService, 'recordLabel', 'updateLabel', 'recordGiftCard'),
     ...rpcs(ReturnsService, 'searchReturns', 'getTimeline', 'summarize', 'checkLineItems'),
-    ...rpcs(ReturnsService, 'getSettings', 'updateSettings'),
+    ...rpcs(ReturnsService, 'getSettings', 'updateSettings', 'checkReturn'),
     ...CommerceService.methods,
     ...rpcs(DispositionsService, 'assess', 'gradeItems', 'getDispositions'),
     ...rpcs(DispositionsService, 'getSettings', 'updateSettings'),

@@ -14,10 +14,13 @@ import type { AccessTokens } from './shopify-app/access-tokens.ts';
 
 /** Chooses the commerce provider of a shop. */
 export interface Providers {
-  /** The provider of the return's shop; undefined when it has none. Then it counts and logs the return. */
+  /**
+   * The provider of the return's shop; undefined when it has none. Then it counts and logs the return, unless the caller
+   * only checks.
+   */
   of(
     db: Queryable,
-    about: { readonly shopId: bigint; readonly returnId: bigint },
+    about: { readonly shopId: bigint; readonly returnId: bigint; readonly isCheck?: boolean },
   ): Promise<CommerceProvider | undefined>;
   /** The provider of a shop that is connected, and since when; undefined when it is not. */
   connected(db: Queryable, shopId: bigint): Promise<ConnectedProvider | undefined>;
@@ -121,10 +124,10 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
       const commerce = providerOf(found, shopId);
       return commerce && { commerce, since: found.since };
     },
-    async of(db, { shopId, returnId }) {
+    async of(db, { shopId, returnId, isCheck = false }) {
       const found = await find(db, shopId);
       const provider = found && providerOf(found, shopId);
-      if (provider) return provider;
+      if (provider || isCheck) return provider;
       refused.add(1, { reason: 'no_commerce_provider' });
       const fields = { shop: String(shopId), return: String(returnId) };
       o.logger.error(fields, 'return not processed: the shop has no commerce provider');

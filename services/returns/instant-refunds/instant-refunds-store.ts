@@ -62,6 +62,15 @@ export async function instantRefundsOf(tx: Queryable, of: OfReturn): Promise<Ins
   };
 }
 
+/** All instant refunds of a return, oldest first. */
+export async function listInstantRefunds(db: Queryable, of: OfReturn): Promise<InstantRefundRow[]> {
+  const { rows } = await db.query<InstantRefundRow>(
+    `select ${COLUMNS} from instant_refunds where shop_id = $1 and return_id = $2 order by id`,
+    [of.shopId, of.returnId],
+  );
+  return rows;
+}
+
 export async function readInstantRefund(
   db: Queryable,
   shopId: bigint,

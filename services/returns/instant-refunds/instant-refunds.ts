@@ -183,7 +183,7 @@ function instantRefundNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.CREDIT_NOT_FOUND, 'no such instant refund');
 }
 
-function toMessage(row: InstantRefundRow): InstantRefund {
+export function toMessage(row: InstantRefundRow): InstantRefund {
   const { currency } = row;
   return create(InstantRefundSchema, {
     id: row.id,

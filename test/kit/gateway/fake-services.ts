@@ -72,6 +72,10 @@ const returns: Partial<ServiceImpl<typeof ReturnsService>> = {
     const value = { code, message: 'It cannot be processed.' };
     return create(ProcessReturnResponseSchema, { result: { case: 'refused', value } });
   },
+  checkReturn: ({ returnId }) => {
+    if (returnId !== FAKE.returns.open) throw notFound(ErrorReason.RETURN_NOT_FOUND, 'no return');
+    return { process: { result: { case: 'queued', value: {} } } };
+  },
   recordLabel: ({ returnId, carrier, idempotencyKey }) => {
     if (returnId === FAKE.returns.closed) {
       throw new DomainError(

@@ -1,5 +1,5 @@
 import type { DescService } from '@bufbuild/protobuf';
-import { type Client, createClient } from '@connectrpc/connect';
+import { type Client, ConnectError, createClient } from '@connectrpc/connect';
 import { createConnectTransport } from '@connectrpc/connect-node';
 import { createPortalSessions } from '../../../gateway/portal/sessions.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
@@ -61,4 +61,14 @@ export function portalClient<S extends DescService>(
     ],
   });
   return createClient(service, transport);
+}
+
+/** The error of a call that must fail. */
+export async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
+  const failed = await call.then(
+    () => undefined,
+    (thrown: unknown) => ConnectError.from(thrown),
+  );
+  if (!failed) throw new Error('the call did not fail');
+  return failed;
 }

@@ -27,6 +27,9 @@ const OTHERS = [
   ['report_fraud', 'Report fraud'],
 ] as const;
 
+/** The element that says why the return cannot be processed. */
+export const REFUSED_ID = 'processing-refused';
+
 /** What the user's role and the state of the return allow now. */
 export function ReturnActions({ about }: { readonly about: Return }) {
   const [dialog, setDialog] = useState<keyof typeof DIALOGS>();
@@ -40,7 +43,15 @@ export function ReturnActions({ about }: { readonly about: Return }) {
           End the review
         </Button>
       )}
-      {may('process') && <Button onClick={() => setDialog('process')}>Process</Button>}
+      {(may('process') || about.processingRefused !== '') && (
+        <Button
+          disabled={about.processingRefused !== ''}
+          aria-describedby={about.processingRefused === '' ? undefined : REFUSED_ID}
+          onClick={() => setDialog('process')}
+        >
+          Process
+        </Button>
+      )}
       {(others.length > 0 || may('cancel')) && (
         <ActionMenu
           label="More"

@@ -1,5 +1,5 @@
 import type { Amount } from '../../../../proto/gen/rms/common/v1/money_pb.ts';
-import { moneyText } from '../../words.ts';
+import { moneyText, negated } from '../../words.ts';
 
 export interface Currencies {
   /** The shop's. */
@@ -12,20 +12,24 @@ export interface Currencies {
 export function AmountText({
   amount,
   of,
+  minus = false,
 }: {
   readonly amount: Amount | undefined;
   readonly of: Currencies;
+  /** Whether it is deducted from what the shopper gets. */
+  readonly minus?: boolean;
 }) {
   if (!amount) return <>–</>;
+  const signed = (value: string) => (minus ? negated(value) : value);
   const isOther = of.presentmentCurrency !== '' && of.presentmentCurrency !== of.currency;
   return (
     <span style={{ whiteSpace: 'nowrap' }}>
-      {moneyText(amount.shop, of.currency)}
+      {moneyText(signed(amount.shop), of.currency)}
       {isOther && (
         <>
           <br />
           <span style={{ color: 'var(--mantine-color-dimmed)' }}>
-            {moneyText(amount.presentment, of.presentmentCurrency)}
+            {moneyText(signed(amount.presentment), of.presentmentCurrency)}
           </span>
         </>
       )}

@@ -1,17 +1,22 @@
-import { Divider, Group, Stack, Text } from '@mantine/core';
-import { Fragment } from 'react';
+import { Button, Divider, Group, Stack, Text } from '@mantine/core';
+import { Fragment, useState } from 'react';
 import type { Return, ReturnLine } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { Facts } from '../../parts/facts.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Time } from '../../parts/time.tsx';
 import { count, inWords } from '../../words.ts';
 import { AmountText, type Currencies } from './amount-text.tsx';
 
+const GradeItems = lazyPart(async () => (await import('./inspect.tsx')).GradeItems);
+const RecordDispositions = lazyPart(async () => (await import('./inspect.tsx')).RecordDispositions);
+
 /** The line items with their amounts, gradings and dispositions, and what the shopper gets instead. */
 export function LinesPanel({ about }: { readonly about: Return }) {
+  const mayInspect = about.possible.includes('inspect');
   return (
-    <Panel title="Items">
+    <Panel title="Items" actions={mayInspect && <InspectButtons about={about} />}>
       <Stack gap="md">
         {about.lines.map((line, place) => (
           <Fragment key={line.id}>
@@ -22,6 +27,26 @@ export function LinesPanel({ about }: { readonly about: Return }) {
         {about.exchanges.length > 0 && <Exchanges about={about} />}
       </Stack>
     </Panel>
+  );
+}
+
+const INSPECTIONS = { grade: GradeItems, dispose: RecordDispositions };
+
+/** Records what the warehouse found, and what becomes of the goods. */
+function InspectButtons({ about }: { readonly about: Return }) {
+  const [dialog, setDialog] = useState<keyof typeof INSPECTIONS>();
+  const Dialog = dialog && INSPECTIONS[dialog];
+  const close = () => setDialog(undefined);
+  return (
+    <Group gap="xs">
+      <Button size="xs" variant="default" onClick={() => setDialog('grade')}>
+        Grade
+      </Button>
+      <Button size="xs" variant="default" onClick={() => setDialog('dispose')}>
+        Set dispositions
+      </Button>
+      {Dialog && <Dialog about={about} returnId={about.summary?.id ?? '0'} onClose={close} />}
+    </Group>
   );
 }
 
@@ -46,7 +71,7 @@ function Line({ line, of }: { readonly line: ReturnLine; readonly of: Currencies
           ['Line item id', line.id],
           ['Reason', [line.parentReason, line.reason].filter((text) => text !== '').join(': ')],
           ['The shopper gets', inWords(line.outcome)],
-          ['Discount', <AmountText key="discount" amount={line.discount} of={of} />],
+          ['Discount', <AmountText key="discount" amount={line.discount} of={of} minus />],
           ['Tax', <AmountText key="tax" amount={line.tax} of={of} />],
           ['Refund', <AmountText key="refund" amount={line.refund} of={of} />],
           ['Arrived', line.returnedAt && <Time key="arrived" at={line.returnedAt} />],
@@ -131,7 +156,7 @@ function Exchanges({ about }: { readonly about: Return }) {
             {title} {sku !== '' && `(${sku})`} {outOfStock && '– out of stock'}
           </Text>
           <Text size="sm" component="div">
-            <AmountText amount={total} of={about} />
+            <AmountText amount={total} of={about} minus />
           </Text>
         </Group>
       ))}

@@ -16,7 +16,7 @@ import { Time } from '../../parts/time.tsx';
 import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { inWords } from '../../words.ts';
-import { ReturnActions } from './actions.tsx';
+import { REFUSED_ID, ReturnActions } from './actions.tsx';
 import { Amounts } from './amounts.tsx';
 import { FraudPanel } from './fraud.tsx';
 import { LabelsPanel } from './labels.tsx';
@@ -99,17 +99,24 @@ function Notices({ about }: { readonly about: Return }) {
   return (
     <Stack gap="sm" mb="md">
       {state === 'review' && (
-        <Alert color="yellow" title="Somebody must review this return">
+        <Alert id={REFUSED_ID} color="yellow" title="Somebody must review this return">
           It is not processed until the review ends.
           {flagReasons.length > 0 && (
             <Bullets items={flagReasons.map((reason) => [reason, reason])} />
           )}
         </Alert>
       )}
-      {processing && (
-        <Alert color="blue" role="status">
+      {processing ? (
+        <Alert id={REFUSED_ID} color="blue" role="status">
           This return is being processed. The page shows the result when it is there.
         </Alert>
+      ) : (
+        state === 'open' &&
+        about.processingRefused !== '' && (
+          <Alert id={REFUSED_ID} color="yellow" role="status" title="It cannot be processed now">
+            {about.processingRefused}
+          </Alert>
+        )
       )}
     </Stack>
   );

@@ -14,18 +14,15 @@ const RESULTS: Readonly<Record<string, string>> = {
   already_queued: 'The return was queued already.',
 };
 
-const INSTANT_REFUND =
-  'The shopper was paid before the goods arrived, and this instant refund is still open. The return can be processed when it has ended.';
-
 export function Process({ about, returnId, onClose }: ReturnDialogProps) {
   const idempotencyKey = useActionKey();
   const [refusal, setRefusal] = useState<string>();
   const { run, isPending, error } = useWrite(ReturnsService.method.processReturn, {
     inline: true,
     onSuccess: (response) => {
-      if (response.result === 'refused') return setRefusal(response.message);
-      if (response.result === 'skipped_instant_refund') return setRefusal(INSTANT_REFUND);
-      notifyDone(RESULTS[response.result] ?? 'The return is queued.');
+      const done = RESULTS[response.result];
+      if (done === undefined) return setRefusal(response.message);
+      notifyDone(done);
       onClose();
     },
   });

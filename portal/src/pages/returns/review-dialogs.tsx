@@ -1,8 +1,9 @@
-import { Text, Textarea } from '@mantine/core';
+import { Alert, Text, Textarea } from '@mantine/core';
 import { useState } from 'react';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { useActionKey, useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { moneyText } from '../../words.ts';
 import { CommentField } from './comment-field.tsx';
 import type { ReturnDialogProps } from './dialog-props.ts';
 
@@ -116,16 +117,39 @@ export function Cancel({ about, returnId, onClose }: ReturnDialogProps) {
       submit="Cancel the return"
       keep="Keep the return"
       danger
+      disabled={about.cancelRefused !== ''}
       pending={isPending}
       error={error}
       onSubmit={() => run({ idempotencyKey, returnId, reason })}
     >
-      <Text size="sm">
-        The shopper gets nothing more for this return, and it cannot be processed any more. An
-        instant refund that was paid is not taken back by this. Webhooks send{' '}
-        <code>return.updated</code>. This cannot be undone.
-      </Text>
+      {about.cancelRefused === '' ? (
+        <CancelEffects about={about} />
+      ) : (
+        <Alert color="yellow" title="It cannot be cancelled now">
+          {about.cancelRefused}
+        </Alert>
+      )}
       <CommentField label="Reason for the timeline" value={reason} onChange={setReason} />
     </FormModal>
+  );
+}
+
+/** What cancelling does, in plain words. */
+function CancelEffects({ about }: Pick<ReturnDialogProps, 'about'>) {
+  const paid = about.instantRefunds.filter(({ state }) => state !== 'charged');
+  return (
+    <>
+      {paid.map(({ id, money }) => (
+        <Alert key={id} color="yellow" title="The shopper was paid before the goods arrived">
+          {money && moneyText(money.value, money.currency)} was paid as an instant refund.
+          Cancelling the return does not take it back.
+        </Alert>
+      ))}
+      <Text size="sm">
+        {about.cancelsOrder && 'The exchange order is cancelled first. '}
+        The shopper gets nothing {paid.length > 0 && 'else '}for this return, and it cannot be
+        processed any more. Webhooks send <code>return.updated</code>. This cannot be undone.
+      </Text>
+    </>
   );
 }

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/return.proto.
  */
 export const file_rms_portal_v1_return: GenFile = /*@__PURE__*/
-  fileDesc("ChpybXMvcG9ydGFsL3YxL3JldHVybi5wcm90bxINcm1zLnBvcnRhbC52MSKMAwoNUmV0dXJuU3VtbWFyeRIOCgJpZBgBIAEoA0ICMAESEgoKb3JkZXJfbmFtZRgCIAEoCRINCgVzdGF0ZRgDIAEoCRIPCgdvdXRjb21lGAQgASgJEgwKBHR5cGUYBSABKAkSFQoNY3VzdG9tZXJfbmFtZRgGIAEoCRIWCg5jdXN0b21lcl9lbWFpbBgHIAEoCRIjCgV0b3RhbBgIIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSDQoFdW5pdHMYCSABKAUSDgoGdGl0bGVzGAogAygJEhQKDGxhYmVsX3N0YXR1cxgLIAEoCRIuCgpjcmVhdGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmbGFnX3JlYXNvbnMYDiADKAkSEgoKcHJvY2Vzc2luZxgPIAEoCBIWCg5mcmF1ZF9yZXBvcnRlZBgQIAEoCCKiBQoGUmV0dXJuEi0KB3N1bW1hcnkYASABKAsyHC5ybXMucG9ydGFsLnYxLlJldHVyblN1bW1hcnkSFAoIcmV2aXNpb24YAiABKANCAjABEi0KCWVkaXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLYXJjaGl2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKCG9yZGVyX2lkGAUgASgDQgIwARIdChFwcm92aWRlcl9vcmRlcl9pZBgGIAEoA0ICMAESFQoNcmV0dXJuX21ldGhvZBgHIAEoCRIQCghjdXJyZW5jeRgIIAEoCRIcChRwcmVzZW50bWVudF9jdXJyZW5jeRgJIAEoCRIsCgdhbW91bnRzGAogAygLMhsucm1zLnBvcnRhbC52MS5SZXR1cm5BbW91bnQSKAoFbGluZXMYCyADKAsyGS5ybXMucG9ydGFsLnYxLlJldHVybkxpbmUSMAoJZXhjaGFuZ2VzGAwgAygLMh0ucm1zLnBvcnRhbC52MS5SZXR1cm5FeGNoYW5nZRIqCgZsYWJlbHMYDSADKAsyGi5ybXMucG9ydGFsLnYxLlJldHVybkxhYmVsEiwKB2VmZmVjdHMYDiADKAsyGy5ybXMucG9ydGFsLnYxLlJldHVybkVmZmVjdBIaCg5kZXN0aW5hdGlvbl9pZBgPIAEoA0ICMAESGAoQZGVzdGluYXRpb25fbmFtZRgQIAEoCRIXCg9zdGF0dXNfcGFnZV91cmwYESABKAkSGQoRcGFja2FnZV9yZWZlcmVuY2UYEiABKAkSEAoIcG9zc2libGUYEyADKAkSFwoPcHJvY2Vzc2luZ19kb2VzGBQgAygJIkMKDFJldHVybkFtb3VudBIMCgRuYW1lGAEgASgJEiUKBmFtb3VudBgCIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50Iu4DCgpSZXR1cm5MaW5lEg4KAmlkGAEgASgDQgIwARINCgV0aXRsZRgCIAEoCRIVCg12YXJpYW50X3RpdGxlGAMgASgJEgsKA3NrdRgEIAEoCRINCgVpbWFnZRgFIAEoCRIQCghxdWFudGl0eRgGIAEoBRIkCgVwcmljZRgHIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAkgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJQoGcmVmdW5kGAogASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSDwoHb3V0Y29tZRgLIAEoCRIOCgZyZWFzb24YDCABKAkSFQoNcGFyZW50X3JlYXNvbhgNIAEoCRIvCgtyZXR1cm5lZF9hdBgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoJY29uZGl0aW9uGA8gASgLMh4ucm1zLnBvcnRhbC52MS5SZXR1cm5Db25kaXRpb24SNQoLZGlzcG9zaXRpb24YECABKAsyIC5ybXMucG9ydGFsLnYxLlJldHVybkRpc3Bvc2l0aW9uEg8KB3VwbG9hZHMYESADKAkirgEKD1JldHVybkNvbmRpdGlvbhINCgV0aXRsZRgBIAEoCRINCgVncmFkZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIMCgRub3RlGAQgASgJEhgKEHJldHVybl9wcm9jZXNzb3IYBSABKAkSMAoMaW5zcGVjdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpbWFnZXMYByADKAkifgoRUmV0dXJuRGlzcG9zaXRpb24SDwoHb3V0Y29tZRgBIAEoCRIMCgRub3RlGAIgASgJEhgKEHJldHVybl9wcm9jZXNzb3IYAyABKAkSMAoMaW5zcGVjdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJoCg5SZXR1cm5FeGNoYW5nZRINCgV0aXRsZRgBIAEoCRILCgNza3UYAiABKAkSJAoFdG90YWwYAyABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIUCgxvdXRfb2Zfc3RvY2sYBCABKAgi0gEKC1JldHVybkxhYmVsEg4KAmlkGAEgASgDQgIwARIPCgdjYXJyaWVyGAIgASgJEhcKD3RyYWNraW5nX251bWJlchgDIAEoCRILCgN1cmwYBCABKAkSDgoGc3RhdHVzGAUgASgJEgwKBHJhdGUYBiABKAkSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihAEKDFJldHVybkVmZmVjdBIMCgRraW5kGAEgASgJEhEKCXJlZmVyZW5jZRgCIAEoCRIjCgVtb25leRgDIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_money]);
+  fileDesc("ChpybXMvcG9ydGFsL3YxL3JldHVybi5wcm90bxINcm1zLnBvcnRhbC52MSKMAwoNUmV0dXJuU3VtbWFyeRIOCgJpZBgBIAEoA0ICMAESEgoKb3JkZXJfbmFtZRgCIAEoCRINCgVzdGF0ZRgDIAEoCRIPCgdvdXRjb21lGAQgASgJEgwKBHR5cGUYBSABKAkSFQoNY3VzdG9tZXJfbmFtZRgGIAEoCRIWCg5jdXN0b21lcl9lbWFpbBgHIAEoCRIjCgV0b3RhbBgIIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSDQoFdW5pdHMYCSABKAUSDgoGdGl0bGVzGAogAygJEhQKDGxhYmVsX3N0YXR1cxgLIAEoCRIuCgpjcmVhdGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmbGFnX3JlYXNvbnMYDiADKAkSEgoKcHJvY2Vzc2luZxgPIAEoCBIWCg5mcmF1ZF9yZXBvcnRlZBgQIAEoCCKqBgoGUmV0dXJuEi0KB3N1bW1hcnkYASABKAsyHC5ybXMucG9ydGFsLnYxLlJldHVyblN1bW1hcnkSFAoIcmV2aXNpb24YAiABKANCAjABEi0KCWVkaXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLYXJjaGl2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKCG9yZGVyX2lkGAUgASgDQgIwARIdChFwcm92aWRlcl9vcmRlcl9pZBgGIAEoA0ICMAESFQoNcmV0dXJuX21ldGhvZBgHIAEoCRIQCghjdXJyZW5jeRgIIAEoCRIcChRwcmVzZW50bWVudF9jdXJyZW5jeRgJIAEoCRIsCgdhbW91bnRzGAogAygLMhsucm1zLnBvcnRhbC52MS5SZXR1cm5BbW91bnQSKAoFbGluZXMYCyADKAsyGS5ybXMucG9ydGFsLnYxLlJldHVybkxpbmUSMAoJZXhjaGFuZ2VzGAwgAygLMh0ucm1zLnBvcnRhbC52MS5SZXR1cm5FeGNoYW5nZRIqCgZsYWJlbHMYDSADKAsyGi5ybXMucG9ydGFsLnYxLlJldHVybkxhYmVsEiwKB2VmZmVjdHMYDiADKAsyGy5ybXMucG9ydGFsLnYxLlJldHVybkVmZmVjdBIaCg5kZXN0aW5hdGlvbl9pZBgPIAEoA0ICMAESGAoQZGVzdGluYXRpb25fbmFtZRgQIAEoCRIXCg9zdGF0dXNfcGFnZV91cmwYESABKAkSGQoRcGFja2FnZV9yZWZlcmVuY2UYEiABKAkSEAoIcG9zc2libGUYEyADKAkSFwoPcHJvY2Vzc2luZ19kb2VzGBQgAygJEhoKEnByb2Nlc3NpbmdfcmVmdXNlZBgVIAEoCRIWCg5jYW5jZWxfcmVmdXNlZBgWIAEoCRIVCg1jYW5jZWxzX29yZGVyGBcgASgIEjsKD2luc3RhbnRfcmVmdW5kcxgYIAMoCzIiLnJtcy5wb3J0YWwudjEuUmV0dXJuSW5zdGFudFJlZnVuZCKJAQoTUmV0dXJuSW5zdGFudFJlZnVuZBINCgVzdGF0ZRgBIAEoCRIjCgVtb25leRgCIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoCaWQYBCABKANCAjABIkMKDFJldHVybkFtb3VudBIMCgRuYW1lGAEgASgJEiUKBmFtb3VudBgCIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50Iu4DCgpSZXR1cm5MaW5lEg4KAmlkGAEgASgDQgIwARINCgV0aXRsZRgCIAEoCRIVCg12YXJpYW50X3RpdGxlGAMgASgJEgsKA3NrdRgEIAEoCRINCgVpbWFnZRgFIAEoCRIQCghxdWFudGl0eRgGIAEoBRIkCgVwcmljZRgHIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAkgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJQoGcmVmdW5kGAogASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSDwoHb3V0Y29tZRgLIAEoCRIOCgZyZWFzb24YDCABKAkSFQoNcGFyZW50X3JlYXNvbhgNIAEoCRIvCgtyZXR1cm5lZF9hdBgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoJY29uZGl0aW9uGA8gASgLMh4ucm1zLnBvcnRhbC52MS5SZXR1cm5Db25kaXRpb24SNQoLZGlzcG9zaXRpb24YECABKAsyIC5ybXMucG9ydGFsLnYxLlJldHVybkRpc3Bvc2l0aW9uEg8KB3VwbG9hZHMYESADKAkirgEKD1JldHVybkNvbmRpdGlvbhINCgV0aXRsZRgBIAEoCRINCgVncmFkZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIMCgRub3RlGAQgASgJEhgKEHJldHVybl9wcm9jZXNzb3IYBSABKAkSMAoMaW5zcGVjdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpbWFnZXMYByADKAkifgoRUmV0dXJuRGlzcG9zaXRpb24SDwoHb3V0Y29tZRgBIAEoCRIMCgRub3RlGAIgASgJEhgKEHJldHVybl9wcm9jZXNzb3IYAyABKAkSMAoMaW5zcGVjdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJoCg5SZXR1cm5FeGNoYW5nZRINCgV0aXRsZRgBIAEoCRILCgNza3UYAiABKAkSJAoFdG90YWwYAyABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIUCgxvdXRfb2Zfc3RvY2sYBCABKAgi0gEKC1JldHVybkxhYmVsEg4KAmlkGAEgASgDQgIwARIPCgdjYXJyaWVyGAIgASgJEhcKD3RyYWNraW5nX251bWJlchgDIAEoCRILCgN1cmwYBCABKAkSDgoGc3RhdHVzGAUgASgJEgwKBHJhdGUYBiABKAkSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihAEKDFJldHVybkVmZmVjdBIMCgRraW5kGAEgASgJEhEKCXJlZmVyZW5jZRgCIAEoCRIjCgVtb25leRgDIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_money]);
 
 /**
  * ReturnSummary is a return in a list.
@@ -276,7 +276,7 @@ export type Return = Message<"rms.portal.v1.Return"> & {
 
   /**
    * What the user may do with the return now, such as `process`, `flag`, `unflag`, `cancel`, `add_note`,
-   * `report_fraud`: the role allows it, and so does the state
+   * `report_fraud`, `inspect`: the role allows it, and so does the state
    *
    * @generated from field: repeated string possible = 19;
    */
@@ -288,6 +288,36 @@ export type Return = Message<"rms.portal.v1.Return"> & {
    * @generated from field: repeated string processing_does = 20;
    */
   processingDoes: string[];
+
+  /**
+   * Why processing would be refused now, in a sentence; empty when it would not, when the return has ended, and for
+   * users who may not process
+   *
+   * @generated from field: string processing_refused = 21;
+   */
+  processingRefused: string;
+
+  /**
+   * Why cancelling would be refused now, in a sentence; empty when it would not, when the return has ended, and for
+   * users who may not cancel
+   *
+   * @generated from field: string cancel_refused = 22;
+   */
+  cancelRefused: string;
+
+  /**
+   * True when cancelling cancels the exchange order first
+   *
+   * @generated from field: bool cancels_order = 23;
+   */
+  cancelsOrder: boolean;
+
+  /**
+   * What the shopper was paid before the goods arrived, oldest first. Only while the return is open or in review
+   *
+   * @generated from field: repeated rms.portal.v1.ReturnInstantRefund instant_refunds = 24;
+   */
+  instantRefunds: ReturnInstantRefund[];
 };
 
 /**
@@ -296,6 +326,49 @@ export type Return = Message<"rms.portal.v1.Return"> & {
  */
 export const ReturnSchema: GenMessage<Return> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_return, 1);
+
+/**
+ * ReturnInstantRefund is money that the shopper was paid before the goods arrived.
+ *
+ * @generated from message rms.portal.v1.ReturnInstantRefund
+ */
+export type ReturnInstantRefund = Message<"rms.portal.v1.ReturnInstantRefund"> & {
+  /**
+   * `open` (it is not decided whether the shopper keeps it), `returned` (the goods arrived, so the shopper keeps it),
+   * `charged` (the goods did not arrive, so it was charged back) or `charge_failed` (that failed; the shopper keeps it)
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * The amount
+   *
+   * @generated from field: rms.common.v1.Money money = 2;
+   */
+  money?: Money | undefined;
+
+  /**
+   * When it was paid
+   *
+   * @generated from field: google.protobuf.Timestamp created_at = 3;
+   */
+  createdAt?: Timestamp | undefined;
+
+  /**
+   * Its id
+   *
+   * @generated from field: int64 id = 4 [jstype = JS_STRING];
+   */
+  id: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.ReturnInstantRefund.
+ * Use `create(ReturnInstantRefundSchema)` to create a new message.
+ */
+export const ReturnInstantRefundSchema: GenMessage<ReturnInstantRefund> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_return, 2);
 
 /**
  * ReturnAmount is one amount of a return in both currencies.
@@ -323,7 +396,7 @@ export type ReturnAmount = Message<"rms.portal.v1.ReturnAmount"> & {
  * Use `create(ReturnAmountSchema)` to create a new message.
  */
 export const ReturnAmountSchema: GenMessage<ReturnAmount> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 2);
+  messageDesc(file_rms_portal_v1_return, 3);
 
 /**
  * ReturnLine is one line item, with its quantity.
@@ -456,7 +529,7 @@ export type ReturnLine = Message<"rms.portal.v1.ReturnLine"> & {
  * Use `create(ReturnLineSchema)` to create a new message.
  */
 export const ReturnLineSchema: GenMessage<ReturnLine> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 3);
+  messageDesc(file_rms_portal_v1_return, 4);
 
 /**
  * ReturnCondition is the result of a grading.
@@ -519,7 +592,7 @@ export type ReturnCondition = Message<"rms.portal.v1.ReturnCondition"> & {
  * Use `create(ReturnConditionSchema)` to create a new message.
  */
 export const ReturnConditionSchema: GenMessage<ReturnCondition> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 4);
+  messageDesc(file_rms_portal_v1_return, 5);
 
 /**
  * ReturnDisposition is what becomes of a line item.
@@ -561,7 +634,7 @@ export type ReturnDisposition = Message<"rms.portal.v1.ReturnDisposition"> & {
  * Use `create(ReturnDispositionSchema)` to create a new message.
  */
 export const ReturnDispositionSchema: GenMessage<ReturnDisposition> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 5);
+  messageDesc(file_rms_portal_v1_return, 6);
 
 /**
  * ReturnExchange is one item that the shopper gets instead.
@@ -603,7 +676,7 @@ export type ReturnExchange = Message<"rms.portal.v1.ReturnExchange"> & {
  * Use `create(ReturnExchangeSchema)` to create a new message.
  */
 export const ReturnExchangeSchema: GenMessage<ReturnExchange> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 6);
+  messageDesc(file_rms_portal_v1_return, 7);
 
 /**
  * ReturnLabel is a shipping label.
@@ -673,7 +746,7 @@ export type ReturnLabel = Message<"rms.portal.v1.ReturnLabel"> & {
  * Use `create(ReturnLabelSchema)` to create a new message.
  */
 export const ReturnLabelSchema: GenMessage<ReturnLabel> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 7);
+  messageDesc(file_rms_portal_v1_return, 8);
 
 /**
  * ReturnEffect is something that processing made at the commerce provider.
@@ -715,5 +788,5 @@ export type ReturnEffect = Message<"rms.portal.v1.ReturnEffect"> & {
  * Use `create(ReturnEffectSchema)` to create a new message.
  */
 export const ReturnEffectSchema: GenMessage<ReturnEffect> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 8);
+  messageDesc(file_rms_portal_v1_return, 9);
 

@@ -17,7 +17,155 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/returns.proto.
  */
 export const file_rms_portal_v1_returns: GenFile = /*@__PURE__*/
-  fileDesc("ChtybXMvcG9ydGFsL3YxL3JldHVybnMucHJvdG8SDXJtcy5wb3J0YWwudjEi9QEKDVRpbWVsaW5lRW50cnkSDgoCaWQYASABKANCAjABEi8KC29jY3VycmVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIMCgRraW5kGAMgASgJEgwKBHRleHQYBCABKAkSIQoCYnkYBSABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhI2CgVmYWN0cxgGIAMoCzInLnJtcy5wb3J0YWwudjEuVGltZWxpbmVFbnRyeS5GYWN0c0VudHJ5GiwKCkZhY3RzRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4ASKcAQoLRnJhdWRSZXBvcnQSDgoCaWQYASABKANCAjABEhAKCGNhdGVnb3J5GAIgASgJEg8KB2NvbW1lbnQYAyABKAkSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoLcmVwb3J0ZWRfYnkYBSABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbiJMCg1GcmF1ZENhdGVnb3J5EgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkSGAoQY29tbWVudF9yZXF1aXJlZBgDIAEoCCKWAgoSTGlzdFJldHVybnNSZXF1ZXN0EgwKBHRleHQYASABKAkSDgoGc3RhdGVzGAIgAygJEhYKDmxhYmVsX3N0YXR1c2VzGAMgAygJEhAKCG91dGNvbWVzGAQgAygJEigKBGZyb20YBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIaCg5kZXN0aW5hdGlvbl9pZBgHIAEoA0ICMAESEQoJcGFnZV9zaXplGAggASgFEg4KBmN1cnNvchgJIAEoCRIPCgdmbGFnZ2VkGAogASgIEhYKDmZyYXVkX3JlcG9ydGVkGAsgASgIImgKE0xpc3RSZXR1cm5zUmVzcG9uc2USLQoHcmV0dXJucxgBIAMoCzIcLnJtcy5wb3J0YWwudjEuUmV0dXJuU3VtbWFyeRITCgtuZXh0X2N1cnNvchgCIAEoCRINCgV0b3RhbBgDIAEoBSIpChBHZXRSZXR1cm5SZXF1ZXN0EhUKCXJldHVybl9pZBgBIAEoA0ICMAEiOgoRR2V0UmV0dXJuUmVzcG9uc2USJQoGcmV0dXJuGAEgASgLMhUucm1zLnBvcnRhbC52MS5SZXR1cm4iTwoTTGlzdFRpbWVsaW5lUmVxdWVzdBIVCglyZXR1cm5faWQYASABKANCAjABEhEKCXBhZ2Vfc2l6ZRgCIAEoBRIOCgZjdXJzb3IYAyABKAkiWgoUTGlzdFRpbWVsaW5lUmVzcG9uc2USLQoHZW50cmllcxgBIAMoCzIcLnJtcy5wb3J0YWwudjEuVGltZWxpbmVFbnRyeRITCgtuZXh0X2N1cnNvchgCIAEoCSJGChRQcm9jZXNzUmV0dXJuUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFQoJcmV0dXJuX2lkGAIgASgDQgIwASJtChVQcm9jZXNzUmV0dXJuUmVzcG9uc2USDgoGcmVzdWx0GAEgASgJEg8KB21lc3NhZ2UYAiABKAkSDAoEY29kZRgDIAEoCRIlCgZyZXR1cm4YBCABKAsyFS5ybXMucG9ydGFsLnYxLlJldHVybiJlChFGbGFnUmV0dXJuUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFQoJcmV0dXJuX2lkGAIgASgDQgIwARIPCgdyZWFzb25zGAMgAygJEg8KB2NvbW1lbnQYBCABKAkiOwoSRmxhZ1JldHVyblJlc3BvbnNlEiUKBnJldHVybhgBIAEoCzIVLnJtcy5wb3J0YWwudjEuUmV0dXJuIlYKE1VuZmxhZ1JldHVyblJlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEhUKCXJldHVybl9pZBgCIAEoA0ICMAESDwoHY29tbWVudBgDIAEoCSI9ChRVbmZsYWdSZXR1cm5SZXNwb25zZRIlCgZyZXR1cm4YASABKAsyFS5ybXMucG9ydGFsLnYxLlJldHVybiJVChNDYW5jZWxSZXR1cm5SZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIVCglyZXR1cm5faWQYAiABKANCAjABEg4KBnJlYXNvbhgDIAEoCSI9ChRDYW5jZWxSZXR1cm5SZXNwb25zZRIlCgZyZXR1cm4YASABKAsyFS5ybXMucG9ydGFsLnYxLlJldHVybiJOCg5BZGROb3RlUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFQoJcmV0dXJuX2lkGAIgASgDQgIwARIMCgR0ZXh0GAMgASgJIj4KD0FkZE5vdGVSZXNwb25zZRIrCgVlbnRyeRgBIAEoCzIcLnJtcy5wb3J0YWwudjEuVGltZWxpbmVFbnRyeSIuChVHZXRGcmF1ZFJlcG9ydFJlcXVlc3QSFQoJcmV0dXJuX2lkGAEgASgDQgIwASJ0ChZHZXRGcmF1ZFJlcG9ydFJlc3BvbnNlEioKBnJlcG9ydBgBIAEoCzIaLnJtcy5wb3J0YWwudjEuRnJhdWRSZXBvcnQSLgoHc2hvcHBlchgCIAEoCzIdLnJtcy5wb3J0YWwudjEuU2hvcHBlclJldHVybnMiSAoOU2hvcHBlclJldHVybnMSDQoFZW1haWwYASABKAkSDwoHcmV0dXJucxgCIAEoBRIWCg5mcmF1ZF9yZXBvcnRlZBgDIAEoBSIcChpMaXN0RnJhdWRDYXRlZ29yaWVzUmVxdWVzdCJPChtMaXN0RnJhdWRDYXRlZ29yaWVzUmVzcG9uc2USMAoKY2F0ZWdvcmllcxgBIAMoCzIcLnJtcy5wb3J0YWwudjEuRnJhdWRDYXRlZ29yeSJtChhDcmVhdGVGcmF1ZFJlcG9ydFJlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEhUKCXJldHVybl9pZBgCIAEoA0ICMAESEAoIY2F0ZWdvcnkYAyABKAkSDwoHY29tbWVudBgEIAEoCSJHChlDcmVhdGVGcmF1ZFJlcG9ydFJlc3BvbnNlEioKBnJlcG9ydBgBIAEoCzIaLnJtcy5wb3J0YWwudjEuRnJhdWRSZXBvcnQy9gsKDlJldHVybnNTZXJ2aWNlEnsKC0xpc3RSZXR1cm5zEiEucm1zLnBvcnRhbC52MS5MaXN0UmV0dXJuc1JlcXVlc3QaIi5ybXMucG9ydGFsLnYxLkxpc3RSZXR1cm5zUmVzcG9uc2UiJZACAaq8GB4KDHJldHVybnMudmlldwoOcmV0dXJucy5tYW5hZ2USdQoJR2V0UmV0dXJuEh8ucm1zLnBvcnRhbC52MS5HZXRSZXR1cm5SZXF1ZXN0GiAucm1zLnBvcnRhbC52MS5HZXRSZXR1cm5SZXNwb25zZSIlkAIBqrwYHgoMcmV0dXJucy52aWV3Cg5yZXR1cm5zLm1hbmFnZRJ+CgxMaXN0VGltZWxpbmUSIi5ybXMucG9ydGFsLnYxLkxpc3RUaW1lbGluZVJlcXVlc3QaIy5ybXMucG9ydGFsLnYxLkxpc3RUaW1lbGluZVJlc3BvbnNlIiWQAgGqvBgeCgxyZXR1cm5zLnZpZXcKDnJldHVybnMubWFuYWdlEpsBCg1Qcm9jZXNzUmV0dXJuEiMucm1zLnBvcnRhbC52MS5Qcm9jZXNzUmV0dXJuUmVxdWVzdBokLnJtcy5wb3J0YWwudjEuUHJvY2Vzc1JldHVyblJlc3BvbnNlIj+QAgKqvBg4Cg9yZXR1cm5zLnByb2Nlc3MKDnJldHVybnMubWFuYWdlGhVwb3J0YWwucHJvY2Vzc19yZXR1cm4SfgoKRmxhZ1JldHVybhIgLnJtcy5wb3J0YWwudjEuRmxhZ1JldHVyblJlcXVlc3QaIS5ybXMucG9ydGFsLnYxLkZsYWdSZXR1cm5SZXNwb25zZSIrkAICqrwYJAoOcmV0dXJucy5tYW5hZ2UaEnBvcnRhbC5mbGFnX3JldHVybhKGAQoMVW5mbGFnUmV0dXJuEiIucm1zLnBvcnRhbC52MS5VbmZsYWdSZXR1cm5SZXF1ZXN0GiMucm1zLnBvcnRhbC52MS5VbmZsYWdSZXR1cm5SZXNwb25zZSItkAICqrwYJgoOcmV0dXJucy5tYW5hZ2UaFHBvcnRhbC51bmZsYWdfcmV0dXJuEoYBCgxDYW5jZWxSZXR1cm4SIi5ybXMucG9ydGFsLnYxLkNhbmNlbFJldHVyblJlcXVlc3QaIy5ybXMucG9ydGFsLnYxLkNhbmNlbFJldHVyblJlc3BvbnNlIi2QAgKqvBgmCg5yZXR1cm5zLm1hbmFnZRoUcG9ydGFsLmNhbmNlbF9yZXR1cm4SeQoHQWRkTm90ZRIdLnJtcy5wb3J0YWwudjEuQWRkTm90ZVJlcXVlc3QaHi5ybXMucG9ydGFsLnYxLkFkZE5vdGVSZXNwb25zZSIvkAICqrwYKAoOcmV0dXJucy5tYW5hZ2UaFnBvcnRhbC5hZGRfcmV0dXJuX25vdGUSggEKDkdldEZyYXVkUmVwb3J0EiQucm1zLnBvcnRhbC52MS5HZXRGcmF1ZFJlcG9ydFJlcXVlc3QaJS5ybXMucG9ydGFsLnYxLkdldEZyYXVkUmVwb3J0UmVzcG9uc2UiI5ACAaq8GBwKCmZyYXVkLnZpZXcKDnJldHVybnMubWFuYWdlEpMBChNMaXN0RnJhdWRDYXRlZ29yaWVzEikucm1zLnBvcnRhbC52MS5MaXN0RnJhdWRDYXRlZ29yaWVzUmVxdWVzdBoqLnJtcy5wb3J0YWwudjEuTGlzdEZyYXVkQ2F0ZWdvcmllc1Jlc3BvbnNlIiWQAgGqvBgeCgxmcmF1ZC5yZXBvcnQKDnJldHVybnMubWFuYWdlEqkBChFDcmVhdGVGcmF1ZFJlcG9ydBInLnJtcy5wb3J0YWwudjEuQ3JlYXRlRnJhdWRSZXBvcnRSZXF1ZXN0Gigucm1zLnBvcnRhbC52MS5DcmVhdGVGcmF1ZFJlcG9ydFJlc3BvbnNlIkGQAgKqvBg6CgxmcmF1ZC5yZXBvcnQKDnJldHVybnMubWFuYWdlGhpwb3J0YWwuY3JlYXRlX2ZyYXVkX3JlcG9ydGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common, file_rms_portal_v1_return]);
+  fileDesc("ChtybXMvcG9ydGFsL3YxL3JldHVybnMucHJvdG8SDXJtcy5wb3J0YWwudjEiRgoLSXRlbUZpbmRpbmcSGAoMbGluZV9pdGVtX2lkGAEgASgDQgIwARIPCgdmaW5kaW5nGAIgASgJEgwKBG5vdGUYAyABKAkibgoRR3JhZGVJdGVtc1JlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEhUKCXJldHVybl9pZBgCIAEoA0ICMAESKQoFaXRlbXMYAyADKAsyGi5ybXMucG9ydGFsLnYxLkl0ZW1GaW5kaW5nIjsKEkdyYWRlSXRlbXNSZXNwb25zZRIlCgZyZXR1cm4YASABKAsyFS5ybXMucG9ydGFsLnYxLlJldHVybiJ2ChlSZWNvcmREaXNwb3NpdGlvbnNSZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIVCglyZXR1cm5faWQYAiABKANCAjABEikKBWl0ZW1zGAMgAygLMhoucm1zLnBvcnRhbC52MS5JdGVtRmluZGluZyJDChpSZWNvcmREaXNwb3NpdGlvbnNSZXNwb25zZRIlCgZyZXR1cm4YASABKAsyFS5ybXMucG9ydGFsLnYxLlJldHVybiL1AQoNVGltZWxpbmVFbnRyeRIOCgJpZBgBIAEoA0ICMAESLwoLb2NjdXJyZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEgwKBGtpbmQYAyABKAkSDAoEdGV4dBgEIAEoCRIhCgJieRgFIAEoCzIVLnJtcy5wb3J0YWwudjEuUGVyc29uEjYKBWZhY3RzGAYgAygLMicucm1zLnBvcnRhbC52MS5UaW1lbGluZUVudHJ5LkZhY3RzRW50cnkaLAoKRmFjdHNFbnRyeRILCgNrZXkYASABKAkSDQoFdmFsdWUYAiABKAk6AjgBIpwBCgtGcmF1ZFJlcG9ydBIOCgJpZBgBIAEoA0ICMAESEAoIY2F0ZWdvcnkYAiABKAkSDwoHY29tbWVudBgDIAEoCRIuCgpjcmVhdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIqCgtyZXBvcnRlZF9ieRgFIAEoCzIVLnJtcy5wb3J0YWwudjEuUGVyc29uIkwKDUZyYXVkQ2F0ZWdvcnkSDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIYChBjb21tZW50X3JlcXVpcmVkGAMgASgIIpYCChJMaXN0UmV0dXJuc1JlcXVlc3QSDAoEdGV4dBgBIAEoCRIOCgZzdGF0ZXMYAiADKAkSFgoObGFiZWxfc3RhdHVzZXMYAyADKAkSEAoIb3V0Y29tZXMYBCADKAkSKAoEZnJvbRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoCdG8YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhoKDmRlc3RpbmF0aW9uX2lkGAcgASgDQgIwARIRCglwYWdlX3NpemUYCCABKAUSDgoGY3Vyc29yGAkgASgJEg8KB2ZsYWdnZWQYCiABKAgSFgoOZnJhdWRfcmVwb3J0ZWQYCyABKAgiaAoTTGlzdFJldHVybnNSZXNwb25zZRItCgdyZXR1cm5zGAEgAygLMhwucm1zLnBvcnRhbC52MS5SZXR1cm5TdW1tYXJ5EhMKC25leHRfY3Vyc29yGAIgASgJEg0KBXRvdGFsGAMgASgFIikKEEdldFJldHVyblJlcXVlc3QSFQoJcmV0dXJuX2lkGAEgASgDQgIwASI6ChFHZXRSZXR1cm5SZXNwb25zZRIlCgZyZXR1cm4YASABKAsyFS5ybXMucG9ydGFsLnYxLlJldHVybiJPChNMaXN0VGltZWxpbmVSZXF1ZXN0EhUKCXJldHVybl9pZBgBIAEoA0ICMAESEQoJcGFnZV9zaXplGAIgASgFEg4KBmN1cnNvchgDIAEoCSJaChRMaXN0VGltZWxpbmVSZXNwb25zZRItCgdlbnRyaWVzGAEgAygLMhwucm1zLnBvcnRhbC52MS5UaW1lbGluZUVudHJ5EhMKC25leHRfY3Vyc29yGAIgASgJIkYKFFByb2Nlc3NSZXR1cm5SZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIVCglyZXR1cm5faWQYAiABKANCAjABIm0KFVByb2Nlc3NSZXR1cm5SZXNwb25zZRIOCgZyZXN1bHQYASABKAkSDwoHbWVzc2FnZRgCIAEoCRIMCgRjb2RlGAMgASgJEiUKBnJldHVybhgEIAEoCzIVLnJtcy5wb3J0YWwudjEuUmV0dXJuImUKEUZsYWdSZXR1cm5SZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIVCglyZXR1cm5faWQYAiABKANCAjABEg8KB3JlYXNvbnMYAyADKAkSDwoHY29tbWVudBgEIAEoCSI7ChJGbGFnUmV0dXJuUmVzcG9uc2USJQoGcmV0dXJuGAEgASgLMhUucm1zLnBvcnRhbC52MS5SZXR1cm4iVgoTVW5mbGFnUmV0dXJuUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFQoJcmV0dXJuX2lkGAIgASgDQgIwARIPCgdjb21tZW50GAMgASgJIj0KFFVuZmxhZ1JldHVyblJlc3BvbnNlEiUKBnJldHVybhgBIAEoCzIVLnJtcy5wb3J0YWwudjEuUmV0dXJuIlUKE0NhbmNlbFJldHVyblJlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEhUKCXJldHVybl9pZBgCIAEoA0ICMAESDgoGcmVhc29uGAMgASgJIj0KFENhbmNlbFJldHVyblJlc3BvbnNlEiUKBnJldHVybhgBIAEoCzIVLnJtcy5wb3J0YWwudjEuUmV0dXJuIk4KDkFkZE5vdGVSZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIVCglyZXR1cm5faWQYAiABKANCAjABEgwKBHRleHQYAyABKAkiPgoPQWRkTm90ZVJlc3BvbnNlEisKBWVudHJ5GAEgASgLMhwucm1zLnBvcnRhbC52MS5UaW1lbGluZUVudHJ5Ii4KFUdldEZyYXVkUmVwb3J0UmVxdWVzdBIVCglyZXR1cm5faWQYASABKANCAjABInQKFkdldEZyYXVkUmVwb3J0UmVzcG9uc2USKgoGcmVwb3J0GAEgASgLMhoucm1zLnBvcnRhbC52MS5GcmF1ZFJlcG9ydBIuCgdzaG9wcGVyGAIgASgLMh0ucm1zLnBvcnRhbC52MS5TaG9wcGVyUmV0dXJucyJICg5TaG9wcGVyUmV0dXJucxINCgVlbWFpbBgBIAEoCRIPCgdyZXR1cm5zGAIgASgFEhYKDmZyYXVkX3JlcG9ydGVkGAMgASgFIhwKGkxpc3RGcmF1ZENhdGVnb3JpZXNSZXF1ZXN0Ik8KG0xpc3RGcmF1ZENhdGVnb3JpZXNSZXNwb25zZRIwCgpjYXRlZ29yaWVzGAEgAygLMhwucm1zLnBvcnRhbC52MS5GcmF1ZENhdGVnb3J5Im0KGENyZWF0ZUZyYXVkUmVwb3J0UmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFQoJcmV0dXJuX2lkGAIgASgDQgIwARIQCghjYXRlZ29yeRgDIAEoCRIPCgdjb21tZW50GAQgASgJIkcKGUNyZWF0ZUZyYXVkUmVwb3J0UmVzcG9uc2USKgoGcmVwb3J0GAEgASgLMhoucm1zLnBvcnRhbC52MS5GcmF1ZFJlcG9ydDLGDgoOUmV0dXJuc1NlcnZpY2USewoLTGlzdFJldHVybnMSIS5ybXMucG9ydGFsLnYxLkxpc3RSZXR1cm5zUmVxdWVzdBoiLnJtcy5wb3J0YWwudjEuTGlzdFJldHVybnNSZXNwb25zZSIlkAIBqrwYHgoMcmV0dXJucy52aWV3Cg5yZXR1cm5zLm1hbmFnZRJ1CglHZXRSZXR1cm4SHy5ybXMucG9ydGFsLnYxLkdldFJldHVyblJlcXVlc3QaIC5ybXMucG9ydGFsLnYxLkdldFJldHVyblJlc3BvbnNlIiWQAgGqvBgeCgxyZXR1cm5zLnZpZXcKDnJldHVybnMubWFuYWdlEn4KDExpc3RUaW1lbGluZRIiLnJtcy5wb3J0YWwudjEuTGlzdFRpbWVsaW5lUmVxdWVzdBojLnJtcy5wb3J0YWwudjEuTGlzdFRpbWVsaW5lUmVzcG9uc2UiJZACAaq8GB4KDHJldHVybnMudmlldwoOcmV0dXJucy5tYW5hZ2USmwEKDVByb2Nlc3NSZXR1cm4SIy5ybXMucG9ydGFsLnYxLlByb2Nlc3NSZXR1cm5SZXF1ZXN0GiQucm1zLnBvcnRhbC52MS5Qcm9jZXNzUmV0dXJuUmVzcG9uc2UiP5ACAqq8GDgKD3JldHVybnMucHJvY2VzcwoOcmV0dXJucy5tYW5hZ2UaFXBvcnRhbC5wcm9jZXNzX3JldHVybhJ+CgpGbGFnUmV0dXJuEiAucm1zLnBvcnRhbC52MS5GbGFnUmV0dXJuUmVxdWVzdBohLnJtcy5wb3J0YWwudjEuRmxhZ1JldHVyblJlc3BvbnNlIiuQAgKqvBgkCg5yZXR1cm5zLm1hbmFnZRoScG9ydGFsLmZsYWdfcmV0dXJuEoYBCgxVbmZsYWdSZXR1cm4SIi5ybXMucG9ydGFsLnYxLlVuZmxhZ1JldHVyblJlcXVlc3QaIy5ybXMucG9ydGFsLnYxLlVuZmxhZ1JldHVyblJlc3BvbnNlIi2QAgKqvBgmCg5yZXR1cm5zLm1hbmFnZRoUcG9ydGFsLnVuZmxhZ19yZXR1cm4ShgEKDENhbmNlbFJldHVybhIiLnJtcy5wb3J0YWwudjEuQ2FuY2VsUmV0dXJuUmVxdWVzdBojLnJtcy5wb3J0YWwudjEuQ2FuY2VsUmV0dXJuUmVzcG9uc2UiLZACAqq8GCYKDnJldHVybnMubWFuYWdlGhRwb3J0YWwuY2FuY2VsX3JldHVybhKVAQoKR3JhZGVJdGVtcxIgLnJtcy5wb3J0YWwudjEuR3JhZGVJdGVtc1JlcXVlc3QaIS5ybXMucG9ydGFsLnYxLkdyYWRlSXRlbXNSZXNwb25zZSJCkAICqrwYOwoVd2FyZWhvdXNlLmRpc3Bvc2l0aW9uCg5yZXR1cm5zLm1hbmFnZRoScG9ydGFsLmdyYWRlX2l0ZW1zErUBChJSZWNvcmREaXNwb3NpdGlvbnMSKC5ybXMucG9ydGFsLnYxLlJlY29yZERpc3Bvc2l0aW9uc1JlcXVlc3QaKS5ybXMucG9ydGFsLnYxLlJlY29yZERpc3Bvc2l0aW9uc1Jlc3BvbnNlIkqQAgKqvBhDChV3YXJlaG91c2UuZGlzcG9zaXRpb24KDnJldHVybnMubWFuYWdlGhpwb3J0YWwucmVjb3JkX2Rpc3Bvc2l0aW9ucxJ5CgdBZGROb3RlEh0ucm1zLnBvcnRhbC52MS5BZGROb3RlUmVxdWVzdBoeLnJtcy5wb3J0YWwudjEuQWRkTm90ZVJlc3BvbnNlIi+QAgKqvBgoCg5yZXR1cm5zLm1hbmFnZRoWcG9ydGFsLmFkZF9yZXR1cm5fbm90ZRKCAQoOR2V0RnJhdWRSZXBvcnQSJC5ybXMucG9ydGFsLnYxLkdldEZyYXVkUmVwb3J0UmVxdWVzdBolLnJtcy5wb3J0YWwudjEuR2V0RnJhdWRSZXBvcnRSZXNwb25zZSIjkAIBqrwYHAoKZnJhdWQudmlldwoOcmV0dXJucy5tYW5hZ2USkwEKE0xpc3RGcmF1ZENhdGVnb3JpZXMSKS5ybXMucG9ydGFsLnYxLkxpc3RGcmF1ZENhdGVnb3JpZXNSZXF1ZXN0Gioucm1zLnBvcnRhbC52MS5MaXN0RnJhdWRDYXRlZ29yaWVzUmVzcG9uc2UiJZACAaq8GB4KDGZyYXVkLnJlcG9ydAoOcmV0dXJucy5tYW5hZ2USqQEKEUNyZWF0ZUZyYXVkUmVwb3J0Eicucm1zLnBvcnRhbC52MS5DcmVhdGVGcmF1ZFJlcG9ydFJlcXVlc3QaKC5ybXMucG9ydGFsLnYxLkNyZWF0ZUZyYXVkUmVwb3J0UmVzcG9uc2UiQZACAqq8GDoKDGZyYXVkLnJlcG9ydAoOcmV0dXJucy5tYW5hZ2UaGnBvcnRhbC5jcmVhdGVfZnJhdWRfcmVwb3J0YgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common, file_rms_portal_v1_return]);
+
+/**
+ * ItemFinding is what an inspection found about one line item.
+ *
+ * @generated from message rms.portal.v1.ItemFinding
+ */
+export type ItemFinding = Message<"rms.portal.v1.ItemFinding"> & {
+  /**
+   * The line item, which must be of the return
+   *
+   * @generated from field: int64 line_item_id = 1 [jstype = JS_STRING];
+   */
+  lineItemId: string;
+
+  /**
+   * Of a grading: `grade_a` to `grade_d`, `incorrect_item`, `missing` or `junk`. Of a disposition: `back_to_stock`,
+   * `resale_hold`, `recycle`, `donate` or `missing`
+   *
+   * @generated from field: string finding = 2;
+   */
+  finding: string;
+
+  /**
+   * Up to 65535 characters; empty means none
+   *
+   * @generated from field: string note = 3;
+   */
+  note: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.ItemFinding.
+ * Use `create(ItemFindingSchema)` to create a new message.
+ */
+export const ItemFindingSchema: GenMessage<ItemFinding> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_returns, 0);
+
+/**
+ * Request of GradeItems.
+ *
+ * @generated from message rms.portal.v1.GradeItemsRequest
+ */
+export type GradeItemsRequest = Message<"rms.portal.v1.GradeItemsRequest"> & {
+  /**
+   * 1 to 200 characters
+   *
+   * @generated from field: string idempotency_key = 1;
+   */
+  idempotencyKey: string;
+
+  /**
+   * The return
+   *
+   * @generated from field: int64 return_id = 2 [jstype = JS_STRING];
+   */
+  returnId: string;
+
+  /**
+   * 1 to 30 line items, each at most once
+   *
+   * @generated from field: repeated rms.portal.v1.ItemFinding items = 3;
+   */
+  items: ItemFinding[];
+};
+
+/**
+ * Describes the message rms.portal.v1.GradeItemsRequest.
+ * Use `create(GradeItemsRequestSchema)` to create a new message.
+ */
+export const GradeItemsRequestSchema: GenMessage<GradeItemsRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_returns, 1);
+
+/**
+ * Response of GradeItems.
+ *
+ * @generated from message rms.portal.v1.GradeItemsResponse
+ */
+export type GradeItemsResponse = Message<"rms.portal.v1.GradeItemsResponse"> & {
+  /**
+   * The return
+   *
+   * @generated from field: rms.portal.v1.Return return = 1;
+   */
+  return?: Return | undefined;
+};
+
+/**
+ * Describes the message rms.portal.v1.GradeItemsResponse.
+ * Use `create(GradeItemsResponseSchema)` to create a new message.
+ */
+export const GradeItemsResponseSchema: GenMessage<GradeItemsResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_returns, 2);
+
+/**
+ * Request of RecordDispositions.
+ *
+ * @generated from message rms.portal.v1.RecordDispositionsRequest
+ */
+export type RecordDispositionsRequest = Message<"rms.portal.v1.RecordDispositionsRequest"> & {
+  /**
+   * 1 to 200 characters
+   *
+   * @generated from field: string idempotency_key = 1;
+   */
+  idempotencyKey: string;
+
+  /**
+   * The return
+   *
+   * @generated from field: int64 return_id = 2 [jstype = JS_STRING];
+   */
+  returnId: string;
+
+  /**
+   * 1 to 30 line items, each at most once
+   *
+   * @generated from field: repeated rms.portal.v1.ItemFinding items = 3;
+   */
+  items: ItemFinding[];
+};
+
+/**
+ * Describes the message rms.portal.v1.RecordDispositionsRequest.
+ * Use `create(RecordDispositionsRequestSchema)` to create a new message.
+ */
+export const RecordDispositionsRequestSchema: GenMessage<RecordDispositionsRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_returns, 3);
+
+/**
+ * Response of RecordDispositions.
+ *
+ * @generated from message rms.portal.v1.RecordDispositionsResponse
+ */
+export type RecordDispositionsResponse = Message<"rms.portal.v1.RecordDispositionsResponse"> & {
+  /**
+   * The return
+   *
+   * @generated from field: rms.portal.v1.Return return = 1;
+   */
+  return?: Return | undefined;
+};
+
+/**
+ * Describes the message rms.portal.v1.RecordDispositionsResponse.
+ * Use `create(RecordDispositionsResponseSchema)` to create a new message.
+ */
+export const RecordDispositionsResponseSchema: GenMessage<RecordDispositionsResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_returns, 4);
 
 /**
  * TimelineEntry is one thing that happened to a return.
@@ -73,7 +221,7 @@ export type TimelineEntry = Message<"rms.portal.v1.TimelineEntry"> & {
  * Use `create(TimelineEntrySchema)` to create a new message.
  */
 export const TimelineEntrySchema: GenMessage<TimelineEntry> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 0);
+  messageDesc(file_rms_portal_v1_returns, 5);
 
 /**
  * FraudReport is a report that a return is fraud.
@@ -122,7 +270,7 @@ export type FraudReport = Message<"rms.portal.v1.FraudReport"> & {
  * Use `create(FraudReportSchema)` to create a new message.
  */
 export const FraudReportSchema: GenMessage<FraudReport> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 1);
+  messageDesc(file_rms_portal_v1_returns, 6);
 
 /**
  * FraudCategory is a category of fraud reports.
@@ -157,7 +305,7 @@ export type FraudCategory = Message<"rms.portal.v1.FraudCategory"> & {
  * Use `create(FraudCategorySchema)` to create a new message.
  */
 export const FraudCategorySchema: GenMessage<FraudCategory> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 2);
+  messageDesc(file_rms_portal_v1_returns, 7);
 
 /**
  * Request of ListReturns. An empty field matches all.
@@ -248,7 +396,7 @@ export type ListReturnsRequest = Message<"rms.portal.v1.ListReturnsRequest"> & {
  * Use `create(ListReturnsRequestSchema)` to create a new message.
  */
 export const ListReturnsRequestSchema: GenMessage<ListReturnsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 3);
+  messageDesc(file_rms_portal_v1_returns, 8);
 
 /**
  * Response of ListReturns.
@@ -283,7 +431,7 @@ export type ListReturnsResponse = Message<"rms.portal.v1.ListReturnsResponse"> &
  * Use `create(ListReturnsResponseSchema)` to create a new message.
  */
 export const ListReturnsResponseSchema: GenMessage<ListReturnsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 4);
+  messageDesc(file_rms_portal_v1_returns, 9);
 
 /**
  * Request of GetReturn.
@@ -304,7 +452,7 @@ export type GetReturnRequest = Message<"rms.portal.v1.GetReturnRequest"> & {
  * Use `create(GetReturnRequestSchema)` to create a new message.
  */
 export const GetReturnRequestSchema: GenMessage<GetReturnRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 5);
+  messageDesc(file_rms_portal_v1_returns, 10);
 
 /**
  * Response of GetReturn.
@@ -325,7 +473,7 @@ export type GetReturnResponse = Message<"rms.portal.v1.GetReturnResponse"> & {
  * Use `create(GetReturnResponseSchema)` to create a new message.
  */
 export const GetReturnResponseSchema: GenMessage<GetReturnResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 6);
+  messageDesc(file_rms_portal_v1_returns, 11);
 
 /**
  * Request of ListTimeline.
@@ -360,7 +508,7 @@ export type ListTimelineRequest = Message<"rms.portal.v1.ListTimelineRequest"> &
  * Use `create(ListTimelineRequestSchema)` to create a new message.
  */
 export const ListTimelineRequestSchema: GenMessage<ListTimelineRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 7);
+  messageDesc(file_rms_portal_v1_returns, 12);
 
 /**
  * Response of ListTimeline.
@@ -388,7 +536,7 @@ export type ListTimelineResponse = Message<"rms.portal.v1.ListTimelineResponse">
  * Use `create(ListTimelineResponseSchema)` to create a new message.
  */
 export const ListTimelineResponseSchema: GenMessage<ListTimelineResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 8);
+  messageDesc(file_rms_portal_v1_returns, 13);
 
 /**
  * Request of ProcessReturn.
@@ -416,7 +564,7 @@ export type ProcessReturnRequest = Message<"rms.portal.v1.ProcessReturnRequest">
  * Use `create(ProcessReturnRequestSchema)` to create a new message.
  */
 export const ProcessReturnRequestSchema: GenMessage<ProcessReturnRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 9);
+  messageDesc(file_rms_portal_v1_returns, 14);
 
 /**
  * Response of ProcessReturn.
@@ -458,7 +606,7 @@ export type ProcessReturnResponse = Message<"rms.portal.v1.ProcessReturnResponse
  * Use `create(ProcessReturnResponseSchema)` to create a new message.
  */
 export const ProcessReturnResponseSchema: GenMessage<ProcessReturnResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 10);
+  messageDesc(file_rms_portal_v1_returns, 15);
 
 /**
  * Request of FlagReturn.
@@ -500,7 +648,7 @@ export type FlagReturnRequest = Message<"rms.portal.v1.FlagReturnRequest"> & {
  * Use `create(FlagReturnRequestSchema)` to create a new message.
  */
 export const FlagReturnRequestSchema: GenMessage<FlagReturnRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 11);
+  messageDesc(file_rms_portal_v1_returns, 16);
 
 /**
  * Response of FlagReturn.
@@ -521,7 +669,7 @@ export type FlagReturnResponse = Message<"rms.portal.v1.FlagReturnResponse"> & {
  * Use `create(FlagReturnResponseSchema)` to create a new message.
  */
 export const FlagReturnResponseSchema: GenMessage<FlagReturnResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 12);
+  messageDesc(file_rms_portal_v1_returns, 17);
 
 /**
  * Request of UnflagReturn.
@@ -556,7 +704,7 @@ export type UnflagReturnRequest = Message<"rms.portal.v1.UnflagReturnRequest"> &
  * Use `create(UnflagReturnRequestSchema)` to create a new message.
  */
 export const UnflagReturnRequestSchema: GenMessage<UnflagReturnRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 13);
+  messageDesc(file_rms_portal_v1_returns, 18);
 
 /**
  * Response of UnflagReturn.
@@ -577,7 +725,7 @@ export type UnflagReturnResponse = Message<"rms.portal.v1.UnflagReturnResponse">
  * Use `create(UnflagReturnResponseSchema)` to create a new message.
  */
 export const UnflagReturnResponseSchema: GenMessage<UnflagReturnResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 14);
+  messageDesc(file_rms_portal_v1_returns, 19);
 
 /**
  * Request of CancelReturn.
@@ -612,7 +760,7 @@ export type CancelReturnRequest = Message<"rms.portal.v1.CancelReturnRequest"> &
  * Use `create(CancelReturnRequestSchema)` to create a new message.
  */
 export const CancelReturnRequestSchema: GenMessage<CancelReturnRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 15);
+  messageDesc(file_rms_portal_v1_returns, 20);
 
 /**
  * Response of CancelReturn.
@@ -633,7 +781,7 @@ export type CancelReturnResponse = Message<"rms.portal.v1.CancelReturnResponse">
  * Use `create(CancelReturnResponseSchema)` to create a new message.
  */
 export const CancelReturnResponseSchema: GenMessage<CancelReturnResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 16);
+  messageDesc(file_rms_portal_v1_returns, 21);
 
 /**
  * Request of AddNote.
@@ -668,7 +816,7 @@ export type AddNoteRequest = Message<"rms.portal.v1.AddNoteRequest"> & {
  * Use `create(AddNoteRequestSchema)` to create a new message.
  */
 export const AddNoteRequestSchema: GenMessage<AddNoteRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 17);
+  messageDesc(file_rms_portal_v1_returns, 22);
 
 /**
  * Response of AddNote.
@@ -689,7 +837,7 @@ export type AddNoteResponse = Message<"rms.portal.v1.AddNoteResponse"> & {
  * Use `create(AddNoteResponseSchema)` to create a new message.
  */
 export const AddNoteResponseSchema: GenMessage<AddNoteResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 18);
+  messageDesc(file_rms_portal_v1_returns, 23);
 
 /**
  * Request of GetFraudReport.
@@ -710,7 +858,7 @@ export type GetFraudReportRequest = Message<"rms.portal.v1.GetFraudReportRequest
  * Use `create(GetFraudReportRequestSchema)` to create a new message.
  */
 export const GetFraudReportRequestSchema: GenMessage<GetFraudReportRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 19);
+  messageDesc(file_rms_portal_v1_returns, 24);
 
 /**
  * Response of GetFraudReport.
@@ -738,7 +886,7 @@ export type GetFraudReportResponse = Message<"rms.portal.v1.GetFraudReportRespon
  * Use `create(GetFraudReportResponseSchema)` to create a new message.
  */
 export const GetFraudReportResponseSchema: GenMessage<GetFraudReportResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 20);
+  messageDesc(file_rms_portal_v1_returns, 25);
 
 /**
  * ShopperReturns counts the returns of one shopper in the shop, each up to 10,000, this return included.
@@ -773,7 +921,7 @@ export type ShopperReturns = Message<"rms.portal.v1.ShopperReturns"> & {
  * Use `create(ShopperReturnsSchema)` to create a new message.
  */
 export const ShopperReturnsSchema: GenMessage<ShopperReturns> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 21);
+  messageDesc(file_rms_portal_v1_returns, 26);
 
 /**
  * Request of ListFraudCategories.
@@ -788,7 +936,7 @@ export type ListFraudCategoriesRequest = Message<"rms.portal.v1.ListFraudCategor
  * Use `create(ListFraudCategoriesRequestSchema)` to create a new message.
  */
 export const ListFraudCategoriesRequestSchema: GenMessage<ListFraudCategoriesRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 22);
+  messageDesc(file_rms_portal_v1_returns, 27);
 
 /**
  * Response of ListFraudCategories.
@@ -809,7 +957,7 @@ export type ListFraudCategoriesResponse = Message<"rms.portal.v1.ListFraudCatego
  * Use `create(ListFraudCategoriesResponseSchema)` to create a new message.
  */
 export const ListFraudCategoriesResponseSchema: GenMessage<ListFraudCategoriesResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 23);
+  messageDesc(file_rms_portal_v1_returns, 28);
 
 /**
  * Request of CreateFraudReport.
@@ -851,7 +999,7 @@ export type CreateFraudReportRequest = Message<"rms.portal.v1.CreateFraudReportR
  * Use `create(CreateFraudReportRequestSchema)` to create a new message.
  */
 export const CreateFraudReportRequestSchema: GenMessage<CreateFraudReportRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 24);
+  messageDesc(file_rms_portal_v1_returns, 29);
 
 /**
  * Response of CreateFraudReport.
@@ -872,7 +1020,7 @@ export type CreateFraudReportResponse = Message<"rms.portal.v1.CreateFraudReport
  * Use `create(CreateFraudReportResponseSchema)` to create a new message.
  */
 export const CreateFraudReportResponseSchema: GenMessage<CreateFraudReportResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_returns, 25);
+  messageDesc(file_rms_portal_v1_returns, 30);
 
 /**
  * ReturnsService shows the shop's returns and changes them.
@@ -950,6 +1098,28 @@ export const ReturnsService: GenService<{
     methodKind: "unary";
     input: typeof CancelReturnRequestSchema;
     output: typeof CancelReturnResponseSchema;
+  },
+  /**
+   * GradeItems records the condition of 1 to 30 line items of a return, all or none. A grading replaces the former one,
+   * which stays in the timeline.
+   *
+   * @generated from rpc rms.portal.v1.ReturnsService.GradeItems
+   */
+  gradeItems: {
+    methodKind: "unary";
+    input: typeof GradeItemsRequestSchema;
+    output: typeof GradeItemsResponseSchema;
+  },
+  /**
+   * RecordDispositions records what becomes of 1 to 30 line items of a return, all or none. A disposition replaces the
+   * former one, which stays in the timeline.
+   *
+   * @generated from rpc rms.portal.v1.ReturnsService.RecordDispositions
+   */
+  recordDispositions: {
+    methodKind: "unary";
+    input: typeof RecordDispositionsRequestSchema;
+    output: typeof RecordDispositionsResponseSchema;
   },
   /**
    * AddNote adds a note to a return's timeline. The shopper does not see it.

@@ -1,0 +1,67 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import type pg from 'pg';
+import { z } from 'zod';
+import type {
+  CheckReturnRequest,
+  CheckReturnResponseSchema,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { DomainError } from '../platform/errors.ts';
+import { callerShape, id, parseInput } from '../platform/input.ts';
+import { type Cancellation, cancellationOf } from './cancellation-rule.ts';
+import type { Providers } from './commerce/providers.ts';
+import { toMessage } from './instant-refunds/instant-refunds.ts';
+import { listInstantRefunds } from './instant-refunds/instant-refunds-store.ts';
+import {
+  currentFacts,
+  type ProcessingFacts,
+  resultWithoutQueueing,
+  withoutProvider,
+} from './processing/process-rule.ts';
+import { stateText } from './store/texts.ts';
+
+const checkInput = z.object({ ...callerShape, returnId: id });
+
+/**
+ * Returns what `processReturn` and `cancelReturn` would do with a return now, by their own rules. Changes and locks
+ * nothing, so that the answer may be outdated when a person reads it.
+ *
+ * @throws DomainError NOT_FOUND for a return that the shop does not have.
+ */
+export async function checkReturn(
+  pool: pg.Pool,
+  request: CheckReturnRequest,
+  providers: Providers,
+): Promise<MessageInitShape<typeof CheckReturnResponseSchema>> {
+  const { shopId, returnId } = parseInput(checkInput, request);
+  const of = { shopId, returnId };
+  const facts = await currentFacts(pool, of);
+  const isRejected = resultWithoutQueueing(facts);
+  const provider = isRejected ?? (await providers.of(pool, { ...of, isCheck: true }));
+  const result = isRejected ?? (provider ? QUEUED : withoutProvider());
+  const instantRefunds = (await listInstantRefunds(pool, of)).map(toMessage);
+  return { process: { result }, ...(await cancelCheck(pool, facts, of)), instantRefunds };
+}
+
+const QUEUED = { case: 'queued', value: {} } as const;
+
+async function cancelCheck(
+  pool: pg.Pool,
+  { state, processing }: ProcessingFacts,
+  of: { readonly shopId: bigint; readonly returnId: bigint },
+): Promise<{ cancelsOrder: boolean; cancelRefusal: string }> {
+  const details = {
+    id: of.returnId,
+    processing,
+    flagReasons: [],
+    state: stateText.fromText(state),
+  };
+  const checked = await cancellationOf(pool, details, of).catch(refusalOf);
+  return checked instanceof DomainError
+    ? { cancelsOrder: false, cancelRefusal: checked.message }
+    : { cancelsOrder: checked.cancelsOrder, cancelRefusal: '' };
+}
+
+function refusalOf(error: unknown): DomainError | Cancellation {
+  if (error instanceof DomainError) return error;
+  throw error;
+}

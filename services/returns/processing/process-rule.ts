@@ -1,0 +1,132 @@
+import type { MessageInitShape } from '@bufbuild/protobuf';
+import {
+  type ProcessReturnResponseSchema,
+  ProcessReturnResponse_Refused_Code as RefusalCode,
+} from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { allInOrder } from '../../platform/all-in-order.ts';
+import { type Queryable, together } from '../../platform/postgres.ts';
+import { type AdditionalDetails, NO_PROVIDER } from '../commerce/provider.ts';
+import { returnNotFound } from '../errors.ts';
+import { LAST_DETAILS, storedDetails } from './jobs.ts';
+
+// The rule by which a return is processed or not. Processing itself decides by it, and the check that people see before.
+
+export type ProcessResult = NonNullable<
+  MessageInitShape<typeof ProcessReturnResponseSchema>['result']
+>;
+
+/** What decides whether a return is processed, besides the commerce provider of its shop. */
+export interface ProcessingFacts {
+  readonly state: string;
+  readonly processing: boolean;
+  readonly hasOpenInstantRefund: boolean;
+  /** Whether its exchange order was cancelled, or may have been, or is about to be. */
+  readonly isBeingCancelled: boolean;
+  /** The details of the last failed run; empty when there is none. */
+  readonly previousDetails: AdditionalDetails;
+}
+
+const FACTS = `
+select exists (
+         select from instant_refunds where shop_id = $1 and return_id = $2 and state = 'open'
+       ) as has_open_instant_refund,
+       exists (
+         select from processing_outcomes
+          where shop_id = $1 and return_id = $2 and kind = 'order_cancel'
+            and coalesce(done_at, asked_at) is not null
+       ) or exists (
+         select from processing_jobs where shop_id = $1 and return_id = $2 and state = 'cancelling'
+       ) as is_being_cancelled,
+       ${LAST_DETAILS} as previous_details`;
+
+interface Facts {
+  readonly has_open_instant_refund: boolean;
+  readonly is_being_cancelled: boolean;
+  readonly previous_details: string | null;
+}
+
+interface OfReturn {
+  readonly shopId: bigint;
+  readonly returnId: bigint;
+}
+
+/**
+ * Locks the return and reads the facts. Locks in a separate statement, so that the second statement reads everything that
+ * was committed before the lock.
+ *
+ * @throws DomainError NOT_FOUND.
+ */
+export async function lockFacts(tx: Queryable, of: OfReturn): Promise<ProcessingFacts> {
+  const locked = () =>
+    tx.query<Row>({
+      name: 'processing-lock-return',
+      text: `${RETURN} for update`,
+      values: [of.shopId, of.returnId],
+    });
+  const [{ rows }, facts] = await together(tx, () => allInOrder([locked(), readFacts(tx, of)]));
+  return factsIn(rows, facts.rows);
+}
+
+/** Reads the facts without a lock, so that they may have changed already. @throws DomainError NOT_FOUND. */
+export async function currentFacts(db: Queryable, of: OfReturn): Promise<ProcessingFacts> {
+  const { rows } = await db.query<Row>(RETURN, [of.shopId, of.returnId]);
+  return factsIn(rows, (await readFacts(db, of)).rows);
+}
+
+const RETURN = 'select state, processing from returns where shop_id = $1 and id = $2';
+
+type Row = Pick<ProcessingFacts, 'state' | 'processing'>;
+
+function readFacts(db: Queryable, of: OfReturn) {
+  return db.query<Facts>({
+    name: 'processing-facts',
+    text: FACTS,
+    values: [of.shopId, of.returnId],
+  });
+}
+
+function factsIn([row]: readonly Row[], [found]: readonly Facts[]): ProcessingFacts {
+  if (!row || !found) throw returnNotFound();
+  const { previous_details: previous } = found;
+  return {
+    ...row,
+    hasOpenInstantRefund: found.has_open_instant_refund,
+    isBeingCancelled: found.is_being_cancelled,
+    previousDetails: previous === null ? {} : storedDetails(previous),
+  };
+}
+
+/** Why a return is not queued, by its own facts; undefined when it is. In the order of `processReturn`. */
+export function resultWithoutQueueing(current: ProcessingFacts): ProcessResult | undefined {
+  if (current.state === 'review') {
+    return refused(
+      RefusalCode.UNPROCESSABLE_FLAGGED_RETURN,
+      'The return is flagged: a user must review it before it can be processed.',
+    );
+  }
+  if (current.state !== 'open') {
+    return refused(
+      RefusalCode.UNPROCESSABLE_RETURN,
+      `The return is ${current.state} and cannot be processed.`,
+    );
+  }
+  if (current.isBeingCancelled) {
+    return refused(
+      RefusalCode.UNPROCESSABLE_RETURN,
+      'The exchange order of the return was cancelled, or may have been: cancel the return.',
+    );
+  }
+  if (current.hasOpenInstantRefund) return { case: 'skippedInstantRefund', value: {} };
+  if (current.processing) return { case: 'alreadyQueued', value: {} };
+  return undefined;
+}
+
+/** The result for a return whose shop has no commerce provider. */
+export function withoutProvider(): ProcessResult {
+  const message = `The return cannot be processed: ${NO_PROVIDER}.`;
+  return refused(RefusalCode.NO_COMMERCE_PROVIDER, message);
+}
+
+function refused(code: RefusalCode, message: string): ProcessResult {
+  return { case: 'refused', value: { code, message } };
+}
