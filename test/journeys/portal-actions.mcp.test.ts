@@ -87,11 +87,12 @@ describe('a return', () => {
       await dialog.getByLabel('Condition').first().selectOption('Grade B');
       await dialog.getByLabel('Note').first().fill('A scratch');
       await press(page, 'Record');
-      await page.locator('main').getByText('Grade B (A scratch)').waitFor();
+      const recorded = page.locator('main dd');
+      await recorded.filter({ hasText: 'Grade B (A scratch)' }).waitFor();
       await press(page, 'Set dispositions');
       await dialog.getByLabel('Disposition').first().selectOption('Resale hold');
       await press(page, 'Record');
-      await page.locator('main').getByText('Resale hold').waitFor();
+      await recorded.filter({ hasText: 'Resale hold' }).waitFor();
     });
   });
 
