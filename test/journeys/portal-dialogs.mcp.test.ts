@@ -99,6 +99,8 @@ const DIALOGS: readonly Opening[] = [
     (page) => press(page, /^Use \d{4}-\d\d$/),
   ],
   button(ofReturn, () => 'Process'),
+  button(ofReturn, () => 'Grade'),
+  button(ofReturn, () => 'Set dispositions'),
   more(ofReturn, 'Add a note'),
   more(ofReturn, 'Put into review'),
   more(ofReturn, 'Report fraud'),
