@@ -24,7 +24,7 @@ const LOOKS: Readonly<Record<string, readonly [MantineColor, string?]>> = {
   // returns
   open: ['blue'],
   review: ['yellow', 'In review'],
-  fraud_reported: ['red', 'Reported as fraud'],
+  fraud_reported: ['red', 'Fraud report'],
   closed: ['green'],
   // versions and keys
   deprecated: ['yellow'],

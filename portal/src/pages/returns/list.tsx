@@ -88,14 +88,14 @@ const COLUMNS: readonly Column<ReturnSummary>[] = [
     title: 'Order',
     short: true,
     cell: ({ id, orderName }) => (
-      <>
+      <div className={styles.order}>
         <Link to="/returns/$returnId" params={{ returnId: id }} title={orderName}>
           {orderName}
         </Link>
         <Text size="xs" c="dimmed">
           return {id}
         </Text>
-      </>
+      </div>
     ),
   },
   { title: 'Items', cell: (one) => <Items summary={one} /> },
