@@ -46,6 +46,8 @@ describe('the words of an action', () => {
     ['portal.replay_webhook_delivery', 'delivery'],
     ['portal.start_backfill', 'webhook'],
     ['portal.stop_replay', 'replay'],
+    ['portal.retry_webhook_deliveries', 'webhook'],
+    ['portal.grade_items', 'return'],
     ['rest.processReturn', 'return'],
     ['rest.updateWebhook', 'webhook'],
     ['mcp.flag_return', 'return'],
