@@ -6,7 +6,7 @@ export const consumerBugs: readonly Bug[] = [
     name: 'offset-before-commit',
     promise: 'a record is read again until it is handled',
     file: 'services/platform/bus/kafka-offsets.ts',
-    find: 'p.open.add(received);',
+    find: 'state.open.add(received);',
     replace: '',
     tests: ['services/platform/bus/kafka-offsets.test.ts'],
     row: 'kill-consumer',

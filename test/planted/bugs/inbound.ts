@@ -106,7 +106,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'processed-while-cancelling',
     promise: 'a return whose exchange order may be cancelled is not processed',
-    file: 'services/returns/processing/process.ts',
+    file: 'services/returns/processing/process-rule.ts',
     find: 'if (current.isBeingCancelled) {',
     replace: "if (current.isBeingCancelled && current.state === '') {",
     tests: CANCELLATION,
@@ -114,7 +114,7 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'paid-return-cancelled',
     promise: 'a return with more than an exchange order is not cancelled',
-    file: 'services/returns/cancel.ts',
+    file: 'services/returns/cancellation-rule.ts',
     find: 'fulfilment: others,',
     replace: "fulfilment: 'none',",
     tests: CANCELLATION,

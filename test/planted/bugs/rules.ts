@@ -190,7 +190,7 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'flagged-return-queued',
     promise: 'a flagged return is refused as flagged',
-    file: 'services/returns/processing/process.ts',
+    file: 'services/returns/processing/process-rule.ts',
     find: "if (current.state === 'review') {",
     replace: "if (current.state === '') {",
     tests: ['services/returns/processing/process.test.ts'],
@@ -214,7 +214,7 @@ export const ruleBugs: readonly Bug[] = [
   {
     name: 'open-credit-processed',
     promise: 'a return with an open instant refund is not processed',
-    file: 'services/returns/processing/process.ts',
+    file: 'services/returns/processing/process-rule.ts',
     find: "if (current.hasOpenInstantRefund) return { case: 'skippedInstantRefund', value: {} };",
     replace: '',
     tests: ['services/returns/processing/process.test.ts'],
