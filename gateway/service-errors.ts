@@ -39,7 +39,7 @@ const WEBHOOK_WRITES: ReadonlySet<OperationId> = new Set(['createWebhook', 'upda
 /** The operations that the state of their object may forbid: 409 with the service's text. */
 const STATEFUL: ReadonlySet<OperationId> = new Set([
   ...(['recordLabel', 'updateLabel', 'recordGiftCard'] as const),
-  ...(['testWebhook', 'previewReplay', 'startReplay'] as const),
+  ...(['testWebhook', 'retryDeliveries', 'previewReplay', 'startReplay'] as const),
 ]);
 
 /** The operations whose body may name a webhook. */

@@ -36,6 +36,7 @@ export function errorShapes(): Html {
 <p>In every version the code is in the header <code>Link</code>, after the <code>#</code>:</p>
 <pre tabindex="0"><code>Link: &lt;/docs/errors#VALIDATION_FAILED&gt;; rel="help"</code></pre>
 <p>So read the status and this header first, and show the message of the body to people. Texts may change, codes do not.
+The header <code>X-Service-Hint</code>, where there is one, says what was ignored, or what you may have meant.
 The bodies of released versions differ by operation:</p>
 <div class="wide" tabindex="0"><table>
 <thead><tr><th>Error</th><th>Body</th></tr></thead>

@@ -54,12 +54,15 @@ describe('a test event', () => {
     });
   });
 
-  test('of an inactive webhook is 409', async () => {
-    under.services.webhooks.sendTest = () => {
+  test.each([
+    ['sendTest', '/test'],
+    ['retryDeliveries', '/deliveries/retry'],
+  ] as const)('of an inactive webhook is 409: %s', async (rpc, path) => {
+    under.services.webhooks[rpc] = () => {
       const reason = ErrorReason.STATE_FORBIDS;
       throw new DomainError(Code.FailedPrecondition, reason, 'the subscription is inactive');
     };
-    expect(await send({ path: at('/test'), json: {} })).toMatchObject({
+    expect(await send({ path: at(path), json: {} })).toMatchObject({
       status: 409,
       body: { errors: { message: 'The subscription is inactive.' } },
     });
