@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
-import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { FAKE, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 
@@ -121,6 +122,18 @@ describe('X-Service-Hint', () => {
     expect(await hintOf({ method: 'PUT', path: `${WEBHOOKS}/${FAKE.webhook}`, json })).toBe(
       'Topic label never delivers return.closed. It delivers label.created, label.updated.',
     );
+  });
+
+  test('of an update says that the webhook stays inactive', async () => {
+    const subscription = { ...sampleSubscription(), status: SubscriptionStatus.INACTIVE };
+    under.services.webhooks.updateSubscription = () => ({ subscription });
+    const json = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/x' };
+    const update = (status?: string) =>
+      hintOf({ method: 'PUT', path: `${WEBHOOKS}/${FAKE.webhook}`, json: { ...json, status } });
+    expect(await update()).toBe(
+      'the webhook stays inactive and gets no events; status active activates it',
+    );
+    expect(await update('inactive')).toBeUndefined();
   });
 
   test('says which version served when the path has none', async () => {

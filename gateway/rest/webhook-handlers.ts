@@ -1,3 +1,4 @@
+import { SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { deliveryPageView, deliveryView } from '../../services/contract/views/delivery.ts';
 import { textOrNull } from '../../services/contract/views/values.ts';
 import {
@@ -46,6 +47,9 @@ export const WEBHOOK_HANDLERS = {
     headers.payloadVersion(payloadVersion);
     const warning = neverDelivers(subscription);
     if (warning !== undefined) headers.hint(warning);
+    if (body.status === undefined && subscription.status === SubscriptionStatus.INACTIVE) {
+      headers.hint('the webhook stays inactive and gets no events; status active activates it');
+    }
   },
   deleteWebhook: ({ context, id }) => deleteWebhook(context, id),
   listDeliveries: async ({ context, id, query }) =>
