@@ -14,7 +14,7 @@ const run = promisify(execFile);
 const PER_SECOND = 25;
 const SUBSCRIPTIONS = 6;
 /** Response time of the sink, so that requests are concurrent. Milliseconds. */
-const SLOW_MS = 800;
+const SLOW_MS = 2_000;
 /** Number of descriptors that a process may still open. */
 const SPARE = 3;
 const SHORT_MS = { short: 6_000, full: 30_000 };
@@ -36,10 +36,13 @@ export const fewSocketsRow: Row = {
         const exhausted = () => metricOf(system, 'webhooks', 'webhooks_sockets_exhausted_total');
         const before = await exhausted();
         system.sink.behave([...trial.paths], { kind: 'accept', delayMs: SLOW_MS });
+        // Connections of earlier rows would carry all requests, and none would need a descriptor.
+        system.sink.listen(false);
+        system.sink.listen(true);
         const limits = await Promise.all(members.map(softLimit));
-        const publisher = trial.publish({ perSecond: PER_SECOND, mix: MIX });
         try {
           await Promise.all(members.map(leaveFew));
+          trial.publish({ perSecond: PER_SECOND, mix: MIX });
           await sleep(full ? SHORT_MS.full : SHORT_MS.short);
         } finally {
           await Promise.all(members.map((one, nth) => setLimit(one, limits[nth] ?? '1024')));
@@ -49,7 +52,6 @@ export const fewSocketsRow: Row = {
         const what = 'a process had no descriptor left';
         const count = await waitFor(isSeen, { what, withinMs: SEEN_MS }).catch(() => before);
         if (count === before) trial.doubts.push('no process ran out of descriptors');
-        await publisher.stop();
         const outcome = await trial.finish({
           trials: members.length,
           inFlight: count - before,
