@@ -4,8 +4,14 @@ import { isOutage } from '../../services/platform/outage.ts';
 
 /** Describes the failure of a command in one line, so that an operator knows what to do. */
 export function explain(error: unknown): string {
-  if (isOutage(error)) return 'the database does not respond; is the system running?';
+  if (isOutage(error))
+    return `the database does not respond${reasonOf(error)}; is the system running?`;
   if (isUnavailable(error)) return 'a service does not respond; is the system running?';
   if (error instanceof ConnectError) return error.rawMessage;
   return error instanceof Error ? error.message : String(error);
+}
+
+/** Such as a refused password or certificate, which no start of the system mends. */
+function reasonOf(error: unknown): string {
+  return error instanceof Error && error.message ? ` (${error.message})` : '';
 }

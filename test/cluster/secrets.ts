@@ -50,8 +50,8 @@ export async function makeSecrets(space: Namespace): Promise<{ readonly kafkaPas
 }
 
 /** An authority that nothing in the cluster has a certificate of. */
-export function foreignAuthority(): object {
-  return configMap('database-ca', { 'ca.crt': createAuthority('foreign').cert });
+export function foreignAuthority(name: string) {
+  return configMap(name, { 'ca.crt': createAuthority('foreign').cert });
 }
 
 function secret(name: string, stringData: Readonly<Record<string, string>>) {

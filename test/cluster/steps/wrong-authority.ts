@@ -5,15 +5,15 @@ import { untilRolledOut } from '../release.ts';
 import { foreignAuthority } from '../secrets.ts';
 import type { Trial } from '../trial.ts';
 
-const CA = 'configmap/database-ca';
+const CARTS = 'deployment/carts';
 
 /** A new pod that has the wrong authority of PostgreSQL. Needs the step `production`. */
 export async function wrongAuthority({ check }: Trial): Promise<void> {
-  const known = JSON.parse(await PRODUCTION.kubectl('get', CA, '-o', 'json'));
   const before = new Set((await processPods(PRODUCTION)).map(({ metadata }) => metadata.name));
-  await PRODUCTION.apply(foreignAuthority());
+  const authority = foreignAuthority('foreign-database-ca');
+  await PRODUCTION.apply(authority);
   try {
-    await PRODUCTION.kubectl('rollout', 'restart', 'deployment/carts');
+    await PRODUCTION.kubectl('patch', CARTS, '-p', JSON.stringify(mounts(authority)));
     const log = await until(
       async (see) => {
         const pods = await processPods(PRODUCTION);
@@ -28,9 +28,17 @@ export async function wrongAuthority({ check }: Trial): Promise<void> {
     const { msg = '', err } = JSON.parse(line);
     check(`a new pod stays unready, and logs: ${msg}: ${err?.message}`, line !== '{}');
   } finally {
-    await PRODUCTION.apply({ ...known, metadata: { name: 'database-ca' } });
-    await PRODUCTION.kubectl('rollout', 'restart', 'deployment/carts');
+    await PRODUCTION.kubectl('rollout', 'undo', CARTS);
     await untilRolledOut(PRODUCTION, 'carts');
     await untilReady(PRODUCTION);
   }
+}
+
+/**
+ * Only carts mounts the foreign authority. A change of the ConfigMap that all mount reaches running pods at any time
+ * within a minute, and stays as long.
+ */
+function mounts({ metadata: { name } }: ReturnType<typeof foreignAuthority>) {
+  const volumes = [{ name: 'database-ca', configMap: { name } }];
+  return { spec: { template: { spec: { volumes } } } };
 }
