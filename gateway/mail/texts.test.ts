@@ -62,7 +62,7 @@ describe('a mail', () => {
     expect(text).toContain('2026-11-27 01:00 UTC');
   });
 
-  test('about a disabled endpoint says whether it answered 410', () => {
+  test('about an endpoint with inactive subscriptions says whether it answered 410', () => {
     expect(mailText([FACTS.endpoint_disabled], context).text).not.toContain('410');
     const gone = { ...FACTS.endpoint_disabled, reason: 'gone' } as Fact;
     expect(mailText([gone], context).text).toContain('answered 410 Gone');

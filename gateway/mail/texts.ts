@@ -50,7 +50,7 @@ function partsOf(first: Fact, facts: readonly Fact[], c: TextContext): Parts {
     case 'endpoint_failing':
       return failing(first, ofKind(facts, first.kind), c);
     case 'endpoint_disabled':
-      return disabled(first, ofKind(facts, first.kind), c);
+      return deactivated(first, ofKind(facts, first.kind), c);
     case 'endpoint_exhausted':
       return exhausted(first, ofKind(facts, first.kind), c);
     case 'secret_revealed':
@@ -87,7 +87,7 @@ function failing(
   };
 }
 
-function disabled(
+function deactivated(
   first: FactOf<'endpoint_disabled'>,
   all: readonly (typeof first)[],
   c: TextContext,
@@ -98,7 +98,7 @@ function disabled(
       ? `${host} answered 410 Gone, which says that it expects no more deliveries.`
       : `All attempts of five days failed, since ${timeText(first.failing_since)}.`;
   return {
-    subject: `[${c.shopName}] Webhooks to ${host} were switched off`,
+    subject: `[${c.shopName}] Webhooks to ${host} are inactive`,
     lines: [
       `We made webhook subscriptions to ${host} inactive. ${why}`,
       '',

@@ -20,7 +20,7 @@ import { actorKindText } from '../platform/actor.ts';
 import { enumText } from '../platform/enum-text.ts';
 import { errorForPartners } from '../platform/outbound/failure.ts';
 import type { Secret } from '../platform/outbound/secrets.ts';
-import { disablesAtMs } from './delivery/results/deactivate.ts';
+import { deactivatesAtMs } from './delivery/results/deactivate.ts';
 import type { Backlog } from './log/backlogs.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
@@ -61,7 +61,7 @@ export function subscriptionMessage(
     failures: subscription.failures,
     ...(failingSince && { failingSince: timestampFromDate(failingSince) }),
     ...(isCounting && {
-      disablesAt: timestampFromDate(new Date(disablesAtMs(failingSince.getTime()))),
+      disablesAt: timestampFromDate(new Date(deactivatesAtMs(failingSince.getTime()))),
     }),
     warnedPercent: subscription.warnedPercent,
     ...(inactiveSince && { inactiveSince: timestampFromDate(inactiveSince) }),

@@ -51,7 +51,7 @@ test('the links of mails open the pages that they name', async () => {
     await call('GET', `/${id}/secret`);
     const shown = await mailAbout('secret was shown', id);
     await call('POST', `/${id}/test`, {});
-    const off = await mailAbout('switched off', id);
+    const off = await mailAbout('are inactive', id);
     const links = [shown, off].flatMap(({ text }) => [
       ...text.matchAll(/^- (?<title>.+): (?<link>https?:\S+)$/gm),
     ]);

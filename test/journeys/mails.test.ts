@@ -74,7 +74,7 @@ async function subscription(hook: Hook) {
 const recipients = (mails: readonly CaughtMail[], subject: string) =>
   mails.filter((one) => one.subject.includes(subject)).map(({ to }) => to);
 
-test('an endpoint that fails until it is switched off is told to each member once, also after SIGKILL', async () => {
+test('an endpoint that fails until its subscription is inactive is mailed to each member once, also after SIGKILL', async () => {
   const hook = await partner.subscribe('return', 'return.closed');
   const everybody = await developers();
   expect(everybody.length).toBeGreaterThan(1);
@@ -110,8 +110,8 @@ test('an endpoint that fails until it is switched off is told to each member onc
   // The rest of the five days. The clock of the killed process is lost.
   await advance(6);
   await until(async () => (await subscription(hook))?.inactiveReason !== '');
-  await until(async () => recipients(await caught(), 'switched off').length === everybody.length);
-  expect(recipients(await caught(), 'switched off').toSorted()).toEqual(everybody);
+  await until(async () => recipients(await caught(), 'are inactive').length === everybody.length);
+  expect(recipients(await caught(), 'are inactive').toSorted()).toEqual(everybody);
   // One a day for each address: nobody gets another mail about the failures.
   expect(await stored('endpoint_failing')).toHaveLength(everybody.length);
   const text = (await caught())[0]?.text ?? '';

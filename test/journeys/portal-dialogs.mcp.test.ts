@@ -87,7 +87,7 @@ const DIALOGS: readonly Opening[] = [
   button(ofWebhook, () => 'Rotate'),
   more(ofWebhook, 'Send failed deliveries again'),
   more(ofWebhook, 'Send stored events (backfill)'),
-  more(ofWebhook, 'Disable'),
+  more(ofWebhook, 'Deactivate'),
   more(ofWebhook, 'Delete'),
   button(at('/deliveries'), () => 'Send these again'),
   button(at('/api-keys'), () => 'Create an API key'),

@@ -48,7 +48,7 @@ function healthView(one: Subscription): WebhookView['health'] {
 
 function stateOf({ status, inactiveReason, failures, health }: Subscription): string {
   if (status === SubscriptionStatus.INACTIVE)
-    return inactiveReason === '' ? 'inactive' : 'disabled';
+    return inactiveReason === '' ? 'inactive' : 'deactivated';
   if (failures > 0) return 'failing';
   return (health?.counted ?? 0) > 0 ? 'healthy' : 'idle';
 }

@@ -6,10 +6,13 @@ const LOOKS: Readonly<Record<string, readonly [MantineColor, string?]>> = {
   // webhooks
   healthy: ['green'],
   failing: ['red'],
-  disabled: ['red', 'Disabled by the service'],
-  inactive: ['gray', 'Disabled'],
+  deactivated: ['red', 'Deactivated by the service'],
+  inactive: ['gray'],
   idle: ['gray', 'Nothing sent in 24 hours'],
   active: ['green'],
+  // destinations
+  enabled: ['green'],
+  disabled: ['gray'],
   // deliveries and jobs
   waiting: ['blue'],
   held: ['yellow', 'Held'],

@@ -12,7 +12,7 @@ import { errorForPartners } from '../../platform/outbound/failure.ts';
 import { appendEvents, type NewEvent } from '../../platform/outbox/append.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { queueKeyOf } from '../delivery/queue/queue-ref.ts';
-import { disablesAtMs } from '../delivery/results/deactivate.ts';
+import { deactivatesAtMs } from '../delivery/results/deactivate.ts';
 import type { Notice } from '../delivery/results/notice.ts';
 import { describeSubscriptions, keyOfSubscription } from './describe.ts';
 
@@ -47,15 +47,15 @@ function eventOf(notice: Notice, subscription: WebhookSubscription): NewEvent {
   };
   if (notice.kind === 'deactivated') {
     const reason = REASONS[notice.cause];
-    const disabled = create(SubscriptionDisabledSchema, { ...value, reason });
-    const detail = { case: 'subscriptionDisabled', value: disabled } as const;
+    const deactivated = create(SubscriptionDisabledSchema, { ...value, reason });
+    const detail = { case: 'subscriptionDisabled', value: deactivated } as const;
     return { ...common, trigger: 'subscription.disabled', detail };
   }
   const failing = create(SubscriptionFailingSchema, {
     ...value,
     percent: notice.percent,
     ...(failingSinceMs !== null && {
-      disablesAt: timestampFromDate(new Date(disablesAtMs(failingSinceMs))),
+      disablesAt: timestampFromDate(new Date(deactivatesAtMs(failingSinceMs))),
     }),
   });
   const detail = { case: 'subscriptionFailing', value: failing } as const;

@@ -36,8 +36,8 @@ export const retryBugs: readonly Bug[] = [
     tests: ['services/webhooks/delivery/attempt/retries.test.ts'],
   },
   {
-    name: 'gone-does-not-disable',
-    promise: '410 Gone disables the subscription at once',
+    name: 'gone-does-not-deactivate',
+    promise: '410 Gone deactivates the subscription at once',
     file: 'services/webhooks/delivery/results/count-failures.ts',
     find: 'if (isGone) return ON_GONE;',
     replace: 'if (isGone && nowMs < 0) return ON_GONE;',
@@ -60,8 +60,8 @@ export const retryBugs: readonly Bug[] = [
     tests: ['services/webhooks/delivery/endpoint/circuit-breaker.test.ts'],
   },
   {
-    name: 'disabled-too-early',
-    promise: 'a subscription is disabled only after five days of failures',
+    name: 'deactivated-too-early',
+    promise: 'a subscription is deactivated only after five days of failures',
     file: 'services/webhooks/delivery/results/deactivate.ts',
     find: 'if (share >= 1) {',
     replace: 'if (share >= 0.8) {',

@@ -151,7 +151,7 @@ function NextStep({ delivery }: { readonly delivery: Delivery }) {
   if (state === 'held') {
     return (
       <Alert color="yellow">
-        It waits because its webhook is disabled. It goes on when you enable the webhook, and
+        It waits because its webhook is inactive. It goes on when you activate the webhook, and
         expires after 30 days.
       </Alert>
     );

@@ -36,7 +36,7 @@ export function SendVersionTest({ setting }: { readonly setting: GetPayloadVersi
     >
       {webhooks.length === 0 ? (
         <Text size="sm" c="dimmed">
-          Your shop has no active webhook. <Link to="/webhooks">Add or enable one</Link> first.
+          Your shop has no active webhook. <Link to="/webhooks">Add or activate one</Link> first.
         </Text>
       ) : (
         <Group align="flex-end" gap="sm">

@@ -17,7 +17,7 @@ import { count } from '../../words.ts';
 const REASONS: Readonly<Record<string, string>> = {
   waiting: 'wait, and come by themselves at the time of their next attempt',
   subscription_deleted: 'belong to a deleted webhook',
-  subscription_inactive: 'belong to a disabled webhook: enable it first',
+  subscription_inactive: 'belong to an inactive webhook: activate it first',
   payload_gone: 'have no payload any more',
 };
 

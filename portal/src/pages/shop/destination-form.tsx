@@ -87,7 +87,7 @@ export function DestinationForm(o: {
         />
       </SimpleGrid>
       <Switch
-        label="Active: new returns may go there"
+        label="Enabled: new returns may go there"
         checked={enabled}
         onChange={({ currentTarget }) => setEnabled(currentTarget.checked)}
       />

@@ -82,7 +82,7 @@ const COLUMNS: readonly Column<Destination>[] = [
   {
     title: 'State',
     short: true,
-    cell: ({ enabled }) => <Status state={enabled ? 'active' : 'inactive'} />,
+    cell: ({ enabled }) => <Status state={enabled ? 'enabled' : 'disabled'} />,
   },
   { title: 'Address', cell: ({ address }) => addressText(address) || '–' },
   {
@@ -140,7 +140,7 @@ function Places(o: {
           value={search.show}
           onChange={set('show')}
           options={[
-            ['on', 'Active'],
+            ['on', 'Enabled'],
             ['off', 'Disabled'],
             ['warehouse', 'Warehouses'],
             ['donate', 'Donation centres'],

@@ -49,7 +49,7 @@ export function WebhookActions({ webhook }: { readonly webhook: Webhook }) {
           ...(can(startBackfill) && isActive
             ? [{ key: 'backfill', title: 'Send stored events (backfill)', run: open('backfill') }]
             : []),
-          { key: 'status', title: isActive ? 'Disable' : 'Enable', run: status, section: '' },
+          { key: 'status', title: isActive ? 'Deactivate' : 'Activate', run: status, section: '' },
           ...(can(deleteWebhook)
             ? [{ key: 'delete', title: 'Delete', run: remove, danger: true }]
             : []),
@@ -74,11 +74,11 @@ function ReplayOne({ webhook, onClose }: DialogProps) {
   );
 }
 
-/** Disables an active webhook after a question, and enables one that is disabled. */
+/** Deactivates an active webhook after a question, and activates an inactive one. */
 function useStatusSwitch(webhook: Webhook): () => void {
   const isActive = webhook.status === 'active';
   const { run } = useWrite(WebhooksService.method.updateWebhook, {
-    done: isActive ? 'The webhook is disabled.' : 'The webhook is enabled.',
+    done: isActive ? 'The webhook is inactive.' : 'The webhook is active.',
   });
   const statusChange = (status: string) => ({
     idempotencyKey: newActionKey(),
@@ -90,9 +90,9 @@ function useStatusSwitch(webhook: Webhook): () => void {
   if (!isActive) return change;
   return () =>
     confirm({
-      title: 'Disable this webhook?',
-      text: 'New events are not sent. Deliveries that wait now are held for 30 days, and go on when you enable it again.',
-      action: 'Disable the webhook',
+      title: 'Deactivate this webhook?',
+      text: 'New events are not sent. Deliveries that wait now are held for 30 days, and go on when you activate it again.',
+      action: 'Deactivate the webhook',
       onConfirm: change,
     });
 }

@@ -100,7 +100,7 @@ function factsOf(webhook: Webhook) {
 
 /** What is wrong with the webhook, and what to do. */
 function Warning({ webhook }: { readonly webhook: Webhook }) {
-  const { health, delivers, topic, trigger } = webhook;
+  const { health, status, delivers, topic, trigger } = webhook;
   if (!delivers) {
     return (
       <Alert color="yellow" title="This webhook can never send anything">
@@ -110,12 +110,12 @@ function Warning({ webhook }: { readonly webhook: Webhook }) {
     );
   }
   if (health?.state === 'failing') return <Failing webhook={webhook} health={health} />;
-  if (health?.state === 'disabled' || health?.state === 'inactive') {
+  if (health && status === 'inactive') {
     return (
-      <Alert color="gray" title="This webhook is disabled">
+      <Alert color="gray" title="This webhook is inactive">
         {health.inactiveReason !== '' && <>{health.inactiveReason} </>}
-        It has been disabled since <Time at={health.inactiveSince} />. Events are not sent.
-        Deliveries that already waited are held for 30 days, and go on when you enable it.
+        It has been inactive since <Time at={health.inactiveSince} />. Events are not sent.
+        Deliveries that already waited are held for 30 days, and go on when you activate it.
       </Alert>
     );
   }
@@ -133,7 +133,7 @@ function Failing(o: { readonly webhook: Webhook; readonly health: WebhookHealth 
       to see what your system answered.{' '}
       {health.disablesAt !== undefined && (
         <>
-          If every attempt fails until <Time at={health.disablesAt} />, the service disables the
+          If every attempt fails until <Time at={health.disablesAt} />, the service deactivates the
           webhook.
         </>
       )}

@@ -37,7 +37,7 @@ export const ON_GONE: FailureAction = {
 };
 
 /** Returns when a subscription becomes inactive if all attempts fail until then, by the retry clock. Milliseconds. */
-export function disablesAtMs(failingSinceMs: number): number {
+export function deactivatesAtMs(failingSinceMs: number): number {
   return failingSinceMs + FAILING_DAYS * DAY_MS;
 }
 
