@@ -82,7 +82,7 @@ async function receiveWebhook(
     const bounds = { maxBytes: BODY_BYTES_MAX, meter: exchange, reserved };
     const body = await slot.during(() => readBody(req, res, bounds));
     if (!body) throw badBody('The webhook has no body.');
-    const call = { body: new Uint8Array(body), ...headersOf(req) };
+    const call = { body: new Uint8Array(body), ...shopifyHeaders(req) };
     const { accepted } = await o.services.commerce.receiveShopifyWebhook(call);
     if (accepted) return;
     exchange.rejection = { reason: 'wrong signature' };
@@ -97,7 +97,7 @@ async function receiveWebhook(
 /** `Retry-After` of a rejected address. Seconds. */
 const RETRY_S = 60;
 
-function headersOf({ headers }: IncomingMessage) {
+function shopifyHeaders({ headers }: IncomingMessage) {
   const header = (name: string): string => {
     const value = headers[`x-shopify-${name}`];
     return typeof value === 'string' ? value : '';

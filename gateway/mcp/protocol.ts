@@ -54,7 +54,7 @@ export function createProtocol(logger: Logger): Protocol {
       if (parsed.signal.aborted) throw new ClientGone();
       if (isLegacy(parsed)) return handleLegacy(parsed);
       const { url, message, signal } = parsed;
-      const headers = headersOf(parsed.headers);
+      const headers = headersForLibrary(parsed.headers);
       const request = new Request(url, { method: 'POST', headers, signal });
       servers.set(request, () => parsed.server());
       return modern.fetch(request, { parsedBody: message });
@@ -145,7 +145,7 @@ async function handleSingleRequest(
 }
 
 /** The headers for the library. `Accept` has a fixed value, so that clients with any other value get JSON too. */
-function headersOf(received: IncomingHttpHeaders): Headers {
+function headersForLibrary(received: IncomingHttpHeaders): Headers {
   const headers = new Headers({ accept: 'application/json, text/event-stream' });
   for (const [name, value] of Object.entries(received)) {
     if (name === 'content-type' || name.startsWith('mcp-')) headers.set(name, String(value));

@@ -35,7 +35,7 @@ export function attemptView(attempt: Attempt): MessageInitShape<typeof DeliveryA
   return {
     ...{ number, durationMs, status, error, url, responseExcerpt },
     ...(startedAt && { startedAt }),
-    requestHeaders: headersOf(attempt.requestHeadersJson),
+    requestHeaders: headerList(attempt.requestHeadersJson),
     ...(timing && {
       timing: {
         ...(timing.dnsMs !== undefined && { dnsMs: timing.dnsMs }),
@@ -49,7 +49,7 @@ export function attemptView(attempt: Attempt): MessageInitShape<typeof DeliveryA
 }
 
 /** The service writes this JSON itself: an object of texts. */
-function headersOf(json: string): { name: string; value: string }[] {
+function headerList(json: string): { name: string; value: string }[] {
   if (json === '') return [];
   const parsed: unknown = JSON.parse(json);
   const headers = typeof parsed === 'object' && parsed !== null ? Object.entries(parsed) : [];

@@ -97,7 +97,7 @@ export function sharedHeaders(unstable: boolean): HeaderMap {
  *
  * @param own names of those that only this operation has.
  */
-export function headersOf(
+export function headerReferences(
   status: number,
   unstable: boolean,
   own: readonly string[] = [],

@@ -10,7 +10,7 @@ import { shapeResponse } from '../shape.ts';
 import { UNSTABLE } from '../versions.ts';
 import { COMMON_ERRORS, errorsOf } from './error-examples.ts';
 import { exampleKeys } from './example-keys.ts';
-import { headersOf } from './headers.ts';
+import { headerReferences } from './headers.ts';
 
 const PHRASES: Readonly<Record<number, string>> = {
   200: 'Done',
@@ -116,7 +116,7 @@ function success(
   const example = response && shapeResponse(version, id, response);
   const content = schema && { 'application/json': { schema, ...exampleKeys(example, responses) } };
   const unstable = version === UNSTABLE;
-  return { ...described(status, unstable, content), headers: headersOf(status, unstable, headers) };
+  return { ...described(status, unstable, content), headers: headerReferences(status, unstable, headers) };
 }
 
 function ownError(
@@ -161,7 +161,7 @@ function described(
 ): ZodOpenApiResponseObject {
   return {
     description: PHRASES[status] ?? String(status),
-    headers: headersOf(status, unstable),
+    headers: headerReferences(status, unstable),
     ...(content ? { content } : {}),
   };
 }

@@ -23,7 +23,7 @@ export interface HeaderSource {
 }
 
 /** Returns the headers of one attempt (Standard Webhooks and our own). `at` is the real time of the attempt. */
-export function headersOf(source: HeaderSource, at: Date): Record<string, string> {
+export function attemptHeaders(source: HeaderSource, at: Date): Record<string, string> {
   const timestamp = Math.floor(at.getTime() / 1_000);
   const { webhookId: id, body } = source;
   return {

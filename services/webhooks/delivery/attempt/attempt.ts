@@ -4,7 +4,7 @@ import { payloadVersionServed } from '../../../contract/versions.ts';
 import type { SigningKeys } from '../../../platform/outbound/signing-keys.ts';
 import { currentTraceparent, inSpan, type Telemetry } from '../../../platform/telemetry.ts';
 import { webhookIdOf } from '../../log/delivery.ts';
-import { headersOf } from '../../sender/headers.ts';
+import { attemptHeaders } from '../../sender/headers.ts';
 import type { AttemptOutcome } from '../../sender/outcome.ts';
 import type { Send } from '../../sender/send.ts';
 import { SECRETS } from '../../subscriptions/secrets.ts';
@@ -52,7 +52,7 @@ interface Request {
 
 async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
   const served = payloadVersionServed(due.apiVersion, o.today());
-  const headers = headersOf(
+  const headers = attemptHeaders(
     {
       webhookId: webhookIdOf(due.id),
       trigger: due.trigger,
