@@ -14,7 +14,7 @@ const FURTHER: readonly { readonly changed: RegExp; readonly tests: readonly str
       'services/contract/openapi/schemas.test.ts',
       'services/contract/examples/examples.test.ts',
       'test/docs/openapi.test.ts',
-      'services/contract/views/payload.test.ts',
+      'services/contract/topics/topics.test.ts',
     ],
   },
   {

@@ -2,7 +2,7 @@ import { create } from '@bufbuild/protobuf';
 import { timestampNow } from '@bufbuild/protobuf/wkt';
 import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import { sampleEvent } from '../../services/contract/sample-event.ts';
-import { payloadOf } from '../../services/contract/views/payload.ts';
+import { payloadOf } from '../../services/contract/topics/topics.ts';
 import type { Topic, Trigger } from '../../services/contract/vocabulary.ts';
 import type { ActionContext } from '../actions/context.ts';
 import { findReturn } from '../actions/returns.ts';

@@ -6,7 +6,7 @@ import { until } from '../../test/kit/until.ts';
 import { startReceiver } from '../../test/kit/webhooks/receiver.ts';
 import { runWebhooks, type WebhooksUnderTest } from '../../test/kit/webhooks/running-webhooks.ts';
 import { sampleEvent } from '../contract/sample-event.ts';
-import { delivers } from '../contract/views/payload.ts';
+import { delivers } from '../contract/topics/topics.ts';
 import { TOPICS, TRIGGERS } from '../contract/vocabulary.ts';
 
 let webhooks: WebhooksUnderTest;

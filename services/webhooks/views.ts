@@ -15,7 +15,7 @@ import {
   SubscriptionStatusSchema,
   type SubscriptionValuesSchema,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { delivers } from '../contract/views/payload.ts';
+import { delivers } from '../contract/topics/topics.ts';
 import { actorKindText } from '../platform/actor.ts';
 import { enumText } from '../platform/enum-text.ts';
 import { errorForPartners } from '../platform/outbound/failure.ts';

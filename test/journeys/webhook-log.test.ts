@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ReplayState } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { delivers } from '../../services/contract/views/payload.ts';
+import { delivers } from '../../services/contract/topics/topics.ts';
 import { TOPICS, TRIGGERS } from '../../services/contract/vocabulary.ts';
 import {
   expectError,

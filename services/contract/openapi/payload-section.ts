@@ -1,11 +1,10 @@
 import { z } from 'zod';
 import { ENVIRONMENT_HEADER } from '../environment.ts';
-import { PAYLOAD_FIELDS } from '../resources/payloads.ts';
 import { means } from '../resources/response-fields.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { shapePayload } from '../shape.ts';
-import { delivers, payloadOf } from '../views/payload.ts';
-import { TOPICS, type Topic, TRIGGERS, type Trigger } from '../vocabulary.ts';
+import { payloadOf, TOPIC_SHAPES } from '../topics/topics.ts';
+import { TOPICS, type Topic } from '../vocabulary.ts';
 
 const SAMPLE_SHOP = 1n;
 
@@ -30,14 +29,13 @@ export function payloadSection(version: string): Record<string, Record<string, o
 
 /** The schema of a topic's payload, in the newest form. */
 export function payloadSchema(topic: Topic): z.ZodType {
-  const triggers = triggersOf(topic);
-  const trigger = z.enum(triggers);
+  const { triggers, schema } = TOPIC_SHAPES[topic];
   const name = topic.split('.').map((part) => `${part[0]?.toUpperCase()}${part.slice(1)}`);
   return z
     .object({
       topic: means(z.literal(topic), 'The topic of the subscription'),
-      trigger: means(trigger, 'The event that happened'),
-      ...PAYLOAD_FIELDS[topic],
+      trigger: means(z.enum(triggers), 'The event that happened'),
+      ...schema,
     })
     .meta({ id: `${name.join('')}Payload` });
 }
@@ -71,14 +69,10 @@ function payloadOperation(topic: Topic, version: string): object {
 
 function samples(topic: Topic, version: string): Record<string, object> {
   return Object.fromEntries(
-    triggersOf(topic).map((trigger) => {
+    TOPIC_SHAPES[topic].triggers.map((trigger) => {
       const event = sampleEvent(trigger, SAMPLE_SHOP);
       const payload = payloadOf(topic, event, event.snapshot);
       return [trigger, { value: payload && shapePayload(version, topic, payload) }];
     }),
   );
-}
-
-function triggersOf(topic: Topic): Trigger[] {
-  return TRIGGERS.filter((trigger) => delivers(topic, trigger));
 }

@@ -7,7 +7,7 @@ import {
 import type { CreatedWebhook, Webhook, WebhookFields } from '../resources/webhook.ts';
 import type { WebhookSecretObject } from '../resources/webhook-secret.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
-import { triggersOf } from './payload.ts';
+import { triggersOf } from '../topics/topics.ts';
 import { iso, requiredIso, textOrNull } from './values.ts';
 
 /** Interface: Webhook subscription. Throws for a topic or trigger that the interface does not name. */

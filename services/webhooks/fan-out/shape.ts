@@ -1,6 +1,6 @@
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { shapePayload } from '../../contract/shape.ts';
-import { delivers, payloadOf } from '../../contract/views/payload.ts';
+import { delivers, payloadOf } from '../../contract/topics/topics.ts';
 
 /**
  * Returns the body of an event for one topic and version; undefined when the topic does not deliver the event's trigger.

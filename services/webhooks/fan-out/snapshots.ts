@@ -2,7 +2,7 @@ import { toBinary } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import type { Event } from '../../../proto/gen/rms/events/v1/events_pb.ts';
 import { type Return, ReturnSchema } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { delivers } from '../../contract/views/payload.ts';
+import { delivers } from '../../contract/topics/topics.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
 import { shopTriggerRows } from '../delivery/queue/targets.ts';

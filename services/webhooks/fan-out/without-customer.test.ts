@@ -1,6 +1,6 @@
 import { describe, expect, test } from '@jest/globals';
 import { sampleEvent } from '../../contract/sample-event.ts';
-import { delivers, payloadOf } from '../../contract/views/payload.ts';
+import { delivers, payloadOf } from '../../contract/topics/topics.ts';
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { withoutCustomer } from './shape.ts';
 

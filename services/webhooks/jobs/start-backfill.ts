@@ -3,7 +3,7 @@ import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import { z } from 'zod';
 import { DeliveryFilterSchema } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { delivers } from '../../contract/views/payload.ts';
+import { delivers } from '../../contract/topics/topics.ts';
 import { invalidField, stateForbids } from '../../platform/errors.ts';
 import { id, parseInput, time } from '../../platform/input.ts';
 import { inTransaction } from '../../platform/postgres.ts';

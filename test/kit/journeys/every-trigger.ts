@@ -1,5 +1,5 @@
 import { expect } from '@jest/globals';
-import { delivers } from '../../../services/contract/views/payload.ts';
+import { delivers } from '../../../services/contract/topics/topics.ts';
 import { RETURN_TRIGGERS, TOPICS, TRIGGERS } from '../../../services/contract/vocabulary.ts';
 import { type Hook, type HookPartner, verified } from './hooks.ts';
 

@@ -5,7 +5,7 @@ import { returnDetailsView } from '../details/return-details.ts';
 import { payloadSchema } from '../openapi/payload-section.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { TOPICS, type Topic, TRIGGERS, type Trigger } from '../vocabulary.ts';
-import { delivers, payloadOf } from './payload.ts';
+import { delivers, payloadOf } from './topics.ts';
 
 const sample = (topic: Topic, trigger: Trigger) => {
   const event = sampleEvent(trigger, 3n);

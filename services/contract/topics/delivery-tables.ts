@@ -1,0 +1,41 @@
+import { TOPICS, TRIGGERS } from '../vocabulary.ts';
+import { TOPIC_SHAPES } from './topics.ts';
+import { TRIGGER_TEXTS } from './trigger-texts.ts';
+
+const TOPIC_HEAD = '| Topic | Triggers | Body, besides `topic` and `trigger` |';
+const TRIGGER_HEAD = '| Trigger | Sent when |';
+
+/** Payloads with more fields than this are described without the names of their fields. */
+const MAX_NAMED = 12;
+
+/**
+ * Returns docs/delivery.md with its tables of topics and triggers written again.
+ *
+ * @throws Error when the page has no such table.
+ */
+export function withEventTables(page: string): string {
+  const topics = TOPICS.map((topic) => {
+    const { about, triggers, schema } = TOPIC_SHAPES[topic];
+    const names = Object.keys(schema);
+    const fields = names.length > MAX_NAMED ? '' : ` ${coded(names)}`;
+    return `| \`${topic}\` | ${coded(triggers)} | ${about}${fields} |`;
+  });
+  const triggers = TRIGGERS.map(
+    (trigger) => `| \`${trigger}\` | ${TRIGGER_TEXTS[trigger].join(' ')} |`,
+  );
+  const withTopics = withTable(page, [TOPIC_HEAD, '|---|---|---|', ...topics]);
+  return withTable(withTopics, [TRIGGER_HEAD, '|---|---|', ...triggers]);
+}
+
+function coded(names: readonly string[]): string {
+  return names.map((name) => `\`${name}\``).join(', ');
+}
+
+/** Replaces the table with the same head. */
+function withTable(page: string, lines: readonly string[]): string {
+  const [head = ''] = lines;
+  const start = page.indexOf(`\n${head}\n`) + 1;
+  const end = page.indexOf('\n\n', start);
+  if (start === 0 || end === -1) throw new Error(`docs/delivery.md has no table "${head}"`);
+  return page.slice(0, start) + lines.join('\n') + page.slice(end);
+}
