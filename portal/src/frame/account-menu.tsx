@@ -3,6 +3,7 @@ import { useNavigate } from '@tanstack/react-router';
 import { SessionService } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
 import { useWrite } from '../api/use-write.ts';
 import { ActionMenu } from '../parts/action-menu.tsx';
+import { SecondLine } from '../parts/cell-lines.tsx';
 import { currentZone, localZoneName, setZone } from '../parts/zone.ts';
 import { leave } from '../session/leave.ts';
 import { useSession } from '../session/session.tsx';
@@ -34,9 +35,9 @@ export function AccountMenu() {
       head={
         <Text size="sm" px="sm" py="xs" component="div" style={{ overflowWrap: 'anywhere' }}>
           {user.email}
-          <Text size="xs" c="dimmed">
+          <SecondLine>
             {roleName(shop.role)} of {shop.name}
-          </Text>
+          </SecondLine>
         </Text>
       }
       actions={[

@@ -4,6 +4,7 @@ import { useDisclosure } from '@mantine/hooks';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { localMoment } from '../../api/dates.ts';
+import { PAGES } from '../../api/pages.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
@@ -68,11 +69,7 @@ function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { sear
   const pages = useInfiniteQuery(
     WebhooksService.method.listDeliveries,
     { ...filter, pageSize: 50, cursor: '' },
-    {
-      pageParamKey: 'cursor',
-      getNextPageParam: ({ nextCursor }) => nextCursor || undefined,
-      refetchInterval: 20_000,
-    },
+    { ...PAGES, refetchInterval: 20_000 },
   );
   return (
     <Loaded query={pages} rows={12}>

@@ -1,6 +1,7 @@
 import { Badge, Code, Group, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { Status } from '../../parts/status.tsx';
 import { isDue, Time } from '../../parts/time.tsx';
@@ -21,9 +22,7 @@ const COLUMNS: readonly Column<Delivery>[] = [
             </Badge>
           )}
         </Group>
-        <Text size="xs" c="dimmed">
-          {returnId === '0' ? id : `return ${returnId}`}
-        </Text>
+        <SecondLine>{returnId === '0' ? id : `return ${returnId}`}</SecondLine>
       </>
     ),
   },
@@ -44,11 +43,7 @@ const WEBHOOK: Column<Delivery> = {
       <Link to="/webhooks/$webhookId" params={{ webhookId }} aria-label={`Webhook ${webhookId}`}>
         {webhookId}
       </Link>
-      {lastAttempt && (
-        <Text size="xs" c="dimmed">
-          {hostOf(lastAttempt.url)}
-        </Text>
-      )}
+      {lastAttempt && <SecondLine>{hostOf(lastAttempt.url)}</SecondLine>}
     </>
   ),
 };
@@ -83,9 +78,9 @@ function LastAnswer({ delivery }: { readonly delivery: Delivery }) {
   return (
     <>
       <Code>{resultText(lastAttempt)}</Code>
-      <Text size="xs" c="dimmed">
+      <SecondLine>
         attempt {attemptCount}, {lastAttempt.durationMs} ms
-      </Text>
+      </SecondLine>
     </>
   );
 }

@@ -3,11 +3,13 @@ import { Button, Code, Group, Text } from '@mantine/core';
 import { useState } from 'react';
 import { type ApiKey, ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
+import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
+import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -61,9 +63,7 @@ const COLUMNS: readonly Column<ApiKey>[] = [
     title: 'Key',
     cell: ({ id, description, sandbox }) => (
       <>
-        <Text size="sm" fw={600}>
-          {description || 'No description'}
-        </Text>
+        <FirstLine>{description || 'No description'}</FirstLine>
         <Code>
           rms_{sandbox && 'test_'}
           {id}_…
@@ -78,15 +78,11 @@ const COLUMNS: readonly Column<ApiKey>[] = [
       <>
         <Status state={state} />
         {state === 'valid' && expiresAt && (
-          <Text size="xs" c="dimmed">
+          <SecondLine>
             until <Time at={expiresAt} />
-          </Text>
+          </SecondLine>
         )}
-        {replacedBy !== '' && (
-          <Text size="xs" c="dimmed">
-            replaced by {replacedBy}
-          </Text>
-        )}
+        {replacedBy !== '' && <SecondLine>replaced by {replacedBy}</SecondLine>}
       </>
     ),
   },
@@ -95,9 +91,7 @@ const COLUMNS: readonly Column<ApiKey>[] = [
     cell: ({ lastUsedAt, lastOperation }) => (
       <>
         <Time at={lastUsedAt} none="never" />
-        <Text size="xs" c="dimmed">
-          {lastOperation}
-        </Text>
+        <SecondLine>{lastOperation}</SecondLine>
       </>
     ),
   },
@@ -106,9 +100,7 @@ const COLUMNS: readonly Column<ApiKey>[] = [
     cell: ({ createdAt, createdBy }) => (
       <>
         <Time at={createdAt} as="day" />
-        <Text size="xs" c="dimmed">
-          {createdBy?.name || createdBy?.id}
-        </Text>
+        <SecondLine>{createdBy?.name || createdBy?.id}</SecondLine>
       </>
     ),
   },
@@ -147,25 +139,10 @@ function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => 
   return (
     <Group gap="xs">
       {can(rotateApiKey) && replacedBy === '' && (
-        <Button
-          size="compact-sm"
-          variant="default"
-          onClick={() => o.rotate(o.of)}
-          aria-label={`Rotate ${name}`}
-        >
-          Rotate
-        </Button>
+        <RowButton text="Rotate" label={`Rotate ${name}`} onClick={() => o.rotate(o.of)} />
       )}
       {can(revokeApiKey) && (
-        <Button
-          size="compact-sm"
-          variant="default"
-          loading={isPending}
-          onClick={ask}
-          aria-label={`Revoke ${name}`}
-        >
-          Revoke
-        </Button>
+        <RowButton text="Revoke" label={`Revoke ${name}`} onClick={ask} isPending={isPending} />
       )}
     </Group>
   );

@@ -1,11 +1,12 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Button, Code } from '@mantine/core';
+import { Code } from '@mantine/core';
 import { type App, AppsService } from '../../../../proto/gen/rms/portal/v1/apps_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
+import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
@@ -58,14 +59,6 @@ function Remove({ app: { clientId, issuer } }: { readonly app: App }) {
       onConfirm: () => run({ clientId, issuer }),
     });
   return (
-    <Button
-      size="compact-sm"
-      variant="default"
-      loading={isPending}
-      onClick={ask}
-      aria-label={`Remove ${clientId}`}
-    >
-      Remove
-    </Button>
+    <RowButton text="Remove" label={`Remove ${clientId}`} onClick={ask} isPending={isPending} />
   );
 }

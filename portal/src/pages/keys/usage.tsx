@@ -1,6 +1,7 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Code, Group, Stack, Text } from '@mantine/core';
 import { UsageService, type VersionUsage } from '../../../../proto/gen/rms/portal/v1/usage_pb.ts';
+import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
@@ -48,16 +49,10 @@ const COLUMNS: readonly Column<VersionUsage>[] = [
     cell: ({ requested, served, stage }) => (
       <>
         <Group gap={6}>
-          <Text size="sm" fw={600}>
-            {requested || 'none named'}
-          </Text>
+          <FirstLine>{requested || 'none named'}</FirstLine>
           <Status state={stage} />
         </Group>
-        {requested !== served && (
-          <Text size="xs" c="dimmed">
-            served by {served}
-          </Text>
-        )}
+        {requested !== served && <SecondLine>served by {served}</SecondLine>}
       </>
     ),
   },

@@ -6,6 +6,7 @@ import {
   PayloadVersionService,
 } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
+import { FirstLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
@@ -61,11 +62,7 @@ function Setting({ setting }: { readonly setting: GetPayloadVersionResponse }) {
           columns={[
             {
               title: 'Version',
-              cell: (one) => (
-                <Text size="sm" fw={600}>
-                  {one.version}
-                </Text>
-              ),
+              cell: (one) => <FirstLine>{one.version}</FirstLine>,
             },
             { title: 'Stage', cell: ({ stage }) => <Status state={stage} /> },
             {

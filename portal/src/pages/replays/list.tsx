@@ -1,8 +1,9 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Replay } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { PAGES } from '../../api/pages.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
@@ -23,11 +24,7 @@ export function ReplaysPage() {
   const pages = useInfiniteQuery(
     listReplays,
     { webhookId: idOr0(webhook), pageSize: 50, cursor: '' },
-    {
-      pageParamKey: 'cursor',
-      getNextPageParam: ({ nextCursor }) => nextCursor || undefined,
-      refetchInterval: 5_000,
-    },
+    { ...PAGES, refetchInterval: 5_000 },
   );
   return (
     <Needs method={listReplays}>
@@ -71,9 +68,7 @@ function Jobs({ replays }: { readonly replays: readonly Replay[] }) {
               <Link to="/replays/$replayId" params={{ replayId: job.id }}>
                 {kindText(job)} {job.id}
               </Link>
-              <Text size="xs" c="dimmed">
-                {whatText(job)}
-              </Text>
+              <SecondLine>{whatText(job)}</SecondLine>
             </>
           ),
         },

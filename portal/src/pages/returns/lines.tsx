@@ -1,6 +1,7 @@
 import { Button, Divider, Group, Stack, Text } from '@mantine/core';
 import { Fragment, useState } from 'react';
 import type { Return, ReturnLine } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
@@ -123,10 +124,10 @@ function Disposition({ line: { disposition } }: { readonly line: ReturnLine }) {
 
 function Inspection(o: { readonly by: string; readonly at: Parameters<typeof Time>[0]['at'] }) {
   return (
-    <Text size="xs" c="dimmed">
+    <SecondLine>
       {o.by !== '' && `${o.by}, `}
       <Time at={o.at} />
-    </Text>
+    </SecondLine>
   );
 }
 

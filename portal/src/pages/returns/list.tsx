@@ -4,6 +4,8 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import type { ReturnSummary } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { dayEnd, dayStart } from '../../api/dates.ts';
+import { PAGES } from '../../api/pages.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
@@ -49,7 +51,7 @@ function Results() {
       pageSize: 50,
       cursor: '',
     },
-    { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
+    PAGES,
   );
   return (
     <Loaded query={pages} rows={12}>
@@ -92,9 +94,7 @@ const COLUMNS: readonly Column<ReturnSummary>[] = [
         <Link to="/returns/$returnId" params={{ returnId: id }} title={orderName}>
           {orderName}
         </Link>
-        <Text size="xs" c="dimmed">
-          return {id}
-        </Text>
+        <SecondLine>return {id}</SecondLine>
       </div>
     ),
   },
@@ -157,9 +157,7 @@ function Items({ summary: { titles, units } }: { readonly summary: ReturnSummary
     <div className={styles.items}>
       {first}
       {others.length > 0 && ` and ${others.length === 1 ? others[0] : 'others'}`}
-      <Text size="xs" c="dimmed">
-        {count(units, 'unit')}
-      </Text>
+      <SecondLine>{count(units, 'unit')}</SecondLine>
     </div>
   );
 }

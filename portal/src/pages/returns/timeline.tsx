@@ -5,6 +5,8 @@ import {
   ReturnsService,
   type TimelineEntry,
 } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { PAGES } from '../../api/pages.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -16,11 +18,7 @@ export function Timeline({ about }: { readonly about: Return }) {
   const pages = useInfiniteQuery(
     ReturnsService.method.listTimeline,
     { returnId: about.summary?.id ?? '0', pageSize: 20, cursor: '' },
-    {
-      pageParamKey: 'cursor',
-      getNextPageParam: ({ nextCursor }) => nextCursor || undefined,
-      refetchInterval: 10_000,
-    },
+    { ...PAGES, refetchInterval: 10_000 },
   );
   return (
     <Panel title="Timeline">
@@ -73,10 +71,10 @@ function Entry({ entry }: { readonly entry: TimelineEntry }) {
           {facts.map(([name, value]) => `${inWords(name)}: ${value}`).join(' · ')}
         </Text>
       )}
-      <Text size="xs" c="dimmed">
+      <SecondLine>
         {by !== '' && `${by}, `}
         <Time at={entry.occurredAt} />
-      </Text>
+      </SecondLine>
     </li>
   );
 }

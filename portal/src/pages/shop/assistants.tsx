@@ -1,12 +1,14 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { Button, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import {
   type Assistant,
   AssistantsService,
 } from '../../../../proto/gen/rms/portal/v1/assistants_pb.ts';
+import { PAGES } from '../../api/pages.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
+import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
@@ -14,6 +16,7 @@ import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
+import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
@@ -21,11 +24,7 @@ import { roleName } from '../../words.ts';
 
 export function AssistantsPage() {
   const { listAssistants } = AssistantsService.method;
-  const pages = useInfiniteQuery(
-    listAssistants,
-    { pageSize: 50, cursor: '' },
-    { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
-  );
+  const pages = useInfiniteQuery(listAssistants, { pageSize: 50, cursor: '' }, PAGES);
   return (
     <Needs method={listAssistants}>
       <PageHead
@@ -62,22 +61,14 @@ export function AssistantsPage() {
 const COLUMNS: readonly Column<Assistant>[] = [
   {
     title: 'Assistant',
-    cell: ({ app, clientId }) => (
-      <Text size="sm" fw={600}>
-        {app || clientId}
-      </Text>
-    ),
+    cell: ({ app, clientId }) => <FirstLine>{app || clientId}</FirstLine>,
   },
   {
     title: 'Acts for',
     cell: ({ userName, userEmail, own }) => (
       <>
         {own ? 'You' : userName || userEmail}
-        {!own && userName !== '' && (
-          <Text size="xs" c="dimmed">
-            {userEmail}
-          </Text>
-        )}
+        {!own && userName !== '' && <SecondLine>{userEmail}</SecondLine>}
       </>
     ),
   },
@@ -99,9 +90,9 @@ const COLUMNS: readonly Column<Assistant>[] = [
     cell: ({ connectedAt, expiresAt }) => (
       <>
         <Time at={connectedAt} as="day" />
-        <Text size="xs" c="dimmed">
+        <SecondLine>
           until <Time at={expiresAt} as="day" />
-        </Text>
+        </SecondLine>
       </>
     ),
   },
@@ -125,15 +116,7 @@ function Disconnect({ of: { id, app, clientId } }: { readonly of: Assistant }) {
       onConfirm: () => run({ assistantId: id }),
     });
   return (
-    <Button
-      size="compact-sm"
-      variant="default"
-      loading={isPending}
-      onClick={ask}
-      aria-label={`Disconnect ${name}`}
-    >
-      Disconnect
-    </Button>
+    <RowButton text="Disconnect" label={`Disconnect ${name}`} onClick={ask} isPending={isPending} />
   );
 }
 

@@ -1,6 +1,7 @@
 import { Badge, Group, Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { AuditChange, AuditEntry } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import type { Column } from '../../parts/data-table.tsx';
 import { Time } from '../../parts/time.tsx';
 import { inWords, roleName } from '../../words.ts';
@@ -40,9 +41,7 @@ export const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
     cell: (entry) => (
       <>
         <span className={styles.door}>{doorOf(entry)}</span>
-        <Text size="xs" c="dimmed">
-          {entry.source}
-        </Text>
+        <SecondLine>{entry.source}</SecondLine>
       </>
     ),
   },
@@ -72,9 +71,7 @@ function Who({ entry: { by, byEmail } }: { readonly entry: AuditEntry }) {
       >
         {name || byEmail || id}
       </route.Link>
-      <Text size="xs" c="dimmed">
-        {second}
-      </Text>
+      <SecondLine>{second}</SecondLine>
     </div>
   );
 }

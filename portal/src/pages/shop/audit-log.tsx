@@ -3,6 +3,7 @@ import { Button, Stack, Text } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { AuditService } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { dayEnd, dayStart } from '../../api/dates.ts';
+import { PAGES } from '../../api/pages.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { DateFilter, FilterBar, TextFilter } from '../../parts/filters.tsx';
 import { More } from '../../parts/more.tsx';
@@ -43,7 +44,7 @@ function Results({ filter }: { readonly filter: { readonly text: string } }) {
   const pages = useInfiniteQuery(
     AuditService.method.listAuditEntries,
     { filter, pageSize: 100, cursor: '' },
-    { pageParamKey: 'cursor', getNextPageParam: ({ nextCursor }) => nextCursor || undefined },
+    PAGES,
   );
   return (
     <Loaded query={pages} rows={12}>

@@ -1,15 +1,17 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Button, Text } from '@mantine/core';
+import { Button } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import {
   type Destination,
   DestinationsService,
 } from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
+import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
+import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -65,12 +67,8 @@ const COLUMNS: readonly Column<Destination>[] = [
     title: 'Name',
     cell: ({ id, name }) => (
       <>
-        <Text size="sm" fw={600}>
-          {name}
-        </Text>
-        <Text size="xs" c="dimmed">
-          id {id}
-        </Text>
+        <FirstLine>{name}</FirstLine>
+        <SecondLine>id {id}</SecondLine>
       </>
     ),
   },
@@ -96,14 +94,7 @@ function editColumn(edit: (id: string) => void): Column<Destination> {
   return {
     title: 'Actions',
     cell: ({ id, name }) => (
-      <Button
-        size="compact-sm"
-        variant="default"
-        onClick={() => edit(id)}
-        aria-label={`Edit ${name}`}
-      >
-        Edit
-      </Button>
+      <RowButton text="Edit" label={`Edit ${name}`} onClick={() => edit(id)} />
     ),
   };
 }

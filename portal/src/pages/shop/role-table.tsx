@@ -6,6 +6,7 @@ import {
   type RoleAction,
   TeamService,
 } from '../../../../proto/gen/rms/portal/v1/team_pb.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { useSession } from '../../session/session.tsx';
@@ -65,11 +66,7 @@ function Body({ found }: { readonly found: ListRolesResponse }) {
               {roles.map(({ name }) => (
                 <th key={name} scope="col" className={styles.middle}>
                   {roleName(name)}
-                  {name === shop.role && (
-                    <Text size="xs" c="dimmed">
-                      you
-                    </Text>
-                  )}
+                  {name === shop.role && <SecondLine>you</SecondLine>}
                 </th>
               ))}
               <th scope="col">By</th>

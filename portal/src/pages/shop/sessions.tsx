@@ -5,6 +5,7 @@ import { useWrite } from '../../api/use-write.ts';
 import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
+import { RowButton } from '../../parts/row-button.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { leave } from '../../session/leave.ts';
@@ -85,14 +86,11 @@ function End({ session: { id, current, device } }: { readonly session: Session }
       onConfirm: () => run({ sessionId: id }),
     });
   return (
-    <Button
-      size="compact-sm"
-      variant="default"
-      loading={isPending}
+    <RowButton
+      text="End"
+      label={`End the session of ${device}`}
       onClick={ask}
-      aria-label={`End the session of ${device}`}
-    >
-      End
-    </Button>
+      isPending={isPending}
+    />
   );
 }

@@ -1,5 +1,5 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Badge, Button, Group, NativeSelect, Stack, Text } from '@mantine/core';
+import { Badge, Button, Group, NativeSelect, Stack } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import {
   type ListMembersResponse,
@@ -7,10 +7,12 @@ import {
   TeamService,
 } from '../../../../proto/gen/rms/portal/v1/team_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
+import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
+import { RowButton } from '../../parts/row-button.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
@@ -70,20 +72,14 @@ function Person({ member: { name, email, self } }: { readonly member: Member }) 
   return (
     <>
       <Group gap={6}>
-        <Text size="sm" fw={600}>
-          {name || email}
-        </Text>
+        <FirstLine>{name || email}</FirstLine>
         {self && (
           <Badge size="xs" variant="default">
             You
           </Badge>
         )}
       </Group>
-      {name !== '' && (
-        <Text size="xs" c="dimmed">
-          {email}
-        </Text>
-      )}
+      {name !== '' && <SecondLine>{email}</SecondLine>}
     </>
   );
 }
@@ -133,15 +129,5 @@ function Remove({ member }: { readonly member: Member }) {
       danger: true,
       onConfirm: () => run({ userId }),
     });
-  return (
-    <Button
-      size="compact-sm"
-      variant="default"
-      loading={isPending}
-      onClick={ask}
-      aria-label={`Remove ${who}`}
-    >
-      Remove
-    </Button>
-  );
+  return <RowButton text="Remove" label={`Remove ${who}`} onClick={ask} isPending={isPending} />;
 }

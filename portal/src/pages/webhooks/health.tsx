@@ -1,5 +1,5 @@
-import { Text } from '@mantine/core';
 import type { WebhookHealth } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Time } from '../../parts/time.tsx';
 import { numberText } from '../../words.ts';
 
@@ -15,9 +15,9 @@ export function SuccessRate({ health }: HealthProps) {
   return (
     <>
       {percent(succeeded, all)}
-      <Text size="xs" c="dimmed">
+      <SecondLine>
         {numberText(succeeded)} of {numberText(all)}
-      </Text>
+      </SecondLine>
     </>
   );
 }
@@ -35,9 +35,9 @@ export function Waiting({ health }: HealthProps) {
     <>
       {numberText(health.waiting)}
       {health.moreWaiting && '+'}
-      <Text size="xs" c="dimmed">
+      <SecondLine>
         oldest <Time at={health.oldestWaitingAt} as="relative" />
-      </Text>
+      </SecondLine>
     </>
   );
 }

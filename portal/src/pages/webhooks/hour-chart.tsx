@@ -18,7 +18,8 @@ import { CHART_HEIGHT } from './chart-height.ts';
 function hourFormat(withDay: boolean): Intl.DateTimeFormat {
   return new Intl.DateTimeFormat(undefined, {
     ...(withDay && { day: 'numeric', month: 'short' }),
-    ...{ hour: '2-digit', minute: '2-digit' },
+    hour: '2-digit',
+    minute: '2-digit',
     ...(currentZone() === 'utc' && { timeZone: 'UTC' }),
   });
 }

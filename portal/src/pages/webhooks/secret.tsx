@@ -7,6 +7,7 @@ import {
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Copyable } from '../../parts/copy.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Panel } from '../../parts/panel.tsx';
@@ -89,7 +90,7 @@ function Secrets({ secrets }: { readonly secrets: readonly Secret[] }) {
       {secrets.map(({ value, createdAt, expiresAt }, place) => (
         <div key={value}>
           <Copyable value={value} label={place === 0 ? 'the newest secret' : 'the old secret'} />
-          <Text size="xs" c="dimmed">
+          <SecondLine>
             {place === 0 ? (
               <>
                 Made on <Time at={createdAt} />
@@ -99,7 +100,7 @@ function Secrets({ secrets }: { readonly secrets: readonly Secret[] }) {
                 Signs until <Time at={expiresAt} />, <Time at={expiresAt} as="relative" />
               </>
             )}
-          </Text>
+          </SecondLine>
         </div>
       ))}
     </Stack>
