@@ -6,8 +6,9 @@ import { startFakeBackend } from '../test/kit/gateway/fake-backend.ts';
 import { testSettings } from '../test/kit/settings.ts';
 import { until } from '../test/kit/until.ts';
 import { gatewayShape } from './config.ts';
+import type { GatewayOptions } from './open-parts.ts';
 import { targetsShape } from './services.ts';
-import { type GatewayOptions, startGateway } from './start.ts';
+import { startGateway } from './start.ts';
 
 let database: TestDatabase;
 beforeAll(async () => {

@@ -3,7 +3,7 @@ import { request } from 'undici';
 import type { ActionName } from '../../../gateway/actions/permissions.ts';
 import { issueAccessToken, storeGrant } from '../../../gateway/oauth/issue.ts';
 import { createOAuthKeys, type OAuthKeys } from '../../../gateway/oauth/keys.ts';
-import type { GatewayOptions } from '../../../gateway/start.ts';
+import type { GatewayOptions } from '../../../gateway/open-parts.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
 import { newKeyringText, parseKeyring } from '../../../services/platform/keyring.ts';

@@ -5,7 +5,7 @@ import type { Account } from '../../../deploy/local/identity/accounts.ts';
 import { signInRedirects } from '../../../deploy/local/identity/sign-in.ts';
 import { startIdentity } from '../../../deploy/local/identity/start.ts';
 import { hourlyShape } from '../../../gateway/auth/hourly-limits.ts';
-import type { GatewayOptions } from '../../../gateway/start.ts';
+import type { GatewayOptions } from '../../../gateway/open-parts.ts';
 import { addMember } from '../../../gateway/tenancy/members.ts';
 import type { Role } from '../../../gateway/tenancy/permissions.ts';
 import { loadConfig } from '../../../services/platform/config.ts';
