@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type pg from 'pg';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { invalidField } from '../../services/platform/errors.ts';
 import type { Author } from '../tenancy/audit.ts';
 import { type ActiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { permits, type Role } from '../tenancy/permissions.ts';
@@ -17,8 +18,13 @@ export interface AssistantsViewer {
 
 /** The connected assistants that a user may see and disconnect: with `team.manage` all of the shop, else the user's own. */
 export interface Assistants {
-  /** Oldest first. @param o.after the last grant of the previous page. */
-  list(o: { limit: number; after?: Pick<ActiveGrant, 'id' | 'createdAt'> }): Promise<ActiveGrant[]>;
+  /**
+   * Returns a page of them, oldest first.
+   *
+   * @param o.cursor the `nextCursor` of the previous page; empty for the first page.
+   * @throws DomainError INVALID_ARGUMENT for any other cursor.
+   */
+  list(o: { limit: number; cursor: string }): Promise<AssistantsPage>;
   /**
    * Disconnects an assistant, so that its next call is rejected. Idempotent as long as the grant is stored.
    *
@@ -27,11 +33,40 @@ export interface Assistants {
   disconnect(id: string): Promise<void>;
 }
 
+export interface AssistantsPage {
+  readonly grants: readonly ActiveGrant[];
+  /** Empty after the last page. */
+  readonly nextCursor: string;
+}
+
 export function createAssistants(pool: pg.Pool, viewer: AssistantsViewer): Assistants {
   const { shopId, userId, role, actor, from } = viewer;
   const owner = permits(role, ['team.manage']) ? { shopId } : { shopId, userId };
   return {
-    list: (page) => listGrants(pool, { ...owner, ...page }),
+    async list({ limit, cursor }) {
+      const after = placeOf(cursor);
+      // One more grant than the page has shows whether there is a next page.
+      const found = await listGrants(pool, { ...owner, limit: limit + 1, ...(after && { after }) });
+      const grants = found.slice(0, limit);
+      const last = grants.at(-1);
+      return { grants, nextCursor: last && found.length > limit ? cursorOf(last) : '' };
+    },
     disconnect: (id) => revokeGrant(pool, { ...owner, id, by: { actor, ...from } }),
   };
+}
+
+type Place = Pick<ActiveGrant, 'id' | 'createdAt'>;
+
+function cursorOf({ id, createdAt }: Place): string {
+  return Buffer.from(`${createdAt.toISOString()} ${id}`).toString('base64url');
+}
+
+function placeOf(cursor: string): Place | undefined {
+  if (cursor === '') return undefined;
+  const text = Buffer.from(cursor, 'base64url').toString();
+  const [, time = '', id = ''] =
+    /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([\w-]{20,64})$/.exec(text) ?? [];
+  const createdAt = new Date(time);
+  if (id !== '' && !Number.isNaN(createdAt.getTime())) return { id, createdAt };
+  throw invalidField('cursor', 'must be the next_cursor of a previous page');
 }

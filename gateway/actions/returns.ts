@@ -1,9 +1,12 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
+import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import type { Effect } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type {
   CheckReturnResponse,
   DetailValueSchema,
   ProcessReturnResponse,
+  SummarizeResponse,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { numberText } from '../../services/contract/exact-json.ts';
 import type { DetailsSelector } from '../../services/contract/resources/details-query.ts';
@@ -56,4 +59,22 @@ function detailOf(value: ProcessBody[string]): MessageInitShape<typeof DetailVal
   if (typeof value === 'boolean') return { value: { case: 'truth', value } };
   if (value === null) return { value: { case: undefined } };
   return { value: { case: 'number', value: numberText(value) } };
+}
+
+/** Returns what processing requested of the commerce provider for a return. Rejects with NOT_FOUND without the return. */
+export async function listEffects(context: ActionContext, returnId: bigint): Promise<Effect[]> {
+  const call = { ...callerOf(context), returnId };
+  return (await context.services.commerce.listEffects(call)).effects;
+}
+
+/** Counts the returns created from one time (inclusive) to another (exclusive), including archived ones. */
+export function summarizeReturns(
+  context: ActionContext,
+  period: { from: Date; to: Date },
+): Promise<SummarizeResponse> {
+  return context.services.returns.summarize({
+    ...callerOf(context),
+    createdFrom: timestampFromDate(period.from),
+    createdTo: timestampFromDate(period.to),
+  });
 }

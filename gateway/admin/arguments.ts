@@ -1,8 +1,8 @@
 import { InvalidArgumentError } from 'commander';
 import { parseTime } from '../../services/contract/time.ts';
-import { parsePathId } from '../../services/contract/validate.ts';
 import { RELEASED } from '../../services/contract/versions.ts';
 import { DESTINATION_TYPES } from '../../services/contract/vocabulary.ts';
+import { parseId } from '../../services/platform/ids.ts';
 import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
@@ -16,7 +16,7 @@ export interface ShopOption {
 const idParser =
   (what: string) =>
   (text: string): bigint => {
-    const id = parsePathId(text);
+    const id = parseId(text);
     if (id === undefined) throw new InvalidArgumentError(`must be ${what}`);
     return id;
   };

@@ -67,14 +67,11 @@ interface Grant {
  * few seconds, because a token is valid only while its app is installed. So is the membership of the person that the
  * token names: without the permission to connect apps, the token has no scopes.
  */
-export function createPartnerTokenCheck(
-  db: Queryable,
-  oauth: PartnerOAuth,
-  keys: JWTVerifyGetKey = createRemoteJWKSet(new URL(oauth.jwksUrl), {
+export function createPartnerTokenCheck(db: Queryable, oauth: PartnerOAuth): PartnerTokenCheck {
+  const keys = createRemoteJWKSet(new URL(oauth.jwksUrl), {
     timeoutDuration: JWKS_TIMEOUT_MS,
     [customFetch]: boundedFetch,
-  }),
-): PartnerTokenCheck {
+  });
   const grants = createBoundedCache<Grant>(MAX_CACHED);
   const installed = createBoundedCache<{
     readonly shop: { readonly sandbox: boolean } | undefined;

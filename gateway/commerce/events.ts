@@ -1,10 +1,10 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Router } from 'express';
 import { COMMERCE_EVENT_BYTES_MAX } from '../../services/contract/limits.ts';
-import { parsePathId } from '../../services/contract/validate.ts';
 import { forCaller } from '../../services/platform/caller.ts';
 import { isExhausted, isOverloaded, isUnavailable } from '../../services/platform/errors.ts';
 import { systemActor } from '../../services/platform/identity.ts';
+import { parseId } from '../../services/platform/ids.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { RateLimit } from '../auth/rate-limits.ts';
 import { HttpError, internalError, overloaded, rateLimited, unavailable } from '../errors.ts';
@@ -101,7 +101,7 @@ async function forward(
   { req, exchange, shop }: Incoming,
   body: Uint8Array,
 ): Promise<HttpResponse> {
-  const shopId = parsePathId(shop);
+  const shopId = parseId(shop);
   if (shopId === undefined) return unverified();
   const header = (name: string) => String(req.headers[name] ?? '');
   const { result } = await commerce.receiveEvent({

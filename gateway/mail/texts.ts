@@ -1,5 +1,4 @@
 import type { Fact, FactOf } from './facts.ts';
-import { plain } from './plain.ts';
 import { mailPages } from './portal-pages.ts';
 
 /** What the texts need besides the facts. */
@@ -199,4 +198,13 @@ function timeText(at: string | null): string {
 
 function ofKind<K extends Fact['kind']>(facts: readonly Fact[], kind: K): FactOf<K>[] {
   return facts.filter((one): one is FactOf<K> => one.kind === kind);
+}
+
+/**
+ * Makes a text of people or of other systems safe for a line of a mail and for a header: no line breaks, no control
+ * characters, no characters that change the direction of text, at most `max` characters.
+ */
+function plain(text: string, max: number): string {
+  const line = text.replace(/[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]+/gu, ' ').trim();
+  return [...line].slice(0, max).join('');
 }

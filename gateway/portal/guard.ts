@@ -1,4 +1,4 @@
-import type { ServerResponse } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Code } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Request, RequestHandler, Response } from 'express';
@@ -13,7 +13,6 @@ import type { Exchange } from '../http/exchange.ts';
 import type { InFlight } from '../http/in-flight.ts';
 import type { Services } from '../services.ts';
 import type { PortalCall } from './call.ts';
-import { isSameOrigin } from './same-origin.ts';
 import type { SessionCookie } from './session-cookie.ts';
 import type { PortalSession, PortalSessions } from './sessions.ts';
 
@@ -40,8 +39,8 @@ export interface GuardParts {
   readonly calendar: () => Date;
   /** Accepted requests. */
   readonly accepted: WeakMap<Request, PortalCall>;
-  /** Whether there is a method at this path, below `/portal/api`. */
-  readonly hasMethod: (path: string) => boolean;
+  /** The paths of all methods, below `/portal/api`. */
+  readonly paths: ReadonlySet<string>;
 }
 
 /**
@@ -61,7 +60,7 @@ export function portalGuard(o: GuardParts): RequestHandler {
         text: 'Calls are POST requests.',
       });
     }
-    if (!o.hasMethod(req.path)) {
+    if (!o.paths.has(req.path)) {
       return reject(res, {
         status: 404,
         code: Code.Unimplemented,
@@ -166,4 +165,13 @@ export function reject(res: Response, { status, code, text, retryAfterS }: Refus
   if (retryAfterS !== undefined) res.setHeader('Retry-After', String(retryAfterS));
   res.status(status).json({ code: codeToString(code), message: text });
   res.req.resume();
+}
+
+/**
+ * Whether a page of this service sent the request. A browser says so in `Sec-Fetch-Site`, which no script can set. A
+ * client that does not send it must send our own `Origin`.
+ */
+function isSameOrigin(req: IncomingMessage, ownOrigin: string): boolean {
+  const { origin, 'sec-fetch-site': site } = req.headers;
+  return site === undefined ? origin === ownOrigin : site === 'same-origin';
 }

@@ -43,8 +43,7 @@ function portalApi(
   const paths = pathsOf(routes);
   const accepted = new WeakMap<Request, PortalCall>();
   const router = Router({ caseSensitive: true, strict: true });
-  const hasMethod = (path: string): boolean => paths.has(path);
-  router.use(portalGuard({ ...portal, exchangeOf, calendar, accepted, hasMethod }));
+  router.use(portalGuard({ ...portal, exchangeOf, calendar, accepted, paths }));
   router.use(
     expressConnectMiddleware({
       routes,

@@ -5,14 +5,13 @@ import type { Operation, OperationId } from '../../services/contract/operation.t
 import { shapeResponse } from '../../services/contract/shape.ts';
 import {
   type BodyOf,
-  parsePathId,
   type QueryOf,
   validateBody,
   validateQuery,
 } from '../../services/contract/validate.ts';
 import { forCaller } from '../../services/platform/caller.ts';
 import { isUnavailable } from '../../services/platform/errors.ts';
-import { ID_RULE, MAX_ID } from '../../services/platform/ids.ts';
+import { ID_RULE, MAX_ID, parseId } from '../../services/platform/ids.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { changeNotes, type ReadReturn } from '../actions/context.ts';
 import { type BodyCharge, bodyCharge, pointsOfResponse } from '../auth/body-charge.ts';
@@ -275,7 +274,7 @@ function readPathId(
   text: string | string[] | undefined,
   res: Response,
 ): bigint {
-  const id = text === undefined ? 0n : parsePathId(String(text));
+  const id = text === undefined ? 0n : parseId(String(text));
   if (id !== undefined) return id;
   addHint(res, `the id in the path ${ID_RULE}`);
   if (operation.id === 'updateWebhook') return MAX_ID;

@@ -30,7 +30,6 @@ export interface NewShop {
   /** ISO 4217, any case. */
   readonly currency: string;
   readonly ownerEmail: string;
-  readonly ownerName?: string;
   /** Initial API version of the shop's webhook payloads. Callers pass the newest active version. */
   readonly payloadVersion: string;
   /** A sandbox: production processes its returns without moving money. A repeated call may leave it out. */
@@ -73,7 +72,7 @@ async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {
   if (shop.name.trim() === '' || length > MAX_NAME_LENGTH) {
     throw invalidField('name', `must have 1 to ${MAX_NAME_LENGTH} characters`);
   }
-  const owner = await ensureUser(tx, shop.ownerEmail, shop.ownerName);
+  const owner = await ensureUser(tx, shop.ownerEmail);
   const inserted = await tx.query<Shop>(
     `insert into shops (name, currency, founder_id, sandbox) values ($1, $2, $3, $4)
      on conflict on constraint shops_founder_name_unique do nothing returning ${COLUMNS}`,

@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
-import { MAX_ID } from '../platform/ids.ts';
-import { parsePathId, validateQuery } from './validate.ts';
+import { MAX_ID, parseId } from '../platform/ids.ts';
+import { validateQuery } from './validate.ts';
 import { DELIVERY_STATES, TRIGGERS } from './vocabulary.ts';
 
 describe('the query of return details', () => {
@@ -71,9 +71,18 @@ describe('the query of a list of returns', () => {
   const read = (query: string) =>
     validateQuery('listReturns', '2026-10', new URLSearchParams(query));
   const none = {
-    ...{ states: [], labelStatuses: [], archived: undefined, destinationId: undefined, query: '' },
-    ...{ createdFrom: undefined, createdTo: undefined, updatedFrom: undefined },
-    ...{ updatedTo: undefined, sort: '-created_at', limit: 50, cursor: '' },
+    states: [],
+    labelStatuses: [],
+    archived: undefined,
+    destinationId: undefined,
+    query: '',
+    createdFrom: undefined,
+    createdTo: undefined,
+    updatedFrom: undefined,
+    updatedTo: undefined,
+    sort: '-created_at',
+    limit: 50,
+    cursor: '',
   };
 
   test.each([
@@ -135,7 +144,7 @@ describe('a path id', () => {
   test('is every integer from 1 to 2^53 - 1', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: 1n, max: MAX_ID }), (id) => {
-        expect(parsePathId(id.toString())).toBe(id);
+        expect(parseId(id.toString())).toBe(id);
       }),
     );
   });
@@ -143,7 +152,7 @@ describe('a path id', () => {
   test('is undefined beyond', () => {
     fc.assert(
       fc.property(fc.bigInt({ min: MAX_ID + 1n }), (id) => {
-        expect(parsePathId(id.toString())).toBeUndefined();
+        expect(parseId(id.toString())).toBeUndefined();
       }),
     );
   });
@@ -163,7 +172,7 @@ describe('a path id', () => {
     'abc',
     '9007199254740992',
   ])('%j does not exist', (text) => {
-    expect(parsePathId(text)).toBeUndefined();
+    expect(parseId(text)).toBeUndefined();
   });
 });
 

@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import { parseId } from '../platform/ids.ts';
 import { blank, printable } from '../platform/text.ts';
 import { isObject } from './json-object.ts';
 import type { OperationId } from './operation.ts';
@@ -120,14 +119,6 @@ const QUERIES: ReadonlyMap<OperationId, ReadQuery> = new Map<OperationId, ReadQu
   ['listDeliveries', readDeliveriesQuery],
   ['listReplays', readReplaysQuery],
 ]);
-
-/**
- * Parses a percent-decoded path id; undefined when no object can have it: then the response is the 404 of the
- * operation.
- */
-export function parsePathId(segment: string): bigint | undefined {
-  return parseId(segment);
-}
 
 function invalid(errors: readonly FieldError[]): Invalid {
   const fields = errors.map(({ field, message }) => ({ field, message: `${field} ${message}.` }));

@@ -48,10 +48,13 @@ export function sumsOf(statements: readonly Statement[]): StatementSums {
   };
 }
 
+/** Number of statements in the output. */
+const SHOWN = 12;
+
 /** The most expensive statements as lines: share of the time, calls, rows and pages per call. */
-export function mostExpensive(statements: readonly Statement[], count: number): string[] {
+export function mostExpensive(statements: readonly Statement[]): string[] {
   const all = sum(statements, ({ ms }) => ms);
-  return statements.slice(0, count).map((one) => {
+  return statements.slice(0, SHOWN).map((one) => {
     const share = `${((100 * one.ms) / all).toFixed(1)} %`.padStart(7);
     const planning = one.planMs > 0 ? ` (${(one.planMs / one.calls).toFixed(3)} to plan)` : '';
     const calls = `${one.calls} × ${(one.ms / one.calls).toFixed(3)} ms${planning}`;

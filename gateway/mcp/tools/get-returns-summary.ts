@@ -3,7 +3,7 @@ import { OutcomeSchema, ReturnStateSchema } from '../../../proto/gen/rms/returns
 import { isoTime } from '../../../services/contract/time.ts';
 import { word } from '../../../services/contract/views/values.ts';
 import { RETURN_OUTCOMES, RETURN_STATES } from '../../../services/contract/vocabulary.ts';
-import { summarizeReturns } from '../../actions/summary.ts';
+import { summarizeReturns } from '../../actions/returns.ts';
 import { time, UNTRUSTED } from '../fields.ts';
 import { described } from '../result-schema.ts';
 import { defineTool, readOnlyHints, ToolError } from '../tool.ts';

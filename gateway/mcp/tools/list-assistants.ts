@@ -1,12 +1,13 @@
 import { z } from 'zod';
 import { isoTime } from '../../../services/contract/time.ts';
+import { textOrNull } from '../../../services/contract/views/values.ts';
 import { KNOWN_CLIENTS } from '../../oauth/clients/known-clients.ts';
 import type { ActiveGrant } from '../../tenancy/grants.ts';
 import { ROLES } from '../../tenancy/permissions.ts';
 import { cursor, limit, nextCursor } from '../fields.ts';
 import { maskedEmail } from '../masked-email.ts';
 import { described } from '../result-schema.ts';
-import { defineTool, readOnlyHints, ToolError } from '../tool.ts';
+import { defineTool, readOnlyHints } from '../tool.ts';
 
 const when = (description: string) => z.string().meta({ format: 'date-time', description });
 
@@ -40,17 +41,11 @@ export const listAssistants = defineTool({
   hints: readOnlyHints('the list of connected assistants'),
   input: z.strictObject({ limit, cursor }),
   output: z.strictObject({ assistants: z.array(assistant), next_cursor: nextCursor }),
-  async run({ assistants, user }, { limit: max, cursor: from }) {
-    const found = await assistants.list({
-      // One more entry than the page has shows whether there is a next page.
-      limit: max + 1,
-      ...(from !== undefined && { after: placeOf(from) }),
-    });
-    const page = found.slice(0, max);
-    const last = page.at(-1);
+  async run({ assistants, user }, { limit: max, cursor: from = '' }) {
+    const { grants, nextCursor: next } = await assistants.list({ limit: max, cursor: from });
     return {
-      assistants: page.map((grant) => assistantView(grant, user)),
-      next_cursor: last && found.length > page.length ? cursorOf(last) : null,
+      assistants: grants.map((grant) => assistantView(grant, user)),
+      next_cursor: textOrNull(next),
     };
   },
 });
@@ -74,19 +69,4 @@ function assistantView(
     last_used_at: grant.lastUsedAt && isoTime(grant.lastUsedAt),
     expires_at: isoTime(grant.expiresAt),
   };
-}
-
-function cursorOf({ id, createdAt }: ActiveGrant): string {
-  return Buffer.from(`${createdAt.toISOString()} ${id}`).toString('base64url');
-}
-
-function placeOf(text: string): Pick<ActiveGrant, 'id' | 'createdAt'> {
-  const plain = Buffer.from(text, 'base64url').toString();
-  const [, time = '', id = ''] =
-    /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) ([\w-]{20,64})$/.exec(plain) ?? [];
-  const createdAt = new Date(time);
-  if (id !== '' && !Number.isNaN(createdAt.getTime())) return { id, createdAt };
-  throw new ToolError(
-    'cursor must be the next_cursor of a previous page. Omit it to get the first page.',
-  );
 }

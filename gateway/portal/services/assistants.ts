@@ -10,7 +10,6 @@ import type { ActiveGrant } from '../../tenancy/grants.ts';
 import { listMembers } from '../../tenancy/members.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
-import { cursorOf, placeOf } from '../cursor.ts';
 import { pageSizeOf } from '../fields.ts';
 import { timestampOf } from '../views/values.ts';
 
@@ -24,19 +23,12 @@ export function assistantsService({ pool }: Portal): ServiceImpl<typeof Assistan
     async listAssistants({ pageSize, cursor }, context) {
       const call = callOf(context);
       const limit = pageSizeOf(pageSize);
-      const after = placeOf(cursor);
-      const found = await assistantsOf(call).list({
-        limit: limit + 1,
-        ...(after && { after: { id: after.id, createdAt: after.at } }),
-      });
+      const { grants, nextCursor } = await assistantsOf(call).list({ limit, cursor });
       const members = await listMembers(pool, call.session.shopId);
       const roles = new Map<bigint, string>(members.map(({ userId, role }) => [userId, role]));
-      const shown = found.slice(0, limit);
-      const last = shown.at(-1);
       return {
-        assistants: shown.map((one) => assistantView(one, call, roles.get(one.userId) ?? '')),
-        nextCursor:
-          last && found.length > limit ? cursorOf({ at: last.createdAt, id: last.id }) : '',
+        assistants: grants.map((one) => assistantView(one, call, roles.get(one.userId) ?? '')),
+        nextCursor,
       };
     },
 

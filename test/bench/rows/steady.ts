@@ -75,7 +75,7 @@ export async function measureFlow(bench: Bench, o: Flow): Promise<FlowResult> {
     );
     await hooks.untilReceived(warm.size + scheduled.size);
     const work = await stop();
-    for (const line of mostExpensive(await statementsSince(platform.admin), 12)) bench.note(line);
+    for (const line of mostExpensive(await statementsSince(platform.admin))) bench.note(line);
     const { times } = await hooks.arrivals();
     const latencies = [...scheduled].map(([id, due]) => (times.get(id) ?? Number.NaN) - due);
     return { latencies, work, count: scheduled.size };

@@ -112,7 +112,7 @@ async function measure(bench: Bench, kind: Kind, run: Run): Promise<Figure[]> {
   const events = await hooks.publisher.call('stop', undefined);
   await hooks.untilReceived(run.perShop * events);
   const after = await storedBytes(platform);
-  for (const line of mostExpensive(statements, 12)) bench.note(line);
+  for (const line of mostExpensive(statements)) bench.note(line);
   const { received, repeated, verified, invalid, connections } = await hooks.arrivals();
   if (invalid > 0) throw new Error(`${invalid} signatures were invalid`);
 

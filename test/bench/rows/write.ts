@@ -74,7 +74,8 @@ function snapshotOf(made: Return | undefined): Uint8Array {
   if (!made) throw new Error('no return was made');
   const disposition = create(DispositionSchema, {
     outcome: DispositionOutcome.BACK_TO_STOCK,
-    ...{ returnProcessor: PROCESSOR, note: NOTE },
+    returnProcessor: PROCESSOR,
+    note: NOTE,
     inspectedAt: timestampFromDate(new Date()),
   });
   const lineItems = made.lineItems.map((line) => ({ ...line, disposition }));
@@ -145,7 +146,7 @@ async function statementsOf({ platform }: Arena, load: Load, note: Bench['note']
     if (!answer.ok) throw new Error(`a POST responded with ${answer.status}`);
   }
   const statements = await statementsSince(platform.admin);
-  for (const line of mostExpensive(statements, 12)) note(line);
+  for (const line of mostExpensive(statements)) note(line);
   return sumsOf(statements).calls / COUNTED;
 }
 

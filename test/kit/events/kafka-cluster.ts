@@ -95,7 +95,7 @@ export interface Writers {
 }
 
 /** Publishes each key's numbers in order. Repeats each number until it is acknowledged. */
-export function startWriters(bus: EventBus, topic: string, keys = 40): Writers {
+export function startWriters(bus: EventBus, topic: string): Writers {
   const acknowledged = new Map<string, number>();
   const stopping = new AbortController();
   const write = async (key: string): Promise<void> => {
@@ -110,7 +110,7 @@ export function startWriters(bus: EventBus, topic: string, keys = 40): Writers {
       }
     }
   };
-  const writers = Array.from({ length: keys }, (_, n) => write(`key-${n}`));
+  const writers = Array.from({ length: 40 }, (_, n) => write(`key-${n}`));
   return {
     acknowledged,
     async stop() {

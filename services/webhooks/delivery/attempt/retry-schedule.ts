@@ -60,9 +60,7 @@ const MAX_NO_SOCKET_MS = MINUTE_MS;
 /**
  * Returns the pause of a delivery for which this process had no socket: the time that the delivery has waited so far, at
  * most a minute, plus a random part. Milliseconds.
- *
- * @param random 0 to 1.
  */
-export function noSocketPause(waitedMs: number, random?: Random): number {
-  return addedJitter(Math.min(Math.max(waitedMs, MIN_NO_SOCKET_MS), MAX_NO_SOCKET_MS), random);
+export function noSocketPause(waitedMs: number): number {
+  return addedJitter(Math.min(Math.max(waitedMs, MIN_NO_SOCKET_MS), MAX_NO_SOCKET_MS));
 }

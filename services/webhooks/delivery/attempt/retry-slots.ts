@@ -1,5 +1,3 @@
-import type { Random } from '../../../platform/backoff.ts';
-
 /** Maximum number of retries per second in this process, of endpoints that have just begun to fail. */
 export const RETRIES_PER_SECOND = 50;
 
@@ -22,10 +20,7 @@ export interface RetrySlots {
  *
  * @param now a monotonic clock. Milliseconds.
  */
-export function createRetrySlots(
-  now: () => number = () => performance.now(),
-  random: Random = Math.random,
-): RetrySlots {
+export function createRetrySlots(now: () => number = () => performance.now()): RetrySlots {
   const taken = new Map<number, number>();
   let deletedBefore = Number.NEGATIVE_INFINITY;
 
@@ -47,9 +42,9 @@ export function createRetrySlots(
         const count = taken.get(second) ?? 0;
         if (count >= RETRIES_PER_SECOND) continue;
         taken.set(second, count + 1);
-        return second === first ? pauseMs : (second + random()) * SECOND_MS - nowMs;
+        return second === first ? pauseMs : (second + Math.random()) * SECOND_MS - nowMs;
       }
-      return pauseMs + MAX_DELAY_MS * random();
+      return pauseMs + MAX_DELAY_MS * Math.random();
     },
   };
 }
