@@ -78,8 +78,10 @@ test('commerce shopify data-requests lists the customers of this shop who asked 
   const list = (shop: bigint) => admin('shopify', 'data-requests', '--shop', `${shop}`);
   expect(await list(shopId)).toEqual([`shop ${shopId} has no data requests`]);
   const webhook = installs.shopify.webhook(store.shopDomain, 'customers/data_request', {
-    ...{ shop_domain: store.shopDomain, customer: { id: 7, email: 'jo@example.com' } },
-    ...{ orders_requested: [11, 12], data_request: { id: 9 } },
+    shop_domain: store.shopDomain,
+    customer: { id: 7, email: 'jo@example.com' },
+    orders_requested: [11, 12],
+    data_request: { id: 9 },
   });
   await installs.commerce.receiveShopifyWebhook(webhook);
   const [line, ...more] = await list(shopId);

@@ -54,8 +54,14 @@ afterAll(async () => {
 async function listWith(gateway: TestGateway, claims: Record<string, unknown>): Promise<Received> {
   const now = Math.floor(Date.now() / 1_000);
   const token = await new SignJWT({
-    ...{ iss: ISSUER, aud: AUDIENCE, client_id: CLIENT, shop_id: 1, scope: 'developer_tools' },
-    ...{ iat: now, exp: now + 600, ...claims },
+    iss: ISSUER,
+    aud: AUDIENCE,
+    client_id: CLIENT,
+    shop_id: 1,
+    scope: 'developer_tools',
+    iat: now,
+    exp: now + 600,
+    ...claims,
   })
     .setProtectedHeader({ alg: 'ES256', kid: 'k1', typ: 'at+jwt' })
     .sign(key);

@@ -48,7 +48,9 @@ describe('an event', () => {
     expect(answer.headers.get('cache-control')).toBe('no-store');
     expect(received).toMatchObject([
       {
-        ...{ shopId: 77n, webhookId: 'e1', webhookTimestamp: '1790000000' },
+        shopId: 77n,
+        webhookId: 'e1',
+        webhookTimestamp: '1790000000',
         webhookSignature: 'v1,abc v1,def',
       },
     ]);

@@ -31,7 +31,8 @@ beforeEach(async () => {
 
 const uninstalled = (): SignedWebhook =>
   installs.shopify.webhook(store.shopDomain, 'app/uninstalled', {
-    ...{ myshopify_domain: store.shopDomain, name: 'Müsli & Co' },
+    myshopify_domain: store.shopDomain,
+    name: 'Müsli & Co',
   });
 
 async function post(
@@ -123,7 +124,9 @@ describe('POST /commerce/shopify/webhooks', () => {
 test('answers 503 while the returns service is away, so that Shopify repeats', async () => {
   const away = await startTestGateway({ RETURNS_TARGET: '127.0.0.1:1' });
   const response = await fetch(`${away.gateway.baseUrl}/commerce/shopify/webhooks`, {
-    ...{ method: 'POST', body: '{}', headers: { 'Content-Type': 'application/json' } },
+    method: 'POST',
+    body: '{}',
+    headers: { 'Content-Type': 'application/json' },
   });
   await away.stop();
   expect(response.status).toBe(503);

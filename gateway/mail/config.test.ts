@@ -18,9 +18,14 @@ const MAIL = {
 };
 /** A gateway in production whose connections are all encrypted. */
 const PRODUCTION = {
-  ...{ NODE_ENV: 'production', TRUSTED_PROXIES: 'none', KAFKA_TLS: 'true' },
-  ...{ GRPC_TLS_CA_FILE: '/ca.crt', SERVICE_AUTH: 'kubernetes', SERVICE_TOKEN_FILE: '/token' },
-  ...{ SERVICE_JWKS_FILE: '/keys', SERVICE_ISSUER: 'https://cluster' },
+  NODE_ENV: 'production',
+  TRUSTED_PROXIES: 'none',
+  KAFKA_TLS: 'true',
+  GRPC_TLS_CA_FILE: '/ca.crt',
+  SERVICE_AUTH: 'kubernetes',
+  SERVICE_TOKEN_FILE: '/token',
+  SERVICE_JWKS_FILE: '/keys',
+  SERVICE_ISSUER: 'https://cluster',
   SERVICE_SUBJECTS: 'system:serviceaccount:rms:gateway',
   DATABASE_URL: `${GATEWAY.DATABASE_URL}?sslmode=verify-full`,
 };
@@ -44,15 +49,23 @@ test('a gateway without SMTP_URL sends no mails, and needs neither Kafka nor key
 describe('the mail server', () => {
   test('is reached with STARTTLS on port 587, with the login of the URL', () => {
     expect(mailSettings(load(MAIL))?.smtp).toMatchObject({
-      ...{ host: 'mail.example.com', port: 587, isSecure: false, requiresTls: true },
-      ...{ user: 'returns@example.com', password: 'p:w', from: MAIL.MAIL_FROM },
+      host: 'mail.example.com',
+      port: 587,
+      isSecure: false,
+      requiresTls: true,
+      user: 'returns@example.com',
+      password: 'p:w',
+      from: MAIL.MAIL_FROM,
     });
   });
 
   test('is reached with TLS from the start on port 465, with smtps', () => {
     const settings = mailSettings(load({ ...MAIL, SMTP_URL: 'smtps://[2001:db8::1]' }));
     expect(settings?.smtp).toMatchObject({
-      ...{ host: '2001:db8::1', port: 465, isSecure: true, user: undefined },
+      host: '2001:db8::1',
+      port: 465,
+      isSecure: true,
+      user: undefined,
     });
   });
 

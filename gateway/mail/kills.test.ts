@@ -63,14 +63,15 @@ async function runOnce(
     close: async () => {},
   };
   const add = mailAdder({ gatherMs: 0, metrics: { suppressed() {} }, wake() {} });
-  const consumer = await startMailConsumer({
-    ...{ bus, pool, logger, telemetry, retentionDays: 7, add },
-  });
+  const consumer = await startMailConsumer({ bus, pool, logger, telemetry, retentionDays: 7, add });
   try {
     await handle?.([{ ...recordOf(event), topic: 'rms.webhooks.events.v1', position: '0:1' }]);
     await sendDueMails({
-      ...{ pool, logger, metrics: { ended() {} } },
-      ...{ publicUrl: 'https://api.example.com', hasPortal: true },
+      pool,
+      logger,
+      metrics: { ended() {} },
+      publicUrl: 'https://api.example.com',
+      hasPortal: true,
       send: (message, handOver) => simulated.step(() => sendMail(smtp(), message, handOver)),
     });
   } finally {
@@ -79,9 +80,16 @@ async function runOnce(
 }
 
 const smtp = () => ({
-  ...{ host: '127.0.0.1', port: server.port, isSecure: false, requiresTls: false },
-  ...{ caFile: undefined, user: undefined, password: undefined, passwordFile: undefined },
-  ...{ from: 'returns@example.com', timeoutMs: 30_000 },
+  host: '127.0.0.1',
+  port: server.port,
+  isSecure: false,
+  requiresTls: false,
+  caFile: undefined,
+  user: undefined,
+  password: undefined,
+  passwordFile: undefined,
+  from: 'returns@example.com',
+  timeoutMs: 30_000,
 });
 
 test('killed at any await, a gateway consumes and sends a mail at most once, and loses none silently', async () => {

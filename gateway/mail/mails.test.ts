@@ -114,12 +114,10 @@ describe('the owners', () => {
       [addressOf('warehouse')],
     );
     const grants = createGrants({
-      ...{
-        pool: mail.pool,
-        resource: 'https://api.example.com/mcp',
-        logger: silentLogger(),
-        mails: mail.mails(),
-      },
+      pool: mail.pool,
+      resource: 'https://api.example.com/mcp',
+      logger: silentLogger(),
+      mails: mail.mails(),
     });
     const grant = { shopId, userId: rows[0]?.id ?? 0n, clientId: 'claude', ttlS: 60 };
     await grants.put(`grant-${shopId}-aaaaaaaaaaaaaaaaaaaa`, grant);

@@ -36,9 +36,16 @@ const PATIENT_MS = 30_000;
 
 function settings(o: Partial<SmtpSettings> = {}): SmtpSettings {
   return {
-    ...{ host: '127.0.0.1', port: server.port, isSecure: false, requiresTls: false },
-    ...{ caFile: undefined, user: undefined, password: undefined, passwordFile: undefined },
-    ...{ from: 'Returns <returns@example.com>', timeoutMs: PATIENT_MS },
+    host: '127.0.0.1',
+    port: server.port,
+    isSecure: false,
+    requiresTls: false,
+    caFile: undefined,
+    user: undefined,
+    password: undefined,
+    passwordFile: undefined,
+    from: 'Returns <returns@example.com>',
+    timeoutMs: PATIENT_MS,
     ...o,
   };
 }
@@ -97,7 +104,10 @@ describe('encryption', () => {
 
   test('and a login with the password of a file, which is read for each mail', async () => {
     const secure = await startMailServer({
-      ...{ cert, key, disabledCommands: [], logger: false },
+      cert,
+      key,
+      disabledCommands: [],
+      logger: false,
       onAuth: ({ username, password }, _session, callback) =>
         password === 'sesame'
           ? callback(null, { user: username ?? '' })

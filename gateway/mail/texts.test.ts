@@ -16,24 +16,35 @@ const times = {
   disables_at: '2026-11-27T01:00:00.000Z',
 };
 const context = {
-  ...{ shopName: 'Hats', publicUrl: 'https://api.example.com', by: 'ada@example.com' },
+  shopName: 'Hats',
+  publicUrl: 'https://api.example.com',
+  by: 'ada@example.com',
   hasPortal: true,
 };
 
 const FACTS: Readonly<Record<Fact['kind'], Fact>> = {
   endpoint_failing: { kind: 'endpoint_failing', ...about, ...times, percent: 50, failures: 12 },
   endpoint_disabled: {
-    ...{ kind: 'endpoint_disabled', ...about, reason: 'failures', failures: 40 },
+    kind: 'endpoint_disabled',
+    ...about,
+    reason: 'failures',
+    failures: 40,
     failing_since: times.failing_since,
   },
   endpoint_exhausted: { kind: 'endpoint_exhausted', ...about, deliveries: 3 },
   secret_revealed: {
-    ...{ kind: 'secret_revealed', at: AT, subscription, rotated: false },
+    kind: 'secret_revealed',
+    at: AT,
+    subscription,
+    rotated: false,
     by: { kind: 'user', id: '1', name: 'Ada' },
   },
   assistant_connected: {
     kind: 'assistant_connected',
-    ...{ at: AT, user_id: '1', client_id: 'claude', app: 'claude.ai' },
+    at: AT,
+    user_id: '1',
+    client_id: 'claude',
+    app: 'claude.ai',
   },
 };
 

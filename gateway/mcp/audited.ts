@@ -52,7 +52,11 @@ export async function beginAuditedCall(
     action: `mcp.${tool}`,
     subject: o.subject,
     detail: {
-      ...{ call, phase, role, client_id: clientId, idempotency_key: o.hasIdempotencyKey },
+      call,
+      phase,
+      role,
+      client_id: clientId,
+      idempotency_key: o.hasIdempotencyKey,
       ...changed,
     },
   });

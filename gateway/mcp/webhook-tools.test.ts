@@ -55,7 +55,9 @@ describe('the list of webhooks', () => {
   test('says how the deliveries of each fare, as REST does, and leaves out what has no value', async () => {
     const healthy = await list({});
     expect(healthy).toMatchObject({
-      ...{ health: 'healthy', success_rate_24h: 0.6666, delivers: true },
+      health: 'healthy',
+      success_rate_24h: 0.6666,
+      delivers: true,
       oldest_waiting_at: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
     });
     expect(Object.keys(healthy)).not.toContain('inactive_reason');
@@ -71,7 +73,9 @@ describe('the list of webhooks', () => {
   test('says why one is inactive', async () => {
     const inactiveReason = 'answered 410';
     expect(await list({ status: SubscriptionStatus.INACTIVE, inactiveReason })).toMatchObject({
-      ...{ status: 'inactive', health: 'inactive', inactive_reason: inactiveReason },
+      status: 'inactive',
+      health: 'inactive',
+      inactive_reason: inactiveReason,
     });
   });
 });

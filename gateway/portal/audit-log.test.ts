@@ -41,11 +41,16 @@ describe('an entry of the audit log', () => {
     const owner = await newOwner();
     under.services.webhooks.updateSubscription = () => ({
       subscription: {
-        ...{ id: FAKE.webhook, topic: 'return', trigger: 'return.closed' },
-        ...{ url: 'https://new.example.com/in?key=s3cret', status: SubscriptionStatus.ACTIVE },
+        id: FAKE.webhook,
+        topic: 'return',
+        trigger: 'return.closed',
+        url: 'https://new.example.com/in?key=s3cret',
+        status: SubscriptionStatus.ACTIVE,
       },
       previous: {
-        ...{ topic: 'return', trigger: 'return.closed', url: 'https://old.example.com/in?key=0ld' },
+        topic: 'return',
+        trigger: 'return.closed',
+        url: 'https://old.example.com/in?key=0ld',
         status: SubscriptionStatus.INACTIVE,
       },
     });
@@ -57,9 +62,12 @@ describe('an entry of the audit log', () => {
 
     const [entry] = await found(owner, 'change a webhook', 'done');
     expect(entry).toMatchObject({
-      ...{ what: 'Change a webhook', outcome: 'done', byEmail: owner.email },
+      what: 'Change a webhook',
+      outcome: 'done',
+      byEmail: owner.email,
       by: { kind: 'user', id: String(owner.userId), name: 'Ada' },
-      ...{ objectKind: 'webhook', subject: webhookId },
+      objectKind: 'webhook',
+      subject: webhookId,
       changes: [
         {
           field: 'url',
@@ -100,7 +108,9 @@ describe('an entry of the audit log', () => {
       ({ action }) => action === 'member.role_changed',
     );
     expect(entry).toMatchObject({
-      ...{ what: 'Role of a member changed', objectKind: 'member', objectName: `Bo, ${email}` },
+      what: 'Role of a member changed',
+      objectKind: 'member',
+      objectName: `Bo, ${email}`,
       changes: [{ field: 'role', from: 'analyst', to: 'developer' }],
     });
   });
@@ -109,11 +119,14 @@ describe('an entry of the audit log', () => {
     const owner = await newOwner();
     const description = `Warehouse ${randomUUID()}`;
     await owner.client(ApiKeysService).createApiKey({
-      ...{ description, scopes: ['returns', 'carts'], idempotencyKey: randomUUID() },
+      description,
+      scopes: ['returns', 'carts'],
+      idempotencyKey: randomUUID(),
     });
     const entries = await found(owner, description);
     expect(entries.find(({ action }) => action === 'api_key.created')).toMatchObject({
-      ...{ objectKind: 'key', objectName: description },
+      objectKind: 'key',
+      objectName: description,
       changes: [{ field: 'scopes', to: 'returns, carts' }],
     });
   });
@@ -121,7 +134,11 @@ describe('an entry of the audit log', () => {
 
 describe('the search in the audit log', () => {
   const entry = (shopId: bigint, more: object) => ({
-    ...{ shopId, by: TEST_AUTHOR, action: 'shop.restock.set', subject: '7', ...more },
+    shopId,
+    by: TEST_AUTHOR,
+    action: 'shop.restock.set',
+    subject: '7',
+    ...more,
   });
 
   test('finds a part of an id, a value, an action in words, in any letters, of the own shop only', async () => {

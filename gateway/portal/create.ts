@@ -55,7 +55,10 @@ export function createPortal(o: PortalOptions): Portal {
   const signIn =
     provider &&
     createPortalSignIn({
-      ...{ pool, logger, sessions, sessionCookie },
+      pool,
+      logger,
+      sessions,
+      sessionCookie,
       records: createOneTimeRecords(pool),
       cookies: createCookies(publicUrl, SIGN_IN_TTL_S),
       upstream: createUpstream({ ...provider, redirectUri: `${publicUrl}${PORTAL_CALLBACK_PATH}` }),
@@ -63,7 +66,9 @@ export function createPortal(o: PortalOptions): Portal {
     });
   return {
     ...o,
-    ...{ sessions, sessionCookie, signIn },
+    sessions,
+    sessionCookie,
+    signIn,
     callsPerMinute: settings.PORTAL_CALLS_PER_MINUTE,
   };
 }

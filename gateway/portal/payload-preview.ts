@@ -27,8 +27,11 @@ export async function payloadOfReturn(
 ): Promise<object> {
   const snapshot = await findReturn(context, { case: 'returnId', value: returnId });
   const event = create(EventSchema, {
-    ...{ eventId: crypto.randomUUID(), shopId: context.shopId, trigger: 'return.updated' },
-    ...{ occurredAt: timestampNow(), snapshot },
+    eventId: crypto.randomUUID(),
+    shopId: context.shopId,
+    trigger: 'return.updated',
+    occurredAt: timestampNow(),
+    snapshot,
   });
   return payloadOf(topic, event, snapshot) ?? reject(topic, event.trigger);
 }

@@ -117,8 +117,11 @@ describe('returns in the portal', () => {
     under.services.returns.getTimeline = () => ({
       entries: [
         {
-          ...{ id: 1n, kind: 'fraud_report.created', text: 'A fraud report was created' },
-          ...{ facts: { category: 'item-is-worn' }, actor: { kind: 1, id: '7', name: 'Bo' } },
+          id: 1n,
+          kind: 'fraud_report.created',
+          text: 'A fraud report was created',
+          facts: { category: 'item-is-worn' },
+          actor: { kind: 1, id: '7', name: 'Bo' },
         },
       ],
     });

@@ -248,7 +248,10 @@ export function roleActions(): MessageInitShape<typeof RoleActionSchema>[] {
     const { group, description, portal = [], mcp = [], rest = [] } = row;
     const operations = OPERATIONS.filter(({ id }) => rest.includes(id));
     return {
-      ...{ group, description, portal: [...portal], mcp: [...mcp] },
+      group,
+      description,
+      portal: [...portal],
+      mcp: [...mcp],
       ...rightsOf(row),
       rest: operations.map(({ method: verb, path }) => `${verb} ${path}`),
       scope: [...new Set(operations.map(({ scope }) => scope))].join(' or '),

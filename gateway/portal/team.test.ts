@@ -97,7 +97,10 @@ describe('audit log', () => {
   test('is read by page and filter, of the own shop only', async () => {
     const owner = await newOwner();
     const entries = [1, 2, 3].map((n) => ({
-      ...{ shopId: owner.shopId, by: TEST_AUTHOR, action: 'test.done', subject: String(n) },
+      shopId: owner.shopId,
+      by: TEST_AUTHOR,
+      action: 'test.done',
+      subject: String(n),
     }));
     await recordAudits(under.database.pool, entries);
     const audit = owner.client(AuditService);

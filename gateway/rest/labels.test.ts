@@ -31,8 +31,14 @@ async function keyOf(...request: Parameters<typeof record>): Promise<string> {
 
 test('a new label is shown as in return details, with its ids', async () => {
   expect((await record()).body).toEqual({
-    ...{ id: 51, return_id: 11, status: 'new', updated_at: '2026-11-20T10:00:00+00:00' },
-    ...{ url: expect.any(String), rate: null, carrier: 'Evri', tracking_number: 'EV1' },
+    id: 51,
+    return_id: 11,
+    status: 'new',
+    updated_at: '2026-11-20T10:00:00+00:00',
+    url: expect.any(String),
+    rate: null,
+    carrier: 'Evri',
+    tracking_number: 'EV1',
     line_items: [21],
   });
 });

@@ -27,7 +27,10 @@ test('creates a webhook and shows its secret', async () => {
   expect(response).toMatchObject({
     status: 201,
     body: {
-      ...{ ...webhook, id: 41, status: 'active', secret: expect.stringMatching(/^whsec_/) },
+      ...webhook,
+      id: 41,
+      status: 'active',
+      secret: expect.stringMatching(/^whsec_/),
       payload_version: '2026-07',
     },
   });

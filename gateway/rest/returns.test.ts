@@ -27,11 +27,20 @@ describe('the list of returns', () => {
       {
         returns: [
           expect.objectContaining({
-            ...{ id: 11, order_name: '#1001', state: 'open', currency: 'GBP', total: '10.00' },
-            ...{ label_status: null, label_updated_at: null, destination_id: 31 },
+            id: 11,
+            order_name: '#1001',
+            state: 'open',
+            currency: 'GBP',
+            total: '10.00',
+            label_status: null,
+            label_updated_at: null,
+            destination_id: 31,
             presentment: {
-              ...{ currency: expect.any(String), total: '10.00', refund: '10.00' },
-              ...{ return_credit_total: '0.00', handling_fee: '0.00' },
+              currency: expect.any(String),
+              total: '10.00',
+              refund: '10.00',
+              return_credit_total: '0.00',
+              handling_fee: '0.00',
             },
             created_at: expect.stringMatching(/\+00:00$/),
           }),
@@ -51,8 +60,14 @@ describe('the list of returns', () => {
       return fake(request, context);
     };
     const query = new URLSearchParams({
-      ...{ state: 'open,closed', label_status: 'error', archived: 'include', destination_id: '31' },
-      ...{ query: '#1001', sort: 'updated_at', limit: '1', created_to: '2026-11-21T00:00:00Z' },
+      state: 'open,closed',
+      label_status: 'error',
+      archived: 'include',
+      destination_id: '31',
+      query: '#1001',
+      sort: 'updated_at',
+      limit: '1',
+      created_to: '2026-11-21T00:00:00Z',
       updated_from: '2026-11-20T10:00:00+01:00',
     });
     const first = await send({ path: `/api/v1/warehouse/returns?${query}` });
@@ -60,9 +75,15 @@ describe('the list of returns', () => {
     expect((await send({ path: '/api/v1/warehouse/returns?cursor=next' })).status).toBe(200);
     expect(requests).toMatchObject([
       {
-        ...{ summaries: true, states: [ReturnState.OPEN, ReturnState.CLOSED], query: '#1001' },
-        ...{ labelStatuses: [LabelStatus.ERROR], archived: Archived.INCLUDE, destinationId: 31n },
-        ...{ sort: Sort.UPDATED_ASC, pageSize: 1, cursor: '' },
+        summaries: true,
+        states: [ReturnState.OPEN, ReturnState.CLOSED],
+        query: '#1001',
+        labelStatuses: [LabelStatus.ERROR],
+        archived: Archived.INCLUDE,
+        destinationId: 31n,
+        sort: Sort.UPDATED_ASC,
+        pageSize: 1,
+        cursor: '',
         createdTo: { seconds: BigInt(Date.UTC(2026, 10, 21) / 1000) },
         updatedFrom: { seconds: BigInt(Date.UTC(2026, 10, 20, 9) / 1000) },
       },

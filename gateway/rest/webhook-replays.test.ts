@@ -28,7 +28,12 @@ const running = {
   kind: 'replay',
   state: 'running',
   filter: { ...NO_FILTER, webhook_id, states: ['exhausted'], from: TIME },
-  ...{ total: 3, done: 1, skipped: 0, started_at: TIME, finished_at: null, error: null },
+  total: 3,
+  done: 1,
+  skipped: 0,
+  started_at: TIME,
+  finished_at: null,
+  error: null,
 };
 
 describe('a replay by filter', () => {
@@ -40,17 +45,27 @@ describe('a replay by filter', () => {
     expect([status, body]).toEqual([
       200,
       {
-        ...{ kind: 'replay', matched: 5, more: false, replayable: 3 },
+        kind: 'replay',
+        matched: 5,
+        more: false,
+        replayable: 3,
         not_replayable: [{ reason: 'waiting', count: 2 }],
-        ...{ oldest_at: TIME, newest_at: TIME },
+        oldest_at: TIME,
+        newest_at: TIME,
       },
     ]);
   });
 
   test('starts with its filter, and is read and cancelled by its id', async () => {
     const json = {
-      ...{ webhook_id, url: 'https://a.example/', topic: 'return', trigger: 'return.closed' },
-      ...{ states: ['exhausted', 'expired'], return_id: 11, ...FROM, to: '2026-11-21T00:00:00Z' },
+      webhook_id,
+      url: 'https://a.example/',
+      topic: 'return',
+      trigger: 'return.closed',
+      states: ['exhausted', 'expired'],
+      return_id: 11,
+      ...FROM,
+      to: '2026-11-21T00:00:00Z',
     };
     const started = await send({ path: REPLAYS, json });
     expect([started.status, started.body]).toEqual([
@@ -60,7 +75,9 @@ describe('a replay by filter', () => {
     const path = `${REPLAYS}/${FAKE.replay}`;
     expect((await send({ path })).body).toEqual(running);
     expect((await send({ method: 'POST', path: `${path}/cancel` })).body).toEqual({
-      ...{ ...running, state: 'cancelled', finished_at: TIME },
+      ...running,
+      state: 'cancelled',
+      finished_at: TIME,
     });
   });
 
@@ -103,8 +120,13 @@ describe('a backfill', () => {
 
   test('has a preview of the stored events', async () => {
     expect((await send({ path: PREVIEWS, json })).body).toEqual({
-      ...{ kind: 'backfill', matched: 7, more: false, replayable: 7, not_replayable: [] },
-      ...{ oldest_at: TIME, newest_at: TIME },
+      kind: 'backfill',
+      matched: 7,
+      more: false,
+      replayable: 7,
+      not_replayable: [],
+      oldest_at: TIME,
+      newest_at: TIME,
     });
   });
 
@@ -113,10 +135,16 @@ describe('a backfill', () => {
     expect([status, body]).toEqual([
       201,
       {
-        ...{ ...running, kind: 'backfill' },
+        ...running,
+        kind: 'backfill',
         filter: {
-          ...{ ...NO_FILTER, webhook_id, states: [], topic: 'return', trigger: 'return.closed' },
-          ...{ from: TIME, to: TIME },
+          ...NO_FILTER,
+          webhook_id,
+          states: [],
+          topic: 'return',
+          trigger: 'return.closed',
+          from: TIME,
+          to: TIME,
         },
       },
     ]);

@@ -61,7 +61,9 @@ async function shopThat(o: { readonly sandbox: boolean }): Promise<bigint> {
 
 const switchTo = (shopId: bigint, sandbox: boolean, force = false) =>
   switchEnvironment(under.database.pool, clients.services, {
-    ...{ shopId, sandbox, force },
+    shopId,
+    sandbox,
+    force,
     by: TEST_AUTHOR,
     effectiveAfterMs: 0,
   });

@@ -30,7 +30,9 @@ describe('the stored token', () => {
     async (key) => {
       const shopId = newShop();
       const { cart } = await service.client.createCart({
-        ...{ shopId, actor, entries: [{ variantId: 1n }] },
+        shopId,
+        actor,
+        entries: [{ variantId: 1n }],
         ...(key !== undefined && { idempotencyKey: key }),
       });
       if (!cart) throw new Error('no cart in the response');
@@ -49,8 +51,12 @@ describe('the stored token', () => {
     const { pool } = service.db;
     const [older, newer] = [Buffer.alloc(32, 1), Buffer.alloc(32, 2)];
     const cart = {
-      ...{ shopId, actor, entries: [{ variantId: 1n, objectJson: '' }], shopifyNull: false },
-      ...{ shopify: undefined, idempotencyKey: 'k' },
+      shopId,
+      actor,
+      entries: [{ variantId: 1n, objectJson: '' }],
+      shopifyNull: false,
+      shopify: undefined,
+      idempotencyKey: 'k',
     };
     const made = await createIn({ pool, tokenKeys: new Map([['1', older]]) }, cart);
     const rotated = new Map([

@@ -142,7 +142,9 @@ describe('a job lease', () => {
     const job = await claimOne();
     const writeIf = (claims: number) =>
       jobs.tryWrite(pool, job, {
-        ...{ name: 'work-if', set: sql`result = 'changed'`, and: sql`claims > ${claims}` },
+        name: 'work-if',
+        set: sql`result = 'changed'`,
+        and: sql`claims > ${claims}`,
       });
     expect(await writeIf(1)).toBe(false);
     expect(await writeIf(0)).toBe(true);
@@ -152,7 +154,9 @@ describe('a job lease', () => {
 describe('a heartbeat', () => {
   const heartbeat = (leaseMs = 40) =>
     createHeartbeat<Job>({
-      ...{ name: 'test', logger: silentLogger(), leaseMs },
+      name: 'test',
+      logger: silentLogger(),
+      leaseMs,
       renew: (held) => jobs.renew(pool, held),
     });
   const renewals = async (): Promise<bigint> => {
@@ -198,7 +202,9 @@ describe('a heartbeat', () => {
     const job = await claimOne();
     let calls = 0;
     const failing = createHeartbeat<Job>({
-      ...{ name: 'test', logger: silentLogger(), leaseMs: 40 },
+      name: 'test',
+      logger: silentLogger(),
+      leaseMs: 40,
       renew: async (held) => {
         calls += 1;
         if (calls === 1) throw new Error('the database is unavailable');

@@ -16,7 +16,11 @@ describe('shards, when the clock of the database is set', () => {
 
   const holder = (owner: string) =>
     createShardHolder({
-      ...{ pool: database.pool, owner, name: 'relay', count: SHARDS, leaseMs: LEASE_MS },
+      pool: database.pool,
+      owner,
+      name: 'relay',
+      count: SHARDS,
+      leaseMs: LEASE_MS,
     });
 
   /** As if the database's clock had been set: shifts every stored time. */

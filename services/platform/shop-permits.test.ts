@@ -3,10 +3,7 @@ import { until } from '../../test/kit/until.ts';
 import { isOverloaded } from './errors.ts';
 import { createShopPermits } from './shop-permits.ts';
 
-const OPTIONS = {
-  ...{ size: 2, maxWaiting: 2, waitMs: 600_000 },
-  perShop: { size: 1, maxWaiting: 3 },
-};
+const OPTIONS = { size: 2, maxWaiting: 2, waitMs: 600_000, perShop: { size: 1, maxWaiting: 3 } };
 
 function bench() {
   const permits = createShopPermits(OPTIONS);

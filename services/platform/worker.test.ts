@@ -89,7 +89,9 @@ describe('a loop', () => {
       const [first, second] = [countdown(1), countdown(2)];
       let end = (): void => {};
       const loop = startLoop({
-        ...{ name: 'test', logger, gapMs },
+        name: 'test',
+        logger,
+        gapMs,
         step: async () => {
           first.hit();
           second.hit();
@@ -115,7 +117,9 @@ describe('a loop', () => {
       const seen: unknown[] = [];
       const second = countdown(2);
       const loop = startLoop({
-        ...{ name: 'test', logger, gapMs },
+        name: 'test',
+        logger,
+        gapMs,
         step: async () => {
           seen.push(call.getStore());
           second.hit();

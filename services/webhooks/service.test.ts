@@ -39,7 +39,8 @@ describe('createSubscription', () => {
     const shopId = newShop();
     const of = { shopId, actor };
     const { subscription, payloadVersion } = await webhooks.client.createSubscription({
-      ...{ ...of, ...fields },
+      ...of,
+      ...fields,
     });
     expect(payloadVersion).toBe('2026-10');
     await webhooks.client.setPayloadVersion({ ...of, version: '2026-07' });

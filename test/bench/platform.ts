@@ -86,9 +86,7 @@ export async function startPlatform(): Promise<Platform> {
   const authority = createAuthority('bench');
   const authorityFile = join(folder, 'authority.pem');
   await writeFile(authorityFile, authority.cert);
-  const variables = environmentsOf({
-    ...{ places, token, brokers, oauthKeyring, authorityFile, urlOf },
-  });
+  const variables = environmentsOf({ places, token, brokers, oauthKeyring, authorityFile, urlOf });
   const running = new Map<ProcessName, NodeProcess>();
 
   const start = async (name: ProcessName) => {

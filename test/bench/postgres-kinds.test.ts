@@ -4,7 +4,12 @@ import { cpuOfTree, type ProcessTime } from './work.ts';
 
 const ROOT = 100;
 const process = (pid: number, own: number, ended = 0, began = pid): ProcessTime => ({
-  ...{ pid, own, ended, began, isKernel: false, parent: pid === ROOT ? 1 : ROOT },
+  pid,
+  own,
+  ended,
+  began,
+  isKernel: false,
+  parent: pid === ROOT ? 1 : ROOT,
 });
 const kinds = new Map([
   [101, 'checkpointer'],

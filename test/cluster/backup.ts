@@ -78,7 +78,10 @@ function restoreJob(target: string): object {
           restartPolicy: 'Never',
           automountServiceAccountToken: false,
           securityContext: {
-            ...{ runAsNonRoot: true, runAsUser: 999, runAsGroup: 999, fsGroup: 999 },
+            runAsNonRoot: true,
+            runAsUser: 999,
+            runAsGroup: 999,
+            fsGroup: 999,
             seccompProfile: { type: 'RuntimeDefault' },
           },
           containers: [

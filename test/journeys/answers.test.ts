@@ -55,7 +55,10 @@ describe('a label provider', () => {
         key: key(),
         headers: { 'Idempotency-Key': `request-${request.id}` },
         json: {
-          ...{ carrier: 'Sample Post', tracking_number: 'SP1', rate: '4.90', created_at },
+          carrier: 'Sample Post',
+          tracking_number: 'SP1',
+          rate: '4.90',
+          created_at,
           url: 'https://labels.example.com/1.pdf',
         },
       });
@@ -124,7 +127,8 @@ test('a gift-card provider issues the card of giftcard.requested, and the detail
   });
   expect(again.body).toEqual(made.body);
   expect(await detailsOf(returnId)).toMatchObject({
-    ...{ gift_card_order_id: 7_001, gift_card_order_name: 'Card 7001' },
+    gift_card_order_id: 7_001,
+    gift_card_order_name: 'Card 7001',
     gift_card_presentment: { value: amount, currency },
   });
 });

@@ -67,7 +67,11 @@ async function twoUnits() {
   const lines = [{ line_item_id, quantity: 2 }];
   const order = { id: order_id, name: '#1', updated_at: at, lines };
   const refund = {
-    ...{ id: `R-${order_id}`, order_id, created_at: at, amount: '10.00', currency: 'GBP' },
+    id: `R-${order_id}`,
+    order_id,
+    created_at: at,
+    amount: '10.00',
+    currency: 'GBP',
     lines: [{ line_item_id, quantity: 1, amount: '10.00' }],
   };
   const events = {

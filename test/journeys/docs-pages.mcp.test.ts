@@ -186,7 +186,8 @@ describe('the API reference', () => {
       for (const name of ['Execute', 'Cancel', 'Clear']) {
         const box = await block.getByRole('button', { name }).first().boundingBox();
         expect({ name, right: (box?.x ?? 0) + (box?.width ?? 0) <= 390 }).toEqual({
-          ...{ name, right: true },
+          name,
+          right: true,
         });
       }
       // Without a credential, so that nothing is created.

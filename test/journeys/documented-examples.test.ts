@@ -44,7 +44,10 @@ test('the documented return is the first one of the demo, with the same ids, nam
   const { line_items, presentment, order_id, order_name, total, refund } = response;
   expect(details).toMatchObject({ presentment, order_id, order_name, total, refund });
   const facts = line_items.map(({ line_item_id, title, sku, refund: amount }) => ({
-    ...{ line_item_id, title, sku, refund: amount },
+    line_item_id,
+    title,
+    sku,
+    refund: amount,
   }));
   expect(details.line_items).toMatchObject(facts);
   expect(await send('listDestinations')).toEqual(LOGISTICS_EXAMPLES.listDestinations.response);

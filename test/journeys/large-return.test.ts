@@ -34,7 +34,9 @@ async function submitted(shop: StackShop): Promise<Return> {
     currency: shop.currency,
     outcome: Outcome.REFUND,
     lines: Array.from({ length: LINES }, () => ({
-      ...{ providerLineItemId: newId(), lineItemTitle: 'Scarf', quantity: 1 },
+      providerLineItemId: newId(),
+      lineItemTitle: 'Scarf',
+      quantity: 1,
       price: { shop: '20.00' },
     })),
   });

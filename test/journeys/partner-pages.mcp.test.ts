@@ -33,8 +33,12 @@ async function visit(
   const redirectUri = partner.redirect_uri ?? '';
   const url = new URL(`${auth_url}/authorize`);
   url.search = new URLSearchParams({
-    ...{ response_type: 'code', client_id: partner.client_id ?? '', redirect_uri: redirectUri },
-    ...{ scope: 'developer_tools labels:write', state: 'st', ...o.query },
+    response_type: 'code',
+    client_id: partner.client_id ?? '',
+    redirect_uri: redirectUri,
+    scope: 'developer_tools labels:write',
+    state: 'st',
+    ...o.query,
   }).toString();
   const { email, password } = personOf(stack, name);
   const context = await browser.newContext();

@@ -50,8 +50,11 @@ async function prepare(): Promise<typeof about> {
   await callPortal(page, 'DestinationsService/CreateDestination', place);
   const [open, flagged] = [await stack.fixture('open'), await stack.fixture('flagged')];
   return {
-    ...{ open: String(open.id), flagged: String(flagged.id), webhook: webhook.id },
-    ...{ key: description, destination: name },
+    open: String(open.id),
+    flagged: String(flagged.id),
+    webhook: webhook.id,
+    key: description,
+    destination: name,
   };
 }
 

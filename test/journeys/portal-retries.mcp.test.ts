@@ -33,7 +33,9 @@ async function failingWebhook(page: Page): Promise<string> {
     page,
     'WebhooksService/CreateWebhook',
     {
-      ...{ idempotencyKey, topic: 'return', trigger: 'return.closed' },
+      idempotencyKey,
+      topic: 'return',
+      trigger: 'return.closed',
       url: new URL(`/${idempotencyKey}`, broken.url).href,
     },
   );

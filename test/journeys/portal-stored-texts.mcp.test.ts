@@ -188,8 +188,11 @@ describe('texts that others wrote', () => {
     await callPortal(page, 'TeamService/RemoveMember', { userId: added.member.userId });
     const address = { city: hostile('city'), company: hostile('company'), countryCode: 'GB' };
     await callPortal(page, 'DestinationsService/CreateDestination', {
-      ...{ idempotencyKey: randomUUID(), name: hostile('destination'), type: 'donate' },
-      ...{ enabled: false, address },
+      idempotencyKey: randomUUID(),
+      name: hostile('destination'),
+      type: 'donate',
+      enabled: false,
+      address,
     });
     await expectTexts('/destinations', ['destination', 'city', 'company']);
     await page.goto(`${stack.file.base_url}/portal/returns?q=${encodeURIComponent(hostile('q'))}`);
@@ -205,7 +208,9 @@ describe('texts that others wrote', () => {
     const installed = { issuer: 'https://auth.example.com', clientId: hostile('client') };
     const by = { actor: user, source: hostile('source') };
     await storeGrant(database, randomUUID(), {
-      ...{ userId: await userIdOf('owner'), shopId, clientId: 'https://app.example.com/client' },
+      userId: await userIdOf('owner'),
+      shopId,
+      clientId: 'https://app.example.com/client',
       app: hostile('app'),
     });
     await installApp(database, { ...installed, shopId, by });
@@ -214,7 +219,10 @@ describe('texts that others wrote', () => {
       await expectTexts('/partner-apps', ['client']);
       const changes = [{ field: 'name', from: hostile('before'), to: hostile('after') }];
       await recordAudit(database, {
-        ...{ shopId, by, action: 'portal.update_destination', subject: hostile('subject') },
+        shopId,
+        by,
+        action: 'portal.update_destination',
+        subject: hostile('subject'),
         detail: { call: randomUUID(), phase: 'done', changes },
       });
       await expectTexts('/audit-log', ['who', 'source', 'client', 'subject', 'before', 'after']);

@@ -51,7 +51,11 @@ async function newLargeReturn(): Promise<Return> {
   const shopId = newShop();
   await client.updateSettings({ shopId, actor, settings: { currency: 'GBP' } });
   const submitted = await client.submitReturn({
-    ...{ shopId, actor, idempotencyKey: `${shopId}`, currency: 'GBP', lines: [line()] },
+    shopId,
+    actor,
+    idempotencyKey: `${shopId}`,
+    currency: 'GBP',
+    lines: [line()],
     outcome: Outcome.REFUND,
     order: { providerOrderId: newId(), name: '#1001' },
   });

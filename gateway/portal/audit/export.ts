@@ -47,12 +47,21 @@ export function auditJsonLines(entries: readonly ReadableEntry[]): string {
 function jsonOf(entry: ReadableEntry) {
   const { at, what, action, outcome, changes, source, requestId, detail } = entry;
   return {
-    ...{ id: String(entry.id), at: at.toISOString(), what, action, outcome },
+    id: String(entry.id),
+    at: at.toISOString(),
+    what,
+    action,
+    outcome,
     actor: {
-      ...{ kind: entry.actorKind, id: entry.actorId },
-      ...{ name: entry.actorName, email: entry.actorEmail },
+      kind: entry.actorKind,
+      id: entry.actorId,
+      name: entry.actorName,
+      email: entry.actorEmail,
     },
     object: { kind: entry.objectKind, id: entry.subject, name: entry.objectName },
-    ...{ changes, source, request_id: requestId, detail },
+    changes,
+    source,
+    request_id: requestId,
+    detail,
   };
 }

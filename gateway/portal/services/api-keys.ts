@@ -48,7 +48,8 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
     listScopes() {
       return {
         scopes: SCOPES.map((scope) => ({
-          ...{ scope, description: SCOPE_TEXTS[scope] },
+          scope,
+          description: SCOPE_TEXTS[scope],
           operations: OPERATIONS.filter((operation) => operation.scope === scope).map(
             ({ method, path }) => `${method} ${path}`,
           ),
@@ -63,7 +64,10 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
       if (expires && expires.getTime() <= Date.now())
         throw invalid('expires_at', 'must be in the future');
       const { keyId, text } = await issueApiKey(pool, {
-        ...{ shopId: call.session.shopId, scopes, expiresAt: expires, by: authorOf(call) },
+        shopId: call.session.shopId,
+        scopes,
+        expiresAt: expires,
+        by: authorOf(call),
         description: textOf('description', description, MAX_DESCRIPTION),
         idempotencyKey: keyOf(call, idempotencyKey),
       });
@@ -77,7 +81,10 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
         throw invalid('overlap_hours', `must be 0 to ${MAX_OVERLAP_HOURS}`);
       }
       const issued = await rotateApiKey(pool, {
-        ...{ shopId: call.session.shopId, keyId, overlapHours: hours, by: authorOf(call) },
+        shopId: call.session.shopId,
+        keyId,
+        overlapHours: hours,
+        by: authorOf(call),
         idempotencyKey: keyOf(call, idempotencyKey),
       });
       return {
@@ -100,12 +107,10 @@ function apiKeyView(key: ApiKey): MessageInitShape<typeof ApiKeySchema> {
   const lastUsedAt = timestampOf(key.lastUsedAt);
   const { createdByKind: kind, createdById, createdByName } = key;
   return {
-    ...{
-      id: key.keyId,
-      description: key.description,
-      scopes: [...key.scopes],
-      state: stateOf(key),
-    },
+    id: key.keyId,
+    description: key.description,
+    scopes: [...key.scopes],
+    state: stateOf(key),
     createdAt: timestampFromDate(key.createdAt),
     ...(kind !== null && { createdBy: { kind, id: createdById ?? '', name: createdByName ?? '' } }),
     ...(expiresAt && { expiresAt }),

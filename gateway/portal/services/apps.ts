@@ -12,7 +12,9 @@ export function appsService({ pool }: Portal): ServiceImpl<typeof AppsService> {
       const apps = await listApps(pool, callOf(context).session.shopId);
       return {
         apps: apps.map(({ clientId, issuer, createdAt }) => ({
-          ...{ clientId, issuer, installedAt: timestampFromDate(createdAt) },
+          clientId,
+          issuer,
+          installedAt: timestampFromDate(createdAt),
         })),
       };
     },

@@ -54,10 +54,13 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
     async listAuditEntries({ filter, pageSize, cursor }, context) {
       const limit = pageSizeOf(pageSize);
       const { entries, nextCursor, readTo } = await page(callOf(context), {
-        ...{ filter, cursor, limit },
+        filter,
+        cursor,
+        limit,
       });
       return {
-        ...{ entries: entries.map(entryView), nextCursor },
+        entries: entries.map(entryView),
+        nextCursor,
         ...(readTo && { readTo: timestampFromDate(readTo) }),
       };
     },
@@ -77,7 +80,8 @@ function filterOf(shopId: bigint, o: Asked): AuditFilter {
   const since = timeOf('filter.from', from);
   const until = timeOf('filter.to', to);
   return {
-    ...{ shopId, limit: o.limit },
+    shopId,
+    limit: o.limit,
     ...(since && { since }),
     ...(until && { until }),
     ...(actorId !== '' && { actor: upTo('filter.actor_id', actorId, MAX_ACTOR) }),
@@ -99,8 +103,15 @@ function entryView(entry: ReadableEntry): MessageInitShape<typeof AuditEntrySche
     by: { kind: actorKind, id: actorId, name: actorName },
     source: source ?? '',
     requestId: requestId ?? '',
-    ...{ action, subject, detail: JSON.stringify(detail) },
-    ...{ what, byEmail: actorEmail, outcome, objectKind, objectName, call },
+    action,
+    subject,
+    detail: JSON.stringify(detail),
+    what,
+    byEmail: actorEmail,
+    outcome,
+    objectKind,
+    objectName,
+    call,
     changes: changes.map(({ field, from = '', to = '' }) => ({ field, from, to })),
   };
 }

@@ -67,7 +67,10 @@ export function deliveryMethods() {
       const counted = await deliveryStats(callOf(context).context, o);
       return {
         hours: counted.map(({ startsAt, delivered, failed, waiting, more }) => ({
-          ...{ delivered, failed, waiting, more },
+          delivered,
+          failed,
+          waiting,
+          more,
           ...(startsAt && { startsAt }),
         })),
       };
@@ -85,7 +88,9 @@ export function deliveryMethods() {
     async replayDelivery({ deliveryId, idempotencyKey }, context) {
       const call = callOf(context);
       const delivery = await replayDelivery(call.context, {
-        ...{ subscriptionId: 0n, deliveryId, idempotencyKey: keyOf(call, idempotencyKey) },
+        subscriptionId: 0n,
+        deliveryId,
+        idempotencyKey: keyOf(call, idempotencyKey),
       });
       return { delivery: deliveryView(delivery) };
     },

@@ -88,7 +88,10 @@ function bodyOf({ name, type, enabled, address }: Fields) {
 function destinationView(one: Destination): MessageInitShape<typeof DestinationSchema> {
   const { id, name, type, enabled, providerLocationId, address, updatedAt } = one;
   return {
-    ...{ id: String(id), name, enabled, providerLocationId: String(providerLocationId) },
+    id: String(id),
+    name,
+    enabled,
+    providerLocationId: String(providerLocationId),
     type: word(DestinationTypeSchema, type, DESTINATION_TYPES) ?? '',
     ...(address && { address: addressView(address) }),
     ...(updatedAt && { updatedAt }),

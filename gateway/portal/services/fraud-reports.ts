@@ -29,7 +29,9 @@ export function fraudReportMethods() {
       const categories = await listFraudCategories(callOf(context).context);
       return {
         categories: categories.map(({ id, title, commentRequired }) => ({
-          ...{ name: id, description: title, commentRequired },
+          name: id,
+          description: title,
+          commentRequired,
         })),
       };
     },

@@ -42,8 +42,11 @@ export function payloadVersionService(): ServiceImpl<typeof PayloadVersionServic
       const { returns } = await searchReturns(callOf(context).context, search);
       return {
         events: returns.map(({ id, order, updatedAt }) => ({
-          ...{ id: `return:${id}`, trigger: 'return.updated', topics: ['return'] },
-          ...{ returnId: String(id), orderName: order?.name ?? '' },
+          id: `return:${id}`,
+          trigger: 'return.updated',
+          topics: ['return'],
+          returnId: String(id),
+          orderName: order?.name ?? '',
           ...(updatedAt && { occurredAt: updatedAt }),
         })),
       };
@@ -95,7 +98,10 @@ function selectable(today: Date): string[] {
 function versionViews(today: Date): MessageInitShape<typeof PayloadVersionSchema>[] {
   return releasedVersions(today)
     .map(({ version, stage, deprecatedAt, sunsetAt }) => ({
-      ...{ version, stage, changelogPath: CHANGELOG_PATH, selectable: stage !== 'sunset' },
+      version,
+      stage,
+      changelogPath: CHANGELOG_PATH,
+      selectable: stage !== 'sunset',
       deprecatedAt: timestampFromDate(deprecatedAt),
       sunsetAt: timestampFromDate(sunsetAt),
     }))

@@ -50,7 +50,9 @@ function startMethods() {
       const preview = await webhooks.previewReplay({ ...callerOf(call.context), filter: selected });
       const { matched, more, replayable, oldestAt, newestAt } = preview;
       return {
-        ...{ matched, more, replayable },
+        matched,
+        more,
+        replayable,
         ...(oldestAt && { oldestAt }),
         ...(newestAt && { newestAt }),
         notReplayable: preview.notReplayable.map(({ reason, count }) => ({
@@ -65,7 +67,8 @@ function startMethods() {
       const call = callOf(context);
       const { replay } = await call.context.services.webhooks.startReplay({
         ...callerOf(call.context),
-        ...{ filter: filterOf(requireFilter(filter)), idempotencyKey: keyOf(call, idempotencyKey) },
+        filter: filterOf(requireFilter(filter)),
+        idempotencyKey: keyOf(call, idempotencyKey),
       });
       return { replay: replayView(sent(replay, 'replay')) };
     },
@@ -101,7 +104,9 @@ function jobMethods() {
 
     async listReplays({ webhookId, pageSize, cursor }, context) {
       const page = await listReplays(callOf(context).context, {
-        ...{ webhookId: optionalId(webhookId), limit: pageSizeOf(pageSize), cursor },
+        webhookId: optionalId(webhookId),
+        limit: pageSizeOf(pageSize),
+        cursor,
       });
       return { replays: page.replays.map(replayView), nextCursor: page.nextCursor };
     },

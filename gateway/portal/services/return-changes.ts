@@ -21,7 +21,9 @@ export function returnChanges(show: ShowReturn): Pick<ServiceImpl<typeof Returns
       const call = callOf(context);
       const value = idOf(returnId, 'return');
       const result = await processReturn(call.context, {
-        ...{ returnId: value, details: {}, source: 'admin' },
+        returnId: value,
+        details: {},
+        source: 'admin',
         idempotencyKey: keyOf(call, idempotencyKey),
       });
       const after = await findReturn(call.context, { case: 'returnId', value });

@@ -32,7 +32,9 @@ export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
     listRoles() {
       return {
         roles: ROLES.map((name) => ({
-          ...{ name, description: ROLE_TEXTS[name], permissions: [...ROLE_PERMISSIONS[name]] },
+          name,
+          description: ROLE_TEXTS[name],
+          permissions: [...ROLE_PERMISSIONS[name]],
         })),
         actions: roleActions(),
       };
@@ -41,7 +43,10 @@ export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
     async addMember({ email, name, role }, context) {
       const call = callOf(context);
       const { userId } = await addMember(pool, {
-        ...{ shopId: call.session.shopId, email, only: 'new', by: authorOf(call) },
+        shopId: call.session.shopId,
+        email,
+        only: 'new',
+        by: authorOf(call),
         role: wordOf('role', role, ROLES),
         ...(name !== '' && { name: upTo('name', name, MAX_NAME) }),
       });
@@ -52,7 +57,10 @@ export function teamService({ pool }: Portal): ServiceImpl<typeof TeamService> {
       const call = callOf(context);
       const { email, userId: id } = await memberOf(call, idOf(userId, 'member'));
       await addMember(pool, {
-        ...{ shopId: call.session.shopId, email, only: 'existing', by: authorOf(call) },
+        shopId: call.session.shopId,
+        email,
+        only: 'existing',
+        by: authorOf(call),
         role: wordOf('role', role, ROLES),
       });
       return { member: memberView(await memberOf(call, id), call) };
@@ -77,7 +85,11 @@ function memberView(
   { session }: PortalCall,
 ): MessageInitShape<typeof MemberSchema> {
   return {
-    ...{ userId: String(userId), email, name: name ?? '', role, signedIn: isLinked },
+    userId: String(userId),
+    email,
+    name: name ?? '',
+    role,
+    signedIn: isLinked,
     createdAt: timestampFromDate(createdAt),
     self: userId === session.userId,
     editable: mayChange(session.role, role),

@@ -52,7 +52,12 @@ function usageView({
   const endsAt = timestampOf(at);
   const { requested, credentialKind, credentialId, description, requests, lastAt } = row;
   return {
-    ...{ requested, served, stage, credentialKind, credentialId, description: description ?? '' },
+    requested,
+    served,
+    stage,
+    credentialKind,
+    credentialId,
+    description: description ?? '',
     ...(endsAt && { endsAt }),
     requests: String(requests),
     lastDay: timestampFromDate(new Date(`${lastAt.toISOString().slice(0, 10)}T00:00:00Z`)),

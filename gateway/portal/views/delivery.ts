@@ -16,7 +16,12 @@ export function deliveryView(one: Delivery): MessageInitShape<typeof DeliverySch
   const { occurredAt, nextAttemptAt, finishedAt } = one;
   const last = attempts.at(-1);
   return {
-    ...{ id, eventId, topic, trigger, apiVersion, test },
+    id,
+    eventId,
+    topic,
+    trigger,
+    apiVersion,
+    test,
     webhookId: String(one.subscriptionId),
     state: word(DeliveryStateSchema, one.state, DELIVERY_STATES) ?? '',
     returnId: String(one.returnId),
@@ -33,7 +38,12 @@ export function attemptView(attempt: Attempt): MessageInitShape<typeof DeliveryA
   const { number, startedAt, durationMs, status, error, url, responseExcerpt } = attempt;
   const { timing } = attempt;
   return {
-    ...{ number, durationMs, status, error, url, responseExcerpt },
+    number,
+    durationMs,
+    status,
+    error,
+    url,
+    responseExcerpt,
     ...(startedAt && { startedAt }),
     requestHeaders: headerList(attempt.requestHeadersJson),
     ...(timing && {

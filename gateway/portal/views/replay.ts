@@ -20,7 +20,11 @@ import {
 export function replayView(replay: Replay): MessageInitShape<typeof ReplaySchema> {
   const { id, kind, state, filter, total, done, skipped, startedAt, finishedAt, error } = replay;
   return {
-    ...{ id: String(id), total, done, skipped, error },
+    id: String(id),
+    total,
+    done,
+    skipped,
+    error,
     kind: word(ReplayKindSchema, kind, REPLAY_KINDS) ?? '',
     state: word(ReplayStateSchema, state, REPLAY_STATES) ?? '',
     ...(filter && { filter: filterView(filter) }),
@@ -32,7 +36,10 @@ export function replayView(replay: Replay): MessageInitShape<typeof ReplaySchema
 export function filterView(filter: DeliveryFilter): MessageInitShape<typeof ReplayFilterSchema> {
   const { subscriptionId, topic, trigger, states, from, to, returnId } = filter;
   return {
-    ...{ webhookId: String(subscriptionId), topic, trigger, returnId: String(returnId) },
+    webhookId: String(subscriptionId),
+    topic,
+    trigger,
+    returnId: String(returnId),
     states: states.map((state) => word(DeliveryStateSchema, state, DELIVERY_STATES) ?? ''),
     ...(from && { from }),
     ...(to && { to }),

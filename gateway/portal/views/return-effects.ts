@@ -8,7 +8,8 @@ export function effectViews(ret: Return): MessageInitShape<typeof ReturnEffectSc
   const { giftCardOrder, giftCardPresentment } = ret;
   return [
     ...ret.exchangeOrders.map(({ id, name }) => ({
-      ...{ kind: 'exchange_order', reference: name || String(id) },
+      kind: 'exchange_order',
+      reference: name || String(id),
     })),
     ...(giftCardOrder
       ? [
@@ -20,7 +21,8 @@ export function effectViews(ret: Return): MessageInitShape<typeof ReturnEffectSc
         ]
       : []),
     ...ret.refunds.map(({ providerRefundId, money, providerCreatedAt }) => ({
-      ...{ kind: 'refund', reference: providerRefundId },
+      kind: 'refund',
+      reference: providerRefundId,
       ...(money && { money }),
       ...(providerCreatedAt && { createdAt: providerCreatedAt }),
     })),

@@ -28,7 +28,9 @@ export function fraudReportView(report: Report): MessageInitShape<typeof FraudRe
   const { id, category = '', comment = '', createdAt } = report;
   const reportedBy = personView(report.reportedBy);
   return {
-    ...{ id: String(id), category, comment },
+    id: String(id),
+    category,
+    comment,
     ...(createdAt && { createdAt }),
     ...(reportedBy && { reportedBy }),
   };

@@ -81,7 +81,9 @@ export function returnView(
     amounts: amountViews(ret),
     lines: ret.lineItems.map(lineView),
     exchanges: ret.exchanges.map(({ title, sku, total, outOfStock }) => ({
-      ...{ title, sku, outOfStock },
+      title,
+      sku,
+      outOfStock,
       ...(total && { total }),
     })),
     labels: ret.labels.map(labelView).reverse(),
@@ -178,7 +180,12 @@ function labelStatus(label: Label | undefined): string {
 function labelView(label: Label) {
   const { id, carrier, trackingNumber, url, rate, createdAt, updatedAt } = label;
   return {
-    ...{ id: String(id), carrier, trackingNumber, url, rate, status: labelStatus(label) },
+    id: String(id),
+    carrier,
+    trackingNumber,
+    url,
+    rate,
+    status: labelStatus(label),
     ...(createdAt && { createdAt }),
     ...(updatedAt && { updatedAt }),
   };

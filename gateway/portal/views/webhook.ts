@@ -14,7 +14,11 @@ export function webhookView(one: Subscription): WebhookView {
   const { formerSecretsUntil } = one;
   const by = personView(one.secretShownTo);
   return {
-    ...{ id: String(id), topic, trigger, url, delivers },
+    id: String(id),
+    topic,
+    trigger,
+    url,
+    delivers,
     status: status === SubscriptionStatus.INACTIVE ? 'inactive' : 'active',
     ...(createdAt && { createdAt }),
     ...(updatedAt && { updatedAt }),

@@ -116,7 +116,10 @@ function success(
   const example = response && shapeResponse(version, id, response);
   const content = schema && { 'application/json': { schema, ...exampleKeys(example, responses) } };
   const unstable = version === UNSTABLE;
-  return { ...described(status, unstable, content), headers: headerReferences(status, unstable, headers) };
+  return {
+    ...described(status, unstable, content),
+    headers: headerReferences(status, unstable, headers),
+  };
 }
 
 function ownError(

@@ -7,8 +7,8 @@ import { OPERATIONS } from '../operations.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { shapePayload, shapeResponse } from '../shape.ts';
 import { ACCEPTED, REFUSED } from '../testing/bodies.ts';
-import { RELEASED, UNSTABLE } from '../versions.ts';
 import { delivers, payloadOf } from '../topics/topics.ts';
+import { RELEASED, UNSTABLE } from '../versions.ts';
 import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { openapiDocument } from './document.ts';
 

@@ -35,4 +35,5 @@ export function orderOf(snapshot: Return | undefined): object {
   };
 }
 
-export const known = (schema: z.ZodType, what: string) => means(schema, `${what}; null when unknown`);
+export const known = (schema: z.ZodType, what: string) =>
+  means(schema, `${what}; null when unknown`);

@@ -55,45 +55,65 @@ describe('payloads', () => {
     const { snapshot } = sampleEvent('return.closed', 3n);
     if (!snapshot) throw new Error('the sample event has no snapshot');
     expect(sample('return', 'return.closed')).toEqual({
-      ...{ topic: 'return', trigger: 'return.closed', shop_id: 3 },
+      topic: 'return',
+      trigger: 'return.closed',
+      shop_id: 3,
       ...returnDetailsView(snapshot),
     });
   });
 
   test('return.processing', () => {
     expect(sample('return.processing', 'return.processing.failed')).toEqual({
-      ...{ topic: 'return.processing', trigger: 'return.processing.failed' },
-      ...{ return_id: 100000001, return_state: 'open', message: 'Processing failed.' },
+      topic: 'return.processing',
+      trigger: 'return.processing.failed',
+      return_id: 100000001,
+      return_state: 'open',
+      message: 'Processing failed.',
       source: 'warehouse',
     });
   });
 
   test('return.processing without message and source', () => {
     const event = create(EventSchema, {
-      ...{ trigger: 'return.processing.failed', returnId: 7n },
+      trigger: 'return.processing.failed',
+      returnId: 7n,
       detail: { case: 'processingFailed', value: {} },
     });
     expect(payloadOf('return.processing', event, undefined)).toMatchObject({
-      ...{ return_id: 7, message: null, source: null },
+      return_id: 7,
+      message: null,
+      source: null,
     });
   });
 
   test('label', () => {
     expect(sample('label', 'label.updated')).toEqual({
-      ...{ topic: 'label', trigger: 'label.updated', shop_id: 3, return_id: 100000001 },
-      ...{ order_id: 400000001, provider_order_id: 1000000000001, carrier: 'Example Post' },
-      ...{ tracking_number: 'EX000000001GB', label_status: 'new', label_updated_at: time },
+      topic: 'label',
+      trigger: 'label.updated',
+      shop_id: 3,
+      return_id: 100000001,
+      order_id: 400000001,
+      provider_order_id: 1000000000001,
+      carrier: 'Example Post',
+      tracking_number: 'EX000000001GB',
+      label_status: 'new',
+      label_updated_at: time,
       label_url: 'https://example.com/labels/300000001.pdf',
     });
   });
 
   test('restock', () => {
     expect(sample('restock', 'restock.requested')).toEqual({
-      ...{ topic: 'restock', trigger: 'restock.requested', id: 100000001 },
-      ...{ order_id: 400000001, provider_order_id: 1000000000001 },
+      topic: 'restock',
+      trigger: 'restock.requested',
+      id: 100000001,
+      order_id: 400000001,
+      provider_order_id: 1000000000001,
       restock_items: [
         {
-          ...{ line_item_id: 200000001, location_id: 5000000000001, variant_id: 4000000000001 },
+          line_item_id: 200000001,
+          location_id: 5000000000001,
+          variant_id: 4000000000001,
           quantity: 1,
         },
       ],
@@ -104,11 +124,21 @@ describe('payloads', () => {
     'label.request on %s',
     (trigger) => {
       const address = {
-        ...{ company: '', address1: '1 Example Street', address2: '', city: 'London', state: '' },
-        ...{ zip: 'N1 1AA', country: 'United Kingdom', country_code: 'GB' },
+        company: '',
+        address1: '1 Example Street',
+        address2: '',
+        city: 'London',
+        state: '',
+        zip: 'N1 1AA',
+        country: 'United Kingdom',
+        country_code: 'GB',
       };
       expect(sample('label.request', trigger)).toEqual({
-        ...{ topic: 'label.request', trigger, id: 850000001, return_id: 100000001, shop_id: 3 },
+        topic: 'label.request',
+        trigger,
+        id: 850000001,
+        return_id: 100000001,
+        shop_id: 3,
         created_at: time,
         addresses: {
           origin: { name: 'Sam Sample', ...address },
@@ -117,8 +147,11 @@ describe('payloads', () => {
         parcel: { length: 40, width: 30, height: 10, weight: 350 },
         products: [
           {
-            ...{ name: 'Sample shirt', sku: 'SAMPLE-M-BLUE', hs_code: '610510' },
-            ...{ country_of_origin: 'PT', price: { amount: '40.00', currency: 'GBP' } },
+            name: 'Sample shirt',
+            sku: 'SAMPLE-M-BLUE',
+            hs_code: '610510',
+            country_of_origin: 'PT',
+            price: { amount: '40.00', currency: 'GBP' },
           },
         ],
       });
@@ -127,17 +160,28 @@ describe('payloads', () => {
 
   test('giftcard', () => {
     expect(sample('giftcard', 'giftcard.requested')).toEqual({
-      ...{ topic: 'giftcard', trigger: 'giftcard.requested', id: 800000001 },
-      ...{ return_id: 100000001, amount: '40.00', currency: 'GBP', email: 'shopper@example.com' },
-      ...{ first_name: 'Sam', last_name: 'Sample', order_id: 400000001, order_name: '#1001' },
+      topic: 'giftcard',
+      trigger: 'giftcard.requested',
+      id: 800000001,
+      return_id: 100000001,
+      amount: '40.00',
+      currency: 'GBP',
+      email: 'shopper@example.com',
+      first_name: 'Sam',
+      last_name: 'Sample',
+      order_id: 400000001,
+      order_name: '#1001',
     });
   });
 
   test('partner.returns.shipment', () => {
     expect(sample('partner.returns.shipment', 'shipment.processed')).toEqual({
-      ...{ topic: 'partner.returns.shipment', trigger: 'shipment.processed' },
-      ...{ shipment_id: 900000001, partner_shipment_id: 'SAMPLE-SHIPMENT-1' },
-      ...{ return_ids: [100000001], processed_at: time },
+      topic: 'partner.returns.shipment',
+      trigger: 'shipment.processed',
+      shipment_id: 900000001,
+      partner_shipment_id: 'SAMPLE-SHIPMENT-1',
+      return_ids: [100000001],
+      processed_at: time,
     });
   });
 });

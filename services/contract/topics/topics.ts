@@ -8,7 +8,13 @@ import {
 import { returnDetailsFields, returnDetailsView } from '../details/return-details.ts';
 import { means, nullableId, nullableText, time } from '../resources/response-fields.ts';
 import { idNumber, iso, textOrNull, word } from '../views/values.ts';
-import { LABEL_STATUSES, RETURN_STATES, RETURN_TRIGGERS, type Topic, type Trigger } from '../vocabulary.ts';
+import {
+  LABEL_STATUSES,
+  RETURN_STATES,
+  RETURN_TRIGGERS,
+  type Topic,
+  type Trigger,
+} from '../vocabulary.ts';
 import { labelRequest } from './label-request.ts';
 import { known, order, orderOf, returnId, shopId, type TopicShape } from './topic.ts';
 

@@ -21,19 +21,33 @@ import { createdWebhookView, webhookFieldsView, webhookView } from './webhook.ts
 
 const at = timestampFromDate(new Date('2026-07-01T12:00:00.5Z'));
 const EMPTY = {
-  ...{ name: '', company: '', address1: '', address2: '', city: '', state: '', zip: '' },
-  ...{ country: '', country_code: '' },
+  name: '',
+  company: '',
+  address1: '',
+  address2: '',
+  city: '',
+  state: '',
+  zip: '',
+  country: '',
+  country_code: '',
 };
 
 describe('a destination', () => {
   test('never shows its phone', () => {
     const destination = create(DestinationSchema, {
-      ...{ id: 4n, name: 'Depot', type: DestinationType.DONATE, enabled: true },
+      id: 4n,
+      name: 'Depot',
+      type: DestinationType.DONATE,
+      enabled: true,
       providerLocationId: 5n,
       address: { city: 'Hull', countryCode: 'GB', country: 'United Kingdom', phone: '123' },
     });
     expect(destinationView(destination)).toEqual({
-      ...{ id: 4, type: 'donate', name: 'Depot', enabled: true, provider_location_id: 5 },
+      id: 4,
+      type: 'donate',
+      name: 'Depot',
+      enabled: true,
+      provider_location_id: 5,
       address: { ...EMPTY, city: 'Hull', country: 'United Kingdom', country_code: 'GB' },
     });
   });
@@ -41,19 +55,28 @@ describe('a destination', () => {
   test('without a location or address has null and empty texts', () => {
     const destination = create(DestinationSchema, { id: 4n, type: DestinationType.WAREHOUSE });
     expect(destinationView(destination)).toMatchObject({
-      ...{ type: 'warehouse', enabled: false, provider_location_id: null, address: EMPTY },
+      type: 'warehouse',
+      enabled: false,
+      provider_location_id: null,
+      address: EMPTY,
     });
   });
 });
 
 describe('a webhook', () => {
   const subscription = create(SubscriptionSchema, {
-    ...{ id: 9n, topic: 'return', trigger: 'return.closed', url: 'https://a/' },
+    id: 9n,
+    topic: 'return',
+    trigger: 'return.closed',
+    url: 'https://a/',
     status: SubscriptionStatus.INACTIVE,
   });
 
   const shown = {
-    ...{ id: 9, topic: 'return', trigger: 'return.closed', url: 'https://a/' },
+    id: 9,
+    topic: 'return',
+    trigger: 'return.closed',
+    url: 'https://a/',
     status: 'inactive',
   };
 
@@ -66,7 +89,10 @@ describe('a webhook', () => {
     const made = { secret: 'whsec_x', payloadVersion: '2026-10' };
     expect(createdWebhookView(delivering, made)).toEqual({
       ...shown,
-      ...{ secret: 'whsec_x', delivers: true, payload_version: '2026-10', warnings: [] },
+      secret: 'whsec_x',
+      delivers: true,
+      payload_version: '2026-10',
+      warnings: [],
     });
     const never = { ...subscription, topic: 'label' };
     expect(createdWebhookView(never, made)).toMatchObject({
@@ -83,17 +109,34 @@ describe('a webhook', () => {
 
   const at24h = { counted: 3, delivered: 2, payloadVersion: '2026-10' };
   const active = {
-    ...{ id: 9n, topic: 'return', trigger: 'return.closed', url: 'https://a/', delivers: true },
-    ...{ status: SubscriptionStatus.ACTIVE, createdAt: at, updatedAt: at, health: at24h },
+    id: 9n,
+    topic: 'return',
+    trigger: 'return.closed',
+    url: 'https://a/',
+    delivers: true,
+    status: SubscriptionStatus.ACTIVE,
+    createdAt: at,
+    updatedAt: at,
+    health: at24h,
   };
 
   test('shows how its deliveries fare', () => {
     const time = '2026-07-01T12:00:00+00:00';
     expect(webhookView(create(SubscriptionSchema, active))).toEqual({
-      ...{ ...shown, status: 'active', delivers: true, payload_version: '2026-10' },
-      ...{ health: 'healthy', success_rate_24h: 0.6666, failures: 0, failing_since: null },
-      ...{ disables_at: null, oldest_waiting_at: null, inactive_since: null },
-      ...{ inactive_reason: null, created_at: time, updated_at: time },
+      ...shown,
+      status: 'active',
+      delivers: true,
+      payload_version: '2026-10',
+      health: 'healthy',
+      success_rate_24h: 0.6666,
+      failures: 0,
+      failing_since: null,
+      disables_at: null,
+      oldest_waiting_at: null,
+      inactive_since: null,
+      inactive_reason: null,
+      created_at: time,
+      updated_at: time,
     });
   });
 
@@ -119,7 +162,10 @@ test('a disposition is returned in UTC', () => {
     disposition: { outcome: DispositionOutcome.RESALE_HOLD, note: '', inspectedAt: at },
   });
   expect(dispositionView(record)).toEqual({
-    ...{ line_item_id: 6, disposition_outcome: 'resale_hold', return_processor: null, note: '' },
+    line_item_id: 6,
+    disposition_outcome: 'resale_hold',
+    return_processor: null,
+    note: '',
     inspected_at: '2026-07-01T12:00:00+00:00',
   });
 });
@@ -127,7 +173,10 @@ test('a disposition is returned in UTC', () => {
 test('a fraud report without category and comment has nulls', () => {
   const report = create(ReportSchema, { id: 1n, returnId: 2n, createdAt: at });
   expect(fraudReportView(report)).toEqual({
-    ...{ id: 1, return_id: 2, category: null, comment: null },
+    id: 1,
+    return_id: 2,
+    category: null,
+    comment: null,
     created_at: '2026-07-01T12:00:00+00:00',
   });
 });

@@ -6,8 +6,8 @@ import {
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import type { CreatedWebhook, Webhook, WebhookFields } from '../resources/webhook.ts';
 import type { WebhookSecretObject } from '../resources/webhook-secret.ts';
-import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { triggersOf } from '../topics/topics.ts';
+import { TOPICS, TRIGGERS } from '../vocabulary.ts';
 import { iso, requiredIso, textOrNull } from './values.ts';
 
 /** Interface: Webhook subscription. Throws for a topic or trigger that the interface does not name. */

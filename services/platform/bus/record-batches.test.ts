@@ -18,7 +18,8 @@ function pending(key: string) {
 function batchesOf(parallelAfterMs: number, gatherMs = 0) {
   const calls: { keys: string[]; end: () => void }[] = [];
   const batches = new RecordBatches({
-    ...{ parallelAfterMs, gatherMs },
+    parallelAfterMs,
+    gatherMs,
     handle: (records) =>
       new Promise((end) => {
         calls.push({ keys: records.map(({ key }) => key), end });

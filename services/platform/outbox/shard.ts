@@ -91,13 +91,11 @@ export class OutboxShard {
     const isReading = isOwned && capacity > 0 && (this.#isDue || retry.length > 0);
     if (!isReading && !isChanged) return undefined;
     const request = {
-      ...{
-        shard: this.shard,
-        version: this.#version,
-        isChanged,
-        retry,
-        limit: isReading ? capacity : 0,
-      },
+      shard: this.shard,
+      version: this.#version,
+      isChanged,
+      retry,
+      limit: isReading ? capacity : 0,
       position: this.#position,
       open: this.#open,
       waiting: [...this.#waiting.keys()],

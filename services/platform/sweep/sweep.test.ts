@@ -54,7 +54,12 @@ beforeEach(async () => {
   [handled, again, handle] = [[], 0, () => {}];
   bus = createInProcessBus({ backoff: () => 5 });
   listener = await consumeEvents({
-    ...{ bus, pool: database.pool, group, topics: [TOPIC], logger: silentLogger(), telemetry },
+    bus,
+    pool: database.pool,
+    group,
+    topics: [TOPIC],
+    logger: silentLogger(),
+    telemetry,
     retentionDays: 7,
     recordPausesMs: [1, 1],
     handle: async (_, events) => {
@@ -106,13 +111,19 @@ async function stored() {
 const sweepOnce = (o: Partial<SweepOptions> = {}): Promise<void> =>
   sweep(
     {
-      ...{ group, source: SOURCE, pool: database.pool, bus, events: publisher.client },
+      group,
+      source: SOURCE,
+      pool: database.pool,
+      bus,
+      events: publisher.client,
       logger: silentLogger(),
       onPublished: (count) => {
         again += count;
       },
       // The next sweep may start immediately, and an event may be published again immediately, at most three times.
-      ...{ everyMs: 0, pausesMs: [0, 0, 0], keptDays: 14 },
+      everyMs: 0,
+      pausesMs: [0, 0, 0],
+      keptDays: 14,
       ...o,
     },
     new AbortController().signal,

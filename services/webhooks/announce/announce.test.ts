@@ -28,7 +28,8 @@ beforeAll(async () => {
   // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
   webhooks = await runWebhooks({ leaseMs: 60_000 });
   await webhooks.bus.subscribe({
-    ...{ group: 'test', topics: [eventsTopic('webhooks')] },
+    group: 'test',
+    topics: [eventsTopic('webhooks')],
     handle: async (records) =>
       void published.push(...records.map(({ value }) => parseEvent(value))),
   });

@@ -49,7 +49,9 @@ function saidBy({ path, headers, body }: Received) {
     header: headers['x-service-event'],
     sequence: headers['x-service-sequence'],
     version: headers['x-service-api-version'],
-    ...{ shopId, returnId, trigger },
+    shopId,
+    returnId,
+    trigger,
   };
 }
 
@@ -80,7 +82,11 @@ async function publishForShops() {
         const ids = { eventId, shopId: Number(shopId), returnId: Number(returnId) };
         const sequence = String(revision);
         wanted.push({
-          ...{ path: pathOf(trigger, at), header: trigger, trigger, sequence, version },
+          path: pathOf(trigger, at),
+          header: trigger,
+          trigger,
+          sequence,
+          version,
           ...ids,
         });
       }

@@ -97,9 +97,8 @@ describe('a backfill', () => {
     retain(shopId, 3, 'return.created');
     await webhooks.publish(...events.slice(0, 12));
     await until(() => eventsAt(path).length === 12);
-    const preview = await webhooks.client.previewBackfill({
-      ...{ shopId, actor, subscriptionId: id, from: ago(24) },
-    });
+    const of = { shopId, actor, subscriptionId: id };
+    const preview = await webhooks.client.previewBackfill({ ...of, from: ago(24) });
     expect(preview).toMatchObject({ events: 30, more: false });
     const started = await backfill(shopId, id);
     expect(started).toMatchObject({ kind: ReplayKind.BACKFILL, total: 30 });
@@ -255,10 +254,9 @@ describe('rejects', () => {
     retain(shopId, 1);
     returns.countMore = true;
     expect(await refusal(backfill(shopId, id))).toMatchObject(forbidden);
-    await webhooks.client.updateSubscription({
-      ...{ shopId, actor, subscriptionId: id, topic: 'return', trigger: 'return.closed' },
-      ...{ url: receiver.url, status: SubscriptionStatus.INACTIVE },
-    });
+    const closed = { topic: 'return', trigger: 'return.closed', url: receiver.url };
+    const inactive = { ...closed, status: SubscriptionStatus.INACTIVE };
+    await webhooks.client.updateSubscription({ shopId, actor, subscriptionId: id, ...inactive });
     expect(await refusal(backfill(shopId, id))).toMatchObject(forbidden);
   });
 

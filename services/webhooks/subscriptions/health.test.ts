@@ -49,7 +49,10 @@ describe('the health of a subscription', () => {
       { subscriptionId: other, at: ago(1), ended: 'exhausted' },
     ]);
     expect(await healthOf(shopId, subscriptionId)).toMatchObject({
-      ...{ counted: 3, delivered: 2, oldestWaitingAt: waiting, pausedSince: null },
+      counted: 3,
+      delivered: 2,
+      oldestWaitingAt: waiting,
+      pausedSince: null,
     });
     await attempt(shopId, subscriptionId);
     expect(await healthOf(shopId, subscriptionId)).toMatchObject({ counted: 4, delivered: 2 });
@@ -121,7 +124,9 @@ describe('the RPCs', () => {
     const request = { shopId, actor, subscriptionId };
     const { subscription } = await webhooks.client.getSubscription(request);
     expect(subscription).toMatchObject({
-      ...{ id: subscriptionId, url, delivers: true },
+      id: subscriptionId,
+      url,
+      delivers: true,
       health: { counted: 0, payloadVersion: '2026-10' },
     });
     const list = async (o: { includeHealth: boolean }) =>

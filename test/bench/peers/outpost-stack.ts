@@ -45,7 +45,8 @@ export async function buildOutpost(version: string): Promise<string> {
   const packages = programs.map((name) => `${MODULE}/cmd/${name}@${version}`);
   try {
     await run('go', ['install', ...packages], {
-      ...{ timeout: BUILD_MS, env: { ...process.env, GOBIN: bin } },
+      timeout: BUILD_MS,
+      env: { ...process.env, GOBIN: bin },
     });
     return bin;
   } catch (error) {
@@ -70,7 +71,9 @@ export async function startOutpost(bin: string, folder: string, topic: string): 
   const children: ChildProcess[] = [];
   const start = (command: string, args: readonly string[], env: Record<string, string> = {}) => {
     const child = spawn(command, args, {
-      ...{ cwd: folder, stdio: 'ignore', env: { PATH: process.env.PATH, HOME: folder, ...env } },
+      cwd: folder,
+      stdio: 'ignore',
+      env: { PATH: process.env.PATH, HOME: folder, ...env },
     });
     process.once('exit', () => child.kill('SIGKILL'));
     children.unshift(child);
@@ -97,7 +100,10 @@ export async function startOutpost(bin: string, folder: string, topic: string): 
     await Promise.all([untilListening(redis), untilListening(rabbit)]);
     const apiKey = randomBytes(16).toString('hex');
     const settings = {
-      ...{ API_PORT: String(api), PORT: String(api), API_KEY: apiKey, TOPICS: topic },
+      API_PORT: String(api),
+      PORT: String(api),
+      API_KEY: apiKey,
+      TOPICS: topic,
       API_JWT_SECRET: randomBytes(16).toString('hex'),
       AES_ENCRYPTION_SECRET: randomBytes(16).toString('hex'),
       REDIS_HOST: '127.0.0.1',

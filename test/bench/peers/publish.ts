@@ -27,7 +27,10 @@ async function publish(tenants: readonly string[]): Promise<string> {
   published += 1;
   const id = `${RUN}-${published}`;
   const body = JSON.stringify({
-    ...{ id, tenant_id: tenants[published % tenants.length], topic: TRIGGER, data },
+    id,
+    tenant_id: tenants[published % tenants.length],
+    topic: TRIGGER,
+    data,
   });
   const answer = await pool.request({ method: 'POST', path: '/api/v1/publish', headers, body });
   await answer.body.dump();

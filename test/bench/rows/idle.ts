@@ -48,7 +48,9 @@ async function stack({ platform, quick }: Bench): Promise<Figure[]> {
     },
     ...[...work.byProcess].map(([name, cpu]) =>
       figure({
-        ...{ name: `of these ${name}`, unit, value: share(cpu) },
+        name: `of these ${name}`,
+        unit,
+        value: share(cpu),
         ...(name === 'postgres' && { more: kinds.join(', ') }),
       }),
     ),

@@ -63,7 +63,9 @@ async function tokenFor(platform: Platform, shop: BenchShop): Promise<string> {
     const { userId } = await addMember(pool, { shopId: shop.id, email, role: 'admin', by });
     const keys = createOAuthKeys(pool, parseKeyring(platform.oauthKeyring));
     return await issueAccessToken(pool, keys, {
-      ...{ userId, shopId: shop.id, clientId: 'rms-mcp' },
+      userId,
+      shopId: shop.id,
+      clientId: 'rms-mcp',
       issuer: platform.gatewayUrl,
     });
   } finally {

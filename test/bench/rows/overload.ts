@@ -82,7 +82,10 @@ async function measure(
   bench.note(`${name}: capacity ${capacity.toFixed(0)}/s, p99 ${full.p99.toFixed(1)} ms`);
   const result = await load.call('flood', {
     ...what,
-    ...{ perSecond: capacity * TIMES, seconds, isRetrying, warmUpSeconds: WARM_UP_SECONDS },
+    perSecond: capacity * TIMES,
+    seconds,
+    isRetrying,
+    warmUpSeconds: WARM_UP_SECONDS,
   });
   bench.note(`${name}: ${JSON.stringify(result)}`);
   const recovery = await recover(load, { what, perSecond: capacity / 2, p99: full.p99 });

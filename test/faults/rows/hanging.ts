@@ -23,17 +23,26 @@ const SETTINGS: readonly Setting[] = [
   {
     name: 'hang-1',
     fault: '1 of 100 endpoints hangs',
-    ...{ shops: 4, endpointsPerShop: 25, hanging: 1, perSecond: { short: 4, full: 6 } },
+    shops: 4,
+    endpointsPerShop: 25,
+    hanging: 1,
+    perSecond: { short: 4, full: 6 },
   },
   {
     name: 'hang-50',
     fault: '50 of 100 endpoints hang',
-    ...{ shops: 4, endpointsPerShop: 25, hanging: 50, perSecond: { short: 4, full: 6 } },
+    shops: 4,
+    endpointsPerShop: 25,
+    hanging: 50,
+    perSecond: { short: 4, full: 6 },
   },
   {
     name: 'hang-fifth',
     fault: 'one endpoint that hangs gets 20 % of the traffic',
-    ...{ shops: 1, endpointsPerShop: 5, hanging: 1, perSecond: { short: 20, full: 30 } },
+    shops: 1,
+    endpointsPerShop: 5,
+    hanging: 1,
+    perSecond: { short: 20, full: 30 },
   },
 ];
 

@@ -2,7 +2,13 @@ import { expect, test } from '@jest/globals';
 import { judgeMails, type StoredMail } from './mail-judge.ts';
 
 const mail = (id: string, ended: string | null, subject = `endpoint:${id}`): StoredMail => ({
-  ...{ id, kind: 'endpoint_disabled', subject, userId: '1', ended, error: '', attempts: 0 },
+  id,
+  kind: 'endpoint_disabled',
+  subject,
+  userId: '1',
+  ended,
+  error: '',
+  attempts: 0,
 });
 const arrival = (id: string) => `7.${id}@api.example.com`;
 

@@ -43,7 +43,7 @@ export const mailsRow: Row = {
     const shop = await openMailedShop(system, plan.length);
     try {
       await start(gateways);
-      const rounds: Rounds = { ...{ context, server, gateways, shop }, begun: new Set() };
+      const rounds: Rounds = { context, server, gateways, shop, begun: new Set() };
       let inFlight = 0;
       for (const [round, fault] of random.shuffled(plan).entries()) {
         inFlight += await runRound(rounds, { round, fault });
@@ -197,7 +197,9 @@ async function causeNews({ context, shop }: Rounds, round: number): Promise<void
     { kind: 'status', status: 410 },
   );
   const people = Array.from({ length: SECRETS }, (_, nth) => ({
-    ...{ kind: Actor_Kind.USER, id: String(1 + round * SECRETS + nth), name: 'Faults' },
+    kind: Actor_Kind.USER,
+    id: String(1 + round * SECRETS + nth),
+    name: 'Faults',
   }));
   const reveals = [...people, ...people].map((actor) =>
     webhooks.revealSecret({ shopId, actor, subscriptionId: shown?.id ?? 0n }),
@@ -240,7 +242,11 @@ async function outcomeOf(
   const judged = judgeMails(mails, { arrived, begun, expected });
   const unknown = mails.filter(({ ended }) => ended === 'unknown').length;
   return {
-    ...{ trials, inFlight, lost: judged.lost, duplicates: judged.repeated, unexplained: 0 },
+    trials,
+    inFlight,
+    lost: judged.lost,
+    duplicates: judged.repeated,
+    unexplained: 0,
     figures: [
       `${mails.length} mails, ${arrived.length} arrived`,
       `${unknown} unknown of ${begun.size} begun at a kill`,

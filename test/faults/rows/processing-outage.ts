@@ -65,7 +65,11 @@ export const processingOutageRow: Row = {
         }
         const figures = [`${refusals} refusals`, `goes on after ${seconds(longest)} (longest)`];
         return trial.finish({
-          ...{ trials: rounds, inFlight: hit, quietMs: TIMEOUT_MS, figures, passesOn: true },
+          trials: rounds,
+          inFlight: hit,
+          quietMs: TIMEOUT_MS,
+          figures,
+          passesOn: true,
         });
       }),
     ),

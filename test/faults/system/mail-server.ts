@@ -49,7 +49,8 @@ export async function startFaultyMailServer(): Promise<FaultyMailServer> {
     return made;
   };
   const faulty: FaultyMailServer = {
-    ...{ port, arrived },
+    port,
+    arrived,
     hold(at) {
       holds = at;
       const responses = waiting;

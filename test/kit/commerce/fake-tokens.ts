@@ -38,7 +38,9 @@ export function createFakeTokens() {
         return undefined;
       used.push(token);
       return answerOf(store, {
-        ...{ access: newToken('shpat'), refresh: newToken('shprt'), previous: token },
+        access: newToken('shpat'),
+        refresh: newToken('shprt'),
+        previous: token,
       });
     },
     refreshOf: (store: string): string | undefined => stores.get(store)?.refresh,
@@ -50,7 +52,8 @@ export function createFakeTokens() {
     stores.set(store, pair);
     issued.push(pair.access);
     const expiry = pair.refresh && {
-      ...{ expires_in: tokens.expiresIn, refresh_token: pair.refresh },
+      expires_in: tokens.expiresIn,
+      refresh_token: pair.refresh,
       refresh_token_expires_in: 7_776_000,
     };
     return { access_token: pair.access, ...expiry };

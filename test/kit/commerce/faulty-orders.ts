@@ -2,10 +2,17 @@ import type { Is } from './faults.ts';
 
 /** The order that an endpoint without a mistake finds. */
 export const FOUND_ORDER = {
-  ...{ id: 445, name: '#1001', currency: 'GBP', presentment_currency: 'JPY' },
+  id: 445,
+  name: '#1001',
+  currency: 'GBP',
+  presentment_currency: 'JPY',
   lines: [
     {
-      ...{ line_item_id: 9001, title: 'Mug', sku: 'MUG-1', quantity: 2, returnable: 1 },
+      line_item_id: 9001,
+      title: 'Mug',
+      sku: 'MUG-1',
+      quantity: 2,
+      returnable: 1,
       unit_price: { shop: '10.00', presentment: '1550' },
     },
   ],

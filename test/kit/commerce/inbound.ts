@@ -43,7 +43,11 @@ export function reportRefund(
   const lines = [{ providerLineItemId: line, quantity, amount: '5.00' }];
   const refund = {
     ...of,
-    ...{ providerRefundId: 'R-1', key: '', amount: '5.00', currency: 'GBP', lines },
+    providerRefundId: 'R-1',
+    key: '',
+    amount: '5.00',
+    currency: 'GBP',
+    lines,
     refundedAt: new Date('2026-11-20T10:00:00Z'),
     ...more,
   };

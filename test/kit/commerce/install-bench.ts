@@ -25,13 +25,17 @@ export async function startInstallBench(o: Parameters<typeof startReturnsBench>[
   const shopify = await startFakeShopifyApp();
   const bench = await startReturnsBench({
     ...o,
-    ...{ NODE_ENV: 'production', SHOPIFY_CLIENT_ID, SHOPIFY_CLIENT_SECRET },
+    NODE_ENV: 'production',
+    SHOPIFY_CLIENT_ID,
+    SHOPIFY_CLIENT_SECRET,
     openCommerceClient: shopify.openClient,
     openShopifyClient: shopify.openAdminClient,
   });
   const channel = createServiceClient(CommerceService, { target: bench.target, identity });
   return {
-    ...{ shopify, bench, commerce: channel.client },
+    shopify,
+    bench,
+    commerce: channel.client,
     ...installs(channel.client, shopify),
     async newStore(): Promise<TestStore> {
       const shopId = await bench.shop();

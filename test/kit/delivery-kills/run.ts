@@ -70,7 +70,12 @@ async function runTrial(
   const events = Array.from({ length: EVENTS }, () => sampleEvent('return.closed', shopId));
   const replayed = () => sink.requests.find(({ url }) => url === URLS.replayed)?.webhookId;
   const trial: Trial = {
-    ...{ pool, telemetry, sink, shopId, events, replayed },
+    pool,
+    telemetry,
+    sink,
+    shopId,
+    events,
+    replayed,
     clock: createRetryClock(),
   };
   const processes = [];
@@ -101,8 +106,12 @@ async function judge({ pool, shopId, sink, events }: Trial, kills: number): Prom
   }
   const { rows } = await pool.query(STATE, [shopId]);
   deepStrictEqual(rows[0], {
-    ...{ queued: 0, deliveries: EVENTS * 3, delivered: EVENTS * 3, consumed: EVENTS },
-    ...{ failures: 0, unlogged: 0 },
+    queued: 0,
+    deliveries: EVENTS * 3,
+    delivered: EVENTS * 3,
+    consumed: EVENTS,
+    failures: 0,
+    unlogged: 0,
   });
 }
 

@@ -94,8 +94,16 @@ async function fanOutHandler(
   };
   const either = new Proxy(trial.pool, { get: (_target, name) => Reflect.get(used, name) });
   const consumer = await startConsuming({
-    ...{ name: 'webhooks', bus, logger, telemetry: trial.telemetry, clock: trial.clock, today },
-    ...{ pool: either, backgroundPool: either, streamPool: either, identity },
+    name: 'webhooks',
+    bus,
+    logger,
+    telemetry: trial.telemetry,
+    clock: trial.clock,
+    today,
+    pool: either,
+    backgroundPool: either,
+    streamPool: either,
+    identity,
     readSnapshot: async () => undefined,
     ownedShards: () => Array.from({ length: DELIVERY_SHARDS }, (_, shard) => shard),
     onCommitted: (_queues, committed) => void fresh.push(...committed),
@@ -116,46 +124,7 @@ async function sendAll(
   simulated: SimulatedProcess,
   { pool, trial, fresh }: { pool: pg.Pool; trial: Trial; fresh: readonly FreshDeliveries[] },
 ): Promise<void> {
-  const { telemetry, clock } = trial;
-  const active = new ActiveQueues();
-  const inFlight = new InFlightAttempts();
-  const healthChanges = createHealthChanges();
-  const shards = createShardHolder({
-    ...{ pool, owner: randomUUID(), name: DELIVERY_LEASES, count: DELIVERY_SHARDS },
-    leaseMs: LEASE_MS,
-  });
-  const results = new ResultWriter({
-    ...{ pool, logger, offsetMs: clock.offsetMs, healthChanges },
-    onRecorded(batch) {
-      for (const { due } of batch) inFlight.remove(due.id);
-    },
-  });
-  const wakeLoop = { wake: () => {} };
-  const common = {
-    pool,
-    logger,
-    clock,
-    active,
-    inFlight,
-    shards,
-    healthChanges,
-    wakeLoop,
-    results,
-  };
-  const loader = new QueueLoader({
-    ...{ ...common, databaseClock: createDatabaseClock() },
-    metrics: { clockStep: () => {} },
-  });
-  const attempts = new AttemptRunner({
-    ...{ ...common, telemetry, today, loader, metrics: { rescheduled: () => {} } },
-    signingKeys: createSigningKeys(keyring),
-    send: (sending) => simulated.step(() => trial.sink.receive(sending)),
-  });
-  const scheduler = new Scheduler({
-    ...{ ...common, loader, attempts, concurrency: 64 },
-    ...{ offsetMs: clock.offsetMs, retryNowMs: () => loader.retryNowMs() },
-    shopBytes: { take: () => true, waitMs: () => 0, throttled: () => 0 },
-  });
+  const { shards, loader, scheduler, inFlight, attempts, results } = sender(simulated, pool, trial);
   try {
     await shards.rebalance();
     loader.addFresh(fresh);
@@ -168,7 +137,7 @@ async function sendAll(
       await until(() => inFlight.size() === 0 || simulated.isKilled);
       if (simulated.isKilled) break;
       if (round === 0) await retryAll(pool, trial);
-      else clock.advance(ADVANCE_S);
+      else trial.clock.advance(ADVANCE_S);
     }
     await shards.release();
   } finally {
@@ -178,6 +147,56 @@ async function sendAll(
   }
   // The calls of a killed process do not fail, so this function throws.
   if (simulated.isKilled) throw new Error('this process was killed');
+}
+
+/** The parts of a process that send deliveries. */
+function sender(simulated: SimulatedProcess, pool: pg.Pool, { telemetry, clock, sink }: Trial) {
+  const active = new ActiveQueues();
+  const inFlight = new InFlightAttempts();
+  const healthChanges = createHealthChanges();
+  const shards = createShardHolder({
+    pool,
+    owner: randomUUID(),
+    name: DELIVERY_LEASES,
+    count: DELIVERY_SHARDS,
+    leaseMs: LEASE_MS,
+  });
+  const results = new ResultWriter({
+    pool,
+    logger,
+    offsetMs: clock.offsetMs,
+    healthChanges,
+    onRecorded(batch) {
+      for (const { due } of batch) inFlight.remove(due.id);
+    },
+  });
+  const wakeLoop = { wake: () => {} };
+  const health = { shards, healthChanges, wakeLoop, results };
+  const common = { pool, logger, clock, active, inFlight, ...health };
+  const loader = new QueueLoader({
+    ...common,
+    databaseClock: createDatabaseClock(),
+    metrics: { clockStep: () => {} },
+  });
+  const attempts = new AttemptRunner({
+    ...common,
+    telemetry,
+    today,
+    loader,
+    metrics: { rescheduled: () => {} },
+    signingKeys: createSigningKeys(keyring),
+    send: (sending) => simulated.step(() => sink.receive(sending)),
+  });
+  const scheduler = new Scheduler({
+    ...common,
+    loader,
+    attempts,
+    concurrency: 64,
+    offsetMs: clock.offsetMs,
+    retryNowMs: () => loader.retryNowMs(),
+    shopBytes: { take: () => true, waitMs: () => 0, throttled: () => 0 },
+  });
+  return { shards, loader, scheduler, inFlight, attempts, results };
 }
 
 /** Makes everything due that waits for a later attempt. Each process repeats the same requests under the same keys. */

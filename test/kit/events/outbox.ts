@@ -12,7 +12,12 @@ import { silentLogger } from '../services/telemetry.ts';
 const actor: Actor = create(ActorSchema, { kind: Actor_Kind.SYSTEM, id: 'test' });
 
 export const testEvent = (key: string, revision = 1n): NewEvent => ({
-  ...{ trigger: 'return.updated', shopId: 1n, returnId: 2n, revision, key, actor },
+  trigger: 'return.updated',
+  shopId: 1n,
+  returnId: 2n,
+  revision,
+  key,
+  actor,
 });
 
 export const appendTo = (pool: pg.Pool, ...events: NewEvent[]): Promise<string[]> =>
@@ -55,8 +60,12 @@ export function publisherOn(
   limits?: ShardLimits,
 ): Publisher {
   const publisher = new Publisher({
-    ...{ pool: pool as pg.Pool, bus: bus as EventBus, topic: 't', logger: silentLogger() },
-    ...{ onChange: () => {}, onPublished: () => {} },
+    pool: pool as pg.Pool,
+    bus: bus as EventBus,
+    topic: 't',
+    logger: silentLogger(),
+    onChange: () => {},
+    onPublished: () => {},
     ...(limits && { limits }),
   });
   publisher.assign(ALL_SHARDS);

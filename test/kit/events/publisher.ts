@@ -13,8 +13,14 @@ const identity = staticIdentity('t'.repeat(32));
 export async function startPublisher(pool: pg.Pool, topic: string, publish: EventBus['publish']) {
   const [logger, telemetry] = [silentLogger(), await testTelemetry()];
   const server = await startServiceServer({
-    ...{ port: 0, identity, logger, telemetry, reflection: false, maxCallsInFlight: 100 },
-    ...{ isReady: async () => true, isOpen: () => true },
+    port: 0,
+    identity,
+    logger,
+    telemetry,
+    reflection: false,
+    maxCallsInFlight: 100,
+    isReady: async () => true,
+    isOpen: () => true,
     routes: eventsRoutes({ pool, bus: { publish }, topic, logger }),
   });
   const target = `127.0.0.1:${server.port}`;

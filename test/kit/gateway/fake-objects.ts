@@ -105,7 +105,9 @@ export function sampleReplay() {
     kind: ReplayKind.REPLAY,
     state: ReplayState.RUNNING,
     filter: { subscriptionId: FAKE.webhook, states: [DeliveryState.EXHAUSTED], from: NOW },
-    ...{ total: 3, done: 1, skipped: 0 },
+    total: 3,
+    done: 1,
+    skipped: 0,
     startedAt: NOW,
   };
 }
@@ -145,8 +147,14 @@ export function sampleReport() {
 /** A new label of the open return. */
 export function sampleLabel(): MessageInitShape<typeof LabelSchema> {
   return {
-    ...{ id: FAKE.label, returnId: FAKE.returns.open, carrier: 'Evri', trackingNumber: 'EV1' },
-    ...{ status: LabelStatus.NEW, createdAt: NOW, updatedAt: NOW, lineItemIds: [FAKE.lineItem] },
+    id: FAKE.label,
+    returnId: FAKE.returns.open,
+    carrier: 'Evri',
+    trackingNumber: 'EV1',
+    status: LabelStatus.NEW,
+    createdAt: NOW,
+    updatedAt: NOW,
+    lineItemIds: [FAKE.lineItem],
   };
 }
 

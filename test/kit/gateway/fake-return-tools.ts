@@ -71,9 +71,17 @@ function summaryPage({
     handlingFee: '0.00',
   };
   const summary = {
-    ...{ id: FAKE.returns.open, ...(order && { order }), state: ReturnState.OPEN },
-    ...{ currency: 'GBP', presentmentCurrency: 'EUR', totals, presentmentTotals: totals },
-    ...{ outcome: Outcome.REFUND, destinationId: FAKE.destination, createdAt: NOW, updatedAt: NOW },
+    id: FAKE.returns.open,
+    ...(order && { order }),
+    state: ReturnState.OPEN,
+    currency: 'GBP',
+    presentmentCurrency: 'EUR',
+    totals,
+    presentmentTotals: totals,
+    outcome: Outcome.REFUND,
+    destinationId: FAKE.destination,
+    createdAt: NOW,
+    updatedAt: NOW,
   };
   return {
     summaries: archived === Archived.ONLY ? [] : [summary],

@@ -59,7 +59,9 @@ export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
     }
     const before = sampleSubscription();
     const subscription = {
-      ...{ ...before, topic: topic || before.topic, trigger: trigger || before.trigger },
+      ...before,
+      topic: topic || before.topic,
+      trigger: trigger || before.trigger,
       delivers: topic === '' || topic === 'return',
     };
     return { subscription, payloadVersion: PAYLOAD_VERSION };

@@ -40,7 +40,9 @@ export const GOOD_CALLS: Readonly<Record<ActionName, Readonly<Record<string, unk
   create_cart: { items: [{ variant_id: 5, quantity: 2 }, { variant_id: 6 }] },
   list_webhooks: { detail: 'full' },
   create_webhook: {
-    ...{ topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/new' },
+    topic: 'return',
+    trigger: 'return.closed',
+    url: 'https://hooks.example.com/new',
   },
   update_webhook: { webhook_id: webhookId, status: 'inactive' },
   test_webhook: { webhook_id: webhookId, trigger: 'return.created' },

@@ -83,9 +83,14 @@ export async function runMails(): Promise<MailsUnderTest> {
     const settings = mailSettings(config);
     if (!settings) throw new Error('mails are off');
     return startMails({
-      ...{ identity, logger: silentLogger(), telemetry, bus: ownBus, databaseUrl: db.url },
+      identity,
+      logger: silentLogger(),
+      telemetry,
+      bus: ownBus,
+      databaseUrl: db.url,
       settings: { ...config, ...settings },
-      ...{ publicUrl: 'https://api.example.com', hasPortal: true },
+      publicUrl: 'https://api.example.com',
+      hasPortal: true,
       webhooksTarget: '127.0.0.1:1',
       mailPausesMs: [1, 1],
     });
@@ -93,7 +98,9 @@ export async function runMails(): Promise<MailsUnderTest> {
   let running = await start('0');
   let shops = 0;
   return {
-    ...{ pool, server, bus },
+    pool,
+    server,
+    bus,
     mails: () => running,
     async restart({ gatherS } = { gatherS: '0' }) {
       await running.stop();

@@ -30,7 +30,10 @@ export const webhookEvents = {
       case: 'subscriptionFailing',
       value: create(SubscriptionFailingSchema, {
         ...common(about),
-        ...{ percent, failures: 12, failingSince: now(), disablesAt: now() },
+        percent,
+        failures: 12,
+        failingSince: now(),
+        disablesAt: now(),
       }),
     }),
   disabled: (about: About): Event =>
@@ -75,7 +78,12 @@ function eventOf(
   actor: Actor = SYSTEM,
 ): Event {
   return create(EventSchema, {
-    ...{ eventId: randomUUID(), schema: EVENT_SCHEMA_NAME, trigger, shopId, actor, detail },
+    eventId: randomUUID(),
+    schema: EVENT_SCHEMA_NAME,
+    trigger,
+    shopId,
+    actor,
+    detail,
     occurredAt: now(),
   });
 }

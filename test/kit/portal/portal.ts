@@ -33,7 +33,10 @@ export async function portalPerson(
   const session = { userId, shopId, account, source: '192.0.2.1', device: 'Firefox on Linux' };
   const secret = await createPortalSessions(pool, SETTINGS).start(session);
   return {
-    ...{ email, userId, shopId, secret },
+    email,
+    userId,
+    shopId,
+    secret,
     client: (service, headers = {}) =>
       portalClient(service, under.gateway.baseUrl, {
         cookie: `rms_portal=${secret}`,

@@ -129,7 +129,10 @@ function badNetwork(
   const late = () => sleep(random.between(0, MAX_DELAY_MS));
   const lost = () => Promise.reject(Object.assign(new Error('lost'), { code: 'ECONNRESET' }));
   const refusal = (status: number) => ({
-    ...{ status, body: '', retryAfter: undefined, date: undefined },
+    status,
+    body: '',
+    retryAfter: undefined,
+    date: undefined,
   });
   return {
     close: client.close,

@@ -106,9 +106,13 @@ async function judgeTimeline(pool: pg.Pool, { scenario, of }: Evidence): Promise
   deepStrictEqual(
     seen,
     {
-      ...{ order: once(order), giftCard: once(giftCard), refund: once(refund) },
-      ...{ restock: once(restocked), closed: cancelled ? 0 : 1 },
-      ...{ order_cancel: cancelled ? 1 : 0, cancelled: cancelled ? 1 : 0 },
+      order: once(order),
+      giftCard: once(giftCard),
+      refund: once(refund),
+      restock: once(restocked),
+      closed: cancelled ? 0 : 1,
+      order_cancel: cancelled ? 1 : 0,
+      cancelled: cancelled ? 1 : 0,
     },
     'timeline entries',
   );

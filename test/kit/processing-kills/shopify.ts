@@ -127,7 +127,11 @@ function withOrder(shop: Shop, request: EffectRequest): EffectRequest {
   const order = shop.orders.get(id);
   if (order && order.lines.length === 0 && lines.length > 0) {
     const bought = lines.map(({ providerLineItemId, sku, quantity }) => ({
-      ...{ id: providerLineItemId, sku, quantity, price: '1', shopPrice: '1' },
+      id: providerLineItemId,
+      sku,
+      quantity,
+      price: '1',
+      shopPrice: '1',
     }));
     shop.orders.set(id, { ...order, lines: bought });
   }

@@ -74,7 +74,9 @@ export function costlyRequests(shop: StackShop): Record<OperationId, () => Sent>
     recordLabel: () => ({
       path: at(`/returns/${returns.closed?.[0]?.id}/labels`),
       json: {
-        ...{ carrier: 'x'.repeat(191), tracking_number: 'x'.repeat(191), url: 'x'.repeat(2_048) },
+        carrier: 'x'.repeat(191),
+        tracking_number: 'x'.repeat(191),
+        url: 'x'.repeat(2_048),
         line_item_ids: Array.from({ length: 250 }, (_, n) => n + 1),
       },
     }),

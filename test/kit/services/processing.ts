@@ -109,7 +109,10 @@ export function requestProcessing(
 /** Dependencies of jobs. Retries are due immediately. */
 export function runDeps(pool: pg.Pool, commerce: CommerceProvider): RunDeps {
   return {
-    ...{ pool, destinations, logger: silent, retryBackoff: () => 0 },
+    pool,
+    destinations,
+    logger: silent,
+    retryBackoff: () => 0,
     providers: onlyProvider(commerce),
   };
 }

@@ -88,8 +88,10 @@ describe('the circuit', () => {
     let health: EndpointHealth = NEW_ENDPOINT;
     for (let n = 0; n < 10; n += 1) {
       health = afterAttempt(health, {
-        ...{ result: 'failed', status: 500 },
-        ...{ deliveryId: `${n}`, atMs: n * 1_000 },
+        result: 'failed',
+        status: 500,
+        deliveryId: `${n}`,
+        atMs: n * 1_000,
       });
     }
     expect(health.circuit).not.toBeNull();
@@ -152,7 +154,8 @@ describe('a clock that was set back by an hour', () => {
 
   test('counts the outage of an open circuit from the next failure', () => {
     const { circuit } = afterAttempt(downAt(2 * HOUR_MS, 10), {
-      ...{ ...down, deliveryId: 'later' },
+      ...down,
+      deliveryId: 'later',
       atMs: HOUR_MS,
     });
     expect(circuit).toEqual({ openedAtMs: HOUR_MS, pausedUntilMs: HOUR_MS + 30_000 });

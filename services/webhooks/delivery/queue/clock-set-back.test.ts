@@ -157,8 +157,14 @@ describe('a fresh delivery that was queued before the clock was set back', () =>
       db.pool,
       [
         {
-          ...{ shopId: 1n, subscriptionId: 1n, endpointId: 1n, limit: 1, mode },
-          ...{ healthClass: 'trusted', freshFromMs: 0, retriesFromMs: 0 },
+          shopId: 1n,
+          subscriptionId: 1n,
+          endpointId: 1n,
+          limit: 1,
+          mode,
+          healthClass: 'trusted',
+          freshFromMs: 0,
+          retriesFromMs: 0,
         },
       ],
       { except: [], maxBytes: NO_LIMIT, offsetMs: 0 },

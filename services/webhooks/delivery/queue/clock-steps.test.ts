@@ -14,7 +14,12 @@ function newClockSteps() {
   const [statements, lines, steps]: [string[], unknown[], number[]] = [[], [], []];
   const active = new ActiveQueues();
   active.add({
-    ...{ key: '1:1', shopId: 1n, subscriptionId: 1n, endpointId: 5n, endpointKey: '1:5', shard: 3 },
+    key: '1:1',
+    shopId: 1n,
+    subscriptionId: 1n,
+    endpointId: 5n,
+    endpointKey: '1:5',
+    shard: 3,
     health: NEW_ENDPOINT,
   });
   const query = async ({ name, values }: pg.QueryConfig) => {

@@ -106,8 +106,15 @@ test('committed deliveries of a lost shard are left to its new owner', () => {
   const loader = loaderOf(active, db.pool);
   const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1' };
   const target = {
-    ...{ ...ids, key: '1:1', health: NEW_ENDPOINT, wasEmpty: true, foundAtMs: 0 },
-    ...{ url: 'https://example.com/', encryptedSecrets: null, isSandbox: false, isFailing: false },
+    ...ids,
+    key: '1:1',
+    health: NEW_ENDPOINT,
+    wasEmpty: true,
+    foundAtMs: 0,
+    url: 'https://example.com/',
+    encryptedSecrets: null,
+    isSandbox: false,
+    isFailing: false,
   };
   const deliveries = [{ ...ids, id: 'a', bytes: 1 } as Partial<Due> as Due];
   loader.addFresh([{ target: { ...target, shard: DELIVERY_SHARDS }, deliveries }]);

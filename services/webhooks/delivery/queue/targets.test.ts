@@ -59,8 +59,14 @@ test('a delivery from memory equals a delivery read from the table', async () =>
     webhooks.db.pool,
     [
       {
-        ...{ shopId, subscriptionId, endpointId, limit: 10, mode: 'all' },
-        ...{ healthClass: 'new', freshFromMs: 0, retriesFromMs: 0 },
+        shopId,
+        subscriptionId,
+        endpointId,
+        limit: 10,
+        mode: 'all',
+        healthClass: 'new',
+        freshFromMs: 0,
+        retriesFromMs: 0,
       },
     ],
     { except: [], maxBytes: all, offsetMs: 3_600_000 },

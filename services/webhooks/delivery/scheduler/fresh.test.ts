@@ -12,14 +12,14 @@ import { Scheduler, type SchedulerOptions } from './scheduler.ts';
 const KEY = '1:1';
 const ids = { shopId: 1n, subscriptionId: 1n, endpointId: 1n, endpointKey: '1:1', shard: 1 };
 const target: Target = {
-  ...{ ...ids, key: KEY, health: NEW_ENDPOINT },
-  ...{
-    url: 'https://example.com/',
-    encryptedSecrets: null,
-    isSandbox: false,
-    isFailing: false,
-    wasEmpty: true,
-  },
+  ...ids,
+  key: KEY,
+  health: NEW_ENDPOINT,
+  url: 'https://example.com/',
+  encryptedSecrets: null,
+  isSandbox: false,
+  isFailing: false,
+  wasEmpty: true,
   foundAtMs: 0,
 };
 
@@ -40,11 +40,16 @@ function scheduling(o: Partial<SchedulerOptions> = {}) {
     return { rows: [] };
   };
   const scheduler = new Scheduler({
-    ...{ active, pool: { query } as unknown as pg.Pool, inFlight: new InFlightAttempts() },
+    active,
+    pool: { query } as unknown as pg.Pool,
+    inFlight: new InFlightAttempts(),
     shards: { tokenOf: () => 1n } as Partial<ShardHolder> as ShardHolder,
     attempts: { start: (due) => void started.push(due.id), isShortOfSockets: () => false },
-    ...{ loader: { postpone: async () => {} }, wakeLoop: { wake: () => {} }, concurrency: 8 },
-    ...{ offsetMs: () => 0, retryNowMs: () => Date.now() },
+    loader: { postpone: async () => {} },
+    wakeLoop: { wake: () => {} },
+    concurrency: 8,
+    offsetMs: () => 0,
+    retryNowMs: () => Date.now(),
     shopBytes: { take: () => true, waitMs: () => 0, throttled: () => 0 },
     ...o,
   });

@@ -64,8 +64,13 @@ test('a notification during the unloading of its queue keeps it loaded', async (
   queue.idleSinceMs = Number.NEGATIVE_INFINITY;
   const unloaderOver = (pool: pg.Pool) =>
     new QueueUnloader({
-      ...{ pool, active, inFlight: new InFlightAttempts(), clock: createRetryClock() },
-      ...{ retryNowMs: () => Date.now(), onReadyAt: () => {}, onMaybeReady: () => {} },
+      pool,
+      active,
+      inFlight: new InFlightAttempts(),
+      clock: createRetryClock(),
+      retryNowMs: () => Date.now(),
+      onReadyAt: () => {},
+      onMaybeReady: () => {},
     });
   await unloaderOver(databaseThat(() => markDue(queue))).unloadIdle();
   expect(active.due()).toEqual([queue]);

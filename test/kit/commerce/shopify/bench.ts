@@ -54,7 +54,10 @@ export async function startShopifyBench(): Promise<ShopifyBench> {
     return createShopifyCommerce({ ...of, ...more });
   };
   return {
-    ...{ shop, faults, stop, commerce },
+    shop,
+    faults,
+    stop,
+    commerce,
     operations: () => opened.server.operations,
     async restart(more) {
       await stop();

@@ -193,7 +193,8 @@ function mutationsOf(shop: Shop, o: ResolverOptions) {
       const { note, amount, currency } = draft;
       draft.order = {
         ...make({ note, amount, currency }),
-        ...{ cancelledAt: undefined, isShipped: false },
+        cancelledAt: undefined,
+        isShipped: false,
       };
       return { draftOrder: draftView(draft), userErrors: [] };
     },
@@ -210,7 +211,9 @@ function goodsMutationsOf(shop: Shop, o: ResolverOptions) {
     ) {
       return once(shop, { info, content: input, forgets: o.forgets }, () => {
         const changes = input.changes.map(({ inventoryItemId, locationId, delta }) => ({
-          ...{ item: numberOf(inventoryItemId), location: numberOf(locationId), delta },
+          item: numberOf(inventoryItemId),
+          location: numberOf(locationId),
+          delta,
         }));
         if (changes.some(({ location }) => !shop.locations.includes(location))) {
           return stockError('ITEM_NOT_STOCKED_AT_LOCATION', 'The item is not stocked there');

@@ -22,7 +22,10 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
   const { id, name, currency, customerId, lines } = order;
   const left = leftOf(shop, order);
   return {
-    ...{ id: gid('Order', id), name, email: null, shippingAddress: null },
+    id: gid('Order', id),
+    name,
+    email: null,
+    shippingAddress: null,
     createdAt: new Date().toISOString(),
     cancelledAt: null,
     currencyCode: SHOP_CURRENCY,
@@ -52,7 +55,10 @@ export function orderView(shop: Shop, order: ShopOrder | undefined) {
 function lineView(shop: Shop, { currency }: ShopOrder, line: ShopLine) {
   const refundable = refundableOf(shop, line);
   return {
-    ...{ id: gid('LineItem', line.id), title: line.sku, sku: line.sku, quantity: line.quantity },
+    id: gid('LineItem', line.id),
+    title: line.sku,
+    sku: line.sku,
+    quantity: line.quantity,
     refundableQuantity: refundable,
     product: null,
     variant: line.stock === 'deleted' ? null : variantView(line),
@@ -89,7 +95,8 @@ export function refundView({ id, note, createdAt, amount, currency, gateway, sta
   const transaction = { gateway, status, amountSet: bag(amount, currency) };
   return {
     id: gid('Refund', id),
-    ...{ note, createdAt: createdAt.toISOString() },
+    note,
+    createdAt: createdAt.toISOString(),
     transactions: { nodes: [{ id: gid('OrderTransaction', id), ...transaction }] },
   };
 }
@@ -97,7 +104,8 @@ export function refundView({ id, note, createdAt, amount, currency, gateway, sta
 export function giftCardView({ id, note, createdAt, amount, currency, code }: MadeGiftCard) {
   return {
     id: gid('GiftCard', id),
-    ...{ note, createdAt: createdAt.toISOString() },
+    note,
+    createdAt: createdAt.toISOString(),
     maskedCode: `•••• ${code.slice(-4)}`,
     initialValue: { amount, currencyCode: currency },
   };
@@ -106,10 +114,15 @@ export function giftCardView({ id, note, createdAt, amount, currency, code }: Ma
 export function draftView({ id, tags, amount, currency, order }: MadeDraft) {
   const totalPriceSet = bag(amount, currency);
   return {
-    ...{ id: gid('DraftOrder', id), ready: true, tags, totalPriceSet },
+    id: gid('DraftOrder', id),
+    ready: true,
+    tags,
+    totalPriceSet,
     order: order
       ? {
-          ...{ id: gid('Order', order.id), name: `#${order.id}`, totalPriceSet },
+          id: gid('Order', order.id),
+          name: `#${order.id}`,
+          totalPriceSet,
           createdAt: order.createdAt.toISOString(),
         }
       : null,

@@ -119,7 +119,7 @@ export const WebhookSchema: GenMessage<Webhook> = /*@__PURE__*/
  */
 export type WebhookHealth = Message<"rms.portal.v1.WebhookHealth"> & {
   /**
-   * `healthy`, `failing` (its last attempts failed), `disabled` (the service made it inactive), `inactive` (a user
+   * `healthy`, `failing` (its last attempts failed), `deactivated` (the service made it inactive), `inactive` (a user
    * did), `idle` (nothing was sent in 24 hours)
    *
    * @generated from field: string state = 1;
@@ -1252,7 +1252,8 @@ export const WebhooksService: GenService<{
   },
   /**
    * UpdateWebhook changes a webhook. Waiting deliveries go to the new address. A new topic or trigger applies to
-   * later events. `status: inactive` disables it: deliveries are held until it is active again, for at most 30 days.
+   * later events. `status: inactive` deactivates it: deliveries are held until it is active again, for at most 30
+   * days.
    *
    * @generated from rpc rms.portal.v1.WebhooksService.UpdateWebhook
    */
