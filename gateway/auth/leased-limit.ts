@@ -134,7 +134,7 @@ export function createLeasedLimit(
   };
 }
 
-/** Counts the leased points of all replicas, in `rate_limits`. */
+/** Counts the points that all replicas have taken in advance, in `rate_limits`. */
 function sharedCounter(pool: pg.Pool, o: { name: string; windowS: number }): RateLimiterPostgres {
   return new RateLimiterPostgres({
     keyPrefix: o.name,

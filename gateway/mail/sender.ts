@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { actorKindText } from '../../services/platform/actor.ts';
-import { createBackoff, equalJitter, retry } from '../../services/platform/backoff.ts';
+import { addedJitter, createBackoff, equalJitter, retry } from '../../services/platform/backoff.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { isOutage } from '../../services/platform/outage.ts';
 import { type Loop, type Next, startLoop } from '../../services/platform/worker.ts';
@@ -106,9 +106,9 @@ async function recordOutcome(
       return end(o, mail, { as: 'unknown', error: outcome.error });
     case 'retry': {
       const { error } = outcome;
-      const longestMs = (o.pausesMs ?? PAUSES_MS)[mail.attempts];
-      if (longestMs === undefined) return end(o, mail, { as: 'failed', error });
-      const pauseMs = Math.ceil(equalJitter(longestMs));
+      const shortestMs = (o.pausesMs ?? PAUSES_MS)[mail.attempts];
+      if (shortestMs === undefined) return end(o, mail, { as: 'failed', error });
+      const pauseMs = Math.ceil(addedJitter(shortestMs));
       o.logger.warn({ ...about(mail), error, pauseMs }, 'mail not sent, retrying');
       await record(() => retryMail(o.pool, mail, { pauseMs, error }));
       return pauseMs;

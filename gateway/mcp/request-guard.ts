@@ -106,8 +106,8 @@ export function createRequestGuard(o: RequestGuardOptions): RequestGuard {
 function createCredentialCheck(o: RequestGuardOptions) {
   const challenge = challengeOf(o.publicUrl);
   /**
-   * Hashes of recently rejected tokens. For a blocked address, a token in this cache is rejected without the SQL
-   * statement that checks its grant.
+   * Hashes of recently rejected tokens. While an address is over its limit of bad tokens, a token in this cache is
+   * rejected without the SQL statement that checks its grant.
    */
   const rejectedTokens = createBoundedCache<true>(MAX_REJECTED_TOKENS);
   return async (req: IncomingMessage): Promise<{ readonly user: SignedIn } | Rejected> => {

@@ -60,7 +60,7 @@ function withMarkedNumbers(text: string, mark: string, maxKept: number): string 
   return copied === 0 ? text : marked + text.slice(copied);
 }
 
-/** The end of the number at `start`. Without a number: one character further, and JSON.parse rejects the text. */
+/** The end of the number at `start`. If there is no number, `start + 1`: JSON.parse rejects such a text later. */
 function endOfNumber(text: string, start: number): number {
   NUMBER.lastIndex = start;
   return NUMBER.test(text) ? NUMBER.lastIndex : start + 1;

@@ -15,7 +15,7 @@ import {
 } from '../platform/input.ts';
 import { countryName } from './country.ts';
 
-/** Maximum number of destinations of a shop. */
+/** For the error text. The constraint `destinations_quota` enforces this maximum: change both. */
 const DESTINATIONS_PER_SHOP = 1_000;
 
 const line = text(ADDRESS_TEXT_MAX);

@@ -23,11 +23,13 @@ export const webhooksShape = {
     ),
   WEBHOOK_CONCURRENCY: wholeNumber(1, 1_000)
     .default(512)
-    .describe('Maximum attempts in flight in this process'),
+    .describe(
+      'Maximum attempts in flight in this process; while endpoints hang, up to twice as many are open',
+    ),
   WEBHOOK_SHOP_BYTES_PER_MINUTE: wholeNumber(1024 ** 2, 1024 ** 4)
     .default(1024 ** 3)
     .describe(
-      'Maximum bytes that deliveries of one shop send in a minute; further deliveries wait',
+      'Maximum bytes that deliveries of one shop send in a minute; further deliveries wait. Its processes share it, each at least a quarter',
     ),
   WEBHOOK_LOG_DAYS: wholeNumber(1, 365)
     .default(30)

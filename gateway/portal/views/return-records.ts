@@ -12,7 +12,7 @@ export function timelineEntryView(
 ): MessageInitShape<typeof TimelineEntrySchema> {
   const { id, occurredAt, kind, text, author, facts, actor } = entry;
   const person = personView(actor);
-  // An imported entry has an author who is no actor of this service.
+  // An imported entry has the name of a person who never acted in this service. That name wins.
   const by = person && { ...person, name: author || person.name };
   return {
     id: String(id),

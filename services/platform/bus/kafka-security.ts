@@ -101,7 +101,7 @@ function secureSockets({ caFile, certFile, keyFile }: NonNullable<KafkaSecurity[
       },
       onConnect,
     );
-    // Before the listeners of the library, which log the message.
+    // Added before the listeners of kafkajs, so that the message that they log names the setting.
     return socket.on('error', nameSetting).setKeepAlive(true, KEEP_ALIVE_MS);
   };
   return factory;

@@ -6,7 +6,7 @@ const PARTITIONS = 12;
 /** Large enough for a snapshot of 900 kB with the rest of its event. */
 const MAX_MESSAGE_BYTES = 2 * 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1_000;
-/** Maximum time for the election of all leaders of a new topic. */
+/** Maximum time until every partition of a new topic has a leader. Milliseconds. */
 const ELECTION_MS = 10_000;
 const ELECTION_EVERY_MS = 50;
 

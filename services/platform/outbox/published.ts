@@ -26,8 +26,8 @@ const SHARD_PAGE = 125;
 
 /**
  * The statement computes `published.position`: every event of the shard up to it is published, and no transaction in
- * progress can add one. `outbox_progress` lists waiting events and open transactions, which lower that position. A
- * transaction that has ended lowers it only if one of its events is not published.
+ * progress can add one. `outbox_progress` lists waiting events and open transactions: the position stays below them. A
+ * transaction that has ended no longer matters when all of its events are published.
  */
 const LIST = `
 with cursor as (

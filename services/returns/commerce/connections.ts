@@ -65,7 +65,8 @@ const MAX_OVERLAP_HOURS = 168;
 const connectInput = z.object({ ...callerShape, url: requiredText(URL_MAX) });
 
 /**
- * Connects a shop to an endpoint, instead of another provider, or changes its url. Only a new connection makes a secret.
+ * Connects a shop to an HTTP endpoint, which replaces its former provider. If the shop has an endpoint already, changes
+ * its url and keeps its secret.
  *
  * @throws DomainError INVALID_ARGUMENT for a url that is not allowed; SHOP_NOT_CONFIGURED; STATE_FORBIDS without a
  *   keyring.

@@ -1,4 +1,6 @@
 import type { ActionName } from '../../../gateway/actions/permissions.ts';
+import { COMMENT_MAX, REASONS_MAX } from '../../../gateway/mcp/tools/flag-return.ts';
+import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import type { OperationId } from '../../../services/contract/operation.ts';
 import type { Sent } from '../gateway/rest-client.ts';
 import { MISSING_DELIVERY } from '../journeys/expected-errors.ts';
@@ -109,7 +111,11 @@ export function costlyArguments(shop: StackShop): Record<ActionName, object> {
   const return_id = returns.open?.[0]?.id;
   const closed = { return_id: returns.closed?.[0]?.id };
   const webhook_id = webhooks[0]?.id;
-  const reason = 'x'.repeat(500);
+  const flag = {
+    ...closed,
+    reasons: Array.from({ length: REASONS_MAX }, () => 'x'.repeat(SHORT_TEXT_MAX)),
+    comment: 'x'.repeat(COMMENT_MAX),
+  };
   return {
     get_shop_context: {},
     search_returns: { limit: 50, detail: 'full', include_archived: true, query: 'a' },
@@ -118,9 +124,9 @@ export function costlyArguments(shop: StackShop): Record<ActionName, object> {
     get_returns_summary: {},
     process_return: closed,
     add_return_note: { return_id, text: 'x'.repeat(NOTE_MAX) },
-    flag_return: { ...closed, reason },
-    unflag_return: { ...closed, reason },
-    cancel_return: { ...closed, reason },
+    flag_return: flag,
+    unflag_return: flag,
+    cancel_return: { ...closed, reason: 'x'.repeat(COMMENT_MAX) },
     record_dispositions: { items: notedLines(line_items) },
     list_destinations: { limit: 50 },
     update_destination: { destination_id: destinations.linked, name: 'x'.repeat(191) },

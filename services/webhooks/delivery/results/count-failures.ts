@@ -213,8 +213,8 @@ const waitingRows = rowsOf<AttemptResult>({
 });
 
 /**
- * Returns the deliveries whose result is not recorded yet. A repeated call, whose first run was committed, must not count
- * a failure twice. For `any(array[…])` see `recordStatement`.
+ * Returns the deliveries whose result is not recorded yet. If the response to a commit was lost, the call is repeated:
+ * results that the first run recorded must not count again. For `any(array[…])` see `recordStatement`.
  */
 async function unrecordedOf(
   tx: Queryable,

@@ -4,7 +4,7 @@ const FAILING_MIN = 10;
 
 const DAY_MS = 24 * 3_600_000;
 
-/** The log has one warning after each of these parts of that time. Percent. */
+/** One warning, in the log and as a mail, after each of these parts of that time, from ten failures on. Percent. */
 const WARNINGS: readonly number[] = [90, 70, 50];
 
 /** The failures of a subscription. Times by the retry clock. */
