@@ -92,6 +92,11 @@ function paused(circuit: Circuit | null, { atMs }: AttemptEffect): Circuit {
   return { openedAtMs, pausedUntilMs: atMs + probePause(atMs - openedAtMs) };
 }
 
+/** The maximum number of open requests of an endpoint: one probe while its circuit is open. */
+export function maxOpen(health: EndpointHealth): number {
+  return health.circuit ? 1 : health.maxInFlight;
+}
+
 /** The same health with the next probe at this time, unless it is earlier. @param atMs by the retry clock. */
 export function withProbeAt(health: EndpointHealth, atMs: number): EndpointHealth {
   const { circuit } = health;

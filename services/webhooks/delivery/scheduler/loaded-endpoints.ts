@@ -2,6 +2,7 @@ import {
   type AttemptEffect,
   afterAttempt,
   type EndpointHealth,
+  maxOpen,
   NEW_ENDPOINT,
   withProbeAt,
 } from '../endpoint/circuit-breaker.ts';
@@ -96,7 +97,7 @@ export class LoadedEndpoints {
   capacity(key: string, { open, slow }: { open: number; slow: number }): EndpointCapacity {
     const health = this.health(key);
     if (!health) return { free: 0, healthClass: 'failing' };
-    const free = health.circuit ? 1 - open : health.maxInFlight - open;
+    const free = maxOpen(health) - open;
     return { free, healthClass: healthClassOf(health, slow) };
   }
 }
