@@ -72,7 +72,7 @@ test.each([
     const { code, output } = await bash(`set -e\n${script.join('\n')}\n${COUNTED}\necho complete`);
     expect({ code, output }).toMatchObject({ code: 0 });
     expect(output).toMatch(/"secret":"whsec_/);
-    expect(output).toMatch(/^\S+ return\.created \{/m);
+    expect(output).toMatch(/^\S+ test return\.created \{/m);
     expect(output).toMatch(/"returns":\[\{/);
     // The copy has returns that are archived, and the last command read it again.
     expect(output).toMatch(/^pages: (?!1$)\d+, closed: [1-9]/m);

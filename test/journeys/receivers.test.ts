@@ -104,6 +104,7 @@ describe.each(installed)('the receiver in $name', (language) => {
     await until(async () => (await stateOf(hook, id)) === 'delivered');
     await until(() => receiver.printed(id).length === 1);
     expect(receiver.printed(id)[0]).toContain('return.created');
+    expect(receiver.printed(id)[0]).toMatch(/^\S+ test /);
   });
 
   test('accepts a repeat, also at the same time, and prints it once', async () => {
@@ -118,6 +119,7 @@ describe.each(installed)('the receiver in $name', (language) => {
     await receiver.post(last);
     await until(() => receiver.printed(idOf(last)).length === 1);
     expect(receiver.printed(idOf(fresh))).toHaveLength(1);
+    expect(receiver.printed(idOf(fresh))[0]).not.toMatch(/^\S+ test /);
     expect(receiver.printed(idOf(forwarded(real)))).toHaveLength(1);
   });
 

@@ -74,7 +74,11 @@ func main() {
 		// Respond, then work: after 15 seconds the sender gives up and sends it again. A repeat gets 2xx, too.
 		response.WriteHeader(http.StatusNoContent)
 		if id := request.Header.Get("webhook-id"); isNew(id) {
-			go fmt.Printf("%s %s\n", id, body)
+			kind := ""
+			if request.Header.Get("x-service-test") == "true" {
+				kind = "test " // The data of a test event is a sample: its return does not exist.
+			}
+			go fmt.Printf("%s %s%s\n", id, kind, body)
 		}
 	}
 	server := http.Server{Addr: ":" + os.Getenv("PORT"), Handler: http.HandlerFunc(receive), ReadTimeout: 30 * time.Second}

@@ -49,11 +49,13 @@ async function receive(request, response) {
   // Respond, then work: after 15 seconds the sender gives up and sends it again. A repeat gets 2xx, too.
   response.writeHead(204).end();
   const id = request.headers['webhook-id'];
-  if (isNew(id)) handle(id, JSON.parse(body.toString('utf8')));
+  const isTest = request.headers['x-service-test'] === 'true';
+  if (isNew(id)) handle(id, JSON.parse(body.toString('utf8')), isTest);
 }
 
-function handle(id, event) {
-  console.log(`${id} ${event.trigger} ${JSON.stringify(event)}`);
+// The data of a test event is a sample: its return does not exist.
+function handle(id, event, isTest) {
+  console.log(`${id} ${isTest ? 'test ' : ''}${event.trigger} ${JSON.stringify(event)}`);
 }
 
 createServer((request, response) => {

@@ -34,9 +34,11 @@ function is_new(string $id): bool
     return @fopen("$folder/" . hash('sha256', $id), 'x') !== false;
 }
 
-function handle(string $id, array $event): void
+// The data of a test event is a sample: its return does not exist.
+function handle(string $id, array $event, bool $isTest): void
 {
-    file_put_contents('php://stdout', "$id {$event['trigger']} " . json_encode($event) . "\n");
+    $kind = $isTest ? 'test ' : '';
+    file_put_contents('php://stdout', "$id $kind{$event['trigger']} " . json_encode($event) . "\n");
 }
 
 // The key is what the text after the prefix encodes, not the text.
@@ -53,5 +55,6 @@ if (!is_genuine($key, $body)) {
 // Respond within 15 seconds, or the sender sends it again: leave long work to a queue. A repeat gets 2xx, too.
 http_response_code(204);
 if (is_new($_SERVER['HTTP_WEBHOOK_ID'])) {
-    handle($_SERVER['HTTP_WEBHOOK_ID'], json_decode($body, true));
+    $isTest = ($_SERVER['HTTP_X_SERVICE_TEST'] ?? '') === 'true';
+    handle($_SERVER['HTTP_WEBHOOK_ID'], json_decode($body, true), $isTest);
 }

@@ -53,12 +53,15 @@ class Receiver(BaseHTTPRequestHandler):
         self.send_response(204 if genuine else 401)
         self.end_headers()
         if genuine and is_new(self.headers["webhook-id"]):
-            handle(self.headers["webhook-id"], json.loads(body))
+            is_test = self.headers.get("x-service-test") == "true"
+            handle(self.headers["webhook-id"], json.loads(body), is_test)
 
 
-def handle(message_id, event):
+# The data of a test event is a sample: its return does not exist.
+def handle(message_id, event, is_test):
+    kind = "test " if is_test else ""
     with printing:  # Threads would mix their lines.
-        print(message_id, event["trigger"], json.dumps(event), flush=True)
+        print(f"{message_id} {kind}{event['trigger']} {json.dumps(event)}", flush=True)
 
 
 server = ThreadingHTTPServer(("", int(os.environ.get("PORT", "8000"))), Receiver)

@@ -39,9 +39,10 @@ def new?(id)
   end
 end
 
-def handle(id, event)
+# The data of a test event is a sample: its return does not exist.
+def handle(id, event, is_test)
   # Threads would mix their lines.
-  PRINTING.synchronize { puts "#{id} #{event['trigger']} #{JSON.generate(event)}\n" }
+  PRINTING.synchronize { puts "#{id} #{'test ' if is_test}#{event['trigger']} #{JSON.generate(event)}\n" }
 end
 
 $stdout.sync = true
@@ -53,7 +54,8 @@ server.mount_proc('/') do |request, response|
   # Respond, then work: after 15 seconds the sender gives up and sends it again. A repeat gets 2xx, too.
   response.status = genuine ? 204 : 401
   id = request['webhook-id']
-  Thread.new { handle(id, JSON.parse(body)) } if genuine && new?(id)
+  is_test = request['x-service-test'] == 'true'
+  Thread.new { handle(id, JSON.parse(body), is_test) } if genuine && new?(id)
 end
 trap('TERM') { server.shutdown }
 server.start

@@ -3,6 +3,7 @@ import { ENVIRONMENT_HEADER } from '../environment.ts';
 import { means } from '../resources/response-fields.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { shapePayload } from '../shape.ts';
+import { TEST_HEADER } from '../test-event.ts';
 import { payloadOf, TOPIC_SHAPES } from '../topics/topics.ts';
 import { TOPICS, type Topic } from '../vocabulary.ts';
 
@@ -17,8 +18,9 @@ const HEADERS: readonly (readonly [string, string])[] = [
   ['X-Service-Event-Id', 'The event; the same for all subscriptions'],
   ['X-Service-Sequence', "The return's revision: sort deliveries of one return by it"],
   [ENVIRONMENT_HEADER, '`sandbox` for a sandbox shop; a live shop never has it'],
+  [TEST_HEADER, '`true` for a test event, whose data is a sample; a real event never has it'],
 ];
-const OPTIONAL: readonly string[] = ['X-Service-Sequence', ENVIRONMENT_HEADER];
+const OPTIONAL: readonly string[] = ['X-Service-Sequence', ENVIRONMENT_HEADER, TEST_HEADER];
 
 /** The `webhooks` section: one entry for each topic, with its triggers and a sample of each. */
 export function payloadSection(version: string): Record<string, Record<string, object>> {

@@ -98,6 +98,7 @@ function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): D
     isRetry: false,
     encryptedSecrets: target.encryptedSecrets,
     isSandbox: target.isSandbox,
+    isTest: delivery.isTest,
     isFailing: target.isFailing,
     body: Buffer.from(body.buffer, body.byteOffset, body.length),
   };

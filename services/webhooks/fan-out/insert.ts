@@ -67,6 +67,7 @@ const bodyRows = rowsOf<Row>({
   return_id: ['bigint', ({ event }) => event.returnId || null],
   revision: ['bigint', ({ event }) => event.revision],
   traceparent: ['text', ({ event }) => event.traceparent],
+  is_test: ['boolean', ({ isTest }) => isTest],
   bytes: ['integer', ({ body }) => body.length],
 });
 
@@ -95,8 +96,8 @@ function insertStatement(
   const retry = param(isRetry);
   return sql`
 with stored as (
-  insert into payloads (shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent, body)
-  select shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent,
+  insert into payloads (shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent, is_test, body)
+  select shop_id, id, event_id, trigger, topic, api_version, return_id, revision, traceparent, is_test,
          substring(${Buffer.concat(bodies.map(({ body }) => body))}::bytea
                    from (sum(bytes) over (order by n) - bytes)::integer + 1 for bytes)
     from ${bodyRows('body', bodies, 'n')}

@@ -1,5 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { environmentHeaders } from '../../contract/environment.ts';
+import { testEventHeaders } from '../../contract/test-event.ts';
 import { sign } from '../../platform/outbound/signature.ts';
 
 const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';
@@ -17,6 +18,8 @@ export interface HeaderSource {
   readonly traceparent: string;
   /** Whether the shop is a sandbox. */
   readonly sandbox: boolean;
+  /** Whether the event is a test event. */
+  readonly test: boolean;
   /** The valid secrets, see `signingKeyOf`. */
   readonly keys: readonly KeyObject[];
   readonly body: Uint8Array;
@@ -37,6 +40,7 @@ export function attemptHeaders(source: HeaderSource, at: Date): Record<string, s
     'X-Service-Event-Id': source.eventId,
     'X-Service-Sequence': source.revision.toString(),
     ...environmentHeaders(source),
+    ...testEventHeaders(source),
     ...(source.sunset !== undefined && { Sunset: source.sunset }),
     ...(source.traceparent !== '' && { traceparent: source.traceparent }),
   };

@@ -62,6 +62,7 @@ async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
       revision: due.revision,
       traceparent: currentTraceparent(),
       sandbox: due.isSandbox,
+      test: due.isTest,
       keys,
       body,
     },

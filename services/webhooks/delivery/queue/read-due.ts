@@ -33,6 +33,8 @@ export interface Due extends QueueRef {
   readonly encryptedSecrets: string | null;
   /** The shop was a sandbox when the delivery was read. */
   readonly isSandbox: boolean;
+  /** The event is a test event. */
+  readonly isTest: boolean;
   /** The subscription has failed since its last success. */
   readonly isFailing: boolean;
   /** Null when the body was removed while the delivery waited. */
@@ -124,7 +126,8 @@ select d.shop_id as "shopId", d.subscription_id as "subscriptionId", d.id, d.end
        p.api_version as "apiVersion", p.revision, p.traceparent, d.attempts, d.round_attempts as "roundAttempts",
        d.bytes, extract(epoch from d.next_attempt_at)::float8 * 1000 as "dueAtMs",
        extract(epoch from d.queued_at)::float8 * 1000 as "queuedAtMs", d.queued_at::text as round, d.is_retry as "isRetry",
-       d.encrypted_secrets as "encryptedSecrets", d.is_sandbox as "isSandbox", d.is_failing as "isFailing", p.body
+       d.encrypted_secrets as "encryptedSecrets", d.is_sandbox as "isSandbox", coalesce(p.is_test, false) as "isTest",
+       d.is_failing as "isFailing", p.body
   from due d left join lateral (
          select * from payloads b where b.shop_id = d.shop_id and b.id = d.payload_id offset 0) p on true
  where d.bytes_before < (${maxBytes}::float8[])[d.health_class]

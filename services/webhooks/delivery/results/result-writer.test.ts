@@ -34,6 +34,7 @@ function resultOf(nth: number): AttemptResult {
     isRetry: false,
     encryptedSecrets: null,
     isSandbox: false,
+    isTest: false,
     isFailing: false,
     body: null,
   };
