@@ -67,22 +67,30 @@ export async function createWebhook(
   return created;
 }
 
-/** Changes a subscription. Absent fields are not changed. Returns it with the API version of the shop's payloads. */
+export interface UpdatedWebhook {
+  readonly subscription: Subscription;
+  /** The API version of the shop's payloads. */
+  readonly payloadVersion: string;
+  /** Ids of the shop's other subscriptions with the same address, topic and trigger. */
+  readonly equal: readonly bigint[];
+}
+
+/** Changes a subscription. Absent fields are not changed. */
 export async function updateWebhook(
   context: ActionContext,
   subscriptionId: bigint,
   change: WebhookChange,
   idempotencyKey = '',
-): Promise<{ readonly subscription: Subscription; readonly payloadVersion: string }> {
+): Promise<UpdatedWebhook> {
   const updated = await context.services.webhooks.updateSubscription({
     ...callerOf(context),
     ...fieldsOf(change),
     subscriptionId,
     idempotencyKey,
   });
-  const { subscription, previous, payloadVersion } = updated;
+  const { subscription, previous, payloadVersion, equalSubscriptionIds: equal } = updated;
   if (previous) noteValues(context, { from: previous, to: subscription });
-  return { subscription: sent(subscription, 'subscription'), payloadVersion };
+  return { subscription: sent(subscription, 'subscription'), payloadVersion, equal };
 }
 
 /** Deletes a subscription and its pending deliveries. */

@@ -124,6 +124,18 @@ describe('X-Service-Hint', () => {
     );
   });
 
+  test('of an update names the webhook to which it became equal', async () => {
+    const subscription = { ...sampleSubscription(), delivers: true };
+    under.services.webhooks.updateSubscription = () => ({
+      subscription,
+      equalSubscriptionIds: [12n],
+    });
+    const json = { topic: 'return', trigger: 'return.closed', url: 'https://hooks.example.com/x' };
+    expect(await hintOf({ method: 'PUT', path: `${WEBHOOKS}/${FAKE.webhook}`, json })).toContain(
+      'Webhook 12 has the same address, topic and trigger',
+    );
+  });
+
   test('of an update says that the webhook stays inactive', async () => {
     const subscription = { ...sampleSubscription(), status: SubscriptionStatus.INACTIVE };
     under.services.webhooks.updateSubscription = () => ({ subscription });

@@ -3,7 +3,7 @@ import { deliveryPageView, deliveryView } from '../../services/contract/views/de
 import { textOrNull } from '../../services/contract/views/values.ts';
 import {
   createdWebhookView,
-  neverDelivers,
+  warningsOf,
   webhookSecretView,
   webhookView,
 } from '../../services/contract/views/webhook.ts';
@@ -42,11 +42,10 @@ export const WEBHOOK_HANDLERS = {
     return createdWebhookView(sent(subscription, 'subscription'), made);
   },
   updateWebhook: async ({ context, id, body, headers }) => {
-    const { subscription, payloadVersion } = await updateWebhook(context, id, body);
+    const { subscription, payloadVersion, equal } = await updateWebhook(context, id, body);
     // The interface has no body here.
     headers.payloadVersion(payloadVersion);
-    const warning = neverDelivers(subscription);
-    if (warning !== undefined) headers.hint(warning);
+    for (const { message } of warningsOf(subscription, equal)) headers.hint(message);
     if (body.status === undefined && subscription.status === SubscriptionStatus.INACTIVE) {
       headers.hint('the webhook stays inactive and gets no events; status active activates it');
     }

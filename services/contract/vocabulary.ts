@@ -40,6 +40,9 @@ export const WEBHOOK_STATUSES = ['active', 'inactive'] as const;
 /** How the deliveries of a webhook fare. */
 export const WEBHOOK_HEALTH = ['healthy', 'failing', 'paused', 'inactive'] as const;
 
+/** What will not work as it was probably meant. */
+export const WEBHOOK_WARNINGS = ['NEVER_DELIVERS', 'DUPLICATE'] as const;
+
 /** The states of a webhook's delivery. */
 export const DELIVERY_STATES = [
   'waiting',

@@ -72,7 +72,7 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
     async createSubscription(request) {
       const { shopId } = request;
       const payloadVersion = await servedPayloadVersion(pool, shopId, today());
-      const { subscription, secret } = await createSubscription(pool, shopId, {
+      const { subscription, secret, equal } = await createSubscription(pool, shopId, {
         fields: parseFields(request, policy),
         offsetMs: clock.offsetMs(),
         limitedHost,
@@ -80,7 +80,12 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
         keyring,
       });
       const message = subscriptionMessage(subscription);
-      return { subscription: message, secret: secret.value, payloadVersion };
+      return {
+        subscription: message,
+        secret: secret.value,
+        payloadVersion,
+        equalSubscriptionIds: equal,
+      };
     },
     async updateSubscription(request) {
       const target = { shopId: request.shopId, id: request.subscriptionId };
@@ -88,11 +93,12 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
       const use = keyUseOf('UpdateSubscription', UpdateSubscriptionRequestSchema, request);
       const change = { fields, offsetMs: clock.offsetMs(), limitedHost, use };
       const payloadVersion = await servedPayloadVersion(pool, request.shopId, today());
-      const { subscription, previous } = await updateSubscription(pool, target, change);
+      const { subscription, previous, equal } = await updateSubscription(pool, target, change);
       wake();
       return {
         subscription: subscriptionMessage(subscription),
         payloadVersion,
+        equalSubscriptionIds: equal,
         ...(previous && { previous: chosenMessage(previous) }),
       };
     },

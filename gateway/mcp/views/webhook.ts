@@ -7,7 +7,7 @@ import { choice, requiredText } from '../../../services/contract/resources/field
 import { webhookFields } from '../../../services/contract/resources/webhook.ts';
 import { iso } from '../../../services/contract/views/values.ts';
 import {
-  neverDelivers,
+  warningsOf,
   webhookFieldsView,
   webhookView,
 } from '../../../services/contract/views/webhook.ts';
@@ -47,11 +47,10 @@ export function createdWebhookOutputView(
 ): z.output<typeof createdWebhookOutput> {
   const subscription = sent(response.subscription, 'subscription');
   const { id } = webhookFieldsView(subscription);
-  const warning = neverDelivers(subscription);
   return {
     webhook_id: id,
     delivers: subscription.delivers,
-    warnings: warning === undefined ? [] : [warning],
+    warnings: warningsOf(subscription, response.equalSubscriptionIds).map(({ message }) => message),
     secret_hint: secretHint(id),
   };
 }

@@ -1,5 +1,11 @@
 import { z } from 'zod';
-import { TOPICS, TRIGGERS, WEBHOOK_HEALTH, WEBHOOK_STATUSES } from '../vocabulary.ts';
+import {
+  TOPICS,
+  TRIGGERS,
+  WEBHOOK_HEALTH,
+  WEBHOOK_STATUSES,
+  WEBHOOK_WARNINGS,
+} from '../vocabulary.ts';
 import { choice, requiredText } from './fields.ts';
 import { id, means, nullableText, requiredTime, time } from './response-fields.ts';
 
@@ -95,8 +101,14 @@ export const createdWebhook = z
       .array(
         z
           .object({
-            code: means(z.literal('NEVER_DELIVERS'), 'The topic never delivers the trigger'),
-            message: means(z.string(), 'For people: what the topic delivers'),
+            code: z.enum(WEBHOOK_WARNINGS).meta({
+              description:
+                '`NEVER_DELIVERS`: the topic never delivers the trigger; `DUPLICATE`: another webhook of the shop has the same address, topic and trigger',
+            }),
+            message: means(
+              z.string(),
+              'For people: what the topic delivers, or which webhook it is',
+            ),
           })
           .meta({ id: 'WebhookWarning' }),
       )

@@ -86,7 +86,7 @@ describe('a webhook', () => {
 
   test('shows its secret when created, and warns of a pair that never delivers', () => {
     const delivering = { ...subscription, delivers: true };
-    const made = { secret: 'whsec_x', payloadVersion: '2026-10' };
+    const made = { secret: 'whsec_x', payloadVersion: '2026-10', equalSubscriptionIds: [] };
     expect(createdWebhookView(delivering, made)).toEqual({
       ...shown,
       secret: 'whsec_x',
@@ -105,6 +105,18 @@ describe('a webhook', () => {
         },
       ],
     });
+  });
+
+  test.each([
+    [[12n], 'Webhook 12 has the same address, topic and trigger', 'twice while both'],
+    [[12n, 13n], 'Webhooks 12, 13 have', '3 times while all'],
+    [[1n, 2n, 3n, 4n, 5n, 6n, 7n], 'Webhooks 1, 2, 3, 4, 5 and 2 more have', '8 times'],
+  ])('warns of equal ones when created: %p', (equal, who, times) => {
+    const made = { secret: 'whsec_x', payloadVersion: '2026-10', equalSubscriptionIds: equal };
+    const delivering = { ...subscription, delivers: true };
+    const { warnings } = createdWebhookView(delivering, made);
+    expect(warnings).toEqual([{ code: 'DUPLICATE', message: expect.stringContaining(who) }]);
+    expect(warnings[0]?.message).toContain(times);
   });
 
   const at24h = { counted: 3, delivered: 2, payloadVersion: '2026-10' };

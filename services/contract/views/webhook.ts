@@ -29,22 +29,49 @@ export function webhookFieldsView(subscription: Subscription): WebhookFields {
 /** The response of create, with the secret. */
 export function createdWebhookView(
   subscription: Subscription,
-  o: { readonly secret: string; readonly payloadVersion: string },
+  o: {
+    readonly secret: string;
+    readonly payloadVersion: string;
+    readonly equalSubscriptionIds: readonly bigint[];
+  },
 ): CreatedWebhook {
-  const message = neverDelivers(subscription);
   return {
     ...webhookFieldsView(subscription),
     secret: o.secret,
     delivers: subscription.delivers,
     payload_version: o.payloadVersion,
-    warnings: message === undefined ? [] : [{ code: 'NEVER_DELIVERS', message }],
+    warnings: warningsOf(subscription, o.equalSubscriptionIds),
   };
 }
 
-/** A sentence in ASCII for a subscription whose topic never delivers its trigger; undefined for others. */
-export function neverDelivers({ topic, trigger, delivers }: Subscription): string | undefined {
-  if (delivers) return undefined;
-  return `Topic ${topic} never delivers ${trigger}. It delivers ${triggersOf(topic).join(', ')}.`;
+/**
+ * What will not work as it was probably meant, in sentences in ASCII.
+ *
+ * @param equal ids of the shop's other subscriptions with the same address, topic and trigger.
+ */
+export function warningsOf(
+  { topic, trigger, delivers }: Subscription,
+  equal: readonly bigint[],
+): CreatedWebhook['warnings'] {
+  if (!delivers) {
+    const delivered = triggersOf(topic).join(', ');
+    const message = `Topic ${topic} never delivers ${trigger}. It delivers ${delivered}.`;
+    return [{ code: 'NEVER_DELIVERS', message }];
+  }
+  return equal.length === 0 ? [] : [{ code: 'DUPLICATE', message: duplicateOf(equal) }];
+}
+
+/** Ids in a warning. A shop may have a hundred equal subscriptions. */
+const NAMED_MAX = 5;
+
+function duplicateOf(equal: readonly bigint[]): string {
+  const rest = equal.length - NAMED_MAX;
+  const ids = `${equal.slice(0, NAMED_MAX).join(', ')}${rest > 0 ? ` and ${rest} more` : ''}`;
+  const [who, times] =
+    equal.length === 1
+      ? [`Webhook ${ids} has`, 'twice while both are']
+      : [`Webhooks ${ids} have`, `${equal.length + 1} times while all are`];
+  return `${who} the same address, topic and trigger: each event is sent to it ${times} active, each time with another webhook-id.`;
 }
 
 /** A subscription and how its deliveries fare. Throws when the message has no health. */

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import type pg from 'pg';
 import { claimKey, type KeyUse, oncePerKey } from '../../platform/idempotency.ts';
 import type { Keyring } from '../../platform/keyring.ts';
@@ -6,6 +5,8 @@ import type { Secret } from '../../platform/outbound/secrets.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { addQueue, changeQueue, closeQueue, lockQueue } from '../delivery/queue/queue-changes.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
+import { endpointOf } from './endpoint-of.ts';
+import { equalSubscriptions } from './equal.ts';
 import { type LimitedHost, lockQuota, requireCapacityAtHost } from './host-limit.ts';
 import { SECRETS } from './secrets.ts';
 import {
@@ -63,7 +64,8 @@ interface NewSubscription {
 }
 
 /**
- * Stores a new subscription with a secret, once per idempotency key. A repeat returns both as they are now.
+ * Stores a new subscription with a secret, once per idempotency key. A repeat returns both as they are now, and the ids
+ * of subscriptions that are equal to it.
  *
  * @throws DomainError RESOURCE_EXHAUSTED at the limit of the shop or of the host; IDEMPOTENCY_CONFLICT; NOT_FOUND for a
  *   repeat when it was deleted.
@@ -72,12 +74,13 @@ export function createSubscription(
   pool: pg.Pool,
   shopId: bigint,
   o: NewSubscription,
-): Promise<{ subscription: Subscription; secret: Secret }> {
+): Promise<{ subscription: Subscription; secret: Secret; equal: bigint[] }> {
   return inTransaction(pool, async (tx) => {
     const { id } = await oncePerKey(tx, o.use, () => insertSubscription(tx, shopId, o));
     const subscription = await getSubscription(tx, shopId, id);
     const owner = { shopId, subscriptionId: id };
-    return { subscription, secret: await SECRETS.earlier(tx, owner, { keyring: o.keyring }) };
+    const secret = await SECRETS.earlier(tx, owner, { keyring: o.keyring });
+    return { subscription, secret, equal: await equalSubscriptions(tx, owner) };
   });
 }
 
@@ -119,7 +122,8 @@ async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
  * queue. A repeat with the same idempotency key has no effect.
  *
  * @param o.offsetMs offset of the retry clock.
- * @returns the subscription, and its values before the change; without them for a repeat.
+ * @returns the subscription, the ids of those that are equal to it now, and its values before the change; without them
+ *   for a repeat.
  * @throws DomainError NOT_FOUND, or RESOURCE_EXHAUSTED at the limit of its host. A change that keeps host and status
  *   does not count.
  */
@@ -132,7 +136,7 @@ export function updateSubscription(
     readonly limitedHost: LimitedHost;
     readonly use?: KeyUse | undefined;
   },
-): Promise<{ readonly subscription: Subscription; readonly previous?: ChosenValues }> {
+): Promise<Updated> {
   const { shopId, id } = target;
   const { url } = o.fields;
   return inTransaction(pool, async (tx) => {
@@ -140,7 +144,7 @@ export function updateSubscription(
     // This lock always comes before the lock of the subscription.
     await lockQuota(tx, shopId);
     const before = await lockSubscription(tx, shopId, id);
-    if (!isFirst) return { subscription: await getSubscription(tx, shopId, id) };
+    if (!isFirst) return readUpdated(tx, target);
     await requireCapacityFor(tx, target, { ...o, before });
     // This lock always comes before the lock of the endpoint. Otherwise a transaction that waits for the queue would
     // block the recording of results.
@@ -172,8 +176,24 @@ export function updateSubscription(
     );
     const inactiveSince = isActivated ? before.inactiveSince : null;
     await changeQueue(tx, { shopId, subscriptionId: id }, { inactiveSince, offsetMs: o.offsetMs });
-    return { subscription: await getSubscription(tx, shopId, id), previous: before };
+    return { ...(await readUpdated(tx, target)), previous: before };
   });
+}
+
+interface Updated {
+  readonly subscription: Subscription;
+  readonly equal: bigint[];
+  readonly previous?: ChosenValues;
+}
+
+async function readUpdated(
+  tx: Queryable,
+  { shopId, id }: { shopId: bigint; id: bigint },
+): Promise<Updated> {
+  return {
+    subscription: await getSubscription(tx, shopId, id),
+    equal: await equalSubscriptions(tx, { shopId, subscriptionId: id }),
+  };
 }
 
 /** Checks the limit of the host if the change adds an active subscription to a host, topic or trigger. */
@@ -268,19 +288,4 @@ export async function lockSubscription(
   const [row] = rows;
   if (!row) throw subscriptionNotFound(id);
   return row;
-}
-
-/** Returns the id of the endpoint of a URL. Creates a missing endpoint. */
-async function endpointOf(tx: Queryable, shopId: bigint, url: string): Promise<bigint> {
-  const hash = createHash('sha256').update(url).digest();
-  const { rows } = await tx.query<{ id: bigint }>(
-    `with created as (
-       insert into endpoints (shop_id, url, url_sha256) values ($1, $2, $3)
-       on conflict (shop_id, url_sha256) do update set url = excluded.url
-       returning id
-     )
-     select id from created`,
-    [shopId, url, hash],
-  );
-  return rows[0]?.id ?? 0n;
 }
