@@ -88,6 +88,14 @@ export function announcesBody(req: IncomingMessage): boolean {
   return isChunked(req) || (length !== undefined && Number(length) !== 0);
 }
 
+/** The body of clients that always send an object. Bytes. */
+const EMPTY_OBJECT = '{}'.length;
+
+/** Whether the request announces a body with more in it than an empty object. Does not read it. */
+export function hasContent(req: IncomingMessage): boolean {
+  return isChunked(req) || Number(req.headers['content-length'] ?? 0) > EMPTY_OBJECT;
+}
+
 /** Whether the client waits for `100 Continue` before it sends its body (RFC 9110, 10.1.1). */
 export function awaitsContinue(req: IncomingMessage): boolean {
   return req.headers.expect?.toLowerCase() === '100-continue';

@@ -156,6 +156,32 @@ describe('X-Service-Hint', () => {
     }
   });
 
+  test('says that a body was ignored where there is none', async () => {
+    const retry = `${WEBHOOKS}/${FAKE.webhook}/deliveries/retry`;
+    const ignored = 'this operation has no body, and the one that was sent was ignored';
+    expect(await hintOf({ path: retry, json: { states: ['exhausted'] } })).toBe(ignored);
+    const raw = JSON.stringify({ topic: 'return' });
+    expect(await hintOf({ method: 'DELETE', path: `${WEBHOOKS}/${FAKE.webhook}`, raw })).toBe(
+      ignored,
+    );
+    // Some clients always send an object.
+    expect(await hintOf({ path: retry, json: {} })).toBeUndefined();
+  });
+
+  test('of a retry says that a paused webhook gets one delivery first', async () => {
+    const { health, ...others } = sampleSubscription();
+    const subscription = {
+      ...others,
+      health: { ...health, pausedSince: others.createdAt },
+      backlog: { count: 9, more: false },
+    };
+    under.services.webhooks.getSubscription = () => ({ subscription });
+    const path = `${WEBHOOKS}/${FAKE.webhook}/deliveries/retry`;
+    const { body, headers } = await send({ method: 'POST', path });
+    expect(body).toEqual({ deliveries: 4, more: false, waiting: 9 });
+    expect(headers['x-service-hint']).toContain('the webhook is paused');
+  });
+
   test('is absent when nothing is wrong', async () => {
     for (const path of [WEBHOOKS, `${WEBHOOKS}/987654`, '/api/2026-10/warehouse/returns?limit=1']) {
       expect(await hintOf({ path })).toBeUndefined();

@@ -29,7 +29,7 @@ import type { Exchange } from '../http/exchange.ts';
 import type { InFlight, Slot } from '../http/in-flight.ts';
 import { parseJsonObject } from '../http/json.ts';
 import { reserveResponse } from '../http/large-response.ts';
-import { receiveBody } from '../http/receive-body.ts';
+import { hasContent, receiveBody } from '../http/receive-body.ts';
 import { type HttpResponse, send } from '../http/respond.ts';
 import { toHttpError } from '../service-errors.ts';
 import type { Services } from '../services.ts';
@@ -230,6 +230,9 @@ function run<K extends OperationId>(id: K, request: RestRequest<K>): Promise<unk
 
 const DELIVERY_ID = /^msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
+/** The body may have had a filter, without which the operation does more than was meant. */
+const NO_BODY = 'this operation has no body, and the one that was sent was ignored';
+
 const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
 
 async function readInput(
@@ -237,6 +240,7 @@ async function readInput(
   o: { readonly charge: BodyCharge; readonly reserved: ReservedBytes },
 ): Promise<BodyOf<OperationId>> {
   const { maxBytes } = operation.body ?? {};
+  if (maxBytes === undefined && hasContent(req)) addHint(res, NO_BODY);
   const bytes =
     maxBytes === undefined
       ? undefined

@@ -53,9 +53,15 @@ export const WEBHOOK_HANDLERS = {
   deleteWebhook: ({ context, id }) => deleteWebhook(context, id),
   listDeliveries: async ({ context, id, query }) =>
     deliveryPageView(await listDeliveries(context, id, query)),
-  retryDeliveries: async ({ context, id: subscriptionId, idempotencyKey }) => {
+  retryDeliveries: async ({ context, id: subscriptionId, idempotencyKey, headers }) => {
     const { count, more } = await retryDeliveries(context, { subscriptionId, idempotencyKey });
-    return { deliveries: count, more };
+    const { backlog, health } = await getWebhook(context, subscriptionId, { backlog: true });
+    if (health?.pausedSince !== undefined) {
+      headers.hint(
+        'the webhook is paused: one delivery is tried first, the others when it succeeds',
+      );
+    }
+    return { deliveries: count, more, waiting: backlog?.count ?? 0 };
   },
   replayDelivery: async ({ context, id, deliveryId }) =>
     deliveryView(await replayDelivery(context, { subscriptionId: id, deliveryId })),

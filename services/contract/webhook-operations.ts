@@ -101,7 +101,7 @@ export const WEBHOOK_OPERATIONS: readonly Operation[] = [
     addition: true,
     summary: 'Retry waiting deliveries',
     description:
-      'Sends the deliveries of an active webhook now that wait for their next attempt, for example after you repaired the receiver or changed the address. The attempts are additional ones: a delivery that fails again waits as long as before. A webhook that is `paused` gets one delivery first, and the others when it succeeds. Deliveries in flight are not sent twice. An inactive webhook is rejected (409).',
+      'Sends the deliveries of an active webhook now that wait for their next attempt, for example after you repaired the receiver or changed the address. The attempts are additional ones: a delivery that fails again waits as long as before. A webhook that is `paused` gets one delivery first, and the others when it succeeds. Deliveries in flight are not sent twice. `waiting` counts all that the webhook has to send, with those that were due already. There is no body: the call is for all deliveries of the webhook; *Start replay* has filters. An inactive webhook is rejected (409).',
     errors: {
       404: [shapes.webhookNotFound],
       409: [shapes.errorsMessage],

@@ -118,7 +118,7 @@ export const WEBHOOK_EXAMPLES = {
     invalid: 'state=lost',
   },
   retryDeliveries: {
-    response: { deliveries: 4, more: false } satisfies WebhookRetryObject,
+    response: { deliveries: 4, more: false, waiting: 5 } satisfies WebhookRetryObject,
     conflict: conflict('the subscription is inactive'),
     rejected: invalidField('Idempotency-Key', 'was used with other content'),
   },
