@@ -6,7 +6,6 @@ import express, {
   type Router,
 } from 'express';
 import { helpLink } from '../services/contract/error-help.ts';
-import { documentationLink } from '../services/contract/versions.ts';
 import type { Logger } from '../services/platform/log.ts';
 import type { Telemetry } from '../services/platform/telemetry.ts';
 import type { HourlyLimits } from './auth/hourly-limits.ts';
@@ -26,6 +25,7 @@ import { oauthOperation } from './oauth/operations.ts';
 import type { Portal } from './portal/create.ts';
 import { portalRouter } from './portal/router.ts';
 import type { RestDependencies } from './rest/operation.ts';
+import { addPathHelp } from './rest/path-hint.ts';
 import { restRouter } from './rest/router.ts';
 import { addLink } from './rest/send-error.ts';
 
@@ -96,8 +96,8 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
       signIn: deps.referenceSignIn,
     }),
   );
-  app.use((_req, res) => {
-    addLink(res, documentationLink(calendar()));
+  app.use((req, res) => {
+    addPathHelp(req, res, calendar());
     throw unknownPath();
   });
   app.use(errorHandler(deps.logger, exchangeOf));

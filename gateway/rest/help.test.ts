@@ -63,6 +63,16 @@ test('an order name without # is answered with what may be meant', async () => {
   expect([other.status, other.headers['x-service-hint']]).toEqual([404, undefined]);
 });
 
+test.each([
+  ['/api/2026-10/webhooks/', 'remove the / at the end of the path: /api/2026-10/webhooks'],
+  ['/api/2026-10/webhook', 'did you mean /api/2026-10/webhooks?'],
+  ['/webhooks', 'did you mean /api/2026-10/webhooks?'],
+  ['/api/2026-10/nothing', undefined],
+])('the 404 of %s says what may be meant', async (path, hint) => {
+  const { status, headers } = await send({ path });
+  expect([status, headers['x-service-hint']]).toEqual([404, hint]);
+});
+
 describe('X-Service-Hint', () => {
   const hintOf = async (sent: Sent) => (await send(sent)).headers['x-service-hint'];
 

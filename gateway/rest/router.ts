@@ -1,19 +1,13 @@
 import type { ServerResponse } from 'node:http';
 import { type ErrorRequestHandler, type RequestHandler, Router } from 'express';
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import {
-  documentationLink,
-  isVersion,
-  newestActive,
-  serve,
-} from '../../services/contract/versions.ts';
-import { addressOf } from '../auth/client-ip.ts';
+import { isVersion, newestActive, serve } from '../../services/contract/versions.ts';
 import { HttpError, internalError, unknownPath, unknownVersion } from '../errors.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import type { Exchange } from '../http/exchange.ts';
 import { operationHandler, type RestDependencies } from './operation.ts';
-import { showRejectedCredentials } from './rate-limit-headers.ts';
-import { addHint, addLink, sendError } from './send-error.ts';
+import { addPathHelp } from './path-hint.ts';
+import { addHint, sendError } from './send-error.ts';
 
 type HandlerArguments = Parameters<RequestHandler>;
 
@@ -33,10 +27,9 @@ export function restRouter(deps: RestDependencies, o: RestRouting): Router {
   const serveBy = (version: string | undefined, ...[req, res, next]: HandlerArguments): unknown => {
     // Proxies and clients must not cache responses under `/api`.
     res.setHeader('Cache-Control', 'no-store');
-    showRejectedCredentials(res, deps.auth.failedCredentials, addressOf(deps.clientIp, req));
     const found = serve(version, calendar(), req.path);
     if ('unknown' in found) {
-      addLink(res, documentationLink(calendar()));
+      addPathHelp(req, res, calendar());
       return next(unknownVersion(found.unknown));
     }
     exchangeOf(res).served = found;
@@ -75,8 +68,8 @@ function operationRouter(deps: RestDependencies, { exchangeOf, calendar }: RestR
     ]);
     endpoint(router, path.replaceAll(/\{(\w+)\}/g, ':$1'), Object.fromEntries(handlers));
   }
-  return router.use((_req, res) => {
-    addLink(res, documentationLink(calendar()));
+  return router.use((req, res) => {
+    addPathHelp(req, res, calendar());
     throw unknownPath();
   });
 }

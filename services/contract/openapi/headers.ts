@@ -34,7 +34,7 @@ const COMMON: HeaderMap = {
     'webhook is no field of this operation and was ignored; did you mean webhook_id?',
   ),
   'RateLimit-Policy': text(
-    'A limit of the caller: its name, and `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers). `requests` is the limit of an accepted credential; large bodies and responses count as several requests. Without an accepted credential it is `rejected-credentials`, the limit of the address',
+    'A limit of the caller: its name, and `q` requests in `w` seconds (draft-ietf-httpapi-ratelimit-headers). `requests` is the limit of an accepted credential; large bodies and responses count as several requests. After a missing or rejected credential it is `rejected-credentials`, the limit of the address. Absent when the credential was not read',
     '"requests";q=300;w=60',
   ),
   RateLimit: text(
