@@ -1,5 +1,9 @@
+import { randomUUID } from 'node:crypto';
+import { Code } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { DomainError } from '../../services/platform/errors.ts';
 import { FAKE, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
@@ -58,15 +62,20 @@ test('an order name without # is answered with what may be meant', async () => {
   const path = '/api/v1/warehouse/return/details?order_name=';
   const { status, headers } = await send({ path: `${path}no%20such` });
   const hint = 'names of orders usually begin with #: try order_name=%23no%20such';
-  expect({ status, hint: headers['x-service-hint'] }).toEqual({ status: 404, hint });
+  expect(status).toBe(404);
+  expect(headers['x-service-hint']).toContain(hint);
   const other = await send({ path: `${path}%23no` });
-  expect([other.status, other.headers['x-service-hint']]).toEqual([404, undefined]);
+  expect([other.status, other.headers['x-service-hint']]).toEqual([
+    404,
+    'the shop of this key has no return with this order_name: list them with GET /warehouse/returns?archived=include',
+  ]);
 });
 
 test.each([
   ['/api/2026-10/webhooks/', 'remove the / at the end of the path: /api/2026-10/webhooks'],
   ['/api/2026-10/webhook', 'did you mean /api/2026-10/webhooks?'],
   ['/webhooks', 'did you mean /api/2026-10/webhooks?'],
+  ['/api/v9/webhooks/12', 'did you mean /api/2026-10/webhooks/12?'],
   ['/api/2026-10/nothing', undefined],
 ])('the 404 of %s says what may be meant', async (path, hint) => {
   const { status, headers } = await send({ path });
@@ -120,6 +129,28 @@ describe('X-Service-Hint', () => {
     expect(headers['x-service-hint']).toContain(hint);
   });
 
+  const returns = 'list them with GET /warehouse/returns?archived=include';
+  test.each([
+    ['GET', '/webhooks/987', 'no webhook 987: list them with GET /webhooks'],
+    ['DELETE', '/webhooks/987/secret/previous', 'no webhook 987: list them with GET /webhooks'],
+    [
+      'POST',
+      `/webhooks/${FAKE.webhook}/deliveries/msg_${randomUUID()}/replay`,
+      `list them with GET /webhooks/${FAKE.webhook}/deliveries`,
+    ],
+    ['GET', '/webhook-replays/987', 'no replay 987: list them with GET /webhook-replays'],
+    ['GET', '/destinations/987', 'no destination 987: list them with GET /destinations'],
+    ['POST', '/warehouse/return/987/process', `no return 987: ${returns}`],
+    ['GET', '/returns/987/effects', `no return 987: ${returns}`],
+    ['GET', '/warehouse/return/details?return_id=987', `no return with this return_id: ${returns}`],
+    ['GET', `/cart/${'x'.repeat(43)}`, 'no cart with this token: carts expire'],
+  ])('says what the shop has not, and where its ids are: %s %s', async (method, path, hint) => {
+    const { status, headers } = await send({ method, path: `/api/2026-10${path}` });
+    expect(status).toBe(404);
+    expect(headers['x-service-hint']).toMatch(/^the shop of this key has no /);
+    expect(headers['x-service-hint']).toContain(hint);
+  });
+
   test('says what the id of a delivery is', async () => {
     const path = `${WEBHOOKS}/${FAKE.webhook}/deliveries/41/replay`;
     expect(await hintOf({ method: 'POST', path })).toBe(
@@ -158,6 +189,26 @@ describe('X-Service-Hint', () => {
     expect(await update('inactive')).toBeUndefined();
   });
 
+  test.each([
+    ['/webhooks/12', { status: 'active' }, 'an update needs all of topic, trigger, url'],
+    ['/destinations/12', { enabled: true }, 'an update needs name'],
+  ])('of an update of %s names all fields that it needs', async (path, json, hint) => {
+    const { status, headers } = await send({ method: 'PUT', path: `/api/v1${path}`, json });
+    expect([status, headers['x-service-hint']]).toEqual([422, hint]);
+  });
+
+  test.each(['test', 'deliveries/retry'])('of an inactive webhook: %s', async (action) => {
+    const forbid = () => {
+      throw new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, 'is inactive');
+    };
+    under.services.webhooks.sendTest = forbid;
+    under.services.webhooks.retryDeliveries = forbid;
+    const path = `${WEBHOOKS}/${FAKE.webhook}/${action}`;
+    expect(await hintOf({ method: 'POST', path })).toBe(
+      `activate it first: PUT /webhooks/${FAKE.webhook} with its fields and status active`,
+    );
+  });
+
   test('says which version served when the path has none', async () => {
     for (const key of [under.key, null]) {
       expect(await hintOf({ path: '/api/webhooks', key })).toBe(
@@ -193,7 +244,7 @@ describe('X-Service-Hint', () => {
   });
 
   test('is absent when nothing is wrong', async () => {
-    for (const path of [WEBHOOKS, `${WEBHOOKS}/987654`, '/api/2026-10/warehouse/returns?limit=1']) {
+    for (const path of [WEBHOOKS, '/api/2026-10/warehouse/returns?limit=1']) {
       expect(await hintOf({ path })).toBeUndefined();
     }
   });

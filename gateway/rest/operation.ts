@@ -1,35 +1,25 @@
-import type { Request, RequestHandler, Response } from 'express';
-import { ignoredFields, ignoredParameters } from '../../services/contract/ignored.ts';
-import { JSON_DEPTH_MAX, JSON_ENTRIES_MAX } from '../../services/contract/limits.ts';
+import type { RequestHandler, Response } from 'express';
 import type { Operation, OperationId } from '../../services/contract/operation.ts';
 import { shapeResponse } from '../../services/contract/shape.ts';
-import {
-  type BodyOf,
-  type QueryOf,
-  validateBody,
-  validateQuery,
-} from '../../services/contract/validate.ts';
+import type { BodyOf } from '../../services/contract/validate.ts';
 import { forCaller } from '../../services/platform/caller.ts';
 import { isUnavailable } from '../../services/platform/errors.ts';
-import { ID_RULE, MAX_ID, parseId } from '../../services/platform/ids.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { changeNotes, type ReadReturn } from '../actions/context.ts';
-import { type BodyCharge, bodyCharge, pointsOfResponse } from '../auth/body-charge.ts';
+import { bodyCharge, pointsOfResponse } from '../auth/body-charge.ts';
 import type { ByteQuota } from '../auth/byte-quota.ts';
 import type { Caller } from '../auth/caller.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
 import type { Rejection } from '../auth/rejection.ts';
 import type { VersionUsage } from '../auth/version-usage.ts';
-import { invalid, notFound, rateLimited } from '../errors.ts';
-import type { BodyBudget, ReservedBytes } from '../http/body-budget.ts';
+import { rateLimited } from '../errors.ts';
+import type { BodyBudget } from '../http/body-budget.ts';
 import { ClientGone, endOf } from '../http/client-gone.ts';
 import { markEnvironment } from '../http/environment.ts';
 import type { Exchange } from '../http/exchange.ts';
-import type { InFlight, Slot } from '../http/in-flight.ts';
-import { parseJsonObject } from '../http/json.ts';
+import type { InFlight } from '../http/in-flight.ts';
 import { reserveResponse } from '../http/large-response.ts';
-import { hasContent, receiveBody } from '../http/receive-body.ts';
 import { type HttpResponse, send } from '../http/respond.ts';
 import { toHttpError } from '../service-errors.ts';
 import type { Services } from '../services.ts';
@@ -39,8 +29,10 @@ import { type Authentication, authenticate, requireScope } from './credential.ts
 import type { RestRequest } from './handler.ts';
 import { HANDLERS } from './handlers.ts';
 import { idempotencyKeyOf } from './idempotency-key.ts';
+import { conflictHint, DELIVERY_ID, missingHint } from './missing-hint.ts';
 import { nextPageLink } from './next-page.ts';
 import { showRejectedCredentials, showRequests } from './rate-limit-headers.ts';
+import { type Incoming, readInput, readPathId, readQuery, type WithSlot } from './read-request.ts';
 import { responseHeaders } from './response-headers.ts';
 import { addHint, addLink, sendError } from './send-error.ts';
 
@@ -62,21 +54,6 @@ export interface RestDependencies {
   readonly versionUsage: VersionUsage;
   readonly inFlight: InFlight;
   readonly logger: Logger;
-}
-
-/** A request for an operation. */
-interface Incoming {
-  readonly operation: Operation;
-  /** The version that serves the request. */
-  readonly version: string;
-  readonly req: Request;
-  readonly res: Response;
-  readonly exchange: Exchange;
-}
-
-/** A request that has taken a slot. */
-interface WithSlot extends Incoming {
-  readonly slot: Slot;
 }
 
 /** Serves one operation. */
@@ -215,7 +192,17 @@ async function perform(
     subject,
     changes: { detail },
   };
-  const newest = await audited(deps.audit, about, () => run(operation.id, request));
+  const newest = await audited(deps.audit, about, () => run(operation.id, request)).catch(
+    (error: unknown) => {
+      const { error: shown } = toHttpError(error, operation, requestId);
+      const hint =
+        shown === operation.notFound
+          ? missingHint(operation, caller, req)
+          : conflictHint(operation, shown, req);
+      if (hint !== undefined) addHint(res, hint);
+      throw error;
+    },
+  );
   const { status } = operation.success;
   if (!operation.success.schema) return { status, headers: {} };
   const next = nextPageLink(operation, req.originalUrl, newest);
@@ -226,61 +213,4 @@ async function perform(
 
 function run<K extends OperationId>(id: K, request: RestRequest<K>): Promise<unknown> {
   return HANDLERS[id](request);
-}
-
-const DELIVERY_ID = /^msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
-
-/** The body may have had a filter, without which the operation does more than was meant. */
-const NO_BODY = 'this operation has no body, and the one that was sent was ignored';
-
-const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
-
-async function readInput(
-  { operation, version, req, res, exchange, slot }: WithSlot,
-  o: { readonly charge: BodyCharge; readonly reserved: ReservedBytes },
-): Promise<BodyOf<OperationId>> {
-  const { maxBytes } = operation.body ?? {};
-  if (maxBytes === undefined && hasContent(req)) addHint(res, NO_BODY);
-  const bytes =
-    maxBytes === undefined
-      ? undefined
-      : await slot.during(() => receiveBody(req, res, { ...o, maxBytes, meter: exchange }));
-  const exactNumbers = operation.body?.exactNumbers ?? false;
-  const json = bytes && parseJsonObject(bytes, { ...BOUNDS, exactNumbers });
-  for (const hint of ignoredFields(operation.id, json)) addHint(res, hint);
-  const result = validateBody(operation.id, version, json);
-  if (!result.ok) throw invalid(result.message, result.fields);
-  return result.value;
-}
-
-function readQuery(
-  operation: Operation,
-  version: string,
-  { target, res }: { readonly target: string; readonly res: Response },
-): QueryOf<OperationId> {
-  const query = new URLSearchParams(target.split('?').slice(1).join('?'));
-  for (const hint of ignoredParameters(operation.id, query)) addHint(res, hint);
-  const result = validateQuery(operation.id, version, query);
-  if (result.ok) return result.value;
-  if (result.notFound) {
-    addHint(res, result.message.replace(/\.$/, ''));
-    throw notFound(operation);
-  }
-  throw invalid(result.message, result.fields);
-}
-
-/**
- * Parses the id in the path. A malformed id is answered 404, but only after all other checks. The webhooks service checks
- * the URL of a webhook update. So in a webhook update, a malformed id becomes an id that does not exist.
- */
-function readPathId(
-  operation: Operation,
-  text: string | string[] | undefined,
-  res: Response,
-): bigint {
-  const id = text === undefined ? 0n : parseId(String(text));
-  if (id !== undefined) return id;
-  addHint(res, `the id in the path ${ID_RULE}`);
-  if (operation.id === 'updateWebhook') return MAX_ID;
-  throw notFound(operation);
 }

@@ -8,7 +8,13 @@ describe('ignored fields', () => {
   test.each([
     ['previewReplay', { webhook: 7 }, ['webhook', '; did you mean webhook_id?']],
     ['rotateWebhookSecret', { overlap: 0 }, ['overlap', '; did you mean overlap_hours?']],
+    ['rotateWebhookSecret', { hours: 0 }, ['hours', '; did you mean overlap_hours?']],
+    ['startReplay', { state: 'exhausted' }, ['state', '; did you mean states?']],
+    ['startReplay', { status: 'exhausted' }, ['status', '; did you mean states?']],
+    ['createWebhook', { callback_url: 'x' }, ['callback_url', '; did you mean url?']],
+    ['createWebhook', { event: 'x' }, ['event', '; did you mean trigger?']],
     ['testWebhook', { triger: 'x' }, ['triger', '; did you mean trigger?']],
+    ['testWebhook', { topic: 'return' }, ['topic', '']],
     ['updateWebhook', { colour: 'red' }, ['colour', '']],
     [
       'assessDispositions',
@@ -51,6 +57,9 @@ describe('ignored parameters', () => {
     ['listReturns', 'updated_since=x', 'updated_since', '; did you mean updated_from?'],
     ['listReturns', 'stat=open&stat=closed', 'stat', '; did you mean state?'],
     ['listWebhooks', 'status=active', 'status', ''],
+    ['listDeliveries', 'states=exhausted', 'states', '; did you mean state?'],
+    ['listDeliveries', 'status=exhausted', 'status', '; did you mean state?'],
+    ['listDeliveries', 'since=x', 'since', '; did you mean from?'],
     ['listReplays', 'webhook=7&limit=2', 'webhook', '; did you mean webhook_id?'],
   ] as const)('of %s?%s are named', (operation, query, name, question) => {
     const text = `${name} is no parameter of this operation and was ignored${question}`;

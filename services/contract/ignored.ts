@@ -32,6 +32,15 @@ export function ignoredFields(operation: OperationId, body: unknown): string[] {
   return sentences;
 }
 
+/** The fields that the body of an operation must have. */
+export function requiredFields(operation: OperationId): string[] {
+  const schema = OPERATIONS.find(({ id }) => id === operation)?.body?.schema;
+  if (!(schema instanceof z.ZodObject)) return [];
+  return Object.entries(schema.shape).flatMap(([name, field]) =>
+    field instanceof z.ZodOptional ? [] : [name],
+  );
+}
+
 /** One sentence for each of the first three parameters of a query that the operation does not know, in ASCII. */
 export function ignoredParameters(operation: OperationId, query: URLSearchParams): string[] {
   const known = PARAMETERS[operation] ?? [];

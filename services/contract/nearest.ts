@@ -3,6 +3,18 @@ const COMPARED_MAX = 60;
 /** So many equal characters at the beginning make two names similar: `updated_since` and `updated_from`. */
 const SHARED_MIN = 6;
 
+/** Names of other APIs for what has another name here. Only a known name is meant. */
+const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
+  url: ['endpoint', 'callback', 'target', 'uri', 'address', 'destination'],
+  trigger: ['event', 'events', 'eventtype', 'type'],
+  status: ['active', 'enabled', 'disabled'],
+  from: ['since', 'after', 'start'],
+  to: ['until', 'before', 'end'],
+  limit: ['pagesize', 'perpage', 'count', 'size'],
+  cursor: ['page', 'after', 'offset', 'nextcursor', 'pagetoken'],
+  cart: ['items', 'lines', 'lineitems', 'products', 'variants'],
+};
+
 /** The known name that a mistyped one probably means, the first of equally similar ones; undefined when none is similar. */
 export function nearest(name: string, known: readonly string[]): string | undefined {
   const text = normal(name);
@@ -10,7 +22,41 @@ export function nearest(name: string, known: readonly string[]): string | undefi
     .map((one) => ({ one, distance: distanceOf(text, normal(one)) }))
     .filter(({ one, distance }) => isSimilar(text, normal(one), distance))
     .sort((a, b) => a.distance - b.distance);
-  return similar[0]?.one;
+  return (
+    similar[0]?.one ??
+    withSameWord(name, known) ??
+    known.find((one) => SYNONYMS[one]?.includes(text) || (text === 'id' && one.endsWith('_id')))
+  );
+}
+
+/** The shortest known name with all words of this one, or whose words are all in this one: `callback_url` and `url`. */
+function withSameWord(name: string, known: readonly string[]): string | undefined {
+  const words = wordsOf(name);
+  return known
+    .filter((one) => {
+      const others = wordsOf(one);
+      return isPart(words, others) || isPart(others, words);
+    })
+    .sort((a, b) => a.length - b.length)[0];
+}
+
+/** Shorter words, such as `id` and `to`, are in too many names. */
+const WORD_MIN = 3;
+
+function isPart(words: readonly string[], others: readonly string[]): boolean {
+  return (
+    words.some((word) => word.length >= WORD_MIN) && words.every((one) => others.includes(one))
+  );
+}
+
+/** The words of `webhook_url`, `webhookUrl` or `webhook-url`, in lower case. */
+function wordsOf(name: string): string[] {
+  return name
+    .slice(0, COMPARED_MAX)
+    .replace(/([a-z])([A-Z])/g, '$1_$2')
+    .toLowerCase()
+    .split(/[-_\s]+/)
+    .filter((word) => word !== '');
 }
 
 /** Without case and separators, so that `webhookId` and `webhook-id` are equal to `webhook_id`. */

@@ -1,0 +1,87 @@
+import { NOT_FOUND, type PublicError } from '../../services/contract/errors.ts';
+import type { Operation, OperationId } from '../../services/contract/operation.ts';
+import { DETAILS_PARAMETERS } from '../../services/contract/resources/details-query.ts';
+import { parseId } from '../../services/platform/ids.ts';
+import type { Caller } from '../auth/caller.ts';
+
+/** The id of a delivery. */
+export const DELIVERY_ID = /^msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+
+/** What a request names, as it was sent. */
+interface Named {
+  readonly params: Readonly<Record<string, string | string[] | undefined>>;
+  /** The target, with its query. */
+  readonly url: string;
+}
+
+interface Missing {
+  /** The id in the path. */
+  readonly id: string;
+  readonly deliveryId: string;
+  /** The parameter of return details that selects the return. */
+  readonly selector: string;
+}
+
+const RETURNS = 'list them with GET /warehouse/returns?archived=include';
+const RETURN = ({ id }: Missing) => `no return ${id}: ${RETURNS}`;
+
+/** What the shop has not, and where its ids are, for each kind of object. */
+const SENTENCES: ReadonlyMap<PublicError, (missing: Missing) => string> = new Map<
+  PublicError,
+  (missing: Missing) => string
+>([
+  [NOT_FOUND.webhook, ({ id }) => `no webhook ${id}: list them with GET /webhooks`],
+  [
+    NOT_FOUND.delivery,
+    ({ id, deliveryId }) =>
+      `no delivery ${deliveryId} of webhook ${id}: list them with GET /webhooks/${id}/deliveries`,
+  ],
+  [NOT_FOUND.replay, ({ id }) => `no replay ${id}: list them with GET /webhook-replays`],
+  [NOT_FOUND.destination, ({ id }) => `no destination ${id}: list them with GET /destinations`],
+  [NOT_FOUND.returnDetails, ({ selector }) => `no return with this ${selector}: ${RETURNS}`],
+  [NOT_FOUND.fraudReport, RETURN],
+  [NOT_FOUND.effects, RETURN],
+  [NOT_FOUND.labels, RETURN],
+  [NOT_FOUND.giftCard, RETURN],
+  [NOT_FOUND.processReturn, RETURN],
+  [
+    NOT_FOUND.label,
+    ({ id }) => `no label ${id}: POST /returns/{id}/labels returned the id of each label`,
+  ],
+  [NOT_FOUND.cart, () => 'no cart with this token: carts expire, so create it again'],
+]);
+
+/**
+ * What to look up when the shop has no such object, in ASCII; undefined for an operation without a 404 of its own, and for
+ * a malformed id, which has another hint.
+ */
+export function missingHint(
+  { notFound }: Operation,
+  { scheme, sandbox }: Pick<Caller, 'scheme' | 'sandbox'>,
+  { params, url }: Named,
+): string | undefined {
+  const { id, delivery_id: delivery } = params;
+  const isMalformed =
+    (id !== undefined && parseId(String(id)) === undefined) ||
+    (delivery !== undefined && !DELIVERY_ID.test(String(delivery)));
+  const sentence = notFound && SENTENCES.get(notFound);
+  if (isMalformed || !sentence) return undefined;
+  const query = new URLSearchParams(url.split('?').slice(1).join('?'));
+  const selector = DETAILS_PARAMETERS.find((name) => query.has(name)) ?? 'id';
+  const shop = `the ${sandbox ? 'sandbox ' : ''}shop of this ${scheme === 'bearer' ? 'token' : 'key'}`;
+  return `${shop} has ${sentence({ id: String(id), deliveryId: String(delivery), selector })}`;
+}
+
+/** The operations on a webhook that are rejected (409) only while it is inactive. */
+const NEEDS_ACTIVE: ReadonlySet<OperationId> = new Set(['testWebhook', 'retryDeliveries']);
+
+/** How to leave the state that forbids the request, in ASCII; undefined when only the message says it. */
+export function conflictHint(
+  { id: operation }: Operation,
+  { status }: PublicError,
+  { params: { id } }: Named,
+): string | undefined {
+  return status === 409 && NEEDS_ACTIVE.has(operation)
+    ? `activate it first: PUT /webhooks/${id} with its fields and status active`
+    : undefined;
+}
