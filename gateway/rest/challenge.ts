@@ -73,10 +73,28 @@ function challenge(error: string, description: string): string {
   return `${KEY}, error="${error}", error_description="${description}"`;
 }
 
+/** What other services want in front of a key. `ApiKey` is the scheme of our own challenge. */
+const SCHEMES = [
+  'Bearer',
+  'ApiKey',
+  'Api-Key',
+  'X-Api-Key',
+  'X-Authorization',
+  'Token',
+  'Basic',
+  'Key',
+];
+
 /** What is written around the key in its header; undefined when nothing is. */
 function malformedKey({ 'x-authorization': value = '' }: IncomingHttpHeaders): string | undefined {
-  if (/^bearer\s/i.test(String(value))) return 'send the key alone, without Bearer';
-  return /^["']/.test(String(value)) ? 'send the key alone, without quotes' : undefined;
+  const text = String(value);
+  const [first = ''] = text.trimStart().split(/[\s:=]/, 1);
+  const scheme = SCHEMES.find((name) => name.toLowerCase() === first.toLowerCase());
+  if (scheme !== undefined) return `send the key alone, without ${scheme}`;
+  if (/^["']/.test(text)) return 'send the key alone, without quotes';
+  if (/^[<{[(]/.test(text)) return 'send the key alone, without brackets';
+  // RFC 9110, 5.3: several fields with one name are one list.
+  return text.includes(',') ? 'send one key, in one header' : undefined;
 }
 
 /** Headers that other services read keys from. */
