@@ -42,6 +42,12 @@ const STATEFUL: ReadonlySet<OperationId> = new Set([
   ...(['testWebhook', 'retryDeliveries', 'previewReplay', 'startReplay'] as const),
 ]);
 
+/** The key of a create whose result is gone. */
+const KEY_OF_DELETED = errors.invalidField(
+  'Idempotency-Key',
+  'is that of a deleted webhook: send a new key to create another one',
+);
+
 /** The operations whose body may name a webhook. */
 const NAMES_WEBHOOK: ReadonlySet<OperationId> = new Set(['previewReplay', 'startReplay']);
 
@@ -61,7 +67,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
     case Reason.CART_NOT_FOUND:
       return operation.notFound;
     case Reason.SUBSCRIPTION_NOT_FOUND:
-      if (operation.id === 'createWebhook') return invalidKey('is that of a deleted webhook');
+      if (operation.id === 'createWebhook') return KEY_OF_DELETED;
       return NAMES_WEBHOOK.has(operation.id)
         ? errors.invalidField('webhook_id', 'must be the id of a webhook')
         : operation.notFound;
@@ -73,7 +79,7 @@ function translate(reason: Reason, error: unknown, operation: Operation): Public
       if (operation.id === 'replayDelivery') return errors.notReplayable(messageOf(error));
       return STATEFUL.has(operation.id) ? errors.conflict(messageOf(error)) : undefined;
     case Reason.IDEMPOTENCY_CONFLICT:
-      return operation.keyed ? invalidKey('was used with other content') : undefined;
+      return operation.keyed ? errors.keyOfOtherContent() : undefined;
     case Reason.QUOTA_EXCEEDED:
       return WEBHOOK_WRITES.has(operation.id)
         ? errors.webhookRejected(messageOf(error))
@@ -102,11 +108,6 @@ function isPathId(field: string | undefined): boolean {
 function invalidFrom(error: unknown): PublicError {
   const detail = errors.sentence(messageOf(error));
   return errors.invalid(detail, [{ field: fieldOf(error) ?? 'body', message: detail }]);
-}
-
-/** A key that cannot have the result of this request. The draft of the header has 422 for it. */
-function invalidKey(rule: string): PublicError {
-  return errors.invalidField('Idempotency-Key', rule);
 }
 
 /** The message of an error, without the code that Connect puts before it. */

@@ -81,7 +81,8 @@ describe.each(KEYED)('the key of %s', (id, path, rpc, alwaysKeyed) => {
     replace(rpc, () => () => {
       throw idempotencyConflict();
     });
-    const message = 'Idempotency-Key was used with other content.';
+    const message =
+      'Idempotency-Key was used with other content: send a new key, or the same content as before.';
     expect(await post(id, path, { 'idempotency-key': 'k' })).toMatchObject({
       status: 422,
       body: { message, errors: {} },
@@ -100,6 +101,10 @@ test('a repeat of a webhook that was deleted is a 422, because its secret is gon
   });
   expect(await post('createWebhook', '/webhooks', { 'idempotency-key': 'k' })).toMatchObject({
     status: 422,
-    body: { message: 'Idempotency-Key is that of a deleted webhook.', errors: {} },
+    body: {
+      message:
+        'Idempotency-Key is that of a deleted webhook: send a new key to create another one.',
+      errors: {},
+    },
   });
 });

@@ -86,7 +86,11 @@ describe('the key of a label', () => {
   test('with other content than before is invalid', async () => {
     expect(await record({ carrier: FAKE.otherContent })).toMatchObject({
       status: 422,
-      body: { message: 'Idempotency-Key was used with other content.', errors: {} },
+      body: {
+        message:
+          'Idempotency-Key was used with other content: send a new key, or the same content as before.',
+        errors: {},
+      },
     });
   });
 });

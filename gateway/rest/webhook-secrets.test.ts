@@ -133,7 +133,11 @@ describe('the header Idempotency-Key', () => {
     };
     expect(await rotate('k-1')).toMatchObject({
       status: 422,
-      body: { message: 'Idempotency-Key was used with other content.', errors: {} },
+      body: {
+        message:
+          'Idempotency-Key was used with other content: send a new key, or the same content as before.',
+        errors: {},
+      },
     });
     expect(await rotate('x'.repeat(201))).toMatchObject({ status: 422 });
   });

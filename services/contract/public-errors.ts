@@ -62,6 +62,14 @@ export function invalidField(field: string, rule: string): PublicError {
   return invalid(message, [{ field, message }]);
 }
 
+/** The `Idempotency-Key` of another request. The draft of the header has 422 for it. */
+export function keyOfOtherContent(): PublicError {
+  return invalidField(
+    'Idempotency-Key',
+    'was used with other content: send a new key, or the same content as before',
+  );
+}
+
 export function rateLimited(retryAfterS: number): PublicError {
   const detail = `Too many requests. Try again in ${retryAfterS} s.`;
   return messageError(429, CODE.rateLimited, { title: 'Too Many Requests', detail });

@@ -25,7 +25,11 @@ async function twice(path: string, json: object, other: object) {
   expect([later.status, later.body]).toEqual([first.status, first.body]);
   expect(conflict).toMatchObject({
     status: 422,
-    body: { message: 'Idempotency-Key was used with other content.', errors: {} },
+    body: {
+      message:
+        'Idempotency-Key was used with other content: send a new key, or the same content as before.',
+      errors: {},
+    },
   });
   return first;
 }

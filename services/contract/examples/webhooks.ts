@@ -1,5 +1,5 @@
 import type { z } from 'zod';
-import { conflict, invalidField, notReplayable, webhookRejected } from '../public-errors.ts';
+import { conflict, keyOfOtherContent, notReplayable, webhookRejected } from '../public-errors.ts';
 import type { DeliveryObject } from '../resources/delivery.ts';
 import type { CreatedWebhook, Webhook, webhookBody } from '../resources/webhook.ts';
 import type { WebhookRetryObject } from '../resources/webhook-retry.ts';
@@ -120,7 +120,7 @@ export const WEBHOOK_EXAMPLES = {
   retryDeliveries: {
     response: { deliveries: 4, more: false, waiting: 5 } satisfies WebhookRetryObject,
     conflict: conflict('the subscription is inactive'),
-    rejected: invalidField('Idempotency-Key', 'was used with other content'),
+    rejected: keyOfOtherContent(),
   },
   replayDelivery: {
     response: waiting,
