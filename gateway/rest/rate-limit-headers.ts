@@ -1,9 +1,14 @@
-import type { ServerResponse } from 'node:http';
 import type { RateLimit, RestOfWindow } from '../auth/rate-limits.ts';
 
 // Structured fields (RFC 9651) of draft-ietf-httpapi-ratelimit-headers.
 
 const MINUTE_S = 60;
+
+/** The part of a response that is used. */
+interface Headers {
+  readonly headersSent: boolean;
+  setHeader(name: string, value: string): unknown;
+}
 
 /**
  * Sets `RateLimit-Policy` and `RateLimit` to the limit of a credential: its requests in a minute, with large bodies and
@@ -13,7 +18,7 @@ const MINUTE_S = 60;
  * @param rest what is left of the minute; undefined while nothing was counted in it.
  */
 export function showRequests(
-  res: ServerResponse,
+  res: Headers,
   limit: number,
   rest: RestOfWindow = { points: limit, seconds: MINUTE_S },
 ): void {
@@ -22,7 +27,7 @@ export function showRequests(
 
 /** Sets them to the limit of an address without an accepted credential: rejected credentials in a minute. */
 export function showRejectedCredentials(
-  res: ServerResponse,
+  res: Headers,
   limit: Pick<RateLimit, 'points' | 'rest'>,
   ip: string,
 ): void {
@@ -30,7 +35,7 @@ export function showRejectedCredentials(
 }
 
 function show(
-  res: ServerResponse,
+  res: Headers,
   name: string,
   { limit, rest }: { readonly limit: number; readonly rest: RestOfWindow },
 ): void {
