@@ -13,7 +13,7 @@ export const WEBHOOKS_DOORS: DoorsOf<typeof WebhooksService> = {
     mcp: ['rotate_webhook_secret'],
     admin: 'secret',
   },
-  endFormerSecrets: { rest: ['endEarlierSecrets'], mcp: 'none', admin: 'acting' },
+  endFormerSecrets: { rest: ['endEarlierSecrets'], mcp: 'heavy', admin: 'acting' },
   listDeliveries: { rest: ['listDeliveries'], mcp: ['list_webhook_deliveries'], admin: 'reading' },
   getDeliveryStats: { rest: 'page', mcp: 'page', admin: 'reading' },
   getDelivery: { rest: 'covered', mcp: 'covered', admin: 'reading' },

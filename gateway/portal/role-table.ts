@@ -161,6 +161,7 @@ export const ROLE_TABLE: readonly Row[] = [
       'WebhooksService/UpdateWebhook',
       'WebhooksService/DeleteWebhook',
       'WebhooksService/RotateSecret',
+      'WebhooksService/EndEarlierSecrets',
       'WebhooksService/SendTest',
     ],
     mcp: ['create_webhook', 'update_webhook', 'rotate_webhook_secret', 'test_webhook'],

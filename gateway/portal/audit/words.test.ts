@@ -43,6 +43,7 @@ describe('the words of an action', () => {
   test.each([
     ['portal.update_webhook', 'webhook'],
     ['portal.rotate_webhook_secret', 'webhook'],
+    ['portal.end_earlier_webhook_secrets', 'webhook'],
     ['portal.replay_webhook_delivery', 'delivery'],
     ['portal.start_backfill', 'webhook'],
     ['portal.stop_replay', 'replay'],

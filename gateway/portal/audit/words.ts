@@ -12,6 +12,7 @@ const PORTAL = {
   delete_webhook: 'Delete a webhook',
   reveal_webhook_secret: 'Show the signing secret of a webhook',
   rotate_webhook_secret: 'Rotate the signing secret of a webhook',
+  end_earlier_webhook_secrets: 'End the earlier signing secrets of a webhook',
   send_test_webhook: 'Send a test event',
   replay_webhook_delivery: 'Send a delivery again',
   start_replay: 'Send deliveries again',

@@ -5,7 +5,12 @@ import { SECRET_OVERLAP_HOURS_DEFAULT } from '../../../services/contract/limits.
 import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
 import { URL_MAX } from '../../../services/platform/text.ts';
 import { sent } from '../../actions/context.ts';
-import { revealSecret, rotateSecret, sendTest } from '../../actions/webhook-secrets.ts';
+import {
+  endEarlierSecrets,
+  revealSecret,
+  rotateSecret,
+  sendTest,
+} from '../../actions/webhook-secrets.ts';
 import {
   createWebhook,
   deleteWebhook,
@@ -102,6 +107,11 @@ function secretMethods() {
       const madeAt = secret.createdAt ? timestampDate(secret.createdAt) : new Date();
       const formerExpiresAt = timestampFromDate(new Date(madeAt.getTime() + hours * HOUR_MS));
       return { secrets: [secretView(secret)], formerExpiresAt };
+    },
+
+    async endEarlierSecrets({ webhookId }, context) {
+      await endEarlierSecrets(callOf(context).context, idOf(webhookId, 'webhook'));
+      return {};
     },
 
     async sendTest({ webhookId, trigger, idempotencyKey }, context) {

@@ -8,6 +8,7 @@ import {
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
+import { confirm } from '../../parts/confirm.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Panel } from '../../parts/panel.tsx';
@@ -49,10 +50,35 @@ export function SecretPanel({ webhook }: { readonly webhook: Webhook }) {
           <Button size="xs" variant="default" onClick={open}>
             Rotate
           </Button>
+          <EndOld webhook={webhook} onEnded={() => setSecrets(undefined)} />
         </Group>
       </Stack>
       {rotating && <Rotate webhook={webhook} onClose={close} onRotated={setSecrets} />}
     </Panel>
+  );
+}
+
+/** During an overlap: ends the old secret after a question. */
+function EndOld(o: { readonly webhook: Webhook; readonly onEnded: () => void }) {
+  const { id: webhookId, formerSecretsUntil } = o.webhook;
+  const { endEarlierSecrets } = WebhooksService.method;
+  const { run, isPending } = useWrite(endEarlierSecrets, {
+    done: 'Only the newest secret signs now.',
+    onSuccess: o.onEnded,
+  });
+  if (!formerSecretsUntil) return null;
+  const ask = () =>
+    confirm({
+      title: 'End the old secret now?',
+      text: 'Requests have only the signature of the newest secret from now on. If your system does not have it yet, it rejects them, and we repeat them. This cannot be undone.',
+      action: 'End the old secret',
+      danger: true,
+      onConfirm: () => run({ webhookId }),
+    });
+  return (
+    <Button size="xs" variant="default" loading={isPending} onClick={ask}>
+      End the old secret
+    </Button>
   );
 }
 
@@ -63,7 +89,8 @@ function Overlap({ webhook: { formerSecretsUntil: until } }: { readonly webhook:
     <Alert color="blue" title="Two secrets sign at the moment">
       Every request has a signature of the old and of the new secret, until <Time at={until} /> (
       <Time at={until} as="relative" />
-      ). Put the new one into your system before that.
+      ). Put the new one into your system before that. If somebody else knows the old one, end it at
+      once.
     </Alert>
   );
 }
