@@ -46,5 +46,8 @@ export const JSON_KEPT_NUMBERS_MAX = 10_000;
  */
 export const LONG_TEXT_BYTES = 2_000;
 
+/** Maximum number of lines of an order, and of a refund, in an event of a merchant's platform. */
+export const COMMERCE_LINES_MAX = 1_000;
+
 /** Maximum size of an event of a merchant's platform (`POST /commerce/events/{shop_id}`). Bytes. */
 export const COMMERCE_EVENT_BYTES_MAX = 256 * 1024;

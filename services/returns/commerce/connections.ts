@@ -1,5 +1,4 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
-import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { z } from 'zod';
 import {
@@ -9,16 +8,22 @@ import {
   type RotateSecretRequest,
   RotateSecretRequestSchema,
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
-import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
-import { DomainError, invalidField, stateForbids } from '../../platform/errors.ts';
+import { invalidField } from '../../platform/errors.ts';
 import { keyUseOf, oncePerKey } from '../../platform/idempotency.ts';
 import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
 import type { Keyring } from '../../platform/keyring.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
-import { createSecretStore, type Secret } from '../../platform/outbound/secrets.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { Secret } from '../../platform/outbound/secrets.ts';
+import { inTransaction } from '../../platform/postgres.ts';
 import { URL_MAX } from '../../platform/text.ts';
 import { loadSettings } from '../settings.ts';
+import {
+  COMMERCE_SECRETS,
+  CONNECTION_COLUMNS,
+  type Connection,
+  getEndpoint,
+  requireKeyring,
+} from './connection-store.ts';
 import { requireKnownOutcomes } from './known-outcomes.ts';
 import { scopesIn } from './shopify-app/scopes.ts';
 
@@ -28,36 +33,6 @@ export interface ConnectionDeps {
   readonly keyring: Keyring | undefined;
   readonly policy: UrlPolicy;
 }
-
-interface Shop {
-  readonly shopId: bigint;
-}
-
-/** The secrets that sign requests to a shop's endpoint. */
-export const COMMERCE_SECRETS = createSecretStore<Shop>({
-  table: 'commerce_secrets',
-  owner: { shop_id: ({ shopId }) => shopId },
-});
-
-export interface Connection {
-  readonly adapter: 'http' | 'shopify';
-  /** The address of an endpoint; null for Shopify. */
-  readonly url: string | null;
-  /** The domain of a store at Shopify; null for an endpoint. */
-  readonly shopDomain: string | null;
-  /** Separated by commas; empty for an endpoint. */
-  readonly scopes: string;
-  /** Null while the app is installed. */
-  readonly uninstalledAt: Date | null;
-  /** Since when Shopify refuses to refresh the token; null while it does not. */
-  readonly refusedAt: Date | null;
-  readonly connectedAt: Date;
-  readonly updatedAt: Date;
-}
-
-const COLUMNS = `adapter, url, shop_domain as "shopDomain", scopes, uninstalled_at as "uninstalledAt",
-       connected_at as "connectedAt", updated_at as "updatedAt",
-       (select refused_at from shopify_tokens t where t.shop_id = commerce_connections.shop_id) as "refusedAt"`;
 
 const DEFAULT_OVERLAP_HOURS = 24;
 const MAX_OVERLAP_HOURS = 168;
@@ -94,7 +69,7 @@ export async function connectShop(
              updated_at = now(),
              connected_at = case when commerce_connections.adapter = 'http'
                                  then commerce_connections.connected_at else now() end
-       returning ${COLUMNS}, xmax = 0 as "isNew"`,
+       returning ${CONNECTION_COLUMNS}, xmax = 0 as "isNew"`,
       [shopId, url],
     );
     const [row] = rows;
@@ -105,27 +80,6 @@ export async function connectShop(
     const secret = needsSecret ? await COMMERCE_SECRETS.add(tx, { shopId }, keyring) : undefined;
     return { connection, secret };
   });
-}
-
-/** @throws DomainError COMMERCE_CONNECTION_NOT_FOUND */
-export async function getConnection(db: Queryable, shopId: bigint): Promise<Connection> {
-  const { rows } = await db.query<Connection>(
-    `select ${COLUMNS} from commerce_connections where shop_id = $1`,
-    [shopId],
-  );
-  if (!rows[0]) throw notConnected();
-  return rows[0];
-}
-
-/**
- * The address of a shop's endpoint.
- *
- * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; STATE_FORBIDS for a shop that is connected to Shopify.
- */
-export async function getEndpoint(db: Queryable, shopId: bigint): Promise<string> {
-  const { url } = await getConnection(db, shopId);
-  if (url === null) throw stateForbids('the shop is connected to Shopify, not to an endpoint');
-  return url;
 }
 
 /**
@@ -173,22 +127,6 @@ export function disconnectShop(
     if (rowCount === 1 && !force) await requireKnownOutcomes(tx, shopId);
     return rowCount === 1;
   });
-}
-
-/** @throws DomainError STATE_FORBIDS */
-export function requireKeyring({ keyring }: Pick<ConnectionDeps, 'keyring'>): Keyring {
-  if (keyring) return keyring;
-  throw stateForbids(
-    'the returns service has no COMMERCE_KEYRING, so it cannot store the secrets of a connection',
-  );
-}
-
-export function notConnected(): DomainError {
-  return new DomainError(
-    Code.NotFound,
-    ErrorReason.COMMERCE_CONNECTION_NOT_FOUND,
-    'the shop is not connected to a commerce provider',
-  );
 }
 
 const ADAPTERS = { http: CommerceAdapter.HTTP, shopify: CommerceAdapter.SHOPIFY };

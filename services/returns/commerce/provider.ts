@@ -1,8 +1,12 @@
 import type { NumberText } from '../../contract/exact-json.ts';
+import { parseId } from '../../platform/ids.ts';
 import type { Both } from '../../platform/money.ts';
 
 /** A JSON value of the caller's additional details. JSON.stringify writes it as it was sent. */
 export type DetailScalar = string | number | NumberText | boolean | null;
+/** Test effects of `commerce check` have such keys. They move no money. */
+export const CHECK_KEYS = 'rms:check:';
+
 /** Values for the additional details of every new order, by key. */
 export type AdditionalDetails = Readonly<Record<string, DetailScalar>>;
 
@@ -44,6 +48,28 @@ export interface ReturnedLine {
 /** Whether effects of this kind are orders, which have a number as id, and a name. A gift card is one, too. */
 export function isOrder(kind: EffectKind): boolean {
   return kind === 'exchange_order' || kind === 'gift_card';
+}
+
+/**
+ * What is wrong with an effect that a provider has answered for this kind; undefined when nothing is.
+ *
+ * @param made.amount absent when the answer has none; so is its currency.
+ */
+export function problemOfKind(
+  kind: EffectKind,
+  made: {
+    readonly id: string | number;
+    readonly amount?: string | undefined;
+    readonly currency?: string | undefined;
+  },
+): string | undefined {
+  if (isOrder(kind) && parseId(String(made.id)) === undefined) {
+    return `effect.id is "${made.id}"; it must be a whole number`;
+  }
+  const hasAmount = made.amount !== undefined && made.currency !== undefined;
+  return hasAmount || !movesMoney(kind)
+    ? undefined
+    : 'effect.amount and effect.currency are required';
 }
 
 /** Returned goods that go back to stock. */

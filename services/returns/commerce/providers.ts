@@ -3,7 +3,7 @@ import type { Keyring } from '../../platform/keyring.ts';
 import type { Logger } from '../../platform/log.ts';
 import { createSigningKeys, type SigningKeys } from '../../platform/outbound/signing-keys.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { COMMERCE_SECRETS } from './connections.ts';
+import { COMMERCE_SECRETS } from './connection-store.ts';
 import { createHttpCommerce } from './http/adapter.ts';
 import type { CommerceClient } from './http/client.ts';
 import type { CommerceProvider } from './provider.ts';

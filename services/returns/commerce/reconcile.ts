@@ -3,6 +3,7 @@ import { sameDecimal } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { merchantsRefunds } from './inbound/facts.ts';
 import {
+  CHECK_KEYS,
   CommerceFailure,
   type CommerceProvider,
   type EffectKind,
@@ -43,8 +44,6 @@ const PAGE = 500;
 const CALL_MS = 12_000;
 /** More pages than the effects of a day can fill. */
 const MAX_PAGES = 500;
-/** Test effects of `commerce check` have such keys. */
-export const CHECK_KEYS = 'rms:check:';
 /** A request without an answer is retried for less than an hour, unless the shop's setting is longer. */
 const UNANSWERED_AFTER = '1 hour';
 

@@ -16,7 +16,7 @@ import type { Logger } from '../../platform/log.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { sharedWithTimeout } from '../../platform/shared-with-timeout.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
-import { notConnected } from './connections.ts';
+import { notConnected } from './connection-store.ts';
 import { KIND_MESSAGES } from './effects.ts';
 import { CommerceFailure } from './provider.ts';
 import type { Providers } from './providers.ts';

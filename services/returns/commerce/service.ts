@@ -5,13 +5,13 @@ import { CommerceService } from '../../../proto/gen/rms/commerce/v1/commerce_pb.
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import type { ServiceParts } from '../../platform/service.ts';
 import { runCheck } from './check/run.ts';
+import { getConnection } from './connection-store.ts';
 import {
   type ConnectionDeps,
   commerceSecretMessage,
   connectionMessage,
   connectShop,
   disconnectShop,
-  getConnection,
   rotateCommerceSecret,
 } from './connections.ts';
 import { listEffects } from './effects.ts';

@@ -1,23 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { jsonOf } from '../../../platform/text.ts';
-import { problemOfKind, TYPE_OF } from '../http/protocol.ts';
-import type { EffectKind } from '../provider.ts';
-import {
-  amountOf,
-  type CheckSession,
-  differing,
-  effectIn,
-  foundIn,
-  isEffect,
-  isSame,
-  notARefusal,
-  notJson,
-  pageIn,
-  type Reply,
-  shown,
-  type Variation,
-} from './session.ts';
+import { TYPE_OF } from '../http/protocol.ts';
+import { type EffectKind, problemOfKind } from '../provider.ts';
+import { amountOf, differing, isEffect, isSame, shown } from './compare.ts';
+import type { CheckSession, Reply, Variation } from './session.ts';
 
 /** A question to an endpoint. `run` returns what is wrong. */
 export interface CheckRule {
@@ -59,7 +46,7 @@ export const EFFECT_RULES: readonly CheckRule[] = [
 async function connection(session: CheckSession): Promise<string[]> {
   const reply = await session.find('refund', session.newKey('refund'));
   if (reply.status === 401 || reply.status === 403) {
-    const found = foundIn(reply);
+    const found = reply.found();
     return [
       `${typeof found === 'string' ? found : reply.status}. It rejects our signature: does it have the secret of this connection? \`commerce rotate\` makes a new one`,
     ];
@@ -71,7 +58,7 @@ async function connection(session: CheckSession): Promise<string[]> {
   }
   if (jsonOf(reply.body) !== undefined) return [];
   return [
-    `answered ${reply.status}, and ${notJson(reply)} The address of \`commerce show\` must be that of your endpoint itself, with its path; redirects are not followed`,
+    `answered ${reply.status}, and ${reply.problemAsJson()} The address of \`commerce show\` must be that of your endpoint itself, with its path; redirects are not followed`,
   ];
 }
 
@@ -85,13 +72,13 @@ async function signatures(session: CheckSession): Promise<string[]> {
     if (reply.status < 400 || reply.status > 499) {
       problems.push(`${text}: answered ${reply.status || reply.failure}; it must answer 401`);
     }
-    if (isEffect(foundIn(await session.find('refund', key)))) {
+    if (isEffect((await session.find('refund', key)).found())) {
       problems.push(`${text}: it made the refund`);
     }
   }
   const key = session.newKey('refund');
   const data = session.dataOf('refund', key);
-  const spaced = effectIn(await session.send(TYPE_OF.refund, data, { isSpaced: true }));
+  const spaced = (await session.send(TYPE_OF.refund, data, { isSpaced: true })).effect();
   if (typeof spaced === 'string') {
     problems.push(
       `JSON with white space: ${spaced}. Verify the signature over the bytes of the body, before you parse them`,
@@ -104,9 +91,9 @@ async function effects(session: CheckSession): Promise<string[]> {
   const problems: string[] = [];
   for (const kind of KINDS) {
     const key = session.newKey(kind);
-    const made = effectIn(await session.create(kind, key));
+    const made = (await session.create(kind, key)).effect();
     if (typeof made === 'string') {
-      const isMade = isEffect(foundIn(await session.find(kind, key)));
+      const isMade = isEffect((await session.find(kind, key)).found());
       problems.push(`${kind}: ${made}${isMade ? '. It was made all the same: say so' : ''}`);
     } else {
       const problem = problemOfKind(kind, made);
@@ -120,12 +107,12 @@ async function repeats(session: CheckSession): Promise<string[]> {
   const problems: string[] = [];
   for (const kind of KINDS) {
     const key = session.newKey(kind);
-    const first = effectIn(await session.create(kind, key));
-    const second = effectIn(await session.create(kind, key));
+    const first = (await session.create(kind, key)).effect();
+    const second = (await session.create(kind, key)).effect();
     if (!isSame(first, second)) problems.push(`${kind}: ${differing(first, second)}`);
     const changed = await session.create(kind, key, amountOf('2', session.currency));
-    const third = effectIn(changed);
-    if (notARefusal(changed) !== undefined && !isSame(first, third)) {
+    const third = changed.effect();
+    if (changed.problemAsRefusal() !== undefined && !isSame(first, third)) {
       problems.push(`${kind}, repeated with another amount: ${differing(first, third)}`);
     }
   }
@@ -138,7 +125,9 @@ async function concurrency(session: CheckSession): Promise<string[]> {
     Array.from({ length: CONCURRENT }, () => session.create('refund', key)),
   );
   // An endpoint may refuse a key that it is working on.
-  const made = replies.filter(({ status }) => status !== 409 && status !== 425).map(effectIn);
+  const made = replies
+    .filter(({ status }) => status !== 409 && status !== 425)
+    .map((reply) => reply.effect());
   if (made.length === 0) return ['every concurrent request was rejected; one of them must be done'];
   const failures = new Set(made.filter((one) => typeof one === 'string'));
   const ids = new Set(made.flatMap((one) => (typeof one === 'string' ? [] : [String(one.id)])));
@@ -157,13 +146,13 @@ async function search(session: CheckSession): Promise<string[]> {
   const problems: string[] = [];
   for (const kind of KINDS) {
     const key = session.newKey(kind);
-    const before = foundIn(await session.find(kind, key));
+    const before = (await session.find(kind, key)).found();
     if (before !== null) problems.push(`${kind}: a key that was never used: ${shown(before)}`);
-    const made = effectIn(await session.create(kind, key));
-    const found = foundIn(await session.find(kind, key));
+    const made = (await session.create(kind, key)).effect();
+    const found = (await session.find(kind, key)).found();
     if (!isSame(made, found)) problems.push(`${kind}: ${differing(made, found)}`);
     const other = kind === 'refund' ? 'gift_card' : 'refund';
-    const crossed = foundIn(await session.find(other, key));
+    const crossed = (await session.find(other, key)).found();
     if (isEffect(crossed))
       problems.push(`${kind}: its key also finds a ${other}; search by kind and key`);
   }
@@ -175,13 +164,13 @@ async function lostAnswers(session: CheckSession): Promise<string[]> {
   const lost: Variation = { abortAfterMs: LOST_AFTER_MS };
   await session.send(TYPE_OF.refund, session.dataOf('refund', key), lost);
   const deadline = performance.now() + APPEARS_MS;
-  let found = foundIn(await session.find('refund', key));
+  let found = (await session.find('refund', key)).found();
   while (found === null && performance.now() < deadline) {
     await sleep(APPEARS_EVERY_MS);
-    found = foundIn(await session.find('refund', key));
+    found = (await session.find('refund', key)).found();
   }
   if (typeof found === 'string') return [found];
-  const again = effectIn(await session.create('refund', key));
+  const again = (await session.create('refund', key)).effect();
   // It may also never have received the first request: then this one is the first.
   return found === null || isSame(found, again) ? [] : [differing(found, again)];
 }
@@ -204,10 +193,10 @@ async function errors(session: CheckSession): Promise<string[]> {
     );
   }
   for (const [name, sending] of cases) {
-    const problem = notARefusal(await sending);
+    const problem = (await sending).problemAsRefusal();
     if (problem) problems.push(`${name}: ${problem}`);
   }
-  if (isEffect(foundIn(await session.find('refund', key)))) {
+  if (isEffect((await session.find('refund', key)).found())) {
     problems.push('it made an effect for an invalid request');
   }
   return problems;
@@ -215,14 +204,14 @@ async function errors(session: CheckSession): Promise<string[]> {
 
 async function list(session: CheckSession): Promise<string[]> {
   const key = session.newKey('refund');
-  const made = effectIn(await session.create('refund', key));
+  const made = (await session.create('refund', key)).effect();
   if (typeof made === 'string') return [made];
   const [from, to] = [-LISTED_WITHIN_MS, LISTED_WITHIN_MS].map((ms) => new Date(Date.now() + ms));
   const later = new Date(Date.now() + 3 * LISTED_WITHIN_MS);
   if (!from || !to) return [];
   let [cursor, isListed] = ['', false];
   for (let pages = 0; pages < MAX_PAGES; pages += 1) {
-    const page = pageIn(await session.list(from, to, cursor));
+    const page = (await session.list(from, to, cursor)).page();
     // An endpoint need not list.
     if (page === undefined) return [];
     if (typeof page === 'string') return [page];
@@ -231,7 +220,7 @@ async function list(session: CheckSession): Promise<string[]> {
     if (cursor === '') break;
   }
   if (cursor !== '') return ['its pages do not end; next_cursor must be null on the last one'];
-  const none = pageIn(await session.list(to, later, ''));
+  const none = (await session.list(to, later, '')).page();
   const isEmpty = typeof none === 'object' && none.effects.length === 0;
   return [
     ...(isListed ? [] : ['the refund that it has just made is not in the list of this time']),
@@ -242,22 +231,22 @@ async function list(session: CheckSession): Promise<string[]> {
 /** Asks for a restock, which an endpoint may reject unless its shop needs it. Returns what is wrong. */
 async function restock(session: CheckSession): Promise<string[]> {
   const key = session.newKey('restock');
-  const before = foundIn(await session.find('restock', key));
+  const before = (await session.find('restock', key)).found();
   const reply = await session.create('restock', key);
   // An endpoint may leave stock to the merchant, if the shop's setting does.
-  if (!session.mustRestock && notARefusal(reply) === undefined) return [];
-  const made = effectIn(reply);
+  if (!session.mustRestock && reply.problemAsRefusal() === undefined) return [];
+  const made = reply.effect();
   if (typeof made === 'string') return [made];
   const problems: string[] = [];
   if (before !== null) problems.push(`a key that was never used: ${shown(before)}`);
-  const again = effectIn(await session.create('restock', key));
+  const again = (await session.create('restock', key)).effect();
   if (!isSame(made, again)) problems.push(differing(made, again));
-  const found = foundIn(await session.find('restock', key));
+  const found = (await session.find('restock', key)).found();
   if (!isSame(made, found)) problems.push(differing(made, found));
-  const crossed = foundIn(await session.find('refund', key));
+  const crossed = (await session.find('refund', key)).found();
   if (isEffect(crossed)) problems.push('its key also finds a refund; search by kind and key');
   const nothing = { ...session.dataOf('restock', session.newKey('restock')), lines: [] };
-  const problem = notARefusal(await session.send(TYPE_OF.restock, nothing));
+  const problem = (await session.send(TYPE_OF.restock, nothing)).problemAsRefusal();
   return problem ? [...problems, `no lines: ${problem}`] : problems;
 }
 

@@ -1,7 +1,8 @@
 import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { TYPE_OF } from '../http/protocol.ts';
 import type { CheckRule } from './checks.ts';
-import { amountOf, type CheckSession, effectIn, notARefusal } from './session.ts';
+import { amountOf } from './compare.ts';
+import type { CheckSession } from './session.ts';
 
 /** Zeros at the end must stay, and binary floating point has none of these numbers. */
 const AMOUNTS = [
@@ -34,8 +35,8 @@ async function money(session: CheckSession): Promise<string[]> {
     const data = { ...session.dataOf('refund', session.newKey('refund'), amount), currency };
     const reply = await session.send(TYPE_OF.refund, data);
     // A platform may sell in the shop's currency only.
-    if (currency !== session.currency && notARefusal(reply) === undefined) continue;
-    const made = effectIn(reply);
+    if (currency !== session.currency && reply.problemAsRefusal() === undefined) continue;
+    const made = reply.effect();
     if (typeof made === 'string') problems.push(`${amount} ${currency}: ${made}`);
     else if (made.amount !== amount || made.currency !== currency) {
       problems.push(

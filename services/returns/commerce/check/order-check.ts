@@ -4,7 +4,7 @@ import { Check } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { decimalsOf } from '../../../platform/money.ts';
 import { orderAnswer } from '../http/protocol.ts';
 import type { CheckRule } from './checks.ts';
-import { answerIn, type CheckSession, notARefusal } from './session.ts';
+import type { CheckSession, Reply } from './session.ts';
 
 type Order = NonNullable<z.infer<typeof orderAnswer>['order']>;
 
@@ -21,7 +21,7 @@ export const ORDER_FIND_RULE: CheckRule = {
 async function orderFind(session: CheckSession): Promise<string[]> {
   const unknown = await session.send('order.find', { name: `#check-${randomUUID()}` });
   // Then submissions must have all lines, and nothing else depends on it.
-  if (notARefusal(unknown) === undefined) return [];
+  if (unknown.problemAsRefusal() === undefined) return [];
   const problems: string[] = [];
   const nobodys = orderIn(unknown);
   if (typeof nobodys === 'string') problems.push(`a name that no order has: ${nobodys}`);
@@ -83,7 +83,7 @@ async function partOfName(session: CheckSession, { name }: Order): Promise<strin
 }
 
 /** The order of an answer, null for none, or what is wrong with it. */
-function orderIn(reply: Parameters<typeof answerIn>[0]): Order | null | string {
-  const answer = answerIn(reply, orderAnswer);
+function orderIn(reply: Reply): Order | null | string {
+  const answer = reply.read(orderAnswer);
   return typeof answer === 'string' ? answer : answer.order;
 }

@@ -5,12 +5,8 @@ import { invalidField } from '../../../platform/errors.ts';
 import { callerShape, id, parseInput, text } from '../../../platform/input.ts';
 import { signingKeyOf } from '../../../platform/outbound/signature.ts';
 import { loadSettings } from '../../settings.ts';
-import {
-  COMMERCE_SECRETS,
-  type ConnectionDeps,
-  getEndpoint,
-  requireKeyring,
-} from '../connections.ts';
+import { COMMERCE_SECRETS, getEndpoint, requireKeyring } from '../connection-store.ts';
+import type { ConnectionDeps } from '../connections.ts';
 import type { CommerceClient } from '../http/client.ts';
 import { ORDER_CANCEL_RULE } from './cancel-check.ts';
 import { type CheckRule, EFFECT_RULES } from './checks.ts';

@@ -1,7 +1,6 @@
 import { type KeyObject, randomUUID } from 'node:crypto';
 import type { z } from 'zod';
 import { MAX_ID } from '../../../platform/ids.ts';
-import { decimalsOf } from '../../../platform/money.ts';
 import { describeFailure } from '../../../platform/outbound/failure.ts';
 import { newSecret, sign, signingKeyOf } from '../../../platform/outbound/signature.ts';
 import { jsonOf, printable } from '../../../platform/text.ts';
@@ -15,8 +14,8 @@ import {
   refusalAnswer,
   TYPE_OF,
 } from '../http/protocol.ts';
-import type { EffectKind } from '../provider.ts';
-import { CHECK_KEYS } from '../reconcile.ts';
+import { CHECK_KEYS, type EffectKind } from '../provider.ts';
+import { amountOf } from './compare.ts';
 
 /** Time limit of one call in a check. Milliseconds. */
 const CALL_MS = 8_000;
@@ -47,14 +46,30 @@ export interface Variation {
   readonly abortAfterMs?: number;
 }
 
-/** The answer of one call. */
-export interface Reply {
+/** What came back from one call. */
+interface Answered {
   /** 0 without an answer. */
   readonly status: number;
   readonly body: string;
   /** Why there is no answer; empty with one. */
   readonly failure: string;
   readonly tookMs: number;
+}
+
+/** The answer of one call, and what it says. */
+export interface Reply extends Answered {
+  /** The parsed content of a reply with status 200, and for any other reply a text that says what is wrong. */
+  read<S extends z.ZodType>(schema: S): z.infer<S> | string;
+  /** The effect that was made, or what is wrong with the reply. */
+  effect(): ProtocolEffect | string;
+  /** What `effect.find` says: an effect, null, or what is wrong with the reply. */
+  found(): ProtocolEffect | null | string;
+  /** A page of `effect.list`, or what is wrong with the reply; undefined when the endpoint does not list. */
+  page(): z.infer<typeof listAnswer> | string | undefined;
+  /** What is wrong with a reply that should be a rejection with 400 or 422 and a reason; undefined when nothing is. */
+  problemAsRefusal(): string | undefined;
+  /** Says that the reply is no JSON, and how it begins. */
+  problemAsJson(): string;
 }
 
 /** Calls an endpoint for checks. */
@@ -69,12 +84,6 @@ export interface CheckSession {
   list(from: Date, to: Date, cursor: string): Promise<Reply>;
   /** The data of a request for an effect. */
   dataOf(kind: EffectKind, key: string, amount?: string): object;
-}
-
-/** An amount with all decimals of a currency: 19 and `9` are 19.90 in pounds, 19 in yen and 19.900 in dinars. */
-export function amountOf(units: string, currency: string, fraction = '10'): string {
-  const digits = decimalsOf(currency) ?? 2;
-  return digits === 0 ? units : `${units}.${fraction.slice(0, digits).padEnd(digits, '0')}`;
 }
 
 /** No return has this id, so that test effects are recognised. */
@@ -160,13 +169,13 @@ async function call(
       },
       signal,
     });
-    return { status: answer.status, body: answer.body, failure: '', tookMs: end() };
+    return replyOf({ status: answer.status, body: answer.body, failure: '', tookMs: end() });
   } catch (error) {
     const cause = error instanceof NotConnected ? error.cause : error;
     const failure = signal.aborted
       ? `not within ${abortAfterMs / 1_000} s`
       : describeFailure(cause);
-    return { status: 0, body: '', failure, tookMs: end() };
+    return replyOf({ status: 0, body: '', failure, tookMs: end() });
   }
 }
 
@@ -174,93 +183,65 @@ function keyHeader(data: object): Record<string, string> {
   return 'key' in data && typeof data.key === 'string' ? { 'idempotency-key': data.key } : {};
 }
 
-/** Returns the parsed content of a reply with status 200, and for any other reply a text that says what is wrong. */
-export function answerIn<S extends z.ZodType>(reply: Reply, schema: S): z.infer<S> | string {
-  const problem = problemOf(reply);
+function replyOf(answered: Answered): Reply {
+  return {
+    ...answered,
+    read: (schema) => readAs(answered, schema),
+    effect() {
+      const answer = readAs(answered, createdAnswer);
+      return typeof answer === 'string' ? answer : answer.effect;
+    },
+    found: () => foundIn(answered),
+    page() {
+      if (answered.status === 400 || answered.status === 422) return undefined;
+      return readAs(answered, listAnswer);
+    },
+    problemAsRefusal: () => notARefusal(answered),
+    problemAsJson: () => notJson(answered),
+  };
+}
+
+function readAs<S extends z.ZodType>(answered: Answered, schema: S): z.infer<S> | string {
+  const problem = problemOf(answered);
   if (problem) return problem;
-  const json = jsonOf(reply.body);
-  if (json === undefined) return notJson(reply);
+  const json = jsonOf(answered.body);
+  if (json === undefined) return notJson(answered);
   const parsed = schema.safeParse(json);
   if (parsed.success) return parsed.data;
   const [issue] = parsed.error.issues;
   return `its answer is not as documented: ${issue?.path.join('.') || 'the body'}: ${issue?.message}`;
 }
 
-/** The effect of a reply, or what is wrong with the reply. */
-export function effectIn(reply: Reply): ProtocolEffect | string {
-  const answer = answerIn(reply, createdAnswer);
-  return typeof answer === 'string' ? answer : answer.effect;
-}
-
-/** What `effect.find` says: an effect, null, or what is wrong with the reply. */
-export function foundIn(reply: Reply): ProtocolEffect | null | string {
-  const problem = problemOf(reply);
+function foundIn(answered: Answered): ProtocolEffect | null | string {
+  const problem = problemOf(answered);
   if (problem) return `effect.find: ${problem}, with "effect": null when nothing was made`;
-  const json = jsonOf(reply.body);
-  if (json === undefined) return notJson(reply);
+  const json = jsonOf(answered.body);
+  if (json === undefined) return notJson(answered);
   const parsed = foundAnswer.safeParse(json);
   if (parsed.success) return parsed.data.effect;
   return 'its answer must be {"effect": …}, with null for a key that has no effect';
 }
 
-/** A page of `effect.list`, or what is wrong with the reply; undefined when the endpoint does not list. */
-export function pageIn(reply: Reply): z.infer<typeof listAnswer> | string | undefined {
-  if (reply.status === 400 || reply.status === 422) return undefined;
-  return answerIn(reply, listAnswer);
-}
-
-/** What is wrong with a reply that should be a rejection with 400 or 422 and a reason; undefined when nothing is. */
-export function notARefusal(reply: Reply): string | undefined {
-  if (reply.status !== 400 && reply.status !== 422) {
-    return `answered ${reply.status || reply.failure}; it must answer 400 or 422, because it will never do this`;
+function notARefusal({ status, failure, body }: Answered): string | undefined {
+  if (status !== 400 && status !== 422) {
+    return `answered ${status || failure}; it must answer 400 or 422, because it will never do this`;
   }
-  const hasReason = refusalAnswer.safeParse(jsonOf(reply.body)).success;
+  const hasReason = refusalAnswer.safeParse(jsonOf(body)).success;
   return hasReason ? undefined : 'the rejection has no {"error": {"message": …}} that says why';
 }
 
 /** Maximum length of an answer that is shown. Characters. */
 const SHOWN_MAX = 80;
 
-/** Says that a reply is no JSON, and how it begins. */
-export function notJson({ body }: Reply): string {
+function notJson({ body }: Answered): string {
   const start = printable(body.slice(0, SHOWN_MAX).replaceAll(/\s+/g, ' '));
   return `its answer is no JSON${start === '' ? ', it is empty' : `: "${start}"`}. Is another program at this address?`;
 }
 
-function problemOf({ status, failure, body }: Reply): string | undefined {
+function problemOf({ status, failure, body }: Answered): string | undefined {
   if (status === 0) return `no answer: ${failure}`;
   if (status >= 200 && status < 300) return undefined;
   const refusal = refusalAnswer.safeParse(jsonOf(body));
   const why = refusal.success ? ` ("${refusal.data.error.message.slice(0, 200)}")` : '';
   return `answered ${status}${why}; it must answer 200`;
-}
-
-/** What a reply to a request or a search says. */
-type Read = ReturnType<typeof foundIn>;
-
-export function isEffect(read: Read): boolean {
-  return read !== null && typeof read !== 'string';
-}
-
-/** Whether both are one effect, with one amount. */
-export function isSame(one: Read, other: Read): boolean {
-  if (one === null || other === null) return false;
-  if (typeof one === 'string' || typeof other === 'string') return false;
-  return String(one.id) === String(other.id) && one.amount === other.amount;
-}
-
-/** Says that two replies about one key differ, or what is wrong with one of them. */
-export function differing(first: Read, second: Read): string {
-  if (typeof first === 'string') return `the first request: ${first}`;
-  if (typeof second === 'string') return `the next request: ${second}`;
-  return `first ${shown(first)}, then ${shown(second)}; one key must have one effect`;
-}
-
-/** A reply, for people. */
-export function shown(read: Read): string {
-  if (read === null) return 'no effect';
-  if (typeof read === 'string') return read;
-  return read.amount === undefined
-    ? `effect ${read.id}`
-    : `effect ${read.id} of ${read.amount} ${read.currency}`;
 }

@@ -11,6 +11,7 @@ import {
   type EffectRequest,
   isOrder,
   movesMoney,
+  problemOfKind,
 } from '../provider.ts';
 import { type Answer, type CommerceClient, NotConnected, pauseOf } from './client.ts';
 import { foundOrder } from './order.ts';
@@ -22,7 +23,6 @@ import {
   PROTOCOL_VERSION,
   type ProtocolEffect,
   type ProtocolRequest,
-  problemOfKind,
   type RequestData,
   type RequestType,
   refusalAnswer,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
+import { COMMERCE_LINES_MAX } from '../../../contract/limits.ts';
 import { cleanText } from '../../../platform/text.ts';
-import { LINES_MAX } from '../inbound/news.ts';
 import { currency, key, publicId, time } from './protocol.ts';
 
 // What a merchant's platform reports to this service. docs/commerce.md and its schemas are made from here.
@@ -15,11 +15,11 @@ const storedAmount = z
 const lineId = publicId.describe('Your id of the order line');
 const units = (meaning: string) => z.int().min(0).max(1_000_000).describe(meaning);
 
-/** At most {@link LINES_MAX} lines, each once. */
+/** At most {@link COMMERCE_LINES_MAX} lines, each once. */
 function linesOf<L extends z.ZodObject<{ line_item_id: typeof lineId }>>(line: L) {
   return z
     .array(line)
-    .max(LINES_MAX)
+    .max(COMMERCE_LINES_MAX)
     .refine(
       (lines) => new Set(lines.map((one) => one.line_item_id)).size === lines.length,
       'must hold each line_item_id once',

@@ -1,6 +1,6 @@
 import { z } from 'zod';
-import { MAX_ID, parseId } from '../../../platform/ids.ts';
-import { type EffectKind, isOrder, movesMoney } from '../provider.ts';
+import { MAX_ID } from '../../../platform/ids.ts';
+import type { EffectKind } from '../provider.ts';
 
 // The protocol between this service and a merchant's own endpoint. docs/commerce.md and its schemas are made from here.
 
@@ -222,14 +222,3 @@ export const refusalAnswer = z.object({
 });
 
 export type ProtocolEffect = z.infer<typeof effect>;
-
-/** What is wrong with an effect of this kind beyond its schema; undefined when nothing is. */
-export function problemOfKind(kind: EffectKind, made: ProtocolEffect): string | undefined {
-  if (isOrder(kind) && parseId(String(made.id)) === undefined) {
-    return `effect.id is "${made.id}"; it must be a whole number`;
-  }
-  const hasAmount = made.amount !== undefined && made.currency !== undefined;
-  return hasAmount || !movesMoney(kind)
-    ? undefined
-    : 'effect.amount and effect.currency are required';
-}

@@ -19,10 +19,10 @@ import {
   runDue,
   timelineOf,
 } from '../../../../test/kit/services/processing.ts';
+import { COMMERCE_LINES_MAX } from '../../../contract/limits.ts';
 import { cancelReturn } from '../../cancel.ts';
 import { editReturn } from '../../edit/edit.ts';
 import { createEmbeddedCommerce } from '../embedded.ts';
-import { LINES_MAX } from './news.ts';
 
 // What a provider says of its orders limits the returns of their lines.
 
@@ -209,7 +209,7 @@ describe('news', () => {
   });
 
   test('with too many lines are refused, and change nothing', async () => {
-    const lines = Array.from({ length: LINES_MAX + 1 }, (_, n) => ({
+    const lines = Array.from({ length: COMMERCE_LINES_MAX + 1 }, (_, n) => ({
       ...{ providerLineItemId: BigInt(n + 1), quantity: 1, amount: '1.00' },
     }));
     const field = { field: 'lines' };

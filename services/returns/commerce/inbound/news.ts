@@ -1,19 +1,19 @@
 import { create } from '@bufbuild/protobuf';
 import { ActorSchema } from '../../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { COMMERCE_LINES_MAX } from '../../../contract/limits.ts';
 import { invalidField } from '../../../platform/errors.ts';
 import { systemActor } from '../../../platform/identity.ts';
 import type { Queryable } from '../../../platform/postgres.ts';
-import { addTimeline } from '../../store/timeline-store.ts';
+import type { NewTimelineEntry } from '../../store/timeline-store.ts';
 import type { ProviderOrderId } from './lock-order.ts';
 
-/** Maximum number of lines of an order, and of a refund. */
-export const LINES_MAX = 1_000;
-
-const COMMERCE_ACTOR = create(ActorSchema, systemActor('commerce'));
+/** The actor of what a provider reports. */
+export const COMMERCE_ACTOR = create(ActorSchema, systemActor('commerce'));
 
 /** @throws DomainError INVALID_ARGUMENT */
 export function requireLines(lines: readonly unknown[]): void {
-  if (lines.length > LINES_MAX) throw invalidField('lines', `must hold at most ${LINES_MAX} lines`);
+  if (lines.length <= COMMERCE_LINES_MAX) return;
+  throw invalidField('lines', `must hold at most ${COMMERCE_LINES_MAX} lines`);
 }
 
 /** What happened to an order at the provider. */
@@ -25,8 +25,12 @@ interface News {
   readonly lines?: readonly bigint[];
 }
 
-/** Adds an entry to the timeline of each live return of an order. The caller has locked them. */
-export async function addNews(tx: Queryable, of: ProviderOrderId, news: News): Promise<void> {
+/** The timeline entry of each live return of an order. The caller has locked the returns. */
+export async function newsOf(
+  tx: Queryable,
+  of: ProviderOrderId,
+  news: News,
+): Promise<NewTimelineEntry[]> {
   const { kind, text, facts, lines = [] } = news;
   const { rows } = await tx.query<{ id: bigint }>(
     `select r.id from returns r
@@ -39,6 +43,5 @@ export async function addNews(tx: Queryable, of: ProviderOrderId, news: News): P
       order by r.id`,
     [of.shopId, of.providerOrderId, lines],
   );
-  const entries = rows.map(({ id }) => ({ returnId: id, kind, text, facts }));
-  await addTimeline(tx, { shopId: of.shopId, actor: COMMERCE_ACTOR }, entries);
+  return rows.map(({ id }) => ({ returnId: id, kind, text, facts }));
 }

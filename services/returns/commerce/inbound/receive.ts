@@ -9,7 +9,7 @@ import { COMMERCE_EVENT_BYTES_MAX } from '../../../contract/limits.ts';
 import type { Keyring } from '../../../platform/keyring.ts';
 import { isSigned, signingKeyOf } from '../../../platform/outbound/signature.ts';
 import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
-import { COMMERCE_SECRETS } from '../connections.ts';
+import { COMMERCE_SECRETS } from '../connection-store.ts';
 import { type CommerceEvent, commerceEvent } from '../http/events.ts';
 import { recordOrder } from './record-order.ts';
 import { recordRefund } from './record-refund.ts';

@@ -1,6 +1,7 @@
 import type { Queryable } from '../../../platform/postgres.ts';
+import { addTimeline } from '../../store/timeline-store.ts';
 import { lockLiveReturns } from './lock-order.ts';
-import { addNews, requireLines } from './news.ts';
+import { COMMERCE_ACTOR, newsOf, requireLines } from './news.ts';
 
 /** An order as the provider has it. */
 export interface ProviderOrder {
@@ -12,7 +13,7 @@ export interface ProviderOrder {
   readonly updatedAt: Date;
   /** Undefined for an order that is not cancelled. */
   readonly cancelledAt: Date | undefined;
-  /** All lines of the order, at most {@link LINES_MAX}. */
+  /** All lines of the order, at most COMMERCE_LINES_MAX. */
   readonly lines: readonly {
     readonly providerLineItemId: bigint;
     /** Ordered units, also those that were refunded later. */
@@ -36,7 +37,9 @@ export async function recordOrder(tx: Queryable, order: ProviderOrder): Promise<
   await storeLines(tx, order);
   if (order.cancelledAt && !before?.cancelledAt) {
     const text = 'The order was cancelled at the commerce provider';
-    await addNews(tx, order, { kind: 'order.cancelled_at_provider', text, facts: {} });
+    const news = { kind: 'order.cancelled_at_provider', text, facts: {} };
+    const by = { shopId: order.shopId, actor: COMMERCE_ACTOR };
+    await addTimeline(tx, by, await newsOf(tx, order, news));
   }
   return true;
 }

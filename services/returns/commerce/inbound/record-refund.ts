@@ -1,8 +1,9 @@
 import type { Queryable } from '../../../platform/postgres.ts';
-import { CHECK_KEYS } from '../reconcile.ts';
+import { addTimeline } from '../../store/timeline-store.ts';
+import { CHECK_KEYS } from '../provider.ts';
 import { isOwnRefund } from './facts.ts';
 import { lockLiveReturns } from './lock-order.ts';
-import { addNews, requireLines } from './news.ts';
+import { COMMERCE_ACTOR, newsOf, requireLines } from './news.ts';
 
 /** A refund as the provider has it. */
 export interface ProviderRefund {
@@ -16,7 +17,7 @@ export interface ProviderRefund {
   /** Decimal string, with {@link currency}. */
   readonly amount: string;
   readonly currency: string;
-  /** At most {@link LINES_MAX}. Empty for a refund of shipping, for example. */
+  /** At most COMMERCE_LINES_MAX. Empty for a refund of shipping, for example. */
   readonly lines: readonly {
     readonly providerLineItemId: bigint;
     /** Refunded units; 0 for a refund of a part of the price, which does not count as returned. */
@@ -43,12 +44,13 @@ export async function recordRefund(tx: Queryable, refund: ProviderRefund): Promi
   const { amount, currency, providerRefundId, lines } = refund;
   const text = `${amount} ${currency} was refunded at the commerce provider, not by this service`;
   const units = lines.map((line) => `${line.providerLineItemId}: ${line.quantity}`).join(', ');
-  await addNews(tx, refund, {
+  const news = await newsOf(tx, refund, {
     kind: 'order.refunded_at_provider',
     text,
     facts: { amount, currency, provider_id: providerRefundId, ...(units === '' ? {} : { units }) },
     lines: lines.map((line) => line.providerLineItemId),
   });
+  await addTimeline(tx, { shopId: refund.shopId, actor: COMMERCE_ACTOR }, news);
   return true;
 }
 

@@ -3,7 +3,7 @@ import {
   ShopifyInstallProblem as Problem,
 } from '../../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
-import { requireKeyring } from '../connections.ts';
+import { requireKeyring } from '../connection-store.ts';
 import { unknownOutcomes } from '../known-outcomes.ts';
 import type { ShopifyAppDeps, Store } from './app.ts';
 import { hashOfSecret } from './link-secret.ts';

@@ -4,7 +4,7 @@ import { stateForbids } from '../../../platform/errors.ts';
 import { callerShape, parseInput } from '../../../platform/input.ts';
 import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
 import { loadSettings } from '../../settings.ts';
-import { requireKeyring } from '../connections.ts';
+import { requireKeyring } from '../connection-store.ts';
 import { requireKnownOutcomes } from '../known-outcomes.ts';
 import { isShopDomain } from '../shopify/shapes.ts';
 import type { ShopifyAppDeps } from './app.ts';

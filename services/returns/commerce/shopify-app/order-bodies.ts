@@ -1,14 +1,21 @@
 import { z } from 'zod';
+import { COMMERCE_LINES_MAX } from '../../../contract/limits.ts';
+import { MAX_ID } from '../../../platform/ids.ts';
 import { decimalsOf, formatAmount, minorOf } from '../../../platform/money.ts';
-import { LINES_MAX } from '../inbound/news.ts';
 import type { ProviderOrder } from '../inbound/record-order.ts';
 import type { ProviderRefund } from '../inbound/record-refund.ts';
-import { webhookId as id } from './webhook-id.ts';
 
 // Bodies of Shopify's webhooks about orders, as far as they are read.
 
 const NAME_MAX = 191;
 
+/** An id in a body of Shopify: a number, or its text. */
+export const webhookId = z
+  .union([z.number(), z.string().regex(/^\d{1,16}$/)])
+  .transform(Number)
+  .refine((value) => Number.isSafeInteger(value) && value >= 1)
+  .transform(BigInt)
+  .refine((value) => value <= MAX_ID);
 const time = z.iso.datetime({ offset: true }).transform((text) => new Date(text));
 const units = z.int().min(0).max(1_000_000);
 /** Shopify writes at most two decimals, or none. */
@@ -19,12 +26,12 @@ const money = z.object({ presentment_money: z.object({ amount, currency_code: cu
 /** @see https://shopify.dev/docs/api/admin-rest/latest/resources/order */
 export const orderBody = z
   .object({
-    id,
+    id: webhookId,
     name: z.string(),
     updated_at: time,
     cancelled_at: time.nullish(),
     // `quantity` are the ordered units, also those that were refunded later.
-    line_items: z.array(z.object({ id, quantity: units })).max(LINES_MAX),
+    line_items: z.array(z.object({ id: webhookId, quantity: units })).max(COMMERCE_LINES_MAX),
   })
   .transform(
     (order): Omit<ProviderOrder, 'shopId'> => ({
@@ -42,16 +49,16 @@ export const orderBody = z
 /** A refund of this service has its key in the note. @see https://shopify.dev/docs/api/admin-rest/latest/resources/refund */
 export const refundBody = z
   .object({
-    id,
-    order_id: id,
+    id: webhookId,
+    order_id: webhookId,
     created_at: time,
     note: z.string().nullish(),
     refund_line_items: z
-      .array(z.object({ line_item_id: id, quantity: units, subtotal_set: money }))
-      .max(LINES_MAX),
+      .array(z.object({ line_item_id: webhookId, quantity: units, subtotal_set: money }))
+      .max(COMMERCE_LINES_MAX),
     transactions: z
       .array(z.object({ kind: z.string(), status: z.string(), amount, currency }))
-      .max(LINES_MAX),
+      .max(COMMERCE_LINES_MAX),
   })
   .transform((refund, context): Omit<ProviderRefund, 'shopId'> => {
     const { transactions, refund_line_items: lines } = refund;

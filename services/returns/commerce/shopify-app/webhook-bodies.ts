@@ -1,6 +1,5 @@
 import { z } from 'zod';
-import { orderBody, refundBody } from './order-bodies.ts';
-import { webhookId as id } from './webhook-id.ts';
+import { webhookId as id, orderBody, refundBody } from './order-bodies.ts';
 
 /** Maximum number of orders in one body. */
 const ORDERS_MAX = 10_000;
