@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import { z } from 'zod';
 import type { Return as Details } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
@@ -10,9 +9,10 @@ import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../pl
 import type { Queryable } from '../platform/postgres.ts';
 import { cancellationOf } from './cancellation-rule.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
-import { LAST_DETAILS, queueJob, storedDetails } from './processing/jobs.ts';
+import { LAST_DETAILS, storedDetails } from './processing/jobs.ts';
+import { queueJob } from './processing/queue.ts';
 import type { Return } from './return.ts';
-import { changeReturnOnce } from './store/change.ts';
+import type { ReturnStore } from './store/return-store.ts';
 
 const cancellation = z.object({
   ...callerShape,
@@ -28,10 +28,13 @@ const cancellation = z.object({
  * @throws DomainError NOT_FOUND; STATE_FORBIDS as {@link Return.cancel} says. An open instant refund does not prevent
  *   it.
  */
-export async function cancelReturn(pool: pg.Pool, request: CancelReturnRequest): Promise<Details> {
+export async function cancelReturn(
+  store: ReturnStore,
+  request: CancelReturnRequest,
+): Promise<Details> {
   const input = parseInput(cancellation, request);
   const use = keyUseOf('CancelReturn', CancelReturnRequestSchema, request);
-  return changeReturnOnce(pool, input, use, async (tx, current) => {
+  return store.changeOnce(input, use, async (tx, current) => {
     const { change, cancelsOrder } = await cancellationOf(tx, current, input);
     if (cancelsOrder) {
       await queueCancellation(tx, input);

@@ -1,6 +1,6 @@
 import type { Queryable } from '../platform/postgres.ts';
 import { isInstantRefundKept } from './instant-refunds/instant-refunds-store.ts';
-import { requestedOf } from './processing/cancellation-plan.ts';
+import { requestedOf } from './processing/fulfilment.ts';
 import { Return, type StateChange } from './return.ts';
 
 /** What a cancellation of a return does. */

@@ -20,6 +20,7 @@ import {
   runDeps,
   runDue,
 } from '../../test/kit/services/processing.ts';
+import { storeOf } from '../../test/kit/services/return-stores.ts';
 import { cancelReturn } from './cancel.ts';
 import { checkReturn } from './check.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
@@ -49,7 +50,10 @@ async function expectProcessing(of: Of, expected: object): Promise<void> {
 }
 
 function cancel({ shopId, id: returnId }: Of) {
-  return cancelReturn(db.pool, create(CancelReturnRequestSchema, { shopId, returnId, actor }));
+  return cancelReturn(
+    storeOf(db.pool),
+    create(CancelReturnRequestSchema, { shopId, returnId, actor }),
+  );
 }
 
 const submitted = async () => newReturn(db.pool, await newShop(db.pool));
@@ -75,7 +79,7 @@ describe('check return', () => {
     const flagged = await submitted();
     const reasons = ['Look'];
     const flag = { shopId: flagged.shopId, returnId: flagged.id, actor, reasons };
-    await flagReturn(db.pool, create(FlagReturnRequestSchema, flag));
+    await flagReturn(storeOf(db.pool), create(FlagReturnRequestSchema, flag));
     await expectProcessing(flagged, { case: 'refused', value: { code: 1 } });
 
     const queued = await submitted();

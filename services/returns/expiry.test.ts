@@ -19,10 +19,10 @@ import {
   newShop,
   reload,
   requestProcessing,
-  silent,
   timelineOf,
   triggersOf,
 } from '../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../test/kit/services/return-stores.ts';
 import { until } from '../../test/kit/until.ts';
 import { startExpiry, sweepExpired } from './expiry.ts';
 import { openInstantRefund } from './instant-refunds/instant-refunds.ts';
@@ -41,7 +41,7 @@ const MINUTE_MS = 60_000;
 
 function addLabel(of: Return, o: { ageMs: number; status?: LabelStatus }) {
   return recordLabel(
-    db.pool,
+    storeOf(db.pool),
     create(RecordLabelRequestSchema, {
       shopId: of.shopId,
       actor: { ...actor },
@@ -68,7 +68,7 @@ async function returnWithLabel(
 async function stateAfterSweep(of: Return): Promise<ReturnState> {
   const errors: string[] = [];
   const logger = pino({ level: 'error' }, { write: (line) => void errors.push(line) });
-  await sweepExpired(db.pool, { logger, shopId: of.shopId });
+  await sweepExpired({ ...changeDeps(db.pool), logger }, { shopId: of.shopId });
   expect(errors).toEqual([]);
   return (await reload(db.pool, of)).state;
 }
@@ -85,8 +85,8 @@ describe('expiry', () => {
   test('publishes its expiry once', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     const before = await triggersOf(db.pool, of);
-    expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId })).toBe(1);
-    expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId })).toBe(0);
+    expect(await sweepExpired(changeDeps(db.pool), { shopId: of.shopId })).toBe(1);
+    expect(await sweepExpired(changeDeps(db.pool), { shopId: of.shopId })).toBe(0);
     expect(await triggersOf(db.pool, of)).toEqual([...before, 'return.updated']);
     expect((await timelineOf(db.pool, of)).at(-1)?.kind).toBe('return.expired');
   });
@@ -134,7 +134,7 @@ describe('expiry', () => {
     const arrived = await returnWithLabel(OVERDUE_MS);
     const lineItemIds = arrived.lineItems.map((line) => line.lineItemId);
     await recordArrival(
-      { pool: db.pool, destinations },
+      { ...changeDeps(db.pool), destinations },
       create(RecordArrivalRequestSchema, { shopId: arrived.shopId, actor, lineItemIds }),
     );
     expect(await stateAfterSweep(arrived)).toBe(ReturnState.OPEN);
@@ -169,7 +169,7 @@ describe('expiry', () => {
       actor: { ...actor },
       returnId: of.id,
     });
-    await requestLabel({ pool: db.pool, destinations }, request);
+    await requestLabel({ ...changeDeps(db.pool), destinations }, request);
     expect(await stateAfterSweep(of)).toBe(ReturnState.EXPIRED);
     expect((await triggersOf(db.pool, of)).slice(-2)).toEqual([
       'return.updated',
@@ -179,14 +179,14 @@ describe('expiry', () => {
 
   test('expires only returns of the shop in the request', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
-    expect(await sweepExpired(db.pool, { logger: silent, shopId: of.shopId + 1n })).toBe(0);
+    expect(await sweepExpired(changeDeps(db.pool), { shopId: of.shopId + 1n })).toBe(0);
     expect((await reload(db.pool, of)).state).toBe(ReturnState.OPEN);
   });
 
   test('expires once when several replicas sweep at the same time', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
     const counts = await Promise.all(
-      Array.from({ length: 3 }, () => sweepExpired(db.pool, { logger: silent, shopId: of.shopId })),
+      Array.from({ length: 3 }, () => sweepExpired(changeDeps(db.pool), { shopId: of.shopId })),
     );
     expect(counts.sort()).toEqual([0, 0, 1]);
   });
@@ -201,13 +201,13 @@ describe('expiry', () => {
       shopId,
       broken.id,
     ]);
-    expect(await sweepExpired(db.pool, { logger: silent, shopId })).toBe(1);
+    expect(await sweepExpired(changeDeps(db.pool), { shopId })).toBe(1);
     expect((await reload(db.pool, other)).state).toBe(ReturnState.EXPIRED);
   });
 
   test('runs in the background, for all shops', async () => {
     const of = await returnWithLabel(OVERDUE_MS);
-    const sweeper = startExpiry({ pool: db.pool, logger: silent });
+    const sweeper = startExpiry(changeDeps(db.pool));
     await until(async () => (await reload(db.pool, of)).state === ReturnState.EXPIRED);
     await sweeper.stop();
   });

@@ -12,7 +12,7 @@ import { KEPT } from './instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
 import { MOVING } from './labels/moving.ts';
 import { Return } from './return.ts';
-import { changeReturn } from './store/change.ts';
+import type { ReturnStore } from './store/return-store.ts';
 
 /** Time between two searches for overdue returns. Milliseconds. */
 const SWEEP_MS = 60_000;
@@ -22,8 +22,14 @@ const BATCH = 100;
 
 const EXPIRY_ACTOR = create(ActorSchema, systemActor('expiry'));
 
+export interface ExpiryDeps {
+  readonly pool: pg.Pool;
+  readonly store: ReturnStore;
+  readonly logger: Logger;
+}
+
 /** Starts the expiry job: every minute it expires overdue returns of all shops. It runs in one process at a time. */
-export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
+export function startExpiry(o: ExpiryDeps): Worker {
   const owner = randomUUID();
   return startLoop({
     name: 'expiry',
@@ -37,7 +43,7 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
         ttlMs: LEASE_MS,
         signal,
         work: async (leased) => {
-          const expired = await sweepExpired(o.pool, { logger: o.logger, signal: leased });
+          const expired = await sweepExpired(o, { signal: leased });
           if (expired > 0) o.logger.info({ expired }, 'returns expired');
         },
       });
@@ -63,16 +69,16 @@ export function startExpiry(o: { pool: pg.Pool; logger: Logger }): Worker {
  * @returns how many expired.
  */
 export async function sweepExpired(
-  pool: pg.Pool,
-  o: { readonly logger: Logger; readonly shopId?: bigint; readonly signal?: AbortSignal },
+  deps: ExpiryDeps,
+  o: { readonly shopId?: bigint; readonly signal?: AbortSignal },
 ): Promise<number> {
   let expired = 0;
   let after: Overdue = { shop_id: 0n, id: 0n };
   for (;;) {
-    const found = await overdueReturns(pool, { ...o, after });
+    const found = await overdueReturns(deps.pool, { ...o, after });
     for (const one of found) {
       if (o.signal?.aborted) return expired;
-      if (await expireOrLog(pool, one, o.logger)) expired += 1;
+      if (await expireOrLog(deps, one)) expired += 1;
       after = one;
     }
     if (found.length < BATCH) return expired;
@@ -133,9 +139,9 @@ async function isOverdue(tx: Queryable, one: Overdue): Promise<boolean> {
 }
 
 /** Logs an error of one return, so that the other returns still expire. */
-async function expireOrLog(pool: pg.Pool, one: Overdue, logger: Logger): Promise<boolean> {
+async function expireOrLog({ store, logger }: ExpiryDeps, one: Overdue): Promise<boolean> {
   try {
-    return await expire(pool, one);
+    return await expire(store, one);
   } catch (err) {
     if (isOutage(err)) throw err;
     const of = { shop: String(one.shop_id), return: String(one.id) };
@@ -144,9 +150,9 @@ async function expireOrLog(pool: pg.Pool, one: Overdue, logger: Logger): Promise
   }
 }
 
-async function expire(pool: pg.Pool, one: Overdue): Promise<boolean> {
+async function expire(store: ReturnStore, one: Overdue): Promise<boolean> {
   const of = { shopId: one.shop_id, returnId: one.id, actor: EXPIRY_ACTOR };
-  const { value } = await changeReturn(pool, of, async (tx, current) => {
+  const { value } = await store.change(of, async (tx, current) => {
     // The return may have changed after the search.
     if (!(await isOverdue(tx, one))) return { value: false };
     const expired = new Return(current).expire();

@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import { z } from 'zod';
 import type { Return as Details } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import {
@@ -10,7 +9,7 @@ import {
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
 import { Return } from './return.ts';
-import { changeReturnOnce } from './store/change.ts';
+import type { ReturnStore } from './store/return-store.ts';
 import { flagReasons } from './submit/submission.ts';
 
 const unflag = z.object({
@@ -27,10 +26,10 @@ const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one
  *
  * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not open, or is queued for processing.
  */
-export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Promise<Details> {
+export async function flagReturn(store: ReturnStore, request: FlagReturnRequest): Promise<Details> {
   const input = parseInput(flag, request);
   const use = keyUseOf('FlagReturn', FlagReturnRequestSchema, request);
-  return changeReturnOnce(pool, input, use, async (_tx, current) => {
+  return store.changeOnce(input, use, async (_tx, current) => {
     const flagged = new Return(current).flag(input.reasons);
     return {
       value: undefined,
@@ -45,10 +44,13 @@ export async function flagReturn(pool: pg.Pool, request: FlagReturnRequest): Pro
  *
  * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not in review.
  */
-export async function unflagReturn(pool: pg.Pool, request: UnflagReturnRequest): Promise<Details> {
+export async function unflagReturn(
+  store: ReturnStore,
+  request: UnflagReturnRequest,
+): Promise<Details> {
   const input = parseInput(unflag, request);
   const use = keyUseOf('UnflagReturn', UnflagReturnRequestSchema, request);
-  return changeReturnOnce(pool, input, use, async (_tx, current) => {
+  return store.changeOnce(input, use, async (_tx, current) => {
     const unflagged = new Return(current).unflag();
     return {
       value: undefined,

@@ -24,6 +24,7 @@ import {
   timelineOf,
   triggersOf,
 } from '../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../test/kit/services/return-stores.ts';
 import { isOutage } from '../platform/outage.ts';
 import { createPool } from '../platform/postgres.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
@@ -78,7 +79,7 @@ describe('a write whose commit got no response takes effect once when it is repe
       lines: [newLine()],
     });
     const providers = onlyProvider(createEmbeddedCommerce(pool));
-    await repeated(() => submitReturn({ pool, destinations, providers }, request));
+    await repeated(() => submitReturn({ ...changeDeps(pool), destinations, providers }, request));
     const { rows } = await pool.query(
       `select from events where shop_id = $1 and trigger = 'return.created'`,
       [shopId],
@@ -108,7 +109,7 @@ describe('a write whose commit got no response takes effect once when it is repe
       url: 'https://labels.example/1',
       rate: '4.20',
     });
-    await repeated(() => recordLabel(pool, request));
+    await repeated(() => recordLabel(storeOf(pool), request));
     expect(await count('labels', of)).toBe(1);
     const triggers = await triggersOf(pool, of);
     expect(triggers.filter((trigger) => trigger === 'label.created')).toHaveLength(1);

@@ -7,12 +7,17 @@ import { callerShape, parseInput, requiredText } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { type Sql, sql, unnamed } from '../platform/sql.ts';
 import type { DetailEvent } from './store/append-events.ts';
-import { type Changer, changeReturns } from './store/change.ts';
 import { fittingIds } from './store/fitting.ts';
+import type { Changer, ReturnStore } from './store/return-store.ts';
 import { changeSnapshot } from './store/snapshot-store.ts';
 
 /** Maximum number of returns in one transaction, which has them all in memory. Fewer if they are large. */
 const BATCH = 50;
+
+export interface RedactionDeps {
+  readonly pool: pg.Pool;
+  readonly store: ReturnStore;
+}
 
 const redaction = z.object({ ...callerShape, email: requiredText(320) });
 
@@ -32,13 +37,13 @@ export type Redacted =
  * @throws DomainError INVALID_ARGUMENT.
  */
 export async function redactCustomer(
-  pool: pg.Pool,
+  deps: RedactionDeps,
   request: RedactCustomerRequest,
 ): Promise<{ returns: number; uploads: number }> {
   const input = parseInput(redaction, request);
   const total = { returns: 0, uploads: 0 };
   for (;;) {
-    const batch = await redactBatch(pool, input, { email: input.email });
+    const batch = await redactBatch(deps, input, { email: input.email });
     if (batch.returns === 0) return total;
     total.returns += batch.returns;
     total.uploads += batch.uploads;
@@ -47,12 +52,12 @@ export async function redactCustomer(
 
 /** Redacts up to 50 returns in one transaction. `returns` is 0 when there are no more. */
 export async function redactBatch(
-  pool: pg.Pool,
+  { pool, store }: RedactionDeps,
   by: Changer,
   whose: Redacted,
 ): Promise<{ returns: number; uploads: number }> {
   const ids = await returnsOf(pool, by.shopId, whose);
-  const uploads = ids.length === 0 ? 0 : await redact(pool, by, ids);
+  const uploads = ids.length === 0 ? 0 : await redact(store, by, ids);
   return { returns: ids.length, uploads };
 }
 
@@ -80,9 +85,13 @@ function isOf(whose: Redacted): Sql {
      where o.shop_id = r.shop_id and o.provider_order_id = any(${whose.providerOrderIds}::bigint[]))`;
 }
 
-async function redact(pool: pg.Pool, by: Changer, returnIds: readonly bigint[]): Promise<number> {
+async function redact(
+  store: ReturnStore,
+  by: Changer,
+  returnIds: readonly bigint[],
+): Promise<number> {
   const { shopId, actor } = by;
-  const changed = await changeReturns(pool, { shopId, actor, returnIds }, async (tx) => {
+  const changed = await store.changeMany({ shopId, actor, returnIds }, async (tx) => {
     const uploads = await clear(tx, shopId, returnIds);
     await clearSnapshots(tx, shopId, returnIds);
     const events = returnIds.map((returnId): DetailEvent => {

@@ -18,6 +18,7 @@ import {
   runDeps,
   runDue,
 } from '../../test/kit/services/processing.ts';
+import { storeOf } from '../../test/kit/services/return-stores.ts';
 import { cancelReturn } from './cancel.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
 import { editReturn } from './edit/edit.ts';
@@ -42,7 +43,10 @@ async function close(submitted: Return): Promise<void> {
 }
 
 function cancel({ shopId, id: returnId }: Return) {
-  return cancelReturn(db.pool, create(CancelReturnRequestSchema, { shopId, actor, returnId }));
+  return cancelReturn(
+    storeOf(db.pool),
+    create(CancelReturnRequestSchema, { shopId, actor, returnId }),
+  );
 }
 
 const refused = (reason: ErrorReason) => ({
@@ -83,7 +87,7 @@ describe('a line with an ordered quantity', () => {
     const one = await submit(shopId, { ...two, quantity: 1 });
     const changes = one.lineItems.map(({ lineItemId }) => ({ lineItemId, quantity: 2 }));
     const request = { shopId, actor, returnId: one.id, expectedRevision: one.revision, changes };
-    const edit = editReturn(db.pool, create(EditReturnRequestSchema, request));
+    const edit = editReturn(storeOf(db.pool), create(EditReturnRequestSchema, request));
     await expect(edit).rejects.toMatchObject(tooMany);
     expect((await reload(db.pool, one)).revision).toBe(one.revision);
   });

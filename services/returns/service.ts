@@ -18,6 +18,7 @@ import { flagReturn, unflagReturn } from './flag.ts';
 import { recordGiftCard } from './gift-cards/gift-cards.ts';
 import { applyAssessments } from './inspections/assessments.ts';
 import { applyGradings } from './inspections/gradings.ts';
+import type { InspectionStore } from './inspections/inspection-store.ts';
 import { openInstantRefund, settleInstantRefund } from './instant-refunds/instant-refunds.ts';
 import { cancelLabelRequest, requestLabel } from './labels/label-requests.ts';
 import { recordLabel, updateLabel } from './labels/labels.ts';
@@ -32,6 +33,8 @@ import { addNote, getTimeline } from './queries/timeline.ts';
 import { redactCustomer } from './redact.ts';
 import { loadSettings, updateSettings } from './settings.ts';
 import { notesOf, ownersOf } from './store/line-owners.ts';
+import type { ReturnReader } from './store/return-reader.ts';
+import type { ReturnStore } from './store/return-store.ts';
 import { submitReturn } from './submit/submit.ts';
 import { addCustomerUpload } from './uploads.ts';
 
@@ -39,6 +42,9 @@ type Routes = ServiceParts['routes'];
 
 export interface ReturnsDeps {
   readonly pool: pg.Pool;
+  readonly store: ReturnStore;
+  readonly reader: ReturnReader;
+  readonly inspections: InspectionStore;
   readonly destinations: Destinations;
   readonly logger: Logger;
   readonly providers: Providers;
@@ -48,7 +54,7 @@ export interface ReturnsDeps {
 
 /** The RPCs of returns. Each calls one use case. */
 export function returnsRoutes(deps: ReturnsDeps): Routes {
-  const { pool } = deps;
+  const { pool, store, reader } = deps;
   const handlers: ServiceImpl<typeof ReturnsService> = {
     async processReturn(request) {
       const result = await processReturn(pool, request, deps.providers);
@@ -58,36 +64,34 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
     checkReturn: (request) => checkReturn(pool, request, deps.providers),
     openInstantRefund: async (request) => ({ credit: await openInstantRefund(pool, request) }),
     settleInstantRefund: async (request) => ({ credit: await settleInstantRefund(pool, request) }),
-    sweepExpired: async ({ shopId }) => ({
-      expired: await sweepExpired(pool, { shopId, logger: deps.logger }),
-    }),
+    sweepExpired: async ({ shopId }) => ({ expired: await sweepExpired(deps, { shopId }) }),
     submitReturn: (request) => submitReturn(deps, request),
-    editReturn: async (request) => ({ return: await editReturn(pool, request) }),
-    flagReturn: async (request) => ({ return: await flagReturn(pool, request) }),
-    unflagReturn: async (request) => ({ return: await unflagReturn(pool, request) }),
-    cancelReturn: async (request) => ({ return: await cancelReturn(pool, request) }),
-    recordGiftCard: async (request) => ({ giftCard: await recordGiftCard(pool, request) }),
-    recordLabel: async (request) => ({ label: await recordLabel(pool, request) }),
-    updateLabel: async (request) => updateLabel(pool, request),
+    editReturn: async (request) => ({ return: await editReturn(store, request) }),
+    flagReturn: async (request) => ({ return: await flagReturn(store, request) }),
+    unflagReturn: async (request) => ({ return: await unflagReturn(store, request) }),
+    cancelReturn: async (request) => ({ return: await cancelReturn(store, request) }),
+    recordGiftCard: async (request) => ({ giftCard: await recordGiftCard(store, request) }),
+    recordLabel: async (request) => ({ label: await recordLabel(store, request) }),
+    updateLabel: async (request) => updateLabel(deps, request),
     requestLabel: async (request) => ({ labelRequest: await requestLabel(deps, request) }),
     cancelLabelRequest: async (request) => ({
-      labelRequest: await cancelLabelRequest(pool, request),
+      labelRequest: await cancelLabelRequest(store, request),
     }),
     recordArrival: async (request) => ({ return: await recordArrival(deps, request) }),
     recordPartnerShipment: async (request) => ({
       shipment: await recordPartnerShipment(deps, request),
     }),
-    addCustomerUpload: async (request) => ({ return: await addCustomerUpload(pool, request) }),
+    addCustomerUpload: async (request) => ({ return: await addCustomerUpload(deps, request) }),
     addNote: async (request) => ({ entry: await addNote(pool, request) }),
-    redactCustomer: async (request) => redactCustomer(pool, request),
-    getReturns: async (request) => ({ returns: [...(await getReturns(pool, request))] }),
+    redactCustomer: async (request) => redactCustomer(deps, request),
+    getReturns: async (request) => ({ returns: [...(await getReturns(reader, request))] }),
     readEvents: async (request) => readEvents(pool, request),
     countEvents: async (request) => countEvents(pool, request),
-    getSnapshot: async (request) => ({ return: await getSnapshot(pool, request) }),
-    findReturn: async (request) => ({ return: await findReturn(pool, request) }),
-    findReturns: async (request) => ({ found: await findReturns(pool, request) }),
+    getSnapshot: async (request) => ({ return: await getSnapshot(reader, request) }),
+    findReturn: async (request) => ({ return: await findReturn(deps, request) }),
+    findReturns: async (request) => ({ found: await findReturns(deps, request) }),
     searchReturns: async (request) => {
-      const found = await searchReturns(pool, request);
+      const found = await searchReturns(deps, request);
       const { returns, summaries, fraudReportedIds, ...rest } = found;
       return {
         ...rest,
@@ -102,10 +106,10 @@ export function returnsRoutes(deps: ReturnsDeps): Routes {
     getSettings: async ({ shopId }) => ({ settings: await loadSettings(pool, shopId) }),
     updateSettings: async (request) => ({ settings: await updateSettings(pool, request) }),
     applyAssessments: async (request) => ({
-      returns: [...(await applyAssessments(pool, request))],
+      returns: [...(await applyAssessments(deps.inspections, request))],
     }),
     applyGradings: async (request) => ({
-      returns: [...(await applyGradings(pool, request))],
+      returns: [...(await applyGradings(deps.inspections, request))],
     }),
   };
   return (router) => router.service(ReturnsService, handlers);

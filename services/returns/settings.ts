@@ -16,7 +16,7 @@ import type { Queryable } from '../platform/postgres.ts';
 import { param, raw, sql, unnamed } from '../platform/sql.ts';
 import { requireKnownOutcomes } from './commerce/known-outcomes.ts';
 import { shopNotConfigured } from './errors.ts';
-import { OPEN_JOB } from './processing/open-job.ts';
+import { OPEN_JOB } from './processing/jobs.ts';
 import { giftCardModeText, labelProviderText, restockModeText } from './store/texts.ts';
 
 interface SettingsRow {

@@ -11,18 +11,25 @@ import {
 } from '../platform/service.ts';
 import { startSweep } from '../platform/sweep/start.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
+import { createHttpCommerce } from './commerce/http/adapter.ts';
 import { type CommerceClient, createCommerceClient } from './commerce/http/client.ts';
 import type { CommerceProvider } from './commerce/provider.ts';
-import { createProviders, type Providers } from './commerce/providers.ts';
+import { createProviders, type Endpoint, type OpenProvider } from './commerce/providers.ts';
 import { startReconciliations } from './commerce/reconciliations.ts';
 import { commerceRoutes } from './commerce/service.ts';
+import { createShopifyCommerce } from './commerce/shopify/adapter.ts';
 import { createShopifyClient, type ShopifyClient } from './commerce/shopify/client.ts';
-import { createAccessTokens, startTokenRefresh } from './commerce/shopify-app/access-tokens.ts';
+import {
+  type AccessTokens,
+  createAccessTokens,
+  startTokenRefresh,
+} from './commerce/shopify-app/access-tokens.ts';
+import type { Store } from './commerce/shopify-app/app.ts';
 import { startRedactions } from './commerce/shopify-app/redactions.ts';
 import { type returnsShape, shopifyAppOf } from './config.ts';
-import type { Destinations } from './destinations.ts';
 import { startExpiry } from './expiry.ts';
 import { consumeFraudReports } from './fraud-events.ts';
+import { createInspectionStore } from './inspections/inspection-store.ts';
 import { measureBacklog } from './processing/backlog.ts';
 import { type Job, RETRY_BACKOFF } from './processing/jobs.ts';
 import { startJobPurge } from './processing/purge.ts';
@@ -30,7 +37,9 @@ import { runJob } from './processing/run.ts';
 import { startProcessingWorker } from './processing/worker.ts';
 import { startPurge } from './purge.ts';
 import { returnsRoutes } from './service.ts';
-import { shareLarge } from './store/large.ts';
+import { createReturnStore } from './store/create-return-store.ts';
+import { createLargeWork } from './store/large.ts';
+import { createReturnReader } from './store/return-reader.ts';
 
 export interface ReturnsOptions extends ServiceOptions, Settings<typeof returnsShape> {
   /** Instead of the embedded commerce provider, which has its ledger in this database (tests). */
@@ -58,10 +67,67 @@ export function startReturns(o: ReturnsOptions): Promise<RunningService> {
 
 function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   const { pool, backgroundPool, streamPool, identity, telemetry, logger } = runtime;
-  shareLarge(pool, backgroundPool, streamPool);
+  const large = createLargeWork();
+  const requests = { pool, logger, store: createReturnStore({ pool, large }) };
+  const reader = createReturnReader({ pool, large });
+  const inspections = createInspectionStore({ pool, large });
+  const store = createReturnStore({ pool: backgroundPool, large });
+  const background = { pool: backgroundPool, logger, store };
   const target = o.DESTINATIONS_TARGET;
   const channel = createServiceClient(DestinationsService, { target, identity, telemetry });
   const destinations = channel.client;
+  const { meter } = telemetry;
+  const commerce = createCommerce(o, runtime);
+  const { providers } = commerce;
+  let onQueued = (): void => {};
+  let onQueuedRedaction = (): void => {};
+  return {
+    routes: (router: ConnectRouter) => {
+      returnsRoutes({
+        ...requests,
+        reader,
+        inspections,
+        destinations,
+        providers,
+        onQueued: () => onQueued(),
+      })(router);
+      commerceRoutes({ ...requests, ...commerce, onRedaction: () => onQueuedRedaction() })(router);
+    },
+    async workers() {
+      // First what can fail, because a worker that was started before would not be stopped.
+      const fraudReports = await consumeFraudReports({ ...runtime, pool: streamPool });
+      const retryBackoff = o.retryBackoff ?? RETRY_BACKOFF;
+      const runDeps = { ...background, destinations, providers, retryBackoff };
+      const run = (job: Job, signal: AbortSignal) => runJob(runDeps, job, signal);
+      const processing = startProcessingWorker({ ...background, run });
+      onQueued = processing.wake;
+      const redactions = startRedactions(background);
+      onQueuedRedaction = redactions.wake;
+      return [
+        processing,
+        redactions,
+        ...(commerce.tokens ? [startTokenRefresh({ tokens: commerce.tokens, logger })] : []),
+        startExpiry(background),
+        startJobPurge(background),
+        measureBacklog({ pool: backgroundPool, meter }),
+        startReconciliations({ ...background, meter, providers }),
+        fraudReports,
+        startSweep(runtime, {
+          ...{ group: 'returns', source: 'fraud', target: o.FRAUD_TARGET },
+        }),
+        startPurge({ ...background, snapshotDays: o.RETENTION_DAYS }),
+      ];
+    },
+    async close() {
+      channel.close();
+      await Promise.all([commerce.client.close(), providers.close()]);
+    },
+  };
+}
+
+/** What the use cases need to reach commerce providers. */
+function createCommerce(o: ReturnsOptions, runtime: ServiceRuntime) {
+  const { backgroundPool: pool, logger, telemetry } = runtime;
   const { meter } = telemetry;
   const policy = {
     allowedOrigins: o.COMMERCE_ALLOWED_ORIGINS,
@@ -69,68 +135,42 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
   };
   const keyring = o.COMMERCE_KEYRING;
   const openClient = o.openCommerceClient ?? (() => createCommerceClient({ policy }));
+  const openShopify = o.openShopifyClient ?? (() => createShopifyClient({ policy }));
   const client = openClient();
   const app = shopifyAppOf(o);
-  const tokens =
-    keyring && createAccessTokens({ pool: backgroundPool, client, app, logger, keyring, meter });
+  const tokens = keyring && createAccessTokens({ pool, client, app, logger, keyring, meter });
   const providers = createProviders({
-    ...{ keyring, logger, meter, openClient, accessTokens: tokens },
-    openShopifyClient: o.openShopifyClient ?? (() => createShopifyClient({ policy })),
-    embedded: o.commerce ?? createEmbeddedCommerce(backgroundPool),
+    keyring,
+    logger,
+    meter,
+    embedded: o.commerce ?? createEmbeddedCommerce(pool),
     embeddedForLive: o.NODE_ENV !== 'production',
+    openEndpoint: (endpoint) => openedEndpoint(openClient(), endpoint),
+    openStore:
+      tokens && ((store, { sandbox }) => openedStore(openShopify(), { tokens, store, sandbox })),
   });
   const webhooks = meter.createCounter('shopify.webhooks', {
     description: 'Webhooks of Shopify by topic and result',
   });
-  const returnsDeps = { pool, destinations, logger, providers, onQueued: () => onQueued() };
-  let onQueued = (): void => {};
-  let onQueuedRedaction = (): void => {};
-  return {
-    routes: (router: ConnectRouter) => {
-      returnsRoutes(returnsDeps)(router);
-      const onRedaction = () => onQueuedRedaction();
-      const shopify = { app, onRedaction, webhooks };
-      commerceRoutes({ pool, logger, keyring, policy, client, providers, ...shopify })(router);
-    },
-    async workers() {
-      // First what can fail, because a worker that was started before would not be stopped.
-      const fraudReports = await consumeFraudReports({ ...runtime, pool: streamPool });
-      const run = jobRunner(o, runtime, { destinations, providers });
-      const processing = startProcessingWorker({ pool: backgroundPool, logger, run });
-      onQueued = processing.wake;
-      const redactions = startRedactions({ pool: backgroundPool, logger });
-      onQueuedRedaction = redactions.wake;
-      return [
-        processing,
-        redactions,
-        ...(tokens ? [startTokenRefresh({ tokens, logger })] : []),
-        startExpiry({ pool: backgroundPool, logger }),
-        startJobPurge({ pool: backgroundPool, logger }),
-        measureBacklog({ pool: backgroundPool, meter }),
-        startReconciliations({ pool: backgroundPool, logger, meter, providers }),
-        fraudReports,
-        startSweep(runtime, {
-          ...{ group: 'returns', source: 'fraud', target: o.FRAUD_TARGET },
-        }),
-        startPurge({ pool: backgroundPool, logger, snapshotDays: o.RETENTION_DAYS }),
-      ];
-    },
-    async close() {
-      channel.close();
-      await Promise.all([client.close(), providers.close()]);
-    },
-  };
+  return { app, client, keyring, policy, providers, tokens, webhooks };
 }
 
-/** Runs one job of processing with the commerce provider of its shop. */
-function jobRunner(
-  o: ReturnsOptions,
-  { backgroundPool: pool, logger }: ServiceRuntime,
-  about: { readonly destinations: Destinations; readonly providers: Providers },
-): (job: Job, signal: AbortSignal) => Promise<void> {
-  const deps = {
-    ...{ pool, logger, ...about },
-    retryBackoff: o.retryBackoff ?? RETRY_BACKOFF,
-  };
-  return (job, signal) => runJob(deps, job, signal);
+function openedEndpoint(client: CommerceClient, endpoint: Endpoint): OpenProvider {
+  const commerce = createHttpCommerce({ client, ...endpoint });
+  return { commerce, close: () => client.close() };
+}
+
+function openedStore(
+  client: ShopifyClient,
+  o: { readonly tokens: AccessTokens; readonly store: Store; readonly sandbox: boolean },
+): OpenProvider {
+  const { tokens, store, sandbox } = o;
+  const commerce = createShopifyCommerce({
+    client,
+    shopDomain: store.shopDomain,
+    sandbox,
+    access: () => tokens.of(store),
+    onRejected: (accessToken) => tokens.rejected(store, accessToken),
+  });
+  return { commerce, close: () => client.close() };
 }

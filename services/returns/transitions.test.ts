@@ -21,9 +21,9 @@ import {
   requestProcessing,
   runDeps,
   runDue,
-  silent,
   triggersOf,
 } from '../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../test/kit/services/return-stores.ts';
 import { cancelReturn } from './cancel.ts';
 import { createEmbeddedCommerce } from './commerce/embedded.ts';
 import { sweepExpired } from './expiry.ts';
@@ -49,21 +49,24 @@ interface Subject {
 
 const CALLS = {
   flag: ({ submitted }: Subject) =>
-    flagReturn(db.pool, create(FlagReturnRequestSchema, { ...of(submitted), reasons: ['odd'] })),
+    flagReturn(
+      storeOf(db.pool),
+      create(FlagReturnRequestSchema, { ...of(submitted), reasons: ['odd'] }),
+    ),
   unflag: ({ submitted }: Subject) =>
-    unflagReturn(db.pool, create(UnflagReturnRequestSchema, of(submitted))),
+    unflagReturn(storeOf(db.pool), create(UnflagReturnRequestSchema, of(submitted))),
   cancel: ({ submitted }: Subject) =>
-    cancelReturn(db.pool, create(CancelReturnRequestSchema, of(submitted))),
+    cancelReturn(storeOf(db.pool), create(CancelReturnRequestSchema, of(submitted))),
   close: async ({ submitted }: Subject) => {
     await requestProcessing(db.pool, submitted);
     await runDue(runDeps(db.pool, createEmbeddedCommerce(db.pool)));
   },
   expire: ({ submitted }: Subject) =>
-    sweepExpired(db.pool, { logger: silent, shopId: submitted.shopId }),
+    sweepExpired(changeDeps(db.pool), { shopId: submitted.shopId }),
   reopen: ({ submitted, labelId }: Subject) => {
     const status = LabelStatus.IN_TRANSIT;
     const update = { shopId: submitted.shopId, actor, labelId, status };
-    return updateLabel(db.pool, create(UpdateLabelRequestSchema, update));
+    return updateLabel(changeDeps(db.pool), create(UpdateLabelRequestSchema, update));
   },
 };
 type Call = keyof typeof CALLS;
@@ -77,7 +80,10 @@ async function newSubject(): Promise<Subject> {
     carrier: 'Royal Mail',
     createdAt: timestampFromDate(new Date(Date.now() - OVERDUE_MS)),
   };
-  const { id: labelId } = await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
+  const { id: labelId } = await recordLabel(
+    storeOf(db.pool),
+    create(RecordLabelRequestSchema, label),
+  );
   return { submitted, labelId };
 }
 
@@ -144,8 +150,11 @@ describe('an expired return whose parcel moves', () => {
       carrier: 'Royal Mail',
       createdAt: timestampFromDate(new Date(Date.now() - OVERDUE_MS)),
     };
-    const { id: labelId } = await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
-    await sweepExpired(db.pool, { logger: silent, shopId });
+    const { id: labelId } = await recordLabel(
+      storeOf(db.pool),
+      create(RecordLabelRequestSchema, label),
+    );
+    await sweepExpired(changeDeps(db.pool), { shopId });
     expect((await reload(db.pool, submitted)).state).toBe(ReturnState.EXPIRED);
     return { submitted, labelId };
   }

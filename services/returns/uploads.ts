@@ -12,8 +12,8 @@ import { callerShape, id, parseInput, requiredText, text } from '../platform/inp
 import type { Queryable } from '../platform/postgres.ts';
 import { lineItemNotFound } from './errors.ts';
 import { isLive } from './return.ts';
-import { changeReturnOnce } from './store/change.ts';
 import { returnsOfLines } from './store/line-owners.ts';
+import type { ReturnStore } from './store/return-store.ts';
 import { stateText, uploadKindText } from './store/texts.ts';
 
 const WEB_PROTOCOLS = ['http:', 'https:'];
@@ -40,15 +40,14 @@ const upload = z.object({
  *   find the upload.
  */
 export async function addCustomerUpload(
-  pool: pg.Pool,
+  { pool, store }: { readonly pool: pg.Pool; readonly store: ReturnStore },
   request: AddCustomerUploadRequest,
 ): Promise<Return> {
   const input = parseInput(upload, request);
   const [returnId] = await returnsOfLines(pool, input.shopId, [input.lineItemId]);
   if (returnId === undefined) throw lineItemNotFound();
   const isImage = input.kind === CustomerUpload_Kind.IMAGE;
-  return changeReturnOnce(
-    pool,
+  return store.changeOnce(
     { ...input, returnId, addsInput: true },
     keyUseOf('AddCustomerUpload', AddCustomerUploadRequestSchema, request),
     async (tx, current) => {

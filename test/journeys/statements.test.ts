@@ -23,6 +23,7 @@ import {
   runDeps,
   triggersOf,
 } from '../kit/services/processing.ts';
+import { inspectionsOf } from '../kit/services/return-stores.ts';
 import { actor } from '../kit/services/running-service.ts';
 
 // The cost of a write for PostgreSQL. A lower number must come from merged statements, not from missing ones: the tests
@@ -70,7 +71,10 @@ describe('recording an assessment', () => {
         });
       },
       applyAssessments: async (request) => {
-        await applyAssessments(ofReturns, create(ApplyAssessmentsRequestSchema, request));
+        await applyAssessments(
+          inspectionsOf(ofReturns),
+          create(ApplyAssessmentsRequestSchema, request),
+        );
         return create(ApplyAssessmentsResponseSchema);
       },
       applyGradings: () => Promise.reject(new Error('nothing is graded')),

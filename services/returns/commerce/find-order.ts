@@ -17,17 +17,24 @@ export interface FindOrderDeps {
   readonly providers: Pick<Providers, 'connected'>;
 }
 
+/** What the shop's commerce provider says of an order name. */
+export interface OrderAnswer {
+  /** Whether the provider looks orders up. */
+  readonly looksUp: boolean;
+  /** Undefined when there is none. */
+  readonly order?: FoundOrder | undefined;
+}
+
 /**
  * Asks the shop's commerce provider for an order by its name.
  *
- * @returns `order` is undefined when there is none; `looksUp` is false when the provider looks no orders up.
  * @throws DomainError COMMERCE_FAILED: UNAVAILABLE when the provider does not answer, FAILED_PRECONDITION when it rejects
  *   the question.
  */
 export async function findOrder(
   { pool, providers }: FindOrderDeps,
   { shopId, name }: { readonly shopId: bigint; readonly name: string },
-): Promise<{ readonly looksUp: boolean; readonly order?: FoundOrder | undefined }> {
+): Promise<OrderAnswer> {
   const connected = await providers.connected(pool, shopId);
   const { lookUp } = connected?.commerce ?? {};
   if (!lookUp) return { looksUp: false };

@@ -5,7 +5,7 @@ import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services
 import { actor } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
 import { inTransaction } from '../../platform/postgres.ts';
-import { queueJob } from '../processing/jobs.ts';
+import { queueJob } from '../processing/queue.ts';
 import { createEmbeddedCommerce } from './embedded.ts';
 
 let bench: ReturnsBench;

@@ -1,16 +1,13 @@
+import type { KeyObject } from 'node:crypto';
 import type { Counter, Meter } from '@opentelemetry/api';
 import type { Keyring } from '../../platform/keyring.ts';
 import type { Logger } from '../../platform/log.ts';
-import { createSigningKeys, type SigningKeys } from '../../platform/outbound/signing-keys.ts';
+import { createSigningKeys } from '../../platform/outbound/signing-keys.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { COMMERCE_SECRETS } from './connection-store.ts';
-import { createHttpCommerce } from './http/adapter.ts';
-import type { CommerceClient } from './http/client.ts';
 import type { CommerceProvider } from './provider.ts';
 import { resilient } from './resilient.ts';
-import { createShopifyCommerce } from './shopify/adapter.ts';
-import type { ShopifyClient } from './shopify/client.ts';
-import type { AccessTokens } from './shopify-app/access-tokens.ts';
+import type { Store } from './shopify-app/app.ts';
 
 /** Chooses the commerce provider of a shop. */
 export interface Providers {
@@ -24,6 +21,20 @@ export interface Providers {
   ): Promise<CommerceProvider | undefined>;
   /** The provider of a shop that is connected, and since when; undefined when it is not. */
   connected(db: Queryable, shopId: bigint): Promise<ConnectedProvider | undefined>;
+}
+
+/** The endpoint of a shop. */
+export interface Endpoint {
+  readonly url: string;
+  /** The keys that sign requests: the newest first, then those of the overlap. */
+  readonly keys: readonly KeyObject[];
+  readonly sandbox: boolean;
+}
+
+/** A provider with open connections. */
+export interface OpenProvider {
+  readonly commerce: CommerceProvider;
+  readonly close: () => Promise<void>;
 }
 
 /** Providers with open connections. */
@@ -40,11 +51,12 @@ export interface ProvidersOptions {
   readonly embedded: CommerceProvider;
   /** Whether shops without a connection may use the embedded provider although they are live. Never in production. */
   readonly embeddedForLive: boolean;
-  /** Opens the HTTP client of one connection. Shops share no connections, also at one host. */
-  readonly openClient: () => CommerceClient;
-  readonly openShopifyClient: () => ShopifyClient;
-  /** Undefined when COMMERCE_KEYRING is not set. */
-  readonly accessTokens: Pick<AccessTokens, 'of' | 'rejected'> | undefined;
+  /** Opens the provider of one endpoint. Shops share no connections, also at one host. */
+  readonly openEndpoint: (endpoint: Endpoint) => OpenProvider;
+  /** Opens the provider of one store at Shopify; undefined when COMMERCE_KEYRING is not set. */
+  readonly openStore:
+    | ((store: Store, o: { readonly sandbox: boolean }) => OpenProvider)
+    | undefined;
   /** Decrypts the secrets of connections; undefined when COMMERCE_KEYRING is not set. */
   readonly keyring: Keyring | undefined;
   readonly logger: Logger;
@@ -84,7 +96,7 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
     if (connected.size >= MAX_PROVIDERS && oldest) {
       connected.delete(oldest[0]);
       // Requests in flight have a deadline, and must not be cut off.
-      setTimeout(() => void oldest[1].client.close(), CLOSE_AFTER_MS).unref();
+      setTimeout(() => void oldest[1].close(), CLOSE_AFTER_MS).unref();
     }
     connected.set(name, opened);
     return opened.commerce;
@@ -94,29 +106,19 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
   const open = (found: ShopFound): OpenProvider | undefined => {
     const { url, secrets, shopDomain, shopId, sandbox } = found;
     if (signingKeys && url !== null && secrets !== null) {
-      const client = o.openClient();
-      const http = httpProvider(client, signingKeys, { ...found, url, secrets });
-      return { client, commerce: resilient(http) };
+      const keys = signingKeys(COMMERCE_SECRETS.contextOf({ shopId }), secrets);
+      return withLimits(o.openEndpoint({ url, keys, sandbox }));
     }
-    const { accessTokens } = o;
-    if (accessTokens && shopDomain !== null) {
-      const client = o.openShopifyClient();
-      const store = { shopId, shopDomain };
-      const shopify = createShopifyCommerce({
-        client,
-        shopDomain,
-        sandbox,
-        access: () => accessTokens.of(store),
-        onRejected: (accessToken) => accessTokens.rejected(store, accessToken),
-      });
-      return { client, commerce: resilient(shopify, { timeoutMs: SHOPIFY_CALL_MS }) };
+    if (o.openStore && shopDomain !== null) {
+      const timeoutMs = SHOPIFY_CALL_MS;
+      return withLimits(o.openStore({ shopId, shopDomain }, { sandbox }), { timeoutMs });
     }
     return undefined;
   };
 
   return {
     async close() {
-      await Promise.all([...connected.values()].map(({ client }) => client.close()));
+      await Promise.all([...connected.values()].map(({ close }) => close()));
     },
     async connected(db, shopId) {
       const found = await find(db, shopId);
@@ -157,9 +159,11 @@ interface Found {
 
 type ShopFound = Found & { readonly shopId: bigint };
 
-interface OpenProvider {
-  readonly commerce: CommerceProvider;
-  readonly client: Pick<CommerceClient, 'close'>;
+function withLimits(
+  { commerce, close }: OpenProvider,
+  limits?: Parameters<typeof resilient>[1],
+): OpenProvider {
+  return { commerce: resilient(commerce, limits), close };
 }
 
 const FIND = `
@@ -170,13 +174,3 @@ select s.sandbox, c.url, c.shop_domain as "shopDomain", c.connected_at as since,
        exists (select from shopify_tokens t where t.shop_id = c.shop_id) as "isInstalled"
   from settings s left join commerce_connections c on c.shop_id = s.shop_id
  where s.shop_id = $1`;
-
-function httpProvider(
-  client: CommerceClient,
-  signingKeys: SigningKeys,
-  o: Pick<ShopFound, 'shopId' | 'sandbox'> & { readonly url: string; readonly secrets: string },
-): CommerceProvider {
-  const { shopId, url, secrets, sandbox } = o;
-  const keys = signingKeys(COMMERCE_SECRETS.contextOf({ shopId }), secrets);
-  return createHttpCommerce({ client, url, keys, sandbox });
-}

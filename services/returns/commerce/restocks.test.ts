@@ -20,6 +20,7 @@ import {
   runDue,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { changeDeps } from '../../../test/kit/services/return-stores.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from './embedded.ts';
 import { CommerceFailure, type CommerceProvider } from './provider.ts';
 import { reconcile } from './reconcile.ts';
@@ -92,7 +93,7 @@ describe('the comparison with the provider', () => {
 describe('a restock with an unknown outcome', () => {
   const settle = (made: MessageInitShape<typeof SettleEffectRequestSchema>['made']) => {
     const about = { shopId: of.shopId, actor, returnId: of.id, kind: EffectKind.RESTOCK };
-    return settleEffect(db.pool, create(SettleEffectRequestSchema, { ...about, made }));
+    return settleEffect(changeDeps(db.pool), create(SettleEffectRequestSchema, { ...about, made }));
   };
   beforeEach(async () => {
     // Each pause is longer than the limit of retries.

@@ -18,7 +18,7 @@ import { listEffects } from './effects.ts';
 import { findOrderOnRequest } from './find-order.ts';
 import { receiveEvent } from './inbound/receive.ts';
 import { type ReconcileDeps, reconcileOnRequest } from './reconciliations.ts';
-import { settleEffect } from './settle.ts';
+import { type SettleDeps, settleEffect } from './settle.ts';
 import { beginInstall } from './shopify-app/begin-install.ts';
 import { completeInstall } from './shopify-app/complete-install.ts';
 import { listDataRequests } from './shopify-app/data-requests.ts';
@@ -29,7 +29,7 @@ const ofReturn = z.object({ ...callerShape, returnId: id });
 
 /** The RPCs about commerce providers. Each calls one use case. */
 export function commerceRoutes(
-  deps: ConnectionDeps & ReconcileDeps & WebhookDeps,
+  deps: ConnectionDeps & ReconcileDeps & SettleDeps & WebhookDeps,
 ): ServiceParts['routes'] {
   const { pool } = deps;
   const handlers: ServiceImpl<typeof CommerceService> = {
@@ -52,7 +52,7 @@ export function commerceRoutes(
       return { effects: await listEffects(pool, parseInput(ofReturn, request)) };
     },
     findOrder: (request) => findOrderOnRequest(deps, request),
-    settleEffect: async (request) => ({ effect: await settleEffect(pool, request) }),
+    settleEffect: async (request) => ({ effect: await settleEffect(deps, request) }),
     async createShopifyInstallLink(request) {
       const { link, expiresAt } = await createInstallLink(deps, request);
       return { link, expiresAt: timestampFromDate(expiresAt) };

@@ -19,6 +19,7 @@ import {
   timelineOf,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
 import { cancelReturn } from '../cancel.ts';
 import { createEmbeddedCommerce } from './embedded.ts';
 import { CommerceFailure, type CommerceProvider } from './provider.ts';
@@ -41,7 +42,7 @@ const found = { providerId: 'R-991', gateway: 'card' };
 
 function settle(o: MessageInitShape<typeof SettleEffectRequestSchema>) {
   const about = { shopId: of.shopId, actor, returnId: of.id, kind: REFUND };
-  return settleEffect(db.pool, create(SettleEffectRequestSchema, { ...about, ...o }));
+  return settleEffect(changeDeps(db.pool), create(SettleEffectRequestSchema, { ...about, ...o }));
 }
 
 /** Processes the return at a provider that makes the refund with another amount. */
@@ -125,7 +126,10 @@ describe('an effect with an unknown outcome', () => {
 describe('a refund whose answer was lost', () => {
   const cancel = () => {
     const { shopId, id: returnId } = of;
-    return cancelReturn(db.pool, create(CancelReturnRequestSchema, { shopId, actor, returnId }));
+    return cancelReturn(
+      storeOf(db.pool),
+      create(CancelReturnRequestSchema, { shopId, actor, returnId }),
+    );
   };
   const lastText = async () => (await timelineOf(db.pool, of)).at(-1)?.text;
 

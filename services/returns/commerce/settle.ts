@@ -13,9 +13,14 @@ import { callerShape, id, parseInput, requiredText, text } from '../../platform/
 import { formatAmount, parseAmount } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { effectNotFound } from '../errors.ts';
-import { showOutcomes } from '../processing/outcomes.ts';
-import { changeReturn } from '../store/change.ts';
+import { showOutcomes } from '../processing/fulfilment.ts';
+import type { ReturnStore } from '../store/return-store.ts';
 import { listEffects } from './effects.ts';
+
+export interface SettleDeps {
+  readonly pool: pg.Pool;
+  readonly store: ReturnStore;
+}
 
 const KIND = enumText(EffectKindSchema);
 const NAME_MAX = 191;
@@ -49,9 +54,12 @@ type Made = NonNullable<Settling['made']>;
  * @throws DomainError RETURN_NOT_FOUND; EFFECT_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS while the return is being
  *   processed, for a known outcome, and for a request that may still arrive.
  */
-export async function settleEffect(pool: pg.Pool, request: SettleEffectRequest): Promise<Effect> {
+export async function settleEffect(
+  { pool, store }: SettleDeps,
+  request: SettleEffectRequest,
+): Promise<Effect> {
   const input = parseInput(settling, request);
-  await changeReturn(pool, input, async (tx, current) => {
+  await store.change(input, async (tx, current) => {
     if (current.processing) throw stateForbids('the return is being processed; wait for its end');
     const { amount, currency } = await requireUnknown(tx, input);
     const kind = KIND.toText(input.kind);

@@ -1,5 +1,4 @@
 import { Code } from '@connectrpc/connect';
-import type pg from 'pg';
 import { z } from 'zod';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
@@ -14,11 +13,10 @@ import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { checkedSums } from '../money/return-sums.ts';
 import { exchangeSumsIn, returnSumsIn } from '../money/totals.ts';
-import { fulfilmentOf } from '../processing/outcomes.ts';
-
+import { fulfilmentOf } from '../processing/fulfilment.ts';
 import { Return, requireUncommitted } from '../return.ts';
 import { requireReturnable } from '../returnable.ts';
-import { changeReturnOnce } from '../store/change.ts';
+import type { ReturnStore } from '../store/return-store.ts';
 import { editedLines, lineEdit } from './edit-lines.ts';
 import { storeEdit } from './edit-store.ts';
 
@@ -41,13 +39,13 @@ const edit = z.object({
  *   outcome); NOT_FOUND; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS, see return.ts; ABORTED with
  *   REVISION_CONFLICT when the return changed after the caller had read it.
  */
-export async function editReturn(pool: pg.Pool, request: EditReturnRequest): Promise<Details> {
+export async function editReturn(store: ReturnStore, request: EditReturnRequest): Promise<Details> {
   const input = parseInput(edit, request);
   if (input.changes.length === 0 && input.outcome === Outcome.UNSPECIFIED && !input.amounts) {
     throw invalidField('changes', 'must hold at least one change');
   }
   const use = keyUseOf('EditReturn', EditReturnRequestSchema, request);
-  return changeReturnOnce(pool, { ...input, addsInput: true }, use, async (tx, current) => {
+  return store.changeOnce({ ...input, addsInput: true }, use, async (tx, current) => {
     new Return(current).requireEditable();
     requireRevision(current, input.expectedRevision);
     const commitments = {

@@ -21,6 +21,7 @@ import {
   timelineOf,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { storeOf } from '../../../test/kit/services/return-stores.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { recordGiftCard } from './gift-cards.ts';
 
@@ -51,7 +52,7 @@ function record(
   { shopId, id: returnId }: Pick<Return, 'shopId' | 'id'> = of,
 ) {
   const request = { shopId, actor, returnId, ...CARD, ...more };
-  return recordGiftCard(db.pool, create(RecordGiftCardRequestSchema, request));
+  return recordGiftCard(storeOf(db.pool), create(RecordGiftCardRequestSchema, request));
 }
 
 const forbidden = (text: string) => ({

@@ -15,8 +15,7 @@ import { callerShape, id, idempotencyKey, parseInput, text, time } from '../../p
 import { parseAmount, sameDecimal } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { pastTime } from '../past.ts';
-import { changeReturnIn } from '../store/change.ts';
-import { changing } from '../store/transaction.ts';
+import type { ReturnStore } from '../store/return-store.ts';
 
 const issuedCard = z.object({
   ...callerShape,
@@ -38,7 +37,7 @@ type IssuedCard = z.output<typeof issuedCard>;
  *   IDEMPOTENCY_CONFLICT; STATE_FORBIDS when no card was requested, or one was recorded before.
  */
 export async function recordGiftCard(
-  pool: pg.Pool,
+  store: ReturnStore,
   request: RecordGiftCardRequest,
 ): Promise<GiftCard> {
   const input = parseInput(issuedCard, request);
@@ -48,14 +47,14 @@ export async function recordGiftCard(
     key: input.idempotencyKey,
     hash: requestHash(RecordGiftCardRequestSchema, request),
   };
-  return changing(pool, input.shopId, async (tx) => {
-    const { id: requestId } = await oncePerKey(tx, use, () => addCard(tx, input));
+  return store.inTransaction(input.shopId, async (tx) => {
+    const { id: requestId } = await oncePerKey(tx, use, () => addCard(store, tx, input));
     return existing(tx, input.shopId, requestId);
   });
 }
 
-async function addCard(tx: pg.PoolClient, input: IssuedCard): Promise<bigint> {
-  const { value } = await changeReturnIn(
+async function addCard(store: ReturnStore, tx: pg.PoolClient, input: IssuedCard): Promise<bigint> {
+  const { value } = await store.changeIn(
     tx,
     { ...input, addsInput: true },
     async (inside, current) => {

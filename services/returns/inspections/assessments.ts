@@ -1,12 +1,11 @@
-import type pg from 'pg';
 import { z } from 'zod';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ApplyAssessmentsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { dispositionText } from '../store/texts.ts';
 import { images, inspectionShape, inspections, inspector } from './inspection-input.ts';
+import type { InspectionKind, InspectionStore } from './inspection-store.ts';
 import { storeStatement } from './store-statement.ts';
-import { type InspectionKind, takeOver } from './take-over.ts';
 
 const assessment = z.object({
   assessmentId: id,
@@ -60,15 +59,15 @@ const KIND: InspectionKind<Assessment> = {
 };
 
 /**
- * Stores assessments of the dispositions service; see {@link takeOver}.
+ * Stores assessments of the dispositions service; see {@link InspectionStore.takeOver}.
  *
  * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when the shop has no such line item; RETURN_TOO_LARGE.
  */
 export async function applyAssessments(
-  pool: pg.Pool,
+  store: InspectionStore,
   request: ApplyAssessmentsRequest,
 ): Promise<readonly Return[]> {
   const { shopId, actor, assessments } = parseInput(batch, request);
   const wantsReturns = !request.withoutReturns;
-  return takeOver(pool, { shopId, actor, inspections: assessments, wantsReturns }, KIND);
+  return store.takeOver({ shopId, actor, inspections: assessments, wantsReturns }, KIND);
 }

@@ -1,12 +1,11 @@
-import type pg from 'pg';
 import { z } from 'zod';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { ApplyGradingsRequest } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { NOTE_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../../platform/input.ts';
 import { images, inspectionShape, inspections, inspector } from './inspection-input.ts';
+import type { InspectionKind, InspectionStore } from './inspection-store.ts';
 import { storeStatement } from './store-statement.ts';
-import { type InspectionKind, takeOver } from './take-over.ts';
 
 const GRADES = ['a', 'b', 'c', 'd'] as const;
 const CATEGORIES = ['incorrect_item', 'missing', 'junk'] as const;
@@ -80,15 +79,15 @@ const KIND: InspectionKind<Grading> = {
 };
 
 /**
- * Stores gradings of the dispositions service; see {@link takeOver}.
+ * Stores gradings of the dispositions service; see {@link InspectionStore.takeOver}.
  *
  * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND when the shop has no such line item; RETURN_TOO_LARGE.
  */
 export async function applyGradings(
-  pool: pg.Pool,
+  store: InspectionStore,
   request: ApplyGradingsRequest,
 ): Promise<readonly Return[]> {
   const { shopId, actor, gradings } = parseInput(batch, request);
   const wantsReturns = !request.withoutReturns;
-  return takeOver(pool, { shopId, actor, inspections: gradings, wantsReturns }, KIND);
+  return store.takeOver({ shopId, actor, inspections: gradings, wantsReturns }, KIND);
 }

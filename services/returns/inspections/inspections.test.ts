@@ -10,6 +10,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { line } from '../../../test/kit/builders.ts';
 import { countStatements } from '../../../test/kit/postgres/counted-statements.ts';
+import { inspectionsOf } from '../../../test/kit/services/return-stores.ts';
 import {
   firstLine,
   invalid,
@@ -187,7 +188,7 @@ describe('apply assessments', () => {
       const assessments = submitted.lineItems.map((one) => assessment(1n, one.lineItemId));
       const request = create(ApplyAssessmentsRequestSchema, { shopId, actor, assessments });
       const before = sent.length;
-      await applyAssessments(pool, request);
+      await applyAssessments(inspectionsOf(pool), request);
       counts.push(sent.length - before);
     }
     await pool.end();

@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { DispositionOutcome, type Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { ApplyAssessmentsRequestSchema } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { line } from '../../../test/kit/builders.ts';
+import { inspectionsOf } from '../../../test/kit/services/return-stores.ts';
 import {
   present,
   type ReturnsBench,
@@ -84,7 +85,7 @@ describe('an inspection without the returns in the response', () => {
     const lineItemId = present(lineItems[1]).lineItemId;
     const assessments = [{ lineItemId, assessmentId: ++lastId, disposition }];
     const request = { shopId, actor, assessments, withoutReturns: true };
-    await applyAssessments(pool, create(ApplyAssessmentsRequestSchema, request));
+    await applyAssessments(inspectionsOf(pool), create(ApplyAssessmentsRequestSchema, request));
     await pool.end();
     expect((await bench.read(of)).lineItems[1]?.disposition?.note).toBe('a short one');
     expect(read).toBeGreaterThan(500);

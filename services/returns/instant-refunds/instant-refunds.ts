@@ -21,7 +21,7 @@ import { callerShape, id, idempotencyKey, parseInput, text } from '../../platfor
 import { formatAmount, minorOf, parseAmount } from '../../platform/money.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { alreadyOpen, returnNotFound } from '../errors.ts';
-import { fulfilmentOf } from '../processing/outcomes.ts';
+import { fulfilmentOf } from '../processing/fulfilment.ts';
 import { outcomesFulfilled } from '../return.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {

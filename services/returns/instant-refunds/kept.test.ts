@@ -23,8 +23,8 @@ import {
   requestProcessing,
   runDeps,
   runDue,
-  silent,
 } from '../../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
 import { cancelReturn } from '../cancel.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { editReturn } from '../edit/edit.ts';
@@ -54,14 +54,17 @@ async function paidEarly(result: InstantRefundState): Promise<Return> {
 }
 
 function cancel({ shopId, id: returnId }: Return): Promise<Return> {
-  return cancelReturn(db.pool, create(CancelReturnRequestSchema, { shopId, actor, returnId }));
+  return cancelReturn(
+    storeOf(db.pool),
+    create(CancelReturnRequestSchema, { shopId, actor, returnId }),
+  );
 }
 
 function edit(of: Return, change: { remove?: boolean; quantity?: number }): Promise<Return> {
   const { shopId, id: returnId, revision: expectedRevision } = of;
   const changes = of.lineItems.slice(0, 1).map(({ lineItemId }) => ({ lineItemId, ...change }));
   const request = { shopId, actor, returnId, expectedRevision, changes };
-  return editReturn(db.pool, create(EditReturnRequestSchema, request));
+  return editReturn(storeOf(db.pool), create(EditReturnRequestSchema, request));
 }
 
 async function expired(of: Return): Promise<number> {
@@ -69,8 +72,8 @@ async function expired(of: Return): Promise<number> {
   const createdAt = timestampFromDate(new Date(Date.now() - 30 * 86_400_000));
   const idempotencyKey = randomUUID();
   const label = { shopId, actor, idempotencyKey, returnId, carrier: 'X', createdAt };
-  await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
-  return sweepExpired(db.pool, { shopId, logger: silent });
+  await recordLabel(storeOf(db.pool), create(RecordLabelRequestSchema, label));
+  return sweepExpired(changeDeps(db.pool), { shopId });
 }
 
 const instantRefundKept = {

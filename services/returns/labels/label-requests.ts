@@ -18,10 +18,14 @@ import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound } from '../errors.ts';
 import { isLive } from '../return.ts';
 import { loadSettings } from '../settings.ts';
-import { changeReturnIn } from '../store/change.ts';
-import { loadReturn } from '../store/load.ts';
-import { changing } from '../store/transaction.ts';
+import type { ReturnStore } from '../store/return-store.ts';
 import { cancelRequest, findLabelRequest, issueLabelRequest } from './label-request-store.ts';
+
+export interface LabelRequestDeps {
+  readonly pool: pg.Pool;
+  readonly store: ReturnStore;
+  readonly destinations: Destinations;
+}
 
 const labelInput = z.object({ ...callerShape, returnId: id });
 
@@ -32,28 +36,29 @@ const labelInput = z.object({ ...callerShape, returnId: id });
  *   in review; ALREADY_EXISTS when a label request is open, or the key was used with other content.
  */
 export async function requestLabel(
-  deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
+  { pool, store, destinations }: LabelRequestDeps,
   request: RequestLabelRequest,
 ): Promise<LabelRequest> {
   const by = parseInput(labelInput, request);
-  const settings = await loadSettings(deps.pool, by.shopId);
-  const known = await loadReturn(deps.pool, by.shopId, by.returnId);
+  const settings = await loadSettings(pool, by.shopId);
+  const known = await store.load(pool, by.shopId, by.returnId);
   if (!known) throw returnNotFound();
-  const destination = await destinationOf(deps.destinations, by, known.destinationId);
-  const o = { settings, destination };
+  const destination = await destinationOf(destinations, by, known.destinationId);
+  const o = { by, settings, destination };
   const use = keyUseOf('RequestLabel', RequestLabelRequestSchema, request);
-  return changing(deps.pool, by.shopId, async (tx) => {
-    const { id: requestId } = await oncePerKey(tx, use, () => issue(tx, by, o));
+  return store.inTransaction(by.shopId, async (tx) => {
+    const { id: requestId } = await oncePerKey(tx, use, () => issue(store, tx, o));
     return existing(tx, by.shopId, requestId);
   });
 }
 
 async function issue(
+  store: ReturnStore,
   transaction: pg.PoolClient,
-  by: z.output<typeof labelInput>,
-  { settings, destination }: Parameters<typeof issueLabelRequest>[2],
+  o: Parameters<typeof issueLabelRequest>[2] & { readonly by: z.output<typeof labelInput> },
 ): Promise<bigint> {
-  const { value } = await changeReturnIn(transaction, by, async (tx, current) => {
+  const { by, settings, destination } = o;
+  const { value } = await store.changeIn(transaction, by, async (tx, current) => {
     if (settings.labelProvider !== LabelProvider.THIRD_PARTY) {
       throw stateForbids('the shop makes its own labels');
     }
@@ -77,17 +82,17 @@ const cancellation = z.object({ ...callerShape, requestId: id });
  * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it is not open.
  */
 export async function cancelLabelRequest(
-  pool: pg.Pool,
+  store: ReturnStore,
   request: CancelLabelRequestRequest,
 ): Promise<LabelRequest> {
   const by = parseInput(cancellation, request);
   const use = keyUseOf('CancelLabelRequest', CancelLabelRequestRequestSchema, request);
-  return changing(pool, by.shopId, async (tx) => {
+  return store.inTransaction(by.shopId, async (tx) => {
     const isFirst = await claimKey(tx, use, by.requestId);
     const known = await existing(tx, by.shopId, by.requestId);
     if (!isFirst) return known;
     const { returnId } = known;
-    const { value } = await changeReturnIn(tx, { ...by, returnId }, async (inside, current) => {
+    const { value } = await store.changeIn(tx, { ...by, returnId }, async (inside, current) => {
       const cancelled = await cancelRequest(inside, by.shopId, by.requestId);
       if (!cancelled) throw stateForbids('the label request is not open');
       const text = 'The label request was cancelled';

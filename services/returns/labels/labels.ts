@@ -39,10 +39,8 @@ import { pastTime } from '../past.ts';
 import { isLive } from '../return.ts';
 import { reopening } from '../returnable.ts';
 import type { DetailEvent } from '../store/append-events.ts';
-import { changeReturnIn } from '../store/change.ts';
-import { loadLabel } from '../store/load.ts';
+import type { ReturnStore } from '../store/return-store.ts';
 import { labelStatusText, stateText } from '../store/texts.ts';
-import { changing } from '../store/transaction.ts';
 import { fulfilOpenRequest } from './label-request-store.ts';
 import { isMoving } from './moving.ts';
 
@@ -67,7 +65,7 @@ type NewLabel = z.output<typeof newLabel>;
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line item of another return); IDEMPOTENCY_CONFLICT;
  *   RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed or cancelled.
  */
-export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): Promise<Label> {
+export async function recordLabel(store: ReturnStore, request: RecordLabelRequest): Promise<Label> {
   const input = parseInput(newLabel, request);
   const use = {
     shopId: input.shopId,
@@ -75,14 +73,18 @@ export async function recordLabel(pool: pg.Pool, request: RecordLabelRequest): P
     key: input.idempotencyKey,
     hash: requestHash(RecordLabelRequestSchema, request),
   };
-  return changing(pool, input.shopId, async (tx) => {
-    const { id: labelId } = await oncePerKey(tx, use, () => addLabel(tx, input));
-    return existing(tx, input.shopId, labelId);
+  return store.inTransaction(input.shopId, async (tx) => {
+    const { id: labelId } = await oncePerKey(tx, use, () => addLabel(store, tx, input));
+    return existing(store, tx, { ...input, labelId });
   });
 }
 
-async function existing(db: Queryable, shopId: bigint, labelId: bigint): Promise<Label> {
-  const label = await loadLabel(db, shopId, labelId);
+async function existing(
+  store: ReturnStore,
+  db: Queryable,
+  { shopId, labelId }: { readonly shopId: bigint; readonly labelId: bigint },
+): Promise<Label> {
+  const label = await store.loadLabel(db, shopId, labelId);
   if (!label) throw labelNotFound();
   return label;
 }
@@ -91,8 +93,8 @@ function labelNotFound(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.LABEL_NOT_FOUND, 'no such label');
 }
 
-async function addLabel(tx: pg.PoolClient, input: NewLabel): Promise<bigint> {
-  const { value } = await changeReturnIn(
+async function addLabel(store: ReturnStore, tx: pg.PoolClient, input: NewLabel): Promise<bigint> {
+  const { value } = await store.changeIn(
     tx,
     { ...input, addsInput: true },
     async (inside, current) => {
@@ -101,7 +103,7 @@ async function addLabel(tx: pg.PoolClient, input: NewLabel): Promise<bigint> {
       }
       const labelId = await insertLabel(inside, current, input);
       await fulfilOpenRequest(inside, current);
-      const label = await existing(inside, input.shopId, labelId);
+      const label = await existing(store, inside, { ...input, labelId });
       const facts = { label_id: `${labelId}`, carrier: label.carrier, status: statusOf(label) };
       const text = `A label of ${label.carrier} was added`;
       const reopened = await reopeningBy(inside, current, label);
@@ -179,21 +181,21 @@ const labelUpdate = z.object({
  * @throws DomainError INVALID_ARGUMENT; LABEL_NOT_FOUND; IDEMPOTENCY_CONFLICT.
  */
 export async function updateLabel(
-  pool: pg.Pool,
+  { pool, store }: { readonly pool: pg.Pool; readonly store: ReturnStore },
   request: UpdateLabelRequest,
 ): Promise<{ label: Label; ignored: boolean }> {
   const update = parseInput(labelUpdate, request);
   const occurredAt = update.occurredAt ? pastTime('occurred_at', update.occurredAt) : new Date();
-  const known = await existing(pool, update.shopId, update.labelId);
+  const known = await existing(store, pool, update);
   const by = { ...update, occurredAt, returnId: known.returnId };
   const use = keyUseOf('UpdateLabel', UpdateLabelRequestSchema, request);
-  return changing(pool, update.shopId, async (tx) => {
+  return store.inTransaction(update.shopId, async (tx) => {
     if (await claimKey(tx, use, update.labelId)) {
-      const { label, ignored } = await applyUpdate(tx, by);
+      const { label, ignored } = await applyUpdate(store, tx, by);
       if (use && ignored) await releaseKey(tx, use);
       return { label, ignored };
     }
-    return { label: await existing(tx, update.shopId, update.labelId), ignored: false };
+    return { label: await existing(store, tx, update), ignored: false };
   });
 }
 
@@ -202,12 +204,13 @@ interface CarrierUpdate extends z.output<typeof labelUpdate> {
 }
 
 async function applyUpdate(
+  store: ReturnStore,
   transaction: pg.PoolClient,
   update: CarrierUpdate & { readonly returnId: bigint },
 ): Promise<{ label: Label; ignored: boolean }> {
-  const { value } = await changeReturnIn(transaction, update, async (tx, current) => {
+  const { value } = await store.changeIn(transaction, update, async (tx, current) => {
     const applied = await applyCarrierUpdate(tx, update);
-    const label = await existing(tx, update.shopId, update.labelId);
+    const label = await existing(store, tx, update);
     if (!applied.changed) return { value: { label, ignored: applied.ignored } };
     const facts = { label_id: `${label.id}`, status: statusOf(label) };
     const text = `The label is now ${statusOf(label).replaceAll('_', ' ')}`;

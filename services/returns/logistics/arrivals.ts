@@ -15,9 +15,15 @@ import { lineItemNotFound } from '../errors.ts';
 import { optionalId } from '../fields.ts';
 import { pastTime } from '../past.ts';
 import { reopening } from '../returnable.ts';
-import { changeReturnOnce } from '../store/change.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
+import type { ReturnStore } from '../store/return-store.ts';
 import { stateText } from '../store/texts.ts';
+
+export interface ArrivalDeps {
+  readonly pool: pg.Pool;
+  readonly store: ReturnStore;
+  readonly destinations: Destinations;
+}
 
 const arrival = z.object({
   ...callerShape,
@@ -36,7 +42,7 @@ const arrival = z.object({
  *   STATE_FORBIDS when the return is cancelled.
  */
 export async function recordArrival(
-  deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
+  deps: ArrivalDeps,
   request: RecordArrivalRequest,
 ): Promise<Return> {
   const input = parseInput(arrival, request);
@@ -47,7 +53,7 @@ export async function recordArrival(
   await destinationOf(deps.destinations, input, input.consolidationDestinationId);
 
   const use = keyUseOf('RecordArrival', RecordArrivalRequestSchema, request);
-  return changeReturnOnce(deps.pool, { ...input, returnId }, use, async (tx, current) => {
+  return deps.store.changeOnce({ ...input, returnId }, use, async (tx, current) => {
     if (current.state === ReturnState.CANCELLED) {
       throw stateForbids(`the return is ${stateText.toText(current.state)}`);
     }

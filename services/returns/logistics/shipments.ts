@@ -16,9 +16,13 @@ import { type Destinations, destinationOf } from '../destinations.ts';
 import { optionalId } from '../fields.ts';
 import { pastTime } from '../past.ts';
 import { reopening } from '../returnable.ts';
-import { changeReturnsInParts } from '../store/change.ts';
 import { returnsOfLines } from '../store/line-owners.ts';
-import { changing } from '../store/transaction.ts';
+import type { ReturnStore } from '../store/return-store.ts';
+
+export interface ShipmentDeps {
+  readonly store: ReturnStore;
+  readonly destinations: Destinations;
+}
 
 const newShipment = z.object({
   ...callerShape,
@@ -41,12 +45,12 @@ type NewShipment = z.output<typeof newShipment>;
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (line item, destination); IDEMPOTENCY_CONFLICT.
  */
 export async function recordPartnerShipment(
-  deps: { readonly pool: pg.Pool; readonly destinations: Destinations },
+  { store, destinations }: ShipmentDeps,
   request: RecordPartnerShipmentRequest,
 ): Promise<Shipment> {
   const input = parseInput(newShipment, request);
   const processedAt = input.processedAt ? pastTime('processed_at', input.processedAt) : new Date();
-  await destinationOf(deps.destinations, input, input.destinationId);
+  await destinationOf(destinations, input, input.destinationId);
   const use = {
     shopId: input.shopId,
     operation: 'RecordPartnerShipment',
@@ -54,15 +58,21 @@ export async function recordPartnerShipment(
     hash: requestHash(RecordPartnerShipmentRequestSchema, request),
     field: 'partner_shipment_id',
   };
-  return changing(deps.pool, input.shopId, async (tx) => {
-    const { id: shipmentId } = await oncePerKey(tx, use, () => record(tx, input, processedAt));
+  return store.inTransaction(input.shopId, async (tx) => {
+    const { id: shipmentId } = await oncePerKey(tx, use, () =>
+      record(store, tx, { ...input, processedAt }),
+    );
     const shipment = await loadShipment(tx, input.shopId, shipmentId);
     if (!shipment) throw idempotencyConflict('partner_shipment_id');
     return shipment;
   });
 }
 
-async function record(tx: pg.PoolClient, input: NewShipment, processedAt: Date): Promise<bigint> {
+async function record(
+  store: ReturnStore,
+  tx: pg.PoolClient,
+  input: NewShipment & { readonly processedAt: Date },
+): Promise<bigint> {
   const { shopId, actor } = input;
   const returnIds = await returnsOfLines(tx, shopId, input.lineItemIds);
   const requestedLines = new Set(input.lineItemIds);
@@ -70,7 +80,7 @@ async function record(tx: pg.PoolClient, input: NewShipment, processedAt: Date):
   const text = 'A consolidated shipment carries the goods on';
   // A thousand line items may belong to a thousand returns.
   const by = { ...input, returnIds };
-  const changedIds = await changeReturnsInParts(tx, by, async (inside, current) => {
+  const changedIds = await store.changeInParts(tx, by, async (inside, current) => {
     const lines = current.flatMap((one) => one.lineItems.map((line) => line.lineItemId));
     const lineItemIds = lines.filter((lineItemId) => requestedLines.has(lineItemId));
     await consolidate(inside, { ...input, lineItemIds });
@@ -86,7 +96,7 @@ async function record(tx: pg.PoolClient, input: NewShipment, processedAt: Date):
       timeline: [...entries, ...reopened.flatMap((one) => one.timeline)],
     };
   });
-  const value = await insertShipment(tx, { ...input, processedAt, returnIds: changedIds });
+  const value = await insertShipment(tx, { ...input, returnIds: changedIds });
   const shipment = await loadShipment(tx, shopId, value);
   if (!shipment) throw new Error('a shipment was not stored');
   await appendEvents(tx, [

@@ -2,7 +2,7 @@ import type { Meter, ObservableCallback } from '@opentelemetry/api';
 import type { Queryable } from '../../platform/postgres.ts';
 import { sharedWithTimeout } from '../../platform/shared-with-timeout.ts';
 import type { Worker } from '../../platform/worker.ts';
-import { OPEN_JOB } from './open-job.ts';
+import { OPEN_JOB } from './jobs.ts';
 
 /**
  * Measures how long the oldest queued return has waited. An internal outage does not count as a failure, so only this

@@ -25,6 +25,7 @@ import {
   timelineOf,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
 import { cancelReturn } from '../cancel.ts';
 import { listEffects } from '../commerce/effects.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
@@ -57,7 +58,7 @@ async function processed(provider: CommerceProvider = creating(commerce, 'refund
 
 const cancel = (more: MessageInitShape<typeof CancelReturnRequestSchema> = {}) =>
   cancelReturn(
-    db.pool,
+    storeOf(db.pool),
     create(CancelReturnRequestSchema, { shopId: of.shopId, actor, returnId: of.id, ...more }),
   );
 const run = (provider: CommerceProvider = commerce) => runDue(runDeps(db.pool, provider));
@@ -201,7 +202,7 @@ describe('a cancellation whose outcome is unknown', () => {
   });
   const settle = (made: MessageInitShape<typeof SettleEffectRequestSchema>['made']) => {
     const about = { shopId: of.shopId, actor, returnId: of.id, kind: EffectKind.ORDER_CANCEL };
-    return settleEffect(db.pool, create(SettleEffectRequestSchema, { ...about, made }));
+    return settleEffect(changeDeps(db.pool), create(SettleEffectRequestSchema, { ...about, made }));
   };
 
   test('prevents processing', async () => {

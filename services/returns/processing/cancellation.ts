@@ -1,29 +1,24 @@
-import type pg from 'pg';
-import type { Return as Details } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { allInOrder } from '../../platform/all-in-order.ts';
 import { committing, inTransaction, together } from '../../platform/postgres.ts';
-import { type CommerceProvider, type MadeOrder, NO_PROVIDER } from '../commerce/provider.ts';
-import type { Providers } from '../commerce/providers.ts';
+import { type MadeOrder, NO_PROVIDER } from '../commerce/provider.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { ASK_A_PERSON, isLive, Return } from '../return.ts';
-import { changeReturn } from '../store/change.ts';
-import { loadReturn } from '../store/load.ts';
-import { intendCancellation, requestedOf } from './cancellation-plan.ts';
+import type { ReturnStore } from '../store/return-store.ts';
+import { requestedOf } from './fulfilment.ts';
 import { type Job, lockReturnOf } from './jobs.ts';
-import { recordNoEffect, showAndFinish } from './outcomes.ts';
-import { findEarlier, type PerformDeps, performStep, recordResult } from './perform.ts';
-import { NotProcessable, type Step } from './plan.ts';
+import { intendCancellation, showAndFinish } from './outcomes.ts';
+import { cancellationStep, NotProcessable, type Step } from './plan.ts';
+import type { PrepareDeps, Prepared } from './prepare.ts';
 
 const MORE_WAS_MADE =
   'more than its exchange order was made for the return, which a cancellation cannot undo';
 const MORE_IS_UNKNOWN = `another request to the commerce provider has an unknown outcome. Process the return again; ${ASK_A_PERSON}`;
 const KEPT = 'the shopper keeps an instant refund, so the return cannot be cancelled';
 
-interface Prepared {
-  /** The return without its line items. */
-  readonly details: Details;
-  readonly commerce: CommerceProvider;
+/** What a run needs to cancel the exchange order of a return: no line items and no goods. */
+export interface PreparedCancellation
+  extends Pick<Prepared, 'details' | 'lines' | 'stock' | 'commerce'> {
   /** The exchange order; undefined while the outcome of its request is unknown. */
   readonly order: MadeOrder | undefined;
   readonly isOrderCancelled: boolean;
@@ -31,42 +26,21 @@ interface Prepared {
 }
 
 /**
- * Cancels the exchange order of a return at the commerce provider, and then the return. An order whose request has an
- * unknown outcome is searched for first. If it was not made, there is nothing to cancel but the return.
+ * Checks again, under the row lock, whether the return can be cancelled with its exchange order, and records the step
+ * that cancels the order.
  *
- * @param o.onRequest is called with each step before something is requested for it, and with undefined after its result
- *   is recorded.
- * @throws NotProcessable; CommerceFailure; LeaseLost.
+ * @returns undefined when the provider was requested nothing, so that there is nothing to cancel but the return.
+ * @throws NotProcessable; LeaseLost.
  */
-export async function cancelWithOrder(
-  deps: { readonly pool: pg.Pool; readonly providers: Providers },
+export function prepareCancellation(
+  { pool, store, providers }: PrepareDeps,
   job: Job,
-  { onRequest }: { readonly onRequest: (step: Step | undefined, of: CommerceProvider) => void },
-): Promise<void> {
-  const { pool } = deps;
-  const prepared = await prepare(pool, job, deps.providers);
-  if (prepared) {
-    const { commerce, steps, isOrderCancelled } = prepared;
-    const performing = performingOf(pool, job, prepared);
-    onRequest(steps.exchange, commerce);
-    const order = prepared.order ?? (await findOrder(performing(steps.exchange)));
-    onRequest(undefined, commerce);
-    if (order && !isOrderCancelled) {
-      onRequest(steps.cancellation, commerce);
-      await performStep(performing(steps.cancellation, order));
-      onRequest(undefined, commerce);
-    }
-  }
-  await close(pool, job);
-}
-
-/** Undefined when the provider was requested nothing, so that there is nothing to cancel but the return. */
-function prepare(pool: pg.Pool, job: Job, providers: Providers): Promise<Prepared | undefined> {
+): Promise<PreparedCancellation | undefined> {
   return inTransaction(pool, async (tx) => {
     const [, details, requested, isKept] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
-        loadReturn(tx, job.shopId, job.returnId),
+        store.load(tx, job.shopId, job.returnId),
         requestedOf(tx, job),
         isInstantRefundKept(tx, job),
       ]),
@@ -79,40 +53,23 @@ function prepare(pool: pg.Pool, job: Job, providers: Providers): Promise<Prepare
     if (!exchange) return undefined;
     const commerce = await providers.of(tx, job);
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
+    const { step, order } = exchange;
+    const cancellation = cancellationStep(job.returnId, step.currency);
     const steps = await committing(tx, () =>
-      intendCancellation(tx, job, { exchange: exchange.step }),
+      intendCancellation(tx, job, { exchange: step, cancellation }),
     );
-    const { order } = exchange;
-    return { details: { ...details, lineItems: [] }, commerce, order, isOrderCancelled, steps };
+    const whole = { details: { ...details, lineItems: [] }, lines: [], stock: [] };
+    return { ...whole, commerce, order, isOrderCancelled, steps };
   });
 }
 
-function performingOf(pool: pg.Pool, job: Job, { details, commerce }: Prepared) {
-  return (step: Step, orderToCancel?: MadeOrder): PerformDeps => ({
-    pool,
-    job,
-    step,
-    prepared: { details, commerce, lines: [], stock: [], ...(orderToCancel && { orderToCancel }) },
-  });
-}
-
-/** The order of a request with an unknown outcome, also when it has another amount; undefined when it was not made. */
-async function findOrder(o: PerformDeps): Promise<MadeOrder | undefined> {
-  const found = await findEarlier(o);
-  if (found) {
-    await recordResult(o, found);
-    return { id: BigInt(found.id), name: found.name };
-  }
-  await inTransaction(o.pool, async (tx) => {
-    await lockReturnOf(tx, o.job);
-    await committing(tx, () => recordNoEffect(tx, o.job, o.step));
-  });
-  return undefined;
-}
-
-/** Ends the job and cancels the return, in one transaction. */
-async function close(pool: pg.Pool, job: Job): Promise<void> {
-  await changeReturn(pool, job, async (tx, current) => {
+/**
+ * Ends the job and cancels the return, in one transaction.
+ *
+ * @throws NotProcessable when a request to the provider has an unknown outcome; LeaseLost.
+ */
+export async function closeAsCancelled(store: ReturnStore, job: Job): Promise<void> {
+  await store.change(job, async (tx, current) => {
     const [isEverythingKnown, events] = await together(tx, () =>
       allInOrder([showAndFinish(tx, job), cancelOpenLabelRequest(tx, job)]),
     );

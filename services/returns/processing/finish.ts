@@ -1,5 +1,4 @@
 import { create } from '@bufbuild/protobuf';
-import type pg from 'pg';
 import {
   ProcessingFailedSchema,
   RestockRequestedSchema,
@@ -16,9 +15,10 @@ import { type Queryable, together } from '../../platform/postgres.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
 import { Return } from '../return.ts';
 import type { DetailEvent } from '../store/append-events.ts';
-import { changeReturn } from '../store/change.ts';
+import type { ReturnStore } from '../store/return-store.ts';
+import { showOutcomes } from './fulfilment.ts';
 import { finishFailed, type Job } from './jobs.ts';
-import { recordNoEffect, showAndFinish, showOutcomes } from './outcomes.ts';
+import { recordNoEffect, showAndFinish } from './outcomes.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import { restockItems } from './restock.ts';
 
@@ -41,9 +41,9 @@ export interface Closing {
  *
  * @throws NotProcessable, also when a request to the provider has an unknown outcome; LeaseLost.
  */
-export async function closeReturn(pool: pg.Pool, o: Closing): Promise<void> {
+export async function closeReturn(store: ReturnStore, o: Closing): Promise<void> {
   const { job } = o;
-  await changeReturn(pool, job, async (tx, current) => {
+  await store.change(job, async (tx, current) => {
     if (current.state !== ReturnState.OPEN) throw new NotProcessable('the return is not open');
     const [isEverythingKnown, giftCards, labels] = await together(tx, () =>
       allInOrder([
@@ -111,12 +111,12 @@ async function requestGiftCard(
  * @throws LeaseLost.
  */
 export async function failJob(
-  pool: pg.Pool,
+  store: ReturnStore,
   job: Job,
   o: { readonly message: string; readonly withoutEffect?: Step | undefined },
 ): Promise<void> {
   const { message, withoutEffect } = o;
-  await changeReturn(pool, job, async (tx) => {
+  await store.change(job, async (tx) => {
     await showOutcomes(tx, job);
     if (withoutEffect) await recordNoEffect(tx, job, withoutEffect);
     await tx.query({

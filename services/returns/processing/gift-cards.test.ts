@@ -16,6 +16,7 @@ import {
   runDue,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { changeDeps } from '../../../test/kit/services/return-stores.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure } from '../commerce/provider.ts';
 import { performStep } from './perform.ts';
@@ -79,7 +80,10 @@ describe('a shop that changes to external gift cards', () => {
 
   test('requests no second card after a worker stored the first card and died', async () => {
     const job = await claimOne(db.pool);
-    const prepared = await prepare(db.pool, job, onlyProvider(commerce));
+    const prepared = await prepare(
+      { ...changeDeps(db.pool), providers: onlyProvider(commerce) },
+      job,
+    );
     for (const step of prepared.steps) {
       await performStep({ pool: db.pool, job, prepared, step });
     }

@@ -1,4 +1,4 @@
-import { create, fromBinary, toBinary } from '@bufbuild/protobuf';
+import { create, fromBinary } from '@bufbuild/protobuf';
 import { type Actor, ActorSchema } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { parseExactJson } from '../../contract/exact-json.ts';
 import { addedJitter, createBackoff } from '../../platform/backoff.ts';
@@ -7,19 +7,13 @@ import { createJobLease } from '../../platform/job-lease.ts';
 import { LeaseLost } from '../../platform/lease-lost.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, type Param, param, raw, type Sql, sql } from '../../platform/sql.ts';
-import { currentTraceparent } from '../../platform/telemetry.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
-import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
-import { OPEN_JOB } from './open-job.ts';
 
 /**
  * The duration of a lease. After it, another worker continues the job of a killed worker. A live worker renews its
  * leases, so a call to the provider may take longer. Milliseconds.
  */
 export const LEASE_MS = 3_000;
-
-/** The commit that queues a job notifies the channel `processing_<schema>`. */
-export const JOBS_CHANNEL_PREFIX = 'processing_';
 
 /** A job that was taken over more often counts as the cause of the crashes. */
 const MAX_TAKEOVERS = 20;
@@ -43,35 +37,7 @@ export interface Job {
   readonly failureReason: string | undefined;
 }
 
-/**
- * Queues a job, marks its return as queued, and adds a timeline entry. The caller holds the return's row lock and has
- * checked that no job is queued.
- */
-export async function queueJob(
-  tx: Queryable,
-  job: Pick<Job, 'shopId' | 'returnId' | 'details' | 'source' | 'actor' | 'isCancellation'>,
-  entry: NewTimelineEntry,
-): Promise<void> {
-  const shop = param(job.shopId);
-  const returnId = param(job.returnId);
-  await tx.query(
-    named(
-      'processing-queue',
-      sql`
-with queued as (
-  insert into processing_jobs (shop_id, return_id, state, details, source, actor, traceparent)
-  values (${shop}, ${returnId}, ${job.isCancellation ? 'cancelling' : 'queued'},
-          ${JSON.stringify(job.details)}, ${job.source},
-          ${toBinary(ActorSchema, job.actor)}, ${currentTraceparent()})
-), marked as (
-  update returns set processing = true where shop_id = ${shop} and id = ${returnId}
-)
-${insertTimeline(job, [entry])}, pg_notify(${JOBS_CHANNEL_PREFIX} || current_schema(), '')`,
-    ),
-  );
-}
-
-/** Details as {@link queueJob} wrote them. */
+/** Details as `queueJob` wrote them. */
 export function storedDetails(stored: string): AdditionalDetails {
   return parseExactJson(stored) as AdditionalDetails;
 }
@@ -87,6 +53,8 @@ interface JobRow extends Omit<Job, 'token' | 'details' | 'actor' | 'failureReaso
   readonly takeovers: number;
 }
 
+/** SQL: a row of `processing_jobs` has not ended. A cancellation has one state while it is queued and while it runs. */
+export const OPEN_JOB = "state in ('queued', 'running', 'cancelling')";
 const isOpen = raw(OPEN_JOB);
 
 /** Maximum number of concurrent jobs of one shop in all processes: a slow provider must not delay other shops. */

@@ -1,12 +1,10 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../../platform/sql.ts';
 import type { Effect, EffectKind } from '../commerce/provider.ts';
-import type { Fulfilment } from '../return.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
+import { type OfReturn, shownOutcomes } from './fulfilment.ts';
 import { type Job, leaseLost, PROCESSING } from './jobs.ts';
 import type { PlannedStep, Step } from './plan.ts';
-
-type OfReturn = Pick<Job, 'shopId' | 'returnId'>;
 
 const stepRows = rowsOf<PlannedStep>({
   kind: ['text', ({ kind }) => kind],
@@ -54,34 +52,38 @@ returning kind, done_at is not null as done,
 }
 
 /**
- * What runs of processing made of the outcomes of the return (with `kind`: of this outcome). Unless it is `none`, money or
- * goods may have moved. Steps that no run requested, or that the provider rejected, do not count. A caller that
- * decides by the result must hold the return's row lock.
+ * Records that a run will cancel the exchange order of a return, unless an earlier run has recorded it. Reads how long
+ * ago the requests of both were sent.
+ *
+ * @returns the steps by kind.
  */
-export async function fulfilmentOf(
+export async function intendCancellation(
   tx: Queryable,
   of: OfReturn,
-  kind?: EffectKind,
-): Promise<Fulfilment> {
-  const { rows } = await tx.query<{ isUnknown: boolean | null }>({
-    name: 'processing-fulfilment',
-    text: `select bool_or(done_at is null) as "isUnknown" from processing_outcomes
-           where shop_id = $1 and return_id = $2 and ($3::text is null or kind = $3)
-             and coalesce(done_at, asked_at) is not null`,
-    values: [of.shopId, of.returnId, kind ?? null],
+  o: { readonly exchange: PlannedStep; readonly cancellation: PlannedStep },
+): Promise<{ readonly exchange: Step; readonly cancellation: Step }> {
+  const { exchange, cancellation } = o;
+  const { rows } = await tx.query<{ kind: string; key: string; msAgo: number | null }>({
+    name: 'cancellation-intend',
+    text: `with intended as (
+             insert into processing_outcomes (shop_id, return_id, kind, key, amount, currency)
+             values ($1, $2, $3, $4, $5, $6)
+             on conflict (shop_id, return_id, kind, key) do nothing
+           )
+           select kind, key, extract(epoch from now() - asked_at)::float8 * 1000 as "msAgo"
+             from processing_outcomes where shop_id = $1 and return_id = $2`,
+    values: [
+      ...[of.shopId, of.returnId, cancellation.kind, cancellation.key],
+      ...[cancellation.amount, cancellation.currency],
+    ],
   });
-  const isUnknown = rows[0]?.isUnknown ?? undefined;
-  if (isUnknown === undefined) return 'none';
-  return isUnknown ? 'unknown' : 'made';
-}
-
-/** Whether a run fulfilled an outcome of this kind, or may have. See {@link fulfilmentOf}. */
-export async function mayHaveFulfilled(
-  tx: Queryable,
-  of: OfReturn,
-  kind: EffectKind,
-): Promise<boolean> {
-  return (await fulfilmentOf(tx, of, kind)) !== 'none';
+  const stepOf = (step: PlannedStep): Step => ({
+    ...step,
+    requestedMsAgo:
+      rows.find(({ kind, key }) => kind === step.kind && key === step.key)?.msAgo ?? undefined,
+    newsAtPlan: undefined,
+  });
+  return { exchange: stepOf(exchange), cancellation: stepOf(cancellation) };
 }
 
 /**
@@ -198,35 +200,8 @@ ${insertTimeline(job, [entry], isDone)}`,
   if (rowCount !== 1) throw leaseLost(job);
 }
 
-/** CTEs that add the done outcomes of a return to its details. */
-const shown = ({ shopId, returnId }: OfReturn): Sql => sql`
-shown as (
-  update processing_outcomes set shown_at = now()
-  where shop_id = ${shopId} and return_id = ${returnId} and done_at is not null and shown_at is null
-  returning *
-), placed as (
-  insert into provider_orders (shop_id, return_id, kind, provider_order_id, name, value, currency)
-  select shop_id, return_id, case kind when 'gift_card' then 'gift_card' else 'exchange' end,
-    provider_id::bigint, name,
-    case kind when 'gift_card' then amount end, case kind when 'gift_card' then currency end
-  from shown where kind in ('exchange_order', 'gift_card')
-), refunded as (
-  insert into refunds
-    (shop_id, return_id, gateway, provider, provider_refund_id, value, currency, provider_created_at)
-  select shop_id, return_id, gateway, provider, provider_id, amount, currency, provider_created_at
-  from shown where kind = 'refund'
-)`;
-
 /**
- * Adds the outcomes that were fulfilled since the last run to the return's details. It is called at the end of a run, so
- * that a run is one change of the details, also when it fails.
- */
-export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
-  await tx.query(named('processing-show', sql`with ${shown(of)} select from shown`));
-}
-
-/**
- * {@link showOutcomes}, and ends the job as done. The caller closes the return, or rolls back when the outcome of a
+ * Adds the outcomes that were fulfilled since the last run to the return's details, and ends the job as done. The caller closes the return, or rolls back when the outcome of a
  * request is unknown.
  *
  * @returns whether the outcome of every request is known.
@@ -239,7 +214,7 @@ export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {
     named(
       'processing-done',
       sql`
-with ${shown(job)}, finished as (
+with ${shownOutcomes(job)}, finished as (
   update processing_jobs set state = 'done', finished_at = now()
   where ${PROCESSING.isOwned(job)}
   returning id

@@ -20,9 +20,9 @@ import {
   requestProcessing,
   runDeps,
   runDue,
-  silent,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../../test/kit/services/return-stores.ts';
 import { cancelReturn } from '../cancel.ts';
 import { createEmbeddedCommerce, type EmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure } from '../commerce/provider.ts';
@@ -64,18 +64,21 @@ function edit(of: Return, more: MessageInitShape<typeof EditReturnRequestSchema>
   const { shopId, id: returnId, revision: expectedRevision } = of;
   const changes = of.lineItems.map(({ lineItemId }) => ({ lineItemId, quantity: 7 }));
   const request = { shopId, actor, returnId, expectedRevision, changes, ...more };
-  return editReturn(db.pool, create(EditReturnRequestSchema, request));
+  return editReturn(storeOf(db.pool), create(EditReturnRequestSchema, request));
 }
 
 function cancel({ shopId, id: returnId }: Return) {
-  return cancelReturn(db.pool, create(CancelReturnRequestSchema, { shopId, actor, returnId }));
+  return cancelReturn(
+    storeOf(db.pool),
+    create(CancelReturnRequestSchema, { shopId, actor, returnId }),
+  );
 }
 
 async function addOverdueLabel({ shopId, id: returnId }: Return): Promise<void> {
   const createdAt = timestampFromDate(new Date(Date.now() - 30 * 86_400_000));
   const idempotencyKey = randomUUID();
   const label = { shopId, actor, idempotencyKey, returnId, carrier: 'X', createdAt };
-  await recordLabel(db.pool, create(RecordLabelRequestSchema, label));
+  await recordLabel(storeOf(db.pool), create(RecordLabelRequestSchema, label));
 }
 
 describe('a return of which processing fulfilled a part', () => {
@@ -92,7 +95,7 @@ describe('a return of which processing fulfilled a part', () => {
   test('does not expire, because another run must complete it', async () => {
     const { shopId } = failed;
     await addOverdueLabel(failed);
-    expect(await sweepExpired(db.pool, { shopId, logger: silent })).toBe(0);
+    expect(await sweepExpired(changeDeps(db.pool), { shopId })).toBe(0);
     expect((await reload(db.pool, failed)).state).toBe(ReturnState.OPEN);
   });
 
@@ -130,7 +133,7 @@ describe('a return with a request of unknown outcome at the provider', () => {
     }
     await addOverdueLabel(unanswered);
     const { shopId } = unanswered;
-    expect(await sweepExpired(db.pool, { shopId, logger: silent })).toBe(0);
+    expect(await sweepExpired(changeDeps(db.pool), { shopId })).toBe(0);
   });
 
   test('is closed by another run, with one refund', async () => {

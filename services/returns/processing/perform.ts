@@ -15,8 +15,14 @@ import {
   movesMoney,
 } from '../commerce/provider.ts';
 import { findObstacleThere } from '../returnable.ts';
+import { AmountMismatch, EFFECT_WORDS } from './failure.ts';
 import { type Job, LEASE_MS, leaseLost, lockReturnOf } from './jobs.ts';
-import { recordOutcome, recordRequested, recordRequestedWithoutNews } from './outcomes.ts';
+import {
+  recordNoEffect,
+  recordOutcome,
+  recordRequested,
+  recordRequestedWithoutNews,
+} from './outcomes.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import type { Prepared } from './prepare.ts';
 
@@ -25,32 +31,12 @@ const CALL_LIMIT_MS = 12_000;
 /** The longest pause between two searches for an effect that may still be made. Milliseconds. */
 const SEARCH_EVERY_MS = 10_000;
 
-/** The name of each effect for people. */
-export const EFFECT_WORDS: Readonly<Record<EffectKind, string>> = {
-  exchange_order: 'exchange order',
-  gift_card: 'gift card',
-  refund: 'refund',
-  restock: 'restock',
-  order_cancel: 'cancellation',
-};
-
 export interface StepOfJob {
   readonly job: Job;
   readonly prepared: Pick<Prepared, 'details' | 'lines' | 'stock' | 'commerce'> & {
     readonly orderToCancel?: MadeOrder;
   };
   readonly step: Step;
-}
-
-/** The provider fulfilled a step with a different amount than requested. A user must check it. */
-export class AmountMismatch extends Error {
-  override readonly name = 'AmountMismatch';
-
-  constructor(step: Step, result: Effect) {
-    const made = `${result.amount} ${result.currency}`;
-    const requested = `${step.amount} ${step.currency}`;
-    super(`the ${EFFECT_WORDS[step.kind]} ${result.id} has ${made}, requested were ${requested}`);
-  }
 }
 
 /**
@@ -69,14 +55,33 @@ export async function performStep(o: PerformDeps): Promise<void> {
 }
 
 /** Records that the step was made, with a timeline entry. @throws LeaseLost */
-export function recordResult({ pool, job, step }: PerformDeps, result: Effect): Promise<void> {
+function recordResult({ pool, job, step }: PerformDeps, result: Effect): Promise<void> {
   return recordOutcome(pool, job, { step, effect: result, entry: timelineOf(job, step, result) });
 }
 
 export type PerformDeps = StepOfJob & { readonly pool: pg.Pool };
 
+/**
+ * The exchange order of a request with an unknown outcome, also when it has another amount; undefined when it was not
+ * made. Records which of both is true.
+ *
+ * @throws CommerceFailure; LeaseLost.
+ */
+export async function findMadeOrder(o: PerformDeps): Promise<MadeOrder | undefined> {
+  const found = await findEarlier(o);
+  if (found) {
+    await recordResult(o, found);
+    return { id: BigInt(found.id), name: found.name };
+  }
+  await inTransaction(o.pool, async (tx) => {
+    await lockReturnOf(tx, o.job);
+    await committing(tx, () => recordNoEffect(tx, o.job, o.step));
+  });
+  return undefined;
+}
+
 /** The effect of an earlier request; undefined when the step may be requested. @throws CommerceFailure */
-export async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
+async function findEarlier(o: PerformDeps): Promise<Effect | undefined> {
   const { commerce } = o.prepared;
   const { requestedMsAgo } = o.step;
   if (requestedMsAgo === undefined) return undefined;

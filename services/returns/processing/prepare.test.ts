@@ -9,6 +9,7 @@ import {
   onlyProvider,
   requestProcessing,
 } from '../../../test/kit/services/processing.ts';
+import { changeDeps } from '../../../test/kit/services/return-stores.ts';
 import { LeaseLost } from '../../platform/lease-lost.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { claimJobs } from './jobs.ts';
@@ -26,7 +27,10 @@ test('a prepared job has what the provider needs, and no line items, because 24 
   const of = await newReturn(db.pool, await newShop(db.pool), exchangeWith('refund'));
   expect(of.lineItems).toHaveLength(1);
   await requestProcessing(db.pool, of);
-  const { details, steps } = await prepare(db.pool, await claimOne(db.pool), anyProvider());
+  const { details, steps } = await prepare(
+    { ...changeDeps(db.pool), providers: anyProvider() },
+    await claimOne(db.pool),
+  );
   expect(details.lineItems).toEqual([]);
   expect(details).toMatchObject({ id: of.id, order: of.order, exchanges: of.exchanges });
   expect(steps.map(({ kind }) => kind)).toEqual(['exchange_order', 'refund']);
@@ -39,11 +43,15 @@ test('a worker whose job was taken over prepares nothing', async () => {
   await endLeases(db.pool);
   const held = (await claimJobs(db.pool, 10)).find(({ id }) => id === lost.id);
   if (!held) throw new Error('no worker took over the job');
-  await expect(prepare(db.pool, lost, anyProvider())).rejects.toThrow(LeaseLost);
+  await expect(prepare({ ...changeDeps(db.pool), providers: anyProvider() }, lost)).rejects.toThrow(
+    LeaseLost,
+  );
   const { rowCount } = await db.pool.query(
     'select from processing_outcomes where shop_id = $1 and return_id = $2',
     [of.shopId, of.id],
   );
   expect(rowCount).toBe(0);
-  expect((await prepare(db.pool, held, anyProvider())).steps).toHaveLength(1);
+  expect(
+    (await prepare({ ...changeDeps(db.pool), providers: anyProvider() }, held)).steps,
+  ).toHaveLength(1);
 });

@@ -13,11 +13,18 @@ import type { Providers } from '../commerce/providers.ts';
 import { instantRefundsOf } from '../instant-refunds/instant-refunds-store.ts';
 import { findObstacleThere } from '../returnable.ts';
 import { loadSettings } from '../settings.ts';
-import { loadReturn } from '../store/load.ts';
+import type { ReturnStore } from '../store/return-store.ts';
+import { mayHaveFulfilled } from './fulfilment.ts';
 import { type Job, type LockedReturn, lockReturnOf } from './jobs.ts';
-import { intendSteps, mayHaveFulfilled } from './outcomes.ts';
+import { intendSteps } from './outcomes.ts';
 import { NotProcessable, planSteps, type Step } from './plan.ts';
 import { restockLines } from './restock.ts';
+
+export interface PrepareDeps {
+  readonly pool: pg.Pool;
+  readonly store: ReturnStore;
+  readonly providers: Providers;
+}
 
 export interface Prepared {
   /** The return without its line items: they may be many megabytes, too much to keep during calls to the provider. */
@@ -42,12 +49,13 @@ export interface Prepared {
  *
  * @throws NotProcessable; LeaseLost.
  */
-export async function prepare(pool: pg.Pool, job: Job, providers: Providers): Promise<Prepared> {
-  return inTransaction(pool, async (tx) => {
+export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
+  const { store, providers } = deps;
+  return inTransaction(deps.pool, async (tx) => {
     const [locked, details, instantRefunds, settings] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
-        loadReturn(tx, job.shopId, job.returnId),
+        store.load(tx, job.shopId, job.returnId),
         instantRefundsOf(tx, job),
         loadSettings(tx, job.shopId),
       ]),

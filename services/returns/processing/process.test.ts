@@ -16,6 +16,7 @@ import {
   runDue,
   timelineOf,
 } from '../../../test/kit/services/processing.ts';
+import { storeOf } from '../../../test/kit/services/return-stores.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure } from '../commerce/provider.ts';
 import { unflagReturn } from '../flag.ts';
@@ -88,7 +89,7 @@ describe('process return', () => {
     const keyed = { idempotencyKey: 'k-1' };
     expect(await requestProcessing(db.pool, flagged, keyed)).toMatchObject({ case: 'refused' });
     await unflagReturn(
-      db.pool,
+      storeOf(db.pool),
       create(UnflagReturnRequestSchema, { shopId: flagged.shopId, actor, returnId: flagged.id }),
     );
     expect(await requestProcessing(db.pool, flagged, keyed)).toMatchObject({ case: 'queued' });

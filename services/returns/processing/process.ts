@@ -10,13 +10,13 @@ import { committing, inTransaction } from '../../platform/postgres.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
 import type { Providers } from '../commerce/providers.ts';
 import { detailText, parseDetails } from './details.ts';
-import { queueJob } from './jobs.ts';
 import {
   lockFacts,
   type ProcessResult,
   resultWithoutQueueing,
   withoutProvider,
 } from './process-rule.ts';
+import { queueJob } from './queue.ts';
 
 const processInput = z.object({
   ...callerShape,

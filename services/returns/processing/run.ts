@@ -7,22 +7,30 @@ import type { Logger } from '../../platform/log.ts';
 import { isOutage } from '../../platform/outage.ts';
 import { inTransaction } from '../../platform/postgres.ts';
 import { withTraceparent } from '../../platform/telemetry.ts';
-import { CommerceFailure, isFinal, isUnsent, LedgerUnavailable } from '../commerce/provider.ts';
+import { type CommerceProvider, LedgerUnavailable } from '../commerce/provider.ts';
 import type { Providers } from '../commerce/providers.ts';
 import type { Destinations } from '../destinations.ts';
-import { ASK_A_PERSON } from '../return.ts';
 import { loadSettings } from '../settings.ts';
-import { cancelWithOrder } from './cancellation.ts';
+import type { ReturnStore } from '../store/return-store.ts';
+import { closeAsCancelled, prepareCancellation } from './cancellation.ts';
+import {
+  hadNoEffect,
+  isPermanent,
+  messageOf,
+  type RequestedStep,
+  requestedPauseMs,
+} from './failure.ts';
 import { closeReturn, failJob } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
 import { recordNoEffect, recordProblem } from './outcomes.ts';
-import { AmountMismatch, EFFECT_WORDS, performStep } from './perform.ts';
+import { findMadeOrder, performStep } from './perform.ts';
 import { NotProcessable, type Step } from './plan.ts';
 import { type Prepared, prepare } from './prepare.ts';
 import { atLocation, locationOf } from './restock.ts';
 
 export interface RunDeps {
   readonly pool: pg.Pool;
+  readonly store: ReturnStore;
   readonly destinations: Destinations;
   readonly logger: Logger;
   /** The pause after transient failures of the provider. */
@@ -67,40 +75,67 @@ interface Progress {
   requested: RequestedStep | undefined;
 }
 
-interface RequestedStep extends Step {
-  readonly isSearchReliable: boolean;
-}
-
 async function fulfil(
   deps: RunDeps,
   job: Job,
   o: { readonly signal: AbortSignal; readonly progress: Progress },
 ): Promise<void> {
-  const { pool } = deps;
+  const { pool, store } = deps;
+  const { progress } = o;
   if (job.failureReason !== undefined) throw new NotProcessable(job.failureReason);
-  if (job.isCancellation) return cancel(deps, job, o.progress);
-  const prepared = await prepare(pool, job, deps.providers);
+  if (job.isCancellation) return cancelWithOrder(deps, job, progress);
+  const prepared = await prepare(deps, job);
   const { restockMode, giftCardsAreExternal, steps, commerce } = prepared;
   // Read it before any payment, because the return cannot be closed without it.
   const location = await stockLocation(deps, job, prepared);
   const located = { ...prepared, stock: atLocation(prepared.stock, location) };
   for (const step of steps) {
     if (o.signal.aborted) return releaseJob(pool, job);
-    o.progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
-    await performStep({ pool, job, prepared: located, step });
-    o.progress.requested = undefined;
-    o.progress.failures = 0;
+    await requesting(progress, { step, commerce }, () =>
+      performStep({ pool, job, prepared: located, step }),
+    );
   }
-  await closeReturn(pool, { job, restockMode, giftCardsAreExternal, location });
+  await closeReturn(store, { job, restockMode, giftCardsAreExternal, location });
 }
 
-function cancel(deps: RunDeps, job: Job, progress: Progress): Promise<void> {
-  return cancelWithOrder(deps, job, {
-    onRequest(step, { settledAfterMs }) {
-      progress.requested = step && { ...step, isSearchReliable: settledAfterMs === 0 };
-      if (!step) progress.failures = 0;
-    },
-  });
+/** Notes that a step is requested, for the case that the request fails. */
+async function requesting<T>(
+  progress: Progress,
+  { step, commerce }: { readonly step: Step; readonly commerce: CommerceProvider },
+  work: () => Promise<T>,
+): Promise<T> {
+  progress.requested = { ...step, isSearchReliable: commerce.settledAfterMs === 0 };
+  const result = await work();
+  progress.requested = undefined;
+  progress.failures = 0;
+  return result;
+}
+
+/**
+ * Cancels the exchange order of a return at the commerce provider, and then the return. An order whose request has an
+ * unknown outcome is searched for first. If it was not made, there is nothing to cancel but the return.
+ *
+ * @throws NotProcessable; CommerceFailure; LeaseLost.
+ */
+async function cancelWithOrder(deps: RunDeps, job: Job, progress: Progress): Promise<void> {
+  const { pool } = deps;
+  const prepared = await prepareCancellation(deps, job);
+  if (prepared) {
+    const { commerce, steps } = prepared;
+    const { exchange, cancellation } = steps;
+    const order = await requesting(
+      progress,
+      { step: exchange, commerce },
+      async () => prepared.order ?? (await findMadeOrder({ pool, job, prepared, step: exchange })),
+    );
+    if (order && !prepared.isOrderCancelled) {
+      const cancelling = { ...prepared, orderToCancel: order };
+      await requesting(progress, { step: cancellation, commerce }, () =>
+        performStep({ pool, job, prepared: cancelling, step: cancellation }),
+      );
+    }
+  }
+  await closeAsCancelled(deps.store, job);
 }
 
 async function stockLocation(
@@ -159,24 +194,12 @@ async function afterFailure(
   }
   try {
     const unknown = withoutEffect ? undefined : requested;
-    await failJob(pool, job, { message: messageOf(error, job, unknown), withoutEffect });
+    await failJob(deps.store, job, { message: messageOf(error, job, unknown), withoutEffect });
     logger.warn(fields, 'processing failed');
   } catch (failure) {
     if (!(failure instanceof LeaseLost)) throw failure;
     logTakenOver(deps, job);
   }
-}
-
-/** Longer pauses are not granted: the limit of retries would end soon after them. Milliseconds. */
-const MAX_REQUESTED_PAUSE_MS = 300_000;
-/** An endpoint that asks for no pause gets a short one. Milliseconds. */
-const MIN_REQUESTED_PAUSE_MS = 50;
-
-/** The pause that the provider requested in its answer, or that the search needs; undefined without one. */
-function requestedPauseMs(error: unknown): number | undefined {
-  const requested = error instanceof CommerceFailure ? error.retryAfterMs : undefined;
-  if (requested === undefined) return undefined;
-  return Math.min(Math.max(requested, MIN_REQUESTED_PAUSE_MS), MAX_REQUESTED_PAUSE_MS);
 }
 
 /** Queues the job again, and records which step was requested without an effect. False as {@link postponeJob}. */
@@ -190,40 +213,6 @@ function postpone(
     if (isQueued && o.withoutEffect) await recordNoEffect(tx, job, o.withoutEffect);
     return isQueued;
   });
-}
-
-/**
- * Whether the step had no effect: its request was rejected, or surely not sent. After an earlier request without an
- * answer a rejection may mean the opposite: "the order was refunded already". Only our own ledger surely knows every
- * effect by its key.
- */
-function hadNoEffect(error: unknown, step: RequestedStep | undefined): boolean {
-  if (!step) return false;
-  const isFirst = step.requestedMsAgo === undefined;
-  return isFinal(error) ? isFirst || step.isSearchReliable : isFirst && isUnsent(error);
-}
-
-function isPermanent(error: unknown): boolean {
-  return isFinal(error) || error instanceof NotProcessable || error instanceof AmountMismatch;
-}
-
-/**
- * A generic message. The log has the provider's own error.
- *
- * @param unknown the step whose request may have been fulfilled.
- */
-function messageOf(error: unknown, { isCancellation }: Job, unknown: Step | undefined): string {
-  const [what, again] = isCancellation
-    ? ['The cancellation', 'cancel the return']
-    : ['Processing', 'process the return'];
-  if (error instanceof NotProcessable) return `${what} stopped: ${error.message}.`;
-  if (error instanceof AmountMismatch) {
-    return 'Processing stopped: the commerce provider used a different amount than requested. Look at its records, and have an operator record what they show (`commerce settle`).';
-  }
-  const where = error instanceof CommerceFailure ? ' at the commerce provider' : '';
-  const text = `${what} failed${where}. Completed steps are kept; ${again} again to continue.`;
-  if (!unknown) return text;
-  return `${text} The ${EFFECT_WORDS[unknown.kind]} may have been made: the next run searches for it; ${ASK_A_PERSON}.`;
 }
 
 function logTakenOver(deps: RunDeps, job: Job): void {

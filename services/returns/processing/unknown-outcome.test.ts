@@ -12,6 +12,7 @@ import {
   runDue,
   triggersOf,
 } from '../../../test/kit/services/processing.ts';
+import { storeOf } from '../../../test/kit/services/return-stores.ts';
 import { until } from '../../../test/kit/until.ts';
 import { cancelReturn } from '../cancel.ts';
 import {
@@ -133,7 +134,7 @@ describe('after a request without an answer', () => {
     expect(await triggersOf(db.pool, of)).toEqual(['return.processing.failed']);
     const { shopId, id: returnId } = of;
     const cancelling = cancelReturn(
-      db.pool,
+      storeOf(db.pool),
       create(CancelReturnRequestSchema, { shopId, actor, returnId }),
     );
     await expect(cancelling).rejects.toThrow('unknown outcome');

@@ -2,7 +2,8 @@ import type pg from 'pg';
 import { listen } from '../../platform/listen.ts';
 import type { Logger } from '../../platform/log.ts';
 import { startLoop, type Worker } from '../../platform/worker.ts';
-import { claimJobs, JOBS_CHANNEL_PREFIX, type Job, PROCESSING, untilNextDueMs } from './jobs.ts';
+import { claimJobs, type Job, PROCESSING, untilNextDueMs } from './jobs.ts';
+import { JOBS_CHANNEL_PREFIX } from './queue.ts';
 
 /** Maximum number of concurrent jobs of one process. They wait for the commerce provider most of the time. */
 const CONCURRENCY = 24;

@@ -14,10 +14,13 @@ import type {
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { callerShape, id, parseInput } from '../../platform/input.ts';
 import { returnNotFound } from '../errors.ts';
-import { LARGE_BYTES, largeOf, returnLargerThanAccepted } from '../store/large.ts';
-import { loadFitting, loadPage, loadReturn, loadReturnWithin } from '../store/load.ts';
-import { readSnapshot, type SnapshotKey } from '../store/snapshot-store.ts';
+import type { ReturnReader } from '../store/return-reader.ts';
 import { type Selector, selectReturns } from './select.ts';
+
+export interface FindDeps {
+  readonly pool: pg.Pool;
+  readonly reader: ReturnReader;
+}
 
 /** Maximum number of selectors in one FindReturns. */
 const MAX_FOUND = 32;
@@ -34,11 +37,11 @@ const batch = z.object({
  * @throws DomainError INVALID_ARGUMENT.
  */
 export async function getReturns(
-  pool: pg.Pool,
+  reader: ReturnReader,
   request: GetReturnsRequest,
 ): Promise<readonly Return[]> {
   const { shopId, returnIds } = parseInput(batch, request);
-  return loadPage(pool, shopId, returnIds);
+  return reader.page(shopId, returnIds);
 }
 
 /**
@@ -47,34 +50,18 @@ export async function getReturns(
  *
  * @throws DomainError INVALID_ARGUMENT when the selector is absent; RETURN_NOT_FOUND; ANSWER_TOO_LARGE.
  */
-export async function findReturn(pool: pg.Pool, request: FindReturnRequest): Promise<Return> {
-  const large = largeOf(pool);
+export async function findReturn(
+  { pool, reader }: FindDeps,
+  request: FindReturnRequest,
+): Promise<Return> {
   const { shopId, selector, maxBytes } = request;
   if (selector.case === undefined) throw invalidField('selector', 'is required');
   if (maxBytes < 0) throw invalidField('max_bytes', 'must not be negative');
   const [id] = await selectReturns(pool, shopId, [selector]);
   if (id === undefined) throw returnNotFound();
-  if (!large.isKnown(shopId, id)) {
-    const within = Math.min(maxBytes || LARGE_BYTES, LARGE_BYTES);
-    const found = await loadReturnWithin(pool, shopId, { id, maxBytes: within });
-    if (!found) throw returnNotFound();
-    if (found !== 'large') return found;
-    large.remember(shopId, id);
-  }
-  if (maxBytes > 0 && maxBytes <= LARGE_BYTES) throw returnLargerThanAccepted();
-  const found = await large.within(shopId, () => readLarge(pool, shopId, { id, maxBytes }));
+  const found = await reader.one(shopId, id, { maxBytes });
   if (!found) throw returnNotFound();
-  if (found === 'large') throw returnLargerThanAccepted();
   return found;
-}
-
-function readLarge(
-  pool: pg.Pool,
-  shopId: bigint,
-  { id, maxBytes }: { readonly id: bigint; readonly maxBytes: number },
-): Promise<Return | 'large' | undefined> {
-  if (maxBytes > 0) return loadReturnWithin(pool, shopId, { id, maxBytes });
-  return loadReturn(pool, shopId, id);
 }
 
 const selectorInput = z.custom<Selector>(
@@ -97,7 +84,7 @@ const selection = z.object({
  * @throws DomainError INVALID_ARGUMENT when a selector is absent, or there are more than 32.
  */
 export async function findReturns(
-  pool: pg.Pool,
+  { pool, reader }: FindDeps,
   request: FindReturnsRequest,
 ): Promise<MessageInitShape<typeof FoundReturnSchema>[]> {
   const { shopId, selectors } = parseInput(selection, request);
@@ -113,8 +100,7 @@ export async function findReturns(
     if (earlier) earlier.push(position);
     else positions.set(returnId, [position]);
   });
-  const ids = [...positions.keys()].filter((id) => !largeOf(pool).isKnown(shopId, id));
-  const found = await loadFitting(pool, shopId, ids, { maxBytes: LARGE_BYTES });
+  const found = await reader.small(shopId, [...positions.keys()]);
   return found.map((ret) => ({ positions: positions.get(ret.id) ?? [], return: ret }));
 }
 
@@ -126,30 +112,17 @@ const snapshotInput = z.object({ ...callerShape, returnId: id, revision: id });
  *
  * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND.
  */
-export async function getSnapshot(pool: pg.Pool, request: GetSnapshotRequest): Promise<Return> {
+export async function getSnapshot(
+  reader: ReturnReader,
+  request: GetSnapshotRequest,
+): Promise<Return> {
   const { shopId, returnId, revision } = parseInput(snapshotInput, request);
-  const key = { shopId, returnId, revision };
-  const small = await readAt(pool, key, LARGE_BYTES);
-  const found =
-    small === 'large' ? await largeOf(pool).within(shopId, () => readAt(pool, key)) : small;
-  if (!found || found === 'large') throw returnNotFound();
+  const found = await reader.atRevision({ shopId, returnId, revision });
+  if (!found) throw returnNotFound();
   if (found.revision === revision) return found;
   throw new DomainError(
     Code.NotFound,
     ErrorReason.RETURN_NOT_FOUND,
     `revision ${revision} of the return is not stored`,
   );
-}
-
-/** The stored snapshot, or the current return if there is none; `large` when it is larger than `maxBytes`. */
-async function readAt(
-  pool: pg.Pool,
-  key: SnapshotKey,
-  maxBytes?: number,
-): Promise<Return | 'large' | undefined> {
-  const stored = await readSnapshot(pool, key, maxBytes);
-  if (stored) return stored;
-  const { shopId, returnId: id } = key;
-  if (maxBytes === undefined) return loadReturn(pool, shopId, id);
-  return loadReturnWithin(pool, shopId, { id, maxBytes });
 }

@@ -1,6 +1,8 @@
+import { ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
+import { SearchReturnsRequest_Archived as Archived } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { param, raw, type Sql, sql } from '../../platform/sql.ts';
 import { labelStatusText, outcomeText, stateText } from '../store/texts.ts';
-import { type SearchInput, statesOf } from './search-input.ts';
+import type { SearchInput } from './search-input.ts';
 import { behind, NEWEST_FIRST, orderBy, type Place, type Sorting } from './sorting.ts';
 
 /** Escapes the special characters of `like`. */
@@ -59,6 +61,31 @@ function filters(input: SearchInput): Sql {
 
 function joined(pieces: readonly Sql[], by = ' '): Sql {
   return pieces.reduce((all, piece) => sql`${all}${raw(by)}${piece}`);
+}
+
+const ALL_STATES = [
+  ReturnState.OPEN,
+  ReturnState.REVIEW,
+  ReturnState.CLOSED,
+  ReturnState.CANCELLED,
+  ReturnState.EXPIRED,
+] as const;
+
+/**
+ * The states that the results of a search may have; none when its filters exclude each other. Exactly the closed
+ * returns are archived, so this is also the filter of archived returns.
+ */
+function statesOf(input: SearchInput): readonly ReturnState[] {
+  const requested = input.states.length === 0 ? ALL_STATES : new Set(input.states);
+  return [...requested].filter((state) => {
+    if (input.flaggedOnly && state !== ReturnState.REVIEW) return false;
+    return state === ReturnState.CLOSED ? mayBeArchived(input) : input.archived !== Archived.ONLY;
+  });
+}
+
+function mayBeArchived({ archived, includeArchived, states }: SearchInput): boolean {
+  if (archived !== Archived.UNSPECIFIED) return archived !== Archived.EXCLUDE;
+  return includeArchived || states.includes(ReturnState.CLOSED);
 }
 
 const stateTexts = (input: SearchInput) => statesOf(input).map(stateText.toText);

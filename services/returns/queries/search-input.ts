@@ -64,28 +64,3 @@ export function filtersOf(input: SearchInput): ListFilters {
   const filters = Object.entries(input).filter(([name]) => name in FILTERS);
   return { shopId, ...Object.fromEntries(filters) };
 }
-
-const ALL_STATES = [
-  ReturnState.OPEN,
-  ReturnState.REVIEW,
-  ReturnState.CLOSED,
-  ReturnState.CANCELLED,
-  ReturnState.EXPIRED,
-] as const;
-
-/**
- * The states that the results of a search may have; none when its filters exclude each other. Exactly the closed
- * returns are archived, so this is also the filter of archived returns.
- */
-export function statesOf(input: SearchInput): readonly ReturnState[] {
-  const requested = input.states.length === 0 ? ALL_STATES : new Set(input.states);
-  return [...requested].filter((state) => {
-    if (input.flaggedOnly && state !== ReturnState.REVIEW) return false;
-    return state === ReturnState.CLOSED ? mayBeArchived(input) : input.archived !== Archived.ONLY;
-  });
-}
-
-function mayBeArchived({ archived, includeArchived, states }: SearchInput): boolean {
-  if (archived !== Archived.UNSPECIFIED) return archived !== Archived.EXCLUDE;
-  return includeArchived || states.includes(ReturnState.CLOSED);
-}

@@ -9,6 +9,7 @@ import {
   SearchReturnsRequest_Sort as Sort,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { costOf, vacuum } from '../../../test/kit/postgres/plans.ts';
+import { queryDeps } from '../../../test/kit/services/return-stores.ts';
 import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
 import { actor, newShop } from '../../../test/kit/services/running-service.ts';
 import { searchReturns } from './search.ts';
@@ -93,7 +94,7 @@ async function searched(search: Search) {
         : Reflect.get(target, name),
   });
   const request = { shopId, actor, summaries: true, pageSize: PAGE, ...search };
-  const found = await searchReturns(pool, create(SearchReturnsRequestSchema, request));
+  const found = await searchReturns(queryDeps(pool), create(SearchReturnsRequestSchema, request));
   return { ...found, statements };
 }
 

@@ -8,14 +8,20 @@ import type {
 import { parseInput } from '../../platform/input.ts';
 import type { ListFilters } from '../../platform/list-cursor.ts';
 import { type Sql, sql, unnamed } from '../../platform/sql.ts';
-import { loadListed, loadPage } from '../store/load.ts';
+import type { ReturnReader } from '../store/return-reader.ts';
 import { matchingCount, matchingPage } from './matching.ts';
+import { cursorBehind, placeIn } from './place-cursor.ts';
 import { filtersOf, type SearchInput, searchInput } from './search-input.ts';
-import { cursorBehind, orderBy, type Place, placeIn, type Sorting, sortingOf } from './sorting.ts';
+import { orderBy, type Place, type Sorting, sortingOf } from './sorting.ts';
 import { summariesOf } from './summaries.ts';
 
 /** The maximum of the count of matches. */
 const MAX_TOTAL = 10_000;
+
+export interface SearchDeps {
+  readonly pool: pg.Pool;
+  readonly reader: ReturnReader;
+}
 
 export interface FoundReturns {
   readonly returns: readonly Return[];
@@ -38,7 +44,7 @@ export interface FoundReturns {
  * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor, and for one of other filters or another order).
  */
 export async function searchReturns(
-  pool: pg.Pool,
+  { pool, reader }: SearchDeps,
   request: SearchReturnsRequest,
 ): Promise<FoundReturns> {
   const input = parseInput(searchInput, request);
@@ -52,8 +58,8 @@ export async function searchReturns(
   );
   const ids = found.rows.slice(0, input.pageSize).map((row) => row.id);
   const returns = request.withoutLongTexts
-    ? await loadListed(pool, input.shopId, ids)
-    : await loadPage(pool, input.shopId, ids);
+    ? await reader.listed(input.shopId, ids)
+    : await reader.page(input.shopId, ids);
   const hasMore = found.rows.length > returns.length;
   const nextCursor = hasMore ? cursorBehind(placeOf(returns.at(-1), sorting), list) : '';
   const shown = found.rows.slice(0, returns.length);

@@ -1,8 +1,5 @@
-import { z } from 'zod';
 import { SearchReturnsRequest_Sort as Sort } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { bindCursor, type ListFilters, placeInCursor } from '../../platform/list-cursor.ts';
 import { raw, type Sql, sql } from '../../platform/sql.ts';
-import { decodeCursor, encodeCursor } from './cursor.ts';
 
 /** The order of a list of returns: by a time, and by id where the times are equal. */
 export interface Sorting {
@@ -39,43 +36,4 @@ export function behind(place: Place | undefined, { column, direction }: Sorting)
   if (!place) return sql``;
   const than = raw(direction === 'desc' ? '<' : '>');
   return sql`and (r.${raw(column)}, r.id) ${than} (${place.at}::timestamptz, ${place.id}::bigint)`;
-}
-
-const USUAL = 'created_at desc';
-
-const milliseconds = z.string().regex(/^-?\d{1,15}$/);
-const id = z.string().regex(/^\d{1,16}$/);
-
-/**
- * The place in a cursor; undefined when the cursor is empty. The usual order, newest first, is not in its cursors.
- *
- * @param filters those of the request. A cursor of other filters, or of another order, is invalid.
- * @throws DomainError INVALID_ARGUMENT.
- */
-export function placeIn(
-  cursor: string,
-  { sorting, filters }: { readonly sorting: Sorting; readonly filters: ListFilters },
-): Place | undefined {
-  const name = nameOf(sorting);
-  const parts = decodeCursor(
-    placeInCursor(cursor, { ...filters, order: name }),
-    name === USUAL ? z.tuple([milliseconds, id]) : z.tuple([milliseconds, id, z.literal(name)]),
-  );
-  return parts && { at: new Date(Number(parts[0])), id: BigInt(parts[1]) };
-}
-
-/** The cursor of the page behind a return; empty for no return. */
-export function cursorBehind(
-  last: Place | undefined,
-  { sorting, filters }: { readonly sorting: Sorting; readonly filters: ListFilters },
-): string {
-  if (!last) return '';
-  const name = nameOf(sorting);
-  const parts = [`${last.at.getTime()}`, `${last.id}`];
-  const place = encodeCursor(name === USUAL ? parts : [...parts, name]);
-  return bindCursor(place, { ...filters, order: name });
-}
-
-function nameOf({ column, direction }: Sorting): string {
-  return `${column} ${direction}`;
 }

@@ -12,15 +12,20 @@ import { until } from '../../../test/kit/until.ts';
 import { forCaller } from '../../platform/caller.ts';
 import { createPool } from '../../platform/postgres.ts';
 import { flagReturn, unflagReturn } from '../flag.ts';
-import { largeOf } from './large.ts';
+import { createReturnStore } from './create-return-store.ts';
+import { createLargeWork } from './large.ts';
+import type { ReturnStore } from './return-store.ts';
 import { makeLarge } from './testing/large-returns.ts';
 
 let bench: ReturnsBench;
 /** A pool with one connection: a call that holds it and waits makes all others wait. */
 let pool: pg.Pool;
+let store: ReturnStore;
+const large = createLargeWork();
 beforeAll(async () => {
   bench = await startReturnsBench();
   pool = createPool(bench.db.url, { max: 1 });
+  store = createReturnStore({ pool, large });
 });
 afterAll(async () => {
   await pool.end();
@@ -45,7 +50,7 @@ async function takeAll(): Promise<() => Promise<void>> {
     taken += 1;
     return held.promise;
   };
-  const all = [1n, 2n].map((shopId) => largeOf(pool).within(shopId, work));
+  const all = [1n, 2n].map((shopId) => large.within(shopId, work));
   await until(() => taken === all.length);
   return async () => {
     held.resolve();
@@ -55,15 +60,15 @@ async function takeAll(): Promise<() => Promise<void>> {
 
 type By = Awaited<ReturnType<typeof newLarge>>['by'];
 const flag = (by: By) =>
-  flagReturn(pool, create(FlagReturnRequestSchema, { ...by, reasons: ['Odd'] }));
-const unflag = (by: By) => unflagReturn(pool, create(UnflagReturnRequestSchema, by));
+  flagReturn(store, create(FlagReturnRequestSchema, { ...by, reasons: ['Odd'] }));
+const unflag = (by: By) => unflagReturn(store, create(UnflagReturnRequestSchema, by));
 
 describe('a change of a large return', () => {
   test('waits for its permit without a connection, and then runs once', async () => {
-    const large = await newLarge();
+    const made = await newLarge();
     const letGo = await takeAll();
     let isDone = false;
-    const flagged = flag(large.by).finally(() => {
+    const flagged = flag(made.by).finally(() => {
       isDone = true;
     });
     // The first attempt has ended when other statements get the connection, several times.
@@ -72,19 +77,19 @@ describe('a change of a large return', () => {
     expect(pool.waitingCount).toBe(0);
     await letGo();
     expect((await flagged).state).toBe(ReturnState.REVIEW);
-    expect(await bench.triggers(large)).toEqual(['return.updated']);
+    expect(await bench.triggers(made)).toEqual(['return.updated']);
   });
 
   test('of a call that has a permit needs no other', async () => {
-    const large = await newLarge();
+    const made = await newLarge();
     const call = new AbortController();
     await forCaller(call.signal, async () => {
-      await flag(large.by);
-      const open = await unflag(large.by);
+      await flag(made.by);
+      const open = await unflag(made.by);
       expect(open.state).toBe(ReturnState.OPEN);
     });
     // Until the call has ended, its shop gets no second permit.
-    const next = largeOf(pool).within(large.shopId, async () => 'next');
+    const next = large.within(made.shopId, async () => 'next');
     const first = await Promise.race([next, pool.query('select 1').then(() => 'still waiting')]);
     expect(first).toBe('still waiting');
     call.abort();

@@ -1,5 +1,4 @@
 import { Code } from '@connectrpc/connect';
-import type pg from 'pg';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { currentCaller } from '../../platform/caller.ts';
 import { DomainError } from '../../platform/errors.ts';
@@ -32,24 +31,8 @@ export interface LargeWork {
   within<T>(shopId: bigint, work: () => Promise<T>): Promise<T>;
 }
 
-const ofPools = new WeakMap<pg.Pool, LargeWork>();
-
-/** Makes the pools of one process share their permits, because they share its memory. */
-export function shareLarge(...pools: readonly pg.Pool[]): void {
-  const large = createLargeWork();
-  for (const pool of pools) ofPools.set(pool, large);
-}
-
-/** The permits for large returns that are read with this pool. */
-export function largeOf(pool: pg.Pool): LargeWork {
-  const existing = ofPools.get(pool);
-  if (existing) return existing;
-  const large = createLargeWork();
-  ofPools.set(pool, large);
-  return large;
-}
-
-function createLargeWork(): LargeWork {
+/** The permits of one process. All its pools share them, because they share its memory. */
+export function createLargeWork(): LargeWork {
   const permits = createShopPermits(LARGE);
   /** Calls that have a permit. A call that waited for a second one would wait for itself. */
   const permitted = new WeakSet<AbortSignal>();

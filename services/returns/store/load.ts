@@ -1,8 +1,7 @@
-import type pg from 'pg';
 import type { Label, Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { ANSWER_BYTES, fittingIds, fittingStatement, LIST_BYTES, STORED_BYTES } from './fitting.ts';
-import { LARGE_BYTES, largeOf } from './large.ts';
+import { LARGE_BYTES } from './large.ts';
 import { LINE_TEXTS, LISTED_LINE_TEXTS, linesOf } from './line.ts';
 import type { LabelRow, ReturnRow } from './rows.ts';
 import { LABEL_JSON, selectDetails, UPLOADS } from './select-details.ts';
@@ -52,7 +51,7 @@ export async function loadReturns(
  * {@link loadReturns}, or `large` when their line items and uploads, as JSON, are larger than `maxBytes` together. Also
  * `large` when some of several ids do not exist.
  */
-async function loadReturnsWithin(
+export async function loadReturnsWithin(
   db: Queryable,
   shopId: bigint,
   o: { readonly ids: readonly bigint[]; readonly maxBytes: number },
@@ -113,21 +112,6 @@ export async function loadListed(
   const values = [shopId, ids, LIST_BYTES, true];
   const { rows } = await db.query<ReturnRow>({ name: 'load-listed', text: LOAD_LISTED, values });
   return rows.map(returnOf);
-}
-
-/**
- * Reads whole returns for a response, as {@link loadFitting} with `keepsFirst`. Waits for a permit if they are large.
- *
- * @throws ConnectError OVERLOADED when no permit came in time.
- */
-export async function loadPage(
-  pool: pg.Pool,
-  shopId: bigint,
-  ids: readonly bigint[],
-): Promise<readonly Return[]> {
-  const small = await loadReturnsWithin(pool, shopId, { ids, maxBytes: LARGE_BYTES });
-  if (small !== 'large') return small;
-  return largeOf(pool).within(shopId, () => loadFitting(pool, shopId, ids, { keepsFirst: true }));
 }
 
 /** Reads returns in a transaction of {@link changing}, in the order of `ids`. */

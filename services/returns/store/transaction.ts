@@ -1,6 +1,13 @@
 import type pg from 'pg';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
-import { LARGE_BYTES, largeOf } from './large.ts';
+import { LARGE_BYTES, type LargeWork } from './large.ts';
+
+/** What a store of returns needs of its process. */
+export interface StoreDeps {
+  readonly pool: pg.Pool;
+  /** The permits of the process. */
+  readonly large: LargeWork;
+}
 
 /** Whether the transactions of {@link changing} may work on large returns. */
 const permitted = new WeakMap<Queryable, boolean>();
@@ -18,7 +25,7 @@ export class NeedsPermit extends Error {
  * @throws ConnectError OVERLOADED when no permit came in time.
  */
 export async function changing<T>(
-  pool: pg.Pool,
+  { pool, large }: StoreDeps,
   shopId: bigint,
   work: (tx: pg.PoolClient) => Promise<T>,
 ): Promise<T> {
@@ -31,7 +38,6 @@ export async function changing<T>(
         permitted.delete(tx);
       }
     });
-  const large = largeOf(pool);
   try {
     return await attempt(large.isPermitted());
   } catch (error) {

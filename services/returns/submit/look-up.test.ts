@@ -5,6 +5,7 @@ import { Outcome } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { returnRequest, type SubmissionPart, submission } from '../../../test/kit/builders.ts';
 import { createTestDatabase, type TestDatabase } from '../../../test/kit/database.ts';
 import { destinations, newShop, onlyProvider } from '../../../test/kit/services/processing.ts';
+import { changeDeps } from '../../../test/kit/services/return-stores.ts';
 import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure, type CommerceProvider, type FoundOrder } from '../commerce/provider.ts';
 import { submitReturn } from './submit.ts';
@@ -45,7 +46,10 @@ const orders = () => withOrder(async ({ name }) => (name === ORDER.name ? ORDER 
 function submit(more: SubmissionPart = {}, provider: CommerceProvider = orders()) {
   const byName = { order: { name: '#1001' }, currency: '', lines: [], ...more };
   const request = submission(returnRequest(shopId, byName));
-  return submitReturn({ pool: db.pool, destinations, providers: onlyProvider(provider) }, request);
+  return submitReturn(
+    { ...changeDeps(db.pool), destinations, providers: onlyProvider(provider) },
+    request,
+  );
 }
 
 const refused = (field: string) => ({ code: Code.InvalidArgument, field });

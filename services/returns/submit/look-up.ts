@@ -9,7 +9,7 @@ import {
 import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { invalidField, stateForbids } from '../../platform/errors.ts';
 import { type Both, decimalsOf, formatAmount, minorOf } from '../../platform/money.ts';
-import { type FindOrderDeps, findOrder } from '../commerce/find-order.ts';
+import type { OrderAnswer } from '../commerce/find-order.ts';
 import type { FoundLine, FoundOrder } from '../commerce/provider.ts';
 
 /** Whether a submission names its order only, so that the shop's provider must complete it. */
@@ -22,16 +22,12 @@ export function needsLookUp({ order }: SubmitReturnRequest): boolean {
  * currencies, and of each line item its id, title, sku, product, variant, price and ordered units. What the submission
  * has stays. Without line items it gets all units that can still be returned.
  *
+ * @param answer of the provider, for the name in the submission.
  * @throws DomainError INVALID_ARGUMENT for a shop whose provider looks no orders up, an order that does not exist there,
- *   and a line item that is not in it; STATE_FORBIDS for an order in another currency than the shop's; COMMERCE_FAILED
- *   (UNAVAILABLE) when the provider does not answer.
+ *   and a line item that is not in it; STATE_FORBIDS for an order in another currency than the shop's.
  */
-export async function lookedUp(
-  deps: FindOrderDeps,
-  request: SubmitReturnRequest,
-): Promise<SubmitReturnRequest> {
-  const name = request.order?.name ?? '';
-  const found = await orderOf(deps, { shopId: request.shopId, name });
+export function lookedUp(request: SubmitReturnRequest, answer: OrderAnswer): SubmitReturnRequest {
+  const found = orderIn(answer);
   const { currencies } = found;
   requireCurrency(request.currency, currencies.shop);
   requireCurrency(request.presentmentCurrency, currencies.presentment);
@@ -56,11 +52,7 @@ function requireCurrency(sent: string, ofOrder: string): void {
   throw stateForbids(`the order is in ${ofOrder}, not in ${sent}`);
 }
 
-async function orderOf(
-  deps: FindOrderDeps,
-  of: { readonly shopId: bigint; readonly name: string },
-): Promise<FoundOrder> {
-  const { looksUp, order } = await findOrder(deps, of);
+function orderIn({ looksUp, order }: OrderAnswer): FoundOrder {
   if (order) return order;
   throw looksUp
     ? invalidField('order.name', 'is the name of no order at the commerce provider')

@@ -22,7 +22,7 @@ import {
   requiredAmountOf,
 } from '../../platform/money.ts';
 import { inTransaction, type Queryable, violatedConstraint } from '../../platform/postgres.ts';
-import type { FindOrderDeps } from '../commerce/find-order.ts';
+import { type FindOrderDeps, findOrder } from '../commerce/find-order.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound } from '../errors.ts';
 import { issueLabelRequest } from '../labels/label-request-store.ts';
@@ -39,7 +39,7 @@ import { loadSettings } from '../settings.ts';
 import { appendReturnEvents, type DetailEvent } from '../store/append-events.ts';
 import { requireDetailsFit } from '../store/details-size.ts';
 import { encodeReturn } from '../store/encoded.ts';
-import { loadReturn } from '../store/load.ts';
+import type { ReturnStore } from '../store/return-store.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import { lookedUp, needsLookUp } from './look-up.ts';
 import {
@@ -52,6 +52,7 @@ import { type CheckedSubmission, insertReturn } from './submit-store.ts';
 
 export interface SubmitDeps {
   readonly pool: pg.Pool;
+  readonly store: ReturnStore;
   readonly destinations: Destinations;
   /** Completes submissions that name their order only. */
   readonly providers: FindOrderDeps['providers'];
@@ -80,9 +81,12 @@ export async function submitReturn(
   const whole = isIncomplete ? undefined : parseInput(submission, request);
   const earlier = await findUse(deps.pool, use);
   if (earlier !== undefined) {
-    return { return: await existing(deps.pool, shopId, earlier), repeated: true };
+    return {
+      return: await existing(deps.store, deps.pool, { shopId, id: earlier }),
+      repeated: true,
+    };
   }
-  const input = whole ?? parseInput(submission, await lookedUp(deps, request));
+  const input = whole ?? parseInput(submission, await completedSubmission(deps, request));
 
   const settings = await loadSettings(deps.pool, input.shopId);
   const checked = check(input, settings);
@@ -93,13 +97,22 @@ export async function submitReturn(
   try {
     return await inTransaction(deps.pool, async (tx) => {
       const { id, repeated } = await oncePerKey(tx, use, () =>
-        record(tx, checked, { settings, destination }),
+        record(deps.store, tx, { checked, settings, destination }),
       );
-      return { return: await existing(tx, input.shopId, id), repeated };
+      return { return: await existing(deps.store, tx, { ...input, id }), repeated };
     });
   } catch (error) {
     throw violatedConstraint(error) === 'return_lines_one_live' ? lineInLiveReturn() : error;
   }
+}
+
+/** @throws DomainError as {@link findOrder} and {@link lookedUp} say. */
+async function completedSubmission(
+  deps: SubmitDeps,
+  request: SubmitReturnRequest,
+): Promise<SubmitReturnRequest> {
+  const { shopId, order } = request;
+  return lookedUp(request, await findOrder(deps, { shopId, name: order?.name ?? '' }));
 }
 
 function lineInLiveReturn(): DomainError {
@@ -111,8 +124,12 @@ function lineInLiveReturn(): DomainError {
   );
 }
 
-async function existing(db: Queryable, shopId: bigint, id: bigint): Promise<Return> {
-  const found = await loadReturn(db, shopId, id);
+async function existing(
+  store: ReturnStore,
+  db: Queryable,
+  { shopId, id }: { readonly shopId: bigint; readonly id: bigint },
+): Promise<Return> {
+  const found = await store.load(db, shopId, id);
   if (!found) throw returnNotFound();
   return found;
 }
@@ -165,13 +182,18 @@ function exchangeSums(
 }
 
 async function record(
+  store: ReturnStore,
   tx: pg.PoolClient,
-  checked: CheckedSubmission,
-  o: { readonly settings: Settings; readonly destination: Destination | undefined },
+  o: {
+    readonly checked: CheckedSubmission;
+    readonly settings: Settings;
+    readonly destination: Destination | undefined;
+  },
 ): Promise<bigint> {
+  const { checked } = o;
   const { shopId, actor, flagReasons, returnMethod } = checked.submission;
   const id = await insertReturn(tx, checked);
-  const created = await existing(tx, shopId, id);
+  const created = await existing(store, tx, { shopId, id });
   await requireReturnable(tx, created);
   const wantsLabel =
     o.settings.labelProvider === LabelProvider.THIRD_PARTY && returnMethod === ReturnMethod.MAIL;

@@ -27,8 +27,8 @@ import {
   newShop,
   onlyProvider,
   requestProcessing,
-  silent,
 } from '../services/processing.ts';
+import { changeDeps, storeOf } from '../services/return-stores.ts';
 import {
   commerceOf,
   destinationsOf,
@@ -105,10 +105,9 @@ interface Trial {
 async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void> {
   const pool = poolOf(simulated, trial.pool);
   const deps = {
-    pool,
+    ...changeDeps(pool),
     providers: onlyProvider(commerceOf(simulated, trial.provider)),
     destinations: destinationsOf(simulated, destinations),
-    logger: silent,
     retryBackoff: () => 0,
   };
   for (let round = 0; round < 2; round += 1) {
@@ -125,7 +124,7 @@ async function runOnce(simulated: SimulatedProcess, trial: Trial): Promise<void>
 async function requestCancellation(pool: pg.Pool, { shopId, id: returnId }: Return): Promise<void> {
   const request = create(CancelReturnRequestSchema, { shopId, actor, returnId });
   try {
-    await cancelReturn(pool, request);
+    await cancelReturn(storeOf(pool), request);
   } catch (error) {
     if (!(error instanceof DomainError)) throw error;
     await settleRefund(pool, { shopId, returnId });
@@ -146,9 +145,11 @@ async function settleRefund(
     [shopId, returnId],
   );
   const request = { shopId, actor, returnId, kind: EffectKind.REFUND };
-  await settleEffect(pool, create(SettleEffectRequestSchema, request)).catch((error: unknown) => {
-    if (!(error instanceof DomainError)) throw error;
-  });
+  await settleEffect(changeDeps(pool), create(SettleEffectRequestSchema, request)).catch(
+    (error: unknown) => {
+      if (!(error instanceof DomainError)) throw error;
+    },
+  );
 }
 
 /** The provider, which makes and cancels exchange orders, and rejects everything else. */

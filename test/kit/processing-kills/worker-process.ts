@@ -5,6 +5,7 @@ import type { CommerceProvider } from '../../../services/returns/commerce/provid
 import { runJob } from '../../../services/returns/processing/run.ts';
 import { startProcessingWorker } from '../../../services/returns/processing/worker.ts';
 import { destinations, onlyProvider, silent } from '../services/processing.ts';
+import { changeDeps } from '../services/return-stores.ts';
 
 // A replica of processing, for tests that kill it:
 // `node worker-process.ts <database url> <maximum ms of a call> <s before a retry>`.
@@ -26,6 +27,6 @@ const commerce: CommerceProvider = {
 
 const retryBackoff = () => Number(retryS) * 1_000;
 const providers = onlyProvider(commerce);
-const deps = { pool, providers, destinations, logger: silent, retryBackoff };
+const deps = { ...changeDeps(pool), providers, destinations, retryBackoff };
 startProcessingWorker({ pool, logger: silent, run: (job, signal) => runJob(deps, job, signal) });
 process.stdout.write('ready\n');

@@ -19,14 +19,14 @@ import { createEmbeddedCommerce } from '../../../services/returns/commerce/embed
 import type { CommerceProvider, EffectKind } from '../../../services/returns/commerce/provider.ts';
 import type { Providers } from '../../../services/returns/commerce/providers.ts';
 import type { Destinations } from '../../../services/returns/destinations.ts';
-import { claimJobs, type Job } from '../../../services/returns/processing/jobs.ts';
-import { OPEN_JOB } from '../../../services/returns/processing/open-job.ts';
+import { claimJobs, type Job, OPEN_JOB } from '../../../services/returns/processing/jobs.ts';
 import { processReturn } from '../../../services/returns/processing/process.ts';
 import { type RunDeps, runJob } from '../../../services/returns/processing/run.ts';
 import { updateSettings } from '../../../services/returns/settings.ts';
 import { loadReturn } from '../../../services/returns/store/load.ts';
 import { submitReturn } from '../../../services/returns/submit/submit.ts';
 import { plainLine, returnRequest, type SubmissionPart, submission } from '../builders.ts';
+import { changeDeps } from './return-stores.ts';
 
 // Shared by the tests of processing. Returns are made with the production code, and jobs run to their end.
 
@@ -74,7 +74,10 @@ export async function newReturn(
 ): Promise<Return> {
   const request = returnRequest(shopId, { actor, lines: [newLine()], ...more });
   const providers = onlyProvider(createEmbeddedCommerce(pool));
-  const submitted = await submitReturn({ pool, destinations, providers }, submission(request));
+  const submitted = await submitReturn(
+    { ...changeDeps(pool), destinations, providers },
+    submission(request),
+  );
   return submitted.return;
 }
 
@@ -109,9 +112,8 @@ export function requestProcessing(
 /** Dependencies of jobs. Retries are due immediately. */
 export function runDeps(pool: pg.Pool, commerce: CommerceProvider): RunDeps {
   return {
-    pool,
+    ...changeDeps(pool),
     destinations,
-    logger: silent,
     retryBackoff: () => 0,
     providers: onlyProvider(commerce),
   };

@@ -122,8 +122,8 @@ export const inboundBugs: readonly Bug[] = [
   {
     name: 'unknown-order-left',
     promise: 'an exchange order with an unknown outcome is found and cancelled',
-    file: 'services/returns/processing/cancellation.ts',
-    find: 'prepared.order ?? (await findOrder(performing(steps.exchange)))',
+    file: 'services/returns/processing/run.ts',
+    find: 'prepared.order ?? (await findMadeOrder({ pool, job, prepared, step: exchange }))',
     replace: 'prepared.order',
     tests: CANCELLATION,
   },

@@ -19,6 +19,7 @@ import {
   runDue,
   timelineOf,
 } from '../../../../test/kit/services/processing.ts';
+import { storeOf } from '../../../../test/kit/services/return-stores.ts';
 import { COMMERCE_LINES_MAX } from '../../../contract/limits.ts';
 import { cancelReturn } from '../../cancel.ts';
 import { editReturn } from '../../edit/edit.ts';
@@ -51,7 +52,7 @@ const refused = (reason: ErrorReason, field = 'lines[0]') => ({
 const tooMany = refused(ErrorReason.ORDERED_QUANTITY_EXCEEDED);
 
 const cancel = ({ id: returnId }: Return) =>
-  cancelReturn(db.pool, create(CancelReturnRequestSchema, { shopId, actor, returnId }));
+  cancelReturn(storeOf(db.pool), create(CancelReturnRequestSchema, { shopId, actor, returnId }));
 
 async function close(of: Return): Promise<void> {
   await requestProcessing(db.pool, of);
@@ -94,7 +95,7 @@ describe('the ordered quantity that the provider says', () => {
     const of = await submit(1);
     const changes = of.lineItems.map(({ lineItemId }) => ({ lineItemId, quantity: 3 }));
     const request = { shopId, actor, returnId: of.id, expectedRevision: of.revision, changes };
-    const edit = editReturn(db.pool, create(EditReturnRequestSchema, request));
+    const edit = editReturn(storeOf(db.pool), create(EditReturnRequestSchema, request));
     await expect(edit).rejects.toMatchObject(tooMany);
   });
 

@@ -23,6 +23,7 @@ import {
   runDue,
   timelineOf,
 } from '../../../../test/kit/services/processing.ts';
+import { changeDeps, storeOf } from '../../../../test/kit/services/return-stores.ts';
 import { until } from '../../../../test/kit/until.ts';
 import { editReturn } from '../../edit/edit.ts';
 import { prepare } from '../../processing/prepare.ts';
@@ -71,7 +72,7 @@ async function setQuantity(quantity: number): Promise<void> {
   const { revision, lineItems } = await reload(db.pool, of);
   const changes = lineItems.map(({ lineItemId }) => ({ lineItemId, quantity }));
   const request = { shopId: of.shopId, actor, returnId: of.id, expectedRevision: revision };
-  await editReturn(db.pool, create(EditReturnRequestSchema, { ...request, changes }));
+  await editReturn(storeOf(db.pool), create(EditReturnRequestSchema, { ...request, changes }));
 }
 
 describe('a line that was refunded at the provider', () => {
@@ -170,7 +171,9 @@ describe('news that arrive while processing runs', () => {
     await requestProcessing(db.pool, of);
     const job = await claimOne(db.pool);
     await refundThere(2);
-    await expect(prepare(db.pool, job, onlyProvider(commerce))).rejects.toThrow('were refunded');
+    await expect(
+      prepare({ ...changeDeps(db.pool), providers: onlyProvider(commerce) }, job),
+    ).rejects.toThrow('were refunded');
   });
 
   test('wait for a run that holds the lock, and stop its request', async () => {

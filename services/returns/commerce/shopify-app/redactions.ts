@@ -1,11 +1,10 @@
 import { create } from '@bufbuild/protobuf';
-import type pg from 'pg';
 import { ActorSchema } from '../../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { systemActor } from '../../../platform/identity.ts';
 import type { Logger } from '../../../platform/log.ts';
 import type { Queryable } from '../../../platform/postgres.ts';
 import { type Loop, startLoop } from '../../../platform/worker.ts';
-import { type Redacted, redactBatch } from '../../redact.ts';
+import { type Redacted, type RedactionDeps, redactBatch } from '../../redact.ts';
 
 /** How often a process looks for redactions of processes that ended. Milliseconds. */
 const EVERY_MS = 60_000;
@@ -20,7 +19,7 @@ const ACTOR = create(ActorSchema, systemActor('shopify'));
  * Starts the job that makes the redactions which Shopify requested. A redaction is a row until it is complete, so a crash
  * ends none: after ten minutes another process continues it. Two processes that do the same one do no harm.
  */
-export function startRedactions(o: { pool: pg.Pool; logger: Logger }): Loop {
+export function startRedactions(o: RedactionDeps & { readonly logger: Logger }): Loop {
   return startLoop({
     name: 'shopify: redactions',
     idleMs: EVERY_MS,
@@ -38,9 +37,10 @@ interface Redaction {
 
 /** Makes the next redaction, or a part of a large one. Returns false when there is none. */
 export async function redactNext(
-  { pool, logger }: { readonly pool: pg.Pool; readonly logger: Logger },
+  o: RedactionDeps & { readonly logger: Logger },
   signal: AbortSignal,
 ): Promise<boolean> {
+  const { pool, logger } = o;
   const redaction = await claim(pool);
   if (!redaction) return false;
   const { id, shopId } = redaction;
@@ -51,7 +51,7 @@ export async function redactNext(
         await pool.query('update shopify_redactions set begun_at = null where id = $1', [id]);
         return true;
       }
-      const { returns } = await redactBatch(pool, { shopId, actor: ACTOR }, whose);
+      const { returns } = await redactBatch(o, { shopId, actor: ACTOR }, whose);
       if (returns === 0) break;
       left -= 1;
     }

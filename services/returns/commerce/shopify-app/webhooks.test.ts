@@ -8,6 +8,7 @@ import {
   startInstallBench,
   type TestStore,
 } from '../../../../test/kit/commerce/install-bench.ts';
+import { changeDeps } from '../../../../test/kit/services/return-stores.ts';
 import { actor } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
 import { createLogger } from '../../../platform/log.ts';
@@ -185,8 +186,8 @@ describe('shop/redact', () => {
   test('is continued by another process ten minutes after a crash', async () => {
     const of = await submit(store.shopId);
     const { pool } = under.bench.db;
-    const logger = createLogger({ service: 'test', level: 'silent' });
-    const next = () => redactNext({ pool, logger }, new AbortController().signal);
+    const _logger = createLogger({ service: 'test', level: 'silent' });
+    const next = () => redactNext(changeDeps(pool), new AbortController().signal);
     const insert = `insert into shopify_redactions (shop_id, begun_at)
                     values ($1, now() - make_interval(mins => $2)) returning id`;
     await pool.query(insert, [store.shopId, 9]);

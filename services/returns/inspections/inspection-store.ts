@@ -1,4 +1,3 @@
-import type pg from 'pg';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
@@ -20,7 +19,7 @@ import {
   idsOfLongTexts,
   loadHashed,
 } from '../store/load-hashed.ts';
-import { changing, requirePermit } from '../store/transaction.ts';
+import { changing, requirePermit, type StoreDeps } from '../store/transaction.ts';
 
 /** The fields of every kind of inspection. */
 export interface Inspected {
@@ -49,35 +48,49 @@ export interface InspectionKind<T extends Inspected> {
   };
 }
 
-/**
- * Stores inspections in the returns, in one transaction and in any state of the returns. A newer inspection of a line
- * item replaces the previous one, which stays in the timeline. An older one is ignored. Each return whose details
- * change gets its next revision and one return.updated.
- *
- * @returns the returns of the line items, in the order of their ids, as many as fit into one response; none without
- *   `by.wantsReturns`.
- * @throws DomainError LINE_ITEM_NOT_FOUND when a line item does not belong to the shop; RETURN_TOO_LARGE when the
- *   details of a return would become too large. Then no inspection is stored. Details that were too large before may
- *   become smaller.
- */
-export async function takeOver<T extends Inspected>(
-  pool: pg.Pool,
-  by: Caller & { readonly inspections: readonly T[]; readonly wantsReturns: boolean },
-  kind: InspectionKind<T>,
-): Promise<readonly Return[]> {
-  const latest = { ...by, inspections: latestPerLine(by.inspections, kind.idOf) };
-  try {
-    return await changing(pool, by.shopId, (tx) => takeOverIn(tx, latest, kind));
-  } catch (error) {
-    if (!isTooLarge(error)) throw error;
-    // Returns from before the limit existed may be above it. They are measured before the change only after this error,
-    // because that reads them twice.
-    return changing(pool, by.shopId, async (tx) => {
-      const before = await aboveLimit(tx, by.shopId, [...latest.inspections.keys()]);
-      if (before.size === 0) throw error;
-      return takeOverIn(tx, latest, kind, before);
-    });
-  }
+/** Inspections to store, and whether the caller wants the returns. */
+export interface Batch<T extends Inspected> extends Caller {
+  readonly inspections: readonly T[];
+  readonly wantsReturns: boolean;
+}
+
+/** Where inspections are stored. `start.ts` makes it, and the use cases get it as an argument. */
+export interface InspectionStore {
+  /**
+   * Stores inspections in the returns, in one transaction and in any state of the returns. A newer inspection of a line
+   * item replaces the previous one, which stays in the timeline. An older one is ignored. Each return whose details
+   * change gets its next revision and one return.updated.
+   *
+   * @returns the returns of the line items, in the order of their ids, as many as fit into one response; none without
+   *   `batch.wantsReturns`.
+   * @throws DomainError LINE_ITEM_NOT_FOUND when a line item does not belong to the shop; RETURN_TOO_LARGE when the
+   *   details of a return would become too large. Then no inspection is stored. Details that were too large before may
+   *   become smaller.
+   */
+  takeOver<T extends Inspected>(
+    batch: Batch<T>,
+    kind: InspectionKind<T>,
+  ): Promise<readonly Return[]>;
+}
+
+export function createInspectionStore(deps: StoreDeps): InspectionStore {
+  return {
+    async takeOver(batch, kind) {
+      const latest = { ...batch, inspections: latestPerLine(batch.inspections, kind.idOf) };
+      try {
+        return await changing(deps, batch.shopId, (tx) => takeOverIn(tx, latest, kind));
+      } catch (error) {
+        if (!isTooLarge(error)) throw error;
+        // Returns from before the limit existed may be above it. They are measured before the change only after this
+        // error, because that reads them twice.
+        return changing(deps, batch.shopId, async (tx) => {
+          const before = await aboveLimit(tx, batch.shopId, [...latest.inspections.keys()]);
+          if (before.size === 0) throw error;
+          return takeOverIn(tx, latest, kind, before);
+        });
+      }
+    },
+  };
 }
 
 /** @param before the bytes of the details of returns that are above the limit before the change, by id. */

@@ -1,0 +1,129 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { named, type Sql, sql } from '../../platform/sql.ts';
+import type { EffectKind, MadeOrder } from '../commerce/provider.ts';
+import type { Fulfilment } from '../return.ts';
+import type { PlannedStep } from './plan.ts';
+
+// What runs of processing made of a return. The rules of other use cases decide by it.
+
+/** A return by its ids. */
+export interface OfReturn {
+  readonly shopId: bigint;
+  readonly returnId: bigint;
+}
+
+/**
+ * What runs of processing made of the outcomes of the return (with `kind`: of this outcome). Unless it is `none`, money or
+ * goods may have moved. Steps that no run requested, or that the provider rejected, do not count. A caller that
+ * decides by the result must hold the return's row lock.
+ */
+export async function fulfilmentOf(
+  tx: Queryable,
+  of: OfReturn,
+  kind?: EffectKind,
+): Promise<Fulfilment> {
+  const { rows } = await tx.query<{ isUnknown: boolean | null }>({
+    name: 'processing-fulfilment',
+    text: `select bool_or(done_at is null) as "isUnknown" from processing_outcomes
+           where shop_id = $1 and return_id = $2 and ($3::text is null or kind = $3)
+             and coalesce(done_at, asked_at) is not null`,
+    values: [of.shopId, of.returnId, kind ?? null],
+  });
+  const isUnknown = rows[0]?.isUnknown ?? undefined;
+  if (isUnknown === undefined) return 'none';
+  return isUnknown ? 'unknown' : 'made';
+}
+
+/** Whether a run fulfilled an outcome of this kind, or may have. See {@link fulfilmentOf}. */
+export async function mayHaveFulfilled(
+  tx: Queryable,
+  of: OfReturn,
+  kind: EffectKind,
+): Promise<boolean> {
+  return (await fulfilmentOf(tx, of, kind)) !== 'none';
+}
+
+/** What was requested of the commerce provider for a return that is to be cancelled. */
+export interface Requested {
+  /** The exchange order, if it was made, or may have been. */
+  readonly exchange: RequestedExchange | undefined;
+  /** Whether the order was cancelled. */
+  readonly isOrderCancelled: boolean;
+  /** Whether processing made anything else, such as a refund, or may have. A cancellation cannot undo that. */
+  readonly others: Fulfilment;
+}
+
+export interface RequestedExchange {
+  readonly step: PlannedStep;
+  /** The order; undefined while the outcome of its request is unknown. */
+  readonly order: MadeOrder | undefined;
+}
+
+interface Row {
+  readonly kind: PlannedStep['kind'];
+  readonly key: string;
+  readonly amount: string;
+  readonly currency: string;
+  readonly isDone: boolean;
+  readonly providerId: string | null;
+  readonly name: string | null;
+}
+
+/** Reads {@link Requested}. A caller that decides by the result must hold the return's row lock. */
+export async function requestedOf(tx: Queryable, of: OfReturn): Promise<Requested> {
+  const { rows } = await tx.query<Row>({
+    name: 'cancellation-requested',
+    text: `select kind, key, amount, currency, done_at is not null as "isDone",
+                  provider_id as "providerId", name
+             from processing_outcomes
+            where shop_id = $1 and return_id = $2 and coalesce(done_at, asked_at) is not null`,
+    values: [of.shopId, of.returnId],
+  });
+  const exchange = rows.find(({ kind }) => kind === 'exchange_order');
+  return {
+    exchange: exchange && exchangeOf(exchange),
+    isOrderCancelled: rows.some(({ kind, isDone }) => kind === 'order_cancel' && isDone),
+    others: fulfilmentIn(rows.filter((row) => !PART_OF_CANCELLATION.has(row.kind))),
+  };
+}
+
+/** The kinds that a cancellation undoes, or is. */
+const PART_OF_CANCELLATION: ReadonlySet<string> = new Set(['exchange_order', 'order_cancel']);
+
+function fulfilmentIn(requested: readonly Row[]): Fulfilment {
+  if (requested.length === 0) return 'none';
+  return requested.every(({ isDone }) => isDone) ? 'made' : 'unknown';
+}
+
+function exchangeOf({ isDone, providerId, name, ...step }: Row): RequestedExchange {
+  if (!isDone) return { step, order: undefined };
+  if (providerId === null) throw new Error(`the order of ${step.key} has no id of the provider`);
+  return { step, order: { id: BigInt(providerId), name: name ?? '' } };
+}
+
+/** SQL: CTEs that add the done outcomes of a return to its details. */
+export const shownOutcomes = ({ shopId, returnId }: OfReturn): Sql => sql`
+shown as (
+  update processing_outcomes set shown_at = now()
+  where shop_id = ${shopId} and return_id = ${returnId} and done_at is not null and shown_at is null
+  returning *
+), placed as (
+  insert into provider_orders (shop_id, return_id, kind, provider_order_id, name, value, currency)
+  select shop_id, return_id, case kind when 'gift_card' then 'gift_card' else 'exchange' end,
+    provider_id::bigint, name,
+    case kind when 'gift_card' then amount end, case kind when 'gift_card' then currency end
+  from shown where kind in ('exchange_order', 'gift_card')
+), refunded as (
+  insert into refunds
+    (shop_id, return_id, gateway, provider, provider_refund_id, value, currency, provider_created_at)
+  select shop_id, return_id, gateway, provider, provider_id, amount, currency, provider_created_at
+  from shown where kind = 'refund'
+)`;
+
+/**
+ * Adds the outcomes that were fulfilled since the last run to the return's details. It is called at the end of a run, so
+ * that a run is one change of the details, also when it fails.
+ */
+export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
+  await tx.query(named('processing-show', sql`with ${shownOutcomes(of)} select from shown`));
+}

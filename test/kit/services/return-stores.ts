@@ -1,0 +1,30 @@
+import type pg from 'pg';
+import {
+  createInspectionStore,
+  type InspectionStore,
+} from '../../../services/returns/inspections/inspection-store.ts';
+import { createReturnStore } from '../../../services/returns/store/create-return-store.ts';
+import { createLargeWork } from '../../../services/returns/store/large.ts';
+import { createReturnReader } from '../../../services/returns/store/return-reader.ts';
+import type { ReturnStore } from '../../../services/returns/store/return-store.ts';
+import { silentLogger } from './telemetry.ts';
+
+// The stores of the returns service over a pool, for tests that call a use case without the service.
+
+export function storeOf(pool: pg.Pool): ReturnStore {
+  return createReturnStore({ pool, large: createLargeWork() });
+}
+
+export function inspectionsOf(pool: pg.Pool): InspectionStore {
+  return createInspectionStore({ pool, large: createLargeWork() });
+}
+
+/** What most use cases that change returns need. */
+export function changeDeps(pool: pg.Pool) {
+  return { pool, store: storeOf(pool), logger: silentLogger() };
+}
+
+/** What queries need. */
+export function queryDeps(pool: pg.Pool) {
+  return { pool, reader: createReturnReader({ pool, large: createLargeWork() }) };
+}
