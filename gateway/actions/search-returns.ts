@@ -19,7 +19,7 @@ const OUTCOME = enumText(OutcomeSchema);
 
 /** The filters and the page of a search. An absent filter matches every return. */
 export interface ReturnsQuery {
-  /** A whole order name, tracking number or e-mail address, or a part of a title. */
+  /** A whole order name, tracking number or e-mail address, or a part of a title or of the shopper's name. */
   readonly query?: string | undefined;
   readonly states?: readonly (typeof RETURN_STATES)[number][] | undefined;
   /** Inclusive. */

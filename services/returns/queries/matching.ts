@@ -8,13 +8,22 @@ import { behind, NEWEST_FIRST, orderBy, type Place, type Sorting } from './sorti
 /** Escapes the special characters of `like`. */
 const ESCAPED = raw(String.raw`'([\\%_])', '\\\1', 'g'`);
 
+/** An index on trigrams finds no shorter text. */
+const NAME_MIN = 3;
+
 /**
- * The ids of returns that match a query: the whole order name, e-mail address or tracking number, or a part of a title.
- * Each part uses its own index; PostgreSQL uses none of them for one condition with `or`.
+ * The ids of returns that match a query: the whole order name, e-mail address or tracking number, or a part of a title
+ * or of the shopper's name. Each part uses its own index; PostgreSQL uses none of them for one condition with `or`.
  */
 function named(input: SearchInput): Sql {
   const shop = param(input.shopId);
   const query = param(input.query);
+  const contained = sql`like '%' || regexp_replace(lower(${query}), ${ESCAPED}) || '%'`;
+  const byName = sql`
+    union
+    select id from returns
+     where shop_id = ${shop} and (customer_first_name is not null or customer_last_name is not null)
+       and lower(coalesce(customer_first_name, '') || ' ' || coalesce(customer_last_name, '')) ${contained}`;
   return sql`
     select id from returns where shop_id = ${shop} and order_name = ${query}
     union
@@ -25,8 +34,9 @@ function named(input: SearchInput): Sql {
      where shop_id = ${shop} and tracking_number <> '' and tracking_number = ${query}
     union
     select return_id from return_lines
-     where shop_id = ${shop} and removed_at is null
-       and lower(title) like '%' || regexp_replace(lower(${query}), ${ESCAPED}) || '%'`;
+     where shop_id = ${shop} and removed_at is null and lower(title) ${contained}${
+       input.query.length < NAME_MIN ? sql`` : byName
+     }`;
 }
 
 /** The ids of returns with a line item of an SKU. */

@@ -76,30 +76,6 @@ describe('search returns', () => {
     expect(await found(shopId, { withoutLongTexts: true })).toEqual(made);
   }, 60_000);
 
-  test('finds by order name, tracking number, e-mail address, or part of a title', async () => {
-    const shopId = await bench.shop();
-    const one = await bench.submit(shopId, {
-      order: { providerOrderId: newId(), name: '#77' },
-      customer: { email: 'Ann@Example.com' },
-      lines: [line({ title: 'Wool 100% Scarf a_b c\\d' })],
-    });
-    await bench.submit(shopId, { lines: [line({ title: 'Hat' })] });
-    await bench.client.recordLabel({
-      shopId,
-      actor,
-      idempotencyKey: randomUUID(),
-      returnId: one.id,
-      carrier: 'DHL',
-      trackingNumber: 'TRACK-9',
-    });
-    for (const query of ['#77', 'TRACK-9', 'ann@example.com', '100% sc', 'A_B', 'c\\d']) {
-      expect(await found(shopId, { query })).toEqual([one.id]);
-    }
-    for (const query of ['#7', 'TRACK', 'example.com', 'l_1', 'ool%sc', 'cd']) {
-      expect(await found(shopId, { query })).toEqual([]);
-    }
-  });
-
   test('filters by state, flag, time, SKU and destination', async () => {
     const shopId = await bench.shop();
     const plain = await bench.submit(shopId, { submittedAt: day(1) });

@@ -181,7 +181,7 @@ function NoReturns() {
       }
     >
       The search finds a whole order name such as #1001, tracking number or e-mail address, or a
-      part of an item's title.
+      part of an item's title or of the shopper's name (three letters or more).
     </EmptyState>
   );
 }

@@ -1,0 +1,57 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { line, newId } from '../../../test/kit/builders.ts';
+import { type ReturnsBench, startReturnsBench } from '../../../test/kit/services/returns-bench.ts';
+import { actor } from '../../../test/kit/services/running-service.ts';
+
+let bench: ReturnsBench;
+beforeAll(async () => {
+  bench = await startReturnsBench();
+});
+afterAll(() => bench.stop());
+
+const found = async (shopId: bigint, { query }: { query: string }) =>
+  (await bench.client.searchReturns({ shopId, actor, query })).returns.map((one) => one.id);
+
+describe('search returns by a text', () => {
+  test('finds by order name, tracking number, e-mail address, or part of a title', async () => {
+    const shopId = await bench.shop();
+    const one = await bench.submit(shopId, {
+      order: { providerOrderId: newId(), name: '#77' },
+      customer: { email: 'Ann@Example.com' },
+      lines: [line({ title: 'Wool 100% Scarf a_b c\\d' })],
+    });
+    await bench.submit(shopId, { lines: [line({ title: 'Hat' })] });
+    await bench.client.recordLabel({
+      shopId,
+      actor,
+      idempotencyKey: randomUUID(),
+      returnId: one.id,
+      carrier: 'DHL',
+      trackingNumber: 'TRACK-9',
+    });
+    for (const query of ['#77', 'TRACK-9', 'ann@example.com', '100% sc', 'A_B', 'c\\d']) {
+      expect(await found(shopId, { query })).toEqual([one.id]);
+    }
+    for (const query of ['#7', 'TRACK', 'example.com', 'l_1', 'ool%sc', 'cd']) {
+      expect(await found(shopId, { query })).toEqual([]);
+    }
+  });
+
+  test("finds by a part of the shopper's name", async () => {
+    const shopId = await bench.shop();
+    const one = await bench.submit(shopId, {
+      customer: { firstName: 'Marguerite', lastName: 'De La Croix' },
+    });
+    const other = await bench.submit(shopId, { customer: { lastName: 'Stone' } });
+    await bench.submit(shopId, { customer: {} });
+    for (const query of ['marg', 'rite de la', 'La Croix', 'Marguerite De La Croix']) {
+      expect(await found(shopId, { query })).toEqual([one.id]);
+    }
+    expect(await found(shopId, { query: 'stone' })).toEqual([other.id]);
+    // Two letters find no name.
+    for (const query of ['to', 'Croix Marguerite', '%roi%']) {
+      expect(await found(shopId, { query })).toEqual([]);
+    }
+  });
+});
