@@ -1,50 +1,28 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { RestockMode } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { invalidField } from '../../services/platform/errors.ts';
-import { staticIdentity } from '../../services/platform/identity.ts';
 import { newKeyringText, parseKeyring } from '../../services/platform/keyring.ts';
 import { createLogger } from '../../services/platform/log.ts';
-import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
+import { type AdminBench, startAdminBench } from '../../test/kit/gateway/admin-bench.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
-import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
-import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { startGrantUsage } from '../auth/key-usage.ts';
 import { storeGrant } from '../oauth/issue.ts';
 import { createOAuthKeys } from '../oauth/keys.ts';
-import { connectServices } from '../services.ts';
 import { openAdminContext } from './admin-context.ts';
 
-let under: TestGateway;
-let backend: Awaited<ReturnType<typeof startFakeBackend>>;
-let clients: ReturnType<typeof connectServices>;
+let bench: AdminBench;
 
 beforeAll(async () => {
-  under = await startTestGateway();
-  backend = await startFakeBackend();
-  clients = connectServices(backend.targets, {
-    identity: staticIdentity('test-token-of-32-characters-or-more'),
-  });
+  bench = await startAdminBench();
 });
-afterAll(async () => {
-  clients.close();
-  await backend.stop();
-  await under.stop();
-});
+afterAll(() => bench?.stop());
 
-const admin = (...words: string[]) =>
-  runAdmin({ pool: under.database.pool, services: clients.services }, words);
-
-const NEW_SHOP = ['--name', 'Hats', '--currency', 'EUR', '--owner-email', 'hats@example.com'];
-
-async function shopId(): Promise<string> {
-  const [line] = await admin('shop', 'create', ...NEW_SHOP);
-  return /^shop (\d+) "Hats" \(EUR\)$/.exec(line ?? '')?.[1] ?? '';
-}
+const admin = (...words: string[]) => bench.admin(...words);
 
 describe('shop', () => {
   test('create is idempotent, and list shows the shop', async () => {
-    const id = await shopId();
-    expect(await shopId()).toBe(id);
+    const id = await bench.hatShop();
+    expect(await bench.hatShop()).toBe(id);
     expect(await admin('shop', 'list')).toContain(`${id}  EUR  Hats`);
   });
 });
@@ -52,14 +30,14 @@ describe('shop', () => {
 describe('shop restock', () => {
   test('sets and shows how goods return to stock', async () => {
     let restockMode: RestockMode = RestockMode.OFF;
-    Object.assign(backend.services.returns, {
+    Object.assign(bench.backend.services.returns, {
       getSettings: () => ({ settings: { restockMode } }),
       updateSettings: ({ settings }: { settings: { restockMode: RestockMode } }) => {
         restockMode = settings.restockMode;
         return { settings };
       },
     });
-    const shop = ['--shop', await shopId()];
+    const shop = ['--shop', await bench.hatShop()];
     expect(await admin('shop', 'restock', ...shop)).toEqual(['off']);
     expect(await admin('shop', 'restock', ...shop, '--mode', 'provider')).toEqual([
       `shop ${shop[1]} restocks: provider`,
@@ -67,20 +45,20 @@ describe('shop restock', () => {
     expect(restockMode).toBe(RestockMode.PROVIDER);
     expect(await admin('shop', 'restock', ...shop)).toEqual(['provider']);
     await expect(admin('shop', 'restock', ...shop, '--mode', 'always')).rejects.toThrow('Allowed');
-    const { rows } = await under.database.pool.query(
+    const { rows } = await bench.pool.query(
       `select detail from audit_log where shop_id = $1 and action = 'shop.restock.set'`,
       [shop[1]],
     );
     expect(rows).toEqual([{ detail: { mode: 'provider' } }]);
-    backend.reset();
+    bench.backend.reset();
   });
 });
 
 describe('payload-version', () => {
   test('set sends the version to the service and audits it; show reads it', async () => {
-    const id = await shopId();
+    const id = await bench.hatShop();
     const set: unknown[] = [];
-    Object.assign(backend.services.webhooks, {
+    Object.assign(bench.backend.services.webhooks, {
       setPayloadVersion: ({ shopId: shop, version }: { shopId: bigint; version: string }) => {
         set.push([String(shop), version]);
         return { version };
@@ -92,28 +70,28 @@ describe('payload-version', () => {
     ]);
     expect(set).toEqual([[id, '2026-10']]);
     expect(await admin('payload-version', 'show', ...shop)).toEqual(['2026-07']);
-    const { rows } = await under.database.pool.query(
+    const { rows } = await bench.pool.query(
       `select subject, detail from audit_log where shop_id = $1 and action = 'payload_version.set'`,
       [id],
     );
     expect(rows).toEqual([{ subject: id, detail: { version: '2026-10' } }]);
-    backend.reset();
+    bench.backend.reset();
   });
 
   test('an invalid or unsupported version and a missing shop are rejected', async () => {
-    const id = await shopId();
+    const id = await bench.hatShop();
     for (const version of ['unstable', 'v1', '2026-08', '']) {
       const call = admin('payload-version', 'set', '--shop', id, version);
       await expect(call).rejects.toThrow('must be one of 2026-07, 2026-10');
     }
-    Object.assign(backend.services.webhooks, {
+    Object.assign(bench.backend.services.webhooks, {
       setPayloadVersion: () => {
         throw invalidField('version', 'must be one of 2026-10');
       },
     });
     const sunset = admin('payload-version', 'set', '--shop', id, '2026-07');
     await expect(sunset).rejects.toThrow('version must be one of 2026-10');
-    backend.reset();
+    bench.backend.reset();
     const absent = admin('payload-version', 'set', '--shop', '999999', '2026-10');
     await expect(absent).rejects.toThrow('no shop 999999');
   });
@@ -121,10 +99,10 @@ describe('payload-version', () => {
 
 describe('key', () => {
   test('a created key works until it is revoked', async () => {
-    const shop = ['--shop', await shopId()];
+    const shop = ['--shop', await bench.hatShop()];
     const scopes = ['--scopes', 'returns, carts', '--description', 'ERP'];
     const [key = ''] = await admin('key', 'create', ...shop, ...scopes);
-    const send = restClient(under);
+    const send = restClient(bench.gateway);
     expect((await send({ path: '/api/v1/cart', json: { cart: [1] }, key })).status).toBe(200);
     const id = key.split('_')[1];
     expect(await admin('key', 'list', ...shop)).toEqual([`${id}  active  returns,carts  ERP`]);
@@ -133,7 +111,7 @@ describe('key', () => {
   });
 
   test('an expired key is listed as expired', async () => {
-    const shop = ['--shop', await shopId()];
+    const shop = ['--shop', await bench.hatShop()];
     const expired = ['--scopes', 'returns', '--expires', '2026-01-01T00:00:00Z'];
     const [key = ''] = await admin('key', 'create', ...shop, ...expired);
     expect(await admin('key', 'list', ...shop)).toContain(
@@ -160,7 +138,7 @@ describe('a shop that does not exist', () => {
 
 describe('member', () => {
   test('add and remove', async () => {
-    const words = ['--shop', await shopId(), '--email', 'Ann@Example.com'];
+    const words = ['--shop', await bench.hatShop(), '--email', 'Ann@Example.com'];
     const [line] = await admin('member', 'add', ...words, '--role', 'analyst');
     expect(line).toMatch(/^user \d+ is analyst of shop \d+$/);
     expect(await admin('member', 'remove', ...words)).toEqual(['removed']);
@@ -170,8 +148,8 @@ describe('member', () => {
 
 describe('grants', () => {
   test('list shows the connected assistants, and revoke disconnects one', async () => {
-    const { pool } = under.database;
-    const shop = ['--shop', await shopId()];
+    const { pool } = bench;
+    const shop = ['--shop', await bench.hatShop()];
     const bob = ['--email', 'bob@example.com', '--role', 'analyst'];
     const [line = ''] = await admin('member', 'add', ...shop, ...bob);
     const userId = BigInt(/^user (\d+)/.exec(line)?.[1] ?? 0);
@@ -209,7 +187,7 @@ describe('grants', () => {
 describe('app', () => {
   test('install and remove', async () => {
     const issuer = ['--issuer', 'https://auth.example.com'];
-    const words = ['--shop', await shopId(), ...issuer, '--client-id', 'erp'];
+    const words = ['--shop', await bench.hatShop(), ...issuer, '--client-id', 'erp'];
     expect(await admin('app', 'install', ...words)).toEqual(['installed']);
     expect(await admin('app', 'remove', ...words)).toEqual(['removed']);
   });
@@ -230,7 +208,7 @@ describe('the admin context', () => {
 
 describe('oauth-key', () => {
   test('after rotate the next token is signed with a new key; list shows both keys', async () => {
-    const keys = createOAuthKeys(under.database.pool, parseKeyring(newKeyringText()));
+    const keys = createOAuthKeys(bench.pool, parseKeyring(newKeyringText()));
     const { kid } = await keys.signing();
     expect(await admin('oauth-key', 'list')).toEqual([expect.stringMatching(`^${kid} .*signs$`)]);
     await admin('oauth-key', 'rotate');

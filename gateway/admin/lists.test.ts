@@ -1,47 +1,30 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
+import { type AdminBench, startAdminBench } from '../../test/kit/gateway/admin-bench.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
-import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
-import {
-  startTestGateway,
-  TEST_AUTHOR,
-  type TestGateway,
-} from '../../test/kit/gateway/test-gateway.ts';
+import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
 import { until } from '../../test/kit/until.ts';
 import { parseKey } from '../auth/key-format.ts';
-import { connectServices } from '../services.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 
-let under: TestGateway;
-let backend: Awaited<ReturnType<typeof startFakeBackend>>;
-let clients: ReturnType<typeof connectServices>;
-beforeAll(async () => {
-  under = await startTestGateway();
-  backend = await startFakeBackend();
-  clients = connectServices(backend.targets, {
-    identity: staticIdentity('test-token-of-32-characters-or-more'),
-  });
-});
-afterAll(async () => {
-  clients.close();
-  await backend.stop();
-  await under.stop();
-});
+let bench: AdminBench;
 
-const admin = (...words: string[]) =>
-  runAdmin({ pool: under.database.pool, services: clients.services }, words);
+beforeAll(async () => {
+  bench = await startAdminBench();
+});
+afterAll(() => bench?.stop());
+
+const admin = (...words: string[]) => bench.admin(...words);
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z`;
 
 /** Creates a shop with two entries of one actor and then two of another. The subjects are 0 to 3. */
 async function shopWithEntries() {
-  const shop = await under.newShop();
+  const shop = await bench.gateway.newShop();
   const actions = ['rest.createCart', 'rest.updateWebhook', 'rest.createCart', 'member.added'];
   for (const [nth, action] of actions.entries()) {
     const actor = { ...TEST_AUTHOR.actor, id: nth < 2 ? 'first' : 'second' };
-    await recordAudit(under.database.pool, {
+    await recordAudit(bench.pool, {
       shopId: shop,
       by: { actor, source: '192.0.2.1' },
       action,
@@ -56,11 +39,11 @@ async function shopWithEntries() {
 
 describe('audit list', () => {
   test('shows time, actor, address, request id, action, object and outcome of a REST write', async () => {
-    const shop = await under.newShop();
-    const key = await under.newKey({ shopId: shop, description: 'ERP\u001b[2J\n"x"' });
+    const shop = await bench.gateway.newShop();
+    const key = await bench.gateway.newKey({ shopId: shop, description: 'ERP\u001b[2J\n"x"' });
     const requestId = randomUUID();
     const headers = { 'x-request-id': requestId, 'x-forwarded-for': '2001:db8::7' };
-    await restClient(under)({ path: '/api/v1/cart', json: { cart: [1] }, key, headers });
+    await restClient(bench.gateway)({ path: '/api/v1/cart', json: { cart: [1] }, key, headers });
     const lines = await until(async () => {
       const all = await admin('audit', 'list', '--shop', String(shop), '--action', 'rest.*');
       return all.length === 2 && all;
@@ -98,7 +81,7 @@ describe('audit list', () => {
   });
 
   test("shows no other shop's entries, and fails for a shop that does not exist", async () => {
-    const other = String(await under.newShop());
+    const other = String(await bench.gateway.newShop());
     expect(await admin('audit', 'list', '--shop', other)).toEqual([]);
     await expect(admin('audit', 'list', '--shop', '987654321')).rejects.toThrow('no shop');
     await expect(admin('audit', 'list')).rejects.toThrow('--shop');
@@ -107,7 +90,7 @@ describe('audit list', () => {
 });
 
 test('member list shows user id, role, e-mail address and name', async () => {
-  const shop = String(await under.newShop());
+  const shop = String(await bench.gateway.newShop());
   const email = `${randomUUID()}@example.com`;
   const user = ['--shop', shop, '--email', email];
   const [added = ''] = await admin('member', 'add', ...user, '--role', 'owner', '--name', 'Ada');
@@ -118,7 +101,7 @@ test('member list shows user id, role, e-mail address and name', async () => {
 });
 
 test('app list shows client id and issuer', async () => {
-  const shop = String(await under.newShop());
+  const shop = String(await bench.gateway.newShop());
   const app = ['--shop', shop, '--issuer', 'https://id.example.com', '--client-id', 'erp'];
   await admin('app', 'install', ...app);
   const [line, ...others] = await admin('app', 'list', '--shop', shop);

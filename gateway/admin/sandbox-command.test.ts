@@ -1,50 +1,28 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
+import { type AdminBench, HAT_SHOP, startAdminBench } from '../../test/kit/gateway/admin-bench.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
-import { runAdmin } from '../../test/kit/gateway/run-admin.ts';
-import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
-import { connectServices } from '../services.ts';
 
-let under: TestGateway;
-let backend: Awaited<ReturnType<typeof startFakeBackend>>;
-let clients: ReturnType<typeof connectServices>;
+let bench: AdminBench;
 
 beforeAll(async () => {
-  under = await startTestGateway();
-  backend = await startFakeBackend();
-  clients = connectServices(backend.targets, {
-    identity: staticIdentity('test-token-of-32-characters-or-more'),
-  });
+  bench = await startAdminBench();
 });
-afterAll(async () => {
-  clients.close();
-  await backend.stop();
-  await under.stop();
-});
+afterAll(() => bench?.stop());
 
-const admin = (...words: string[]) =>
-  runAdmin({ pool: under.database.pool, services: clients.services }, words);
-
-const NEW_SHOP = ['--name', 'Hats', '--currency', 'EUR', '--owner-email', 'hats@example.com'];
-
-async function shopId(): Promise<string> {
-  const [line] = await admin('shop', 'create', ...NEW_SHOP);
-  return /^shop (\d+) "Hats" \(EUR\)$/.exec(line ?? '')?.[1] ?? '';
-}
+const admin = (...words: string[]) => bench.admin(...words);
 
 describe('shop sandbox', () => {
   test('sets and shows whether a shop is a sandbox', async () => {
     let sandbox: boolean | undefined;
     let isMarked = false;
-    Object.assign(backend.services.returns, {
+    Object.assign(bench.backend.services.returns, {
       getSettings: () => ({ settings: { sandbox } }),
       updateSettings: ({ settings }: { settings: { sandbox?: boolean } }) => {
         sandbox = settings.sandbox ?? sandbox;
         return { settings };
       },
     });
-    Object.assign(backend.services.webhooks, {
+    Object.assign(bench.backend.services.webhooks, {
       setSandbox: (request: { sandbox: boolean }) => {
         isMarked = request.sandbox;
         return {};
@@ -67,14 +45,14 @@ describe('shop sandbox', () => {
     expect(await admin('shop', 'sandbox', ...shop)).toEqual([
       expect.stringMatching(/^incomplete: it moves money, .* again with --on or --off$/),
     ]);
-    await shopId();
-    await expect(admin('shop', 'create', ...NEW_SHOP, '--sandbox')).rejects.toThrow('is live');
-    const { rows } = await under.database.pool.query(
+    await bench.hatShop();
+    await expect(admin('shop', 'create', ...HAT_SHOP, '--sandbox')).rejects.toThrow('is live');
+    const { rows } = await bench.pool.query(
       `select detail from audit_log where shop_id = $1 and action = 'shop.sandbox.set' order by id`,
       [shop[1]],
     );
     expect(rows).toEqual([{ detail: { sandbox: false } }, { detail: { sandbox: true } }]);
-    backend.reset();
+    bench.backend.reset();
   });
 
   test('says which keys stop working, and needs --force for that', async () => {
@@ -96,7 +74,7 @@ describe('shop sandbox', () => {
       'for live only  carts  ',
       'active  carts  ',
     ]);
-    const send = restClient(under);
+    const send = restClient(bench.gateway);
     const statusOf = async (key: string) =>
       (await send({ path: '/api/v1/cart', json: { cart: [1] }, key })).status;
     expect(await statusOf(live)).toBe(401);

@@ -1,36 +1,20 @@
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { staticIdentity } from '../../services/platform/identity.ts';
-import { startFakeBackend } from '../../test/kit/gateway/fake-backend.ts';
-import {
-  startTestGateway,
-  TEST_AUTHOR,
-  type TestGateway,
-} from '../../test/kit/gateway/test-gateway.ts';
-import { connectServices } from '../services.ts';
+import { type AdminBench, startAdminBench } from '../../test/kit/gateway/admin-bench.ts';
+import { TEST_AUTHOR } from '../../test/kit/gateway/test-gateway.ts';
 import { createApiKey, listApiKeys, revokeApiKey } from './api-keys.ts';
 import { findInstallation, installApp, removeApp } from './installations.ts';
 import { addMember, listMembers, removeMember } from './members.ts';
 import { createShop, listShops, type NewShop, type Shop } from './shops.ts';
 import { findUser } from './users.ts';
 
-let gateway: TestGateway;
-let backend: Awaited<ReturnType<typeof startFakeBackend>>;
-let clients: ReturnType<typeof connectServices>;
+let bench: AdminBench;
 
 beforeAll(async () => {
-  gateway = await startTestGateway();
-  backend = await startFakeBackend();
-  clients = connectServices(backend.targets, {
-    identity: staticIdentity('test-token-of-32-characters-or-more'),
-  });
+  bench = await startAdminBench();
 });
-afterAll(async () => {
-  clients.close();
-  await backend.stop();
-  await gateway.stop();
-});
+afterAll(() => bench?.stop());
 
 let serial = 0;
 const by = TEST_AUTHOR;
@@ -41,7 +25,7 @@ function emailOf(name: string): string {
 }
 
 function newShop(shop: Partial<NewShop> = {}): Promise<Shop> {
-  return createShop(gateway.database.pool, clients.services, {
+  return createShop(bench.pool, bench.services, {
     name: 'Shoes',
     currency: 'GBP',
     ownerEmail: emailOf('owner'),
@@ -52,7 +36,7 @@ function newShop(shop: Partial<NewShop> = {}): Promise<Shop> {
 }
 
 async function auditOf(shopId: bigint): Promise<string[]> {
-  const { rows } = await gateway.database.pool.query<{ action: string }>(
+  const { rows } = await bench.pool.query<{ action: string }>(
     'select action from audit_log where shop_id = $1 order by id',
     [shopId],
   );
@@ -62,23 +46,23 @@ async function auditOf(shopId: bigint): Promise<string[]> {
 describe('shop create', () => {
   test('creates its owner, and sends currency and payload version to the services', async () => {
     const calls: unknown[] = [];
-    backend.services.returns.updateSettings = ({ shopId, settings }) => {
+    bench.backend.services.returns.updateSettings = ({ shopId, settings }) => {
       calls.push([shopId, settings?.currency]);
       return {};
     };
-    backend.services.webhooks.setPayloadVersion = ({ shopId, version }) => {
+    bench.backend.services.webhooks.setPayloadVersion = ({ shopId, version }) => {
       calls.push([shopId, version]);
       return { version };
     };
     const ownerEmail = emailOf('Owner');
     const shop = await newShop({ ownerEmail, currency: 'jpy' });
-    backend.reset();
+    bench.backend.reset();
     expect(calls).toEqual([
       [shop.id, 'JPY'],
       [shop.id, '2026-10'],
     ]);
-    const owner = await findUser(gateway.database.pool, ownerEmail.toUpperCase());
-    const members = await listMembers(gateway.database.pool, shop.id);
+    const owner = await findUser(bench.pool, ownerEmail.toUpperCase());
+    const members = await listMembers(bench.pool, shop.id);
     expect(members).toMatchObject([{ userId: owner?.id, role: 'owner' }]);
     expect(await auditOf(shop.id)).toEqual(['shop.created']);
   });
@@ -86,21 +70,21 @@ describe('shop create', () => {
   test('is idempotent, and does not change settings that a service already has', async () => {
     const ownerEmail = emailOf('owner');
     const first = await newShop({ ownerEmail });
-    backend.services.returns.updateSettings = () => {
+    bench.backend.services.returns.updateSettings = () => {
       throw new ConnectError('must not be called', Code.Internal);
     };
     expect((await newShop({ ownerEmail })).id).toBe(first.id);
-    backend.reset();
+    bench.backend.reset();
     expect((await newShop({ ownerEmail, name: 'Other' })).id).not.toBe(first.id);
   });
 
   test('completes an interrupted run', async () => {
     const ownerEmail = emailOf('owner');
-    backend.services.webhooks.setPayloadVersion = () => {
+    bench.backend.services.webhooks.setPayloadVersion = () => {
       throw new ConnectError('unavailable', Code.Unavailable);
     };
     await expect(newShop({ ownerEmail })).rejects.toThrow();
-    backend.reset();
+    bench.backend.reset();
     const shop = await newShop({ ownerEmail });
     expect(shop.configuredAt).toBeInstanceOf(Date);
     expect(await auditOf(shop.id)).toEqual(['shop.created']);
@@ -123,7 +107,7 @@ describe('shop create', () => {
   });
 
   test('ids ascend from 1', async () => {
-    const shops = await listShops(gateway.database.pool);
+    const shops = await listShops(bench.pool);
     expect(shops[0]?.id).toBe(1n);
   });
 });
@@ -131,7 +115,7 @@ describe('shop create', () => {
 describe('members', () => {
   async function team() {
     const shop = await newShop();
-    const { pool } = gateway.database;
+    const { pool } = bench;
     const add = async (role: 'owner' | 'admin' | 'analyst') => {
       const email = emailOf(role);
       const { userId } = await addMember(pool, { shopId: shop.id, email, role, by });
@@ -217,17 +201,15 @@ describe('members', () => {
 describe('API keys', () => {
   test('are stored without their secret', async () => {
     const shop = await newShop();
-    const { text, keyId } = await createApiKey(gateway.database.pool, {
+    const { text, keyId } = await createApiKey(bench.pool, {
       shopId: shop.id,
       scopes: ['returns', 'returns'],
       description: 'ERP',
       by,
     });
-    const [key] = await listApiKeys(gateway.database.pool, shop.id);
+    const [key] = await listApiKeys(bench.pool, shop.id);
     expect(key).toMatchObject({ keyId, scopes: ['returns'], description: 'ERP', revokedAt: null });
-    const { rows } = await gateway.database.pool.query(
-      'select row_to_json(k) as row from api_keys k',
-    );
+    const { rows } = await bench.pool.query('select row_to_json(k) as row from api_keys k');
     expect(JSON.stringify(rows)).not.toContain(text.slice(17));
     expect(await auditOf(shop.id)).toContain('api_key.created');
   });
@@ -235,7 +217,7 @@ describe('API keys', () => {
   test('a shop has at most 100 active ones, also with concurrent calls', async () => {
     const shop = await newShop();
     const create = () =>
-      createApiKey(gateway.database.pool, { shopId: shop.id, scopes: [], description: '', by });
+      createApiKey(bench.pool, { shopId: shop.id, scopes: [], description: '', by });
     // The calls wait for the shop's lock. Their number is limited, because too many would time out on a slow machine.
     const createdOf = async (count: number) => {
       const results = await Promise.allSettled(Array.from({ length: count }, create));
@@ -244,27 +226,26 @@ describe('API keys', () => {
     for (let ten = 0; ten < 9; ten += 1) expect(await createdOf(10)).toBe(10);
     expect(await createdOf(13)).toBe(10);
     await expect(create()).rejects.toMatchObject({ code: Code.ResourceExhausted });
-    const [key] = await listApiKeys(gateway.database.pool, shop.id);
-    await revokeApiKey(gateway.database.pool, { shopId: shop.id, keyId: key?.keyId ?? '', by });
+    const [key] = await listApiKeys(bench.pool, shop.id);
+    await revokeApiKey(bench.pool, { shopId: shop.id, keyId: key?.keyId ?? '', by });
     const { keyId } = await create();
     await expect(create()).rejects.toMatchObject({ code: Code.ResourceExhausted });
     const expire = "update api_keys set expires_at = now() - interval '1 s' where key_id = $1";
-    await gateway.database.pool.query(expire, [keyId]);
+    await bench.pool.query(expire, [keyId]);
     await create();
   });
 
   test('cannot be revoked by another shop, and revoking is idempotent', async () => {
     const [shop, other] = [await newShop(), await newShop()];
-    const { keyId } = await createApiKey(gateway.database.pool, {
+    const { keyId } = await createApiKey(bench.pool, {
       shopId: shop.id,
       scopes: [],
       description: '',
       by,
     });
-    const revokeOther = revokeApiKey(gateway.database.pool, { shopId: other.id, keyId, by });
+    const revokeOther = revokeApiKey(bench.pool, { shopId: other.id, keyId, by });
     await expect(revokeOther).rejects.toMatchObject({ code: Code.NotFound });
-    for (const _ of [1, 2])
-      await revokeApiKey(gateway.database.pool, { shopId: shop.id, keyId, by });
+    for (const _ of [1, 2]) await revokeApiKey(bench.pool, { shopId: shop.id, keyId, by });
     expect((await auditOf(shop.id)).filter((action) => action === 'api_key.revoked')).toHaveLength(
       1,
     );
@@ -272,11 +253,11 @@ describe('API keys', () => {
 
   test('must have known scopes and an existing shop', async () => {
     const key = { shopId: 1n, scopes: ['everything'], description: '', by };
-    await expect(createApiKey(gateway.database.pool, key)).rejects.toMatchObject({
+    await expect(createApiKey(bench.pool, key)).rejects.toMatchObject({
       field: 'scopes',
     });
     const ofUnknownShop = { ...key, scopes: [], shopId: 999_999n };
-    await expect(createApiKey(gateway.database.pool, ofUnknownShop)).rejects.toMatchObject({
+    await expect(createApiKey(bench.pool, ofUnknownShop)).rejects.toMatchObject({
       code: Code.NotFound,
     });
   });
@@ -284,7 +265,7 @@ describe('API keys', () => {
 
 describe('installations', () => {
   test('can be added and removed, per shop', async () => {
-    const { pool } = gateway.database;
+    const { pool } = bench;
     const [shop, other] = [await newShop(), await newShop()];
     const app = { shopId: shop.id, issuer: 'https://auth.example.com', clientId: 'erp' };
     for (const _ of [1, 2]) await installApp(pool, { ...app, by });

@@ -19,6 +19,24 @@ beforeEach(() => {
   bench.returns.failingLine = undefined;
 });
 
+const assessAll = (shopId: bigint, lines: readonly bigint[]) =>
+  bench.assess(
+    shopId,
+    lines.map((lineItemId) => ({ lineItemId })),
+  );
+
+/** Waits until this many more attempts have failed. */
+async function failAgain(shopId: bigint, times: number): Promise<void> {
+  for (let tries = 0; tries < times; tries++) {
+    const before = bench.returns.failed;
+    // The attempt before may set its next one only after this.
+    await until(async () => {
+      await bench.makeDue(shopId);
+      return bench.returns.failed > before;
+    });
+  }
+}
+
 describe('when returns does not take over an inspection', () => {
   test('the call is unavailable, and a repeat hands over the same assessment', async () => {
     const { shopId, line } = bench.shopWithLines(1);
@@ -78,21 +96,9 @@ describe('when returns does not take over an inspection', () => {
   test('after an outage all is handed over within seconds', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     bench.returns.failWith = Code.Unavailable;
-    await refusal(
-      bench.assess(
-        shopId,
-        lines.map((lineItemId) => ({ lineItemId })),
-      ),
-    );
+    await refusal(assessAll(shopId, lines));
     // Longer than the attempts after which a line counts as rejected and is claimed alone.
-    for (let tries = 0; tries < 4; tries++) {
-      const before = bench.returns.failed;
-      // The attempt before may set its next one only after this.
-      await until(async () => {
-        await bench.makeDue(shopId);
-        return bench.returns.failed > before;
-      });
-    }
+    await failAgain(shopId, 4);
     bench.returns.failWith = undefined;
     await until(async () => (await bench.pendingOf(shopId)) === 0);
     expect(bench.handedTo(shopId)).toHaveLength(3);
@@ -101,20 +107,8 @@ describe('when returns does not take over an inspection', () => {
   test('a timeout counts as an attempt, and in the end the line is claimed alone', async () => {
     const { shopId, lines } = bench.shopWithLines(2);
     bench.returns.failWith = Code.DeadlineExceeded;
-    await refusal(
-      bench.assess(
-        shopId,
-        lines.map((lineItemId) => ({ lineItemId })),
-      ),
-    );
-    for (let tries = 0; tries < 3; tries++) {
-      const before = bench.returns.failed;
-      // The attempt before may set its next one only after this.
-      await until(async () => {
-        await bench.makeDue(shopId);
-        return bench.returns.failed > before;
-      });
-    }
+    await refusal(assessAll(shopId, lines));
+    await failAgain(shopId, 3);
     bench.returns.failWith = undefined;
     await until(async () => {
       await bench.makeDue(shopId);
@@ -127,12 +121,7 @@ describe('when returns does not take over an inspection', () => {
   test('a line item that is always rejected does not delay the others', async () => {
     const { shopId, lines } = bench.shopWithLines(3);
     bench.returns.failWith = Code.Unavailable;
-    await refusal(
-      bench.assess(
-        shopId,
-        lines.map((lineItemId) => ({ lineItemId })),
-      ),
-    );
+    await refusal(assessAll(shopId, lines));
     bench.returns.failWith = Code.InvalidArgument;
     bench.returns.failingLine = lines[1];
     await until(async () => {

@@ -1,6 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { queryMigrated } from '../kit/migrated-columns.ts';
 
 /** Every id column, with its checks, its sequence, and whether it references another row. */
 const COLUMNS = `
@@ -28,17 +27,11 @@ interface Column {
   readonly isForeign: boolean;
 }
 
-let database: TestDatabase;
 let columns: readonly Column[];
 
 beforeAll(async () => {
-  database = await createTestDatabase('gateway');
-  const migrator = new pg.Client({ connectionString: database.migratorUrl });
-  await migrator.connect();
-  ({ rows: columns } = await migrator.query<Column>(COLUMNS));
-  await migrator.end();
+  columns = await queryMigrated<Column>(COLUMNS);
 });
-afterAll(() => database?.drop());
 
 describe('the database', () => {
   test('no column accepts an id above 2^53 - 1, which a JSON number could not represent', () => {

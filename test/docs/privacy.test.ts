@@ -1,7 +1,6 @@
 import { readFileSync } from 'node:fs';
-import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import pg from 'pg';
-import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
+import { beforeAll, describe, expect, test } from '@jest/globals';
+import { queryMigrated } from '../kit/migrated-columns.ts';
 
 const PAGE = readFileSync(new URL('../../docs/privacy.md', import.meta.url), 'utf8');
 
@@ -27,17 +26,11 @@ interface Column {
   readonly column: string;
 }
 
-let database: TestDatabase;
 let columns: readonly Column[];
 
 beforeAll(async () => {
-  database = await createTestDatabase('gateway');
-  const migrator = new pg.Client({ connectionString: database.migratorUrl });
-  await migrator.connect();
-  ({ rows: columns } = await migrator.query<Column>(COLUMNS));
-  await migrator.end();
+  columns = await queryMigrated<Column>(COLUMNS);
 });
-afterAll(() => database?.drop());
 
 /** The columns in the first cells of the page's tables. */
 const listed = [...PAGE.matchAll(/^\| `([a-z0-9_.*]+)` \|/gm)].map(([, name = '']) => name);
