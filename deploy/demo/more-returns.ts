@@ -35,5 +35,5 @@ async function main(args: readonly string[], env: NodeJS.ProcessEnv): Promise<st
 }
 
 await runCommand('more-returns', () => main(process.argv.slice(2), process.env));
-// Connections to the system stay open.
+// The open connections would keep the process alive.
 process.exit();

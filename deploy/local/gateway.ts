@@ -112,7 +112,10 @@ function settingsOf(plan: Plan, { database, services, mails }: Backend): Gateway
   return { ...settings, API_CALENDAR: plan.options.calendar };
 }
 
-/** Mails go to the stack itself, soon after the news. The bus is that of the stack. */
+/**
+ * Mails go to the stack itself, about a second after their event. Mails require brokers in the settings, but the gateway
+ * gets the bus of the stack.
+ */
 function mailOf(plan: Plan, mails: MailCatcher): Record<string, string> {
   return {
     SMTP_URL: mails.url,

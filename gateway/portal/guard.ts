@@ -17,13 +17,13 @@ import type { SessionCookie } from './session-cookie.ts';
 import type { PortalSession, PortalSessions } from './sessions.ts';
 
 /** The page sends the shop that it shows; the call fails when the session has moved to another one. */
-export const SHOP_HEADER = 'portal-shop';
+const SHOP_HEADER = 'portal-shop';
 
 /**
  * The page sends `redirect`: a call without a session then gets a redirect to the sign-in, which the page does not
  * follow. Browsers report a 401 as an error, and a session that has ended is none.
  */
-export const NO_SESSION_HEADER = 'portal-no-session';
+const NO_SESSION_HEADER = 'portal-no-session';
 
 export interface GuardParts {
   readonly sessions: PortalSessions;
@@ -161,7 +161,7 @@ function unavailable(): Refusal {
 }
 
 /** Answers as the Connect protocol does (Connect, Error End-Stream: unary errors are JSON). */
-export function reject(res: Response, { status, code, text, retryAfterS }: Refusal): void {
+function reject(res: Response, { status, code, text, retryAfterS }: Refusal): void {
   if (retryAfterS !== undefined) res.setHeader('Retry-After', String(retryAfterS));
   res.status(status).json({ code: codeToString(code), message: text });
   res.req.resume();

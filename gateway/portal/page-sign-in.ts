@@ -10,7 +10,7 @@ const SIGNED_OUT = '/portal/signed-out';
 const FRAMES: ReadonlySet<string> = new Set(['iframe', 'frame', 'embed', 'object', 'fencedframe']);
 
 /** The address of the sign-in that returns to a path of the portal. */
-export function signInAddress(returnTo: string): string {
+function signInAddress(returnTo: string): string {
   return `/portal/sign-in?${new URLSearchParams({ return_to: returnTo })}`;
 }
 

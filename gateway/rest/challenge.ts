@@ -50,7 +50,7 @@ function keyOnlyChallenge(presented: Presented): string {
 }
 
 /** The challenge of RFC 6750, section 3; without an error code when no token was sent. */
-export function bearerChallenge(operation: Operation, error?: string): string {
+function bearerChallenge(operation: Operation, error?: string): string {
   const reason = error === undefined ? '' : `, error="${error}"`;
   return `Bearer realm="rms"${reason}, scope="${operation.scope}"`;
 }

@@ -12,7 +12,7 @@ export interface AuditNames {
 const USER_ID = /^[1-9]\d{0,15}$/;
 
 /** Actions whose object is a user. */
-export const ABOUT_MEMBERS = /member|change_role/;
+const ABOUT_MEMBERS = /member|change_role/;
 
 /** Reads the names for entries of one shop, with two statements. Users and keys that are gone have none. */
 export async function namesFor(

@@ -1,6 +1,3 @@
-/** The search part of an address: names and texts. */
-export type Search = Readonly<Record<string, string>>;
-
 /** Reads `?a=1&b=x` as texts, so that addresses stay readable. */
 export function parseSearch(text: string): Record<string, string> {
   return Object.fromEntries(new URLSearchParams(text));

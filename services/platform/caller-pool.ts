@@ -9,7 +9,7 @@ const MAX_WAITING = 256;
 /** The same time as `createPool` waits for a connection. Milliseconds. */
 const WAIT_MS = 5_000;
 /** Transactions may use this part of the pool. The rest stays free for reads while transactions wait for locks. */
-const TRANSACTIONS = 0.75;
+const TRANSACTION_SHARE = 0.75;
 
 /** A statement gets this time to end after its caller disconnected, because most statements end soon. Milliseconds. */
 const GRACE_MS = 100;
@@ -17,7 +17,7 @@ const GRACE_MS = 100;
 const CANCEL_AGAIN_MS = 500;
 
 /** The permits of pools that serve callers. */
-const bounded = new WeakMap<pg.Pool, { connections: Permits; transactions: Permits }>();
+const permitsOf = new WeakMap<pg.Pool, { connections: Permits; transactions: Permits }>();
 
 /**
  * Makes a pool serve callers. A caller that has disconnected gets no connection and stops waiting for one. The
@@ -31,8 +31,8 @@ export function serveCallers(pool: pg.Pool, background: pg.Pool, calls = MAX_WAI
   const size = pool.options.max;
   const bounds = { maxWaiting: Math.max(calls, MAX_WAITING), waitMs: WAIT_MS };
   const connections = new Permits({ size, ...bounds });
-  const transactions = new Permits({ size: Math.ceil(size * TRANSACTIONS), ...bounds });
-  bounded.set(pool, { connections, transactions });
+  const transactions = new Permits({ size: Math.ceil(size * TRANSACTION_SHARE), ...bounds });
+  permitsOf.set(pool, { connections, transactions });
   const connectNow: () => Promise<pg.PoolClient> = pool.connect.bind(pool);
 
   const connect = async (): Promise<pg.PoolClient> => {
@@ -66,13 +66,13 @@ type Callback = (
 
 /** Takes a permit for one transaction. Pools that do not serve callers need none. */
 export async function takeTransaction(pool: pg.Pool): Promise<Release> {
-  const bounds = bounded.get(pool);
+  const bounds = permitsOf.get(pool);
   return bounds ? takeFor(currentCaller(), bounds.transactions) : () => {};
 }
 
 /** Returns how many callers wait for a connection of the pool, or for a transaction. */
 export function waitingFor(pool: pg.Pool): number {
-  const bounds = bounded.get(pool);
+  const bounds = permitsOf.get(pool);
   const waiting = bounds ? bounds.connections.waiting() + bounds.transactions.waiting() : 0;
   return waiting + pool.waitingCount;
 }

@@ -3,7 +3,7 @@ import type { Figure } from './figure.ts';
 import { cpuOfTree, type ProcessTime, readProcesses } from './work.ts';
 
 /** Figures with more background load are not published. 0.02 is 2 % of the machine's CPU. */
-export const MAX_BACKGROUND_LOAD = 0.02;
+const MAX_BACKGROUND_LOAD = 0.02;
 /** Linux counts CPU time in hundredths of a second. */
 const TICKS_PER_SECOND = 100;
 

@@ -57,7 +57,7 @@ export function policiesIn(objects: readonly Manifest[]): Policy[] {
     .map((one) => policyShape.parse(one));
 }
 
-export function selects(selector: Selector, labels: Readonly<Record<string, string>>): boolean {
+function selects(selector: Selector, labels: Readonly<Record<string, string>>): boolean {
   return (
     Object.entries(selector.matchLabels).every(([key, value]) => labels[key] === value) &&
     selector.matchExpressions.every(({ key, values }) => values.includes(labels[key] ?? ''))

@@ -15,7 +15,7 @@ export interface Options {
   readonly json?: string;
 }
 
-export const USAGE = `usage: npm run test:faults -- [options]
+const USAGE = `usage: npm run test:faults -- [options]
   --seed <n>     repeat the random choices of a run; a fresh seed otherwise
   --only <row>   this row; may be given several times, or as the beginning of a name
   --full         the long form, about an hour

@@ -11,7 +11,7 @@ const MAX_CHECK_MS = 200;
 const MAX_TRIES = 3;
 
 /** The condition did not become true in time. `cause` is the last error of the condition, if it threw. */
-export class OverdueError extends Error {
+class OverdueError extends Error {
   override readonly name = 'OverdueError';
 }
 

@@ -9,7 +9,7 @@ const ITEM = '{"line_item_id":21,"disposition_note":"x"}';
 const WIDE_BYTES = 3;
 
 /** Bodies that are small when sent, and as large as allowed in memory: 32 MiB of JSON, in one-byte and two-byte text. */
-export const INFLATING = [
+const INFLATING = [
   gzipSync(`{"items":[${ITEM}]}`.padEnd(BODY_BYTES, ' ')),
   gzipSync(`{"€":"${'y'.repeat(BODY_BYTES - WIDE_BYTES - ITEM.length - 18)}","items":[${ITEM}]}`),
   gzipSync(`{"items":[${ITEM}],"more":[${new Array(49_000).fill('{}')}]}`.padEnd(BODY_BYTES, ' ')),

@@ -44,11 +44,14 @@ const DAY_MS = 86_400_000;
 /** Number of failures of a return of the kind `fails`; in practice it always fails. */
 const ALWAYS = 1_000_000;
 
-const call = (context: FixtureContext) => ({ shopId: BigInt(context.shop.id), actor: LOCAL_ACTOR });
+const caller = (context: FixtureContext) => ({
+  shopId: BigInt(context.shop.id),
+  actor: LOCAL_ACTOR,
+});
 
 const openInstantRefund: Step = (context, made, key) =>
   context.clients.returns.openInstantRefund({
-    ...call(context),
+    ...caller(context),
     idempotencyKey: `${key}:credit`,
     returnId: made.id,
     amount: made.presentmentTotals?.refund ?? '0',
@@ -58,12 +61,12 @@ const openInstantRefund: Step = (context, made, key) =>
 const flag: Step = async (context, made) => {
   if (made.state !== ReturnState.OPEN) return;
   const reasons = ['Unusual number of returns'];
-  await context.clients.returns.flagReturn({ ...call(context), returnId: made.id, reasons });
+  await context.clients.returns.flagReturn({ ...caller(context), returnId: made.id, reasons });
 };
 
 const close: Step = async (context, made) => {
   await context.clients.returns.processReturn({
-    ...call(context),
+    ...caller(context),
     returnId: made.id,
     source: 'api',
   });
@@ -73,20 +76,20 @@ const close: Step = async (context, made) => {
 const cancel: Step = async (context, made) => {
   if (made.state !== ReturnState.OPEN) return;
   await context.clients.returns.cancelReturn({
-    ...call(context),
+    ...caller(context),
     returnId: made.id,
     reason: 'Kept it',
   });
 };
 
-const expire: Step = (context) => context.clients.returns.sweepExpired(call(context));
+const expire: Step = (context) => context.clients.returns.sweepExpired(caller(context));
 
 const fail: Step = ({ commerce }, made) =>
   commerce.failNext({ returnId: made.id, kind: 'final', times: ALWAYS });
 
 const grade: Step = (context, made) =>
   context.clients.dispositions.gradeItems({
-    ...call(context),
+    ...caller(context),
     items: made.lineItems.map(({ lineItemId }, at) => ({
       lineItemId,
       category: at % 2 ? 'incorrect_item' : 'grade_b',
@@ -100,12 +103,12 @@ const upload: Step = async (context, made) => {
   if (made.lineItems.some((line) => line.uploads.length > 0)) return;
   for (const kind of [CustomerUpload_Kind.IMAGE, CustomerUpload_Kind.MEDIA]) {
     const url = `https://uploads.example.com/${made.id}-${kind}`;
-    await context.clients.returns.addCustomerUpload({ ...call(context), lineItemId, kind, url });
+    await context.clients.returns.addCustomerUpload({ ...caller(context), lineItemId, kind, url });
   }
 };
 
 const reportFraud: Step = async (context, made) => {
-  const request = { ...call(context), returnId: made.id };
+  const request = { ...caller(context), returnId: made.id };
   const known = await context.clients.fraud.getReport(request).catch(() => undefined);
   if (!known) await context.clients.fraud.createReport({ ...request, category: 'item-is-worn' });
 };
@@ -160,7 +163,7 @@ export async function makeFixture(
   identity: FixtureIdentity,
 ): Promise<Ref> {
   const recipe: Recipe = RECIPES[name];
-  if (name === 'order_with_two_returns') await sibling(context, identity);
+  if (name === 'order_with_two_returns') await makeOlderReturn(context, identity);
   const at = recipe.ageDays === undefined ? undefined : daysBefore(context, recipe.ageDays);
   const options = { ...recipe.options, ...identity, ...(at && { submittedAt: at }) };
   const request = submission(context.shop, options);
@@ -174,7 +177,7 @@ export async function makeFixture(
 }
 
 /** The older return of an order that has two. */
-async function sibling(context: FixtureContext, identity: FixtureIdentity): Promise<void> {
+async function makeOlderReturn(context: FixtureContext, identity: FixtureIdentity): Promise<void> {
   const older = {
     key: `${identity.key}:older`,
     serial: identity.serial + 2_000_000_000,
@@ -194,7 +197,7 @@ async function recordLabel(context: FixtureContext, made: Return, o: LabelOption
   if (made.state !== ReturnState.OPEN && made.state !== ReturnState.REVIEW) return;
   const tracking = `TRACK-${made.id}-${o.nth + 1}`;
   await context.clients.returns.recordLabel({
-    ...call(context),
+    ...caller(context),
     idempotencyKey: `${o.key}:label:${o.nth}`,
     returnId: made.id,
     carrier: 'Sample Post',
@@ -227,7 +230,7 @@ async function untilState(context: FixtureContext, id: bigint, state: ReturnStat
   const deadline = Date.now() + PROCESSING_MS;
   while (Date.now() < deadline) {
     const { returns } = await context.clients.returns.getReturns({
-      ...call(context),
+      ...caller(context),
       returnIds: [id],
     });
     if (returns[0]?.state === state) return;

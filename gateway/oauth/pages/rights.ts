@@ -11,7 +11,7 @@ export const ROLE_NAMES: Readonly<Record<Role, string>> = {
 };
 
 /** The permission texts that the pages show. */
-export const RIGHTS: Readonly<Record<Permission, string>> = {
+const RIGHTS: Readonly<Record<Permission, string>> = {
   'returns.view': 'see returns, their items and their customers',
   'returns.manage': 'add notes to returns, flag and unflag them, cancel them',
   'returns.process': 'process returns: refunds, exchanges and gift cards',

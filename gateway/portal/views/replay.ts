@@ -33,7 +33,7 @@ export function replayView(replay: Replay): MessageInitShape<typeof ReplaySchema
   };
 }
 
-export function filterView(filter: DeliveryFilter): MessageInitShape<typeof ReplayFilterSchema> {
+function filterView(filter: DeliveryFilter): MessageInitShape<typeof ReplayFilterSchema> {
   const { subscriptionId, topic, trigger, states, from, to, returnId } = filter;
   return {
     webhookId: String(subscriptionId),

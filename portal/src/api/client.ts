@@ -17,7 +17,7 @@ const FRESH_MS = 5_000;
 const RETRIES = 2;
 
 /** Sends the browser to the sign-in, and back to this address afterwards. */
-export function signIn(): void {
+function signIn(): void {
   const { pathname, search } = window.location;
   const returnTo = new URLSearchParams({ return_to: pathname + search });
   window.location.assign(`/portal/sign-in?${returnTo}`);

@@ -26,7 +26,7 @@ export function localMoment(text: string | undefined): Timestamp | undefined {
 }
 
 /** The text of `<input type="datetime-local">` for a moment. */
-export function localText(at: Date): string {
+function localText(at: Date): string {
   const offset = currentZone() === 'utc' ? 0 : at.getTimezoneOffset();
   return new Date(at.getTime() - offset * 60_000).toISOString().slice(0, 16);
 }

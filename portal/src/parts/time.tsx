@@ -23,12 +23,12 @@ const UNITS = [
 ] as const;
 
 /** `2026-11-24 05:10:11 UTC` */
-export function utcText(at: Date): string {
+function utcText(at: Date): string {
   return `${at.toISOString().slice(0, 19).replace('T', ' ')} UTC`;
 }
 
 /** The time in the words of the reader's language, such as `3 hours ago`. */
-export function relativeText(at: Date, now = Date.now()): string {
+function relativeText(at: Date, now = Date.now()): string {
   const seconds = Math.round((at.getTime() - now) / 1_000);
   for (const [unit, length] of UNITS) {
     if (Math.abs(seconds) >= length) return RELATIVE.format(Math.trunc(seconds / length), unit);

@@ -17,7 +17,7 @@ const totals = {
   handling_fee: of(amount(), 'The fee that the merchant keeps'),
 };
 
-export const returnSummary = z
+const returnSummary = z
   .object({
     id: of(z.int(), 'Identifier: `return_id` of get return details'),
     order_id: of(z.int(), "The order's id, as in return details"),

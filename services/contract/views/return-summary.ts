@@ -28,7 +28,7 @@ export function returnPageView(page: {
 }
 
 /** A return as a row of a list. Throws when its state or order is missing. */
-export function returnSummaryView(summary: ReturnSummary): ReturnSummaryObject {
+function returnSummaryView(summary: ReturnSummary): ReturnSummaryObject {
   const { order } = summary;
   const state = word(ReturnStateSchema, summary.state, RETURN_STATES);
   if (!state || !order) throw new Error(`return ${summary.id} has no state or order`);

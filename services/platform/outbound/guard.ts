@@ -70,13 +70,8 @@ export function checkUrl(text: string, policy: UrlPolicy): UrlCheck {
   if (text.includes('#')) return invalid('fragment');
   if (origin.includes('@') || url.username !== '' || url.password !== '')
     return invalid('credentials');
-  if (isAllowedOrigin(origin, policy)) {
-    const isOwn = policy.stackPorts().includes(portOf(url));
-    return isOwn ? invalid('reserved-port') : { ok: true, url, isAllowedOrigin: true };
-  }
-  if (url.protocol !== 'https:') return invalid('scheme');
-  const reason = checkHost(url.hostname) ?? problemOfPort(portOf(url));
-  return reason ? invalid(reason) : { ok: true, url, isAllowedOrigin: false };
+  const { reason, isAllowed } = checkParsed(url, origin, policy);
+  return reason ? invalid(reason) : { ok: true, url, isAllowedOrigin: isAllowed };
 }
 
 export type ConnectCheck =
@@ -89,15 +84,25 @@ export type ConnectCheck =
  */
 export function checkConnection(url: URL, policy: UrlPolicy): ConnectCheck {
   const port = portOf(url);
-  if (isAllowedOrigin(`${url.protocol}//${url.hostname}:${port}`, policy)) {
+  const origin = `${url.protocol}//${url.hostname}:${port}`;
+  const { reason, isAllowed } = checkParsed(url, origin, policy);
+  return reason ? { ok: false, reason } : { ok: true, port, isAllowedOrigin: isAllowed };
+}
+
+/** The rules of both checks. Allowed origins may be plain http and have any address. */
+function checkParsed(
+  url: URL,
+  origin: string,
+  policy: UrlPolicy,
+): { readonly reason: UrlProblem | undefined; readonly isAllowed: boolean } {
+  const port = portOf(url);
+  if (isAllowedOrigin(origin, policy)) {
     const isOwn = policy.stackPorts().includes(port);
-    return isOwn
-      ? { ok: false, reason: 'reserved-port' }
-      : { ok: true, port, isAllowedOrigin: true };
+    return { reason: isOwn ? 'reserved-port' : undefined, isAllowed: true };
   }
-  if (url.protocol !== 'https:') return { ok: false, reason: 'scheme' };
-  const reason = checkHost(url.hostname) ?? problemOfPort(port);
-  return reason ? { ok: false, reason } : { ok: true, port, isAllowedOrigin: false };
+  if (url.protocol !== 'https:') return { reason: 'scheme', isAllowed: false };
+  const portProblem = isAllowedPort(port) ? undefined : 'port';
+  return { reason: checkHost(url.hostname) ?? portProblem, isAllowed: false };
 }
 
 /** Checks a host from the URL parser, which writes every IPv4 address as dotted decimal. */
@@ -115,10 +120,6 @@ function isAllowedOrigin(origin: string, policy: UrlPolicy): boolean {
     const stem = allowed.slice(0, -1);
     return origin.startsWith(stem) && /^[1-9]\d{0,4}$/.test(origin.slice(stem.length));
   });
-}
-
-function problemOfPort(port: number): 'port' | undefined {
-  return isAllowedPort(port) ? undefined : 'port';
 }
 
 /** Returns the port of a URL; without one the default port of the scheme. */

@@ -9,7 +9,7 @@ const TIMEOUT_MS = 30 * 60_000;
 export const UNAVAILABLE = 3;
 
 /** The script prints this as JSON on its last line. */
-export const peerResult = z.object({
+const peerResult = z.object({
   version: z.string(),
   /** Deliveries per second. */
   perSecond: z.number(),

@@ -1,7 +1,7 @@
 import type { Is } from './faults.ts';
 
 /** The order that an endpoint without a mistake finds. */
-export const FOUND_ORDER = {
+const FOUND_ORDER = {
   id: 445,
   name: '#1001',
   currency: 'GBP',

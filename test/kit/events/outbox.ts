@@ -51,7 +51,7 @@ export function rememberingBus() {
   return { bus, control, published, revisions, ids, keys };
 }
 
-export const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard);
+const ALL_SHARDS = Array.from({ length: SHARDS }, (_, shard) => shard);
 
 /** A publisher that owns all shards. It runs a step only when the test calls it. */
 export function publisherOn(

@@ -17,7 +17,7 @@ export const REVISIONS = ['2026-07-28', '2025-11-25'] as const;
 export type Revision = (typeof REVISIONS)[number];
 
 /** The state of an assistant's sign-in, as the official client requires it. */
-export class SignInMemory implements OAuthClientProvider {
+class SignInMemory implements OAuthClientProvider {
   readonly redirectUrl: string;
   readonly #hint: string | undefined;
   /** The URL to which the client redirected the browser. */

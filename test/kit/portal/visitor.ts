@@ -9,7 +9,7 @@ import { until } from '../until.ts';
 const LOAD_MS = 60_000;
 
 /** The widths of a phone, a tablet and a screen. CSS pixels. */
-export const WIDTHS = [390, 820, 1440] as const;
+const WIDTHS = [390, 820, 1440] as const;
 export const SCHEMES = ['light', 'dark'] as const;
 
 /** A page of the portal with a signed-in user. */

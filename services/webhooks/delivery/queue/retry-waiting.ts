@@ -11,7 +11,7 @@ import type { QueueRef } from './queue-ref.ts';
 /** Maximum number of deliveries of one transaction, which keeps new events from the queue. */
 const BATCH = 1_000;
 /** Maximum number of deliveries of one call. */
-export const MAX_RETRIED = 100_000;
+const MAX_RETRIED = 100_000;
 
 export interface Retried {
   /** Number of deliveries that waited for a later attempt and are due now. */
