@@ -68,7 +68,11 @@ const there404: Record<string, () => Promise<unknown>> = {
   processReturn: () => bench.client.processReturn(asked()),
   recordGiftCard: () =>
     bench.client.recordGiftCard({
-      ...{ ...asked(), ...key(), providerOrderId: 7n, amount: '8.00', currency: 'GBP' },
+      ...asked(),
+      ...key(),
+      providerOrderId: 7n,
+      amount: '8.00',
+      currency: 'GBP',
     }),
   recordLabel: () => bench.client.recordLabel({ ...asked(), ...key(), carrier: 'DHL' }),
   updateLabel: () =>

@@ -216,7 +216,8 @@ describe('a connection', () => {
   test('needs COMMERCE_KEYRING', async () => {
     const without = await startReturnsBench({ COMMERCE_KEYRING: undefined });
     const { client, close } = createServiceClient(CommerceService, {
-      ...{ target: without.target, identity },
+      target: without.target,
+      identity,
     });
     const shop = await without.shop();
     const call = client.connect({ shopId: shop, actor, url: `${receiver.url}/` });

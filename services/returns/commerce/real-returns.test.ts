@@ -73,7 +73,9 @@ beforeAll(async () => {
   await bench.client.updateSettings({ shopId, actor, settings });
   port = await freePort();
   const connected = await channel.client.connect({
-    ...{ shopId, actor, url: `http://127.0.0.1:${port}/` },
+    shopId,
+    actor,
+    url: `http://127.0.0.1:${port}/`,
   });
   secret = connected.secret?.value ?? '';
   folder = mkdtempSync(join(tmpdir(), 'rms-real-'));

@@ -82,8 +82,15 @@ describe('a reconciliation', () => {
     const nothing = { items: [], lines: [], stock: [], orderToCancel: undefined, details: {} };
     await commerce.create(
       {
-        ...{ kind: 'refund', shopId, returnId: 1n, providerOrderId: 1n, orderName: '', key },
-        ...{ amount: '5.00', currency: 'GBP', ...nothing },
+        kind: 'refund',
+        shopId,
+        returnId: 1n,
+        providerOrderId: 1n,
+        orderName: '',
+        key,
+        amount: '5.00',
+        currency: 'GBP',
+        ...nothing,
       },
       new AbortController().signal,
     );
@@ -94,8 +101,15 @@ describe('a reconciliation', () => {
 
   test("leaves out a merchant's own refund that was reported, and no other", async () => {
     const listed = (key: string, id: string) => ({
-      ...{ kind: 'refund' as const, key, id, name: '', gateway: '', provider: 'test' },
-      ...{ amount: '5.00', currency: 'GBP', createdAt: new Date() },
+      kind: 'refund' as const,
+      key,
+      id,
+      name: '',
+      gateway: '',
+      provider: 'test',
+      amount: '5.00',
+      currency: 'GBP',
+      createdAt: new Date(),
     });
     const of = { shopId, providerOrderId: 1n, line: 2n };
     await reportRefund(db.pool, of, { quantity: 1, providerRefundId: 'R-1' });
@@ -148,8 +162,15 @@ describe('a reconciliation', () => {
     const key = 'rms:check:1:refund';
     await commerce.create(
       {
-        ...{ kind: 'refund', shopId, returnId: 1n, providerOrderId: 1n, orderName: '', key },
-        ...{ amount: '1.10', currency: 'GBP', ...nothing },
+        kind: 'refund',
+        shopId,
+        returnId: 1n,
+        providerOrderId: 1n,
+        orderName: '',
+        key,
+        amount: '1.10',
+        currency: 'GBP',
+        ...nothing,
       },
       new AbortController().signal,
     );

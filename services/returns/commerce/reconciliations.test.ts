@@ -58,7 +58,9 @@ test('every day of a connected shop is compared once it is over, and again until
   await reconcileDueDays(deps, never);
   const found = await results();
   expect(found.find(({ daysAgo }) => daysAgo === 2)).toEqual({
-    ...{ daysAgo: 2, compared: 2, differences: 2 },
+    daysAgo: 2,
+    compared: 2,
+    differences: 2,
   });
   // Yesterday is due two hours after midnight.
   expect(found.length).toBeGreaterThanOrEqual(2);

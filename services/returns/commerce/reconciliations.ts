@@ -130,14 +130,12 @@ export function startReconciliations(
     logger: o.logger,
     step: async (signal) => {
       await withLease({
-        ...{
-          pool: o.pool,
-          logger: o.logger,
-          name: 'reconciliation',
-          owner,
-          ttlMs: LEASE_MS,
-          signal,
-        },
+        pool: o.pool,
+        logger: o.logger,
+        name: 'reconciliation',
+        owner,
+        ttlMs: LEASE_MS,
+        signal,
         work: (leased) => reconcileDueDays(o, leased),
       });
       return 'idle';

@@ -128,7 +128,9 @@ describe('a restock with an unknown outcome', () => {
   test('is not requested again when the provider may have forgotten the key', async () => {
     const day = 86_400_000;
     const blind = (ms: number) => ({
-      ...{ ...commerce, settledAfterMs: 1, find: async () => undefined },
+      ...commerce,
+      settledAfterMs: 1,
+      find: async () => undefined,
       repeatableForMs: { restock: ms },
     });
     await processed(blind(1));

@@ -50,8 +50,13 @@ async function processWithOtherAmount(): Promise<void> {
   const commerce: CommerceProvider = {
     ...createEmbeddedCommerce(db.pool),
     create: async ({ currency }) => ({
-      ...{ id: '1', name: '', gateway: 'card', provider: 'test', createdAt: undefined },
-      ...{ amount: '19.99', currency },
+      id: '1',
+      name: '',
+      gateway: 'card',
+      provider: 'test',
+      createdAt: undefined,
+      amount: '19.99',
+      currency,
     }),
   };
   await requestProcessing(db.pool, of);

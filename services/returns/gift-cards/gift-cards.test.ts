@@ -69,7 +69,9 @@ describe('a recorded gift card', () => {
     );
     expect(requested?.detail).toMatchObject({ case: 'giftCard', value: { id: card.id } });
     expect(card).toMatchObject({
-      ...{ returnId: of.id, providerOrderId: 7n, name: 'Card 7' },
+      returnId: of.id,
+      providerOrderId: 7n,
+      name: 'Card 7',
       money: { value: '20.00', currency: 'GBP' },
     });
     expect(card.issuedAt && timestampDate(card.issuedAt)).toEqual(timestampDate(issuedAt));

@@ -84,7 +84,9 @@ describe('the cancellation of a return whose exchange order was made', () => {
     expect(queued).toMatchObject({ state: ReturnState.OPEN, processing: true });
     await run();
     expect(await reload(db.pool, of)).toMatchObject({
-      ...{ state: ReturnState.CANCELLED, processing: false, refunds: [] },
+      state: ReturnState.CANCELLED,
+      processing: false,
+      refunds: [],
       exchangeOrders: [{}],
     });
     const { orders, cancellations } = await ledger();
@@ -112,7 +114,8 @@ describe('the cancellation of a return whose exchange order was made', () => {
     const [order] = (await reload(db.pool, of)).exchangeOrders;
     expect(asked).toEqual({ id: order?.id, name: order?.name });
     expect(await effectOf(EffectKind.ORDER_CANCEL)).toMatchObject({
-      ...{ state: EffectState.MADE, amount: { value: '0', currency: 'GBP' } },
+      state: EffectState.MADE,
+      amount: { value: '0', currency: 'GBP' },
     });
   });
 
@@ -142,7 +145,8 @@ describe('the cancellation of a return whose exchange order was made', () => {
     await run(creating(commerce, 'order_cancel', shipped));
     expect(await reload(db.pool, of)).toMatchObject({ state: ReturnState.OPEN, processing: false });
     expect(await effectOf(EffectKind.ORDER_CANCEL)).toMatchObject({
-      ...{ state: EffectState.PLANNED, problem: 'the order was shipped' },
+      state: EffectState.PLANNED,
+      problem: 'the order was shipped',
     });
     expect((await triggersOf(db.pool, of)).at(-1)).toBe('return.processing.failed');
     await processed(commerce);
@@ -242,7 +246,8 @@ describe('an exchange order with an unknown outcome', () => {
     await cancel();
     await run();
     expect(await reload(db.pool, of)).toMatchObject({
-      ...{ state: ReturnState.CANCELLED, exchangeOrders: [{}] },
+      state: ReturnState.CANCELLED,
+      exchangeOrders: [{}],
     });
     expect((await ledger()).cancellations).toHaveLength(1);
   });

@@ -131,7 +131,10 @@ describe('an outage of our own database', () => {
     await requestProcessing(db.pool, of);
     await runThroughOutage(runDeps(pool, provider()));
     expect(await jobOf(of)).toEqual({
-      ...{ failures: 0, failing_since: null, takeovers: 0, state: 'queued' },
+      failures: 0,
+      failing_since: null,
+      takeovers: 0,
+      state: 'queued',
     });
 
     await untilClosed(runDeps(pool, embedded()), of);

@@ -71,15 +71,25 @@ describe('a shop whose commerce provider restocks', () => {
     const [first, second] = submitted.lineItems;
     expect(requests[1]).toMatchObject({
       key: `rms:return:${submitted.id}:restock`,
-      ...{ amount: '0', currency: 'GBP', items: [], lines: [], details: {} },
+      amount: '0',
+      currency: 'GBP',
+      items: [],
+      lines: [],
+      details: {},
       stock: [
         {
-          ...{ lineItemId: first?.lineItemId, providerLineItemId: first?.providerLineItemId },
-          ...{ variantId: 5n, quantity: 2, locationId: 4711n },
+          lineItemId: first?.lineItemId,
+          providerLineItemId: first?.providerLineItemId,
+          variantId: 5n,
+          quantity: 2,
+          locationId: 4711n,
         },
         {
-          ...{ lineItemId: second?.lineItemId, providerLineItemId: second?.providerLineItemId },
-          ...{ variantId: 5n, quantity: 2, locationId: LOCATION },
+          lineItemId: second?.lineItemId,
+          providerLineItemId: second?.providerLineItemId,
+          variantId: 5n,
+          quantity: 2,
+          locationId: LOCATION,
         },
       ],
     });
@@ -97,7 +107,9 @@ describe('a shop whose commerce provider restocks', () => {
     const [restock] = (await commerce.ordersOf(submitted.id)).restocks;
     const of = { shopId: submitted.shopId, returnId: submitted.id };
     expect((await listEffects(db.pool, of))[1]).toMatchObject({
-      ...{ kind: EffectKind.RESTOCK, amount: { value: '0', currency: 'GBP' }, name: '' },
+      kind: EffectKind.RESTOCK,
+      amount: { value: '0', currency: 'GBP' },
+      name: '',
       providerId: String(restock?.id),
     });
     const entry = (await timelineOf(db.pool, submitted)).find(

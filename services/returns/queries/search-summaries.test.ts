@@ -36,8 +36,13 @@ const day = (n: number) => timestampFromDate(new Date(Date.UTC(2026, 0, n)));
 async function changed(of: Return): Promise<void> {
   const { shopId, id: returnId } = of;
   await bench.client.recordLabel({
-    ...{ shopId, actor, returnId, idempotencyKey: randomUUID() },
-    ...{ carrier: 'DHL', trackingNumber: 'TRACK-9', status: LabelStatus.IN_TRANSIT },
+    shopId,
+    actor,
+    returnId,
+    idempotencyKey: randomUUID(),
+    carrier: 'DHL',
+    trackingNumber: 'TRACK-9',
+    status: LabelStatus.IN_TRANSIT,
   });
 }
 
@@ -62,12 +67,22 @@ describe('summaries of returns', () => {
     expect([returns, total]).toEqual([[], 0]);
     expect(summaries).toMatchObject([
       {
-        ...{ id: whole.id, order: whole.order, state: whole.state, type: whole.type },
-        ...{ outcome: whole.outcome, returnMethod: whole.returnMethod, currency: 'GBP' },
-        ...{ presentmentCurrency: whole.presentmentCurrency, destinationId: WAREHOUSE },
-        ...{ totals: part(totals), presentmentTotals: part(presentmentTotals) },
-        ...{ labelStatus: LabelStatus.IN_TRANSIT, carrier: 'DHL', trackingNumber: 'TRACK-9' },
-        ...{ createdAt: whole.createdAt, updatedAt: whole.updatedAt },
+        id: whole.id,
+        order: whole.order,
+        state: whole.state,
+        type: whole.type,
+        outcome: whole.outcome,
+        returnMethod: whole.returnMethod,
+        currency: 'GBP',
+        presentmentCurrency: whole.presentmentCurrency,
+        destinationId: WAREHOUSE,
+        totals: part(totals),
+        presentmentTotals: part(presentmentTotals),
+        labelStatus: LabelStatus.IN_TRANSIT,
+        carrier: 'DHL',
+        trackingNumber: 'TRACK-9',
+        createdAt: whole.createdAt,
+        updatedAt: whole.updatedAt,
       },
     ]);
     expect(part(totals)).toMatchObject({ handlingFee: '1.50' });

@@ -23,13 +23,21 @@ beforeEach(async () => {
 });
 
 const mug = {
-  ...{ id: 9001n, title: 'Mug', sku: 'MUG-1', productId: 3n, variantId: 5n },
-  ...{ quantity: 3, returnable: 2, unitPrice: { shop: '10.00', presentment: '1550' } },
+  id: 9001n,
+  title: 'Mug',
+  sku: 'MUG-1',
+  productId: 3n,
+  variantId: 5n,
+  quantity: 3,
+  returnable: 2,
+  unitPrice: { shop: '10.00', presentment: '1550' },
 };
 const hat = { ...mug, id: 9002n, title: 'Hat', sku: 'HAT', variantId: undefined };
 const sold = { ...mug, id: 9003n, title: 'Sold', sku: 'SOLD', returnable: 0 };
 const ORDER: FoundOrder = {
-  ...{ id: 445n, name: '#1001', currencies: { shop: 'GBP', presentment: 'JPY' } },
+  id: 445n,
+  name: '#1001',
+  currencies: { shop: 'GBP', presentment: 'JPY' },
   lines: [mug, hat, sold],
 };
 
@@ -59,14 +67,19 @@ describe('a submission with the name of its order', () => {
     const { return: made } = await submit();
     expect(made).toMatchObject({
       order: { providerOrderId: 445n, name: '#1001' },
-      ...{ currency: 'GBP', presentmentCurrency: 'JPY' },
+      currency: 'GBP',
+      presentmentCurrency: 'JPY',
       totals: { refund: '40.00' },
       presentmentTotals: { refund: '6200' },
     });
     expect(made.lineItems).toMatchObject([
       {
-        ...{ providerLineItemId: 9001n, title: 'Mug', sku: 'MUG-1', quantity: 2 },
-        ...{ productId: 3n, variantId: 5n },
+        providerLineItemId: 9001n,
+        title: 'Mug',
+        sku: 'MUG-1',
+        quantity: 2,
+        productId: 3n,
+        variantId: 5n,
         amounts: { price: '20.00', refund: '20.00' },
         presentmentAmounts: { price: '3100', refund: '3100' },
       },
@@ -204,7 +217,8 @@ describe('a submission with the name of its order is rejected', () => {
   ] as const)('when the look-up fails (%s)', async (kind, code) => {
     const failing = withOrder(() => Promise.reject(new CommerceFailure(kind, 'no')));
     await expect(submit({}, failing)).rejects.toMatchObject({
-      ...{ code, reason: ErrorReason.COMMERCE_FAILED },
+      code,
+      reason: ErrorReason.COMMERCE_FAILED,
     });
   });
 });

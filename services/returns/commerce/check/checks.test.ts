@@ -30,8 +30,13 @@ async function asked(
 ): Promise<ReadonlyMap<string, readonly string[]>> {
   const endpoint = await startFaultyEndpoint(secret, fault);
   const session = openSession({
-    ...{ client, url: endpoint.url, keys: [signingKeyOf(secret)], shopId: 1n, currency: 'GBP' },
-    ...{ order, mustRestock },
+    client,
+    url: endpoint.url,
+    keys: [signingKeyOf(secret)],
+    shopId: 1n,
+    currency: 'GBP',
+    order,
+    mustRestock,
   });
   try {
     const problems = new Map<string, readonly string[]>();
@@ -147,8 +152,13 @@ describe('the check of an endpoint', () => {
     const endpoint = await startFaultyEndpoint(secret, undefined);
     endpoint.stop();
     const session = openSession({
-      ...{ client, url: endpoint.url, keys: [signingKeyOf(secret)], shopId: 1n, currency: 'GBP' },
-      ...{ order: { id: 1n, name: '#1', mustBeFound: false }, mustRestock: false },
+      client,
+      url: endpoint.url,
+      keys: [signingKeyOf(secret)],
+      shopId: 1n,
+      currency: 'GBP',
+      order: { id: 1n, name: '#1', mustBeFound: false },
+      mustRestock: false,
     });
     const rule = CHECK_RULES.find(({ check }) => check === Check.EFFECTS);
     const problems = (await rule?.run(session)) ?? [];

@@ -72,7 +72,10 @@ describe('a request', () => {
     const names = { gateway: 'card', provider: 'http', name: '' };
     expect(await commerceAt(receiver.url).create(request(), never)).toEqual({
       ...names,
-      ...{ id: '991', amount: '12.50', currency: 'GBP', createdAt: new Date(created_at) },
+      id: '991',
+      amount: '12.50',
+      currency: 'GBP',
+      createdAt: new Date(created_at),
     });
     const order = await commerceAt(receiver.url).create(request('exchange_order'), never);
     expect(order).toMatchObject({ id: '991', name: '#X', gateway: '' });
@@ -95,7 +98,8 @@ describe('a request', () => {
   test('whose answer has texts that cannot be stored is recorded without these characters', async () => {
     answering(200, { effect: { ...effect, id: 'r\u0000\ud800', gateway: 'ca\u001brd' } });
     expect(await commerceAt(receiver.url).create(request(), never)).toMatchObject({
-      ...{ id: 'r\u{fffd}\u{fffd}', gateway: 'ca\u{fffd}rd' },
+      id: 'r\u{fffd}\u{fffd}',
+      gateway: 'ca\u{fffd}rd',
     });
   });
 

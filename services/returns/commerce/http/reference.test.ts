@@ -23,11 +23,20 @@ afterAll(() => client.close());
 
 /** As in docs/commerce.md. */
 const ORDER = {
-  ...{ id: 445, name: '#1001', currency: 'GBP', presentment_currency: 'JPY' },
+  id: 445,
+  name: '#1001',
+  currency: 'GBP',
+  presentment_currency: 'JPY',
   lines: [
     {
-      ...{ line_item_id: 9001, title: 'Mug', sku: 'MUG-1', product_id: 3, variant_id: null },
-      ...{ quantity: 2, returnable: 1, unit_price: { shop: '10.00', presentment: '1550' } },
+      line_item_id: 9001,
+      title: 'Mug',
+      sku: 'MUG-1',
+      product_id: 3,
+      variant_id: null,
+      quantity: 2,
+      returnable: 1,
+      unit_price: { shop: '10.00', presentment: '1550' },
     },
   ],
 };
@@ -62,11 +71,19 @@ describe('an endpoint like the reference', () => {
   test('finds an order by its name', async () => {
     const find = (name: string) => commerceAt(url).lookUp?.({ shopId: 7n, name }, never);
     expect(await find('#1001')).toEqual({
-      ...{ id: 445n, name: '#1001', currencies: { shop: 'GBP', presentment: 'JPY' } },
+      id: 445n,
+      name: '#1001',
+      currencies: { shop: 'GBP', presentment: 'JPY' },
       lines: [
         {
-          ...{ id: 9001n, title: 'Mug', sku: 'MUG-1', productId: 3n, variantId: undefined },
-          ...{ quantity: 2, returnable: 1, unitPrice: { shop: '10.00', presentment: '1550' } },
+          id: 9001n,
+          title: 'Mug',
+          sku: 'MUG-1',
+          productId: 3n,
+          variantId: undefined,
+          quantity: 2,
+          returnable: 1,
+          unitPrice: { shop: '10.00', presentment: '1550' },
         },
       ],
     });
@@ -117,7 +134,10 @@ describe('an endpoint like the reference', () => {
     const day = { from: new Date(Date.now() - 60_000), to: new Date(Date.now() + 60_000) };
     const page = await commerceAt(url).list({ shopId: 7n, ...day, cursor: '' }, never);
     expect(page?.effects.find(({ key }) => key === asked.key)).toMatchObject({
-      ...{ kind: 'restock', id: made.id, amount: '0', currency: '' },
+      kind: 'restock',
+      id: made.id,
+      amount: '0',
+      currency: '',
     });
   });
 

@@ -47,7 +47,8 @@ const at = (minute: number) => new Date(Date.UTC(2026, 10, 20, 10, minute));
 
 const refused = (reason: ErrorReason, field = 'lines[0]') => ({
   code: Code.FailedPrecondition,
-  ...{ reason, field },
+  reason,
+  field,
 });
 const tooMany = refused(ErrorReason.ORDERED_QUANTITY_EXCEEDED);
 
@@ -211,7 +212,9 @@ describe('news', () => {
 
   test('with too many lines are refused, and change nothing', async () => {
     const lines = Array.from({ length: COMMERCE_LINES_MAX + 1 }, (_, n) => ({
-      ...{ providerLineItemId: BigInt(n + 1), quantity: 1, amount: '1.00' },
+      providerLineItemId: BigInt(n + 1),
+      quantity: 1,
+      amount: '1.00',
     }));
     const field = { field: 'lines' };
     await expect(reportOrder(db.pool, about(), { quantity: 1, lines })).rejects.toMatchObject(

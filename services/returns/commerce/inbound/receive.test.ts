@@ -33,12 +33,17 @@ async function connect(): Promise<string> {
 }
 
 const order = () => ({
-  ...{ id: 501, name: '#501', updated_at: '2026-11-20T10:00:00Z' },
+  id: 501,
+  name: '#501',
+  updated_at: '2026-11-20T10:00:00Z',
   lines: [{ line_item_id: 9001, quantity: 2 }],
 });
 const refund = () => ({
-  ...{ id: 'R-1', order_id: 501, created_at: '2026-11-20T10:00:00Z' },
-  ...{ amount: '5.00', currency: 'GBP' },
+  id: 'R-1',
+  order_id: 501,
+  created_at: '2026-11-20T10:00:00Z',
+  amount: '5.00',
+  currency: 'GBP',
   lines: [{ line_item_id: 9001, quantity: 1, amount: '5.00' }],
 });
 const orderEvent = (more: object = {}) => ({
@@ -63,7 +68,9 @@ async function receive(event: unknown, o: Sending = {}) {
   const { id = 'e1', at = new Date(), sent } = o;
   const signed = typeof event === 'string' ? event : JSON.stringify(event);
   const { result } = await channel.client.receiveEvent({
-    ...{ shopId: o.to ?? shopId, actor, webhookId: id },
+    shopId: o.to ?? shopId,
+    actor,
+    webhookId: id,
     body: Buffer.from(sent ?? signed),
     webhookTimestamp: String(Math.floor(at.getTime() / 1_000)),
     webhookSignature: new Webhook(o.with ?? secret).sign(id, at, signed),
@@ -159,7 +166,10 @@ describe('an event is not verified', () => {
     { webhookSignature: 'x'.repeat(2_001) },
   ])('with the header %j', async (header) => {
     const { result } = await channel.client.receiveEvent({
-      ...{ shopId, actor, body: Buffer.from('{}'), webhookId: 'e1' },
+      shopId,
+      actor,
+      body: Buffer.from('{}'),
+      webhookId: 'e1',
       webhookTimestamp: String(Math.floor(Date.now() / 1_000)),
       webhookSignature: 'v1,AAAA',
       ...header,

@@ -139,7 +139,9 @@ describe('the access to a store', () => {
     await install(TOO_SOON_S);
     await change("refreshing_until = now() + interval '1 minute'");
     await expect(accessTokens().of(store)).rejects.toMatchObject({
-      ...{ kind: 'passing', isUnsent: true, retryAfterMs: expect.any(Number) },
+      kind: 'passing',
+      isUnsent: true,
+      retryAfterMs: expect.any(Number),
       message: expect.stringContaining('has expired'),
     });
     expect(asked()).toBe(0);

@@ -49,14 +49,14 @@ describe('an install', () => {
     });
     const query = under.shopify.comeBack(authorizeUrl);
     expect(await under.complete({ query, browser })).toMatchObject({
-      ...{
-        problem: Problem.UNSPECIFIED,
-        connectedShopId: store.shopId,
-        shopDomain: store.shopDomain,
-      },
+      problem: Problem.UNSPECIFIED,
+      connectedShopId: store.shopId,
+      shopDomain: store.shopDomain,
     });
     expect(await under.connection(store)).toMatchObject({
-      ...{ adapter: CommerceAdapter.SHOPIFY, url: '', shopDomain: store.shopDomain },
+      adapter: CommerceAdapter.SHOPIFY,
+      url: '',
+      shopDomain: store.shopDomain,
       scopes: NEEDED_SCOPES,
     });
     const { rows } = await under.bench.db.pool.query<{ stored: string }>(
@@ -134,9 +134,7 @@ describe('an install link', () => {
     async (query) => {
       expect(
         await under.commerce.beginShopifyInstall({ query, redirectUrl: REDIRECT }),
-      ).toMatchObject({
-        ...{ problem: Problem.LINK, authorizeUrl: '', browser: '' },
-      });
+      ).toMatchObject({ problem: Problem.LINK, authorizeUrl: '', browser: '' });
     },
   );
 
@@ -176,7 +174,8 @@ describe('an install link', () => {
   test('needs an app', async () => {
     const without = await startReturnsBench();
     const { client, close } = createServiceClient(CommerceService, {
-      ...{ target: without.target, identity },
+      target: without.target,
+      identity,
     });
     const call = { shopId: await without.shop(), actor, shopDomain: store.shopDomain };
     expect(await refusal(client.createShopifyInstallLink(call))).toEqual(stateForbids);
@@ -220,7 +219,10 @@ describe('a shop that is connected to Shopify', () => {
     const { secret } = await under.commerce.connect({ shopId: store.shopId, actor, url: ENDPOINT });
     expect(secret?.value).toMatch(/^whsec_/);
     expect(await under.connection(store)).toMatchObject({
-      ...{ adapter: CommerceAdapter.HTTP, url: ENDPOINT, shopDomain: '', scopes: [] },
+      adapter: CommerceAdapter.HTTP,
+      url: ENDPOINT,
+      shopDomain: '',
+      scopes: [],
     });
     expect(await under.install(store)).toMatchObject({ connectedShopId: store.shopId });
     await under.loseAnswer(store);

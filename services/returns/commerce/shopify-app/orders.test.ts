@@ -30,17 +30,23 @@ const receive = (topic: string, body: object) =>
   under.commerce.receiveShopifyWebhook(under.shopify.webhook(store.shopDomain, topic, body));
 
 const orderWith = (more: object) => ({
-  ...{ id: Number(orderId), name: '#1001', updated_at: '2026-11-20T10:00:00+02:00' },
-  ...{ cancelled_at: null, line_items: [{ id: Number(lineId), quantity: 2, price: '20.00' }] },
+  id: Number(orderId),
+  name: '#1001',
+  updated_at: '2026-11-20T10:00:00+02:00',
+  cancelled_at: null,
+  line_items: [{ id: Number(lineId), quantity: 2, price: '20.00' }],
   ...more,
 });
 
 const refundWith = (more: object) => ({
-  ...{ id: Number(newId()), order_id: Number(orderId), created_at: '2026-11-21T10:00:00Z' },
+  id: Number(newId()),
+  order_id: Number(orderId),
+  created_at: '2026-11-21T10:00:00Z',
   note: null,
   refund_line_items: [
     {
-      ...{ line_item_id: Number(lineId), quantity: 1 },
+      line_item_id: Number(lineId),
+      quantity: 1,
       subtotal_set: { presentment_money: { amount: '20.00', currency_code: 'GBP' } },
     },
   ],

@@ -85,7 +85,9 @@ describe('a webhook of Shopify', () => {
       'of a customer with a broken id',
       () =>
         under.shopify.webhook(store.shopDomain, 'customers/data_request', {
-          ...{ ...named(), customer: { id: -1 }, data_request: { id: 2 } },
+          ...named(),
+          customer: { id: -1 },
+          data_request: { id: 2 },
         }),
     ],
   ])('%s is accepted, and changes nothing', async (_, sent) => {
@@ -129,7 +131,9 @@ describe('app/uninstalled', () => {
 describe('customers/redact', () => {
   const redact = (email: string | null, orders: readonly number[] = []) =>
     under.shopify.webhook(store.shopDomain, 'customers/redact', {
-      ...{ ...named(), customer: { id: 1, email, phone: null }, orders_to_redact: orders },
+      ...named(),
+      customer: { id: 1, email, phone: null },
+      orders_to_redact: orders,
     });
 
   test('removes the data of the customer from all returns of this shop, and of no other', async () => {
@@ -203,8 +207,10 @@ describe('customers/data_request', () => {
   test('is listed for its shop once, newest first, with ids only', async () => {
     const request = (id: number) =>
       under.shopify.webhook(store.shopDomain, 'customers/data_request', {
-        ...{ ...named(), customer: { id: 7, email: 'a@example.com', phone: '+441' } },
-        ...{ orders_requested: [11, 12], data_request: { id } },
+        ...named(),
+        customer: { id: 7, email: 'a@example.com', phone: '+441' },
+        orders_requested: [11, 12],
+        data_request: { id },
       });
     const first = request(1);
     await receive(first);

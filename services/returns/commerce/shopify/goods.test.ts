@@ -22,8 +22,13 @@ const failure: ShopifyBench['failure'] = (asked) => bench.failure(asked);
 
 describe('a restock', () => {
   const line = (more: Partial<RestockLine> = {}): RestockLine => ({
-    ...{ lineItemId: 1n, providerLineItemId: 9001n, variantId: 5n, sku: 'MUG-1' },
-    ...{ quantity: 1, locationId: 70_001n, ...more },
+    lineItemId: 1n,
+    providerLineItemId: 9001n,
+    variantId: 5n,
+    sku: 'MUG-1',
+    quantity: 1,
+    locationId: 70_001n,
+    ...more,
   });
   const restock = (stock: readonly RestockLine[] = [line()]) =>
     request('restock', { amount: '0', stock });

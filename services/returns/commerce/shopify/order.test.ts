@@ -32,8 +32,14 @@ test('an order has its lines, and their prices in both currencies', async () => 
     currencies: { shop: 'GBP', presentment: 'JPY' },
     lines: [
       {
-        ...{ id: 9001n, title: 'MUG-1', sku: 'MUG-1', productId: undefined, variantId: 9001n },
-        ...{ quantity: 2, returnable: 2, unitPrice: { shop: '10.00', presentment: '1550' } },
+        id: 9001n,
+        title: 'MUG-1',
+        sku: 'MUG-1',
+        productId: undefined,
+        variantId: 9001n,
+        quantity: 2,
+        returnable: 2,
+        unitPrice: { shop: '10.00', presentment: '1550' },
       },
     ],
   });
@@ -51,7 +57,11 @@ test.each([
   const order = large.orders.get(445n);
   if (!order) throw new Error('no order');
   const lines = Array.from({ length: count }, (_, index) => ({
-    ...{ id: BigInt(index + 1), sku: 'MUG', quantity: 1, price: '1', shopPrice: '0.01' },
+    id: BigInt(index + 1),
+    sku: 'MUG',
+    quantity: 1,
+    price: '1',
+    shopPrice: '0.01',
   }));
   large.orders.set(445n, { ...order, lines });
   await server.stop();
