@@ -4,7 +4,7 @@ import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { LabelStatus, Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SearchReturnsRequest_Sort as Sort } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { line, newId } from '../../../test/kit/builders.ts';
+import { line } from '../../../test/kit/builders.ts';
 import { WAREHOUSE } from '../../../test/kit/services/fake-destinations.ts';
 import {
   invalid,
