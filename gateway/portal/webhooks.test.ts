@@ -85,6 +85,10 @@ describe('webhooks in the portal', () => {
     expect(found.deliveries.map(({ id }) => id)).toEqual([FAKE.delivery]);
     const one = await webhooks().getDelivery({ deliveryId: FAKE.delivery });
     expect(one.attempts.length).toBe(one.delivery?.attemptCount);
+    expect(one.attempts[0]?.responseHeaders).toMatchObject([
+      { name: 'retry-after', value: '7' },
+      { name: 'set-cookie', value: '(not stored)' },
+    ]);
     const page = await webhooks().listDeliveries({ webhookId, pageSize: 1 });
     expect(page.nextCursor).toBe('next');
   });

@@ -149,6 +149,7 @@ function attemptMessage(row: AttemptRow): Attempt {
     error: errorForPartners(row.error),
     requestHeadersJson: row.requestHeaders,
     responseExcerpt: row.responseExcerpt,
+    responseHeadersJson: row.responseHeaders,
     url: row.url,
     timing: timingMessage(row),
   });

@@ -148,7 +148,11 @@ describe('texts that others wrote', () => {
 
   test('of a receiver that answers with a page, and in the address of the webhook', async () => {
     receiver.answer = (response) => {
-      response.writeHead(400, { 'content-type': 'text/html', 'x-text': hostile('header') });
+      response.writeHead(400, {
+        'content-type': 'text/html',
+        'x-text': hostile('header'),
+        'set-cookie': 'session=not-for-the-log',
+      });
       response.end(hostile('answer'));
     };
     const url = `${new URL('/stored-texts', receiver.url).href}?q=%3Cscript%3E'onload=x'`;
@@ -165,8 +169,11 @@ describe('texts that others wrote', () => {
       );
       await owner.open(`/deliveries/${delivery.id}`);
       await owner.page.getByText('HTTP 400').first().waitFor();
-      await expectTexts(`/deliveries/${delivery.id}`, ['answer']);
-      expect(await owner.page.locator('main').innerText()).toContain(url);
+      await expectTexts(`/deliveries/${delivery.id}`, ['answer', 'header']);
+      const shown = await owner.page.locator('main').innerText();
+      expect(shown).toContain(url);
+      expect(shown).toMatch(/set-cookie\s+\(not stored\)/);
+      expect(shown).not.toContain('not-for-the-log');
     } finally {
       await callPortal(owner.page, 'WebhooksService/DeleteWebhook', { webhookId: webhook.id });
     }

@@ -46,6 +46,7 @@ export function attemptView(attempt: Attempt): MessageInitShape<typeof DeliveryA
     responseExcerpt,
     ...(startedAt && { startedAt }),
     requestHeaders: headerList(attempt.requestHeadersJson),
+    responseHeaders: headerList(attempt.responseHeadersJson),
     ...(timing && {
       timing: {
         ...(timing.dnsMs !== undefined && { dnsMs: timing.dnsMs }),

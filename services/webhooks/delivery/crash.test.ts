@@ -29,6 +29,7 @@ const delivered: AttemptOutcome = {
   status: 200,
   error: '',
   excerpt: '',
+  headers: '',
   retryAfterMs: undefined,
 };
 

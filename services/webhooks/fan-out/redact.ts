@@ -90,9 +90,10 @@ async function deleteResponses(
 ): Promise<void> {
   await tx.query(
     unnamed(sql`
-      update attempts a set response_excerpt = ''
+      update attempts a set response_excerpt = '', response_headers = ''
         from ${payloadRows('p', payloadIds)}
-       where a.shop_id = ${shopId} and a.delivery_id between p.first and p.last and a.response_excerpt <> ''`),
+       where a.shop_id = ${shopId} and a.delivery_id between p.first and p.last
+         and (a.response_excerpt <> '' or a.response_headers <> '')`),
   );
 }
 

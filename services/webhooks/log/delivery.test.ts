@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { Webhook } from 'standardwebhooks';
 import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { newShop } from '../../../test/kit/services/running-service.ts';
+import { actor, newShop } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
 import { type Receiver, startReceiver } from '../../../test/kit/webhooks/receiver.ts';
 import {
@@ -29,7 +29,11 @@ async function withReceiver(work: (receiver: Receiver) => Promise<void>): Promis
 
 describe('a delivery', () => {
   test('is signed by Standard Webhooks and describes itself', () =>
-    withReceiver(async ({ url, received }) => {
+    withReceiver(async (at) => {
+      const { url, received } = at;
+      at.answer = (response) => {
+        response.setHeader('x-receiver', 'test').setHeader('set-cookie', 'a=1').end('ok');
+      };
       const shopId = newShop();
       const { secret } = await webhooks.subscribe({ shopId, url });
       const event = sampleEvent('return.closed', shopId);
@@ -73,6 +77,16 @@ describe('a delivery', () => {
       expect(JSON.parse(logged?.attempts[0]?.requestHeadersJson ?? '')).toHaveProperty(
         'webhook-id',
       );
+      expect(logged?.attempts[0]?.responseHeadersJson).toBe('');
+      const { delivery: one } = await webhooks.client.getDelivery({
+        shopId,
+        actor,
+        deliveryId: text('webhook-id'),
+      });
+      expect(JSON.parse(one?.attempts[0]?.responseHeadersJson ?? '')).toMatchObject({
+        'set-cookie': '(not stored)',
+        'x-receiver': 'test',
+      });
     }));
 
   test('is made once for an event that arrives twice', () =>

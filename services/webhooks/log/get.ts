@@ -26,7 +26,7 @@ export async function getDelivery(
   o: { shopId: bigint; id: string; withBody: boolean },
 ): Promise<LoggedDelivery> {
   const rows = await readRange(db, { ...o, first: o.id, last: o.id });
-  const [found] = await withAttempts(db, o.shopId, rows);
+  const [found] = await withAttempts(db, { shopId: o.shopId, withHeaders: true }, rows);
   if (!found) throw deliveryNotFound(webhookIdOf(o.id));
   return found;
 }
@@ -56,7 +56,7 @@ export async function deliveriesOfEvent(
   const range = rangeOfEvent(deliveryIdOf({ eventId, occurredAt }, 0n));
   const found = await readRange(db, { shopId, ...range, withBody: false });
   const own = found.filter((row) => row.eventId === eventId.toLowerCase());
-  return withAttempts(db, shopId, own);
+  return withAttempts(db, { shopId, withHeaders: false }, own);
 }
 
 async function readRange(

@@ -47,7 +47,7 @@ export function listDeliveries(
     const page = rows.slice(0, request.limit);
     const next = rows.length > page.length ? page.at(-1)?.id : scannedTo;
     return {
-      deliveries: await withAttempts(tx, filter.shopId, page),
+      deliveries: await withAttempts(tx, { shopId: filter.shopId, withHeaders: false }, page),
       nextCursor: next === undefined ? '' : next.replaceAll('-', ''),
     };
   });

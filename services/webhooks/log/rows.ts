@@ -36,6 +36,8 @@ export interface AttemptRow {
   readonly url: string;
   readonly requestHeaders: string;
   readonly responseExcerpt: string;
+  /** Empty in lists, whose responses would otherwise be larger than a message. */
+  readonly responseHeaders: string;
 }
 
 /** A delivery with its last 50 attempts, oldest first. */
@@ -73,10 +75,14 @@ select d.id, d.subscription_id as "subscriptionId", p.event_id as "eventId", d.t
   left join queue q on q.shop_id = ${shop} and q.subscription_id = d.subscription_id and q.id = d.id`;
 }
 
-/** Adds the attempts of deliveries, with one statement. */
+/**
+ * Adds the attempts of deliveries, with one statement.
+ *
+ * @param o.withHeaders whether to read the headers of the responses.
+ */
 export async function withAttempts(
   db: Queryable,
-  shopId: bigint,
+  o: { readonly shopId: bigint; readonly withHeaders: boolean },
   deliveries: readonly DeliveryRow[],
 ): Promise<LoggedDelivery[]> {
   if (deliveries.length === 0) return [];
@@ -84,13 +90,14 @@ export async function withAttempts(
     `select a.delivery_id as "deliveryId", a.number, a.started_at as "startedAt", a.duration_ms as "durationMs",
             a.dns_ms as "dnsMs", a.connect_ms as "connectMs", a.tls_ms as "tlsMs", a.wait_ms as "waitMs",
             a.read_ms as "readMs", a.status, a.error, a.url, a.request_headers as "requestHeaders",
-            a.response_excerpt as "responseExcerpt"
+            a.response_excerpt as "responseExcerpt",
+            case when $3::boolean then a.response_headers else '' end as "responseHeaders"
        from unnest($2::uuid[]) as requested (id)
       cross join lateral (
         select * from attempts l where l.shop_id = $1 and l.delivery_id = requested.id
          order by l.number desc limit 50) a
       order by a.delivery_id, a.number`,
-    [shopId, deliveries.map((delivery) => delivery.id)],
+    [o.shopId, deliveries.map((delivery) => delivery.id), o.withHeaders],
   );
   const byDelivery = Map.groupBy(rows, ({ deliveryId }) => deliveryId);
   return deliveries.map((row) => ({ row, attempts: byDelivery.get(row.id) ?? [] }));

@@ -1,5 +1,6 @@
 import { describeFailure, isTimeout } from '../../platform/outbound/failure.ts';
 import { parseRetryAfter, respondedAt } from '../../platform/outbound/retry-after.ts';
+import { packHeaders } from './response-headers.ts';
 import type { ResponseReader } from './response-reader.ts';
 
 /**
@@ -32,6 +33,8 @@ export interface AttemptOutcome {
   readonly error: string;
   /** The first KiB of the response, as text. */
   readonly excerpt: string;
+  /** The headers of the response; see `packHeaders`. */
+  readonly headers: string;
   /** The pause that the receiver requested; see `parseRetryAfter`. */
   readonly retryAfterMs: number | undefined;
 }
@@ -72,9 +75,10 @@ export function outcomeOf(response: ResponseReader, timing: Opening, now: Date):
   if (sentAt !== undefined && beganAt !== undefined) timing.waitMs = beganAt - sentAt;
   const retryAfterMs = isSuccess(status)
     ? undefined
-    : parseRetryAfter(response.retryAfter, respondedAt(response.date, now));
+    : parseRetryAfter(response.headers['retry-after'], respondedAt(response.headers.date, now));
+  const stored = { excerpt: response.excerpt(), headers: packHeaders(response.headers) };
   if (error) {
-    const rest = { ...failed(error), status, excerpt: response.excerpt(), retryAfterMs };
+    const rest = { ...failed(error), status, ...stored, retryAfterMs };
     return status === 429 && rest.result === 'failed' ? { ...rest, result: 'throttled' } : rest;
   }
   if (beganAt !== undefined && endedAt !== undefined) timing.readMs = endedAt - beganAt;
@@ -84,7 +88,7 @@ export function outcomeOf(response: ResponseReader, timing: Opening, now: Date):
     result,
     status,
     error: isDelivered ? '' : `answered ${status}`,
-    excerpt: response.excerpt(),
+    ...stored,
     retryAfterMs,
   };
 }
@@ -96,6 +100,7 @@ export function failed(error: unknown, text = describeFailure(error)): Rest {
     status: 0,
     error: text,
     excerpt: '',
+    headers: '',
     retryAfterMs: undefined,
   };
 }

@@ -12,9 +12,8 @@ const MAX_INFORMATIONAL = 16;
 export class ResponseReader implements Dispatcher.DispatchHandler {
   /** Status of the final response; 0 before it arrives. */
   status = 0;
-  retryAfter: string | string[] | undefined;
-  /** The `Date` header: time of the response by the receiver's clock. */
-  date: string | string[] | undefined;
+  /** The headers of the final response; none before it arrives. */
+  headers: IncomingHttpHeaders = {};
   /** Why the response is not complete. */
   error: Error | undefined;
   /** Times by the monotonic clock. Milliseconds; undefined for parts that did not happen. */
@@ -69,8 +68,7 @@ export class ResponseReader implements Dispatcher.DispatchHandler {
   ): void {
     if (status >= 200) {
       this.status = status;
-      this.retryAfter = headers['retry-after'];
-      this.date = headers.date;
+      this.headers = headers;
       return;
     }
     this.#informational += 1;

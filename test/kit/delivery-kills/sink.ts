@@ -38,6 +38,7 @@ export function createSink(failing: string): Sink {
         status: accepted ? 200 : 500,
         error: accepted ? '' : 'answered 500',
         excerpt: '',
+        headers: '',
         retryAfterMs: undefined,
       };
     },

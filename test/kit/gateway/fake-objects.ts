@@ -66,6 +66,7 @@ export function sampleDelivery() {
     status: 200,
     requestHeadersJson: '{"webhook-signature":"v1,secret"}',
     responseExcerpt: 'what the receiver said',
+    responseHeadersJson: '{"retry-after":"7","set-cookie":"(not stored)"}',
     url: 'https://hooks.example.com/returns',
     timing: { waitMs: 9, readMs: 1 },
   };

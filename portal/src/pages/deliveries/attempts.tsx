@@ -1,5 +1,8 @@
 import { Code, Stack, Text } from '@mantine/core';
-import type { DeliveryAttempt } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
+import type {
+  DeliveryAttempt,
+  DeliveryHeader,
+} from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Status } from '../../parts/status.tsx';
@@ -52,7 +55,8 @@ function OneAttempt({ attempt }: { readonly attempt: DeliveryAttempt }) {
         ]}
       />
       {attempt.timing && <TimingBar timing={attempt.timing} total={attempt.durationMs} />}
-      <Headers attempt={attempt} />
+      <Headers title="Request headers" headers={attempt.requestHeaders} />
+      <Headers title="Response headers" headers={attempt.responseHeaders} />
       <div>
         <Text size="sm" fw={600} mb={4}>
           Response, first KiB
@@ -76,14 +80,19 @@ function OneAttempt({ attempt }: { readonly attempt: DeliveryAttempt }) {
   );
 }
 
-function Headers({ attempt }: { readonly attempt: DeliveryAttempt }) {
-  if (attempt.requestHeaders.length === 0) return null;
+interface HeadersProps {
+  readonly title: string;
+  readonly headers: readonly DeliveryHeader[];
+}
+
+function Headers({ title, headers }: HeadersProps) {
+  if (headers.length === 0) return null;
   return (
     <div>
       <Text size="sm" fw={600} mb={4}>
-        Request headers
+        {title}
       </Text>
-      <Facts rows={attempt.requestHeaders.map(({ name, value }) => [name, value] as const)} />
+      <Facts rows={headers.map(({ name, value }) => [name, value] as const)} />
     </div>
   );
 }

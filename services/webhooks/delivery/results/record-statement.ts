@@ -40,6 +40,7 @@ const resultRows = rowsOf<AttemptResult>({
   url: ['text', ({ due }) => due.url],
   request_headers: ['text', ({ sent }) => sent?.headers ?? ''],
   response_excerpt: ['text', ({ sent }) => sent?.outcome.excerpt ?? ''],
+  response_headers: ['text', ({ sent }) => sent?.outcome.headers ?? ''],
   round: ['timestamptz', ({ due }) => due.round],
 });
 
@@ -148,13 +149,15 @@ const finishDeliveries = (isOfDay: (id: string) => Sql): Sql => sql`
 // A response may repeat the payload, so it is not stored if the customer was redacted during the attempt.
 const logAttempts = (isOfDay: (id: string) => Sql): Sql => sql`
   insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, dns_ms, connect_ms, tls_ms, wait_ms,
-    read_ms, status, error, url, request_headers, response_excerpt)
+    read_ms, status, error, url, request_headers, response_excerpt, response_headers)
   select g.shop_id, g.id, coalesce(r.attempts, g.attempts) + 1, to_timestamp(g.started_ms / 1000), g.duration_ms,
          g.dns_ms, g.connect_ms, g.tls_ms, g.wait_ms, g.read_ms, g.status, g.error, g.url, g.request_headers,
-         case when g.response_excerpt = '' then ''
-              when exists (select from payloads p where p.shop_id = g.shop_id and p.id = g.payload_id
-                              and ${isOfDay('p.id')} and p.redacted_at is not null) then ''
-              else g.response_excerpt end
+         case when redacted.is_so then '' else g.response_excerpt end,
+         case when redacted.is_so then '' else g.response_headers end
     from results g left join removed r on r.id = g.id
+    left join lateral (
+      select true as is_so from payloads p
+       where p.shop_id = g.shop_id and p.id = g.payload_id and ${isOfDay('p.id')} and p.redacted_at is not null
+         and (g.response_excerpt <> '' or g.response_headers <> '') limit 1) redacted on true
    where g.started_ms is not null
   on conflict (shop_id, delivery_id, number) do nothing`;

@@ -83,6 +83,7 @@ function attemptResult(
     status: result === 'delivered' ? 200 : 500,
     error: '',
     excerpt: 'answer',
+    headers: '{"x-echo":"answer"}',
     retryAfterMs: undefined,
   };
   const isDelivered = result === 'delivered';
@@ -289,9 +290,9 @@ describe('a batch of results', () => {
     await db.pool.query('update payloads set redacted_at = now() where shop_id = $1', [due.shopId]);
     await writeResults(db.pool, [attemptResult(due, 'failed')], [], { offsetMs: 0 });
     const { rows } = await db.pool.query(
-      'select response_excerpt as answer from attempts where shop_id = $1',
+      'select response_excerpt as answer, response_headers as headers from attempts where shop_id = $1',
       [due.shopId],
     );
-    expect(rows).toEqual([{ answer: '' }]);
+    expect(rows).toEqual([{ answer: '', headers: '' }]);
   });
 });

@@ -79,6 +79,7 @@ const OUTCOME: AttemptOutcome = {
   status: 200,
   error: '',
   excerpt: '',
+  headers: '',
   retryAfterMs: undefined,
 };
 
