@@ -2,9 +2,13 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { PayloadVersionService } from '../../proto/gen/rms/portal/v1/payload_version_pb.ts';
 import { WebhooksService } from '../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { ReplayKind, ReplayState } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import {
+  ReplayKind,
+  ReplayState,
+  SubscriptionStatus,
+} from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { TRIGGERS } from '../../services/contract/vocabulary.ts';
-import { FAKE, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
+import { FAKE, NOW, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 
@@ -45,6 +49,28 @@ describe('webhooks in the portal', () => {
         health: { state: 'failing', failures: 3, succeeded24h: 7, failed24h: 3 },
       },
     ]);
+  });
+
+  test.each([
+    ['healthy', { counted: 2, delivered: 1 }, {}],
+    ['idle', {}, {}],
+    ['untried', { countedSince: NOW }, {}],
+    ['healthy', { counted: 1, delivered: 1, countedSince: NOW }, {}],
+    ['failing', { countedSince: NOW }, { failures: 1 }],
+    ['failing', { pausedSince: NOW }, { failures: 20 }],
+    ['paused', { pausedSince: NOW }, {}],
+    ['inactive', { pausedSince: NOW }, { status: SubscriptionStatus.INACTIVE }],
+    [
+      'deactivated',
+      { countedSince: NOW },
+      { status: SubscriptionStatus.INACTIVE, inactiveReason: 'It failed.' },
+    ],
+  ])('are %s with the health %o', async (state, health, change) => {
+    under.services.webhooks.getSubscription = () => ({
+      subscription: { ...sampleSubscription(), ...change, health },
+    });
+    const { webhook } = await webhooks().getWebhook({ webhookId });
+    expect(webhook?.health?.state).toBe(state);
   });
 
   test('are created with a secret; a wrong address names the field', async () => {

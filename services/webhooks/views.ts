@@ -100,6 +100,7 @@ function healthMessage({
   oldestWaitingAt,
   pausedSince,
   payloadVersion,
+  countedSince,
 }: Health) {
   return {
     counted,
@@ -107,6 +108,7 @@ function healthMessage({
     payloadVersion,
     ...(oldestWaitingAt && { oldestWaitingAt: timestampFromDate(oldestWaitingAt) }),
     ...(pausedSince && { pausedSince: timestampFromDate(pausedSince) }),
+    ...(countedSince && { countedSince: timestampFromDate(countedSince) }),
   };
 }
 

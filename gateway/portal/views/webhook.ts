@@ -5,6 +5,7 @@ import {
   type Subscription,
   SubscriptionStatus,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { healthOf } from '../../../services/contract/views/webhook.ts';
 import { personView } from './values.ts';
 
 type WebhookView = MessageInitShape<typeof WebhookSchema>;
@@ -50,11 +51,20 @@ function healthView(one: Subscription): WebhookView['health'] {
   };
 }
 
-function stateOf({ status, inactiveReason, failures, health }: Subscription): string {
-  if (status === SubscriptionStatus.INACTIVE)
-    return inactiveReason === '' ? 'inactive' : 'deactivated';
-  if (failures > 0) return 'failing';
-  return (health?.counted ?? 0) > 0 ? 'healthy' : 'idle';
+/** The health as REST says it, with more words: who made it inactive, and why there is nothing to say. */
+function stateOf(one: Subscription): string {
+  const state = healthOf(one);
+  switch (state) {
+    case 'inactive':
+      return one.inactiveReason === '' ? 'inactive' : 'deactivated';
+    case 'paused':
+      return one.failures > 0 ? 'failing' : 'paused';
+    case 'healthy':
+      if ((one.health?.counted ?? 0) > 0) return 'healthy';
+      return one.health?.countedSince ? 'untried' : 'idle';
+    default:
+      return state;
+  }
 }
 
 export function secretView(secret: Secret): MessageInitShape<typeof SecretSchema> {

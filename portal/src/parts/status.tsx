@@ -8,7 +8,9 @@ const LOOKS: Readonly<Record<string, readonly [MantineColor, string?]>> = {
   failing: ['red'],
   deactivated: ['red', 'Deactivated by the service'],
   inactive: ['gray'],
+  paused: ['red', 'The address fails'],
   idle: ['gray', 'Nothing sent in 24 hours'],
+  untried: ['gray', 'Not tried since its change'],
   active: ['green'],
   // destinations
   enabled: ['green'],

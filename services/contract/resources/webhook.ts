@@ -65,11 +65,11 @@ export const webhook = z
     payload_version: payloadVersion,
     health: z.enum(WEBHOOK_HEALTH).meta({
       description:
-        '`healthy`: the last attempt succeeded, or there was none; `failing`: the last attempts failed; `paused`: the address fails so often that only single deliveries are tried until one succeeds; `inactive`: nothing is sent',
+        '`healthy`: the last attempt succeeded, or there was none since the address changed or a user activated the webhook; `failing`: the last attempts failed; `paused`: the address fails so often that only single deliveries are tried until one succeeds; `inactive`: nothing is sent',
     }),
     success_rate_24h: z.number().min(0).max(1).nullable().meta({
       description:
-        'Share of the deliveries of events of the last 24 hours that were delivered, 0 to 1. At most the newest 200 count, and waiting ones count once they were tried, or while the webhook fails. Null when none counts',
+        'Share of the deliveries of events of the last 24 hours that were delivered, 0 to 1. At most the newest 200 count, and waiting ones count once they were tried, or while the webhook fails. What was tried before the address changed, or before a user activated the webhook, does not count. Null when none counts',
     }),
     failures: z.int().min(0).meta({ description: 'Failed attempts since the last success' }),
     failing_since: time().meta({ description: 'When the failures began; null without failures' }),

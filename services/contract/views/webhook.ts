@@ -78,12 +78,11 @@ function duplicateOf(equal: readonly bigint[]): string {
 export function webhookView(subscription: Subscription): Webhook {
   const { health } = subscription;
   if (!health) throw new Error(`subscription ${subscription.id} without its health`);
-  const isPaused = health.pausedSince !== undefined;
   return {
     ...webhookFieldsView(subscription),
     delivers: subscription.delivers,
     payload_version: health.payloadVersion,
-    health: healthOf(subscription, isPaused),
+    health: healthOf(subscription),
     success_rate_24h: rateOf(health),
     failures: subscription.failures,
     failing_since: iso(subscription.failingSince),
@@ -96,9 +95,10 @@ export function webhookView(subscription: Subscription): Webhook {
   };
 }
 
-function healthOf({ status, failures }: Subscription, isPaused: boolean): Webhook['health'] {
+/** The health of a subscription, for REST, tools and the portal. `healthy` also if nothing was attempted. */
+export function healthOf({ status, failures, health }: Subscription): Webhook['health'] {
   if (status === SubscriptionStatus.INACTIVE) return 'inactive';
-  if (isPaused) return 'paused';
+  if (health?.pausedSince) return 'paused';
   return failures > 0 ? 'failing' : 'healthy';
 }
 

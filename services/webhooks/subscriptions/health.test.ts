@@ -27,12 +27,16 @@ describe('the health of a subscription', () => {
     if (!found) throw new Error('no subscription');
     return found;
   };
-  /** Marks the waiting deliveries of a subscription as attempted once. */
+  /** Records one attempt of each waiting delivery of a subscription. */
   const attempt = (shopId: bigint, id: bigint) =>
-    log.pool.query('update queue set attempts = 1 where shop_id = $1 and subscription_id = $2', [
-      shopId,
-      id,
-    ]);
+    log.pool.query(
+      `with tried as (
+         update queue set attempts = attempts + 1 where shop_id = $1 and subscription_id = $2 returning id, attempts)
+       insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, status, error, url,
+                             request_headers, response_excerpt)
+       select $1, id, attempts, now(), 1, 500, '', '', '', '' from tried`,
+      [shopId, id],
+    );
 
   test('counts the deliveries of a day that ended or were attempted, of this subscription', async () => {
     const shopId = log.newShop();
@@ -65,6 +69,50 @@ describe('the health of a subscription', () => {
     expect(await healthOf(shopId, subscriptionId)).toMatchObject({ counted: 0 });
     await log.pool.query('update subscriptions set failures = 1 where shop_id = $1', [shopId]);
     expect(await healthOf(shopId, subscriptionId)).toMatchObject({ counted: 1, delivered: 0 });
+  });
+
+  test('begins again when the address changes: what was tried before does not count', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId, { url: 'https://a.example.com/' });
+    await log.add(shopId, [
+      { subscriptionId, at: ago(3), ended: 'delivered' },
+      { subscriptionId, at: ago(2), ended: 'exhausted' },
+      { subscriptionId, at: ago(1) },
+    ]);
+    await attempt(shopId, subscriptionId);
+    const before = { counted: 3, delivered: 1 };
+    expect(await healthOf(shopId, subscriptionId)).toMatchObject({ ...before, countedSince: null });
+    await log.change(shopId, subscriptionId, {
+      url: 'https://a.example.com/',
+      trigger: 'return.created',
+    });
+    expect(await healthOf(shopId, subscriptionId)).toMatchObject({ ...before, countedSince: null });
+    await log.change(shopId, subscriptionId, { url: 'https://b.example.com/' });
+    const changed = await healthOf(shopId, subscriptionId);
+    expect(changed).toMatchObject({ counted: 0, delivered: 0, countedSince: changed.updatedAt });
+    await attempt(shopId, subscriptionId);
+    expect(await healthOf(shopId, subscriptionId)).toMatchObject({ counted: 1, delivered: 0 });
+    await log.deliver(shopId, subscriptionId);
+    await log.add(shopId, [{ subscriptionId, at: ago(1), ended: 'exhausted' }]);
+    expect(await healthOf(shopId, subscriptionId)).toMatchObject({ counted: 2, delivered: 1 });
+  });
+
+  test('begins again when a user activates it, and not when the change is older than a day', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [{ subscriptionId, at: ago(2), ended: 'exhausted' }]);
+    await log.change(shopId, subscriptionId, { status: 'inactive' });
+    expect(await healthOf(shopId, subscriptionId)).toMatchObject({ counted: 1 });
+    await log.change(shopId, subscriptionId, { status: 'active' });
+    expect(await healthOf(shopId, subscriptionId)).toMatchObject({ counted: 0 });
+    await log.pool.query('update subscriptions set health_since = $2 where shop_id = $1', [
+      shopId,
+      ago(25),
+    ]);
+    expect(await healthOf(shopId, subscriptionId)).toMatchObject({
+      counted: 1,
+      countedSince: null,
+    });
   });
 
   test('counts the newest 200', async () => {

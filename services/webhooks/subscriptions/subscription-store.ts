@@ -160,7 +160,8 @@ export function updateSubscription(
                                     else coalesce(inactive_since, now() + $8 * interval '1 ms') end,
               failures = case when $7 then 0 else failures end,
               failing_since = case when $7 then null else failing_since end,
-              warned_percent = case when $7 then 0 else warned_percent end
+              warned_percent = case when $7 then 0 else warned_percent end,
+              health_since = case when $7 then now() else health_since end
         where shop_id = $1 and id = $2`,
       [
         shopId,
@@ -169,7 +170,7 @@ export function updateSubscription(
         o.fields.trigger,
         endpointId,
         status,
-        // After a new address or an activation by a user, the subscription has no failures.
+        // After a new address or an activation by a user, the subscription has no failures, and its health begins again.
         endpointId !== before.endpointId || isActivated,
         o.offsetMs,
       ],

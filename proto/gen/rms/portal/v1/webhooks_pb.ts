@@ -120,7 +120,8 @@ export const WebhookSchema: GenMessage<Webhook> = /*@__PURE__*/
 export type WebhookHealth = Message<"rms.portal.v1.WebhookHealth"> & {
   /**
    * `healthy`, `failing` (its last attempts failed), `deactivated` (the service made it inactive), `inactive` (a user
-   * did), `idle` (nothing was sent in 24 hours)
+   * did), `paused` (the address fails so often that only single deliveries are tried; this webhook had no failure yet),
+   * `idle` (nothing was sent in 24 hours), `untried` (nothing was sent since the address changed or a user activated it)
    *
    * @generated from field: string state = 1;
    */
@@ -162,7 +163,8 @@ export type WebhookHealth = Message<"rms.portal.v1.WebhookHealth"> & {
   disablesAt?: Timestamp | undefined;
 
   /**
-   * Deliveries of events of the last 24 hours that were delivered, of the newest 200
+   * Deliveries of events of the last 24 hours that were delivered, of the newest 200, since the address changed or a
+   * user activated the webhook
    *
    * @generated from field: int32 succeeded_24h = 7;
    */
