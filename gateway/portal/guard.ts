@@ -20,8 +20,8 @@ import type { PortalSession, PortalSessions } from './sessions.ts';
 const SHOP_HEADER = 'portal-shop';
 
 /**
- * The page sends `redirect`: a call without a session then gets a redirect to the sign-in, which the page does not
- * follow. Browsers report a 401 as an error, and a session that has ended is none.
+ * The page sends `redirect`: a call without a session, or with a session at another shop, then gets a redirect, which the
+ * page does not follow. Browsers report a 4xx as an error, and neither is one.
  */
 const NO_SESSION_HEADER = 'portal-no-session';
 
@@ -77,7 +77,7 @@ export function portalGuard(o: GuardParts): RequestHandler {
       const session = await sessionOf(o, req);
       if (!session) {
         exchange.rejection = { reason: 'credential missing' };
-        if (req.headers[NO_SESSION_HEADER] === 'redirect') return toSignIn(res);
+        if (wantsRedirect(req)) return redirect(res, '/portal/sign-in');
         return reject(res, {
           status: 401,
           code: Code.Unauthenticated,
@@ -88,6 +88,7 @@ export function portalGuard(o: GuardParts): RequestHandler {
       exchange.actorId = String(session.userId);
       markEnvironment(res, session);
       if (isOtherShop(req, session)) {
+        if (wantsRedirect(req)) return redirect(res, '/portal/');
         const text = `This session is now at ${session.shopName}. Load the page again.`;
         return reject(res, { status: 400, code: Code.FailedPrecondition, text });
       }
@@ -143,8 +144,12 @@ function callFor(
   };
 }
 
-function toSignIn(res: Response): void {
-  res.redirect(303, '/portal/sign-in');
+function wantsRedirect(req: Request): boolean {
+  return req.headers[NO_SESSION_HEADER] === 'redirect';
+}
+
+function redirect(res: Response, to: string): void {
+  res.redirect(303, to);
   res.req.resume();
 }
 

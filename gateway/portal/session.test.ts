@@ -32,6 +32,7 @@ const getUrl = (): string =>
 function post(headers: Record<string, string>, url = getUrl(), body = '{}'): Promise<Response> {
   return fetch(url, {
     method: 'POST',
+    redirect: 'manual',
     body,
     headers: { 'Content-Type': 'application/json', 'Connect-Protocol-Version': '1', ...headers },
   });
@@ -237,6 +238,16 @@ describe('calls that are refused before their body is read', () => {
     const person = await owner();
     const headers = { 'portal-shop': '2' };
     expect((await person.client(SessionService, headers).getSession({})).shop?.id).toBe('1');
+    const call = async (more: Record<string, string>): Promise<Response> => {
+      const url = getUrl().replace('SessionService/GetSession', 'TeamService/ListMembers');
+      const own = { cookie: `rms_portal=${person.secret}`, 'sec-fetch-site': 'same-origin' };
+      return post({ ...own, ...headers, ...more }, url);
+    };
+    expect((await call({})).status).toBe(400);
+    // Browsers report a 400 as an error, so the page asks for a redirect that it does not follow.
+    const redirected = await call({ 'portal-no-session': 'redirect' });
+    expect([redirected.status, redirected.headers.get('location')]).toEqual([303, '/portal/']);
+    expect((await call({ 'portal-no-session': 'redirect', 'portal-shop': '1' })).status).toBe(200);
   });
 
   test('above the number of calls per minute', async () => {

@@ -5,8 +5,10 @@ import { MantineProvider } from '@mantine/core';
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { createRoot } from 'react-dom/client';
+import type { SessionShop } from '../../proto/gen/rms/portal/v1/session_pb.ts';
 import { createCache, createTransport } from './api/client.ts';
 import { lazyPart } from './parts/lazy-part.tsx';
+import { notifyDone } from './parts/notify.ts';
 import { router } from './router.tsx';
 import { SIGNED_OUT } from './session/leave.ts';
 import { SessionGate } from './session/session.tsx';
@@ -26,11 +28,17 @@ if (!root) throw new Error('the page has no element "root"');
 const cache = createCache();
 const transport = createTransport(undefined);
 
+/** What the page showed may not exist in the other shop, so it begins at the first page. */
+function showOtherShop({ name }: SessionShop): void {
+  notifyDone(`You are now in ${name}: you switched the shop in another tab.`);
+  void router.navigate({ to: '/' });
+}
+
 /** The portal for a user who is signed in. */
 const portal = (
   <TransportProvider transport={transport}>
     <QueryClientProvider client={cache}>
-      <SessionGate>
+      <SessionGate onMoved={showOtherShop}>
         <RouterProvider router={router} />
         <Questions />
         <Notices />

@@ -23,15 +23,25 @@ function signIn(): void {
   window.location.assign(`/portal/sign-in?${returnTo}`);
 }
 
-function onError(error: unknown): void {
-  if (isSignedOut(error) && !hasLeft()) signIn();
+/** Whether a key of the cache is of a call of the session itself, which works whatever shop the page shows. */
+export function isSessionKey(key: readonly unknown[]): boolean {
+  return JSON.stringify(key).includes(SessionService.typeName);
 }
 
 /** The cache of all calls. Reads that fail because the service is unavailable are repeated. */
 export function createCache(): QueryClient {
-  return new QueryClient({
-    queryCache: new QueryCache({ onError }),
-    mutationCache: new MutationCache({ onError }),
+  // A call was redirected: the session has ended, or it moved to another shop in another tab. The session itself says
+  // which: when it answers, `SessionGate` shows the other shop.
+  const onError = (error: unknown, isOfSession: boolean): void => {
+    if (!isSignedOut(error) || hasLeft()) return;
+    if (isOfSession) signIn();
+    else void cache.refetchQueries({ predicate: ({ queryKey }) => isSessionKey(queryKey) });
+  };
+  const cache = new QueryClient({
+    queryCache: new QueryCache({
+      onError: (error, { queryKey }) => onError(error, isSessionKey(queryKey)),
+    }),
+    mutationCache: new MutationCache({ onError: (error) => onError(error, false) }),
     defaultOptions: {
       queries: {
         staleTime: FRESH_MS,
@@ -39,6 +49,7 @@ export function createCache(): QueryClient {
       },
     },
   });
+  return cache;
 }
 
 /**
@@ -55,8 +66,8 @@ function namesShop(shopId: string): Interceptor {
 }
 
 /**
- * Asks for a redirect instead of a 401 when there is no session: a browser reports every 401 as an error. The redirect is
- * not followed.
+ * Asks for a redirect instead of an error when there is no session, or when it is at another shop: a browser reports
+ * every 4xx as an error. The redirect is not followed.
  */
 const asksForRedirect: Interceptor = (next) => (request) => {
   if (hasLeft()) return new Promise<never>(() => {});
@@ -67,7 +78,7 @@ const asksForRedirect: Interceptor = (next) => (request) => {
 const withoutRedirects: typeof fetch = async (input, init) => {
   const response = await fetch(input, { ...init, redirect: 'manual' });
   if (response.type !== 'opaqueredirect') return response;
-  throw new ConnectError('Your session has ended. Sign in again.', Code.Unauthenticated);
+  throw new ConnectError('Your session has ended, or is at another shop.', Code.Unauthenticated);
 };
 
 /** @param shopId the shop that the page shows; undefined while the session is not known. */

@@ -3,6 +3,7 @@ import { useWrite } from '../api/use-write.ts';
 import { ActionMenu } from '../parts/action-menu.tsx';
 import { leave } from '../session/leave.ts';
 import { useSession } from '../session/session.tsx';
+import { announceMove } from '../session/shop-channel.ts';
 import { roleName } from '../words.ts';
 import styles from './frame.module.css';
 
@@ -11,7 +12,10 @@ export function ShopSwitcher() {
   const { shop, shops } = useSession();
   const { run } = useWrite(SessionService.method.switchShop, {
     // The page starts again, so that nothing of the former shop is shown or called.
-    onSuccess: () => leave('/portal/'),
+    onSuccess: () => {
+      announceMove();
+      leave('/portal/');
+    },
   });
   if (shops.length < 2) return <span className={styles.name}>{shop.name}</span>;
   return (

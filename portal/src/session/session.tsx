@@ -8,10 +8,11 @@ import {
   type SessionShop,
   type SessionUser,
 } from '../../../proto/gen/rms/portal/v1/session_pb.ts';
-import { createTransport } from '../api/client.ts';
+import { createTransport, isSessionKey } from '../api/client.ts';
 import { isSignedOut } from '../api/errors.ts';
 import { ErrorState } from '../parts/states.tsx';
 import { useZone } from '../parts/zone.ts';
+import { onMoveElsewhere } from './shop-channel.ts';
 
 /** A method of a service of the portal. */
 interface Method {
@@ -41,13 +42,26 @@ export function useSession(): CurrentSession {
   return session;
 }
 
+interface SessionGateProps {
+  readonly children: ReactNode;
+  /** Called when the session is at another shop than the page, because another tab moved it. */
+  readonly onMoved: (shop: SessionShop) => void;
+}
+
 /** Reads the session, and shows the page inside when there is one. Another shop or zone starts the page again. */
-export function SessionGate({ children }: { readonly children: ReactNode }) {
-  const query = useQuery(SessionService.method.getSession, {}, { refetchInterval: 60_000 });
+export function SessionGate({ children, onMoved }: SessionGateProps) {
+  const query = useQuery(
+    SessionService.method.getSession,
+    {},
+    // Whoever returns to this tab sees the shop of the session, also if the tab missed the message of the other one.
+    { refetchInterval: 60_000, refetchOnWindowFocus: 'always' },
+  );
+  const { refetch } = query;
+  useEffect(() => onMoveElsewhere(() => void refetch()), [refetch]);
   const session = useMemo(() => query.data && sessionOf(query.data), [query.data]);
   const shopId = session?.shop.id;
   const zone = useZone();
-  useEmptyCacheOnSwitch(shopId);
+  useEmptyCacheOnSwitch(session?.shop, onMoved);
   const transport = useMemo(() => createTransport(shopId), [shopId]);
 
   if (session) {
@@ -77,18 +91,19 @@ export function SessionGate({ children }: { readonly children: ReactNode }) {
 }
 
 /** What was read for one shop must not be shown in another. */
-function useEmptyCacheOnSwitch(shopId: string | undefined): void {
+function useEmptyCacheOnSwitch(
+  shop: SessionShop | undefined,
+  onMoved: SessionGateProps['onMoved'],
+): void {
   const cache = useQueryClient();
-  const shown = useRef(shopId);
+  const shown = useRef(shop?.id);
   useEffect(() => {
-    const isOther = shown.current !== undefined && shown.current !== shopId;
-    shown.current = shopId;
-    if (isOther) cache.removeQueries({ predicate: ({ queryKey }) => !isSessionKey(queryKey) });
-  }, [cache, shopId]);
-}
-
-function isSessionKey(key: readonly unknown[]): boolean {
-  return JSON.stringify(key).includes(SessionService.typeName);
+    const isOther = shown.current !== undefined && shown.current !== shop?.id;
+    shown.current = shop?.id;
+    if (!isOther) return;
+    cache.removeQueries({ predicate: ({ queryKey }) => !isSessionKey(queryKey) });
+    if (shop) onMoved(shop);
+  }, [cache, shop, onMoved]);
 }
 
 function sessionOf(response: GetSessionResponse): CurrentSession | undefined {
