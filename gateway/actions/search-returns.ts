@@ -50,9 +50,23 @@ export function searchReturns(
   context: ActionContext,
   search: ReturnsQuery,
 ): Promise<SearchReturnsResponse> {
+  // The results of a search show none of the long texts.
+  const request = { ...callerOf(context), ...filtersOf(search), withoutLongTexts: true };
+  return context.services.returns.searchReturns(request);
+}
+
+/** The same as {@link searchReturns}, as summaries with their details, which are much smaller than returns. */
+export function searchSummaries(
+  context: ActionContext,
+  search: ReturnsQuery,
+): Promise<SearchReturnsResponse> {
+  const request = { ...callerOf(context), ...filtersOf(search), summaries: true, details: true };
+  return context.services.returns.searchReturns(request);
+}
+
+function filtersOf(search: ReturnsQuery) {
   const { createdFrom, createdTo } = search;
-  return context.services.returns.searchReturns({
-    ...callerOf(context),
+  return {
     query: search.query ?? '',
     states: (search.states ?? []).map((state) => STATE.fromText(state)),
     ...(createdFrom && { createdFrom: timestampFromDate(createdFrom) }),
@@ -67,7 +81,5 @@ export function searchReturns(
     outcomes: (search.outcomes ?? []).map((outcome) => OUTCOME.fromText(outcome.replace('+', '_'))),
     pageSize: search.limit,
     cursor: search.cursor ?? '',
-    // The results of a search show none of the long texts.
-    withoutLongTexts: true,
-  });
+  };
 }

@@ -5,8 +5,8 @@ import { FieldErrorSchema } from '../../proto/gen/rms/portal/v1/common_pb.ts';
 import { DestinationsService } from '../../proto/gen/rms/portal/v1/destinations_pb.ts';
 import { ReturnsService } from '../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { LabelStatus, Outcome } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { sampleReturn } from '../../services/contract/sample-return.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
+import { sampleSummary } from '../../test/kit/gateway/fake-return-tools.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { errorOf, type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 import { until } from '../../test/kit/until.ts';
@@ -59,7 +59,20 @@ describe('returns in the portal', () => {
       pageSize: 10,
     });
     expect(asked).toEqual({ shopId: 1n, query: '#1001', states: 2, pageSize: 10 });
-    expect(page.returns.length).toBeGreaterThan(0);
+    expect(page.returns).toMatchObject([
+      {
+        id: open,
+        state: 'open',
+        outcome: 'refund',
+        units: 2,
+        titles: ['Shirt', 'Socks'],
+        customerName: 'Jane Doe',
+        customerEmail: 'jane@example.com',
+        labelStatus: '',
+        total: { value: '10.00', currency: 'GBP' },
+      },
+    ]);
+    expect(page.total).toBe(1);
     const error = await errorOf(returns().listReturns({ states: ['lost'] }));
     expect(error).toMatchObject({ code: Code.InvalidArgument });
     expect(error.findDetails(FieldErrorSchema)).toMatchObject([{ field: 'states' }]);
@@ -69,7 +82,7 @@ describe('returns in the portal', () => {
     const asked: unknown[] = [];
     under.services.returns.searchReturns = ({ labelStatuses, withoutLabel, outcomes }) => {
       asked.push({ labelStatuses, withoutLabel, outcomes });
-      return { returns: [sampleReturn(1n)], nextCursor: 'b', total: 3 };
+      return { summaries: [sampleSummary()], nextCursor: 'b', total: 3 };
     };
     const page = await returns().listReturns({
       labelStatuses: ['in_transit', 'none'],
@@ -93,8 +106,8 @@ describe('returns in the portal', () => {
     const asked: unknown[] = [];
     under.services.returns.searchReturns = ({ flaggedOnly, fraudReportedOnly }) => {
       asked.push([flaggedOnly, fraudReportedOnly]);
-      const two = [sampleReturn(1n), { ...sampleReturn(1n), id: 2n }];
-      return { returns: two, total: 2, fraudReportedIds: [2n] };
+      const reported = { ...sampleSummary().details, fraudReported: true };
+      return { summaries: [sampleSummary(), { ...sampleSummary(), id: 2n, details: reported }] };
     };
     const { returns: listed } = await returns().listReturns({ fraudReported: true });
     await returns().listReturns({ flagged: true });

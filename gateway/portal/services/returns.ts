@@ -10,13 +10,14 @@ import {
 } from '../../../services/contract/vocabulary.ts';
 import { createDestinationNames } from '../../actions/destination-names.ts';
 import { findReturn } from '../../actions/returns.ts';
-import { type ReturnsQuery, searchReturns } from '../../actions/search-returns.ts';
+import { type ReturnsQuery, searchSummaries } from '../../actions/search-returns.ts';
 import { addNote, getTimeline } from '../../actions/timeline.ts';
 import { callOf } from '../call.ts';
 import { idOf, keyOf, optionalId, pageSizeOf, timeOf, upTo, wordOf } from '../fields.ts';
 import { possibleActions } from '../possible-actions.ts';
 import { checkOf } from '../return-check.ts';
-import { returnSummaryView, returnView } from '../views/return.ts';
+import { listedView } from '../views/listed-return.ts';
+import { returnView } from '../views/return.ts';
 import { timelineEntryView } from '../views/return-records.ts';
 import { fraudReportMethods } from './fraud-reports.ts';
 import { inspectionMethods } from './inspections.ts';
@@ -52,14 +53,9 @@ type Methods = Partial<ServiceImpl<typeof ReturnsService>>;
 function returnReads(show: ShowReturn) {
   return {
     async listReturns(request, context) {
-      const found = await searchReturns(callOf(context).context, queryOf(request));
-      const { nextCursor, total } = found;
-      const reported = new Set(found.fraudReportedIds);
-      const views = found.returns.map((ret) => ({
-        ...returnSummaryView(ret),
-        fraudReported: reported.has(ret.id),
-      }));
-      return { returns: views, nextCursor, total };
+      const found = await searchSummaries(callOf(context).context, queryOf(request));
+      const { summaries, nextCursor, total } = found;
+      return { returns: summaries.map(listedView), nextCursor, total };
     },
 
     async getReturn({ returnId }, context) {

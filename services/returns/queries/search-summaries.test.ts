@@ -88,6 +88,50 @@ describe('summaries of returns', () => {
     expect(part(totals)).toMatchObject({ handlingFee: '1.50' });
   });
 
+  test('have details and the total if requested, in the same statement', async () => {
+    const shopId = await bench.shop();
+    const older = await bench.submit(shopId, {
+      submittedAt: day(1),
+      customer: { email: 'jane@example.com', firstName: 'Jane', lastName: 'Doe' },
+      lines: [
+        line({ title: 'Shirt', quantity: 2 }),
+        line({ title: 'Socks', quantity: 1 }),
+        ...[line({ title: 'Hat', quantity: 1 }), line({ title: 'Belt', quantity: 1 })],
+      ],
+      flagReasons: ['odd'],
+    });
+    await bench.submit(shopId, { submittedAt: day(2) });
+    await bench.db.pool.query(
+      'update returns set fraud_reported_at = now() where shop_id = $1 and id = $2',
+      [shopId, older.id],
+    );
+    const first = await list(shopId, { details: true, pageSize: 1 });
+    expect([first.summaries.length, first.total]).toEqual([1, 2]);
+    const { summaries, total } = await list(shopId, {
+      details: true,
+      pageSize: 1,
+      cursor: first.nextCursor,
+    });
+    expect(total).toBe(2);
+    expect(summaries).toMatchObject([
+      {
+        id: older.id,
+        details: {
+          customerFirstName: 'Jane',
+          customerLastName: 'Doe',
+          customerEmail: 'jane@example.com',
+          units: 5,
+          titles: ['Shirt', 'Socks', 'Hat'],
+          flagReasons: ['odd'],
+          fraudReported: true,
+        },
+      },
+    ]);
+    const none = await list(await bench.shop(), { details: true });
+    expect([none.summaries, none.total]).toEqual([[], 0]);
+    expect((await list(shopId)).summaries[0]?.details).toBeUndefined();
+  });
+
   test('omit archived returns unless requested', async () => {
     const shopId = await bench.shop();
     const closed = await bench.submit(shopId, { submittedAt: day(1) });

@@ -36,7 +36,8 @@ export interface FoundReturns {
  * Lists returns, newest first unless the request has another order. Returns that are submitted during the reading do
  * not move the cursor. A page stops at its limit, or before the first return that does not fit, because a page of the
  * largest returns would be larger than a message. Every page has at least one return, so that there is a cursor for the
- * next page. Summaries always fit; they are read with one statement, and not counted.
+ * next page. Summaries always fit; they are read with one statement. They are counted only with details, by the same
+ * statement.
  *
  * The query is a whole order name, tracking number or e-mail address, or a part of a line item's title. Archived
  * returns are included only if requested: by `archived`, or by the flag or the state closed.
@@ -51,7 +52,10 @@ export async function searchReturns(
   const sorting = sortingOf(input.sort);
   const list = { sorting, filters: filtersOf(input) };
   const after = placeIn(input.cursor, list);
-  if (request.summaries) return searchSummaries(pool, input, { ...list, after });
+  if (request.summaries) {
+    const count = request.details ? matchingCount(input, MAX_TOTAL) : undefined;
+    return searchSummaries(pool, input, { ...list, after, count });
+  }
   const limit = input.pageSize + 1;
   const found = await pool.query<{ id: bigint; isReported: boolean }>(
     unnamed(marked(input.shopId, matchingPage(input, { sorting, after, limit }), sorting)),
@@ -77,14 +81,16 @@ async function searchSummaries(
     readonly sorting: Sorting;
     readonly filters: ListFilters;
     readonly after: Place | undefined;
+    readonly count: Sql | undefined;
   },
 ): Promise<FoundReturns> {
   const page = matchingPage(input, { ...o, limit: input.pageSize + 1 });
-  const found = await summariesOf(pool, { shopId: input.shopId, page, sorting: o.sorting });
-  const summaries = found.slice(0, input.pageSize);
-  const hasMore = found.length > summaries.length;
+  const { sorting, count } = o;
+  const found = await summariesOf(pool, { shopId: input.shopId, page, sorting, count });
+  const summaries = found.summaries.slice(0, input.pageSize);
+  const hasMore = found.summaries.length > summaries.length;
   const nextCursor = hasMore ? cursorBehind(placeOf(summaries.at(-1), o.sorting), o) : '';
-  return { returns: [], summaries, nextCursor, total: 0, fraudReportedIds: [] };
+  return { returns: [], summaries, nextCursor, total: found.total, fraudReportedIds: [] };
 }
 
 /** Adds to a page of ids whether each return was reported as fraud. The count of matches reads only indexes. */

@@ -16,11 +16,12 @@ import { formatAmount, minorOf, type Side } from '../../platform/money.ts';
 import { param, type Sql, sql, unnamed } from '../../platform/sql.ts';
 import { labelStatusText, outcomeText, stateText } from '../store/texts.ts';
 import { orderBy, type Sorting } from './sorting.ts';
+import { type DetailsRow, detailColumns, GOODS, toDetails } from './summary-details.ts';
 
 const AMOUNTS = ['return_total', 'shipping', 'return_credit', 'handling_fee', 'refund'] as const;
 type AmountColumn = `${Side}${(typeof AMOUNTS)[number]}`;
 
-interface SummaryRow extends Readonly<Record<AmountColumn, string>> {
+interface SummaryRow extends Readonly<Record<AmountColumn, string>>, Partial<DetailsRow> {
   readonly id: bigint;
   readonly order_id: bigint;
   readonly order_name: string;
@@ -48,26 +49,30 @@ interface SummaryRow extends Readonly<Record<AmountColumn, string>> {
 const typeText = enumText(ReturnTypeSchema);
 const methodText = enumText(ReturnMethodSchema);
 
+export interface SummaryPage {
+  readonly shopId: bigint;
+  /** SQL that selects `id` and `at` of the returns of the page. */
+  readonly page: Sql;
+  readonly sorting: Sorting;
+  /** SQL that selects the `total` of the list. With it, summaries have their details. */
+  readonly count?: Sql | undefined;
+}
+
 /**
  * Reads the summaries of a page of returns, in its order, with one statement. A summary has only columns of the return,
- * its order and its newest label.
- *
- * @param o.page SQL that selects `id` and `at` of the returns of the page.
+ * its order and its newest label, and with `count` also {@link DetailsRow}. The total is 0 without `count`, and for a
+ * page without returns.
  */
 export async function summariesOf(
   pool: pg.Pool,
-  o: { readonly shopId: bigint; readonly page: Sql; readonly sorting: Sorting },
-): Promise<ReturnSummary[]> {
+  o: SummaryPage,
+): Promise<{ readonly summaries: ReturnSummary[]; readonly total: number }> {
   const { rows } = await pool.query<SummaryRow>(unnamed(selectSummaries(o)));
-  return rows.map(toSummary);
+  return { summaries: rows.map(toSummary), total: rows[0]?.total ?? 0 };
 }
 
 /** The statement of {@link summariesOf}. */
-export function selectSummaries(o: {
-  readonly shopId: bigint;
-  readonly page: Sql;
-  readonly sorting: Sorting;
-}): Sql {
+export function selectSummaries(o: SummaryPage): Sql {
   const shop = param(o.shopId);
   return sql`
 select r.id, r.order_id, r.order_name, r.order_number, r.provider_order_number, o.provider_order_id,
@@ -77,7 +82,7 @@ select r.id, r.order_id, r.order_name, r.order_number, r.provider_order_number, 
        r.presentment_handling_fee, r.presentment_refund,
        r.destination_id, r.created_at, r.updated_at, r.edited_at, r.archived_at,
        newest.status as label_status, newest.updated_at as label_updated_at, newest.carrier,
-       newest.tracking_number
+       newest.tracking_number${o.count ? detailColumns(o.count) : sql``}
   from (${o.page}) page
   join returns r on r.shop_id = ${shop} and r.id = page.id
   join orders o on o.shop_id = ${shop} and o.id = r.order_id
@@ -85,6 +90,7 @@ select r.id, r.order_id, r.order_name, r.order_number, r.provider_order_number, 
     select b.status, b.updated_at, b.carrier, b.tracking_number from labels b
      where b.shop_id = r.shop_id and b.return_id = r.id
      order by b.created_at desc, b.id desc limit 1) newest on true
+ ${o.count ? GOODS : sql``}
  ${orderBy('page', 'at', o.sorting)}`;
 }
 
@@ -112,7 +118,12 @@ function toSummary(row: SummaryRow): ReturnSummary {
     createdAt: timestampFromDate(row.created_at),
     updatedAt: timestampFromDate(row.updated_at),
     ...optionalTimes(row),
+    ...(hasDetails(row) && { details: toDetails(row) }),
   });
+}
+
+function hasDetails(row: SummaryRow): row is SummaryRow & DetailsRow {
+  return row.units !== undefined;
 }
 
 function totalsIn(row: SummaryRow, side: Side): MessageInitShape<typeof SummaryTotalsSchema> {

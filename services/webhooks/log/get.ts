@@ -4,12 +4,12 @@ import { raw, sql, unnamed } from '../../platform/sql.ts';
 import { deliveryIdOf, rangeOfEvent } from '../delivery-id.ts';
 import { deliveryNotFound, webhookIdOf } from './delivery.ts';
 import {
-  type DeliveryRow,
+  type HydratedRow,
   hydrated,
   LOGGED,
   type LoggedDelivery,
+  logged,
   stateOf,
-  withAttempts,
 } from './rows.ts';
 
 /** Maximum number of deliveries of one event in a response: one for each subscription that a shop may have. */
@@ -25,10 +25,10 @@ export async function getDelivery(
   db: Queryable,
   o: { shopId: bigint; id: string; withBody: boolean },
 ): Promise<LoggedDelivery> {
-  const rows = await readRange(db, { ...o, first: o.id, last: o.id });
-  const [found] = await withAttempts(db, { shopId: o.shopId, withHeaders: true }, rows);
+  const one = { ...o, first: o.id, last: o.id, attempts: 'with headers' as const };
+  const [found] = await readRange(db, one);
   if (!found) throw deliveryNotFound(webhookIdOf(o.id));
-  return found;
+  return logged(found);
 }
 
 /** Returns the other deliveries of the same event, without their attempts. */
@@ -36,11 +36,12 @@ export async function relatedDeliveries(
   db: Queryable,
   o: { shopId: bigint; id: string; eventId: string },
 ): Promise<LoggedDelivery[]> {
-  const rows = await readRange(db, { ...o, ...rangeOfEvent(o.id), withBody: false });
+  const range = { ...o, ...rangeOfEvent(o.id) };
+  const rows = await readRange(db, { ...range, withBody: false, attempts: 'none' });
   return rows
     .filter(({ id, eventId }) => id !== o.id && eventId === o.eventId)
     .slice(0, MAX_RELATED)
-    .map((row) => ({ row, attempts: [] }));
+    .map(logged);
 }
 
 /**
@@ -54,16 +55,23 @@ export async function deliveriesOfEvent(
   const occurredAt = timeOfEventId(eventId);
   if (!occurredAt) return [];
   const range = rangeOfEvent(deliveryIdOf({ eventId, occurredAt }, 0n));
-  const found = await readRange(db, { shopId, ...range, withBody: false });
-  const own = found.filter((row) => row.eventId === eventId.toLowerCase());
-  return withAttempts(db, { shopId, withHeaders: false }, own);
+  const attempts = 'without headers';
+  const found = await readRange(db, { shopId, ...range, withBody: false, attempts });
+  return found.filter((row) => row.eventId === eventId.toLowerCase()).map(logged);
 }
 
 async function readRange(
   db: Queryable,
-  o: { shopId: bigint; first: string; last: string; withBody: boolean },
-): Promise<DeliveryRow[]> {
-  const { rows } = await db.query<DeliveryRow>(
+  o: {
+    readonly shopId: bigint;
+    readonly first: string;
+    readonly last: string;
+    readonly withBody: boolean;
+    readonly attempts: Parameters<typeof hydrated>[0]['attempts'];
+  },
+): Promise<HydratedRow[]> {
+  const { shopId, withBody: withBodies, attempts } = o;
+  const { rows } = await db.query<HydratedRow>(
     unnamed(sql`
      with shown as materialized (
        select ${LOGGED}, s.deleted_at, ${stateOf('d')} as state
@@ -71,7 +79,7 @@ async function readRange(
          left join subscriptions s on s.shop_id = d.shop_id and s.id = d.subscription_id
         where d.shop_id = ${o.shopId} and d.id between ${o.first} and ${o.last}
         order by d.id limit ${raw(MAX_RELATED + 1)}
-     ) ${hydrated({ shopId: o.shopId, withBodies: o.withBody })}
+     ) ${hydrated({ shopId, withBodies, attempts })}
       order by d.id`),
   );
   return rows;

@@ -1,16 +1,16 @@
 import type pg from 'pg';
 import { invalidField } from '../../platform/errors.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { param, rowsOf, type Sql, sql, unnamed } from '../../platform/sql.ts';
 import { type IdRange, rangeOfEvent } from '../delivery-id.ts';
 import { type Filter, isMatch } from './filter.ts';
 import {
-  type DeliveryRow,
+  type HydratedRow,
   hydrated,
   LOGGED,
   type LoggedDelivery,
+  logged,
   stateOf,
-  withAttempts,
 } from './rows.ts';
 
 export interface PageRequest {
@@ -29,28 +29,25 @@ const MAX_SCANNED_BODIES = 2_000;
 
 /**
  * Returns a page of deliveries, newest event first, and where the next page begins, for its cursor. A page that is not
- * the last may be shorter than its limit, or empty, because it scans at most 5,000 deliveries.
+ * the last may be shorter than its limit, or empty, because it scans at most 5,000 deliveries. One statement reads the
+ * page with its attempts, so all are of one snapshot.
  *
  * @throws DomainError INVALID_ARGUMENT for a cursor that we did not issue.
  */
-export function listDeliveries(
+export async function listDeliveries(
   pool: pg.Pool,
   filter: Filter,
   request: PageRequest,
 ): Promise<{ deliveries: LoggedDelivery[]; nextCursor: string }> {
   const endId = request.cursor === '' ? filter.endId : idOfCursor(request.cursor);
   const rest = { ...filter, endId: endId < filter.endId ? endId : filter.endId };
-  return inTransaction(pool, async (tx) => {
-    // The deliveries and their attempts must come from one snapshot of the database.
-    await tx.query('set transaction isolation level repeatable read, read only');
-    const { rows, scannedTo } = await readPage(tx, rest, request);
-    const page = rows.slice(0, request.limit);
-    const next = rows.length > page.length ? page.at(-1)?.id : scannedTo;
-    return {
-      deliveries: await withAttempts(tx, { shopId: filter.shopId, withHeaders: false }, page),
-      nextCursor: next === undefined ? '' : next.replaceAll('-', ''),
-    };
-  });
+  const { rows, scannedTo } = await readPage(pool, rest, request);
+  const page = rows.slice(0, request.limit);
+  const next = rows.length > page.length ? page.at(-1)?.id : scannedTo;
+  return {
+    deliveries: page.map(logged),
+    nextCursor: next === undefined ? '' : next.replaceAll('-', ''),
+  };
 }
 
 const CURSOR = /^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/;
@@ -72,26 +69,27 @@ interface Source {
  * if the scan ended at its limit.
  */
 async function readPage(
-  tx: Queryable,
+  db: Queryable,
   filter: Filter,
   { limit, withBodies }: PageRequest,
-): Promise<{ rows: DeliveryRow[]; scannedTo: string | undefined }> {
-  const source = await sourceOf(tx, filter, limit);
+): Promise<{ rows: HydratedRow[]; scannedTo: string | undefined }> {
+  const source = await sourceOf(db, filter, limit);
+  const { shopId } = filter;
   const subscriptions = param(filter.subscriptionIds);
-  const { rows } = await tx.query<PageRow>(
+  const { rows } = await db.query<PageRow>(
     unnamed(sql`
      with c as materialized (${source.sql}),
      shown as materialized (
        select c.*, s.deleted_at, st.state
          from c
-         left join subscriptions s on s.shop_id = ${filter.shopId} and s.id = c.subscription_id
+         left join subscriptions s on s.shop_id = ${shopId} and s.id = c.subscription_id
         cross join lateral (select ${stateOf('c')} as state) st
         where (${subscriptions}::bigint[] is null or c.subscription_id = any(${subscriptions}))
           and ${isMatch(filter, 'c', sql`st.state`)}
         order by c.id desc limit ${limit + 1}
      )
      select h.*, (select count(*)::integer from c) as n, (select id from c order by id limit 1) as "scannedTo"
-       from (select 1) one left join lateral (${hydrated({ shopId: filter.shopId, withBodies })}) h on true
+       from (select 1) one left join lateral (${hydrated({ shopId, withBodies, attempts: 'without headers' })}) h on true
       order by h.id desc`),
   );
   const [first] = rows;
@@ -101,7 +99,7 @@ async function readPage(
 }
 
 /** A delivery of the page with the end of the scan. Without a delivery, its columns are null. */
-interface PageRow extends Omit<DeliveryRow, 'id'> {
+interface PageRow extends Omit<HydratedRow, 'id'> {
   readonly id: string | null;
   readonly scannedTo: string | null;
   readonly n: number;
@@ -110,13 +108,13 @@ interface PageRow extends Omit<DeliveryRow, 'id'> {
 const QUEUED: readonly string[] = ['waiting', 'held'];
 
 /** Chooses the rows to scan: the events of a return, the queue, the deliveries of a subscription, or all deliveries. */
-async function sourceOf(tx: Queryable, filter: Filter, limit: number): Promise<Source> {
+async function sourceOf(db: Queryable, filter: Filter, limit: number): Promise<Source> {
   const { shopId, states, subscriptionIds, returnId, trigger, topic } = filter;
   const source = (sourceSql: SourceSql, scanned: number): Source => ({
     sql: sourceSql(filter, scanned),
     scanned,
   });
-  if (returnId !== null) return source(ofEvents(await rangesOf(tx, shopId, returnId)), MAX_SCANNED);
+  if (returnId !== null) return source(ofEvents(await rangesOf(db, shopId, returnId)), MAX_SCANNED);
   const isQueued = states.length > 0 && states.every((state) => QUEUED.includes(state));
   if (isQueued) return source(ofQueue, MAX_SCANNED_QUEUED);
   const isOne = subscriptionIds?.length === 1;
@@ -125,8 +123,8 @@ async function sourceOf(tx: Queryable, filter: Filter, limit: number): Promise<S
   return source(isOne ? ofSubscription : ofShop, scanned);
 }
 
-async function rangesOf(tx: Queryable, shopId: bigint, returnId: bigint): Promise<IdRange[]> {
-  const { rows } = await tx.query<{ id: string }>(
+async function rangesOf(db: Queryable, shopId: bigint, returnId: bigint): Promise<IdRange[]> {
+  const { rows } = await db.query<{ id: string }>(
     'select id from payloads where shop_id = $1 and return_id = $2 order by id desc limit $3',
     [shopId, returnId, MAX_SCANNED_BODIES],
   );

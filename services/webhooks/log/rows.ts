@@ -1,5 +1,4 @@
-import type { Queryable } from '../../platform/postgres.ts';
-import { param, raw, type Sql, sql } from '../../platform/sql.ts';
+import { type Param, param, raw, type Sql, sql } from '../../platform/sql.ts';
 import type { DeliveryState } from './delivery.ts';
 
 /** A delivery in the form of the log. */
@@ -22,7 +21,6 @@ export interface DeliveryRow {
 }
 
 export interface AttemptRow {
-  readonly deliveryId: string;
   readonly number: number;
   readonly startedAt: Date;
   readonly durationMs: number;
@@ -58,9 +56,21 @@ export const stateOf = (delivery: string): Sql => sql`coalesce(${raw(delivery)}.
   when s.id is null or s.deleted_at is not null then 'dropped'
   when s.status = 'inactive' then 'held' else 'waiting' end)`;
 
-/** SQL that reads the columns of the log for the rows of `shown`, which have the {@link LOGGED} columns and the state. */
-export function hydrated(o: { shopId: bigint; withBodies: boolean }): Sql {
+/**
+ * SQL that reads {@link HydratedRow} for the rows of `shown`, which have the {@link LOGGED} columns and the state.
+ *
+ * @param o.attempts which attempts to read, and whether with the headers of the responses.
+ */
+export function hydrated(o: {
+  readonly shopId: bigint;
+  readonly withBodies: boolean;
+  readonly attempts: 'none' | 'without headers' | 'with headers';
+}): Sql {
   const shop = param(o.shopId);
+  const tried =
+    o.attempts === 'none'
+      ? sql`cross join (select '[]'::json as attempts) tried`
+      : attemptsOf(shop, { withHeaders: o.attempts === 'with headers' });
   const body = o.withBodies
     ? sql`case when sum(octet_length(p.body)) over (order by d.id desc) <= ${raw(BODIES_BYTES)} then p.body end`
     : sql`null::bytea`;
@@ -69,36 +79,43 @@ select d.id, d.subscription_id as "subscriptionId", p.event_id as "eventId", d.t
        d.created_at as "createdAt", case when d.state = 'waiting' then q.next_attempt_at end as "nextAttemptAt",
        p.api_version as "apiVersion", p.return_id as "returnId", p.revision, d.is_test as "isTest",
        coalesce(d.finished_at, case when d.state = 'dropped' then d.deleted_at end) as "finishedAt",
-       ${body} as body
+       ${body} as body, tried.attempts
   from shown d
   join payloads p on p.shop_id = ${shop} and p.id = d.payload_id
-  left join queue q on q.shop_id = ${shop} and q.subscription_id = d.subscription_id and q.id = d.id`;
+  left join queue q on q.shop_id = ${shop} and q.subscription_id = d.subscription_id and q.id = d.id
+  ${tried}`;
 }
 
-/**
- * Adds the attempts of deliveries, with one statement.
- *
- * @param o.withHeaders whether to read the headers of the responses.
- */
-export async function withAttempts(
-  db: Queryable,
-  o: { readonly shopId: bigint; readonly withHeaders: boolean },
-  deliveries: readonly DeliveryRow[],
-): Promise<LoggedDelivery[]> {
-  if (deliveries.length === 0) return [];
-  const { rows } = await db.query<AttemptRow>(
-    `select a.delivery_id as "deliveryId", a.number, a.started_at as "startedAt", a.duration_ms as "durationMs",
-            a.dns_ms as "dnsMs", a.connect_ms as "connectMs", a.tls_ms as "tlsMs", a.wait_ms as "waitMs",
-            a.read_ms as "readMs", a.status, a.error, a.url, a.request_headers as "requestHeaders",
-            a.response_excerpt as "responseExcerpt",
-            case when $3::boolean then a.response_headers else '' end as "responseHeaders"
-       from unnest($2::uuid[]) as requested (id)
-      cross join lateral (
-        select * from attempts l where l.shop_id = $1 and l.delivery_id = requested.id
-         order by l.number desc limit 50) a
-      order by a.delivery_id, a.number`,
-    [o.shopId, deliveries.map((delivery) => delivery.id), o.withHeaders],
-  );
-  const byDelivery = Map.groupBy(rows, ({ deliveryId }) => deliveryId);
-  return deliveries.map((row) => ({ row, attempts: byDelivery.get(row.id) ?? [] }));
+/** Maximum number of attempts of a delivery in a response. */
+const MAX_ATTEMPTS = 50;
+
+/** An attempt as JSON of the database. */
+type StoredAttempt = Omit<AttemptRow, 'startedAt'> & { readonly startedAt: string };
+
+/** SQL that joins the last attempts of deliveries `d`, oldest first, as JSON: one statement reads a page with them. */
+function attemptsOf(shop: Param, o: { readonly withHeaders: boolean }): Sql {
+  const headers = raw(o.withHeaders ? 'l.response_headers' : `''`);
+  return sql`
+ cross join lateral (
+    select coalesce(json_agg(t order by t.number), '[]') as attempts
+      from (
+        select l.number, l.started_at as "startedAt", l.duration_ms as "durationMs", l.dns_ms as "dnsMs",
+               l.connect_ms as "connectMs", l.tls_ms as "tlsMs", l.wait_ms as "waitMs", l.read_ms as "readMs",
+               l.status, l.error, l.url, l.request_headers as "requestHeaders",
+               l.response_excerpt as "responseExcerpt", ${headers} as "responseHeaders"
+          from attempts l
+         where l.shop_id = ${shop} and l.delivery_id = d.id
+         order by l.number desc limit ${raw(MAX_ATTEMPTS)}) t) tried`;
+}
+
+/** A row of {@link hydrated}. */
+export interface HydratedRow extends DeliveryRow {
+  readonly attempts: readonly StoredAttempt[];
+}
+
+export function logged({ attempts, ...row }: HydratedRow): LoggedDelivery {
+  return {
+    row,
+    attempts: attempts.map((one) => ({ ...one, startedAt: new Date(one.startedAt) })),
+  };
 }

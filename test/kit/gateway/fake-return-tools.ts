@@ -54,15 +54,8 @@ export function fakeReturnTools(): Partial<ServiceImpl<typeof ReturnsService>> {
   };
 }
 
-/** One open return, unless the request has only archived ones. */
-function summaryPage({
-  cursor,
-  pageSize,
-  archived,
-}: SearchReturnsRequest): MessageInitShape<typeof SearchReturnsResponseSchema> {
-  if (cursor !== '' && cursor !== 'next') {
-    throw invalidField('cursor', 'must be a cursor returned by this service');
-  }
+/** The summary of an open return, with its details. */
+export function sampleSummary() {
   const { order } = sampleReturn();
   const totals = {
     total: '10.00',
@@ -70,7 +63,7 @@ function summaryPage({
     returnCreditTotal: '0.00',
     handlingFee: '0.00',
   };
-  const summary = {
+  return {
     id: FAKE.returns.open,
     ...(order && { order }),
     state: ReturnState.OPEN,
@@ -82,10 +75,34 @@ function summaryPage({
     destinationId: FAKE.destination,
     createdAt: NOW,
     updatedAt: NOW,
+    details: {
+      customerFirstName: 'Jane',
+      customerLastName: 'Doe',
+      customerEmail: 'jane@example.com',
+      units: 2,
+      titles: ['Shirt', 'Socks'],
+      flagReasons: [],
+      fraudReported: false,
+    },
   };
+}
+
+/** One open return, unless the request has only archived ones. */
+function summaryPage({
+  cursor,
+  pageSize,
+  archived,
+  details: hasDetails,
+}: SearchReturnsRequest): MessageInitShape<typeof SearchReturnsResponseSchema> {
+  if (cursor !== '' && cursor !== 'next') {
+    throw invalidField('cursor', 'must be a cursor returned by this service');
+  }
+  const { details, ...rest } = sampleSummary();
+  const summary = { ...rest, ...(hasDetails && { details }) };
   return {
     summaries: archived === Archived.ONLY ? [] : [summary],
     nextCursor: cursor === '' && pageSize === 1 ? 'next' : '',
+    total: hasDetails ? 1 : 0,
   };
 }
 
