@@ -56,31 +56,28 @@ function countedPools() {
   };
 }
 
-describe('recording an assessment', () => {
-  /** The returns service as dispositions calls it, without the network in between. */
-  const depsOf = ({
-    ofReturns,
-    ofDispositions,
-  }: ReturnType<typeof countedPools>): HandOverDeps => ({
-    pool: ofDispositions,
-    returns: {
-      checkLineItems: async ({ shopId = 0n, lineItemIds = [] }) => {
-        const owners = await ownersOf(ofReturns, shopId, lineItemIds);
-        return create(CheckLineItemsResponseSchema, {
-          owners: [...owners].map(([lineItemId, returnId]) => ({ lineItemId, returnId })),
-        });
-      },
-      applyAssessments: async (request) => {
-        await applyAssessments(
-          inspectionsOf(ofReturns),
-          create(ApplyAssessmentsRequestSchema, request),
-        );
-        return create(ApplyAssessmentsResponseSchema);
-      },
-      applyGradings: () => Promise.reject(new Error('nothing is graded')),
+/** The returns service as dispositions calls it, without the network in between. */
+const depsOf = ({ ofReturns, ofDispositions }: ReturnType<typeof countedPools>): HandOverDeps => ({
+  pool: ofDispositions,
+  returns: {
+    checkLineItems: async ({ shopId = 0n, lineItemIds = [] }) => {
+      const owners = await ownersOf(ofReturns, shopId, lineItemIds);
+      return create(CheckLineItemsResponseSchema, {
+        owners: [...owners].map(([lineItemId, returnId]) => ({ lineItemId, returnId })),
+      });
     },
-  });
+    applyAssessments: async (request) => {
+      await applyAssessments(
+        inspectionsOf(ofReturns),
+        create(ApplyAssessmentsRequestSchema, request),
+      );
+      return create(ApplyAssessmentsResponseSchema);
+    },
+    applyGradings: () => Promise.reject(new Error('nothing is graded')),
+  },
+});
 
+describe('recording an assessment', () => {
   test.each([
     ['of a line for the first time', 0],
     ['of a line that was assessed before', 1],
@@ -101,6 +98,24 @@ describe('recording an assessment', () => {
     expect(took).toBeLessThanOrEqual(7);
     expect(took).toBeGreaterThan(3);
   });
+});
+
+test('recording assessments of thirty returns needs no more round trips than of two', async () => {
+  const shopId = await newShop(returns.pool);
+  const all = await Promise.all(Array.from({ length: 32 }, () => newReturn(returns.pool, shopId)));
+  const ids = all.flatMap(({ lineItems }) => lineItems.slice(0, 1).map((one) => one.lineItemId));
+  expect(ids).toHaveLength(32);
+  const pools = countedPools();
+  const roundTripsFor = async (lineItemIds: readonly bigint[], note: string) => {
+    const before = pools.sent.roundTrips;
+    const findings = lineItemIds.map((lineItemId) => ({ ...FINDING, lineItemId, note }));
+    await inspect(depsOf(pools), { shopId, actor, kind: 'assessment', findings });
+    return pools.sent.roundTrips - before;
+  };
+  const two = await roundTripsFor(ids.slice(0, 2), 'two');
+  const thirty = await roundTripsFor(ids.slice(2), 'thirty');
+  await pools.end();
+  expect(thirty).toBeLessThanOrEqual(two);
 });
 
 describe('processing a return', () => {
