@@ -1,6 +1,9 @@
+import type { ServerResponse } from 'node:http';
 import type { OperationId } from '../../services/contract/operation.ts';
+import { PAYLOAD_VERSION_HEADER } from '../../services/contract/resources/webhook.ts';
 import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import type { ActionContext } from '../actions/context.ts';
+import { addHint } from './send-error.ts';
 
 /** Headers of the response that a handler adds, for what the interface leaves no place in the body. */
 export interface ResponseHeaders {
@@ -31,3 +34,11 @@ type RestHandler<K extends OperationId> = (request: RestRequest<K>) => Promise<u
 
 /** A handler of each operation. */
 export type Handlers = { readonly [K in OperationId]: RestHandler<K> };
+
+/** The headers that a handler adds to a response. */
+export function responseHeaders(res: ServerResponse): ResponseHeaders {
+  return {
+    payloadVersion: (version) => res.setHeader(PAYLOAD_VERSION_HEADER, version),
+    hint: (text) => addHint(res, text),
+  };
+}

@@ -26,14 +26,13 @@ import type { Services } from '../services.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
 import { audited, idsInBody } from './audited.ts';
 import { type Authentication, authenticate, requireScope } from './credential.ts';
-import type { RestRequest } from './handler.ts';
+import { type RestRequest, responseHeaders } from './handler.ts';
 import { HANDLERS } from './handlers.ts';
 import { idempotencyKeyOf } from './idempotency-key.ts';
 import { conflictHint, DELIVERY_ID, missingHint } from './missing-hint.ts';
 import { nextPageLink } from './next-page.ts';
 import { showRejectedCredentials, showRequests } from './rate-limit-headers.ts';
 import { type Incoming, readInput, readPathId, readQuery, type WithSlot } from './read-request.ts';
-import { responseHeaders } from './response-headers.ts';
 import { addHint, addLink, sendError } from './send-error.ts';
 
 export interface RestDependencies {

@@ -4,11 +4,10 @@ import { requireShop } from '../../tenancy/shops.ts';
 import { type AdminContext, openAdminContext } from '../admin-context.ts';
 import { shopId } from '../arguments.ts';
 import { explain } from '../explain.ts';
-import { startProgress } from './progress.ts';
+import { printSummary, startProgress } from './output.ts';
 import type { Source } from './rows.ts';
 import { importReturns } from './run.ts';
 import { storeInput } from './standard-input.ts';
-import { printSummary } from './summary.ts';
 import { targetOf } from './target.ts';
 
 interface Options {
