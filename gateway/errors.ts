@@ -85,8 +85,10 @@ export function tooSlow(): HttpError {
   return new HttpError(errors.messageError(408, CODE.badRequest, { title, detail }));
 }
 
-export function badBody(detail: string): HttpError {
-  return new HttpError(errors.badBody(detail));
+/** @param hint in ASCII: what to look at. */
+export function badBody(detail: string, hint?: string): HttpError {
+  const headers = hint === undefined ? {} : { 'X-Service-Hint': hint };
+  return new HttpError(errors.badBody(detail), { headers });
 }
 
 /** RFC 9112, 3.2: an HTTP/1.1 request must have a Host header. */

@@ -57,8 +57,17 @@ function parse(text: string, exactNumbers: boolean): unknown {
         `The body must not have more than ${JSON_KEPT_NUMBERS_MAX} numbers with zeros at their end, exponents, or more digits than a double holds.`,
       );
     }
-    throw badBody('The body must be JSON.');
+    throw badBody('The body must be JSON.', hintOf(error));
   }
+}
+
+/** Where the text stops to be JSON, as V8 says it. Never repeats the text, which may be secret. */
+function hintOf(error: unknown): string | undefined {
+  const text = error instanceof SyntaxError ? error.message : '';
+  const [, position] = / at position (\d+)/.exec(text) ?? [];
+  if (position !== undefined)
+    return `the body is not JSON from character ${Number(position) + 1} on`;
+  return text === 'Unexpected end of JSON input' ? 'the body ends too early' : undefined;
 }
 
 const QUOTE = 34;

@@ -217,6 +217,16 @@ describe('X-Service-Hint', () => {
     }
   });
 
+  test.each([
+    ['{"topic":"return",}', 'the body is not JSON from character 19 on'],
+    ["{'topic':'return'}", 'the body is not JSON from character 2 on'],
+    ['{"topic":', 'the body ends too early'],
+  ])('says where %s is no JSON', async (raw, hint) => {
+    const headers = { 'content-type': 'application/json' };
+    const { status, headers: answered } = await send({ path: WEBHOOKS, raw, headers });
+    expect([status, answered['x-service-hint']]).toEqual([400, hint]);
+  });
+
   test('says that a body was ignored where there is none', async () => {
     const retry = `${WEBHOOKS}/${FAKE.webhook}/deliveries/retry`;
     const ignored = 'this operation has no body, and the one that was sent was ignored';

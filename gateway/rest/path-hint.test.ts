@@ -58,6 +58,8 @@ describe('the hint of an unknown path', () => {
     '/api/2026-10/12',
     '/api/2026-10/nothing',
     '/webhook',
+    '/api/2026-10/webhooks/12/replays',
+    '/api/2026-10/webhooks/new',
     '/favicon.ico',
     `/api/v1/webhooks/${'x'.repeat(200)}`,
   ])('is absent when nothing is similar: %s', (target) => {

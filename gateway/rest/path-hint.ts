@@ -70,13 +70,23 @@ function similarPath(form: string): string | undefined {
   // What was left out, such as `secret` of `/webhooks/12/rotate`.
   const [whole] = KNOWN.filter((known) => isWithin(form, known.form)).sort(byLength);
   if (whole) return whole.path;
-  // A path with another number of ids is about something else.
-  const others = KNOWN.filter((known) => idsIn(known.form) === idsIn(form));
-  const found = nearest(
-    form,
-    others.map((known) => known.form),
+  return KNOWN.find((known) => isMistyped(form, known.form))?.path;
+}
+
+/** Whether each part of the path is the one of the other, or similar to it. */
+function isMistyped(form: string, other: string): boolean {
+  const [parts, others] = [form.split('/'), other.split('/')];
+  return (
+    parts.length === others.length &&
+    parts.every((part, at) => {
+      const known = others[at] ?? '';
+      return part === known || (part !== '{}' && known !== '{}' && isSimilar(part, known));
+    })
   );
-  return others.find((known) => known.form === found)?.path;
+}
+
+function isSimilar(part: string, known: string): boolean {
+  return nearest(part, [known]) !== undefined;
 }
 
 const byLength = (a: { form: string }, b: { form: string }) => a.form.length - b.form.length;
@@ -89,8 +99,4 @@ function isWithin(form: string, other: string): boolean {
     from = parts.indexOf(part, from) + 1;
     return from > 0;
   });
-}
-
-function idsIn(form: string): number {
-  return form.split('{}').length;
 }

@@ -12,6 +12,7 @@ const SYNONYMS: Readonly<Record<string, readonly string[]>> = {
   to: ['until', 'before', 'end'],
   limit: ['pagesize', 'perpage', 'count', 'size'],
   cursor: ['page', 'after', 'offset', 'nextcursor', 'pagetoken'],
+  category: ['grade', 'condition', 'conditioncategory'],
   cart: ['items', 'lines', 'lineitems', 'products', 'variants'],
 };
 
