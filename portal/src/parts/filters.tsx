@@ -1,12 +1,20 @@
-import { Group, NativeSelect, Paper, TextInput } from '@mantine/core';
+import { Button, Group, NativeSelect, Paper, TextInput } from '@mantine/core';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 
-/** The controls above a list. */
-export function FilterBar({ children }: { readonly children: ReactNode }) {
+/** The controls above a list. @param o.onClear removes all filters; false while there is none. */
+export function FilterBar(o: {
+  readonly children: ReactNode;
+  readonly onClear?: false | (() => void);
+}) {
   return (
     <Paper component="search" mb="md">
       <Group gap="sm" align="flex-end">
-        {children}
+        {o.children}
+        {o.onClear && (
+          <Button variant="subtle" onClick={o.onClear}>
+            Clear
+          </Button>
+        )}
       </Group>
     </Paper>
   );

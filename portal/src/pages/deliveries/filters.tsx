@@ -1,5 +1,4 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Button } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
@@ -26,53 +25,36 @@ export function DeliveryFilters() {
     {},
     { staleTime: Infinity },
   );
-  const set = (name: keyof typeof search) => (value: string) =>
-    void navigate({ search: { ...search, [name]: value }, replace: true });
   const isFiltered = Object.keys(search).length > 0;
+  const filter = (name: keyof typeof search) => ({
+    value: search[name],
+    onChange: (value: string) =>
+      void navigate({ search: { ...search, [name]: value }, replace: true }),
+  });
   return (
-    <FilterBar>
+    <FilterBar onClear={isFiltered && (() => void navigate({ search: {} }))}>
       <TextFilter
         label="Search by id"
         placeholder="webhook-id or event id"
         width={290}
-        value={search.q}
-        onChange={set('q')}
+        {...filter('q')}
       />
-      <SelectFilter
-        label="State"
-        all="All states"
-        value={search.state}
-        onChange={set('state')}
-        options={STATES}
-      />
+      <SelectFilter label="State" all="All states" {...filter('state')} options={STATES} />
       <SelectFilter
         label="Webhook"
         all="All webhooks"
-        value={search.webhook}
-        onChange={set('webhook')}
+        {...filter('webhook')}
         options={(webhooks?.webhooks ?? []).map(({ id, url }) => [id, `${id}: ${shortUrl(url)}`])}
       />
       <SelectFilter
         label="Event"
         all="All events"
-        value={search.trigger}
-        onChange={set('trigger')}
+        {...filter('trigger')}
         options={(types?.triggers ?? []).map(({ name }) => [name, name])}
       />
-      <TextFilter
-        label="Return"
-        placeholder="id"
-        width={100}
-        value={search.return}
-        onChange={set('return')}
-      />
-      <DateFilter type="datetime-local" label="From" value={search.from} onChange={set('from')} />
-      <DateFilter type="datetime-local" label="Until" value={search.to} onChange={set('to')} />
-      {isFiltered && (
-        <Button variant="subtle" onClick={() => void navigate({ search: {} })}>
-          Clear
-        </Button>
-      )}
+      <TextFilter label="Return" placeholder="id" width={100} {...filter('return')} />
+      <DateFilter type="datetime-local" label="From" {...filter('from')} />
+      <DateFilter type="datetime-local" label="Until" {...filter('to')} />
     </FilterBar>
   );
 }

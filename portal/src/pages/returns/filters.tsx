@@ -1,5 +1,4 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Button } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { DestinationsService } from '../../../../proto/gen/rms/portal/v1/destinations_pb.ts';
 import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
@@ -46,64 +45,37 @@ const OUTCOMES = [
 export function ReturnFilters() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const set = (name: keyof typeof search) => (value: string) =>
-    void navigate({ search: { ...search, [name]: value }, replace: true });
+  const isFiltered = Object.keys(search).length > 0;
+  const filter = (name: keyof typeof search) => ({
+    value: search[name],
+    onChange: (value: string) =>
+      void navigate({ search: { ...search, [name]: value }, replace: true }),
+  });
   const { listDestinations } = DestinationsService.method;
   const mayList = useSession().can(listDestinations);
   const { data } = useQuery(listDestinations, {}, { enabled: mayList });
   return (
-    <FilterBar>
+    <FilterBar onClear={isFiltered && (() => void navigate({ search: {} }))}>
       <TextFilter
         label="Search"
         placeholder="#1001, e-mail, tracking number or title"
         width={300}
-        value={search.q}
-        onChange={set('q')}
+        {...filter('q')}
       />
-      <SelectFilter
-        label="State"
-        all="All states"
-        options={STATES}
-        value={search.state}
-        onChange={set('state')}
-      />
-      <SelectFilter
-        label="Marked"
-        all="All"
-        options={MARKS}
-        value={search.mark}
-        onChange={set('mark')}
-      />
-      <SelectFilter
-        label="Parcel"
-        all="All"
-        options={LABELS}
-        value={search.label}
-        onChange={set('label')}
-      />
-      <SelectFilter
-        label="Outcome"
-        all="All outcomes"
-        options={OUTCOMES}
-        value={search.outcome}
-        onChange={set('outcome')}
-      />
+      <SelectFilter label="State" all="All states" options={STATES} {...filter('state')} />
+      <SelectFilter label="Marked" all="All" options={MARKS} {...filter('mark')} />
+      <SelectFilter label="Parcel" all="All" options={LABELS} {...filter('label')} />
+      <SelectFilter label="Outcome" all="All outcomes" options={OUTCOMES} {...filter('outcome')} />
       {mayList && (
         <SelectFilter
           label="Destination"
           all="All destinations"
           options={(data?.destinations ?? []).map(({ id, name }) => [id, name])}
-          value={search.destination}
-          onChange={set('destination')}
+          {...filter('destination')}
         />
       )}
-      <DateFilter label="From" value={search.from} onChange={set('from')} />
-      <DateFilter label="Until" value={search.to} onChange={set('to')} />
-      {Object.keys(search).length > 0 && (
-        <Button variant="subtle" onClick={() => void navigate({ search: {} })}>
-          Clear
-        </Button>
-      )}
+      <DateFilter label="From" {...filter('from')} />
+      <DateFilter label="Until" {...filter('to')} />
     </FilterBar>
   );
 }

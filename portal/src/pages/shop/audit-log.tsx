@@ -1,5 +1,5 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { Button, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import { AuditService } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { dayEnd, dayStart } from '../../api/dates.ts';
@@ -84,25 +84,23 @@ function Results({ filter }: { readonly filter: { readonly text: string } }) {
 function Filters() {
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const set = (name: keyof typeof search) => (value: string) =>
-    void navigate({ search: { ...search, [name]: value }, replace: true });
+  const isFiltered = Object.keys(search).length > 0;
+  const filter = (name: keyof typeof search) => ({
+    value: search[name],
+    onChange: (value: string) =>
+      void navigate({ search: { ...search, [name]: value }, replace: true }),
+  });
   const { actor, action } = search;
   return (
-    <FilterBar>
+    <FilterBar onClear={isFiltered && (() => void navigate({ search: {} }))}>
       <TextFilter
         label="Search"
         placeholder="name, e-mail, action, number or value"
         width={320}
-        value={search.q}
-        onChange={set('q')}
+        {...filter('q')}
       />
-      <DateFilter label="From" value={search.from} onChange={set('from')} />
-      <DateFilter label="Until" value={search.to} onChange={set('to')} />
-      {Object.keys(search).length > 0 && (
-        <Button variant="subtle" onClick={() => void navigate({ search: {} })}>
-          Clear
-        </Button>
-      )}
+      <DateFilter label="From" {...filter('from')} />
+      <DateFilter label="Until" {...filter('to')} />
       {(actor ?? action) !== undefined && (
         <Text size="sm" c="dimmed" pb={8}>
           Only entries with {[actor, action].filter((text) => text !== undefined).join(' and ')}

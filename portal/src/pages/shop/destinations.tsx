@@ -106,8 +106,11 @@ function Places(o: {
   const mayEdit = useSession().can(DestinationsService.method.updateDestination);
   const search = route.useSearch();
   const navigate = route.useNavigate();
-  const set = (name: keyof typeof search) => (value: string) =>
-    void navigate({ search: { ...search, [name]: value }, replace: true });
+  const filter = (name: keyof typeof search) => ({
+    value: search[name],
+    onChange: (value: string) =>
+      void navigate({ search: { ...search, [name]: value }, replace: true }),
+  });
   const text = (search.q ?? '').toLowerCase();
   const shown = o.destinations.filter(
     ({ name, type, enabled, address }) =>
@@ -119,17 +122,11 @@ function Places(o: {
   return (
     <>
       <FilterBar>
-        <TextFilter
-          label="Search"
-          placeholder="name or address"
-          value={search.q}
-          onChange={set('q')}
-        />
+        <TextFilter label="Search" placeholder="name or address" {...filter('q')} />
         <SelectFilter
           label="Show"
           all="All"
-          value={search.show}
-          onChange={set('show')}
+          {...filter('show')}
           options={[
             ['on', 'Enabled'],
             ['off', 'Disabled'],
