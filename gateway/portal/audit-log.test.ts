@@ -206,6 +206,27 @@ describe('the search in the audit log', () => {
   });
 });
 
+test('an export says how many entries it has, and so does its own entry', async () => {
+  const owner = await newOwner();
+  const entry = { shopId: owner.shopId, by: TEST_AUTHOR, action: 'api_key.revoked', subject: 'k1' };
+  const lines = { ...entry, detail: { note: 'two\nlines' } };
+  await recordAudits(under.database.pool, [entry, lines]);
+  const audit = owner.client(AuditService);
+  const filter = { action: 'api_key.revoked' };
+  const { csv, entries } = await audit.exportAuditEntries({ filter, format: 'csv' });
+  expect([csv.startsWith('id,'), entries]).toEqual([true, 2]);
+  const [exported] = await until(async () => {
+    const exports = { filter: { action: 'portal.export_audit_log' } };
+    const found = (await audit.listAuditEntries(exports)).entries;
+    return found.some(({ outcome }) => outcome === 'done') && found;
+  });
+  expect(exported?.changes).toMatchObject([
+    { field: 'entries', from: '', to: '2' },
+    { field: 'format', from: '', to: 'csv' },
+    { field: 'action', from: '', to: 'api_key.revoked' },
+  ]);
+});
+
 test('the export as JSON has the same words as the list', async () => {
   const owner = await newOwner();
   const entry = { shopId: owner.shopId, by: TEST_AUTHOR, action: 'api_key.revoked', subject: 'k1' };

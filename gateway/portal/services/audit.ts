@@ -1,5 +1,5 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
-import { timestampFromDate } from '@bufbuild/protobuf/wkt';
+import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type {
   AuditEntrySchema,
@@ -9,6 +9,7 @@ import type {
 import { type AuditFilter, listAudit } from '../../tenancy/audit-list.ts';
 import { namesFor } from '../../tenancy/audit-names.ts';
 import { type FoundEntries, searchAudit } from '../../tenancy/audit-search.ts';
+import { changesOf } from '../../tenancy/field-change.ts';
 import { type ReadableEntry, readableEntry } from '../audit/entry.ts';
 import { auditCsv, auditJsonLines } from '../audit/export.ts';
 import { actionsNamed } from '../audit/words.ts';
@@ -67,11 +68,33 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
 
     async exportAuditEntries({ filter, cursor, format }, context) {
       const isJson = optionalWord('format', format, FORMATS) === 'json';
-      const o = { filter, cursor, limit: EXPORT_PAGE };
-      const { entries, nextCursor } = await page(callOf(context), o);
-      if (isJson) return { jsonLines: auditJsonLines(entries), nextCursor };
-      return { csv: auditCsv(entries, { withHeader: cursor === '' }), nextCursor };
+      const call = callOf(context);
+      const found = await page(call, { filter, cursor, limit: EXPORT_PAGE });
+      const shared = { nextCursor: found.nextCursor, entries: found.entries.length };
+      // The entry of the export says what left the service.
+      call.context.noteChanges?.(
+        changesOf({
+          entries: ['', String(found.entries.length)],
+          format: ['', isJson ? 'json' : 'csv'],
+          ...selectionOf(filter),
+        }),
+      );
+      if (isJson) return { jsonLines: auditJsonLines(found.entries), ...shared };
+      return { csv: auditCsv(found.entries, { withHeader: cursor === '' }), ...shared };
     },
+  };
+}
+
+/** The filter of an export, for its entry in the audit log. */
+function selectionOf(filter: AuditFilterMessage | undefined): Parameters<typeof changesOf>[0] {
+  const day = (at: AuditFilterMessage['from']) => at && timestampDate(at).toISOString();
+  return {
+    // The text may be an e-mail address, which no entry has.
+    search: ['', filter?.text ? 'yes' : ''],
+    actor: ['', filter?.actorId],
+    action: ['', filter?.action],
+    since: ['', day(filter?.from)],
+    until: ['', day(filter?.to)],
   };
 }
 

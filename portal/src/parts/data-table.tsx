@@ -13,7 +13,8 @@ export interface Column<T> {
 /** The class for the width that a number of columns needs. */
 function widthClass(columns: number, isAlwaysCards = false): string {
   if (columns <= 3 && !isAlwaysCards) return '';
-  return `${styles.cards} ${columns > 5 ? styles.wide : ''}`;
+  const isWide = columns > 5 || (columns > 3 && isAlwaysCards);
+  return `${styles.cards} ${isWide ? styles.wide : ''}`;
 }
 
 /** Explicit roles keep a table a table where its cells are laid out as a grid. */
@@ -36,7 +37,7 @@ export function DataTable<T>(o: {
   readonly rows: readonly T[];
   readonly rowKey: (row: T) => string;
   readonly linked?: boolean;
-  /** Becomes cards in a narrow place although it has few columns, because they are wide. */
+  /** Becomes cards already where a table with as many columns does not, because they are wide. */
   readonly cards?: boolean;
 }) {
   const tableClass = `${styles.table} ${widthClass(o.columns.length, o.cards)}`;

@@ -1,13 +1,27 @@
 import { Button, Center, Text } from '@mantine/core';
+import { ErrorState } from './states.tsx';
 
 interface Pages {
   readonly hasNextPage: boolean;
   readonly isFetchingNextPage: boolean;
+  /** Whether the last try to load the next page failed. */
+  readonly isFetchNextPageError: boolean;
+  readonly error: unknown;
   fetchNextPage(): unknown;
 }
 
-/** Loads the next page of a list, or says that there is none. */
-export function More({ pages, shown }: { readonly pages: Pages; readonly shown: string }) {
+interface MoreProps {
+  readonly pages: Pages;
+  /** What stands below the last page. */
+  readonly shown?: string;
+  readonly more?: string;
+}
+
+/** Loads the next page of a list, or says that there is none, or why it could not be loaded. */
+export function More({ pages, shown, more = 'Show more' }: MoreProps) {
+  if (pages.isFetchNextPageError) {
+    return <ErrorState error={pages.error} retry={() => void pages.fetchNextPage()} />;
+  }
   return (
     <Center mt="md">
       {pages.hasNextPage ? (
@@ -16,7 +30,7 @@ export function More({ pages, shown }: { readonly pages: Pages; readonly shown: 
           loading={pages.isFetchingNextPage}
           onClick={() => void pages.fetchNextPage()}
         >
-          Show more
+          {more}
         </Button>
       ) : (
         <Text size="sm" c="dimmed">

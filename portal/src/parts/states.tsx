@@ -1,6 +1,6 @@
 import { Alert, Button, Paper, Skeleton, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { explain, mayRepeat } from '../api/errors.ts';
+import { explain, isSignedOut, mayRepeat } from '../api/errors.ts';
 import { PageHead } from './page-head.tsx';
 
 /** What a list shows when it has no rows: why, and what to do. */
@@ -43,6 +43,20 @@ export function ErrorState(o: { readonly error: unknown; readonly retry?: () => 
   );
 }
 
+/** Says that what is shown could not be read again. */
+function OldData(o: { readonly error: unknown; readonly retry: () => void }) {
+  return (
+    <Alert color="yellow" title="What you see may be out of date" role="status" mb="md">
+      <Stack gap="sm" align="flex-start">
+        <Text size="sm">It could not be loaded again. {explain(o.error).text}</Text>
+        <Button size="xs" variant="default" onClick={o.retry}>
+          Try again
+        </Button>
+      </Stack>
+    </Alert>
+  );
+}
+
 /** Takes the space of rows that are loading, so that the page does not jump. */
 export function LoadingRows({ rows = 8 }: { readonly rows?: number }) {
   return (
@@ -59,11 +73,14 @@ interface Loadable<T> {
   readonly data: T | undefined;
   readonly error: unknown;
   readonly isPending: boolean;
+  /** Whether the error is of the next page of a list, which `More` shows. */
+  readonly isFetchNextPageError?: boolean;
   refetch(): unknown;
 }
 
 /**
- * Shows a query: its rows, or the loading or error state. Data that is there stays while it is loaded again.
+ * Shows a query: its rows, or the loading or error state. Data that is there stays while it is loaded again, and says so
+ * when that failed.
  *
  * @param o.title the heading of the page until the data is there, for a page whose own heading is a part of the data.
  * @param o.back a link to where the reader came from, which also stays when there is an error.
@@ -75,8 +92,16 @@ export function Loaded<T>(o: {
   readonly back?: ReactNode;
   readonly children: (data: T) => ReactNode;
 }) {
-  const { data, error, refetch } = o.query;
-  if (data !== undefined) return <>{o.children(data)}</>;
+  const { data, error, refetch, isFetchNextPageError = false } = o.query;
+  if (data !== undefined) {
+    const isOld = error && !isFetchNextPageError && !isSignedOut(error);
+    return (
+      <>
+        {isOld && <OldData error={error} retry={() => void refetch()} />}
+        {o.children(data)}
+      </>
+    );
+  }
   return (
     <>
       {o.back}

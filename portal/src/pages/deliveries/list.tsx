@@ -1,10 +1,10 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { Button, Stack } from '@mantine/core';
+import { Button, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { localMoment } from '../../api/dates.ts';
-import { PAGES } from '../../api/pages.ts';
+import { pagesEvery } from '../../api/pages.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
@@ -69,16 +69,23 @@ function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { sear
   const pages = useInfiniteQuery(
     WebhooksService.method.listDeliveries,
     { ...filter, pageSize: 50, cursor: '' },
-    { ...PAGES, refetchInterval: 20_000 },
+    pagesEvery(20_000),
   );
   return (
     <Loaded query={pages} rows={12}>
       {({ pages: loaded }) => {
         const deliveries = loaded.flatMap((page) => page.deliveries);
-        if (deliveries.length === 0) return <NoDeliveries />;
+        // A page of a rare state may be empty, and not the last.
+        if (deliveries.length === 0 && !pages.hasNextPage) return <NoDeliveries />;
         return (
           <Stack gap={0}>
-            <DeliveryTable deliveries={deliveries} ofAll />
+            {deliveries.length > 0 ? (
+              <DeliveryTable deliveries={deliveries} ofAll />
+            ) : (
+              <Text c="dimmed" ta="center" role="status">
+                No delivery matches so far. The log is searched in parts, newest first.
+              </Text>
+            )}
             <More pages={pages} shown="These are all deliveries that match." />
           </Stack>
         );

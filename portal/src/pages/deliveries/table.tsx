@@ -65,6 +65,7 @@ export function DeliveryTable(o: {
     <DataTable
       caption="Deliveries"
       linked
+      cards
       columns={columns}
       rows={o.deliveries}
       rowKey={({ id }) => id}

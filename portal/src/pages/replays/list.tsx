@@ -2,7 +2,7 @@ import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import type { Replay } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
-import { PAGES } from '../../api/pages.ts';
+import { pagesEvery } from '../../api/pages.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
 import { More } from '../../parts/more.tsx';
@@ -24,7 +24,7 @@ export function ReplaysPage() {
   const pages = useInfiniteQuery(
     listReplays,
     { webhookId: idOr0(webhook), pageSize: 50, cursor: '' },
-    { ...PAGES, refetchInterval: 5_000 },
+    pagesEvery(5_000),
   );
   return (
     <Needs method={listReplays}>

@@ -1,12 +1,13 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
-import { Button, Stack, Text } from '@mantine/core';
+import { Stack, Text } from '@mantine/core';
 import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import {
   ReturnsService,
   type TimelineEntry,
 } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
-import { PAGES } from '../../api/pages.ts';
+import { pagesEvery } from '../../api/pages.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
+import { More } from '../../parts/more.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -18,7 +19,7 @@ export function Timeline({ about }: { readonly about: Return }) {
   const pages = useInfiniteQuery(
     ReturnsService.method.listTimeline,
     { returnId: about.summary?.id ?? '0', pageSize: 20, cursor: '' },
-    { ...PAGES, refetchInterval: 10_000 },
+    pagesEvery(10_000),
   );
   return (
     <Panel title="Timeline">
@@ -35,16 +36,7 @@ export function Timeline({ about }: { readonly about: Return }) {
                 entries.map((entry) => <Entry key={entry.id} entry={entry} />),
               )}
             </ol>
-            {pages.hasNextPage && (
-              <Button
-                size="xs"
-                variant="default"
-                loading={pages.isFetchingNextPage}
-                onClick={() => void pages.fetchNextPage()}
-              >
-                Show earlier entries
-              </Button>
-            )}
+            {pages.hasNextPage && <More pages={pages} more="Show earlier entries" />}
           </Stack>
         )}
       </Loaded>

@@ -15,22 +15,21 @@ import { count } from '../../words.ts';
 interface Format {
   readonly name: 'csv' | 'json';
   readonly type: string;
-  /** The file, and the number of its entries. @param lines the lines of all calls. */
-  file(lines: string): { readonly text: string; readonly entries: number };
+  /** The file. @param lines the lines of all calls. */
+  file(lines: string): string;
 }
 
 const CSV: Format = {
   name: 'csv',
   type: 'text/csv;charset=utf-8',
-  // The first line has the names of the columns.
-  file: (lines) => ({ text: lines, entries: Math.max(0, lines.split('\n').length - 2) }),
+  file: (lines) => lines,
 };
 const JSON_FILE: Format = {
   name: 'json',
   type: 'application/json',
   file: (lines) => {
     const objects = lines.split('\n').filter((line) => line !== '');
-    return { text: `[\n${objects.join(',\n')}\n]\n`, entries: objects.length };
+    return `[\n${objects.join(',\n')}\n]\n`;
   },
 };
 
@@ -50,15 +49,16 @@ export function ExportMenu({
     setPending(true);
     try {
       const parts: string[] = [];
-      let cursor = '';
+      let [cursor, entries] = ['', 0];
       do {
         const request = { filter, cursor, format: format.name };
         const page = await callUnaryMethod(transport, exportAuditEntries, request);
         parts.push(page.csv, page.jsonLines);
+        entries += page.entries;
         cursor = page.nextCursor;
       } while (cursor !== '');
-      const { text, entries } = format.file(parts.join(''));
-      save(`audit-log-${shop.id}-${localDay(new Date())}.${format.name}`, text, format.type);
+      const name = `audit-log-${shop.id}-${localDay(new Date())}.${format.name}`;
+      save(name, format.file(parts.join('')), format.type);
       notifyDone(`The file has ${count(entries, 'entry', 'entries')}.`);
     } catch (error) {
       notifyFailure(error);

@@ -1,0 +1,81 @@
+import { afterAll, afterEach, beforeAll, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
+import { type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+
+// What a list says when a part of it does not arrive. The browser cannot reach the gateway for some time.
+
+let stack: OpenStack;
+let browser: Browser;
+let owner: Visitor;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  owner = await visit(stack, browser, 'owner');
+}, 180_000);
+afterEach(() => owner.page.unrouteAll());
+afterAll(() => browser?.close(), 60_000);
+
+/** From now on no call of this method arrives. */
+const cutOff = (name: string) => owner.page.route(`**/*.${name}`, (route) => route.abort());
+
+test('the next page of a list that does not arrive is an error with a button, and the rows stay', async () => {
+  const { page } = owner;
+  await owner.open('/returns');
+  const rows = page.locator('main tbody tr');
+  expect(await rows.count()).toBe(50);
+  await cutOff('ReturnsService/ListReturns');
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.locator('main').getByRole('alert').getByText('The service did not answer').waitFor();
+  expect(await rows.count()).toBe(50);
+  await page.unrouteAll();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await rows.nth(50).waitFor();
+  expect(await page.locator('main').getByRole('alert').count()).toBe(0);
+});
+
+test('a list that cannot be read again stays, and says that it may be out of date', async () => {
+  const { page } = owner;
+  await owner.open('/deliveries');
+  const rows = page.locator('main tbody tr');
+  await rows.first().waitFor();
+  await cutOff('WebhooksService/ListDeliveries');
+  const note = page.getByText('What you see may be out of date');
+  await note.waitFor({ timeout: 60_000 });
+  expect(await rows.count()).toBeGreaterThan(0);
+  await page.unrouteAll();
+  await page.getByRole('button', { name: 'Try again' }).click();
+  await note.waitFor({ state: 'detached' });
+});
+
+test('an empty page that is not the last leads to the next one', async () => {
+  const { page } = owner;
+  const first = { pageSize: 1 };
+  const { nextCursor } = await callPortal<{ nextCursor: string }>(
+    page,
+    'WebhooksService/ListDeliveries',
+    first,
+  );
+  await page.route('**/*.WebhooksService/ListDeliveries', (route) =>
+    route.fulfill({ json: { nextCursor } }),
+  );
+  await owner.open('/deliveries');
+  await page.getByText('No delivery matches so far.').waitFor();
+  await page.unrouteAll();
+  await page.getByRole('button', { name: 'Show more' }).click();
+  await page.locator('main tbody tr').first().waitFor();
+});
+
+test('a list that does not arrive at all is an error with a button', async () => {
+  const { page } = owner;
+  await cutOff('WebhooksService/ListWebhooks');
+  await page.goto(`${stack.file.base_url}/portal/webhooks`);
+  const alert = page.locator('main').getByRole('alert');
+  await alert.getByText('The service did not answer').waitFor();
+  await page.unrouteAll();
+  await alert.getByRole('button', { name: 'Try again' }).click();
+  await page.locator('main tbody tr').first().waitFor();
+});
