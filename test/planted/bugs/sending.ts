@@ -72,8 +72,8 @@ export const sendingBugs: readonly Bug[] = [
     name: 'cap-of-in-flight-ignored',
     promise: 'at each endpoint at most 8 attempts are in flight',
     file: 'services/webhooks/delivery/scheduler/loaded-endpoints.ts',
-    find: 'health.maxInFlight - open;',
-    replace: 'health.maxInFlight;',
+    find: 'maxOpen(health) - open;',
+    replace: 'health.circuit ? 1 - open : health.maxInFlight;',
     tests: ['services/webhooks/delivery/scheduler/wake-ups.test.ts'],
   },
   {
