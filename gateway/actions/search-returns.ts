@@ -4,7 +4,10 @@ import {
   OutcomeSchema,
   ReturnStateSchema,
 } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import type { SearchReturnsResponse } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import {
+  type SearchReturnsResponse,
+  SearchReturnsRequest_Sort as Sort,
+} from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import type {
   LABEL_STATUSES,
   RETURN_OUTCOMES,
@@ -37,6 +40,8 @@ export interface ReturnsQuery {
   /** Returns without a label match, too; without `labelStatuses` only they match. */
   readonly withoutLabel?: boolean | undefined;
   readonly outcomes?: readonly (typeof RETURN_OUTCOMES)[number][] | undefined;
+  /** In the order of the last change, newest first; otherwise in the order of the submission. */
+  readonly byChange?: boolean | undefined;
   readonly limit: number;
   /** The cursor from the previous page; absent for the first page. */
   readonly cursor?: string | undefined;
@@ -79,6 +84,7 @@ function filtersOf(search: ReturnsQuery) {
     labelStatuses: (search.labelStatuses ?? []).map((status) => LABEL_STATUS.fromText(status)),
     withoutLabel: search.withoutLabel ?? false,
     outcomes: (search.outcomes ?? []).map((outcome) => OUTCOME.fromText(outcome.replace('+', '_'))),
+    sort: search.byChange ? Sort.UPDATED_DESC : Sort.UNSPECIFIED,
     pageSize: search.limit,
     cursor: search.cursor ?? '',
   };

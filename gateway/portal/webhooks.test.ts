@@ -2,6 +2,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { PayloadVersionService } from '../../proto/gen/rms/portal/v1/payload_version_pb.ts';
 import { WebhooksService } from '../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { SearchReturnsRequest_Sort as Sort } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
   ReplayKind,
   ReplayState,
@@ -183,6 +184,14 @@ describe('payload version in the portal', () => {
     expect(await errorOf(versions().setPayloadVersion(unstable))).toMatchObject({
       code: Code.InvalidArgument,
     });
+  });
+
+  test('offers the returns that changed last', async () => {
+    under.services.returns.searchReturns = (request) => {
+      expect(request).toMatchObject({ shopId: 1n, sort: Sort.UPDATED_DESC });
+      return { returns: [] };
+    };
+    expect((await versions().listRecentEvents({})).events).toEqual([]);
   });
 
   test('shows a return of the shop in two versions', async () => {

@@ -38,7 +38,7 @@ export function payloadVersionService(): ServiceImpl<typeof PayloadVersionServic
     },
 
     async listRecentEvents(_request, context) {
-      const search = { includeArchived: true, limit: MAX_EVENTS };
+      const search = { includeArchived: true, byChange: true, limit: MAX_EVENTS };
       const { returns } = await searchReturns(callOf(context).context, search);
       return {
         events: returns.map(({ id, order, updatedAt }) => ({

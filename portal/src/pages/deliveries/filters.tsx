@@ -12,7 +12,7 @@ const STATES = [
   ['delivered', 'Delivered'],
   ['expired', 'Expired'],
   ['dropped', 'Dropped'],
-  ['exhausted,expired', 'Not delivered'],
+  ['exhausted,expired', 'Given up'],
 ] as const;
 
 /** The filters of the log. Each is a part of the address. */

@@ -60,7 +60,7 @@ export function SendVersionTest({ setting }: { readonly setting: GetPayloadVersi
             loading={isPending}
             onClick={() => run({ idempotencyKey: newActionKey(), webhookId, version })}
           >
-            Send this as a test in {version}
+            Send an example in {version}
           </Button>
         </Group>
       )}

@@ -10,14 +10,13 @@ import { roleName } from '../../words.ts';
 export function AddMember(o: { readonly roles: readonly string[]; readonly onClose: () => void }) {
   const [email, setEmail] = useState('');
   const [name, setName] = useState('');
-  const [chosen, setChosen] = useState('');
+  const [role, setRole] = useState('');
   const { data } = useQuery(TeamService.method.listRoles, {}, { staleTime: Infinity });
   const { run, isPending, error } = useWrite(TeamService.method.addMember, {
     done: 'The person is added.',
     inline: true,
     onSuccess: o.onClose,
   });
-  const role = chosen || (o.roles.at(-1) ?? '');
   return (
     <FormModal
       title="Add a person"
@@ -30,7 +29,7 @@ export function AddMember(o: { readonly roles: readonly string[]; readonly onClo
     >
       <TextInput
         label="E-mail address"
-        description="The person signs in with this address. We send no invitation: tell the person the address of this page."
+        description={`The person signs in at ${location.origin}/portal with the account of this e-mail address. We send no invitation: tell the person.`}
         type="email"
         required
         value={email}
@@ -46,11 +45,15 @@ export function AddMember(o: { readonly roles: readonly string[]; readonly onClo
       />
       <NativeSelect
         label="Role"
+        required
         value={role}
-        data={o.roles.map((value) => ({ value, label: roleName(value) }))}
+        data={[
+          { value: '', label: 'Choose a role' },
+          ...o.roles.map((value) => ({ value, label: roleName(value) })),
+        ]}
         description={data?.roles.find((one) => one.name === role)?.description ?? ' '}
         inputWrapperOrder={['label', 'input', 'description', 'error']}
-        onChange={({ currentTarget }) => setChosen(currentTarget.value)}
+        onChange={({ currentTarget }) => setRole(currentTarget.value)}
         error={fieldError(error, 'role')}
       />
     </FormModal>
