@@ -2,6 +2,11 @@ import { Code } from '@connectrpc/connect';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../platform/errors.ts';
 
+/**
+ * `waiting`, or `held` while the subscription is inactive. Four ends: `delivered` and `exhausted` are decided after an
+ * attempt (`delivery/attempt/attempt.ts`); `expired` (held for 30 days) and `dropped` (the subscription was deleted) by
+ * `delivery/queue/end-waiting.ts`.
+ */
 export type DeliveryState = 'waiting' | 'held' | 'delivered' | 'exhausted' | 'expired' | 'dropped';
 
 const WEBHOOK_ID_PREFIX = 'msg_';
