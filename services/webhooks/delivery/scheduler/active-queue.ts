@@ -35,8 +35,8 @@ export interface ActiveQueue extends StoredQueue {
 }
 
 /**
- * Rows that commit late may be due before the read cursor, so each read starts this far back. Older ones are found by
- * the next full scan.
+ * A row may commit this long after the time at which it is due. The read cursor stays so far behind the clock. Rows that
+ * commit later are found by the next full scan.
  */
 const LATE_COMMIT_MS = 2_000;
 const FULL_SCAN_EVERY_MS = 10_000;
@@ -93,9 +93,9 @@ export function takesFresh(queue: ActiveQueue, { endpointId }: Target): boolean 
   return !queue.hasDueWork && isScanned && queue.endpointId === endpointId;
 }
 
-/** Moves the read cursor, never into the future. @param retryNowMs current time of the retry clock. */
-export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, retryNowMs: number): void {
-  const from = Math.min(dueAtMs, retryNowMs) - LATE_COMMIT_MS;
+/** Moves the read cursor. @param readAtMs when the read started, by the retry clock. */
+export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, readAtMs: number): void {
+  const from = Math.min(dueAtMs, readAtMs - LATE_COMMIT_MS);
   if (isRetry) queue.retriesFromMs = Math.max(queue.retriesFromMs, from);
   else queue.freshFromMs = Math.max(queue.freshFromMs, from);
 }

@@ -134,6 +134,20 @@ describe('the read cursor of a queue', () => {
     },
   );
 
+  test.each([
+    ['a delivery that is due now', 50_000, 48_000],
+    ['a delivery that has been due for a second', 49_000, 48_000],
+    ['a delivery that has been due for long', 10_000, 10_000],
+  ])('after %s: two seconds behind the clock, at most at the delivery', (_, dueAtMs, fromMs) => {
+    const active = new ActiveQueues();
+    active.add(queueOf(1n));
+    const queue = active.queues.get('1:1');
+    if (!queue) throw new Error('it was added');
+    beginRead(queue);
+    noteRead(queue, { isRetry: false, dueAtMs } as Due, 50_000);
+    expect(beginRead(queue).freshFromMs).toBe(fromMs);
+  });
+
   test('is never in the future, even after a fresh delivery from before the step', () => {
     const active = new ActiveQueues();
     active.add(queueOf(1n));

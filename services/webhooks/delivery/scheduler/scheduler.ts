@@ -51,7 +51,8 @@ export class Scheduler {
       active.takeFresh(queue, Number.POSITIVE_INFINITY);
       return false;
     }
-    const waiting = active.takeFresh(queue, limit).filter((due) => !this.#send(due));
+    const nowMs = retryNowMs();
+    const waiting = active.takeFresh(queue, limit).filter((due) => !this.#send(due, nowMs));
     active.noteGrant(queue, healthClass);
     queue.idleSinceMs = performance.now();
     if (waiting.length > 0) queue.hasDueWork = true;
@@ -60,10 +61,11 @@ export class Scheduler {
 
   async #sendRead(picks: Picks): Promise<void> {
     for (const { queue } of picks.picked) queue.readEndedMs = Number.POSITIVE_INFINITY;
+    const readAtMs = this.#o.retryNowMs();
     const deliveries = await this.#read(picks).finally(() => {
       for (const { queue } of picks.picked) queue.readEndedMs = performance.now();
     });
-    const waiting = new Set(deliveries.filter((due) => !this.#send(due)).map(queueKeyOf));
+    const waiting = new Set(deliveries.filter((due) => !this.#send(due, readAtMs)).map(queueKeyOf));
     this.#note(picks, deliveries, waiting);
   }
 
@@ -84,7 +86,7 @@ export class Scheduler {
   }
 
   /** @returns false when the shop is throttled and the delivery must wait. */
-  #send(due: Due): boolean {
+  #send(due: Due, readAtMs: number): boolean {
     const { active, attempts, inFlight, shards, shopBytes } = this.#o;
     const queue = active.queues.get(queueKeyOf(due));
     // The token is checked here, just before the start. So a process that was frozen in between starts no attempt.
@@ -92,7 +94,7 @@ export class Scheduler {
     if (!queue || !active.endpoints.health(queue.endpointKey) || token === undefined) return true;
     if (inFlight.get(due.id)) return true;
     if (!shopBytes.take(due.shopId, due.bytes)) return false;
-    noteRead(queue, due, this.#o.retryNowMs());
+    noteRead(queue, due, readAtMs);
     attempts.start(due, { queue, token, onEnd: this.#onEnd });
     return true;
   }
