@@ -90,3 +90,12 @@ test('the stop waits for the last lines, but not for ever', async () => {
   await draining;
   pipe.close();
 });
+
+test('one error listener is added to a pipe, however often the module is loaded', () => {
+  const code = `
+    for (let n = 0; n < 12; n += 1) (await import(process.argv[1] + '?' + n)).standardOutput();
+    process.stdout.write(String(process.stdout.listenerCount('error')));`;
+  const module = new URL('log-output.ts', import.meta.url).href;
+  const printed = execFileSync(process.execPath, ['--input-type=module', '-e', code, module]);
+  expect(String(printed)).toBe('1');
+});

@@ -109,8 +109,11 @@ export function standardOutput(): LogOutput {
 
 function openStandardOutput(): LogOutput {
   const kind = fstatSync(STDOUT);
-  // Opening the stream makes a pipe non-blocking. A blocking pipe would stop the process when its reader stops.
-  if (kind.isFIFO() || kind.isSocket()) process.stdout.on('error', ignore);
+  // Opening the stream makes a pipe non-blocking. A blocking pipe would stop the process when its reader stops. One
+  // listener is enough: test runners load this module again and again in one process.
+  if ((kind.isFIFO() || kind.isSocket()) && process.stdout.listenerCount('error') === 0) {
+    process.stdout.on('error', ignore);
+  }
   return createLogOutput(STDOUT);
 }
 
