@@ -29,6 +29,12 @@ const idsOf = async (viewer: SignedInMember, { userId }: SignedInMember): Promis
   const all: { assistant_id: string; user: { id: number } }[] = data.assistants;
   return all.filter(({ user }) => user.id === Number(userId)).map((one) => one.assistant_id);
 };
+/** A later grant then comes second: grants of the same millisecond are in the order of their random ids. */
+const connectEarlier = ({ userId }: SignedInMember) =>
+  bench.database.pool.query(
+    "update oauth_grants set created_at = created_at - interval '1 hour' where user_id = $1",
+    [userId],
+  );
 const ownId = async (member: SignedInMember): Promise<string> =>
   (await idsOf(member, member))[0] ?? '';
 const statusOf = async ({ token }: SignedInMember) => (await bench.rpc(token, 'tools/list')).status;
@@ -43,6 +49,7 @@ describe('list_assistants', () => {
       clientId: 'https://claude.ai/oauth/mcp-oauth-client-metadata',
       app: 'claude.ai',
     };
+    await connectEarlier(analyst);
     await storeGrant(bench.database.pool, randomUUID(), claude);
     const { data, text } = await list(analyst);
     expect(data).toMatchObject({
@@ -131,6 +138,7 @@ describe('an assistant that may only read', () => {
     const shopId = await bench.newShop();
     const admin = await bench.member('admin', shopId);
     const analyst = await bench.member('analyst', shopId);
+    await connectEarlier(analyst);
     const token = await bench.tokenFor({ ...analyst, isReadOnly: true });
     const context = await bench.call(token, 'get_shop_context');
     expect(context.data.user).toMatchObject({ role: 'analyst', read_only: true });
@@ -149,6 +157,7 @@ describe('disconnect_assistant', () => {
   test("ends the user's own assistant, and is audited", async () => {
     const shopId = await bench.newShop();
     const member = await bench.member('developer', shopId);
+    await connectEarlier(member);
     const other = { ...member, token: await bench.tokenFor(member) };
     const [first = '', second = ''] = await idsOf(member, member);
     expect(await statusOf(other)).toBe(200);
@@ -176,6 +185,7 @@ describe('disconnect_assistant', () => {
 
   test('is idempotent, and may end its own connection', async () => {
     const member = await bench.member('analyst', await bench.newShop());
+    await connectEarlier(member);
     await bench.tokenFor(member);
     const [own = '', other = ''] = await idsOf(member, member);
     for (const key of [undefined, 'a', 'a', 'b']) {
