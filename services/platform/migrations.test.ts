@@ -7,6 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from '@jest/globals';
 import pg from 'pg';
 import { freePorts } from '../../deploy/local/free-ports.ts';
 import { createEmptyDatabase } from '../../test/kit/database.ts';
+import { lockWaits } from '../../test/kit/postgres/lock-waits.ts';
 import { until } from '../../test/kit/until.ts';
 import { checkUpdate } from './fits.ts';
 import { type MigrateOptions, migrate } from './migrate.ts';
@@ -66,13 +67,7 @@ describe('migrate', () => {
     await reader.query('begin');
     await reader.query('select from carts.things');
     const migrating = run();
-    const isWaiting = async () => {
-      const { rows } = await other.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rows.length > 0;
-    };
-    await until(isWaiting);
+    await until(async () => (await lockWaits(other)) > 0);
     await other.query('set statement_timeout = 5000');
     await other.query('select from carts.things');
     await reader.query('commit');

@@ -10,6 +10,7 @@ import {
 import { CartsService } from '../../proto/gen/rms/carts/v1/carts_pb.ts';
 import { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
+import { lockWaits } from '../../test/kit/postgres/lock-waits.ts';
 import { actor, cart, failure, identity } from '../../test/kit/services/rpc-bench.ts';
 import { testSettings } from '../../test/kit/settings.ts';
 import { until } from '../../test/kit/until.ts';
@@ -149,13 +150,7 @@ describe('a running service', () => {
     for (let nth = 0; nth < size; nth += 1) {
       background?.query('select pg_advisory_xact_lock(4711)').catch(() => {});
     }
-    const allWait = async () => {
-      const { rows } = await database.pool.query(
-        `select from pg_stat_activity
-          where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rows.length === size;
-    };
+    const allWait = async () => (await lockWaits(database.pool)) === size;
     await until(allWait);
     await untilServing(service);
     expect(await readyz(service)).toBe(200);

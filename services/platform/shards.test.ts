@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, jest, test } from '@jest/globals';
 import { withClockAhead } from '../../test/kit/clock.ts';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
+import { lockWaits } from '../../test/kit/postgres/lock-waits.ts';
 import { until } from '../../test/kit/until.ts';
 import { createShardHolder, REBALANCE_ALONE_MS, REBALANCE_EVERY_MS } from './shards.ts';
 
@@ -40,13 +41,7 @@ describe('shards', () => {
       [owner],
     );
 
-  const waitForBlocked = () =>
-    until(async () => {
-      const { rows } = await database.pool.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rows.length > 0;
-    });
+  const waitForBlocked = () => until(async () => (await lockWaits(database.pool)) > 0);
 
   test('are divided evenly, and released', async () => {
     const [first, second] = [randomUUID(), randomUUID()].map((owner) => holder(owner));

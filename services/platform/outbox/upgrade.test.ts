@@ -13,6 +13,7 @@ import {
   rememberingBus,
   testEvent,
 } from '../../../test/kit/events/outbox.ts';
+import { lockWaits } from '../../../test/kit/postgres/lock-waits.ts';
 import { until } from '../../../test/kit/until.ts';
 import { murmur2 } from '../bus/murmur2.ts';
 import { migrate } from '../migrate.ts';
@@ -181,12 +182,7 @@ describe('processes of the previous release', () => {
     const upgraded = upgrade();
     const admin = new pg.Client(database.url);
     await admin.connect();
-    await until(async () => {
-      const { rows } = await admin.query(
-        `select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`,
-      );
-      return rows.length > 0;
-    });
+    await until(async () => (await lockWaits(admin)) > 0);
     await admin.end();
     await old.query('commit');
     await upgraded;

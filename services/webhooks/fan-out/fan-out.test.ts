@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { lockWaits } from '../../../test/kit/postgres/lock-waits.ts';
 import { actor, newShop } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
 import {
@@ -22,18 +23,11 @@ test('a delivery that is written during a change of its subscription is not miss
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: fields.url });
   const event = sampleEvent('return.closed', shopId);
   const { pool } = webhooks.db;
-  const hasLockWaits = async () => {
-    const { rows } = await pool.query<{ waits: boolean }>(
-      `select exists (select from pg_stat_activity
-        where datname = current_database() and wait_event_type = 'Lock') as waits`,
-    );
-    return rows[0]?.waits ?? false;
-  };
   const changed = await inTransaction(pool, async (tx) => {
     const queues = await lockQueues(tx, [event]);
     await fanOut(tx, [event], queues, { today: new Date(), offsetMs: 0 });
     const change = webhooks.client.updateSubscription({ shopId, actor, subscriptionId, ...fields });
-    await until(hasLockWaits);
+    await until(async () => (await lockWaits(pool)) > 0);
     return { change };
   });
   await changed.change;

@@ -5,6 +5,7 @@ import {
   DeliveryState,
   UnreplayableReason,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { lockWaits } from '../../../test/kit/postgres/lock-waits.ts';
 import { actor, newShop, refusal } from '../../../test/kit/services/running-service.ts';
 import { until } from '../../../test/kit/until.ts';
 import { type Receiver, startReceiver } from '../../../test/kit/webhooks/receiver.ts';
@@ -54,13 +55,7 @@ async function bodies(shopId: bigint): Promise<string[]> {
 }
 
 /** Whether some session waits for the row of another one. */
-async function hasLockWaits(): Promise<boolean> {
-  const { rows } = await webhooks.db.pool.query<{ waits: boolean }>(
-    `select exists (select from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock') as waits`,
-  );
-  return rows[0]?.waits ?? false;
-}
+const hasLockWaits = async () => (await lockWaits(webhooks.db.pool)) > 0;
 
 /** A connection that records the greatest number of bodies that one statement has read. */
 function countingBodies(client: pg.PoolClient): { tx: pg.PoolClient; most: () => number } {

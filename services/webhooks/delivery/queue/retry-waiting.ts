@@ -28,8 +28,9 @@ export interface Retried {
  * The next attempt is a time in the table, and only the holder of the endpoint's shard makes attempts. So this never
  * sends anything itself, and a delivery in flight is not sent a second time.
  *
- * A repeat with the same idempotency key has no effect and returns the same result. If the process dies, the batches
- * until then are due; the repeat continues.
+ * A repeat with the same idempotency key has no effect and returns the same result, also while the first call runs: the
+ * last batch claims the key in its transaction, and each batch looks for it under the lock of the queue. If the process
+ * dies, the batches until then are due; the repeat continues.
  *
  * @param o.offsetMs offset of the retry clock.
  * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when the subscription is inactive; IDEMPOTENCY_CONFLICT.
@@ -39,60 +40,63 @@ export async function retryWaiting(
   queue: QueueRef,
   o: { readonly offsetMs: number; readonly use?: KeyUse | undefined },
 ): Promise<Retried> {
-  const { use } = o;
+  const { use, offsetMs } = o;
   const earlier = use && (await findUse(pool, use));
   if (earlier !== undefined) return resultOf(earlier);
-  const result = BigInt(await retryAll(pool, queue, o.offsetMs)) + STORED_ZERO;
-  if (use && !(await claimKey(pool, use, result))) return resultOf(await findUse(pool, use));
-  return resultOf(result);
+  const before = await retryClock(pool, offsetMs);
+  for (let count = 0; ; ) {
+    const batch = await retryBatch(pool, queue, { offsetMs, before, count, use });
+    if (batch.result) return batch.result;
+    count = batch.count;
+  }
 }
 
 /** The stored result of a key is an id, and so at least 1. */
 const STORED_ZERO = 1n;
 
-function resultOf(stored = STORED_ZERO): Retried {
+function resultOf(stored: bigint): Retried {
   const count = Number(stored - STORED_ZERO);
   return { count, isMore: count >= MAX_RETRIED };
-}
-
-async function retryAll(pool: pg.Pool, queue: QueueRef, offsetMs: number): Promise<number> {
-  const before = await retryClock(pool, offsetMs);
-  let [count, found] = [0, BATCH];
-  while (found === BATCH && count < MAX_RETRIED) {
-    const batch = await retryBatch(pool, queue, { offsetMs, before, isFirst: count === 0 });
-    found = batch.found;
-    count += batch.moved;
-  }
-  return count;
 }
 
 interface Batch {
   readonly offsetMs: number;
   /** By the retry clock. Deliveries whose next attempt was decided later have been tried since the call began. */
   readonly before: string;
-  readonly isFirst: boolean;
+  /** Number of deliveries of the batches before. */
+  readonly count: number;
+  readonly use: KeyUse | undefined;
 }
 
-interface Moved {
-  readonly found: number;
-  readonly moved: number;
+/** The deliveries of a call until the end of a batch. The result is present when the call is complete. */
+interface Progress {
+  readonly count: number;
+  readonly result?: Retried;
 }
 
 /** Makes up to {@link BATCH} deliveries due, those first that wait for the shortest time. */
-function retryBatch(pool: pg.Pool, queue: QueueRef, o: Batch): Promise<Moved> {
+function retryBatch(pool: pg.Pool, queue: QueueRef, o: Batch): Promise<Progress> {
   return inTransaction(pool, async (tx) => {
     await requireActive(tx, queue);
     // A parallel unload then sees the new times, or runs before this transaction.
     await lockQueue(tx, queue);
-    if (o.isFirst) await probeNow(tx, queue, o.offsetMs);
-    const { rows } = await tx.query<Moved>(RETRY, [
+    const earlier = o.use && (await findUse(tx, o.use));
+    if (earlier !== undefined) return { count: o.count, result: resultOf(earlier) };
+    if (o.count === 0) await probeNow(tx, queue, o.offsetMs);
+    const { rows } = await tx.query<{ found: number; moved: number }>(RETRY, [
       queue.shopId,
       queue.subscriptionId,
       o.offsetMs,
       o.before,
     ]);
+    const { found, moved } = rows[0] ?? { found: 0, moved: 0 };
+    const count = o.count + moved;
     await notifyDue(tx, [queue], { isChange: false });
-    return rows[0] ?? { found: 0, moved: 0 };
+    if (found === BATCH && count < MAX_RETRIED) return { count };
+    const stored = BigInt(count) + STORED_ZERO;
+    // Under the lock of the queue, only a call for another queue can take the key. That is a conflict.
+    await claimKey(tx, o.use, stored);
+    return { count, result: resultOf(stored) };
   });
 }
 

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../../../test/kit/database.ts';
+import { lockWaits } from '../../../../test/kit/postgres/lock-waits.ts';
 import { newShop } from '../../../../test/kit/services/running-service.ts';
 import { until } from '../../../../test/kit/until.ts';
 import { newSubscription } from '../../../../test/kit/webhooks/subscription.ts';
@@ -108,13 +109,7 @@ async function rowsOf(shopId: bigint) {
 }
 
 /** Whether some session waits for the row of another one. */
-async function hasLockWaits(): Promise<boolean> {
-  const { rows } = await db.pool.query<{ waits: boolean }>(
-    `select exists (select from pg_stat_activity
-      where datname = current_database() and wait_event_type = 'Lock') as waits`,
-  );
-  return rows[0]?.waits ?? false;
-}
+const hasLockWaits = async () => (await lockWaits(db.pool)) > 0;
 
 describe('a batch of results', () => {
   test('is recorded once, even if it is repeated because its commit is uncertain', async () => {
