@@ -50,7 +50,7 @@ function OneAttempt({ attempt }: { readonly attempt: DeliveryAttempt }) {
         rows={[
           ['Request', <Code key="url">POST {attempt.url}</Code>],
           ['Answer', resultText(attempt)],
-          ['Why it failed', attempt.status === 0 ? attempt.error : ''],
+          ['Why it failed', attempt.error],
           ['What to check', adviceOf(attempt)],
         ]}
       />

@@ -1,0 +1,53 @@
+const PUBLIC_HOST =
+  'Check the host name in the address of the webhook: it must be known in the internet, and its address must be public.';
+const LISTENS =
+  'Check that your system is running, and that its firewall lets connections from the internet in.';
+const SHORT_ANSWER =
+  'Your response was larger than we read. Answer with few headers and a short or empty body.';
+const HTTP = 'Your system did not answer as HTTP/1.1 requires. Check its server and its proxies.';
+
+/** Advice by the beginning of an error. `describeFailure` of the webhooks service writes these texts. */
+const ADVICE: readonly (readonly [beginning: string, advice: string])[] = [
+  ['certificate has expired', 'Renew the certificate of your system.'],
+  ['certificate is not valid yet', 'Use a certificate that is valid today.'],
+  [
+    'certificate is not trusted',
+    'Use a certificate of a public authority, and let your system send the intermediate certificates with it.',
+  ],
+  [
+    'certificate is for another host',
+    'Use a certificate for the host name in the address of the webhook.',
+  ],
+  ['address is not allowed', PUBLIC_HOST],
+  ['connection refused', LISTENS],
+  ['host cannot be reached', LISTENS],
+  ['no connection in time', LISTENS],
+  ['answer is too long', SHORT_ANSWER],
+  ['headers of the answer are too large', SHORT_ANSWER],
+  ['too many informational answers', HTTP],
+  ['answer is not one to a POST', HTTP],
+  ['answer is shorter or longer than it says', HTTP],
+  ['connection failed (not HTTP/1.1)', HTTP],
+];
+
+const TIME_LIMIT = /^no complete answer within (\d+) ms$/;
+
+/**
+ * What the reader can check after an error, by its kind.
+ *
+ * @param hasStatus whether the response began, and was not complete.
+ */
+export function adviceForError(error: string, hasStatus: boolean): string {
+  const limitMs = TIME_LIMIT.exec(error)?.[1];
+  if (limitMs !== undefined) return adviceForTimeLimit(Number(limitMs) / 1_000, hasStatus);
+  const known = ADVICE.find(([beginning]) => error.startsWith(beginning));
+  if (known) return known[1];
+  return hasStatus
+    ? 'Your response was not complete. Check that your system and its proxies send it to the end.'
+    : 'Your system did not answer. Check that the address is right and reachable from the internet.';
+}
+
+function adviceForTimeLimit(seconds: number, hasStatus: boolean): string {
+  const what = hasStatus ? 'Your response was not complete' : 'Your system did not answer';
+  return `${what} within ${seconds} seconds. Answer at once, and process the event afterwards.`;
+}
