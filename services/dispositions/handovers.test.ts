@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from '@jest/globals';
 import { createTestDatabase, type TestDatabase } from '../../test/kit/database.ts';
-import { claimDue, postpone, undoAttempt } from './handovers.ts';
+import { inTransaction, type Queryable } from '../platform/postgres.ts';
+import { type Claimed, claimDue, postpone, undoAttempt } from './handovers.ts';
 
 let db: TestDatabase;
 beforeAll(async () => {
@@ -15,20 +16,27 @@ beforeEach(async () => {
   );
 });
 
-const claim = async () => {
-  const claimed = await claimDue(db.pool);
+const claim = async (tx: Queryable = db.pool) => {
+  const claimed = await claimDue(tx);
   if (!claimed) throw new Error('nothing is due');
   return claimed;
 };
 const makeDue = () => db.pool.query('update handovers set due_at = now()');
 
-/** Number of attempts, and seconds until the next one, of each handover. */
-async function stored(): Promise<{ attempts: number; seconds: number }[]> {
-  const { rows } = await db.pool.query<{ attempts: number; seconds: number }>(
+/** Number of attempts, and seconds from now (of the transaction) until the next one, of each handover. */
+async function stored(tx: Queryable = db.pool): Promise<{ attempts: number; seconds: number }[]> {
+  const { rows } = await tx.query<{ attempts: number; seconds: number }>(
     `select attempts, extract(epoch from due_at - now())::float8 as seconds from handovers order by inspection_id`,
   );
   return rows;
 }
+
+/** The handovers after a claim that ended. In one transaction, in which the time stands still. */
+const afterClaim = (end: (tx: Queryable, claimed: Claimed) => Promise<void>) =>
+  inTransaction(db.pool, async (tx) => {
+    await end(tx, await claim(tx));
+    return stored(tx);
+  });
 
 test('only one of many concurrent processes claims the lines of a shop', async () => {
   const claims = await Promise.all(Array.from({ length: 8 }, () => claimDue(db.pool)));
@@ -38,21 +46,23 @@ test('only one of many concurrent processes claims the lines of a shop', async (
 });
 
 test('a claim that failed is due again after ten seconds, then twenty', async () => {
-  await postpone(db.pool, await claim());
-  for (const { attempts, seconds } of await stored()) {
+  for (const { attempts, seconds } of await afterClaim(postpone)) {
     expect(attempts).toBe(1);
-    expect(seconds).toBeGreaterThan(5);
+    expect(seconds).toBeGreaterThanOrEqual(10);
     expect(seconds).toBeLessThanOrEqual(12);
   }
   await makeDue();
-  await postpone(db.pool, await claim());
-  for (const { seconds } of await stored()) expect(seconds).toBeGreaterThan(15);
+  for (const { attempts, seconds } of await afterClaim(postpone)) {
+    expect(attempts).toBe(2);
+    expect(seconds).toBeGreaterThanOrEqual(20);
+    expect(seconds).toBeLessThanOrEqual(24);
+  }
 });
 
 test('after an outage the attempt does not count', async () => {
-  await undoAttempt(db.pool, await claim());
-  for (const { attempts, seconds } of await stored()) {
+  for (const { attempts, seconds } of await afterClaim(undoAttempt)) {
     expect(attempts).toBe(0);
+    expect(seconds).toBeGreaterThanOrEqual(1);
     expect(seconds).toBeLessThanOrEqual(2);
   }
 });
