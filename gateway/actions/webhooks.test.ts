@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
-import { hostLimitReached } from '../../services/webhooks/subscriptions/subscription.ts';
+import { hostLimitReached } from '../../services/webhooks/subscriptions/subscription-limits.ts';
 import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { restClient } from '../../test/kit/gateway/rest-client.ts';
 
@@ -7,7 +7,7 @@ let bench: McpBench;
 beforeAll(async () => {
   bench = await startMcpBench();
   const reject = (): never => {
-    throw hostLimitReached('hooks.example.com', 5);
+    throw hostLimitReached('hooks.example.com');
   };
   Object.assign(bench.services.webhooks, {
     createSubscription: reject,

@@ -21,12 +21,12 @@ import { type JobsContext, jobMethods } from './jobs/methods.ts';
 import { backlogsOf } from './log/backlogs.ts';
 import { logMethods } from './log/methods.ts';
 import { readWithHealth } from './subscriptions/health.ts';
-import { limitedHostOf } from './subscriptions/host-limit.ts';
 import { servedPayloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
 import { setSandbox } from './subscriptions/sandbox.ts';
 import { noteSecretShown } from './subscriptions/secret-shown.ts';
 import { SECRETS } from './subscriptions/secrets.ts';
 import { parseChange, parseFields, subscriptionNotFound } from './subscriptions/subscription.ts';
+import { limitedHostOf } from './subscriptions/subscription-limits.ts';
 import {
   createSubscription,
   deleteSubscription,

@@ -7,17 +7,21 @@ import { addQueue, changeQueue, closeQueue, lockQueue } from '../delivery/queue/
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import { endpointOf } from './endpoint-of.ts';
 import { equalSubscriptions } from './equal.ts';
-import { type LimitedHost, lockQuota, requireCapacityAtHost } from './host-limit.ts';
 import { SECRETS } from './secrets.ts';
 import {
   type ChosenValues,
-  MAX_SUBSCRIPTIONS,
-  quotaExceeded,
   type Subscription,
   type SubscriptionChange,
   type SubscriptionFields,
   subscriptionNotFound,
 } from './subscription.ts';
+import {
+  type LimitedHost,
+  lockQuota,
+  requireCapacity,
+  requireCapacityAtHost,
+  requireCapacityFor,
+} from './subscription-limits.ts';
 
 /** The columns of a {@link Subscription}, of `subscriptions s` and `endpoints e`. */
 export const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_reason as "inactiveReason",
@@ -108,14 +112,6 @@ async function insertSubscription(
   return id;
 }
 
-async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
-  const { rows } = await tx.query<{ count: bigint }>(
-    'select count(*) as count from subscriptions where shop_id = $1 and deleted_at is null',
-    [shopId],
-  );
-  if ((rows[0]?.count ?? 0n) >= MAX_SUBSCRIPTIONS) throw quotaExceeded();
-}
-
 /**
  * Changes a subscription. Waiting deliveries go to the new address. Deliveries of an inactive subscription are held until
  * it is active again. A new topic or trigger applies to later events. Writes one queue row, whatever the length of the
@@ -195,27 +191,6 @@ async function readUpdated(
     subscription: await getSubscription(tx, shopId, id),
     equal: await equalSubscriptions(tx, { shopId, subscriptionId: id }),
   };
-}
-
-/** Checks the limit of the host if the change adds an active subscription to a host, topic or trigger. */
-async function requireCapacityFor(
-  tx: Queryable,
-  { shopId, id }: { shopId: bigint; id: bigint },
-  o: { before: LockedRow; fields: SubscriptionChange; limitedHost: LimitedHost },
-): Promise<void> {
-  const { before, fields, limitedHost } = o;
-  const after = {
-    topic: fields.topic ?? before.topic,
-    trigger: fields.trigger ?? before.trigger,
-    url: fields.url ?? before.url,
-  };
-  if ((fields.status ?? before.status) !== 'active') return;
-  const isCounted =
-    before.status === 'active' &&
-    after.topic === before.topic &&
-    after.trigger === before.trigger &&
-    limitedHost(after.url) === limitedHost(before.url);
-  if (!isCounted) await requireCapacityAtHost(tx, { shopId, id, ...after }, limitedHost);
 }
 
 /**

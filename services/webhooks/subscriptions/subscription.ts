@@ -5,9 +5,6 @@ import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
 
-/** Maximum number of subscriptions of a shop. */
-export const MAX_SUBSCRIPTIONS = 100;
-
 export type Status = 'active' | 'inactive';
 
 /** A stored subscription: the URL for the events of one topic and trigger. */
@@ -117,22 +114,5 @@ export function subscriptionNotFound(id: bigint): DomainError {
     Code.NotFound,
     ErrorReason.SUBSCRIPTION_NOT_FOUND,
     `subscription ${id} does not exist`,
-  );
-}
-
-export function quotaExceeded(): DomainError {
-  return new DomainError(
-    Code.ResourceExhausted,
-    ErrorReason.QUOTA_EXCEEDED,
-    `a shop may have at most ${MAX_SUBSCRIPTIONS} webhook subscriptions`,
-  );
-}
-
-/** @param host host in its canonical form. */
-export function hostLimitReached(host: string, limit: number): DomainError {
-  return new DomainError(
-    Code.ResourceExhausted,
-    ErrorReason.QUOTA_EXCEEDED,
-    `a shop may have at most ${limit} active webhook subscriptions to one host for one pair of topic and trigger; ${host} has ${limit} already`,
   );
 }

@@ -6,7 +6,7 @@ import {
   runWebhooks,
   type WebhooksUnderTest,
 } from '../../../test/kit/webhooks/running-webhooks.ts';
-import { canonicalHost, MAX_ACTIVE_PER_HOST } from './host-limit.ts';
+import { canonicalHost, MAX_ACTIVE_PER_HOST } from './subscription-limits.ts';
 
 const HOST = 'hooks.example.com';
 const wanted = { topic: 'return', trigger: 'return.closed', url: `https://${HOST}/` };

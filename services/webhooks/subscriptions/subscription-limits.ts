@@ -1,8 +1,14 @@
 import { isIP } from 'node:net';
+import { Code } from '@connectrpc/connect';
 import ipaddr from 'ipaddr.js';
+import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
+import { DomainError } from '../../platform/errors.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { hostLimitReached } from './subscription.ts';
+import type { ChosenValues, SubscriptionChange } from './subscription.ts';
+
+/** Maximum number of subscriptions of a shop. */
+export const MAX_SUBSCRIPTIONS = 100;
 
 /**
  * Maximum number of active subscriptions of a shop to one host for one topic and trigger. A host does not have to agree
@@ -40,6 +46,25 @@ export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
   );
 }
 
+/**
+ * Rejects the subscription after the hundredth. The caller must have called {@link lockQuota}.
+ *
+ * @throws DomainError RESOURCE_EXHAUSTED with the limit.
+ */
+export async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
+  const { rows } = await tx.query<{ count: bigint }>(
+    'select count(*) as count from subscriptions where shop_id = $1 and deleted_at is null',
+    [shopId],
+  );
+  if ((rows[0]?.count ?? 0n) >= MAX_SUBSCRIPTIONS) {
+    throw new DomainError(
+      Code.ResourceExhausted,
+      ErrorReason.QUOTA_EXCEEDED,
+      `a shop may have at most ${MAX_SUBSCRIPTIONS} webhook subscriptions`,
+    );
+  }
+}
+
 /** A subscription that is about to become active. */
 export interface Candidate {
   readonly shopId: bigint;
@@ -69,5 +94,35 @@ export async function requireCapacityAtHost(
     [candidate.shopId, candidate.topic, candidate.trigger, candidate.id ?? null],
   );
   const atHost = rows.filter(({ url }) => limitedHost(url) === host);
-  if (atHost.length >= MAX_ACTIVE_PER_HOST) throw hostLimitReached(host, MAX_ACTIVE_PER_HOST);
+  if (atHost.length >= MAX_ACTIVE_PER_HOST) throw hostLimitReached(host);
+}
+
+/** {@link requireCapacityAtHost}, if the change adds an active subscription to a host, topic or trigger. */
+export async function requireCapacityFor(
+  tx: Queryable,
+  { shopId, id }: { shopId: bigint; id: bigint },
+  o: { before: ChosenValues; fields: SubscriptionChange; limitedHost: LimitedHost },
+): Promise<void> {
+  const { before, fields, limitedHost } = o;
+  const after = {
+    topic: fields.topic ?? before.topic,
+    trigger: fields.trigger ?? before.trigger,
+    url: fields.url ?? before.url,
+  };
+  if ((fields.status ?? before.status) !== 'active') return;
+  const isCounted =
+    before.status === 'active' &&
+    after.topic === before.topic &&
+    after.trigger === before.trigger &&
+    limitedHost(after.url) === limitedHost(before.url);
+  if (!isCounted) await requireCapacityAtHost(tx, { shopId, id, ...after }, limitedHost);
+}
+
+/** @param host host in its canonical form. */
+export function hostLimitReached(host: string): DomainError {
+  return new DomainError(
+    Code.ResourceExhausted,
+    ErrorReason.QUOTA_EXCEEDED,
+    `a shop may have at most ${MAX_ACTIVE_PER_HOST} active webhook subscriptions to one host for one pair of topic and trigger; ${host} has ${MAX_ACTIVE_PER_HOST} already`,
+  );
 }
