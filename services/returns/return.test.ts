@@ -1,7 +1,7 @@
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
-import { isLive, Return, type StateChange, TRANSITIONS } from './return.ts';
+import { isOpenOrInReview, Return, type StateChange, TRANSITIONS } from './return.ts';
 
 const STATES = [
   ReturnState.OPEN,
@@ -66,7 +66,9 @@ describe('the states of a return', () => {
   });
 
   test.each(STATES)('state %s is live when it is open or in review', (state) => {
-    expect(isLive(state)).toBe(state === ReturnState.OPEN || state === ReturnState.REVIEW);
+    expect(isOpenOrInReview(state)).toBe(
+      state === ReturnState.OPEN || state === ReturnState.REVIEW,
+    );
   });
 
   test('a return that expired in review opens again in review, with its reasons', () => {
@@ -93,7 +95,7 @@ describe('the states of a return', () => {
   test.each(STATES)('only a live return that is not queued is edited: %s', (state) => {
     const edit = (processing: boolean) => () =>
       new Return({ ...start, state, processing }).requireEditable();
-    if (isLive(state)) expect(edit(false)).not.toThrow();
+    if (isOpenOrInReview(state)) expect(edit(false)).not.toThrow();
     else expect(edit(false)).toThrow();
     expect(edit(true)).toThrow();
   });

@@ -39,7 +39,7 @@ export interface Commitments {
 }
 
 /** Whether a return is open or in review. */
-export function isLive(state: ReturnState): boolean {
+export function isOpenOrInReview(state: ReturnState): boolean {
   return state === OPEN || state === REVIEW;
 }
 
@@ -112,7 +112,7 @@ export class Return {
 
   /** @throws DomainError STATE_FORBIDS when it is neither open nor in review, or is queued for processing. */
   requireEditable(): void {
-    if (!isLive(this.#details.state)) this.#reject();
+    if (!isOpenOrInReview(this.#details.state)) this.#reject();
     this.#requireNotQueued();
   }
 

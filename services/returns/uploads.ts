@@ -11,7 +11,7 @@ import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, parseInput, requiredText, text } from '../platform/input.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { lineItemNotFound } from './errors.ts';
-import { isLive } from './return.ts';
+import { isOpenOrInReview } from './return.ts';
 import { returnsOfLines } from './store/line-owners.ts';
 import type { ReturnStore } from './store/return-store.ts';
 import { stateText, uploadKindText } from './store/texts.ts';
@@ -51,7 +51,7 @@ export async function addCustomerUpload(
     { ...input, returnId, addsInput: true },
     keyUseOf('AddCustomerUpload', AddCustomerUploadRequestSchema, request),
     async (tx, current) => {
-      if (!isLive(current.state)) {
+      if (!isOpenOrInReview(current.state)) {
         throw stateForbids(`the return is ${stateText.toText(current.state)}`);
       }
       if (await isRedacted(tx, current)) {

@@ -1,4 +1,5 @@
 import { packedText } from '../../platform/packed-texts.ts';
+import { NEXT_REVISION } from '../store/next-revision.ts';
 
 /** The type of a column in the input. Texts that may be long are in the packed texts. */
 type ColumnType = 'text' | 'text[]' | 'timestamptz' | 'packed text';
@@ -61,7 +62,7 @@ with input as materialized (
     from stored order by line_item_id
 )
 update returns
-   set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
+   set ${NEXT_REVISION}
  where shop_id = $1 and id = any(array(select return_id from stored where differs and removed_at is null))
 returning id`;
 }

@@ -16,7 +16,7 @@ import { callerShape, id, parseInput } from '../../platform/input.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { type Destinations, destinationOf } from '../destinations.ts';
 import { returnNotFound } from '../errors.ts';
-import { isLive } from '../return.ts';
+import { isOpenOrInReview } from '../return.ts';
 import { loadSettings } from '../settings.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { cancelRequest, findLabelRequest, issueLabelRequest } from './label-request-store.ts';
@@ -62,7 +62,8 @@ async function issue(
     if (settings.labelProvider !== LabelProvider.THIRD_PARTY) {
       throw stateForbids('the shop makes its own labels');
     }
-    if (!isLive(current.state)) throw stateForbids('the return is neither open nor in review');
+    if (!isOpenOrInReview(current.state))
+      throw stateForbids('the return is neither open nor in review');
     const issued = await issueLabelRequest(tx, current, { settings, destination });
     const text = 'A label was requested';
     return {

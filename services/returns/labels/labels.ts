@@ -36,7 +36,7 @@ import { formatAmount, parseAmount } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { lineItemNotFound } from '../errors.ts';
 import { pastTime } from '../past.ts';
-import { isLive } from '../return.ts';
+import { isOpenOrInReview } from '../return.ts';
 import { reopening } from '../returnable.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import type { ReturnStore } from '../store/return-store.ts';
@@ -98,7 +98,7 @@ async function addLabel(store: ReturnStore, tx: pg.PoolClient, input: NewLabel):
     tx,
     { ...input, addsInput: true },
     async (inside, current) => {
-      if (!isLive(current.state) && current.state !== ReturnState.EXPIRED) {
+      if (!isOpenOrInReview(current.state) && current.state !== ReturnState.EXPIRED) {
         throw stateForbids(`the return is ${stateText.toText(current.state)}`);
       }
       const labelId = await insertLabel(inside, current, input);

@@ -3,7 +3,7 @@ import { committing, inTransaction, together } from '../../platform/postgres.ts'
 import { type MadeOrder, NO_PROVIDER } from '../commerce/provider.ts';
 import { isInstantRefundKept } from '../instant-refunds/instant-refunds-store.ts';
 import { cancelOpenLabelRequest } from '../labels/label-request-store.ts';
-import { ASK_A_PERSON, isLive, Return } from '../return.ts';
+import { ASK_A_PERSON, isOpenOrInReview, Return } from '../return.ts';
 import type { ReturnStore } from '../store/return-store.ts';
 import { requestedOf } from './fulfilment.ts';
 import { type Job, lockReturnOf } from './jobs.ts';
@@ -45,7 +45,8 @@ export function prepareCancellation(
         isInstantRefundKept(tx, job),
       ]),
     );
-    if (!details || !isLive(details.state)) throw new NotProcessable('the return has ended');
+    if (!details || !isOpenOrInReview(details.state))
+      throw new NotProcessable('the return has ended');
     if (requested.others === 'made') throw new NotProcessable(MORE_WAS_MADE);
     if (requested.others === 'unknown') throw new NotProcessable(MORE_IS_UNKNOWN);
     if (isKept) throw new NotProcessable(KEPT);

@@ -54,7 +54,10 @@ function candidates(input: SearchInput): Sql | undefined {
     : sql`select id from (${named(input)}) named intersect select id from (${withSku(input)}) of_sku`;
 }
 
-/** The filters of returns `r` by times, destination and fraud report. A filter that is absent is not in the statement. */
+/**
+ * The filters of returns `r` by times, destination and fraud report. A filter that is absent is not in the statement.
+ * `store/next-revision.ts` says which changes set `updated_at`.
+ */
 function filters(input: SearchInput): Sql {
   const { createdFrom, createdTo, updatedFrom, updatedTo, destinationId, fraudReportedOnly } =
     input;

@@ -2,9 +2,10 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { named, sql } from '../../platform/sql.ts';
+import { named, raw, sql } from '../../platform/sql.ts';
 import { returnNotFound } from '../errors.ts';
-import { isLive, type StateChange } from '../return.ts';
+import { isOpenOrInReview, type StateChange } from '../return.ts';
+import { NEXT_REVISION } from './next-revision.ts';
 import { stateText } from './texts.ts';
 import { insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
@@ -48,7 +49,7 @@ export async function saveState(tx: Queryable, shopId: bigint, change: StateChan
       change.returnId,
       stateText.toText(change.state),
       change.flagReasons,
-      isLive(change.state),
+      isOpenOrInReview(change.state),
     ],
   });
 }
@@ -75,7 +76,7 @@ export async function recordChange(
 with noted as (${insertTimeline(by, o.timeline)}
 )
 update returns
-   set revision = revision + 1, updated_at = greatest(updated_at, clock_timestamp())
+   set ${raw(NEXT_REVISION)}
  where shop_id = ${by.shopId} and id = any(${o.changedIds}::bigint[])
 returning id, revision, updated_at`,
     ),

@@ -1,9 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type {
-  ConditionSchema,
   CustomerUploadSchema,
-  DispositionSchema,
   LineAmountsSchema,
   LineItemSchema,
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
@@ -16,6 +14,18 @@ import {
   sumsOf,
 } from '../../platform/money.ts';
 import { LINE_FIELDS } from '../fields.ts';
+import {
+  type ConditionRow,
+  conditionOf,
+  type DispositionRow,
+  dispositionOf,
+  inspectionColumns,
+  type LongColumns,
+  millisecondsOf,
+  readCondition,
+  readDisposition,
+  timeOrNull,
+} from '../inspections/read-inspection.ts';
 import { LINE_AMOUNTS, type LineSums, lineRefunds } from '../money/totals.ts';
 import type { LineTexts, ReturnRow, UploadRow } from './rows.ts';
 import { dispositionText, uploadKindText } from './texts.ts';
@@ -27,17 +37,6 @@ const COLUMNS = [
   'consolidation_tracking',
   'consolidation_destination_id',
 ];
-const INSPECTION = ['return_processor', 'note'];
-/** Columns of an inspection that may have many kilobytes. */
-const LONG_TEXTS = ['description', 'note'];
-const CONDITION = ['grade', 'category_name', 'category_parent', 'description', 'subject', 'title'];
-
-/** The expressions to select for long columns of an inspection, such as `c.note`. */
-interface LongColumns {
-  readonly text: (column: string) => string;
-  readonly images: (column: string) => string;
-}
-
 const imagesAsJson = (column: string) => `array_to_json(${column})::text`;
 
 /**
@@ -57,41 +56,7 @@ export function lineTextsWith(text: LongColumns['text']): string {
 function lineTexts(long: LongColumns): string {
   return `array[
   ${COLUMNS.map((name) => `l.${name}::text`).join(', ')}, ${millisecondsOf('l.returned_at')},
-  c.grading_id::text, ${inspected('c', CONDITION, long)},
-  d.assessment_id::text, ${inspected('d', ['outcome'], long)}]`;
-}
-
-function inspected(of: string, columns: readonly string[], long: LongColumns): string {
-  const texts = [...columns, ...INSPECTION].map((name) =>
-    LONG_TEXTS.includes(name) ? long.text(`${of}.${name}`) : `${of}.${name}`,
-  );
-  return [...texts, millisecondsOf(`${of}.inspected_at`), long.images(`${of}.images`)].join(', ');
-}
-
-/** A number, because the text of a timestamp depends on settings of the session. */
-function millisecondsOf(column: string): string {
-  return `(extract(epoch from ${column}) * 1000)::bigint::text`;
-}
-
-interface ConditionRow {
-  readonly description: string;
-  readonly subject: string;
-  readonly title: string;
-  readonly grade: string | null;
-  readonly category_name: string | null;
-  readonly category_parent: string | null;
-  readonly return_processor: string | null;
-  readonly note: string | null;
-  readonly inspected_at: Date | null;
-  readonly images: readonly string[];
-}
-
-interface DispositionRow {
-  readonly outcome: string;
-  readonly return_processor: string | null;
-  readonly note: string | null;
-  readonly inspected_at: Date | null;
-  readonly images: readonly string[];
+  ${inspectionColumns(long)}]`;
 }
 
 /** A stored line item; `fields` and `sums` have the names of the message. */
@@ -129,46 +94,9 @@ function toLineRow(texts: LineTexts, currencies: Currencies): LineRow {
     consolidation_tracking: text(),
     consolidation_destination_id: BigInt(maybe() ?? 0),
     returned_at: timeOrNull(maybe()),
-    condition: conditionRow(maybe, text),
-    disposition: dispositionRow(maybe, text),
+    condition: readCondition(maybe, text),
+    disposition: readDisposition(maybe, text),
   };
-}
-
-function conditionRow(maybe: () => string | null, text: () => string): ConditionRow | null {
-  const id = maybe();
-  const row = {
-    grade: maybe(),
-    category_name: maybe(),
-    category_parent: maybe(),
-    description: text(),
-    subject: text(),
-    title: text(),
-    ...inspectionColumns(maybe),
-  };
-  return id === null ? null : row;
-}
-
-function dispositionRow(maybe: () => string | null, text: () => string): DispositionRow | null {
-  const id = maybe();
-  const row = { outcome: text(), ...inspectionColumns(maybe) };
-  return id === null ? null : row;
-}
-
-function inspectionColumns(maybe: () => string | null) {
-  return {
-    return_processor: maybe(),
-    note: maybe(),
-    inspected_at: timeOrNull(maybe()),
-    images: listOf(maybe()),
-  };
-}
-
-function timeOrNull(text: string | null): Date | null {
-  return text === null ? null : new Date(Number(text));
-}
-
-function listOf(text: string | null): readonly string[] {
-  return text === null || text === '[]' ? [] : JSON.parse(text);
 }
 
 /** Builds the message of one line item, with the refunds that are derived from its amounts. */
@@ -187,7 +115,9 @@ function toLineItem(
     consolidationTracking: row.consolidation_tracking,
     consolidationDestinationId: row.consolidation_destination_id,
     ...(condition && { condition }),
-    ...(row.disposition && { disposition: dispositionOf(row.disposition) }),
+    ...(row.disposition && {
+      disposition: dispositionOf(row.disposition, dispositionText.fromText),
+    }),
     uploads: uploads.filter((upload) => upload.line_item_id === row.id).map(toUpload),
   };
 }
@@ -198,41 +128,6 @@ function amountsOf(sums: LineSums, currency: string): MessageInitShape<typeof Li
     texts[name] = formatAmount(minor, currency);
   }
   return texts;
-}
-
-/**
- * The condition of a line item: the grading with its images, then the images of the assessment. A line item that was
- * assessed with images and never graded has a condition with images only.
- */
-function conditionOf(
-  row: ConditionRow | null,
-  assessed: readonly string[],
-): MessageInitShape<typeof ConditionSchema> | undefined {
-  if (!row) return assessed.length === 0 ? undefined : { images: [...assessed] };
-  return {
-    description: row.description,
-    subject: row.subject,
-    title: row.title,
-    ...(row.grade !== null && { grade: row.grade }),
-    ...(row.category_name !== null && { categoryName: row.category_name }),
-    ...(row.category_parent !== null && { categoryParent: row.category_parent }),
-    ...inspectionOf(row),
-    images: [...row.images, ...assessed],
-  };
-}
-
-function dispositionOf(row: DispositionRow): MessageInitShape<typeof DispositionSchema> {
-  return { outcome: dispositionText.fromText(row.outcome), ...inspectionOf(row) };
-}
-
-function inspectionOf(row: ConditionRow | DispositionRow) {
-  return {
-    ...(row.return_processor !== null && { returnProcessor: row.return_processor }),
-    ...(row.note !== null && { note: row.note }),
-    ...(row.inspected_at !== null && {
-      inspectedAt: timestampFromDate(row.inspected_at),
-    }),
-  };
 }
 
 function toUpload(row: UploadRow): MessageInitShape<typeof CustomerUploadSchema> {

@@ -19,11 +19,11 @@ export async function lockOrder(tx: Queryable, of: ProviderOrderId): Promise<voi
 }
 
 /**
- * Locks the live returns of an order, and the order, and counts the news on the returns. Processing compares the count
- * when it requests money, so it either sees what the caller records, or has decided before. Returns are locked first, as
- * everywhere.
+ * Locks the returns of an order that are open or in review, and the order, and counts the news on the returns. Processing
+ * compares the count when it requests money, so it either sees what the caller records, or has decided before. Returns
+ * are locked first, as everywhere.
  */
-export async function lockLiveReturns(tx: Queryable, of: ProviderOrderId): Promise<void> {
+export async function lockReturnsOfOrder(tx: Queryable, of: ProviderOrderId): Promise<void> {
   await lockRows(tx, of);
   await lockOrder(tx, of);
   // A return may have been submitted while this transaction waited for the order.

@@ -25,7 +25,10 @@ interface News {
   readonly lines?: readonly bigint[];
 }
 
-/** The timeline entry of each live return of an order. The caller has locked the returns. */
+/**
+ * One timeline entry for each return of the order that is open or in review, and has one of `news.lines`. The caller has
+ * locked the returns.
+ */
 export async function newsOf(
   tx: Queryable,
   of: ProviderOrderId,

@@ -1,6 +1,6 @@
 import type { Queryable } from '../../../platform/postgres.ts';
 import { addTimeline } from '../../store/timeline-store.ts';
-import { lockLiveReturns } from './lock-order.ts';
+import { lockReturnsOfOrder } from './lock-order.ts';
 import { COMMERCE_ACTOR, newsOf, requireLines } from './news.ts';
 
 /** An order as the provider has it. */
@@ -23,14 +23,15 @@ export interface ProviderOrder {
 
 /**
  * Records an order as the provider has it. A state that is older than the recorded one changes nothing, so events may
- * be repeated and reordered. The first news of a cancellation is in the timeline of each live return of the order.
+ * be repeated and reordered. When the order is cancelled for the first time, a timeline entry is added to each of its
+ * returns that is open or in review.
  *
  * @returns whether the state was recorded.
  * @throws DomainError INVALID_ARGUMENT for too many lines.
  */
 export async function recordOrder(tx: Queryable, order: ProviderOrder): Promise<boolean> {
   requireLines(order.lines);
-  await lockLiveReturns(tx, order);
+  await lockReturnsOfOrder(tx, order);
   const before = await recorded(tx, order);
   if (before && before.updatedAt > order.updatedAt) return false;
   await storeOrder(tx, order);

@@ -2,7 +2,7 @@ import type { Queryable } from '../../../platform/postgres.ts';
 import { addTimeline } from '../../store/timeline-store.ts';
 import { CHECK_KEYS } from '../provider.ts';
 import { isOwnRefund } from './facts.ts';
-import { lockLiveReturns } from './lock-order.ts';
+import { lockReturnsOfOrder } from './lock-order.ts';
 import { COMMERCE_ACTOR, newsOf, requireLines } from './news.ts';
 
 /** A refund as the provider has it. */
@@ -27,9 +27,9 @@ export interface ProviderRefund {
 }
 
 /**
- * Records a refund that was made at the provider. A refund never changes, so a repeated one changes nothing. One that
- * this service did not request is in the timeline of each live return that has one of its lines; without lines, of each
- * live return of the order.
+ * Records a refund that was made at the provider. A refund never changes, so a repeated one changes nothing. If this
+ * service did not request the refund, a timeline entry is added to each return of the order that is open or in review
+ * and has one of the refunded lines. A refund without lines is added to each such return, whatever its lines.
  *
  * @returns whether it was new.
  * @throws DomainError INVALID_ARGUMENT for too many lines.
@@ -38,7 +38,7 @@ export async function recordRefund(tx: Queryable, refund: ProviderRefund): Promi
   requireLines(refund.lines);
   // `commerce check` moves no money.
   if (refund.key.startsWith(CHECK_KEYS)) return false;
-  await lockLiveReturns(tx, refund);
+  await lockReturnsOfOrder(tx, refund);
   if (!(await storeRefund(tx, refund))) return false;
   if (await mayBeOwn(tx, refund)) return true;
   const { amount, currency, providerRefundId, lines } = refund;
