@@ -27,7 +27,7 @@ export function adviceOf(outcome: Outcome): string {
     return 'Your system does not accept POST requests at this address. Check the address of the webhook.';
   }
   if (status === 410) {
-    return 'Your system said that this address is gone for good, which makes the webhook inactive. Correct the address or your system, and make the webhook active again.';
+    return 'Your system said that this address is gone permanently, which makes the webhook inactive. Correct the address or your system, and make the webhook active again.';
   }
   if (status >= 300 && status < 400) {
     return 'Your system redirected the request. Redirects are not followed: use the final address.';
