@@ -2,7 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import type pg from 'pg';
 import { z } from 'zod';
+import { CommerceService } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { DestinationsService } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import { ReturnsService } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { WebhooksService } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import {
   grpcTarget,
   httpUrl,
@@ -10,21 +14,27 @@ import {
   loadConfig,
   postgresUrl,
 } from '../../services/platform/config.ts';
+import { createServiceClient } from '../../services/platform/grpc/client.ts';
 import {
+  type ClientIdentity,
   identityFromConfig,
   type ServiceIdentity,
   staticIdentity,
 } from '../../services/platform/identity.ts';
 import { createPool } from '../../services/platform/postgres.ts';
-import { connectServices, type Services, type ServiceTargets } from '../services.ts';
+import type { Services, ServiceTargets } from '../services.ts';
 import type { Author } from '../tenancy/audit.ts';
 import { EFFECTIVE_AFTER_MS } from '../tenancy/environment.ts';
+
+/** The services that commands call. A command that needs another one adds it here and to `servicesShape`. */
+type AdminServices = Pick<Services, 'returns' | 'commerce' | 'destinations' | 'webhooks'>;
+type AdminTargets = Pick<ServiceTargets, 'returns' | 'destinations' | 'webhooks'>;
 
 /** The database, the services and the author that admin commands use. */
 export interface AdminContext {
   readonly pool: pg.Pool;
   /** Connects on first access, which throws when the environment has no addresses of the services. */
-  readonly services: Services;
+  readonly services: AdminServices;
   /** The public address of the gateway, without a trailing slash. Throws like `services`. */
   readonly publicUrl: string;
   readonly by: Author;
@@ -52,10 +62,7 @@ const stackShape = z.object({
   database_url: postgresUrl,
   grpc: z.object({
     returns: grpcTarget,
-    dispositions: grpcTarget,
     destinations: grpcTarget,
-    fraud: grpcTarget,
-    carts: grpcTarget,
     webhooks: grpcTarget,
     token: z.string(),
   }),
@@ -81,19 +88,12 @@ function fromEnvironment(env: NodeJS.ProcessEnv): AdminContext {
   const publicUrl = () => loadConfig(publicShape, env).PUBLIC_BASE_URL;
   return open(databaseUrl, publicUrl, () => {
     const config = loadConfig(servicesShape, env);
-    const { RETURNS_TARGET: returns, WEBHOOKS_TARGET: webhooks } = config;
-    const { DESTINATIONS_TARGET: destinations } = config;
-    // No command calls the other services, and a client connects only when it is called.
-    const unused = returns;
     return {
       identity: identityFromConfig(config),
       targets: {
-        returns,
-        webhooks,
-        destinations,
-        dispositions: unused,
-        fraud: unused,
-        carts: unused,
+        returns: config.RETURNS_TARGET,
+        destinations: config.DESTINATIONS_TARGET,
+        webhooks: config.WEBHOOKS_TARGET,
       },
     };
   });
@@ -123,16 +123,17 @@ async function readStack(path: string): Promise<z.infer<typeof stackShape>> {
 function open(
   databaseUrl: string,
   publicUrl: () => string,
-  addresses: () => { readonly identity: ServiceIdentity; readonly targets: ServiceTargets },
+  addresses: () => { readonly identity: ServiceIdentity; readonly targets: AdminTargets },
 ): AdminContext {
   // The stack file has the database URL of the migrator. All commands use the gateway's schema.
   const url = new URL(databaseUrl);
   url.searchParams.set('options', '-c search_path=gateway');
+  // Two: `shop sandbox` holds a lock on one and writes on the other.
   const pool = createPool(url.href, { max: 2, applicationName: 'admin' });
-  let backend: ReturnType<typeof connectServices> | undefined;
+  let backend: ReturnType<typeof connectAdminServices> | undefined;
   const connect = () => {
     const { targets, identity } = addresses();
-    return connectServices(targets, { identity: identity.as('gateway') });
+    return connectAdminServices(targets, identity.as('gateway'));
   };
   return {
     pool,
@@ -151,6 +152,30 @@ function open(
     async close() {
       backend?.close();
       await pool.end();
+    },
+  };
+}
+
+function connectAdminServices(
+  targets: AdminTargets,
+  identity: ClientIdentity,
+): { readonly services: AdminServices; close(): void } {
+  const returns = createServiceClient(ReturnsService, { target: targets.returns, identity });
+  const commerce = createServiceClient(CommerceService, { target: targets.returns, identity });
+  const destinations = createServiceClient(DestinationsService, {
+    target: targets.destinations,
+    identity,
+  });
+  const webhooks = createServiceClient(WebhooksService, { target: targets.webhooks, identity });
+  return {
+    services: {
+      returns: returns.client,
+      commerce: commerce.client,
+      destinations: destinations.client,
+      webhooks: webhooks.client,
+    },
+    close() {
+      for (const client of [returns, commerce, destinations, webhooks]) client.close();
     },
   };
 }

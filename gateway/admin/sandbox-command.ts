@@ -35,7 +35,8 @@ export function sandboxCommand(run: Run, print: Print): Command {
         const rejectedKeys = await switchEnvironment(pool, services, wanted);
         print(`shop ${o.shop} is ${sandbox ? 'a sandbox' : 'live'}`);
         if (rejectedKeys > 0) {
-          const [now, before] = sandbox ? ['sandbox', 'live'] : ['live', 'sandbox'];
+          const now = sandbox ? 'sandbox' : 'live';
+          const before = sandbox ? 'live' : 'sandbox';
           print(
             `${rejectedKeys} active keys of the ${before} shop do not work now; \`key create\` makes keys of the ${now} shop`,
           );
@@ -50,5 +51,8 @@ async function stateOf({ pool, services, by }: AdminContext, shopId: bigint): Pr
   const { settings } = await services.returns.getSettings({ shopId, actor: by.actor });
   const movesNoMoney = settings?.sandbox ?? false;
   if (movesNoMoney === shop.sandbox) return shop.sandbox ? 'on' : 'off';
-  return `incomplete: it ${movesNoMoney ? 'moves no money, but its keys and responses are those of a live shop' : 'moves money, but its keys and responses are those of a sandbox'}. Run \`shop sandbox\` again with --on or --off`;
+  const state = movesNoMoney
+    ? 'moves no money, but its keys and responses are those of a live shop'
+    : 'moves money, but its keys and responses are those of a sandbox';
+  return `incomplete: it ${state}. Run \`shop sandbox\` again with --on or --off`;
 }

@@ -37,6 +37,7 @@ export async function switchEnvironment(
   services: Pick<Services, 'returns' | 'webhooks'>,
   o: EnvironmentSwitch,
 ): Promise<number> {
+  // The lock keeps a connection of the pool until the end: the pool needs a second one for everything else.
   const lock = await lockSwitch(pool, o.shopId);
   try {
     const shop = await requireShop(pool, o.shopId);
@@ -76,8 +77,13 @@ async function makeLive(
 function store(pool: pg.Pool, { shopId, sandbox, by }: EnvironmentSwitch): Promise<void> {
   return inTransaction(pool, async (tx) => {
     await tx.query('update shops set sandbox = $2 where id = $1', [shopId, sandbox]);
-    const [subject, action, detail] = [`${shopId}`, 'shop.sandbox.set', { sandbox }];
-    await recordAudit(tx, { shopId, by, action, subject, detail });
+    await recordAudit(tx, {
+      shopId,
+      by,
+      action: 'shop.sandbox.set',
+      subject: String(shopId),
+      detail: { sandbox },
+    });
   });
 }
 
