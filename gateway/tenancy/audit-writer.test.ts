@@ -19,7 +19,7 @@ afterAll(() => gateway.stop());
 
 /** A writer with the test's database, a count of its statements, and a switch for an outage. */
 function writerUnderTest() {
-  const state = { statements: 0, isUnavailable: false };
+  const state = { statements: 0, isUnavailable: false, unavailableAfter: Number.POSITIVE_INFINITY };
   const db: Queryable = new Proxy(gateway.database.pool, {
     get(pool, name) {
       const member: unknown = Reflect.get(pool, name);
@@ -27,7 +27,7 @@ function writerUnderTest() {
       if (name !== 'query') return member.bind(pool);
       return async (...args: unknown[]) => {
         state.statements += 1;
-        if (state.isUnavailable)
+        if (state.isUnavailable || state.statements > state.unavailableAfter)
           throw Object.assign(new Error('unavailable'), { code: 'ECONNREFUSED' });
         return member.apply(pool, args);
       };
@@ -89,6 +89,36 @@ test('during an outage, write rejects, and entries of writeSoon are written afte
   state.isUnavailable = false;
   await until(async () => (await subjects('outage-')).length > 0);
   expect(await subjects('outage-')).toEqual(['outage-buffered']);
+});
+
+test('an outage among single entries ends their writing, and keeps those of writeSoon', async () => {
+  const { writer, state } = writerUnderTest();
+  // The first statement has all entries and fails by the invalid one; the second writes the first entry.
+  state.unavailableAfter = 2;
+  const background = ['mixed-soon-1', 'mixed-soon-2', 'mixed-soon-3'];
+  for (const subject of background) writer.writeSoon(entry(subject));
+  const results = await Promise.allSettled([
+    writer.write(entry('mixed-first')),
+    writer.write(entry('mixed-bad', 987_654_321n)),
+    writer.write(entry('mixed-last')),
+  ]);
+  expect(results.map(({ status }) => status)).toEqual(['fulfilled', 'rejected', 'rejected']);
+  expect(state.statements).toBe(3);
+  state.unavailableAfter = Number.POSITIVE_INFINITY;
+  await until(async () => (await subjects('mixed-soon-')).length === background.length);
+  expect(await subjects('mixed-')).toEqual(['mixed-first', ...background]);
+});
+
+test('an outage among single entries of writeSoon keeps the rest in order', async () => {
+  const { writer, state } = writerUnderTest();
+  state.unavailableAfter = 2;
+  writer.writeSoon(entry('rest-1'));
+  writer.writeSoon(entry('rest-bad', 987_654_321n));
+  writer.writeSoon(entry('rest-2'));
+  await until(() => state.statements >= 3);
+  state.unavailableAfter = Number.POSITIVE_INFINITY;
+  await until(async () => (await subjects('rest-')).length === 2);
+  expect(await subjects('rest-')).toEqual(['rest-1', 'rest-2']);
 });
 
 test('an id with any characters is written', async () => {

@@ -99,21 +99,26 @@ function createOutcomeCounter(logger: Logger, meter: Meter) {
   return {
     written: (count: number) => entries.add(count, { outcome: 'written' }),
     failed: (count: number) => entries.add(count, { outcome: 'failed' }),
-    lost(lost: readonly AuditEntry[], error?: unknown): void {
-      if (lost.length === 0) return;
-      entries.add(lost.length, { outcome: 'lost' });
-      const calls = lost.slice(0, 10).map(({ detail }) => detail?.call);
-      logger.error({ err: error, entries: lost.length, calls }, 'audit entries lost');
+    lost(unwritten: readonly AuditEntry[], error?: unknown): void {
+      if (unwritten.length === 0) return;
+      entries.add(unwritten.length, { outcome: 'lost' });
+      const calls = unwritten.slice(0, 10).map(({ detail }) => detail?.call);
+      logger.error({ err: error, entries: unwritten.length, calls }, 'audit entries lost');
     },
   };
 }
 type OutcomeCounter = ReturnType<typeof createOutcomeCounter>;
 
+interface Batch {
+  readonly callers: readonly PendingEntry[];
+  readonly background: readonly AuditEntry[];
+}
+
 /** Writes a batch. During an outage, rejects the entries of `callers` and returns the entries of `background`. */
 async function writeBatch(
   db: Queryable,
   outcomes: OutcomeCounter,
-  { callers, background }: { callers: readonly PendingEntry[]; background: readonly AuditEntry[] },
+  { callers, background }: Batch,
 ): Promise<readonly AuditEntry[]> {
   try {
     await recordAudits(db, [...callers.map(({ entry }) => entry), ...background]);
@@ -122,37 +127,51 @@ async function writeBatch(
     return [];
   } catch (error) {
     if (!isOutage(error)) return writeEach(db, outcomes, { callers, background });
-    if (callers.length > 0) outcomes.failed(callers.length);
-    for (const { reject } of callers) reject(error);
+    rejectAll(callers, error, outcomes);
     return background;
   }
 }
 
-/** Writes the entries one by one, so that an invalid entry fails alone. Handles an outage as {@link writeBatch} does. */
+function rejectAll(
+  callers: readonly PendingEntry[],
+  error: unknown,
+  outcomes: OutcomeCounter,
+): void {
+  if (callers.length > 0) outcomes.failed(callers.length);
+  for (const { reject } of callers) reject(error);
+}
+
+/**
+ * Writes the entries one by one, so that an invalid entry fails alone. Stops at the first outage, and then handles the
+ * entries that are left as {@link writeBatch} does: each further statement could wait for its deadline.
+ */
 async function writeEach(
   db: Queryable,
   outcomes: OutcomeCounter,
-  { callers, background }: { callers: readonly PendingEntry[]; background: readonly AuditEntry[] },
+  { callers, background }: Batch,
 ): Promise<readonly AuditEntry[]> {
-  for (const { entry, resolve, reject } of callers) {
+  for (const [nth, { entry, resolve, reject }] of callers.entries()) {
     try {
       await recordAudit(db, entry);
       outcomes.written(1);
       resolve();
     } catch (error) {
+      if (isOutage(error)) {
+        rejectAll(callers.slice(nth), error, outcomes);
+        return background;
+      }
       outcomes.failed(1);
       reject(error);
     }
   }
-  const unwritten: AuditEntry[] = [];
-  for (const entry of background) {
+  for (const [nth, entry] of background.entries()) {
     try {
       await recordAudit(db, entry);
       outcomes.written(1);
     } catch (error) {
-      if (isOutage(error)) unwritten.push(entry);
-      else outcomes.lost([entry], error);
+      if (isOutage(error)) return background.slice(nth);
+      outcomes.lost([entry], error);
     }
   }
-  return unwritten;
+  return [];
 }
