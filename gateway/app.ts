@@ -66,6 +66,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   };
   const observe = createInstrumentation(deps);
 
+  // First: everything below, and the error handler at the end, needs the exchange of the request.
   app.use((req, res, next) => {
     const exchange = newExchange(req, deps.clientIp);
     exchanges.set(res, exchange);
@@ -73,22 +74,28 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     req.url = apiTarget(req.url);
     observe(exchange, req, res, () => next(hostError(req)));
   });
+  // Express tries the routes in this order, and most requests are calls of the API. It ends all of them, also with errors.
   app.use('/api', restRouter(deps, { exchangeOf, calendar }));
   app.use(commerceEventsRouter(deps, exchangeOf));
+  // Behind the API only because probes are rarer. They need nothing but the exchange.
   app.get('/livez', livez);
   app.get('/readyz', readyz(deps.readiness));
+  // Like the events above, it checks the signature of the body as it arrived: no parser may come before it.
   app.use(shopifyWebhooks(deps, exchangeOf));
+  // Before `boundSignIn`, which counts the requests that have an operation by then: those of sign-ins and installs.
   app.use((req, res, next) => {
     const operation = oauthOperation(req.path);
     if (operation) exchangeOf(res).operation = operation;
     next();
   });
+  // Before the portal, `oauth` and `shopifyInstall`, whose sign-ins it bounds together.
   app.use(boundSignIn(deps.inFlight, exchangeOf, deps.signInBodyMs));
-  // Before any body parser: the handlers of the portal read their bodies themselves.
+  // Before `oauth`, which parses bodies: the handlers of the portal read their bodies themselves.
   app.use(portalRouter(deps.portal, exchangeOf, calendar));
   app.use(deps.oauth);
   app.use(shopifyInstall({ ...deps, limits: deps.hourlyLimits }));
   app.use(deps.mcp.router(exchangeOf, calendar));
+  // No order among the next two: their paths differ.
   app.use(
     docsRouter(calendar, {
       page: deps.docs,
@@ -96,10 +103,12 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
       signIn: deps.referenceSignIn,
     }),
   );
+  // Behind every route, because it answers each request that arrives here.
   app.use((req, res) => {
     addPathHelp(req, res, calendar());
     throw unknownPath();
   });
+  // Last: Express passes an error to the handlers behind the one that threw.
   app.use(errorHandler(deps.logger, exchangeOf));
   return app;
 }
