@@ -1,12 +1,20 @@
+import type { Message } from '@bufbuild/protobuf';
 import {
   type Destination,
   DestinationType,
   DestinationTypeSchema,
 } from '../../proto/gen/rms/destinations/v1/destinations_pb.ts';
+import type { Address } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { DestinationBody } from '../../services/contract/resources/destination.ts';
 import { enumText } from '../../services/platform/enum-text.ts';
 import { changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
+
+/** An address in the body of a request. */
+export type AddressBody = NonNullable<DestinationBody['address']>;
+
+/** The fields of a message. Each of them is required, so a value without one of them does not compile. */
+export type FieldsOf<M extends Message> = Omit<M, keyof Message>;
 
 const TYPE = enumText(DestinationTypeSchema);
 
@@ -94,7 +102,7 @@ function placeOf({ address }: Destination): string {
     .join(', ');
 }
 
-function addressOf(address: NonNullable<DestinationBody['address']>) {
+function addressOf(address: AddressBody): FieldsOf<Address> {
   return {
     name: address.name ?? '',
     company: address.company ?? '',

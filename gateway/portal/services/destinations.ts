@@ -9,10 +9,13 @@ import type {
   DestinationSchema,
   DestinationsService,
 } from '../../../proto/gen/rms/portal/v1/destinations_pb.ts';
+import type { Address } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { word } from '../../../services/contract/views/values.ts';
 import { DESTINATION_TYPES } from '../../../services/contract/vocabulary.ts';
 import {
+  type AddressBody,
   createDestination,
+  type FieldsOf,
   getDestination,
   listDestinations,
   updateDestination,
@@ -68,20 +71,7 @@ function bodyOf({ name, type, enabled, address }: Fields) {
     name,
     type: optionalWord('type', type, DESTINATION_TYPES),
     ...(enabled !== undefined && { enabled }),
-    ...(address && {
-      address: {
-        name: address.name,
-        company: address.company,
-        address1: address.address1,
-        address2: address.address2,
-        city: address.city,
-        state: address.state,
-        zip: address.zip,
-        country: address.country,
-        country_code: address.countryCode,
-        phone: address.phone,
-      },
-    }),
+    ...(address && { address: bodyOfAddress(address) }),
   };
 }
 
@@ -98,6 +88,18 @@ function destinationView(one: Destination): MessageInitShape<typeof DestinationS
   };
 }
 
-function addressView({ $typeName: _, ...fields }: NonNullable<Destination['address']>) {
+// The return types tie the two addresses, the body and the stored address together: a field that only one of them has
+// does not compile, here or in `addressOf` of the actions. Otherwise the page could show a field and not save it.
+
+function addressView({ $typeName: _, ...fields }: Address): FieldsOf<PostalAddress> {
   return fields;
+}
+
+function bodyOfAddress({
+  $typeName: _,
+  $unknown: _unknown,
+  countryCode,
+  ...others
+}: PostalAddress): Record<keyof AddressBody, string> {
+  return { ...others, country_code: countryCode };
 }
