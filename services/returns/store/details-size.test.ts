@@ -190,6 +190,24 @@ describe('the size of details', () => {
     for (const bytes of answered(of)) expect(detailsBytes(of)).toBeGreaterThanOrEqual(bytes);
   });
 
+  // A new field in the response changes the size: give it its longest value in `full`, see that FRAME counts it, and
+  // write the new size here.
+  test.each([
+    ['lineItems', 2_209],
+    ['exchanges', 369],
+    ['refunds', 506],
+    ['labels', 271],
+    ['exchangeOrders', 48],
+  ] as const)('an added part has the size that was measured: %s', (parts, measured) => {
+    const [first] = full[parts];
+    const once = create(ReturnSchema, { currency: 'GBP', [parts]: [first] });
+    const twice = create(ReturnSchema, { currency: 'GBP', [parts]: [first, first] });
+    const [before, after] = [answered(once), answered(twice)];
+    const longest = Math.max(...after.map((bytes, nth) => bytes - (before[nth] ?? 0)));
+    expect(longest).toBe(measured);
+    expect(detailsBytes(twice) - detailsBytes(once)).toBeGreaterThanOrEqual(measured);
+  });
+
   test('of a long text is its size as JSON', () => {
     const of = create(ReturnSchema, { lineItems: [{ disposition: { note: '\u{1f4e6}' } }] });
     const long = create(ReturnSchema, {
