@@ -1,6 +1,6 @@
 import { Command } from 'commander';
 import { printable } from '../../services/platform/text.ts';
-import { installApp, listApps, removeApp } from '../tenancy/installations.ts';
+import { CLIENT_ID_MAX, installApp, listApps, removeApp } from '../tenancy/installations.ts';
 import { requireShop } from '../tenancy/shops.ts';
 import type { Print, Run } from './admin-context.ts';
 import { type ShopOption, shopId } from './arguments.ts';
@@ -9,8 +9,6 @@ interface AppOptions extends ShopOption {
   readonly issuer: string;
   readonly clientId: string;
 }
-
-const CLIENT_ID_MAX = 200;
 
 /** `app …`: the partners' apps that a shop has installed. */
 export function appCommands(run: Run, print: Print): Command {

@@ -7,17 +7,18 @@ import { listedAs } from './result-schema.ts';
 
 /** Arguments and results that several tools share. Error texts follow the name of the argument. */
 
-const PAGE_MAX = 50;
-const PAGE_DEFAULT = 20;
+/** Less than the `PAGE_MAX` of the API: an assistant reads a whole page into its context. */
+const TOOL_PAGE_MAX = 50;
+const TOOL_PAGE_DEFAULT = 20;
 const TRIGGER_MAX = 50;
 const IDEMPOTENCY_KEY_MAX = 200;
 
 /** Number of entries on a page. */
 export const limit = z
-  .int({ error: typed(`a whole number from 1 to ${PAGE_MAX}`) })
-  .min(1, { error: `must be a whole number from 1 to ${PAGE_MAX}` })
-  .max(PAGE_MAX, { error: `must be a whole number from 1 to ${PAGE_MAX}` })
-  .default(PAGE_DEFAULT);
+  .int({ error: typed(`a whole number from 1 to ${TOOL_PAGE_MAX}`) })
+  .min(1, { error: `must be a whole number from 1 to ${TOOL_PAGE_MAX}` })
+  .max(TOOL_PAGE_MAX, { error: `must be a whole number from 1 to ${TOOL_PAGE_MAX}` })
+  .default(TOOL_PAGE_DEFAULT);
 
 export const cursor = text({ max: CURSOR_MAX }).optional();
 

@@ -6,6 +6,9 @@ import { inTransaction, type Queryable } from '../../services/platform/postgres.
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 
+/** Characters; the constraint `installations_client_id_length` has the same limit. */
+export const CLIENT_ID_MAX = 200;
+
 /** A partner's app that a shop has installed. It acts for the shop within the scopes of its tokens. */
 export interface Installation {
   readonly shopId: bigint;
@@ -21,7 +24,9 @@ export interface Installation {
  */
 export async function installApp(pool: pg.Pool, app: Installation & { by: Author }): Promise<void> {
   const length = [...app.clientId].length;
-  if (length < 1 || length > 200) throw invalidField('client_id', 'must have 1 to 200 characters');
+  if (length < 1 || length > CLIENT_ID_MAX) {
+    throw invalidField('client_id', `must have 1 to ${CLIENT_ID_MAX} characters`);
+  }
   if (!URL.canParse(app.issuer)) throw invalidField('issuer', 'must be an absolute address');
   await inTransaction(pool, async (tx) => {
     await requireShop(tx, app.shopId);

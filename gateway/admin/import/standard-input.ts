@@ -3,7 +3,7 @@ import { type FileHandle, mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
-/** Maximum bytes of standard input: half of a pod's `/tmp`. Kubernetes evicts a pod that exceeds the limit of its `/tmp`. */
+/** Maximum bytes of standard input: half of a pod's `/tmp` (`deploy/base/pod.yaml`). Kubernetes evicts a pod whose `/tmp` is larger. */
 const MAX_BYTES = 32 * 1024 * 1024;
 
 /** A file without a name. It disappears when it is closed or the process exits. */
@@ -30,16 +30,23 @@ export async function storeInput(
     let size = 0;
     for await (const chunk of input) {
       size += chunk.length;
-      if (size > maxBytes)
-        throw new Error(`standard input has more than ${maxBytes} bytes: ${SPLIT}`);
+      if (size > maxBytes) {
+        throw new Error(
+          `standard input has more than ${maxBytes} bytes: split the file where an invoice ends, and import the parts one after the other`,
+        );
+      }
       hash.update(chunk);
       await file.writeFile(chunk);
     }
-    if (size === 0) throw new Error(`standard input is empty: ${PIPE}`);
+    if (size === 0) {
+      throw new Error(
+        'standard input is empty: end the command with `< file.csv`, and give `kubectl exec` its option -i',
+      );
+    }
     const actual = hash.digest('hex');
     if (o.sha256 !== undefined && o.sha256 !== actual) {
       throw new Error(
-        `standard input ended after ${size} bytes with the SHA-256 ${actual}: ${CUT}`,
+        `standard input ended after ${size} bytes with the SHA-256 ${actual}: it is another file than that of --sha256, or the connection broke; run the command again`,
       );
     }
     return { source: file, size };
@@ -48,11 +55,6 @@ export async function storeInput(
     throw error;
   }
 }
-
-const SPLIT = 'split the file where an invoice ends, and import the parts one after the other';
-const PIPE = 'end the command with `< file.csv`, and give `kubectl exec` its option -i';
-const CUT =
-  'it is another file than that of --sha256, or the connection broke; run the command again';
 
 async function openUnnamed(): Promise<FileHandle> {
   const folder = await mkdtemp(join(tmpdir(), 'rms-import-stdin-'));

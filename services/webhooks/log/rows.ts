@@ -87,7 +87,7 @@ select d.id, d.subscription_id as "subscriptionId", p.event_id as "eventId", d.t
 }
 
 /** Maximum number of attempts of a delivery in a response. */
-const MAX_ATTEMPTS = 50;
+const SHOWN_ATTEMPTS_MAX = 50;
 
 /** An attempt as JSON of the database. */
 type StoredAttempt = Omit<AttemptRow, 'startedAt'> & { readonly startedAt: string };
@@ -105,7 +105,7 @@ function attemptsOf(shop: Param, o: { readonly withHeaders: boolean }): Sql {
                l.response_excerpt as "responseExcerpt", ${headers} as "responseHeaders"
           from attempts l
          where l.shop_id = ${shop} and l.delivery_id = d.id
-         order by l.number desc limit ${raw(MAX_ATTEMPTS)}) t) tried`;
+         order by l.number desc limit ${raw(SHOWN_ATTEMPTS_MAX)}) t) tried`;
 }
 
 /** A row of {@link hydrated}. */

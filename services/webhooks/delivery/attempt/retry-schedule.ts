@@ -18,9 +18,6 @@ const PAUSES_MS: readonly number[] = [
   24 * HOUR_MS,
 ];
 
-/** One first attempt, and one after each pause. */
-export const MAX_ATTEMPTS = PAUSES_MS.length + 1;
-
 /** Maximum pause that a receiver may request. Milliseconds. */
 const MAX_RETRY_AFTER_MS = 24 * HOUR_MS;
 
