@@ -35,8 +35,8 @@ export class Received {
 }
 
 /**
- * Tells whether the signature matches a secret of these shops' subscriptions to the receiver. Tries secrets that matched
- * before first. If none matches, it reads all subscriptions again.
+ * Checks the signature against the secrets of these shops' webhooks to this receiver. It first tries the secrets that it
+ * read last. If none matches, it reads all again.
  */
 export function matchesSecretOf(clients: Clients, shopIds: readonly number[], receiverUrl: string) {
   let known: readonly string[] = [];

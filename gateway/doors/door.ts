@@ -8,7 +8,8 @@ export const HOLES = {
   partner: 'Only partners’ systems do it, with data that people do not have at hand.',
   person: 'A person must see the return and decide. A system that decides alone would hide that.',
   secret: 'The answer is a secret, which must not enter the conversation with an assistant.',
-  money: 'It moves money, or says what happened to money. Operators do it, with the audit log.',
+  money:
+    'It moves money, or says what happened to money. Only operators do it. The audit log records each use.',
   operator: 'Operators set it up for a shop; a mistake stops the processing of all its returns.',
   provider: 'Only a commerce provider calls it: at an address of its own, signed with its secret.',
   browser: 'Only a browser opens it, during an install at Shopify.',

@@ -195,7 +195,7 @@ function createCounts() {
   };
 }
 
-/** Creates the budgets for bodies and for responses, with metrics. */
+/** One budget for request bodies and one for responses. Metrics show how much of each is used. */
 export function measuredBudgets(
   meter: Meter,
   sizes: {
@@ -224,8 +224,8 @@ export function measuredBudgets(
 }
 
 /**
- * Returns the sizes of a budget. Unless it is overridden, a shop has the same share of the process as by default, and at
- * least as much as one caller.
+ * Returns the sizes of a budget. If the size of the process is overridden and that of a shop is not, a shop keeps its
+ * default share of the process. A shop always has at least as much as one caller, unless its size is overridden.
  */
 function sizesOf(
   defaults: BodyBudgetSizes,

@@ -38,7 +38,10 @@ export function shedEarly(
   };
 }
 
-/** Matches the targets of operations in their usual spelling; the groups are version and path. */
+/**
+ * One pattern per operation. It matches the request path without percent-encoding. Group 1 is the version, group 2 the
+ * path.
+ */
 const FORMS = OPERATIONS.map((operation) => {
   const path = operation.path.replaceAll(/\{\w+\}/g, '[^/?]+');
   return { operation, form: new RegExp(`^/api(?:/([^/]+))?(${path})(?:\\?|$)`) };

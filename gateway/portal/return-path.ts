@@ -1,17 +1,18 @@
-/** The page after a sign-in that named no other one. */
+/** The page that opens after a sign-in without a requested page. */
 export const PORTAL_PATH = '/portal';
 
 const MAX_LENGTH = 2_048;
 
-/** Paths below `/portal` that are no pages. */
+/** Paths below `/portal` that have no page. */
 const NOT_PAGES = /^\/portal\/(?:api|assets|sign-in|callback)(?:\/|$)/;
 
 /**
- * The page of the portal to which a sign-in returns. Any text that does not name a page of the portal at this address
- * becomes `/portal`, so that a link to the sign-in cannot lead to another site.
+ * The page of the portal that opens after a sign-in. A text that is not the path of a page of the portal becomes
+ * `/portal`, so that a link to the sign-in cannot lead to another site.
  */
 export function returnPathOf(text: string | null): string {
-  // Browsers read a backslash as a slash, and remove line breaks.
+  // A browser reads a backslash as a slash and removes line breaks, so it could open another address than the one
+  // checked here.
   if (text === null || text.length > MAX_LENGTH || /[\\\p{Cc}]/u.test(text)) return PORTAL_PATH;
   const base = 'http://portal.invalid';
   const url = text.startsWith('/') ? URL.parse(text, base) : null;

@@ -104,8 +104,7 @@ export function withTraceparent<T>(traceparent: string, work: () => Promise<T>):
 /**
  * Runs `work` in its own span, which ends with the work. If the work fails, the span has the status ERROR.
  *
- * @param o.traceparent the caller's span, for work from outside; empty starts a trace. By default the active span is
- *   the parent.
+ * @param o.traceparent `traceparent` of the caller. Empty: a new trace starts. Undefined: the active span is the parent.
  */
 export function inSpan<T>(
   tracer: Tracer,

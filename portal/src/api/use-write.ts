@@ -63,13 +63,16 @@ export function useWrite<I extends DescMessage, O extends DescMessage>(
   return { run, isPending, error: error ?? undefined };
 }
 
-/** A key for one action of the user. A repeat of the same action has the same key. */
+/**
+ * The idempotency key of one user action. It stays the same while the component is mounted, so a second click repeats the
+ * same call.
+ */
 export function useActionKey(): string {
   const [key] = useState(newActionKey);
   return key;
 }
 
-/** A key for an action that the user starts now. */
+/** A new idempotency key, for an action that starts now. */
 export function newActionKey(): string {
   return crypto.randomUUID();
 }

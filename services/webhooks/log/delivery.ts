@@ -4,8 +4,9 @@ import { DomainError } from '../../platform/errors.ts';
 
 /**
  * `waiting`, or `held` while the subscription is inactive. Four ends: `delivered` and `exhausted` are decided after an
- * attempt (`delivery/attempt/attempt.ts`); `expired` (held for 30 days) and `dropped` (the subscription was deleted) by
- * `delivery/queue/end-waiting.ts`.
+ * attempt (`delivery/attempt/attempt.ts`), `expired` (held for 30 days) in `delivery/queue/end-waiting.ts`. `dropped`
+ * has two causes: the subscription was deleted (`end-waiting.ts`), or an attempt found no body or no secret
+ * (`attempt.ts`). Readers see `dropped` from the deletion on, before the end is stored (`stateOf` in `rows.ts`).
  */
 export type DeliveryState = 'waiting' | 'held' | 'delivered' | 'exhausted' | 'expired' | 'dropped';
 

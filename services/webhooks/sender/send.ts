@@ -116,7 +116,7 @@ async function attempt(sending: Sending, parts: Parts): Promise<AttemptOutcome> 
   }
   const deadline = new Deadline(parts.attemptMs);
   try {
-    const response = await exchange(parts, { target, sending, deadline, timing });
+    const response = await requestOver(parts, { target, sending, deadline, timing });
     if (isNoSocketLeft(response.error)) throw response.error;
     return finish(outcomeOf(response, timing, parts.now()));
   } catch (error) {
@@ -134,7 +134,7 @@ async function attempt(sending: Sending, parts: Parts): Promise<AttemptOutcome> 
   }
 }
 
-interface Exchange {
+interface OneRequest {
   readonly target: Target;
   readonly sending: Sending;
   readonly deadline: Deadline;
@@ -142,7 +142,7 @@ interface Exchange {
 }
 
 /** Sends the request on a kept connection if there is one. If that connection is closed, sends it on a new one. */
-async function exchange(parts: Parts, o: Exchange): Promise<ResponseReader> {
+async function requestOver(parts: Parts, o: OneRequest): Promise<ResponseReader> {
   const kept = parts.pool.take(o.target.origin);
   if (kept) {
     const response = await post(kept, o);
@@ -158,7 +158,7 @@ async function exchange(parts: Parts, o: Exchange): Promise<ResponseReader> {
 
 function post(
   connection: Connection,
-  { target, sending, deadline }: Exchange,
+  { target, sending, deadline }: OneRequest,
 ): Promise<ResponseReader> {
   const { headers, body } = sending;
   return connection.post({ path: target.path, headers, body }, deadline);
@@ -175,7 +175,7 @@ function wasClosedBefore(response: ResponseReader): boolean {
   return response.beganAt === undefined && CLOSED.has(codeOf(response.error));
 }
 
-async function open(parts: Parts, { target, deadline, timing }: Exchange): Promise<Connection> {
+async function open(parts: Parts, { target, deadline, timing }: OneRequest): Promise<Connection> {
   const opening = new AbortController();
   const timer = setTimeout(() => opening.abort(new TooLate('no connection in time')), CONNECT_MS);
   deadline.guard((reason) => opening.abort(reason));

@@ -34,8 +34,9 @@ interface Minute {
 }
 
 /**
- * Keeps the counts in memory, not in the database. A minute of a shop starts with its first request. Processes divide the limit as they divide
- * the shards. Up to four processes together stay within the limit; each further process adds at most a quarter.
+ * Keeps the counts in memory, not in the database. A minute of a shop starts with its first request. Processes divide
+ * the limit as they divide the shards. Up to four processes together stay within the limit; each further process adds at
+ * most a quarter.
  */
 export function createShopBytes(o: ShopBytesOptions): ShopBytes {
   const now = o.now ?? (() => performance.now());
