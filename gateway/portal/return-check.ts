@@ -35,8 +35,8 @@ export async function checkOf(call: PortalCall, ret: Return): Promise<ReturnChec
   const { role } = call.session;
   const mayProcess = permits(role, permissionsFor('process_return'));
   const mayCancel = permits(role, permissionsFor('cancel_return'));
-  const isLive = ret.state === ReturnState.OPEN || ret.state === ReturnState.REVIEW;
-  if (!isLive || !(mayProcess || mayCancel)) return ENDED;
+  const isOpenOrInReview = ret.state === ReturnState.OPEN || ret.state === ReturnState.REVIEW;
+  if (!isOpenOrInReview || !(mayProcess || mayCancel)) return ENDED;
   const checked = await checkReturn(call.context, ret.id);
   return {
     processingRefused: mayProcess ? processingRefusal(checked) : '',

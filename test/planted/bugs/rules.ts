@@ -62,7 +62,7 @@ export const ruleBugs: readonly Bug[] = [
     name: 'ended-lines-stay-taken',
     promise: 'the lines of a return that ended are free for another',
     file: 'services/returns/store/change-statements.ts',
-    find: 'isLive(change.state),',
+    find: 'isOpenOrInReview(change.state),',
     replace: 'true,',
     tests: ['services/returns/transitions.test.ts'],
   },
