@@ -1,4 +1,5 @@
 import { readFile } from 'node:fs/promises';
+import { MethodOptions_IdempotencyLevel as Idempotency } from '@bufbuild/protobuf/wkt';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Command } from 'commander';
 import type { Operation, OperationId } from '../../services/contract/operation.ts';
@@ -9,6 +10,7 @@ import { type Received, restClient, type Sent } from '../../test/kit/gateway/res
 import { VALID_BODIES } from '../../test/kit/gateway/valid-bodies.ts';
 import { ACTION_PERMISSIONS, type ActionName } from '../actions/permissions.ts';
 import { adminProgram } from '../admin/commands.ts';
+import { TOOLS } from '../mcp/tools.ts';
 import type { Doors } from './door.ts';
 import { DOORS, OWN_DOORS } from './doors.ts';
 import { doorsPage } from './page.ts';
@@ -102,8 +104,16 @@ describe('a door leads to the RPC', () => {
       expect((await bench.call(owner.token, name, sent)).isError).toBe(false);
     }
     expect([...called]).toEqual(expect.arrayContaining(rpcsBehind('mcp', name)));
+    // The hint must be right, because assistants call a tool that only reads without asking their user.
+    if (TOOLS[name].hints.readOnly.is) expect([...called].filter(isWrite)).toEqual([]);
   });
 });
+
+/** Whether an RPC, such as `ReturnsService.flagReturn`, changes something, as its proto says. */
+function isWrite(called: string): boolean {
+  const row = rows.find(({ service, rpc }) => `${service.name}.${rpc}` === called);
+  return row?.service.method[row.rpc]?.idempotency !== Idempotency.NO_SIDE_EFFECTS;
+}
 
 /** Ids that the fake services know, where they are not those of a webhook. */
 const IDS: Readonly<Partial<Record<OperationId, bigint>>> = {

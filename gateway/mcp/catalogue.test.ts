@@ -142,45 +142,6 @@ describe('the catalogue of tools', () => {
     },
   );
 
-  test('tools that only read are marked as read-only, and others are not', () => {
-    const ofKind = (kind: 'readOnly' | 'destructive' | 'openWorld') =>
-      tools.filter((tool) => tool.hints[kind].is).map(({ name }) => name);
-    expect(ofKind('readOnly')).toEqual([
-      'get_shop_context',
-      'search_returns',
-      'get_return',
-      'get_return_timeline',
-      'get_returns_summary',
-      'list_destinations',
-      'list_fraud_categories',
-      'get_fraud_report',
-      'list_webhooks',
-      'list_webhook_deliveries',
-      'preview_webhook_replay',
-      'list_webhook_replays',
-      'list_assistants',
-    ]);
-    expect(ofKind('destructive')).toEqual([
-      'process_return',
-      'cancel_return',
-      'record_dispositions',
-      'update_destination',
-      'update_webhook',
-      'rotate_webhook_secret',
-      'cancel_webhook_replay',
-      'disconnect_assistant',
-    ]);
-    expect(ofKind('openWorld')).toEqual([
-      'process_return',
-      'cancel_return',
-      'create_webhook',
-      'update_webhook',
-      'test_webhook',
-      'replay_webhook_delivery',
-      'start_webhook_replay',
-    ]);
-  });
-
   test('the prompts of each role use only tools of that role', () => {
     expect(PROMPTS).toHaveLength(3);
     for (const role of ROLES) {

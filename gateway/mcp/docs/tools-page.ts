@@ -1,3 +1,4 @@
+import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { permissionsFor } from '../../actions/permissions.ts';
 import { ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
 import { createCatalogue, isPermitted } from '../catalogue.ts';
@@ -5,6 +6,9 @@ import { INSTRUCTIONS } from '../instructions.ts';
 import { PROMPTS } from '../prompts.ts';
 import type { Hint, Tool } from '../tool.ts';
 import { TOOLS } from '../tools.ts';
+
+/** The size of the list of tools for an owner. `gateway/mcp/weight.test.ts` checks the limit. */
+const TOKENS = countTokens(JSON.stringify({ tools: createCatalogue().owner })).toLocaleString('en');
 
 /** The documentation page of all tools, generated from the definitions that the server uses. */
 export function toolsPage(): string {
@@ -39,6 +43,8 @@ export function toolsPage(): string {
     }),
     '',
     '## The tools',
+    '',
+    `Assistants read all of them in each conversation: ${TOKENS} tokens (o200k_base) for an owner. The limit is 9,000.`,
     '',
     ...tools.flatMap(toolSection),
     '## Prompts',

@@ -1,10 +1,18 @@
-import { create, type MessageInitShape, toBinary } from '@bufbuild/protobuf';
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  type MessageInitShape,
+  ScalarType,
+  toBinary,
+} from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { describe, expect, test } from '@jest/globals';
 import {
   CustomerUpload_Kind,
   DispositionOutcome,
   LabelStatus,
+  LineItemSchema,
   LineOutcome,
   Outcome,
   type Return,
@@ -16,6 +24,7 @@ import { change202610 } from '../../contract/changes/2026-10.ts';
 import { returnDetailsView } from '../../contract/details/return-details.ts';
 import { DETAILS_BYTES_MAX } from '../../contract/limits.ts';
 import { sampleReturn } from '../../contract/sample-return.ts';
+import { LINE_FIELDS, RETURN_FIELDS } from '../fields.ts';
 import { detailsBytes, requireDetailsFit } from './details-size.ts';
 
 const MAX = 2n ** 53n - 1n;
@@ -31,6 +40,15 @@ function answered(of: Return): number[] {
     const oldest = change202610.response?.('getReturnDetails', newest);
     return [newest, oldest].map((body) => Buffer.byteLength(JSON.stringify(body)));
   });
+}
+
+/** {@link WORDS} in each text among these fields of a message, so that a new text is measured, too. */
+function textsOf(message: DescMessage, names: readonly string[]): Record<string, string> {
+  const isText = ({ fieldKind, scalar, localName }: DescField) =>
+    fieldKind === 'scalar' && scalar === ScalarType.STRING && names.includes(localName);
+  const texts = message.fields.filter(isText).map(({ localName }) => [localName, WORDS]);
+  expect(texts).not.toEqual([]);
+  return Object.fromEntries(texts);
 }
 
 const amounts = {
@@ -53,17 +71,7 @@ const line = {
   consolidationDestinationId: MAX,
   returnedAt: at,
   outcome: LineOutcome.EXCHANGE,
-  sku: WORDS,
-  title: WORDS,
-  lineItemTitle: WORDS,
-  variantTitle: WORDS,
-  image: WORDS,
-  barcode: WORDS,
-  reason: WORDS,
-  parentReason: WORDS,
-  exchangeVariant: WORDS,
-  providerLineItemExternalId: WORDS,
-  providerRestockLocationId: WORDS,
+  ...textsOf(LineItemSchema, LINE_FIELDS.publicNames),
   consolidationTracking: WORDS,
   amounts,
   presentmentAmounts: { price: '1' },
@@ -108,8 +116,7 @@ const full = create(ReturnSchema, {
   state: ReturnState.CANCELLED,
   outcome: Outcome.EXCHANGE_REFUND,
   returnMethod: ReturnMethod.KEEP_ITEM,
-  statusPageUrl: WORDS,
-  packageReference: WORDS,
+  ...textsOf(ReturnSchema, RETURN_FIELDS.publicNames),
   order: { id: MAX, providerOrderId: MAX, name: WORDS, number: MAX, providerOrderNumber: MAX },
   customer: { email: WORDS, firstName: WORDS, lastName: WORDS },
   giftCardOrder: { id: MAX, name: WORDS },
