@@ -1,6 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { timestampNow } from '@bufbuild/protobuf/wkt';
 import { EventSchema } from '../../proto/gen/rms/events/v1/events_pb.ts';
+import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { sampleEvent } from '../../services/contract/sample-event.ts';
 import { payloadOf } from '../../services/contract/topics/topics.ts';
 import type { Topic, Trigger } from '../../services/contract/vocabulary.ts';
@@ -26,9 +27,14 @@ export async function payloadOfReturn(
   returnId: bigint,
 ): Promise<object> {
   const snapshot = await findReturn(context, { case: 'returnId', value: returnId });
+  return updateOf(context.shopId, topic, snapshot);
+}
+
+/** The same for a return that is already there. @throws as {@link payloadOfReturn}. */
+export function updateOf(shopId: bigint, topic: Topic, snapshot: Return): object {
   const event = create(EventSchema, {
     eventId: crypto.randomUUID(),
-    shopId: context.shopId,
+    shopId,
     trigger: 'return.updated',
     occurredAt: timestampNow(),
     snapshot,

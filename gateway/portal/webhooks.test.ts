@@ -2,12 +2,14 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
 import { PayloadVersionService } from '../../proto/gen/rms/portal/v1/payload_version_pb.ts';
 import { WebhooksService } from '../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { ReturnState } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SearchReturnsRequest_Sort as Sort } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import {
   ReplayKind,
   ReplayState,
   SubscriptionStatus,
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { sampleReturn } from '../../services/contract/sample-return.ts';
 import { TRIGGERS } from '../../services/contract/vocabulary.ts';
 import { FAKE, NOW, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
@@ -193,6 +195,46 @@ describe('payload version in the portal', () => {
     };
     expect((await versions().listRecentEvents({})).events).toEqual([]);
   });
+
+  test('says what each version changes, and for which topics', async () => {
+    const { versions: listed } = await versions().getPayloadVersion({});
+    expect(
+      listed.map(({ version, about, changedTopics }) => [version, about, changedTopics]),
+    ).toEqual([
+      ['2026-10', expect.stringContaining('`condition.condition_category`'), ['return']],
+      ['2026-07', '', []],
+    ]);
+  });
+
+  test('marks the recent events that differ between two versions', async () => {
+    const graded = sampleReturn(1n, ReturnState.CLOSED);
+    const plain = sampleReturn(1n, ReturnState.OPEN);
+    plain.id += 1n;
+    for (const line of plain.lineItems) delete line.condition;
+    under.services.returns.searchReturns = () => ({ returns: [plain, graded] });
+    const marks = async (...names: string[]) => {
+      const { events } = await versions().listRecentEvents({ versions: names });
+      return events.map(({ id, differs }) => [id, differs]);
+    };
+    const [first, second] = [`return:${plain.id}`, `return:${graded.id}`];
+    expect(await marks('2026-07', '2026-10')).toEqual([
+      [first, false],
+      [second, true],
+    ]);
+    expect(await marks()).toEqual([
+      [first, false],
+      [second, false],
+    ]);
+  });
+
+  test.each([[['2026-10']], [['2026-07', '2026-08']]])(
+    'compares no events in %j',
+    async (names) => {
+      expect(await errorOf(versions().listRecentEvents({ versions: names }))).toMatchObject({
+        code: Code.InvalidArgument,
+      });
+    },
+  );
 
   test('shows a return of the shop in two versions', async () => {
     const { events } = await versions().listRecentEvents({});

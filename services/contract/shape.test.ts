@@ -1,9 +1,13 @@
+import { readFile } from 'node:fs/promises';
 import { describe, expect, test } from '@jest/globals';
 import fc from 'fast-check';
 import type { PublicError } from './errors.ts';
 import { NOT_FOUND } from './errors.ts';
-import { shapeError, shapePayload, shapeResponse } from './shape.ts';
-import { CONDITION_CATEGORIES } from './vocabulary.ts';
+import { sampleEvent } from './sample-event.ts';
+import { changeOf, shapeError, shapePayload, shapeResponse } from './shape.ts';
+import { payloadOf } from './topics/topics.ts';
+import { RELEASED } from './versions.ts';
+import { CONDITION_CATEGORIES, TOPICS, TRIGGERS } from './vocabulary.ts';
 
 const newest = (category: string) => {
   const grade = category.startsWith('grade_') ? category.slice('grade_'.length) : null;
@@ -150,5 +154,25 @@ describe('error bodies', () => {
       fraudReport: { errors: { message: expect.any(String) } },
       processReturn: { errors: { message: expect.any(String), code: 'NOT_FOUND' } },
     });
+  });
+});
+
+describe.each(RELEASED.slice(1))('what is said about %s', (version) => {
+  test('is in the changelog', async () => {
+    const changelog = await readFile(new URL('../../docs/changelog.md', import.meta.url), 'utf8');
+    const section = changelog.split(`\n## ${version}\n`)[1]?.split('\n## ')[0] ?? '';
+    expect(section.replaceAll(/\s+/g, ' ')).toContain(changeOf(version)?.about ?? 'a sentence');
+  });
+
+  test('names the topics whose payloads differ', () => {
+    const before = RELEASED[RELEASED.indexOf(version) - 1] ?? '';
+    const changes = (topic: (typeof TOPICS)[number]) =>
+      TRIGGERS.some((trigger) => {
+        const event = sampleEvent(trigger, 3n);
+        const payload = payloadOf(topic, event, event.snapshot) ?? {};
+        const [one, other] = [before, version].map((name) => shapePayload(name, topic, payload));
+        return JSON.stringify(one) !== JSON.stringify(other);
+      });
+    expect(TOPICS.filter(changes)).toEqual(changeOf(version)?.topics);
   });
 });

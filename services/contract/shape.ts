@@ -15,7 +15,14 @@ export function shapeResponse(version: string, operation: OperationId, body: unk
 
 /** Converts a webhook payload from the newest form to that of `version`. */
 export function shapePayload(version: string, topic: string, payload: object): object {
-  return changesSince(version).reduce((shaped, change) => change.payload(topic, shaped), payload);
+  return changesSince(version)
+    .filter((change) => change.topics.some((changed) => changed === topic))
+    .reduce((shaped, change) => change.payload(shaped), payload);
+}
+
+/** What changed in a version; undefined for the first one. */
+export function changeOf(version: string): VersionChange | undefined {
+  return CHANGES.find((change) => change.version === version);
 }
 
 /** The error response of `version`. Only `unstable` has other bodies than the released versions. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
@@ -5,7 +6,7 @@ import type {
   PayloadVersionSchema,
   PayloadVersionService,
 } from '../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
-import { shapePayload } from '../../../services/contract/shape.ts';
+import { changeOf, shapePayload } from '../../../services/contract/shape.ts';
 import { CHANGELOG_PATH, releasedVersions } from '../../../services/contract/versions.ts';
 import { TOPICS, TRIGGERS } from '../../../services/contract/vocabulary.ts';
 import { searchReturns } from '../../actions/search-returns.ts';
@@ -13,7 +14,7 @@ import { sendTest } from '../../actions/webhook-secrets.ts';
 import { getPayloadVersion, setPayloadVersion } from '../../actions/webhooks.ts';
 import { callOf } from '../call.ts';
 import { idOf, invalid, keyOf, optionalWord, textOf, wordOf } from '../fields.ts';
-import { exampleOf, payloadOfReturn, returnIdOf } from '../payload-preview.ts';
+import { exampleOf, payloadOfReturn, returnIdOf, updateOf } from '../payload-preview.ts';
 import { deliveryView } from '../views/delivery.ts';
 
 /** Number of events to choose from. */
@@ -37,17 +38,20 @@ export function payloadVersionService(): ServiceImpl<typeof PayloadVersionServic
       return { version: set };
     },
 
-    async listRecentEvents(_request, context) {
+    async listRecentEvents({ versions }, context) {
+      const { context: action, today } = callOf(context);
+      const pair = versions.length === 0 ? undefined : pairOf(versions, today);
       const search = { includeArchived: true, byChange: true, limit: MAX_EVENTS };
-      const { returns } = await searchReturns(callOf(context).context, search);
+      const { returns } = await searchReturns(action, search);
       return {
-        events: returns.map(({ id, order, updatedAt }) => ({
-          id: `return:${id}`,
+        events: returns.map((ret) => ({
+          id: `return:${ret.id}`,
           trigger: 'return.updated',
           topics: ['return'],
-          returnId: String(id),
-          orderName: order?.name ?? '',
-          ...(updatedAt && { occurredAt: updatedAt }),
+          returnId: String(ret.id),
+          orderName: ret.order?.name ?? '',
+          ...(ret.updatedAt && { occurredAt: ret.updatedAt }),
+          differs: pair !== undefined && differs(updateOf(action.shopId, 'return', ret), pair),
         })),
       };
     },
@@ -55,8 +59,7 @@ export function payloadVersionService(): ServiceImpl<typeof PayloadVersionServic
     async previewPayload({ eventId, topic, trigger, versions }, context) {
       const { context: action, today } = callOf(context);
       const shaped = optionalWord('topic', topic, TOPICS) ?? 'return';
-      if (versions.length !== 2) throw invalid('versions', 'must be two versions');
-      const known = versions.map((version) => wordOf('versions', version, selectable(today)));
+      const known = pairOf(versions, today);
       const payload =
         eventId === ''
           ? exampleOf(
@@ -84,6 +87,19 @@ export function payloadVersionService(): ServiceImpl<typeof PayloadVersionServic
   };
 }
 
+/** The two versions of a comparison. @throws ConnectError INVALID_ARGUMENT */
+function pairOf(versions: readonly string[], today: Date): string[] {
+  if (versions.length !== 2) throw invalid('versions', 'must be two versions');
+  return versions.map((version) => wordOf('versions', version, selectable(today)));
+}
+
+/** Whether a payload of topic `return` is another one in each of two versions. */
+function differs(payload: object, versions: readonly string[]): boolean {
+  // What no version converts is the same object in both, so that this compares little.
+  const [one, other] = versions.map((version) => shapePayload(version, 'return', payload));
+  return !isDeepStrictEqual(one, other);
+}
+
 /** Longer than any version. Characters. */
 const MAX_VERSION = 20;
 
@@ -102,6 +118,8 @@ function versionViews(today: Date): MessageInitShape<typeof PayloadVersionSchema
       stage,
       changelogPath: CHANGELOG_PATH,
       selectable: stage !== 'sunset',
+      about: changeOf(version)?.about ?? '',
+      changedTopics: [...(changeOf(version)?.topics ?? [])],
       deprecatedAt: timestampFromDate(deprecatedAt),
       sunsetAt: timestampFromDate(sunsetAt),
     }))

@@ -9,11 +9,14 @@ import type { VersionChange } from './change.ts';
  */
 export const change202610: VersionChange = {
   version: '2026-10',
+  about:
+    '`condition.condition_category` of a line item is an object, in return details and in webhook payloads of topic `return`',
+  topics: ['return'],
   response: (operation, body) => {
     if (operation === 'gradeItems' && Array.isArray(body)) return body.map(lineDown);
     return operation === 'getReturnDetails' ? downgraded(body) : body;
   },
-  payload: (topic, payload) => (topic === 'return' ? downgraded(payload) : payload),
+  payload: downgraded,
   schemas: (components) => {
     const { Condition } = components;
     const properties = isObject(Condition) ? Condition.properties : undefined;

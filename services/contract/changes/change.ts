@@ -1,4 +1,5 @@
 import type { OperationId } from '../operation.ts';
+import type { Topic } from '../vocabulary.ts';
 
 /**
  * The breaking changes of one version. Its functions convert responses, payloads and schemas to those of the previous
@@ -6,7 +7,12 @@ import type { OperationId } from '../operation.ts';
  */
 export interface VersionChange {
   readonly version: string;
+  /** What changed: the words of its section of the changelog, without the full stop. Names of fields are in backticks. */
+  readonly about: string;
+  /** The topics of webhooks whose payloads changed. */
+  readonly topics: readonly Topic[];
   response(operation: OperationId, body: unknown): unknown;
-  payload(topic: string, payload: object): object;
+  /** Called only for payloads of {@link topics}. */
+  payload(payload: object): object;
   schemas(components: Record<string, unknown>): void;
 }

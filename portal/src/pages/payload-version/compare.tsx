@@ -4,51 +4,81 @@ import { getRouteApi } from '@tanstack/react-router';
 import {
   type GetPayloadVersionResponse,
   PayloadVersionService,
-  type RecentEvent,
 } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { timeText } from '../../parts/time.tsx';
+import { changedTopics, otherVersion } from './between.ts';
 import { DiffView } from './diff-view.tsx';
+import { type Comparable, comparables } from './events.ts';
 
 const route = getRouteApi('/payload-version');
 type Search = ReturnType<typeof route.useSearch>;
 
 /** What is compared. */
 interface Choice {
-  /** Undefined: an example. */
-  readonly event: RecentEvent | undefined;
-  readonly topics: readonly string[];
+  readonly what: Comparable | undefined;
   readonly topic: string;
-  readonly names: readonly string[];
   readonly from: string;
   readonly to: string;
 }
 
-/** One of the shop's own recent events in two versions, line by line. Every choice is a part of the address. */
+/** A payload in two versions, line by line. Every choice is a part of the address. */
 export function Compare({ setting }: { readonly setting: GetPayloadVersionResponse }) {
-  const { listRecentEvents } = PayloadVersionService.method;
-  const { data: recent } = useQuery(listRecentEvents, {});
-  const choice = choiceOf(setting, recent?.events ?? [], route.useSearch());
+  const search = route.useSearch();
+  const names = setting.versions
+    .filter(({ selectable }) => selectable)
+    .map(({ version }) => version)
+    .reverse();
+  const from = pick(names, search.from) ?? setting.servedVersion;
+  const to = pick(names, search.to) ?? otherVersion(setting) ?? from;
+  const { offered, isReady } = useOffered(setting, from, to);
+  const what = offered.find(({ id }) => id === idOf(search.event)) ?? offered[0];
+  const topic = pick(what?.topics ?? [], search.topic) ?? what?.topics[0] ?? 'return';
+  const choice = { what, topic, from, to };
   return (
-    <Panel
-      title="Compare a payload"
-      about="One of your own recent events, as it is in one version and in the other."
-    >
-      <Stack gap="sm">
-        <Fields choice={choice} events={recent?.events ?? []} />
-        {choice.from === choice.to ? (
-          <Alert color="gray">Choose two versions that differ.</Alert>
-        ) : (
-          <Difference choice={choice} isReady={recent !== undefined} />
-        )}
-      </Stack>
-    </Panel>
+    <div id="compare">
+      <Panel
+        title="Compare a payload"
+        about="Your own recent events, and an example of each kind that your webhooks are sent. What differs is first."
+      >
+        <Stack gap="sm">
+          <Fields {...{ choice, offered, names }} />
+          {from === to ? (
+            <Alert color="gray">Choose two versions that differ.</Alert>
+          ) : (
+            <Difference {...{ choice, offered, isReady }} />
+          )}
+        </Stack>
+      </Panel>
+    </div>
   );
 }
 
-function Fields(o: { readonly choice: Choice; readonly events: readonly RecentEvent[] }) {
-  const { event, topics, topic, names, from, to } = o.choice;
+/** What can be compared; the shop's own events are marked by the service. */
+function useOffered(setting: GetPayloadVersionResponse, from: string, to: string) {
+  const { data: recent } = useQuery(
+    PayloadVersionService.method.listRecentEvents,
+    { versions: from === to ? [] : [from, to] },
+    // Other versions mark the same events.
+    { placeholderData: (former) => former },
+  );
+  const { data: found } = useQuery(WebhooksService.method.listWebhooks, {});
+  const offered = comparables({
+    events: recent?.events ?? [],
+    webhooks: found?.webhooks ?? [],
+    changed: changedTopics(setting, from, to),
+  });
+  return { offered, isReady: recent !== undefined && found !== undefined };
+}
+
+function Fields(o: {
+  readonly choice: Choice;
+  readonly offered: readonly Comparable[];
+  readonly names: readonly string[];
+}) {
+  const { what, topic, from, to } = o.choice;
   const search = route.useSearch();
   const navigate = route.useNavigate();
   const set = (name: keyof Search, value: string) =>
@@ -61,20 +91,26 @@ function Fields(o: { readonly choice: Choice; readonly events: readonly RecentEv
       onChange={({ currentTarget }) => set(name, currentTarget.value)}
     />
   );
+  const items = (differs: boolean) =>
+    o.offered
+      .filter((one) => one.differs === differs)
+      .map(({ id, title, at }) => ({ value: id, label: at ? `${title}, ${timeText(at)}` : title }));
+  const groups = [
+    { group: `Differ between ${from} and ${to}`, items: items(true) },
+    { group: 'The same in both versions', items: items(false) },
+  ];
   return (
     <Group align="flex-end" gap="sm">
       <NativeSelect
         label="Event"
-        value={event?.id ?? 'example'}
+        maw="100%"
+        value={what?.id ?? ''}
         onChange={({ currentTarget }) => set('event', currentTarget.value)}
-        data={[
-          ...o.events.map((one) => ({ value: one.id, label: eventText(one) })),
-          { value: 'example', label: 'An example' },
-        ]}
+        data={groups.filter((one) => one.items.length > 0)}
       />
-      {field('Topic', 'topic', topic, topics)}
-      {field('From', 'from', from, names)}
-      {field('To', 'to', to, names)}
+      {field('Topic', 'topic', topic, what?.topics ?? [topic])}
+      {field('From', 'from', from, o.names)}
+      {field('To', 'to', to, o.names)}
       <Switch
         label="Show equal lines"
         pb={8}
@@ -85,24 +121,40 @@ function Fields(o: { readonly choice: Choice; readonly events: readonly RecentEv
   );
 }
 
-function Difference({ choice, isReady }: { readonly choice: Choice; readonly isReady: boolean }) {
-  const { event, topic, from, to } = choice;
+function Difference(o: {
+  readonly choice: Choice;
+  readonly offered: readonly Comparable[];
+  readonly isReady: boolean;
+}) {
+  const { what, topic, from, to } = o.choice;
   const { all } = route.useSearch();
+  const trigger = what?.trigger ?? '';
   const query = useQuery(
     PayloadVersionService.method.previewPayload,
-    { eventId: event?.id ?? '', topic, trigger: '', versions: [from, to] },
-    { enabled: isReady },
+    { eventId: trigger === '' ? (what?.id ?? '') : '', topic, trigger, versions: [from, to] },
+    { enabled: o.isReady },
   );
+  const different = o.offered.find(({ differs }) => differs);
   return (
     <Loaded query={query} rows={6}>
       {({ previews: [before, after], same }) =>
         same || !before || !after ? (
           <Alert color="green" role="status">
-            The payload of this event is the same in {from} and {to}.{' '}
-            {event && (
-              <route.Link to="." search={(search) => ({ ...search, event: 'example' })} replace>
-                Compare an example that differs
+            This payload is the same in {from} and {to}.{' '}
+            {different ? (
+              <route.Link
+                to="."
+                search={(search) => ({
+                  ...search,
+                  event: different.id,
+                  topic: different.topics[0],
+                })}
+                replace
+              >
+                Show one that differs
               </route.Link>
+            ) : (
+              'So are all payloads that your webhooks are sent.'
             )}
           </Alert>
         ) : (
@@ -113,37 +165,9 @@ function Difference({ choice, isReady }: { readonly choice: Choice; readonly isR
   );
 }
 
-/** The choice of the address, and for what it does not say: the newest event, from the served version to the newest. */
-function choiceOf(
-  setting: GetPayloadVersionResponse,
-  events: readonly RecentEvent[],
-  search: Search,
-): Choice {
-  const event = search.event === 'example' ? undefined : eventOf(events, search.event);
-  const topics = event?.topics ?? ['return'];
-  const names = setting.versions.map(({ version }) => version).reverse();
-  const from = pick(names, search.from) ?? setting.servedVersion;
-  return {
-    event,
-    topics,
-    topic: pick(topics, search.topic) ?? topics[0] ?? 'return',
-    names,
-    from,
-    to: pick(names, search.to) ?? names.findLast((name) => name !== from) ?? from,
-  };
-}
-
-/** The event of the address, or the newest one about a whole return. */
-function eventOf(events: readonly RecentEvent[], id: string | undefined): RecentEvent | undefined {
-  return (
-    events.find((event) => event.id === id) ??
-    events.find(({ topics }) => topics.includes('return')) ??
-    events[0]
-  );
-}
-
-function eventText({ trigger, orderName, occurredAt }: RecentEvent): string {
-  return [trigger, orderName, timeText(occurredAt)].filter((part) => part !== '').join(', ');
+/** Addresses of a former release name the only example there was. */
+function idOf(event: string | undefined): string | undefined {
+  return event === 'example' ? 'example:return.updated' : event;
 }
 
 function pick(names: readonly string[], name: string | undefined): string | undefined {

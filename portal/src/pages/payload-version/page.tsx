@@ -5,6 +5,7 @@ import {
   type PayloadVersion,
   PayloadVersionService,
 } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { FirstLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
@@ -17,6 +18,8 @@ import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
+import { MarkedText } from './marked-text.tsx';
+import { SentVersions } from './sent-versions.tsx';
 
 const Compare = lazyPart(async () => (await import('./compare.tsx')).Compare, 6);
 const SendVersionTest = lazyPart(async () => (await import('./send-test.tsx')).SendVersionTest, 2);
@@ -35,6 +38,7 @@ export function PayloadVersionPage() {
         {(setting) => (
           <Stack gap="md">
             <Setting setting={setting} />
+            {can(WebhooksService.method.listWebhooks) && <SentVersions setting={setting} />}
             {can(previewPayload) && <Compare setting={setting} />}
             {can(sendVersionTest) && <SendVersionTest setting={setting} />}
           </Stack>
@@ -75,10 +79,13 @@ function Setting({ setting }: { readonly setting: GetPayloadVersionResponse }) {
             },
             {
               title: 'What changed',
-              cell: ({ changelogPath }) => (
-                <a href={changelogPath} target="_blank" rel="noreferrer">
-                  Changelog
-                </a>
+              cell: ({ about, changelogPath }) => (
+                <Text size="sm" maw={420} component="div">
+                  {about === '' ? 'The first version' : <MarkedText text={about} />}.{' '}
+                  <a href={changelogPath} target="_blank" rel="noreferrer">
+                    Changelog
+                  </a>
+                </Text>
               ),
             },
             { title: 'Your setting', cell: (one) => <Choose of={one} setting={setting} /> },

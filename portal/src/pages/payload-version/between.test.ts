@@ -1,0 +1,31 @@
+import { create } from '@bufbuild/protobuf';
+import { expect, test } from '@jest/globals';
+import { GetPayloadVersionResponseSchema } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
+import { changedTopics, otherVersion } from './between.ts';
+
+const setting = (servedVersion: string) =>
+  create(GetPayloadVersionResponseSchema, {
+    servedVersion,
+    versions: [
+      { version: '2027-01', selectable: true, changedTopics: ['label'] },
+      { version: '2026-10', selectable: true, changedTopics: ['return'] },
+      { version: '2026-07', selectable: false },
+    ],
+  });
+
+test.each([
+  ['2026-07', '2026-10', ['return']],
+  ['2026-10', '2026-07', ['return']],
+  ['2026-10', '2027-01', ['label']],
+  ['2026-07', '2027-01', ['label', 'return']],
+  ['2026-10', '2026-10', []],
+])('between %s and %s the payloads of %j change', (one, other, topics) => {
+  expect([...changedTopics(setting('2026-10'), one, other)]).toEqual(topics);
+});
+
+test.each([
+  ['2026-10', '2027-01'],
+  ['2027-01', '2026-10'],
+])('a shop with %s looks at %s first', (served, other) => {
+  expect(otherVersion(setting(served))).toBe(other);
+});

@@ -1,0 +1,103 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Group, Text } from '@mantine/core';
+import { getRouteApi, Link } from '@tanstack/react-router';
+import type { GetPayloadVersionResponse } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
+import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
+import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { Panel } from '../../parts/panel.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { Status } from '../../parts/status.tsx';
+import { changedTopics, otherVersion } from './between.ts';
+
+const route = getRouteApi('/payload-version');
+
+/** The shop's webhooks with the version that each is sent, and whether another version would change its payload. */
+export function SentVersions({ setting }: { readonly setting: GetPayloadVersionResponse }) {
+  const query = useQuery(WebhooksService.method.listWebhooks, {});
+  const { servedVersion } = setting;
+  const other = otherVersion(setting);
+  const changed = changedTopics(setting, servedVersion, other ?? servedVersion);
+  return (
+    <Panel
+      title="What each webhook is sent"
+      about={`The version counts for all webhooks of the shop: each is sent ${servedVersion}. Deliveries that waited when it was changed keep the version of before.`}
+    >
+      <Loaded query={query} rows={3}>
+        {({ webhooks }) =>
+          webhooks.length === 0 ? (
+            <Text size="sm" c="dimmed">
+              Your shop has no webhook. <Link to="/webhooks">Add one</Link> to be sent events.
+            </Text>
+          ) : (
+            <>
+              {other && (
+                <Text size="sm" mb="xs">
+                  Webhooks that get another payload in {other}:{' '}
+                  {webhooks.filter(({ topic }) => changed.has(topic)).length} of {webhooks.length}.
+                </Text>
+              )}
+              <DataTable
+                caption="Webhooks and their versions"
+                rows={sorted(webhooks, changed)}
+                rowKey={({ id }) => id}
+                columns={[
+                  ...columnsOf(servedVersion),
+                  ...(other ? [effectOf(servedVersion, other, changed)] : []),
+                ]}
+              />
+            </>
+          )
+        }
+      </Loaded>
+    </Panel>
+  );
+}
+
+/** Those that change first. */
+function sorted(webhooks: readonly Webhook[], changed: ReadonlySet<string>): Webhook[] {
+  return webhooks.toSorted((a, b) => Number(changed.has(b.topic)) - Number(changed.has(a.topic)));
+}
+
+function columnsOf(served: string): readonly Column<Webhook>[] {
+  return [
+    {
+      title: 'Webhook',
+      cell: ({ id, trigger, url, status }) => (
+        <>
+          <Group gap={6}>
+            <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
+              {trigger}
+            </Link>
+            {status !== 'active' && <Status state={status} />}
+          </Group>
+          <SecondLine>{url}</SecondLine>
+        </>
+      ),
+    },
+    { title: 'Topic', short: true, cell: ({ topic }) => topic },
+    { title: 'Sent in', short: true, cell: () => served },
+  ];
+}
+
+function effectOf(served: string, other: string, changed: ReadonlySet<string>): Column<Webhook> {
+  return {
+    title: `In ${other}`,
+    cell: ({ topic, trigger }) =>
+      changed.has(topic) ? (
+        <>
+          Changes:{' '}
+          <route.Link
+            to="."
+            hash="compare"
+            search={{ event: `example:${trigger}`, topic, from: served, to: other }}
+            aria-label={`Show what changes for ${trigger}`}
+          >
+            show what
+          </route.Link>
+        </>
+      ) : (
+        'Stays the same'
+      ),
+  };
+}
