@@ -111,6 +111,22 @@ describe('API keys in the portal', () => {
     expect(await works(repeated.text)).toBe(false);
   });
 
+  test('that were replaced and still work are listed below the key that replaces them', async () => {
+    const keys = (await newDeveloper()).client(ApiKeysService);
+    const make = async () =>
+      (await keys.createApiKey({ ...content, idempotencyKey: key() })).key?.id ?? '';
+    const rotate = async (keyId: string, overlapHours = 1) =>
+      (await keys.rotateApiKey({ keyId, overlapHours, idempotencyKey: key() })).key?.id ?? '';
+    const [first, other] = [await make(), await make()];
+    const second = await rotate(first);
+    const third = await rotate(second);
+    const newest = await make();
+    const listed = async () => (await keys.listApiKeys({})).keys.map(({ id }) => id);
+    expect(await listed()).toEqual([newest, third, second, first, other]);
+    await keys.revokeApiKey({ keyId: second });
+    expect(await listed()).toEqual([newest, third, other, first, second]);
+  });
+
   test('are revoked for good', async () => {
     const keys = (await newDeveloper()).client(ApiKeysService);
     const { key: created, text } = await keys.createApiKey({ ...content, idempotencyKey: key() });
@@ -178,6 +194,7 @@ describe('usage by version', () => {
       },
       { requested: '2026-10', served: '2026-10', requests: '1' },
     ]);
+    expect(usage[0]?.lastAt).toBeDefined();
     expect(Number(usage[0]?.endsAt?.seconds)).toBe(Date.UTC(2027, 9, 1) / 1_000);
     const stranger = (await newDeveloper()).client(UsageService);
     expect((await stranger.listVersionUsage({})).usage).toEqual([]);

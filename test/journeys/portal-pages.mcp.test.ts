@@ -7,14 +7,20 @@ import type { OpenStack } from '../kit/stack.ts';
 
 /** What each role finds in the navigation. By hand, so that nobody gives a role a page by accident. */
 const EVERYBODY = ['Team and roles', 'Connected assistants'];
-const INTEGRATION = ['Webhooks', 'Payload version', 'API keys', 'Partner apps', 'Usage by version'];
+const INTEGRATION = [
+  'Webhooks',
+  'Payload version',
+  'API keys',
+  'Partner apps',
+  'Who calls which version',
+];
 const ALL = [...INTEGRATION, 'Returns', 'Destinations', ...EVERYBODY, 'Audit log'];
 const PATHS: Readonly<Record<string, string>> = {
   Webhooks: '/webhooks',
   'Payload version': '/payload-version',
   'API keys': '/api-keys',
   'Partner apps': '/partner-apps',
-  'Usage by version': '/usage',
+  'Who calls which version': '/usage',
   Returns: '/returns',
   Destinations: '/destinations',
   'Team and roles': '/team',

@@ -40,9 +40,7 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
     async listApiKeys(_request, context) {
       const all = await listApiKeys(pool, callOf(context).session.shopId);
       const views = all.reverse().map(apiKeyView);
-      const isValid = ({ state }: { state?: string }) => state === 'valid';
-      const sorted = [...views.filter(isValid), ...views.filter((view) => !isValid(view))];
-      return { keys: sorted.slice(0, MAX_LISTED) };
+      return { keys: inOrder(views).slice(0, MAX_LISTED) };
     },
 
     listScopes() {
@@ -102,7 +100,23 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
   };
 }
 
-function apiKeyView(key: ApiKey): MessageInitShape<typeof ApiKeySchema> {
+type KeyView = MessageInitShape<typeof ApiKeySchema>;
+
+/** Puts a replaced key that still works below the key that replaces it, and keys that no longer work at the end. */
+function inOrder(keys: readonly KeyView[]): KeyView[] {
+  const valid = keys.filter(({ state }) => state === 'valid');
+  const ids = new Set(valid.map(({ id }) => id));
+  const formerOf = new Map(valid.map((key) => [key.replacedBy, key]));
+  // A key replaces at most one other.
+  const withFormer = (key: KeyView): KeyView[] => {
+    const former = formerOf.get(key.id);
+    return former ? [key, ...withFormer(former)] : [key];
+  };
+  const newest = valid.filter(({ replacedBy }) => !ids.has(replacedBy));
+  return [...newest.flatMap(withFormer), ...keys.filter(({ state }) => state !== 'valid')];
+}
+
+function apiKeyView(key: ApiKey): KeyView {
   const [expiresAt, revokedAt] = [timestampOf(key.expiresAt), timestampOf(key.revokedAt)];
   const lastUsedAt = timestampOf(key.lastUsedAt);
   const { createdByKind: kind, createdById, createdByName } = key;

@@ -62,5 +62,6 @@ function usageView({
     requests: String(requests),
     lastDay: timestampFromDate(new Date(`${lastAt.toISOString().slice(0, 10)}T00:00:00Z`)),
     lastOperation: row.lastOperation,
+    lastAt: timestampFromDate(lastAt),
   };
 }

@@ -22,7 +22,7 @@ const GROUPS = [
       { to: '/partner-apps', title: 'Partner apps', icon: 'apps', needs: 'AppsService/ListApps' },
       {
         to: '/usage',
-        title: 'Usage by version',
+        title: 'Who calls which version',
         icon: 'usage',
         needs: 'UsageService/ListVersionUsage',
       },

@@ -1,4 +1,5 @@
 import { Badge, type MantineColor } from '@mantine/core';
+import { meaningOf } from '../meanings.ts';
 import { inWords } from '../words.ts';
 
 /** What a state means, in one word and one colour. The word alone carries the meaning. */
@@ -36,13 +37,22 @@ const LOOKS: Readonly<Record<string, readonly [MantineColor, string?]>> = {
   sunset: ['red', 'Ended'],
   unstable: ['yellow'],
   valid: ['green'],
+  replaced: ['yellow'],
   revoked: ['gray'],
 };
 
 export function Status({ state }: { readonly state: string }) {
   const [color = 'gray', text = inWords(state)] = LOOKS[state] ?? [];
   return (
-    <Badge color={color} variant="light" tt="none" fw={600} autoContrast={false} miw="max-content">
+    <Badge
+      color={color}
+      variant="light"
+      tt="none"
+      fw={600}
+      autoContrast={false}
+      miw="max-content"
+      title={meaningOf(state)}
+    >
       {text}
     </Badge>
   );

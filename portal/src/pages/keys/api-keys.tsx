@@ -22,7 +22,8 @@ export function ApiKeysPage() {
   const { can } = useSession();
   const { listApiKeys, createApiKey } = ApiKeysService.method;
   const [dialog, setDialog] = useState<'create' | ApiKey>();
-  const query = useQuery(listApiKeys, {});
+  // After a rotation the reader waits until the former key is no longer used.
+  const query = useQuery(listApiKeys, {}, { refetchInterval: 30_000 });
   const add = can(createApiKey) && (
     <Button onClick={() => setDialog('create')}>Create an API key</Button>
   );
@@ -61,9 +62,17 @@ export function ApiKeysPage() {
 const COLUMNS: readonly Column<ApiKey>[] = [
   {
     title: 'Key',
-    cell: ({ id, description, sandbox }) => (
+    cell: ({ id, description, sandbox, state, replacedBy }) => (
       <>
-        <FirstLine>{description || 'No description'}</FirstLine>
+        <FirstLine>
+          {state === 'valid' && replacedBy !== '' && (
+            <>
+              <span aria-hidden>↳ </span>
+              <span className="visually-hidden">former key of </span>
+            </>
+          )}
+          {description || 'No description'}
+        </FirstLine>
         <Code>
           rms_{sandbox && 'test_'}
           {id}_…
@@ -74,17 +83,7 @@ const COLUMNS: readonly Column<ApiKey>[] = [
   { title: 'Rights', cell: ({ scopes }) => <Scopes scopes={scopes} /> },
   {
     title: 'State',
-    cell: ({ state, expiresAt, replacedBy }) => (
-      <>
-        <Status state={state} />
-        {state === 'valid' && expiresAt && (
-          <SecondLine>
-            until <Time at={expiresAt} />
-          </SecondLine>
-        )}
-        {replacedBy !== '' && <SecondLine>replaced by {replacedBy}</SecondLine>}
-      </>
-    ),
+    cell: (key) => <State of={key} />,
   },
   {
     title: 'Last used',
@@ -105,6 +104,31 @@ const COLUMNS: readonly Column<ApiKey>[] = [
     ),
   },
 ];
+
+/** A replaced key says how long it still works. */
+function State({ of: { state, expiresAt, replacedBy } }: { readonly of: ApiKey }) {
+  const isReplaced = replacedBy !== '';
+  const works = state === 'valid';
+  return (
+    <>
+      <Status state={works && isReplaced ? 'replaced' : state} />
+      {works && expiresAt && (
+        <SecondLine>
+          {isReplaced ? (
+            <>
+              ends <Time at={expiresAt} as="relative" />, <Time at={expiresAt} />
+            </>
+          ) : (
+            <>
+              until <Time at={expiresAt} />
+            </>
+          )}
+        </SecondLine>
+      )}
+      {isReplaced && <SecondLine>replaced by {replacedBy}</SecondLine>}
+    </>
+  );
+}
 
 /** The scopes in the words of the service. */
 function Scopes({ scopes }: { readonly scopes: readonly string[] }) {
@@ -128,22 +152,46 @@ function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => 
   const { id, description, state, replacedBy } = o.of;
   if (state !== 'valid') return null;
   const name = description || id;
+  const isReplaced = replacedBy !== '';
+  const words = isReplaced ? END_NOW : REVOKE;
   const ask = () =>
     confirm({
-      title: `Revoke the key “${name}”?`,
-      text: 'Within 5 seconds every request with this key is rejected. This cannot be undone. To replace a key without an interruption, rotate it.',
-      action: 'Revoke the key',
+      title: words.title(name),
+      text: words.text,
+      action: words.action,
       danger: true,
       onConfirm: () => run({ keyId: id }),
     });
   return (
     <Group gap="xs">
-      {can(rotateApiKey) && replacedBy === '' && (
+      {can(rotateApiKey) && !isReplaced && (
         <RowButton text="Rotate" label={`Rotate ${name}`} onClick={() => o.rotate(o.of)} />
       )}
       {can(revokeApiKey) && (
-        <RowButton text="Revoke" label={`Revoke ${name}`} onClick={ask} isPending={isPending} />
+        <RowButton
+          text={words.button}
+          label={words.label(name)}
+          onClick={ask}
+          isPending={isPending}
+        />
       )}
     </Group>
   );
 }
+
+const REVOKE = {
+  button: 'Revoke',
+  label: (name: string) => `Revoke ${name}`,
+  title: (name: string) => `Revoke the key “${name}”?`,
+  text: 'Within 5 seconds every request with this key is rejected. This cannot be undone. To replace a key without an interruption, rotate it.',
+  action: 'Revoke the key',
+};
+
+/** The same for a key that was replaced and still works. */
+const END_NOW = {
+  button: 'End now',
+  label: (name: string) => `End the former key of ${name} now`,
+  title: (name: string) => `End the former key of “${name}” now?`,
+  text: 'Within 5 seconds every request with the former key is rejected. The new key works on. This cannot be undone. “Last used” says whether a system still calls with the former key.',
+  action: 'End the former key',
+};

@@ -1,6 +1,7 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Code, Group, Stack, Text } from '@mantine/core';
 import { UsageService, type VersionUsage } from '../../../../proto/gen/rms/portal/v1/usage_pb.ts';
+import { Bullets } from '../../parts/bullets.tsx';
 import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { Needs } from '../../parts/needs.tsx';
@@ -16,8 +17,8 @@ export function UsagePage() {
   return (
     <Needs method={listVersionUsage}>
       <PageHead
-        title="Usage by version"
-        about="Which key or app called which version of the REST API in the last 90 days. The version that ends first is at the top."
+        title="Who calls which version"
+        about="Each key and app with the version of the REST API that it called in the last 90 days. The version that ends first is at the top."
       />
       <Loaded query={query}>
         {({ usage, more }) =>
@@ -28,8 +29,9 @@ export function UsagePage() {
           ) : (
             <Stack gap="md">
               <Ending usage={usage} />
+              <Callers usage={usage} />
               <DataTable
-                caption="Usage by version"
+                caption="Who calls which version"
                 columns={COLUMNS}
                 rows={usage}
                 rowKey={(one) => `${one.requested} ${one.credentialKind} ${one.credentialId}`}
@@ -45,42 +47,72 @@ export function UsagePage() {
 
 const COLUMNS: readonly Column<VersionUsage>[] = [
   {
-    title: 'Version',
+    title: 'Key or app',
+    cell: ({ credentialKind, credentialId, description }) => (
+      <>
+        <FirstLine>
+          {description || (credentialKind === 'partner_app' ? 'Partner app' : 'API key')}
+        </FirstLine>
+        <Code>{credentialId}</Code>
+      </>
+    ),
+  },
+  {
+    title: 'Calls version',
     cell: ({ requested, served, stage }) => (
       <>
         <Group gap={6}>
-          <FirstLine>{requested || 'none named'}</FirstLine>
+          {requested || 'none named'}
           <Status state={stage} />
         </Group>
         {requested !== served && <SecondLine>served by {served}</SecondLine>}
       </>
     ),
   },
-  { title: 'Ends', cell: ({ endsAt }) => <Time at={endsAt} as="day" none="not known yet" /> },
+  { title: 'Version ends', cell: ({ endsAt }) => <Time at={endsAt} as="day" none={NO_END} /> },
   {
-    title: 'Key or app',
-    cell: ({ credentialKind, credentialId, description }) => (
+    title: 'Last call',
+    cell: ({ lastAt, lastOperation }) => (
       <>
-        {description || (credentialKind === 'partner_app' ? 'Partner app' : 'API key')}
-        <br />
-        <Code>{credentialId}</Code>
+        <Time at={lastAt} />
+        <SecondLine>{lastOperation}</SecondLine>
       </>
     ),
   },
   { title: 'Requests', align: 'end', cell: ({ requests }) => numberText(BigInt(requests)) },
-  { title: 'Last day', cell: ({ lastDay }) => <Time at={lastDay} as="day" /> },
-  { title: 'Last operation', cell: ({ lastOperation }) => lastOperation },
 ];
+
+const NO_END = 'not known yet';
+
+/** For each version how many still call it. */
+function Callers({ usage }: { readonly usage: readonly VersionUsage[] }) {
+  const versions = Map.groupBy(usage, ({ served }) => served);
+  return (
+    <Bullets
+      items={[...versions].map(([served, rows]) => [
+        served,
+        <>
+          <strong>{served}</strong>, which ends on{' '}
+          <Time at={rows[0]?.endsAt} as="day" none="a day that is not known yet" />:{' '}
+          {count(callersOf(rows), 'key or app calls it', 'keys or apps call it')}
+        </>,
+      ])}
+    />
+  );
+}
+
+function callersOf(rows: readonly VersionUsage[]): number {
+  return new Set(rows.map((one) => `${one.credentialKind} ${one.credentialId}`)).size;
+}
 
 /** The keys and apps that must change before a version ends. */
 function Ending({ usage }: { readonly usage: readonly VersionUsage[] }) {
   const ending = usage.filter(({ stage }) => stage === 'deprecated' || stage === 'sunset');
   if (ending.length === 0) return null;
-  const credentials = new Set(ending.map((one) => `${one.credentialKind} ${one.credentialId}`));
   return (
     <Alert
       color="yellow"
-      title={`${count(credentials.size, 'key or app', 'keys or apps')} must change`}
+      title={`${count(callersOf(ending), 'key or app', 'keys or apps')} must change`}
     >
       They call a version that is deprecated or has ended. After its end, requests are answered in
       the oldest supported version, whose shape may differ.

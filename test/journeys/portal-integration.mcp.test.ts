@@ -1,0 +1,108 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
+import { type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
+
+// What a developer asks the portal about versions and keys.
+
+let stack: OpenStack;
+let browser: Browser;
+let developer: Visitor;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  developer = await visit(stack, browser, 'developer');
+}, 180_000);
+afterAll(() => browser?.close(), 60_000);
+
+async function addWebhook(topic: string, trigger: string): Promise<string> {
+  const url = `https://hooks.example.com/${randomUUID()}`;
+  const content = { idempotencyKey: randomUUID(), topic, trigger, url };
+  await callPortal(developer.page, 'WebhooksService/CreateWebhook', content);
+  return url;
+}
+
+test('the payload version says what it changes, for which webhooks, and shows a difference at once', async () => {
+  const { page } = developer;
+  const changing = await addWebhook('return', 'return.closed');
+  const staying = await addWebhook('label', 'label.created');
+  await developer.open('/payload-version');
+  const main = page.locator('main');
+  await main.getByText('of a line item is an object').first().waitFor();
+  await main.getByText('− ').first().waitFor();
+  const rowOf = (url: string) => main.getByRole('row').filter({ hasText: url });
+  await rowOf(staying).getByText('Stays the same').waitFor();
+  await rowOf(changing)
+    .getByRole('link', { name: /^Show what changes/ })
+    .click();
+  const event = page.getByLabel('Event', { exact: true });
+  expect(await event.inputValue()).toBe('example:return.closed');
+  await main
+    .getByRole('region', { name: 'Differences' })
+    .getByText('condition_category')
+    .first()
+    .waitFor();
+  const groups = page.locator('main optgroup');
+  expect(await groups.first().getAttribute('label')).toMatch(/^Differ between/);
+  await event.selectOption('example:label.created');
+  await main.getByRole('link', { name: 'Show one that differs' }).click();
+  await main.getByRole('region', { name: 'Differences' }).waitFor();
+  expect(developer.problems()).toEqual([]);
+});
+
+test('a rotated key is below the new one, says when it ends, and can be ended now', async () => {
+  const { page } = developer;
+  const description = `Key to rotate ${randomUUID()}`;
+  const made = { idempotencyKey: randomUUID(), description, scopes: ['returns'] };
+  const { key, text } = await callPortal<{ key: { id: string }; text: string }>(
+    page,
+    'ApiKeysService/CreateApiKey',
+    made,
+  );
+  await developer.open('/api-keys');
+  await page.getByRole('button', { name: `Rotate ${description}` }).click();
+  await page.getByRole('button', { name: 'Make a new key' }).click();
+  await page.getByRole('button', { name: 'I have copied it' }).click();
+  const rows = page.getByRole('row').filter({ hasText: description });
+  await rows.nth(1).waitFor();
+  const all = await page.getByRole('row').allInnerTexts();
+  const first = all.findIndex((row) => row.includes(description));
+  expect(all[first]).not.toContain(key.id);
+  expect(all[first + 1]).toContain(key.id);
+  expect(all[first + 1]).toMatch(/Replaced\s+ends in 2[34] hours/);
+  await page.getByRole('button', { name: `End the former key of ${description} now` }).click();
+  await page.getByRole('button', { name: 'End the former key', exact: true }).click();
+  await rows.filter({ hasText: key.id }).getByText('Revoked').waitFor();
+  const url = `${stack.file.base_url}/api/2026-10/warehouse/return/details?return_id=1`;
+  const { status } = await fetch(url, { headers: { 'x-authorization': text } });
+  expect(status).toBe(401);
+  expect(developer.problems()).toEqual([]);
+});
+
+test('who still calls the old version is a page with the last call and the day when the version ends', async () => {
+  const { page } = developer;
+  const description = `Key that calls ${randomUUID()}`;
+  const made = { idempotencyKey: randomUUID(), description, scopes: ['returns'] };
+  const { text } = await callPortal<{ text: string }>(page, 'ApiKeysService/CreateApiKey', made);
+  const url = `${stack.file.base_url}/api/2026-07/warehouse/return/details?return_id=1`;
+  expect((await fetch(url, { headers: { 'x-authorization': text } })).status).toBe(200);
+  // Uses are written once a minute.
+  await until(
+    async (see) =>
+      see(JSON.stringify(await callPortal(page, 'UsageService/ListVersionUsage', {}))).includes(
+        description,
+      ),
+    { withinMs: 150_000, everyMs: 1_000 },
+  );
+  await developer.open('/usage');
+  const row = page.getByRole('row').filter({ hasText: description });
+  await row.getByText('GET /warehouse/return/details').waitFor();
+  expect(await row.innerText()).toContain('2026-07');
+  expect(await row.locator('time').count()).toBe(2);
+  await page.getByText(/^2026-07, which ends on .*: \d+ keys? or apps? calls? it$/).waitFor();
+}, 240_000);
