@@ -42,6 +42,10 @@ describe('a return', () => {
       await dialog.getByRole('listitem').first().waitFor();
       await dialog.getByRole('button', { name: 'Process the return' }).click();
       await page.locator('main').getByText('Closed', { exact: true }).waitFor();
+      const result = page.getByRole('status').filter({ hasText: /^Processed/ });
+      await result.getByText(/refunded to the shopper's original payment method on/).waitFor();
+      await page.getByText('is being processed').waitFor({ state: 'detached' });
+      expect(await page.getByText(/queued/).count()).toBe(0);
       expect(await page.getByRole('button', { name: 'Process', exact: true }).count()).toBe(0);
     });
   });

@@ -3,7 +3,9 @@ import { Fragment, useState } from 'react';
 import type { ReturnLine } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { newActionKey, useWrite } from '../../api/use-write.ts';
+import type { Term } from '../../meanings.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { Meaning } from '../../parts/meaning.tsx';
 import { inWords } from '../../words.ts';
 import type { ReturnDialogProps } from './dialog-props.ts';
 
@@ -37,6 +39,7 @@ export function GradeItems({ about, returnId, onClose }: ReturnDialogProps) {
     <Inspection
       title="Grade the items"
       label="Condition"
+      term="grade"
       choices={GRADES}
       lines={about.lines}
       currentOf={({ condition }) => condition?.title}
@@ -59,6 +62,7 @@ export function RecordDispositions({ about, returnId, onClose }: ReturnDialogPro
     <Inspection
       title="What becomes of the items"
       label="Disposition"
+      term="disposition"
       choices={OUTCOMES}
       lines={about.lines}
       currentOf={({ disposition }) => disposition && inWords(disposition.outcome)}
@@ -79,6 +83,8 @@ interface Finding {
 interface InspectionProps {
   readonly title: string;
   readonly label: string;
+  /** The word that is explained. */
+  readonly term: Term;
   readonly choices: Choices;
   readonly lines: readonly ReturnLine[];
   readonly currentOf: (line: ReturnLine) => string | undefined;
@@ -109,6 +115,7 @@ function Inspection(o: InspectionProps) {
       disabled={items.length === 0 || isTooMany}
       onSubmit={() => o.onSubmit({ idempotencyKey, items })}
     >
+      <Meaning of={[o.term]} />
       <Text size="sm">
         It replaces what was recorded before, which stays in the timeline. The money of the return
         stays as it is.

@@ -4,6 +4,7 @@ import type { Return, ReturnLine } from '../../../../proto/gen/rms/portal/v1/ret
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Meaning } from '../../parts/meaning.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Time } from '../../parts/time.tsx';
@@ -17,7 +18,11 @@ const RecordDispositions = lazyPart(async () => (await import('./inspect.tsx')).
 export function LinesPanel({ about }: { readonly about: Return }) {
   const mayInspect = about.possible.includes('inspect');
   return (
-    <Panel title="Items" actions={mayInspect && <InspectButtons about={about} />}>
+    <Panel
+      title="Items"
+      about={mayInspect && <Meaning of={['grade', 'disposition']} />}
+      actions={mayInspect && <InspectButtons about={about} />}
+    >
       <Stack gap="md">
         {about.lines.map((line, place) => (
           <Fragment key={line.id}>

@@ -7,6 +7,7 @@ import { dayEnd, dayStart } from '../../api/dates.ts';
 import { PAGES } from '../../api/pages.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { Meaning } from '../../parts/meaning.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
@@ -26,7 +27,15 @@ const COUNTED_MAX = 10_000;
 export function ReturnsPage() {
   return (
     <Needs method={ReturnsService.method.listReturns}>
-      <PageHead title="Returns" about="The returns of your shop, newest first." />
+      <PageHead
+        title="Returns"
+        about={
+          <>
+            The returns of your shop, newest first.
+            <Meaning of={['review', 'outcome']} />
+          </>
+        }
+      />
       <ReturnFilters />
       <Results />
     </Needs>

@@ -6,6 +6,7 @@ import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.t
 import { Bullets } from '../../parts/bullets.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Meaning } from '../../parts/meaning.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
@@ -21,8 +22,8 @@ import { Amounts } from './amounts.tsx';
 import { FraudPanel } from './fraud.tsx';
 import { LabelsPanel } from './labels.tsx';
 import { LinesPanel } from './lines.tsx';
-import { MadePanel } from './made.tsx';
 import styles from './one.module.css';
+import { Result } from './result.tsx';
 
 const Timeline = lazyPart(async () => (await import('./timeline.tsx')).Timeline, 6);
 
@@ -79,11 +80,11 @@ function Content({ about }: { readonly about: Return }) {
           <LinesPanel about={about} />
           <Amounts about={about} />
           <LabelsPanel labels={about.labels} currency={about.currency} />
-          <MadePanel effects={about.effects} />
         </Stack>
         <Stack gap="md">
           <Panel title="About this return">
             <Facts rows={factsOf(about)} />
+            <Meaning of={['outcome']} />
           </Panel>
           {can(ReturnsService.method.getFraudReport) && <FraudPanel about={about} />}
           {can(ReturnsService.method.listTimeline) && <Timeline about={about} />}
@@ -98,6 +99,7 @@ function Notices({ about }: { readonly about: Return }) {
   const { state = '', flagReasons = [], processing } = about.summary ?? {};
   return (
     <Stack gap="sm" mb="md">
+      <Result about={about} />
       {state === 'review' && (
         <Alert id={REFUSED_ID} color="yellow" title="Somebody must review this return">
           It is not processed until the review ends.

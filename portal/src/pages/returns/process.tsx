@@ -5,14 +5,11 @@ import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.t
 import { useActionKey, useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
-import { notifyDone } from '../../parts/notify.ts';
 import { inWords } from '../../words.ts';
 import type { ReturnDialogProps } from './dialog-props.ts';
 
-const RESULTS: Readonly<Record<string, string>> = {
-  queued: 'The return is queued. It closes when everything is made.',
-  already_queued: 'The return was queued already.',
-};
+/** Results after which the page itself shows that the return is being processed, and then what was made. */
+const QUEUED: ReadonlySet<string> = new Set(['queued', 'already_queued']);
 
 export function Process({ about, returnId, onClose }: ReturnDialogProps) {
   const idempotencyKey = useActionKey();
@@ -20,10 +17,8 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
   const { run, isPending, error } = useWrite(ReturnsService.method.processReturn, {
     inline: true,
     onSuccess: (response) => {
-      const done = RESULTS[response.result];
-      if (done === undefined) return setRefusal(response.message);
-      notifyDone(done);
-      onClose();
+      if (QUEUED.has(response.result)) onClose();
+      else setRefusal(response.message);
     },
   });
   return (
