@@ -84,6 +84,7 @@ const EXPECTED: Readonly<Record<string, readonly Role[]>> = {
   'TeamService/ChangeRole': MANAGERS,
   'TeamService/RemoveMember': MANAGERS,
   'AuditService/ListAuditEntries': MANAGERS,
+  'AuditService/ListAuditChoices': MANAGERS,
   'AuditService/ExportAuditEntries': MANAGERS,
 };
 

@@ -5,6 +5,7 @@ import { AuditService } from '../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { TeamService } from '../../proto/gen/rms/portal/v1/team_pb.ts';
 import { WebhooksService } from '../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { SubscriptionStatus } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
+import { sql, unnamed } from '../../services/platform/sql.ts';
 import { FAKE } from '../../test/kit/gateway/fake-objects.ts';
 import {
   startTestGateway,
@@ -14,6 +15,7 @@ import {
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 import { until } from '../../test/kit/until.ts';
 import { recordAudits } from '../tenancy/audit.ts';
+import { entriesOf } from '../tenancy/audit-list.ts';
 import { searchAudit } from '../tenancy/audit-search.ts';
 
 let under: TestGateway;
@@ -247,4 +249,52 @@ test('the export as JSON has the same words as the list', async () => {
       changes: [],
     },
   ]);
+});
+
+describe('the filters of the audit log', () => {
+  test('offer the people and keys of the own shop, and every action that is recorded', async () => {
+    const owner = await newOwner();
+    const stranger = await newOwner();
+    const content = { description: 'Warehouse', scopes: ['returns'] };
+    const { key } = await owner
+      .client(ApiKeysService)
+      .createApiKey({ ...content, idempotencyKey: randomUUID() });
+    const { actors, actions } = await owner.client(AuditService).listAuditChoices({});
+    expect(actors).toMatchObject([
+      { id: String(owner.userId), kind: 'user', name: 'Ada', email: owner.email },
+      { id: key?.id, kind: 'api_key', name: 'Warehouse', email: '' },
+    ]);
+    expect(JSON.stringify(actors)).not.toContain(stranger.email);
+    const words = new Map(actions.map((action) => [action.name, action.words]));
+    expect(words.get('portal.create_webhook')).toBe('Add a webhook');
+    expect(words.get('rest.processReturn')).toMatch(/\(API\)$/);
+    expect(words.get('mcp.process_return')).toMatch(/\(assistant\)$/);
+    // Reads have no entries.
+    expect([words.has('rest.getReturnDetails'), words.has('mcp.get_return')]).toEqual([
+      false,
+      false,
+    ]);
+    expect(actions.map((action) => action.words)).toEqual(
+      actions.map((action) => action.words).toSorted((a, b) => a.localeCompare(b, 'en')),
+    );
+  });
+
+  test.each([
+    ['actor', { actor: 'somebody' }, 'audit_log_by_actor'],
+    ['action', { action: 'portal.create_webhook' }, 'audit_log_by_action'],
+  ])('by %s are answered by an index', async (_name, filter, index) => {
+    const { pool } = under.database;
+    const shopId = await under.newShop();
+    await pool.query(
+      `insert into audit_log (shop_id, actor_kind, actor_id, actor_name, action, subject)
+       select $1, 'user', 'a' || i % 500, '', 'action.' || i % 500, '' from generate_series(1, 5000) i`,
+      [shopId],
+    );
+    await pool.query('analyze audit_log');
+    const entries = await entriesOf(pool, { shopId, ...filter });
+    const { rows } = await pool.query<Record<string, string>>(
+      unnamed(sql`explain select id ${entries} limit 100`),
+    );
+    expect(rows.map((row) => row['QUERY PLAN']).join('\n')).toContain(index);
+  });
 });

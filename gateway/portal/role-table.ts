@@ -9,12 +9,15 @@ import { PORTAL_METHODS } from './all-services.ts';
 
 /** Who each role is for. */
 export const ROLE_TEXTS: Readonly<Record<Role, string>> = {
-  owner: 'Everything, and only an owner changes owners.',
-  admin: 'Everything except changes of owners.',
-  returns_agent: 'Looks into returns, decides flagged ones and processes returns.',
-  warehouse: 'Sees returns and records what becomes of the goods.',
-  analyst: 'Sees returns, fraud reports and summaries, and changes nothing.',
-  developer: 'Connects systems: webhooks, API keys, apps.',
+  owner:
+    'For the person who answers for the shop: may do everything, and only an owner changes owners.',
+  admin: 'For managers: may do everything except changes of owners.',
+  returns_agent:
+    'For customer service: looks into returns, decides flagged ones and processes returns.',
+  warehouse: 'For people who receive parcels: sees returns and records what becomes of the goods.',
+  analyst:
+    'For finance and reports: sees returns, fraud reports and summaries, and changes nothing.',
+  developer: 'For engineers who connect systems: webhooks, API keys, apps.',
 };
 
 /**
@@ -188,7 +191,7 @@ export const ROLE_TABLE: readonly Row[] = [
   },
   {
     group: 'Developers',
-    description: 'See API keys, partner apps and the usage by version',
+    description: 'See API keys, partner apps and who calls which version',
     portal: [
       'ApiKeysService/ListApiKeys',
       'ApiKeysService/ListScopes',
@@ -219,7 +222,11 @@ export const ROLE_TABLE: readonly Row[] = [
   {
     group: 'Team',
     description: 'See and export the audit log',
-    portal: ['AuditService/ListAuditEntries', 'AuditService/ExportAuditEntries'],
+    portal: [
+      'AuditService/ListAuditEntries',
+      'AuditService/ListAuditChoices',
+      'AuditService/ExportAuditEntries',
+    ],
   },
   {
     group: 'Everybody',

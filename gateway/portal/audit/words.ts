@@ -1,5 +1,6 @@
 import { OPERATIONS } from '../../../services/contract/operations.ts';
 import { TOOLS } from '../../mcp/tools.ts';
+import { isAudited } from '../../rest/audited.ts';
 
 /** What people did in the portal: the names of the proto option `audit`. A test checks that none is missing. */
 const PORTAL = {
@@ -70,12 +71,34 @@ const FACTS = {
   'shop.sandbox.set': 'Sandbox switched',
 } as const;
 
+/** Operations and tools that only read, which have no entries. */
+const READS: ReadonlySet<string> = new Set([
+  ...OPERATIONS.filter((operation) => !isAudited(operation)).map(({ id }) => `rest.${id}`),
+  ...Object.values(TOOLS)
+    .filter(({ hints }) => hints.readOnly.is)
+    .map(({ name }) => `mcp.${name}`),
+]);
+
+/** By which way an action was done, where the same words exist for the portal. */
+const DOOR_TEXTS: ReadonlyMap<string | undefined, string> = new Map([
+  ['rest', ' (API)'],
+  ['mcp', ' (assistant)'],
+]);
+
 const WORDS: ReadonlyMap<string, string> = new Map([
   ...Object.entries(PORTAL).map(([name, words]) => [`portal.${name}`, words] as const),
   ...Object.entries(FACTS),
   ...OPERATIONS.map(({ id, summary }) => [`rest.${id}`, summary] as const),
   ...Object.values(TOOLS).map(({ name, title }) => [`mcp.${name}`, title] as const),
 ]);
+
+/** What a log can be filtered by: each action that is recorded, with its words, in the order of the words. */
+export const ACTION_CHOICES: readonly (readonly [string, string])[] = [...WORDS]
+  .filter(([action]) => !READS.has(action))
+  .map(
+    ([action, words]) => [action, `${words}${DOOR_TEXTS.get(action.split('.')[0]) ?? ''}`] as const,
+  )
+  .sort(([, one], [, other]) => one.localeCompare(other, 'en'));
 
 /** An action in words, such as `Change a webhook`. An action of a former release is shown by its name. */
 export function actionWords(action: string): string {

@@ -6,19 +6,23 @@ import type {
   AuditFilter as AuditFilterMessage,
   AuditService,
 } from '../../../proto/gen/rms/portal/v1/audit_pb.ts';
+import { listApiKeys } from '../../tenancy/api-keys.ts';
 import { type AuditFilter, listAudit } from '../../tenancy/audit-list.ts';
 import { namesFor } from '../../tenancy/audit-names.ts';
 import { type FoundEntries, searchAudit } from '../../tenancy/audit-search.ts';
 import { changesOf } from '../../tenancy/field-change.ts';
+import { listMembers } from '../../tenancy/members.ts';
 import { type ReadableEntry, readableEntry } from '../audit/entry.ts';
 import { auditCsv, auditJsonLines } from '../audit/export.ts';
-import { actionsNamed } from '../audit/words.ts';
+import { ACTION_CHOICES, actionsNamed } from '../audit/words.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { idOf, optionalWord, pageSizeOf, timeOf, upTo } from '../fields.ts';
 
 /** Maximum number of entries in one call of an export. */
 const EXPORT_PAGE = 5_000;
+/** Maximum number of people, and of keys, to choose from. */
+const MAX_CHOICES = 1_000;
 /** As in the table. Characters. */
 const MAX_ACTOR = 200;
 const MAX_ACTION = 100;
@@ -63,6 +67,27 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
         entries: entries.map(entryView),
         nextCursor,
         ...(readTo && { readTo: timestampFromDate(readTo) }),
+      };
+    },
+
+    async listAuditChoices(_request, context) {
+      const { shopId } = callOf(context).session;
+      const [members, keys] = [await listMembers(pool, shopId), await listApiKeys(pool, shopId)];
+      return {
+        actors: [
+          ...members.slice(0, MAX_CHOICES).map(({ userId, name, email }) => ({
+            id: String(userId),
+            kind: 'user',
+            name: name ?? '',
+            email,
+          })),
+          // Newest first: what is left out are keys of long ago.
+          ...keys
+            .reverse()
+            .slice(0, MAX_CHOICES)
+            .map(({ keyId, description }) => ({ id: keyId, kind: 'api_key', name: description })),
+        ],
+        actions: ACTION_CHOICES.map(([name, words]) => ({ name, words })),
       };
     },
 

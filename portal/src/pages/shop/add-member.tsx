@@ -1,5 +1,5 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { NativeSelect, TextInput } from '@mantine/core';
+import { Radio, Stack, TextInput } from '@mantine/core';
 import { useState } from 'react';
 import { TeamService } from '../../../../proto/gen/rms/portal/v1/team_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
@@ -25,6 +25,7 @@ export function AddMember(o: { readonly roles: readonly string[]; readonly onClo
       pending={isPending}
       error={error}
       fields={['email', 'name', 'role']}
+      disabled={role === ''}
       onSubmit={() => run({ email, name, role })}
     >
       <TextInput
@@ -43,19 +44,25 @@ export function AddMember(o: { readonly roles: readonly string[]; readonly onClo
         onChange={({ currentTarget }) => setName(currentTarget.value)}
         error={fieldError(error, 'name')}
       />
-      <NativeSelect
+      <Radio.Group
         label="Role"
         required
+        name="role"
         value={role}
-        data={[
-          { value: '', label: 'Choose a role' },
-          ...o.roles.map((value) => ({ value, label: roleName(value) })),
-        ]}
-        description={data?.roles.find((one) => one.name === role)?.description ?? ' '}
-        inputWrapperOrder={['label', 'input', 'description', 'error']}
-        onChange={({ currentTarget }) => setRole(currentTarget.value)}
+        onChange={setRole}
         error={fieldError(error, 'role')}
-      />
+      >
+        <Stack gap="xs" mt="xs">
+          {o.roles.map((value) => (
+            <Radio
+              key={value}
+              value={value}
+              label={roleName(value)}
+              description={data?.roles.find(({ name: one }) => one === value)?.description}
+            />
+          ))}
+        </Stack>
+      </Radio.Group>
     </FormModal>
   );
 }

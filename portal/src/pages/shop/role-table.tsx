@@ -1,5 +1,5 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Group, NativeSelect, Stack, Text } from '@mantine/core';
+import { Box, NativeSelect, Stack } from '@mantine/core';
 import { Fragment, useState } from 'react';
 import {
   type ListRolesResponse,
@@ -7,6 +7,7 @@ import {
   TeamService,
 } from '../../../../proto/gen/rms/portal/v1/team_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
+import { Facts } from '../../parts/facts.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { useSession } from '../../session/session.tsx';
@@ -35,28 +36,26 @@ function Body({ found }: { readonly found: ListRolesResponse }) {
   const { shop } = useSession();
   // A phone has room for one role: at first the reader's own.
   const [only, setOnly] = useState(() => (window.innerWidth < PHONE_PX ? shop.role : ''));
+  const frame = only === '' ? styles.scroll : `${styles.scroll} ${styles.fits}`;
   const roles = found.roles.filter(({ name }) => only === '' || name === only);
   const groups = [...new Set(found.actions.map(({ group }) => group))];
   return (
     <Stack gap="md">
-      <Group align="flex-end">
-        <NativeSelect
-          label="Show"
-          value={only}
-          onChange={({ currentTarget }) => setOnly(currentTarget.value)}
-          data={[
-            { value: '', label: 'All roles' },
-            ...found.roles.map(({ name }) => ({ value: name, label: roleName(name) })),
-          ]}
-        />
-        {only !== '' && (
-          <Text size="sm" c="dimmed" pb={8}>
-            {roles[0]?.description}
-          </Text>
-        )}
-      </Group>
+      <NativeSelect
+        label="Show"
+        maw="18rem"
+        value={only}
+        onChange={({ currentTarget }) => setOnly(currentTarget.value)}
+        data={[
+          { value: '', label: 'All roles' },
+          ...found.roles.map(({ name }) => ({ value: name, label: roleName(name) })),
+        ]}
+      />
+      <Box maw="48rem">
+        <Facts rows={roles.map(({ name, description }) => [roleName(name), description])} />
+      </Box>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: the keyboard must be able to scroll it. */}
-      <section className={styles.scroll} tabIndex={0} aria-label="Table of roles">
+      <section className={frame} tabIndex={0} aria-label="Table of roles">
         <table className={styles.table}>
           <thead>
             <tr>

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/audit.proto.
  */
 export const file_rms_portal_v1_audit: GenFile = /*@__PURE__*/
-  fileDesc("ChlybXMvcG9ydGFsL3YxL2F1ZGl0LnByb3RvEg1ybXMucG9ydGFsLnYxItICCgpBdWRpdEVudHJ5Eg4KAmlkGAEgASgDQgIwARImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoCYnkYAyABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhIOCgZzb3VyY2UYBCABKAkSEgoKcmVxdWVzdF9pZBgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDwoHc3ViamVjdBgHIAEoCRIOCgZkZXRhaWwYCCABKAkSDAoEd2hhdBgJIAEoCRIQCghieV9lbWFpbBgKIAEoCRIPCgdvdXRjb21lGAsgASgJEhMKC29iamVjdF9raW5kGAwgASgJEhMKC29iamVjdF9uYW1lGA0gASgJEisKB2NoYW5nZXMYDiADKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0Q2hhbmdlEgwKBGNhbGwYDyABKAkiNgoLQXVkaXRDaGFuZ2USDQoFZmllbGQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCSKPAQoLQXVkaXRGaWx0ZXISKAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoCdG8YAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFjdG9yX2lkGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIMCgR0ZXh0GAUgASgJImgKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EioKBmZpbHRlchgBIAEoCzIaLnJtcy5wb3J0YWwudjEuQXVkaXRGaWx0ZXISEQoJcGFnZV9zaXplGAIgASgFEg4KBmN1cnNvchgDIAEoCSKIAQoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEioKB2VudHJpZXMYASADKAsyGS5ybXMucG9ydGFsLnYxLkF1ZGl0RW50cnkSEwoLbmV4dF9jdXJzb3IYAiABKAkSKwoHcmVhZF90bxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiZwoZRXhwb3J0QXVkaXRFbnRyaWVzUmVxdWVzdBIqCgZmaWx0ZXIYASABKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0RmlsdGVyEg4KBmN1cnNvchgCIAEoCRIOCgZmb3JtYXQYAyABKAkiYwoaRXhwb3J0QXVkaXRFbnRyaWVzUmVzcG9uc2USCwoDY3N2GAEgASgJEhMKC25leHRfY3Vyc29yGAIgASgJEhIKCmpzb25fbGluZXMYAyABKAkSDwoHZW50cmllcxgEIAEoBTKkAgoMQXVkaXRTZXJ2aWNlEnkKEExpc3RBdWRpdEVudHJpZXMSJi5ybXMucG9ydGFsLnYxLkxpc3RBdWRpdEVudHJpZXNSZXF1ZXN0Gicucm1zLnBvcnRhbC52MS5MaXN0QXVkaXRFbnRyaWVzUmVzcG9uc2UiFJACAaq8GA0KC3RlYW0ubWFuYWdlEpgBChJFeHBvcnRBdWRpdEVudHJpZXMSKC5ybXMucG9ydGFsLnYxLkV4cG9ydEF1ZGl0RW50cmllc1JlcXVlc3QaKS5ybXMucG9ydGFsLnYxLkV4cG9ydEF1ZGl0RW50cmllc1Jlc3BvbnNlIi2QAgGqvBgmCgt0ZWFtLm1hbmFnZRoXcG9ydGFsLmV4cG9ydF9hdWRpdF9sb2diBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common]);
+  fileDesc("ChlybXMvcG9ydGFsL3YxL2F1ZGl0LnByb3RvEg1ybXMucG9ydGFsLnYxItICCgpBdWRpdEVudHJ5Eg4KAmlkGAEgASgDQgIwARImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASIQoCYnkYAyABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhIOCgZzb3VyY2UYBCABKAkSEgoKcmVxdWVzdF9pZBgFIAEoCRIOCgZhY3Rpb24YBiABKAkSDwoHc3ViamVjdBgHIAEoCRIOCgZkZXRhaWwYCCABKAkSDAoEd2hhdBgJIAEoCRIQCghieV9lbWFpbBgKIAEoCRIPCgdvdXRjb21lGAsgASgJEhMKC29iamVjdF9raW5kGAwgASgJEhMKC29iamVjdF9uYW1lGA0gASgJEisKB2NoYW5nZXMYDiADKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0Q2hhbmdlEgwKBGNhbGwYDyABKAkiNgoLQXVkaXRDaGFuZ2USDQoFZmllbGQYASABKAkSDAoEZnJvbRgCIAEoCRIKCgJ0bxgDIAEoCSKPAQoLQXVkaXRGaWx0ZXISKAoEZnJvbRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoCdG8YAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhAKCGFjdG9yX2lkGAMgASgJEg4KBmFjdGlvbhgEIAEoCRIMCgR0ZXh0GAUgASgJImgKF0xpc3RBdWRpdEVudHJpZXNSZXF1ZXN0EioKBmZpbHRlchgBIAEoCzIaLnJtcy5wb3J0YWwudjEuQXVkaXRGaWx0ZXISEQoJcGFnZV9zaXplGAIgASgFEg4KBmN1cnNvchgDIAEoCSKIAQoYTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlEioKB2VudHJpZXMYASADKAsyGS5ybXMucG9ydGFsLnYxLkF1ZGl0RW50cnkSEwoLbmV4dF9jdXJzb3IYAiABKAkSKwoHcmVhZF90bxgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiZwoZRXhwb3J0QXVkaXRFbnRyaWVzUmVxdWVzdBIqCgZmaWx0ZXIYASABKAsyGi5ybXMucG9ydGFsLnYxLkF1ZGl0RmlsdGVyEg4KBmN1cnNvchgCIAEoCRIOCgZmb3JtYXQYAyABKAkiYwoaRXhwb3J0QXVkaXRFbnRyaWVzUmVzcG9uc2USCwoDY3N2GAEgASgJEhMKC25leHRfY3Vyc29yGAIgASgJEhIKCmpzb25fbGluZXMYAyABKAkSDwoHZW50cmllcxgEIAEoBSJDCgpBdWRpdEFjdG9yEgoKAmlkGAEgASgJEgwKBGtpbmQYAiABKAkSDAoEbmFtZRgDIAEoCRINCgVlbWFpbBgEIAEoCSIqCgtBdWRpdEFjdGlvbhIMCgRuYW1lGAEgASgJEg0KBXdvcmRzGAIgASgJIhkKF0xpc3RBdWRpdENob2ljZXNSZXF1ZXN0InIKGExpc3RBdWRpdENob2ljZXNSZXNwb25zZRIpCgZhY3RvcnMYASADKAsyGS5ybXMucG9ydGFsLnYxLkF1ZGl0QWN0b3ISKwoHYWN0aW9ucxgCIAMoCzIaLnJtcy5wb3J0YWwudjEuQXVkaXRBY3Rpb24ynwMKDEF1ZGl0U2VydmljZRJ5ChBMaXN0QXVkaXRFbnRyaWVzEiYucm1zLnBvcnRhbC52MS5MaXN0QXVkaXRFbnRyaWVzUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuTGlzdEF1ZGl0RW50cmllc1Jlc3BvbnNlIhSQAgGqvBgNCgt0ZWFtLm1hbmFnZRJ5ChBMaXN0QXVkaXRDaG9pY2VzEiYucm1zLnBvcnRhbC52MS5MaXN0QXVkaXRDaG9pY2VzUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuTGlzdEF1ZGl0Q2hvaWNlc1Jlc3BvbnNlIhSQAgGqvBgNCgt0ZWFtLm1hbmFnZRKYAQoSRXhwb3J0QXVkaXRFbnRyaWVzEigucm1zLnBvcnRhbC52MS5FeHBvcnRBdWRpdEVudHJpZXNSZXF1ZXN0Gikucm1zLnBvcnRhbC52MS5FeHBvcnRBdWRpdEVudHJpZXNSZXNwb25zZSItkAIBqrwYJgoLdGVhbS5tYW5hZ2UaF3BvcnRhbC5leHBvcnRfYXVkaXRfbG9nYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common]);
 
 /**
  * AuditEntry is one entry of the audit log.
@@ -370,6 +370,119 @@ export const ExportAuditEntriesResponseSchema: GenMessage<ExportAuditEntriesResp
   messageDesc(file_rms_portal_v1_audit, 6);
 
 /**
+ * AuditActor is somebody who has entries, or may get some.
+ *
+ * @generated from message rms.portal.v1.AuditActor
+ */
+export type AuditActor = Message<"rms.portal.v1.AuditActor"> & {
+  /**
+   * As `actor_id` of a filter
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * `user` or `api_key`
+   *
+   * @generated from field: string kind = 2;
+   */
+  kind: string;
+
+  /**
+   * Name of the person, or description of the key; empty when unknown
+   *
+   * @generated from field: string name = 3;
+   */
+  name: string;
+
+  /**
+   * E-mail address of the person; empty for keys
+   *
+   * @generated from field: string email = 4;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.AuditActor.
+ * Use `create(AuditActorSchema)` to create a new message.
+ */
+export const AuditActorSchema: GenMessage<AuditActor> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_audit, 7);
+
+/**
+ * AuditAction is something that can be done.
+ *
+ * @generated from message rms.portal.v1.AuditAction
+ */
+export type AuditAction = Message<"rms.portal.v1.AuditAction"> & {
+  /**
+   * As `action` of a filter, such as `portal.create_webhook`
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * In words, such as `Add a webhook`
+   *
+   * @generated from field: string words = 2;
+   */
+  words: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.AuditAction.
+ * Use `create(AuditActionSchema)` to create a new message.
+ */
+export const AuditActionSchema: GenMessage<AuditAction> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_audit, 8);
+
+/**
+ * Request of ListAuditChoices.
+ *
+ * @generated from message rms.portal.v1.ListAuditChoicesRequest
+ */
+export type ListAuditChoicesRequest = Message<"rms.portal.v1.ListAuditChoicesRequest"> & {
+};
+
+/**
+ * Describes the message rms.portal.v1.ListAuditChoicesRequest.
+ * Use `create(ListAuditChoicesRequestSchema)` to create a new message.
+ */
+export const ListAuditChoicesRequestSchema: GenMessage<ListAuditChoicesRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_audit, 9);
+
+/**
+ * Response of ListAuditChoices.
+ *
+ * @generated from message rms.portal.v1.ListAuditChoicesResponse
+ */
+export type ListAuditChoicesResponse = Message<"rms.portal.v1.ListAuditChoicesResponse"> & {
+  /**
+   * People of the shop and its API keys, at most 1,000 of each
+   *
+   * @generated from field: repeated rms.portal.v1.AuditActor actors = 1;
+   */
+  actors: AuditActor[];
+
+  /**
+   * All actions in the order of their words
+   *
+   * @generated from field: repeated rms.portal.v1.AuditAction actions = 2;
+   */
+  actions: AuditAction[];
+};
+
+/**
+ * Describes the message rms.portal.v1.ListAuditChoicesResponse.
+ * Use `create(ListAuditChoicesResponseSchema)` to create a new message.
+ */
+export const ListAuditChoicesResponseSchema: GenMessage<ListAuditChoicesResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_audit, 10);
+
+/**
  * AuditService shows the shop's audit log. Entries are kept for 13 months.
  *
  * @generated from service rms.portal.v1.AuditService
@@ -384,6 +497,16 @@ export const AuditService: GenService<{
     methodKind: "unary";
     input: typeof ListAuditEntriesRequestSchema;
     output: typeof ListAuditEntriesResponseSchema;
+  },
+  /**
+   * ListAuditChoices lists what the log can be filtered by: the people and API keys of the shop, and all actions.
+   *
+   * @generated from rpc rms.portal.v1.AuditService.ListAuditChoices
+   */
+  listAuditChoices: {
+    methodKind: "unary";
+    input: typeof ListAuditChoicesRequestSchema;
+    output: typeof ListAuditChoicesResponseSchema;
   },
   /**
    * ExportAuditEntries returns entries as CSV or JSON, up to 5,000 in a call. The page puts the calls together into one

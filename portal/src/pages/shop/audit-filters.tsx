@@ -1,0 +1,113 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Button, Group } from '@mantine/core';
+import { getRouteApi } from '@tanstack/react-router';
+import {
+  AuditService,
+  type ListAuditChoicesResponse,
+} from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
+import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
+import { EmptyState } from '../../parts/states.tsx';
+import { inWords } from '../../words.ts';
+
+const route = getRouteApi('/audit-log');
+const NAMES = ['q', 'actor', 'action', 'from', 'to'] as const;
+type Name = (typeof NAMES)[number];
+type Options = readonly (readonly [string, string])[];
+
+/** The names of the filters. */
+const TITLES = {
+  q: 'Search',
+  actor: 'Person or key',
+  action: 'Action',
+  from: 'From',
+  to: 'Until',
+} as const satisfies Record<Name, string>;
+
+/** The filters of the log. Each is a part of the address. */
+export function AuditFilters() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const { actors, actions } = useOptions();
+  const isFiltered = Object.keys(search).length > 0;
+  const filter = (name: Name) => ({
+    label: TITLES[name],
+    value: search[name],
+    onChange: (value: string) =>
+      void navigate({ search: { ...search, [name]: value }, replace: true }),
+  });
+  return (
+    <FilterBar onClear={isFiltered && (() => void navigate({ search: {} }))}>
+      <TextFilter placeholder="name, e-mail, number or value" width={260} {...filter('q')} />
+      <SelectFilter all="Everybody" options={actors} {...filter('actor')} />
+      <SelectFilter all="All actions" options={actions} {...filter('action')} />
+      <DateFilter {...filter('from')} />
+      <DateFilter {...filter('to')} />
+    </FilterBar>
+  );
+}
+
+/** Says which filters there are, each with a button that removes it. */
+export function NoEntries() {
+  const search = route.useSearch();
+  const navigate = route.useNavigate();
+  const { actors, actions } = useOptions();
+  const set = NAMES.filter((name) => search[name] !== undefined);
+  const textOf = (name: Name) => {
+    const value = search[name] ?? '';
+    const options = name === 'actor' ? actors : name === 'action' ? actions : [];
+    return options.find(([one]) => one === value)?.[1] ?? value;
+  };
+  if (set.length === 0) {
+    return (
+      <EmptyState title="No entries yet">
+        Every change of your shop appears here, with who made it.
+      </EmptyState>
+    );
+  }
+  return (
+    <EmptyState
+      title="No entry matches"
+      action={
+        <Group gap="xs" justify="center">
+          {set.map((name) => (
+            <Button
+              key={name}
+              size="xs"
+              variant="default"
+              onClick={() => void navigate({ search: { ...search, [name]: '' }, replace: true })}
+            >
+              Remove “{TITLES[name]}: {textOf(name)}”
+            </Button>
+          ))}
+        </Group>
+      }
+    >
+      {set.length === 1
+        ? 'Nothing in the last 13 months fits this filter.'
+        : 'Nothing in the last 13 months fits all of these filters. Remove one of them.'}
+    </EmptyState>
+  );
+}
+
+/** What can be chosen. A value of the address that is not offered, such as a former member, is offered, too. */
+function useOptions(): { actors: Options; actions: Options } {
+  const { actor, action } = route.useSearch();
+  const { data } = useQuery(AuditService.method.listAuditChoices, {}, { staleTime: 60_000 });
+  return {
+    actors: withValue(data?.actors.map(actorOption) ?? [], actor),
+    actions: withValue(
+      data?.actions.map(({ name, words }) => [name, words] as const) ?? [],
+      action,
+    ),
+  };
+}
+
+function actorOption({ id, kind, name, email }: ListAuditChoicesResponse['actors'][number]) {
+  if (kind === 'api_key') return [id, `API key: ${name || id}`] as const;
+  return [id, name === '' ? email : `${name}, ${email}`] as const;
+}
+
+function withValue(options: Options, value: string | undefined): Options {
+  if (value === undefined || options.some(([one]) => one === value)) return options;
+  return [...options, [value, inWords(value)]];
+}
