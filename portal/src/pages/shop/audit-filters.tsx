@@ -74,6 +74,10 @@ export function NoEntries() {
               key={name}
               size="xs"
               variant="default"
+              h="auto"
+              mih={30}
+              // A name and an address may be wider than a phone.
+              styles={{ label: { whiteSpace: 'normal' } }}
               onClick={() => void navigate({ search: { ...search, [name]: '' }, replace: true })}
             >
               Remove “{TITLES[name]}: {textOf(name)}”

@@ -1,0 +1,65 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { type Visitor, visit } from '../kit/portal/visitor.ts';
+
+let browser: Browser;
+let owner: Visitor;
+beforeAll(async () => {
+  browser = await startBrowser();
+  owner = await visit(await sharedStack(), browser, 'owner');
+}, 180_000);
+afterAll(() => browser?.close(), 60_000);
+
+test.each([
+  ['a screen', 1440, 'All roles'],
+  ['a phone', 390, 'Owner'],
+  ['a phone with all roles', 390, 'All roles'],
+])('the headings of the role table stay visible on %s', async (_name, width, shown) => {
+  const { page } = owner;
+  await page.setViewportSize({ width, height: 700 });
+  await owner.open('/team');
+  await page.getByLabel('Show', { exact: true }).selectOption(shown);
+  const last = page.locator('main tbody th[scope=row]').last();
+  await last.scrollIntoViewIfNeeded();
+  const heading = page.getByRole('columnheader', { name: 'Action', exact: true });
+  const box = await heading.boundingBox();
+  const lastBox = await last.boundingBox();
+  // Below the header of the page, and above the row.
+  expect(box?.y).toBeGreaterThanOrEqual(55);
+  expect(box?.y).toBeLessThan(lastBox?.y ?? 0);
+  expect(await owner.findings()).toEqual([]);
+});
+
+test('every role says whom it is for, in the page and where a person is added', async () => {
+  const { page } = owner;
+  await page.setViewportSize({ width: 1440, height: 900 });
+  await owner.open('/team');
+  await page.getByText(/^For people who receive parcels/).waitFor();
+  await page.getByRole('button', { name: 'Add a person' }).click();
+  const dialog = page.getByRole('dialog');
+  const warehouse = dialog.getByRole('radio', { name: 'Warehouse' });
+  await warehouse.check();
+  await dialog.getByText(/^For people who receive parcels/).waitFor();
+  expect(await dialog.getByText(/^For /).count()).toBe(await dialog.getByRole('radio').count());
+  await dialog.getByLabel('E-mail address').fill('somebody@example.com');
+  expect(await dialog.getByRole('button', { name: 'Add to the team' }).isEnabled()).toBe(true);
+  await page.keyboard.press('Escape');
+});
+
+test('the audit log is filtered by person and action in its address, and says which filter to remove', async () => {
+  const { page } = owner;
+  await owner.open('/audit-log');
+  const main = page.locator('main');
+  await page.getByLabel('Person or key').selectOption('owner, owner@example.com');
+  await page.getByLabel('Action', { exact: true }).selectOption('Remove a member');
+  await page.waitForURL(/actor=\d+&action=portal\.remove_member$/);
+  await main.getByRole('heading', { name: 'No entry matches' }).waitFor();
+  expect(await owner.findings()).toEqual([]);
+  await page.reload();
+  await main.getByRole('button', { name: 'Remove “Action: Remove a member”' }).click();
+  await page.waitForURL(/actor=\d+$/);
+  await main.locator('tbody tr').first().waitFor();
+  expect(await page.getByLabel('Action', { exact: true }).inputValue()).toBe('');
+});
