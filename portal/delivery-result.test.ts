@@ -5,7 +5,8 @@ import {
   NOT_ALLOWED,
 } from '../services/platform/outbound/failure.ts';
 import { Deadline } from '../services/webhooks/sender/deadline.ts';
-import { adviceOf, isSuccess, resultText } from './src/pages/deliveries/result.ts';
+import { adviceOf } from './src/pages/deliveries/advice.ts';
+import { isSuccess, resultText } from './src/pages/deliveries/result.ts';
 
 const LATE = 'no complete answer within 15000 ms';
 const UNKNOWN =

@@ -7,8 +7,9 @@ import { Facts } from '../../parts/facts.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
+import { adviceOf } from './advice.ts';
 import styles from './attempts.module.css';
-import { adviceOf, isSuccess, resultText } from './result.ts';
+import { isSuccess, resultText } from './result.ts';
 import { TimingBar } from './timing-bar.tsx';
 
 /** Every attempt of a delivery, newest first. The newest is open. */
