@@ -16,7 +16,8 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 async function start(concurrency: number): Promise<void> {
-  webhooks = await runWebhooks({ WEBHOOK_CONCURRENCY: concurrency });
+  // Attempts that hang outlast the test on a slow machine, too.
+  webhooks = await runWebhooks({ WEBHOOK_CONCURRENCY: concurrency, attemptMs: 300_000 });
   receiver = await startReceiver();
 }
 afterEach(async () => {
