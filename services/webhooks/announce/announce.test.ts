@@ -25,8 +25,7 @@ let receiver: Receiver;
 const published: Event[] = [];
 
 beforeAll(async () => {
-  // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
-  webhooks = await runWebhooks({ leaseMs: 60_000 });
+  webhooks = await runWebhooks();
   await webhooks.bus.subscribe({
     group: 'test',
     topics: [eventsTopic('webhooks')],

@@ -22,8 +22,7 @@ describe('a process that stops while an endpoint hangs', () => {
       if (path.endsWith('/hangs')) answer = () => void response.writeHead(200).end();
       else response.writeHead(200).end();
     };
-    // A long lease, so that a slow machine keeps the shards.
-    const leaving = await runWebhooks({ db, leaseMs: 60_000 });
+    const leaving = await runWebhooks({ db });
     const [hanging, healthy] = [newShop(), newShop()];
     await leaving.subscribe({ shopId: hanging, url: `${receiver.url}/hangs` });
     await leaving.subscribe({ shopId: healthy, url: `${receiver.url}/answers` });
@@ -31,7 +30,7 @@ describe('a process that stops while an endpoint hangs', () => {
     await until(() => receiver.received.length === 1);
     const stopped = leaving.stop();
 
-    const staying = await runWebhooks({ db, leaseMs: 60_000 });
+    const staying = await runWebhooks({ db });
     await staying.publish(sampleEvent('return.closed', healthy));
     await until(() => receiver.received.length === 2);
     expect(receiver.received[1]?.path).toContain('/answers');

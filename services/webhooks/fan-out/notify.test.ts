@@ -33,7 +33,7 @@ test('the replica that owns an endpoint is notified of deliveries that another r
   // It takes all shards, and hands none over.
   await other.rebalance();
   stops.push(() => other.release());
-  const webhooks = await runWebhooks({ db, leaseMs: 60_000 });
+  const webhooks = await runWebhooks({ db });
   stops.push(() => webhooks.stop());
   const shopId = newShop();
   const { id: subscriptionId } = await webhooks.subscribe({ shopId, url: 'http://127.0.0.1:1/' });

@@ -45,6 +45,9 @@ export interface WebhooksUnderTest {
 const WEBHOOK_KEYRING = newKeyringText();
 export const keyring = parseKeyring(WEBHOOK_KEYRING);
 
+/** Long, so that a slow machine keeps the shards. Otherwise it repeats deliveries, and failures do not count. */
+const LEASE_MS = 60_000;
+
 /** Settings of the webhooks service that allow deliveries to this machine. */
 export function webhooksSettings(DATABASE_URL: string) {
   return testSettings(webhooksShape, {
@@ -65,6 +68,7 @@ export async function runWebhooks(
     ...webhooksSettings(db.url),
     bus,
     recordPausesMs: [1, 1],
+    leaseMs: LEASE_MS,
     ...o,
   });
   const target = `127.0.0.1:${running.port}`;

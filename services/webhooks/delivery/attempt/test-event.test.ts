@@ -14,7 +14,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  webhooks = await runWebhooks({ leaseMs: 60_000 });
+  webhooks = await runWebhooks();
 });
 afterAll(() => webhooks.stop());
 beforeEach(async () => {

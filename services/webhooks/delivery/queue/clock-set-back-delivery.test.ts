@@ -12,8 +12,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
-  webhooks = await runWebhooks({ leaseMs: 60_000 });
+  webhooks = await runWebhooks();
   receiver = await startReceiver();
 });
 afterAll(async () => {

