@@ -18,12 +18,9 @@ const RecordDispositions = lazyPart(async () => (await import('./inspect.tsx')).
 export function LinesPanel({ about }: { readonly about: Return }) {
   const mayInspect = about.possible.includes('inspect');
   return (
-    <Panel
-      title="Items"
-      about={mayInspect && <Meaning of={['grade', 'disposition']} />}
-      actions={mayInspect && <InspectButtons about={about} />}
-    >
+    <Panel title="Items" actions={mayInspect && <InspectButtons about={about} />}>
       <Stack gap="md">
+        {mayInspect && <Meaning of={['grade', 'disposition']} />}
         {about.lines.map((line, place) => (
           <Fragment key={line.id}>
             {place > 0 && <Divider />}

@@ -82,9 +82,8 @@ function Content({ about }: { readonly about: Return }) {
           <LabelsPanel labels={about.labels} currency={about.currency} />
         </Stack>
         <Stack gap="md">
-          <Panel title="About this return">
+          <Panel title="About this return" about={<Meaning of={['outcome']} />}>
             <Facts rows={factsOf(about)} />
-            <Meaning of={['outcome']} />
           </Panel>
           {can(ReturnsService.method.getFraudReport) && <FraudPanel about={about} />}
           {can(ReturnsService.method.listTimeline) && <Timeline about={about} />}
