@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { createJobLease } from '../../services/platform/job-lease.ts';
+import { onlyRow } from '../../services/platform/only-row.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { raw, sql } from '../../services/platform/sql.ts';
 import { type Fact, factShape } from './facts.ts';
@@ -110,11 +111,11 @@ export async function emailOf(db: Queryable, userId: string): Promise<string | u
 
 /** The age of the oldest mail that is overdue. Seconds; 0 without one. */
 export async function oldestDueSeconds(db: Queryable): Promise<number> {
-  const { rows } = await db.query<{ seconds: number | null }>(
+  const result = await db.query<{ seconds: number | null }>(
     `select extract(epoch from now() - min(created_at))::float8 as seconds
        from mails where ended is null and due_at <= now()`,
   );
-  return rows[0]?.seconds ?? 0;
+  return onlyRow(result).seconds ?? 0;
 }
 
 /** How long ended mails are kept, for questions of members. Days. */

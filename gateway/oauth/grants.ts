@@ -5,6 +5,7 @@ import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
+import { onlyRow } from '../../services/platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import type { ShopFact } from '../mail/facts.ts';
 import type { MailOutbox } from '../mail/outbox.ts';
@@ -111,10 +112,10 @@ async function recordConnected(
   tx: Queryable,
   o: GrantFor & GrantContext & { readonly id: string },
 ): Promise<void> {
-  const { rows } = await tx.query<{ name: string | null }>('select name from users where id = $1', [
+  const result = await tx.query<{ name: string | null }>('select name from users where id = $1', [
     o.userId,
   ]);
-  const actor = { kind: Actor_Kind.USER, id: String(o.userId), name: rows[0]?.name ?? '' };
+  const actor = { kind: Actor_Kind.USER, id: String(o.userId), name: onlyRow(result).name ?? '' };
   await recordAudit(tx, {
     shopId: o.shopId,
     by: {

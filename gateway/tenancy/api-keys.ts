@@ -4,6 +4,7 @@ import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { actorKindText } from '../../services/platform/actor.ts';
 import { DomainError, invalidField } from '../../services/platform/errors.ts';
+import { onlyRow } from '../../services/platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import { sql, unnamed } from '../../services/platform/sql.ts';
 import { hashSecret, newKey, type ParsedKey, parseKey } from '../auth/key-format.ts';
@@ -184,12 +185,12 @@ async function hasKey(tx: Queryable, shopId: bigint, keyId: string): Promise<boo
 
 /** @throws DomainError RESOURCE_EXHAUSTED when the shop has 100 keys that are neither revoked nor expired. */
 export async function requireKeyQuota(tx: Queryable, shopId: bigint): Promise<void> {
-  const { rows } = await tx.query<{ count: bigint }>(
+  const result = await tx.query<{ count: bigint }>(
     `select count(*) from api_keys
      where shop_id = $1 and revoked_at is null and (expires_at is null or expires_at > now())`,
     [shopId],
   );
-  if ((rows[0]?.count ?? 0n) < MAX_KEYS_PER_SHOP) return;
+  if (onlyRow(result).count < MAX_KEYS_PER_SHOP) return;
   throw new DomainError(
     Code.ResourceExhausted,
     ErrorReason.QUOTA_EXCEEDED,

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import type pg from 'pg';
 import { stateForbids } from '../../services/platform/errors.ts';
+import { onlyRow } from '../../services/platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import type { Services } from '../services.ts';
 import { type Author, recordAudit } from './audit.ts';
@@ -99,13 +100,13 @@ async function countOtherKeys(
   db: Queryable,
   { shopId, sandbox }: Pick<EnvironmentSwitch, 'shopId' | 'sandbox'>,
 ): Promise<number> {
-  const { rows } = await db.query<{ count: number }>(
+  const result = await db.query<{ count: number }>(
     `select count(*)::int as count from api_keys
       where shop_id = $1 and sandbox <> $2 and revoked_at is null
         and (expires_at is null or expires_at > now())`,
     [shopId, sandbox],
   );
-  return rows[0]?.count ?? 0;
+  return onlyRow(result).count;
 }
 
 /** Two switches of a shop at once could end with a shop that says `sandbox` and moves money. */

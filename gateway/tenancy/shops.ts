@@ -3,6 +3,7 @@ import { codes } from 'currency-codes';
 import type pg from 'pg';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError, invalidField } from '../../services/platform/errors.ts';
+import { onlyRow } from '../../services/platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import type { Services } from '../services.ts';
 import { type Author, recordAudit } from './audit.ts';
@@ -58,11 +59,11 @@ export async function createShop(
   await services.returns.updateSettings({ shopId, actor, settings: { currency, sandbox } });
   if (sandbox) await services.webhooks.setSandbox({ shopId, actor, sandbox });
   await services.webhooks.setPayloadVersion({ shopId, actor, version: shop.payloadVersion });
-  const { rows } = await pool.query<{ configuredAt: Date }>(
+  const result = await pool.query<{ configuredAt: Date }>(
     'update shops set configured_at = coalesce(configured_at, now()) where id = $1 returning configured_at as "configuredAt"',
     [shopId],
   );
-  return { ...stored, configuredAt: rows[0]?.configuredAt ?? null };
+  return { ...stored, configuredAt: onlyRow(result).configuredAt };
 }
 
 async function storeShop(tx: pg.PoolClient, shop: NewShop): Promise<Shop> {

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { DatabaseClient } from './database-client.ts';
 import type { Logger } from './log.ts';
+import { onlyRow } from './only-row.ts';
 import { within } from './within.ts';
 import { startLoop, type Worker } from './worker.ts';
 
@@ -55,6 +56,6 @@ export function listen(o: ListenOptions): Worker {
 }
 
 async function listenOn(client: pg.Client, prefix: string): Promise<void> {
-  const { rows } = await client.query<{ schema: string }>('select current_schema() as schema');
-  await client.query(`listen ${pg.escapeIdentifier(`${prefix}${rows[0]?.schema ?? ''}`)}`);
+  const result = await client.query<{ schema: string }>('select current_schema() as schema');
+  await client.query(`listen ${pg.escapeIdentifier(`${prefix}${onlyRow(result).schema}`)}`);
 }

@@ -1,6 +1,7 @@
 import pg from 'pg';
 import { withLease } from './leases.ts';
 import type { Logger } from './log.ts';
+import { onlyRow } from './only-row.ts';
 import type { Queryable } from './postgres.ts';
 import { startLoop, type Worker } from './worker.ts';
 
@@ -39,7 +40,7 @@ export async function maintainPartitions(
   const { create, drop } = STATEMENTS[o.table];
   const made = await db.query<{ count: number }>(create, [DAYS_AHEAD]);
   const dropped = await db.query<{ count: number }>(drop, [o.retentionDays]);
-  return { made: made.rows[0]?.count ?? 0, dropped: dropped.rows[0]?.count ?? 0 };
+  return { made: onlyRow(made).count, dropped: onlyRow(dropped).count };
 }
 
 /** Keeps the partitions of a table, see {@link startDayKeeper}. */

@@ -2,6 +2,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import type { Event } from '../../proto/gen/rms/events/v1/events_pb.ts';
 import type { EventBus, ReceivedRecord } from './bus/event-bus.ts';
+import { onlyRow } from './only-row.ts';
 import { parseEvent } from './outbox/parse.ts';
 import type { Queryable } from './postgres.ts';
 
@@ -80,11 +81,11 @@ interface PoisonRow {
 
 /** Returns the id of the newest poison record. The next replay handles records that become poison later. */
 async function newestPoison(o: PoisonReplay): Promise<bigint> {
-  const { rows } = await o.pool.query<{ id: bigint | null }>(
+  const result = await o.pool.query<{ id: bigint | null }>(
     'select max(id) as id from poison_records where consumer = $1',
     [o.consumer],
   );
-  return rows[0]?.id ?? 0n;
+  return onlyRow(result).id ?? 0n;
 }
 
 async function poisonRecords(

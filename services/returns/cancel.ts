@@ -6,6 +6,7 @@ import {
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
+import { onlyRow } from '../platform/only-row.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { cancellationOf } from './cancellation-rule.ts';
 import { cancelOpenLabelRequest } from './labels/label-request-store.ts';
@@ -55,11 +56,11 @@ async function queueCancellation(
   tx: Queryable,
   { shopId, returnId, actor, reason }: z.output<typeof cancellation>,
 ): Promise<void> {
-  const { rows } = await tx.query<{ stored: string | null }>(`select ${LAST_DETAILS} as stored`, [
+  const result = await tx.query<{ stored: string | null }>(`select ${LAST_DETAILS} as stored`, [
     shopId,
     returnId,
   ]);
-  const details = storedDetails(rows[0]?.stored ?? '{}');
+  const details = storedDetails(onlyRow(result).stored ?? '{}');
   const job = { shopId, returnId, details, source: '', actor, isCancellation: true };
   const text = reason || 'The cancellation was requested; the exchange order is cancelled first';
   await queueJob(tx, job, { returnId, kind: 'return.cancellation.queued', text });

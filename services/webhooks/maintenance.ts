@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type pg from 'pg';
 import type { Logger } from '../platform/log.ts';
+import { onlyRow } from '../platform/only-row.ts';
 import { startDayKeeper } from '../platform/partitions.ts';
 import type { Queryable } from '../platform/postgres.ts';
 import { sharedWithTimeout } from '../platform/shared-with-timeout.ts';
@@ -105,7 +106,7 @@ export async function maintainDays(
   const dropped = await db.query<{ count: number }>('select drop_delivery_days($1) as count', [
     days.log,
   ]);
-  return { made: made.rows[0]?.count ?? 0, dropped: dropped.rows[0]?.count ?? 0 };
+  return { made: onlyRow(made).count, dropped: onlyRow(dropped).count };
 }
 
 function observeCircuits(o: MaintenanceOptions): () => void {
@@ -119,7 +120,7 @@ function observeCircuits(o: MaintenanceOptions): () => void {
   );
   const observe = async (result: { observe: (value: number) => void }): Promise<void> => {
     const counted = await countOpen();
-    if (counted) result.observe(counted.rows[0]?.count ?? 0);
+    if (counted) result.observe(onlyRow(counted).count);
   };
   gauge.addCallback(observe);
   return () => gauge.removeCallback(observe);

@@ -1,4 +1,5 @@
 import type { BusRecord } from '../bus/event-bus.ts';
+import { onlyRow } from '../only-row.ts';
 import type { Queryable } from '../postgres.ts';
 import { SHARDS } from './append.ts';
 
@@ -214,7 +215,7 @@ export interface Backlog {
  * by the positions that were drawn since.
  */
 export async function backlogOf(db: Queryable): Promise<Backlog> {
-  const { rows } = await db.query<{ depth: bigint; age: number | null }>(
+  const result = await db.query<{ depth: bigint | null; age: number | null }>(
     `select sum(case when first.count < 1000 then first.count
                      else greatest(first.count, (drawn.last_value - p.position) / ${SHARDS}) end)::bigint as depth,
             extract(epoch from clock_timestamp() - min(first.oldest))::float8 as age
@@ -224,7 +225,8 @@ export async function backlogOf(db: Queryable): Promise<Backlog> {
           from (select created_at from outbox where shard = p.shard limit 1000) counted
       ) first`,
   );
-  return { depth: Number(rows[0]?.depth ?? 0n), ageSeconds: Math.max(0, rows[0]?.age ?? 0) };
+  const { depth, age } = onlyRow(result);
+  return { depth: Number(depth ?? 0n), ageSeconds: Math.max(0, age ?? 0) };
 }
 
 /** Returns the events at these positions that are still stored, in order. */

@@ -1,3 +1,4 @@
+import { onlyRow } from '../only-row.ts';
 import type { Queryable } from '../postgres.ts';
 import { param, rowsOf, sql, unnamed } from '../sql.ts';
 
@@ -87,13 +88,13 @@ export async function countMissing(
   db: Queryable,
   o: SweepName & { readonly tries: number; readonly limit: number },
 ): Promise<number> {
-  const { rows } = await db.query<{ count: bigint }>(
+  const result = await db.query<{ count: bigint }>(
     `select count(*) as count from (
        select from missing_events where consumer = $1 and source = $2 and published_again < $3 limit $4
      ) counted`,
     [o.group, o.source, o.tries, o.limit],
   );
-  return Number(rows[0]?.count ?? 0n);
+  return Number(onlyRow(result).count);
 }
 
 /** Deletes missing events that were handled in the meantime, and those found more than `keptDays` ago. */
@@ -143,10 +144,10 @@ export async function notePublished(
 
 /** Returns how long the oldest event has been missing; 0 when none is missing. Seconds. */
 export async function oldestMissing(db: Queryable, { group, source }: SweepName): Promise<number> {
-  const { rows } = await db.query<{ age: number | null }>(
+  const result = await db.query<{ age: number | null }>(
     `select extract(epoch from clock_timestamp() - min(found_at))::float8 as age
        from missing_events where consumer = $1 and source = $2`,
     [group, source],
   );
-  return Math.max(0, rows[0]?.age ?? 0);
+  return Math.max(0, onlyRow(result).age ?? 0);
 }

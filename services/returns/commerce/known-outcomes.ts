@@ -1,4 +1,5 @@
 import { stateForbids } from '../../platform/errors.ts';
+import { onlyRow } from '../../platform/only-row.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 
 /**
@@ -16,10 +17,10 @@ export async function requireKnownOutcomes(db: Queryable, shopId: bigint): Promi
 
 /** The number of a shop's effects that were requested and have no known answer. */
 export async function unknownOutcomes(db: Queryable, shopId: bigint): Promise<number> {
-  const { rows } = await db.query<{ count: number }>(
+  const result = await db.query<{ count: number }>(
     `select count(*)::int as count from processing_outcomes
       where shop_id = $1 and asked_at is not null and done_at is null`,
     [shopId],
   );
-  return rows[0]?.count ?? 0;
+  return onlyRow(result).count;
 }

@@ -1,4 +1,5 @@
 import type { Meter, ObservableCallback } from '@opentelemetry/api';
+import { onlyRow } from '../../platform/only-row.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { sharedWithTimeout } from '../../platform/shared-with-timeout.ts';
 import type { Worker } from '../../platform/worker.ts';
@@ -24,9 +25,9 @@ export function measureBacklog(o: { readonly pool: Queryable; readonly meter: Me
 
 /** 0 when no return is queued. */
 async function oldestAgeSeconds(db: Queryable): Promise<number> {
-  const { rows } = await db.query<{ seconds: number }>(
+  const result = await db.query<{ seconds: number }>(
     `select coalesce(extract(epoch from now() - min(queued_at)), 0)::float8 as seconds
        from processing_jobs where ${OPEN_JOB}`,
   );
-  return rows[0]?.seconds ?? 0;
+  return onlyRow(result).seconds;
 }

@@ -1,3 +1,4 @@
+import { onlyRow } from '../../platform/only-row.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, type Sql, sql } from '../../platform/sql.ts';
 import type { EffectKind, MadeOrder } from '../commerce/provider.ts';
@@ -22,14 +23,14 @@ export async function fulfilmentOf(
   of: OfReturn,
   kind?: EffectKind,
 ): Promise<Fulfilment> {
-  const { rows } = await tx.query<{ isUnknown: boolean | null }>({
+  const result = await tx.query<{ isUnknown: boolean | null }>({
     name: 'processing-fulfilment',
     text: `select bool_or(done_at is null) as "isUnknown" from processing_outcomes
            where shop_id = $1 and return_id = $2 and ($3::text is null or kind = $3)
              and coalesce(done_at, asked_at) is not null`,
     values: [of.shopId, of.returnId, kind ?? null],
   });
-  const isUnknown = rows[0]?.isUnknown ?? undefined;
+  const isUnknown = onlyRow(result).isUnknown ?? undefined;
   if (isUnknown === undefined) return 'none';
   return isUnknown ? 'unknown' : 'made';
 }

@@ -5,6 +5,7 @@ import { addedJitter, createBackoff } from '../../platform/backoff.ts';
 import { systemActor } from '../../platform/identity.ts';
 import { createJobLease } from '../../platform/job-lease.ts';
 import { LeaseLost } from '../../platform/lease-lost.ts';
+import { onlyRow } from '../../platform/only-row.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, type Param, param, raw, type Sql, sql } from '../../platform/sql.ts';
 import type { AdditionalDetails } from '../commerce/provider.ts';
@@ -132,12 +133,12 @@ function jobOf({ takeovers, ...row }: JobRow & Pick<Job, 'token'>): Job {
  * is no job. Milliseconds.
  */
 export async function untilNextDueMs(db: Queryable): Promise<number | undefined> {
-  const { rows } = await db.query<{ ms: number | null }>({
+  const result = await db.query<{ ms: number | null }>({
     name: 'processing-next-due',
     text: `select extract(epoch from min(due_at) - now())::float8 * 1000 as ms
            from processing_jobs where ${OPEN_JOB}`,
   });
-  return rows[0]?.ms ?? undefined;
+  return onlyRow(result).ms ?? undefined;
 }
 
 /** What is known of a return when it is locked. */

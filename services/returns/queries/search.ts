@@ -7,6 +7,7 @@ import type {
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { parseInput } from '../../platform/input.ts';
 import type { ListFilters } from '../../platform/list-cursor.ts';
+import { onlyRow } from '../../platform/only-row.ts';
 import { type Sql, sql, unnamed } from '../../platform/sql.ts';
 import type { ReturnReader } from '../store/return-reader.ts';
 import { matchingCount, matchingPage } from './matching.ts';
@@ -103,8 +104,8 @@ function marked(shopId: bigint, page: Sql, sorting: Sorting): Sql {
 }
 
 async function count(pool: pg.Pool, input: SearchInput): Promise<number> {
-  const { rows } = await pool.query<{ total: number }>(unnamed(matchingCount(input, MAX_TOTAL)));
-  return rows[0]?.total ?? 0;
+  const result = await pool.query<{ total: number }>(unnamed(matchingCount(input, MAX_TOTAL)));
+  return onlyRow(result).total;
 }
 
 function placeOf(

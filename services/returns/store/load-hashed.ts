@@ -1,5 +1,6 @@
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { LONG_TEXT_BYTES } from '../../contract/limits.ts';
+import { onlyRow } from '../../platform/only-row.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { LeftOut } from './details-size.ts';
 import { linesOf, lineTextsWith } from './line.ts';
@@ -100,7 +101,7 @@ export async function bytesOfImages(
   shopId: bigint,
   ids: readonly bigint[],
 ): Promise<number> {
-  const { rows } = await db.query<{ bytes: number }>({
+  const result = await db.query<{ bytes: number }>({
     name: 'bytes-of-images',
     text: `select coalesce(sum(part.bytes), 0)::int as bytes from (
              select coalesce(octet_length(array_to_string(c.images, '')), 0)
@@ -114,5 +115,5 @@ export async function bytesOfImages(
               where shop_id = $1 and return_id = any($2::bigint[])) part`,
     values: [shopId, ids],
   });
-  return rows[0]?.bytes ?? 0;
+  return onlyRow(result).bytes;
 }

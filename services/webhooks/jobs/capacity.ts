@@ -1,3 +1,4 @@
+import { onlyRow } from '../../platform/only-row.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { QueueRef } from '../delivery/queue/queue-ref.ts';
 import type { LockedSubscription } from '../subscriptions/subscription-store.ts';
@@ -28,11 +29,11 @@ export async function capacityOf(
   target: Pick<LockedSubscription, 'isActive'>,
 ): Promise<JobCapacity> {
   if (!target.isActive) return { batch: 0, restMs: INACTIVE_REST_MS };
-  const { rows } = await db.query<{ queued: number }>(
+  const result = await db.query<{ queued: number }>(
     `select count(*)::integer as queued from (
        select from queue where shop_id = $1 and subscription_id = $2 limit ${MAX_QUEUED}) as q`,
     [of.shopId, of.subscriptionId],
   );
-  const batch = Math.min(BATCH, MAX_QUEUED - (rows[0]?.queued ?? 0));
+  const batch = Math.min(BATCH, MAX_QUEUED - onlyRow(result).queued);
   return { batch, restMs: batch > 0 ? BATCH_REST_MS : FULL_REST_MS };
 }

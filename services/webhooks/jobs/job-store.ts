@@ -5,6 +5,7 @@ import {
   DeliveryFilterSchema,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { stateForbids } from '../../platform/errors.ts';
+import { onlyRow } from '../../platform/only-row.ts';
 import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { rowsOf, sql, unnamed } from '../../platform/sql.ts';
 import { type Job, type JobKind, jobNotFound, keyConflict } from './job.ts';
@@ -64,12 +65,12 @@ export async function insertJob(
   job: NewJob,
   parts: readonly NewPart[],
 ): Promise<Job> {
-  const { rows } = await tx.query<{ id: bigint }>(
+  const result = await tx.query<{ id: bigint }>(
     `insert into replay_jobs (shop_id, kind, idempotency_key, request_sha256, filter)
      values ($1, $2, $3, $4, $5) returning id`,
     [job.shopId, job.kind, job.key, hashOf(job), JSON.stringify(filterJson(job.filter))],
   );
-  const id = rows[0]?.id ?? 0n;
+  const { id } = onlyRow(result);
   try {
     await tx.query(
       unnamed(sql`insert into replay_parts (shop_id, job_id, subscription_id, total)

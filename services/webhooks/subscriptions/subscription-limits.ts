@@ -3,6 +3,7 @@ import { Code } from '@connectrpc/connect';
 import ipaddr from 'ipaddr.js';
 import { ErrorReason } from '../../../proto/gen/rms/common/v1/error_pb.ts';
 import { DomainError } from '../../platform/errors.ts';
+import { onlyRow } from '../../platform/only-row.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import type { ChosenValues, SubscriptionChange } from './subscription.ts';
@@ -52,11 +53,11 @@ export async function lockQuota(tx: Queryable, shopId: bigint): Promise<void> {
  * @throws DomainError RESOURCE_EXHAUSTED with the limit.
  */
 export async function requireCapacity(tx: Queryable, shopId: bigint): Promise<void> {
-  const { rows } = await tx.query<{ count: bigint }>(
+  const result = await tx.query<{ count: bigint }>(
     'select count(*) as count from subscriptions where shop_id = $1 and deleted_at is null',
     [shopId],
   );
-  if ((rows[0]?.count ?? 0n) >= MAX_SUBSCRIPTIONS) {
+  if (onlyRow(result).count >= MAX_SUBSCRIPTIONS) {
     throw new DomainError(
       Code.ResourceExhausted,
       ErrorReason.QUOTA_EXCEEDED,

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { claimKey, type KeyUse, oncePerKey } from '../../platform/idempotency.ts';
 import type { Keyring } from '../../platform/keyring.ts';
+import { onlyRow } from '../../platform/only-row.ts';
 import type { Secret } from '../../platform/outbound/secrets.ts';
 import { inTransaction, type Queryable } from '../../platform/postgres.ts';
 import { addQueue, changeQueue, closeQueue, lockQueue } from '../delivery/queue/queue-changes.ts';
@@ -100,13 +101,13 @@ async function insertSubscription(
     await requireCapacityAtHost(tx, { shopId, topic, trigger, url }, o.limitedHost);
   }
   const endpointId = await endpointOf(tx, shopId, url);
-  const { rows } = await tx.query<{ id: bigint }>(
+  const result = await tx.query<{ id: bigint }>(
     `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status, inactive_since)
        values ($1, $2, $3, $4, $5, case when $5 = 'inactive' then now() + $6 * interval '1 ms' end)
        returning id`,
     [shopId, topic, trigger, endpointId, status, o.offsetMs],
   );
-  const id = rows[0]?.id ?? 0n;
+  const { id } = onlyRow(result);
   await addQueue(tx, { shopId, subscriptionId: id });
   await SECRETS.add(tx, { shopId, subscriptionId: id }, o.keyring);
   return id;

@@ -1,3 +1,4 @@
+import { onlyRow } from '../../../platform/only-row.ts';
 import type { Queryable } from '../../../platform/postgres.ts';
 import { addTimeline } from '../../store/timeline-store.ts';
 import { CHECK_KEYS } from '../provider.ts';
@@ -83,7 +84,7 @@ async function storeRefund(tx: Queryable, refund: ProviderRefund): Promise<boole
  */
 async function mayBeOwn(tx: Queryable, refund: ProviderRefund): Promise<boolean> {
   const { shopId, providerRefundId, providerOrderId, amount, currency } = refund;
-  const { rows } = await tx.query<{ own: boolean }>(
+  const result = await tx.query<{ own: boolean }>(
     `select ${isOwnRefund('f')} or f.key = '' and exists (
               select from processing_outcomes p
                 join returns r on r.shop_id = p.shop_id and r.id = p.return_id
@@ -94,5 +95,5 @@ async function mayBeOwn(tx: Queryable, refund: ProviderRefund): Promise<boolean>
        from inbound_refunds f where f.shop_id = $1 and f.provider_refund_id = $2`,
     [shopId, providerRefundId, providerOrderId, amount, currency],
   );
-  return rows[0]?.own ?? false;
+  return onlyRow(result).own;
 }

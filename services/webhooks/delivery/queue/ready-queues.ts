@@ -1,3 +1,4 @@
+import { onlyRow } from '../../../platform/only-row.ts';
 import type { Queryable } from '../../../platform/postgres.ts';
 import { named, param, rowsOf, sql } from '../../../platform/sql.ts';
 import type { EndpointHealth } from '../endpoint/circuit-breaker.ts';
@@ -203,7 +204,7 @@ export async function markQueuesDue(
   endpoint: { shopId: bigint; endpointId: bigint },
   offsetMs: number,
 ): Promise<boolean> {
-  const { rows } = await db.query<{ isMore: boolean }>(
+  const result = await db.query<{ isMore: boolean }>(
     `with waiting as (
        select shop_id, subscription_id from subscription_queues
         where shop_id = $1 and endpoint_id = $2 and ready_at > now() + $3 * interval '1 ms'
@@ -218,5 +219,5 @@ export async function markQueuesDue(
       where shop_id = $1 and endpoint_id = $2 and ready_at > now() + $3 * interval '1 ms'`,
     [endpoint.shopId, endpoint.endpointId, offsetMs],
   );
-  return rows[0]?.isMore ?? false;
+  return onlyRow(result).isMore;
 }

@@ -1,6 +1,7 @@
 import type pg from 'pg';
 import { stateForbids } from '../../../platform/errors.ts';
 import { claimKey, findUse, type KeyUse } from '../../../platform/idempotency.ts';
+import { onlyRow } from '../../../platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../../platform/postgres.ts';
 import { subscriptionNotFound } from '../../subscriptions/subscription.ts';
 import { lockSubscriptionShared } from '../../subscriptions/subscription-store.ts';
@@ -124,11 +125,11 @@ async function probeNow(tx: Queryable, queue: QueueRef, offsetMs: number): Promi
 
 /** The time of the retry clock as a text, because a `Date` has no microseconds. */
 async function retryClock(db: Queryable, offsetMs: number): Promise<string> {
-  const { rows } = await db.query<{ at: string }>(
+  const result = await db.query<{ at: string }>(
     `select (now() + $1 * interval '1 ms')::text as at`,
     [offsetMs],
   );
-  return rows[0]?.at ?? 'infinity';
+  return onlyRow(result).at;
 }
 
 // A row to which a result is written at this moment is skipped, because its delivery was just tried. `any(array(…))`

@@ -1,0 +1,13 @@
+/**
+ * Returns the row of a statement that always returns exactly one: a count or another aggregate, `insert … returning`, or
+ * a select without `from`.
+ *
+ * @throws Error for another number of rows, which is a bug.
+ */
+export function onlyRow<Row>({ rows }: { readonly rows: readonly Row[] }): Row {
+  const [row] = rows;
+  if (row === undefined || rows.length > 1) {
+    throw new Error(`a statement returned ${rows.length} rows instead of one`);
+  }
+  return row;
+}
