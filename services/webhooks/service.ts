@@ -19,6 +19,7 @@ import { announceRevealed } from './announce/secrets.ts';
 import type { RetryClock } from './delivery/attempt/retry-clock.ts';
 import { type JobsContext, jobMethods } from './jobs/methods.ts';
 import { backlogsOf } from './log/backlogs.ts';
+import { lastFailure } from './log/last-failure.ts';
 import { logMethods } from './log/methods.ts';
 import { readWithHealth } from './subscriptions/health.ts';
 import { servedPayloadVersion, setPayloadVersion } from './subscriptions/payload-version.ts';
@@ -111,7 +112,9 @@ function subscriptionMethods({ pool, policy, keyring, clock, wake, today }: Webh
       const [found] = await readWithHealth(pool, { shopId, subscriptionId, today: today() });
       if (!found) throw subscriptionNotFound(subscriptionId);
       const backlogs = includeBacklog ? await backlogsOf(pool, shopId, subscriptionId) : undefined;
-      const more = { health: found, backlog: backlogs?.get(subscriptionId) };
+      const isFailing = found.failures > 0;
+      const failure = isFailing ? await lastFailure(pool, { shopId, subscriptionId }) : undefined;
+      const more = { health: found, backlog: backlogs?.get(subscriptionId), failure };
       return { subscription: subscriptionMessage(found, more) };
     },
     async listSubscriptions({ shopId, includeBacklog, includeHealth }) {

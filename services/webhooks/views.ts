@@ -6,6 +6,7 @@ import {
   type AttemptTiming,
   AttemptTimingSchema,
   type Delivery,
+  type DeliveryCountSchema,
   DeliverySchema,
   DeliveryStateSchema,
   type Secret as SecretMessage,
@@ -22,8 +23,10 @@ import { errorForPartners } from '../platform/outbound/failure.ts';
 import type { Secret } from '../platform/outbound/secrets.ts';
 import { deactivatesAtMs } from './delivery/results/deactivate.ts';
 import type { Backlog } from './log/backlogs.ts';
+import type { DeliveryCount } from './log/count.ts';
 import { webhookIdOf } from './log/delivery.ts';
 import { occurredAt } from './log/filter.ts';
+import type { LastFailure } from './log/last-failure.ts';
 import type { AttemptRow, LoggedDelivery } from './log/rows.ts';
 import type { Health } from './subscriptions/health.ts';
 import type { ChosenValues, Subscription } from './subscriptions/subscription.ts';
@@ -41,10 +44,18 @@ export function chosenMessage({
   return { topic, trigger, url, status: statusText.fromText(status) };
 }
 
-/** A subscription, with its waiting deliveries or its health if requested. */
+/** A subscription, with its waiting deliveries, its health and its newest failed attempt if requested. */
 export function subscriptionMessage(
   subscription: Subscription,
-  { backlog, health }: { backlog?: Backlog | undefined; health?: Health } = {},
+  {
+    backlog,
+    health,
+    failure,
+  }: {
+    backlog?: Backlog | undefined;
+    health?: Health;
+    failure?: LastFailure | undefined;
+  } = {},
 ): SubscriptionMessage {
   const { id, topic, trigger, url, failingSince, inactiveSince } = subscription;
   const isCounting = subscription.status === 'active' && failingSince !== null;
@@ -74,11 +85,22 @@ export function subscriptionMessage(
       },
     }),
     ...(health && { health: healthMessage(health) }),
+    ...(failure && { lastFailure: failureMessage(failure) }),
     ...shownMessage(subscription),
     ...(subscription.formerSecretsUntil && {
       formerSecretsUntil: timestampFromDate(subscription.formerSecretsUntil),
     }),
   });
+}
+
+function failureMessage({ id, startedAt, status, error, url }: LastFailure) {
+  return {
+    deliveryId: webhookIdOf(id),
+    startedAt: timestampFromDate(startedAt),
+    status,
+    error: errorForPartners(error),
+    url,
+  };
 }
 
 function shownMessage(subscription: Subscription) {
@@ -140,6 +162,19 @@ export function deliveryMessage({ row, attempts }: LoggedDelivery): Delivery {
     test: row.isTest,
     ...(row.finishedAt && { finishedAt: timestampFromDate(row.finishedAt) }),
   });
+}
+
+export function countMessage(counted: DeliveryCount): MessageInitShape<typeof DeliveryCountSchema> {
+  const { count, isMore, oldestAt, states } = counted;
+  return {
+    count,
+    more: isMore,
+    ...(oldestAt && { oldestAt: timestampFromDate(oldestAt) }),
+    states: states.map((one) => ({
+      state: deliveryStateText.fromText(one.state),
+      count: one.count,
+    })),
+  };
 }
 
 function attemptMessage(row: AttemptRow): Attempt {

@@ -26,7 +26,7 @@ import {
   upTo,
   wordOf,
 } from '../fields.ts';
-import { attemptView, deliveryView } from '../views/delivery.ts';
+import { attemptView, countView, deliveryView } from '../views/delivery.ts';
 
 const STATE = enumText(DeliveryStateSchema);
 /** Longer than any webhook-id or event id. Characters. */
@@ -47,8 +47,13 @@ export function deliveryMethods() {
         ...filterOf(request),
         pageSize: pageSizeOf(request.pageSize),
         cursor: request.cursor,
+        includeCount: true,
       });
-      return { deliveries: page.deliveries.map(deliveryView), nextCursor: page.nextCursor };
+      return {
+        deliveries: page.deliveries.map(deliveryView),
+        nextCursor: page.nextCursor,
+        ...(page.count && { count: countView(page.count) }),
+      };
     },
 
     async getDelivery({ deliveryId }, context) {
@@ -105,6 +110,7 @@ function filterOf(request: ListDeliveriesRequest) {
     trigger: optionalWord('trigger', request.trigger, TRIGGERS) ?? '',
     topic: optionalWord('topic', request.topic, TOPICS) ?? '',
     returnId: optionalId(request.returnId),
+    replayId: optionalId(request.replayId),
     ...(from && { from: timestampFromDate(from) }),
     ...(to && { to: timestampFromDate(to) }),
   };

@@ -68,7 +68,8 @@ function subscriptionMethods() {
       };
       const created = await createWebhook(call.context, body, keyOf(call, idempotencyKey));
       const webhook = webhookView(sent(created.subscription, 'subscription'));
-      return { webhook, secret: created.secret };
+      const equalWebhookIds = created.equalSubscriptionIds.map(String);
+      return { webhook, secret: created.secret, equalWebhookIds };
     },
 
     async updateWebhook({ webhookId, topic, trigger, url, status, idempotencyKey }, context) {

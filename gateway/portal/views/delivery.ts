@@ -1,11 +1,14 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type {
   DeliveryAttemptSchema,
+  DeliveryCountSchema,
   DeliverySchema,
 } from '../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
 import {
   type Attempt,
   type Delivery,
+  type DeliveryCount,
+  type DeliveryState,
   DeliveryStateSchema,
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { word } from '../../../services/contract/views/values.ts';
@@ -23,7 +26,7 @@ export function deliveryView(one: Delivery): MessageInitShape<typeof DeliverySch
     apiVersion,
     test,
     webhookId: String(one.subscriptionId),
-    state: word(DeliveryStateSchema, one.state, DELIVERY_STATES) ?? '',
+    state: stateText(one.state),
     returnId: String(one.returnId),
     revision: String(one.revision),
     ...(occurredAt && { occurredAt }),
@@ -32,6 +35,20 @@ export function deliveryView(one: Delivery): MessageInitShape<typeof DeliverySch
     attemptCount: attempts.length,
     ...(last && { lastAttempt: attemptView(last) }),
   };
+}
+
+export function countView(counted: DeliveryCount): MessageInitShape<typeof DeliveryCountSchema> {
+  const { count, more, oldestAt, states } = counted;
+  return {
+    count,
+    more,
+    ...(oldestAt && { oldestAt }),
+    states: states.map((one) => ({ state: stateText(one.state), count: one.count })),
+  };
+}
+
+function stateText(state: DeliveryState): string {
+  return word(DeliveryStateSchema, state, DELIVERY_STATES) ?? '';
 }
 
 export function attemptView(attempt: Attempt): MessageInitShape<typeof DeliveryAttemptSchema> {

@@ -1,6 +1,7 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type { SecretSchema, WebhookSchema } from '../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import {
+  type LastFailure,
   type Secret,
   type Subscription,
   SubscriptionStatus,
@@ -32,7 +33,7 @@ export function webhookView(one: Subscription): WebhookView {
 }
 
 function healthView(one: Subscription): WebhookView['health'] {
-  const { health, backlog, inactiveSince, failingSince, disablesAt } = one;
+  const { health, backlog, inactiveSince, failingSince, disablesAt, lastFailure } = one;
   const oldest = backlog?.oldestAt ?? health?.oldestWaitingAt;
   return {
     state: stateOf(one),
@@ -48,7 +49,12 @@ function healthView(one: Subscription): WebhookView['health'] {
     ...(oldest && { oldestWaitingAt: oldest }),
     ...(backlog?.nextAttemptAt && { nextAttemptAt: backlog.nextAttemptAt }),
     ...(health?.pausedSince && { pausedSince: health.pausedSince }),
+    ...(lastFailure && { lastFailure: failureView(lastFailure) }),
   };
+}
+
+function failureView({ deliveryId, startedAt, status, error, url }: LastFailure) {
+  return { deliveryId, status, error, url, ...(startedAt && { startedAt }) };
 }
 
 /** The health as REST says it, with more words: who made it inactive, and why there is nothing to say. */

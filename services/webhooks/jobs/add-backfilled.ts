@@ -10,15 +10,15 @@ import { bodyWithoutCustomer } from '../fan-out/shape.ts';
  * Writes deliveries of old events to one subscription. They are sent after fresh deliveries. Leaves out customers that
  * were redacted in the meantime. The caller's lock excludes redactions of the shop until its commit.
  *
- * @returns the number of new deliveries.
+ * @returns the ids of the new deliveries.
  */
 export async function addBackfilled(
   tx: Queryable,
   queue: QueueRef,
   deliveries: readonly NewDelivery[],
   o: { offsetMs: number },
-): Promise<number> {
-  if (deliveries.length === 0) return 0;
+): Promise<string[]> {
+  if (deliveries.length === 0) return [];
   const redacted = await redactedAmong(
     tx,
     deliveries.map(({ event }) => event),
@@ -30,7 +30,7 @@ export async function addBackfilled(
   await lockQueue(tx, queue);
   const { offsetMs } = o;
   const added = await insertDeliveries(tx, allowed, { offsetMs, isRetry: true });
-  if (added.length === 0) return 0;
+  if (added.length === 0) return [];
   await notifyDue(tx, [queue], { isChange: false });
-  return added.length;
+  return added.map(({ id }) => id);
 }

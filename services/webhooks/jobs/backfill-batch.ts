@@ -17,6 +17,7 @@ import {
 import { addBackfilled } from './add-backfilled.ts';
 import { capacityOf } from './capacity.ts';
 import { failPart, lockPart, noteProgress, type Part } from './claim.ts';
+import { noteQueued } from './job-deliveries.ts';
 import type { RetainedEvents, RetainedSpan } from './retained-events.ts';
 
 export interface BackfillBatchDependencies {
@@ -60,14 +61,15 @@ export async function backfillBatch(o: BackfillBatchDependencies, part: Part): P
       await noteProgress(tx, part, { cursor: part.cursor, done: 0, skipped: 0, restMs: 0 });
       return 0;
     }
-    const written = await addBackfilled(tx, part, page.deliveries, { offsetMs: o.offsetMs() });
+    const added = await addBackfilled(tx, part, page.deliveries, { offsetMs: o.offsetMs() });
+    await noteQueued(tx, part, added);
     await noteProgress(tx, part, {
       cursor: page.nextCursor,
-      done: written,
-      skipped: page.events - written,
+      done: added.length,
+      skipped: page.events - added.length,
       restMs: page.nextCursor === '' ? undefined : now.restMs,
     });
-    return written;
+    return added.length;
   });
 }
 

@@ -153,20 +153,35 @@ export async function cancelJob(db: Queryable, shopId: bigint, id: bigint): Prom
   return readJob(db, shopId, id);
 }
 
-/** Deletes jobs that ended more than `o.days` ago. Returns whether there may be more of them. */
+/** SQL for whether job `o` ended more than $1 days ago. */
+const IS_OLD = `o.started_at < now() - $1 * interval '1 day' and not exists (
+          select from replay_parts r where r.shop_id = o.shop_id and r.job_id = o.id
+             and (r.state = 'running' or r.finished_at >= now() - $1 * interval '1 day'))`;
+
+/**
+ * Deletes jobs that ended more than `o.days` ago, and before them which deliveries they queued. Returns whether there may
+ * be more of either.
+ */
 export async function purgeJobs(
   db: Queryable,
   o: { days: number; limit: number },
 ): Promise<boolean> {
-  const { rowCount } = await db.query(
+  const deliveries = await db.query(
+    `delete from job_deliveries d using (
+       select j.shop_id, j.job_id, j.delivery_id from replay_jobs o
+         join job_deliveries j on j.shop_id = o.shop_id and j.job_id = o.id
+        where ${IS_OLD} limit $2) as old
+      where d.shop_id = old.shop_id and d.job_id = old.job_id and d.delivery_id = old.delivery_id`,
+    [o.days, o.limit],
+  );
+  const jobs = await db.query(
     `delete from replay_jobs j using (
        select shop_id, id from replay_jobs o
-        where o.started_at < now() - $1 * interval '1 day' and not exists (
-          select from replay_parts r where r.shop_id = o.shop_id and r.job_id = o.id
-             and (r.state = 'running' or r.finished_at >= now() - $1 * interval '1 day'))
+        where ${IS_OLD}
+          and not exists (select from job_deliveries d where d.shop_id = o.shop_id and d.job_id = o.id)
         order by o.started_at limit $2) as old
       where j.shop_id = old.shop_id and j.id = old.id`,
     [o.days, o.limit],
   );
-  return rowCount === o.limit;
+  return deliveries.rowCount === o.limit || jobs.rowCount === o.limit;
 }

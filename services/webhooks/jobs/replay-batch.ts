@@ -8,6 +8,7 @@ import { isMatch, isOfReturn, type ParsedFilter, parseFilter } from '../log/filt
 import { lockSubscriptionShared } from '../subscriptions/subscription-store.ts';
 import { capacityOf } from './capacity.ts';
 import { type Claim, failPart, lockPart, noteProgress, type Part } from './claim.ts';
+import { noteQueued } from './job-deliveries.ts';
 
 /** Maximum number of deliveries that one batch scans, so that the search for a rare state ends. */
 const MAX_SCANNED = 1_000;
@@ -37,6 +38,7 @@ export function replayBatch(pool: pg.Pool, claim: Claim, o: { offsetMs: number }
     }
     const { ids, scannedTo } = await nextIds(tx, part, batch);
     const started = await requeue(tx, { shopId: claim.shopId, ids, offsetMs: o.offsetMs });
+    await noteQueued(tx, claim, started);
     await noteProgress(tx, claim, {
       cursor: scannedTo ?? part.cursor,
       done: started.length,

@@ -24,6 +24,8 @@ export interface Filter {
   readonly trigger: string;
   readonly states: readonly DeliveryState[];
   readonly returnId: bigint | null;
+  /** Only deliveries that this replay or backfill has queued; null for all. */
+  readonly jobId: bigint | null;
   /** The first id of the time range, and the first id after it. */
   readonly firstId: string;
   readonly endId: string;
@@ -58,6 +60,7 @@ const shape = z.object({
   from: time.optional(),
   to: time.optional(),
   returnId: anyId,
+  jobId: anyId.optional(),
 });
 
 export interface FilterInput {
@@ -69,6 +72,7 @@ export interface FilterInput {
   readonly from?: z.input<typeof time> | undefined;
   readonly to?: z.input<typeof time> | undefined;
   readonly returnId: bigint;
+  readonly jobId?: bigint | undefined;
 }
 
 /** A valid filter whose subscriptions are not resolved yet. */
@@ -79,10 +83,17 @@ export type ParsedFilter = Omit<Filter, 'subscriptionIds' | 'shopId'> & {
 
 /** @throws DomainError INVALID_ARGUMENT with the invalid field. */
 export function parseFilter(input: FilterInput): ParsedFilter {
-  const { from, to, subscriptionId, url, topic, trigger, returnId } = parseInput(shape, input);
+  const { from, to, subscriptionId, url, topic, trigger, returnId, ...rest } = parseInput(
+    shape,
+    input,
+  );
+  const { jobId = null } = rest;
   if (topic !== '') requireOneOf('topic', topic, TOPICS);
   if (trigger !== '') requireOneOf('trigger', trigger, TRIGGERS);
   if (from && to && from >= to) throw invalidField('to', 'must lie after from');
+  if (jobId !== null && returnId !== null) {
+    throw invalidField('return_id', 'must be 0 with a replay_id');
+  }
   return {
     subscriptionId,
     url,
@@ -90,6 +101,7 @@ export function parseFilter(input: FilterInput): ParsedFilter {
     trigger,
     states: input.states.map(parseState),
     returnId,
+    jobId,
     firstId: idAt(from ?? new Date(0)),
     endId: to ? idAt(to) : AFTER_ALL,
   };

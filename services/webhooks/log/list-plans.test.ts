@@ -5,8 +5,10 @@ import { DeliveryState } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts
 import { costOf, recordingPool, vacuum } from '../../../test/kit/postgres/plans.ts';
 import { createLog, type Log } from '../../../test/kit/webhooks/log.ts';
 import { readWithHealth } from '../subscriptions/health.ts';
+import { countDeliveries } from './count.ts';
 import { type FilterInput, parseFilter, resolveFilter } from './filter.ts';
 import { deliveriesOfEvent, getDelivery } from './get.ts';
+import { lastFailure } from './last-failure.ts';
 import { listDeliveries } from './list.ts';
 import { countByHour } from './stats.ts';
 
@@ -18,6 +20,8 @@ const PAGE = 50;
 const BUFFERS_MAX = 3_500;
 /** A rare state or trigger reads at most 5,000 deliveries. */
 const SCANNED_MAX = 8_000;
+/** A count reads at most 10,000 deliveries. */
+const COUNTED_MAX = 16_000;
 
 const DAY_MS = 86_400_000;
 const START = Date.now() - 7 * DAY_MS;
@@ -141,6 +145,20 @@ describe('a page of 100,000 deliveries', () => {
     expect(cost.buffers).toBeLessThan(BUFFERS_MAX);
   });
 
+  test.each<[string, Partial<FilterInput>]>([
+    ['of all deliveries', {}],
+    ['of those that are exhausted', { states: [DeliveryState.EXHAUSTED] }],
+    ['of those that wait', { states: [DeliveryState.WAITING] }],
+  ])(
+    'the count %s is one statement over at most 10,000 deliveries, by index',
+    async (_name, given) => {
+      const filter = await resolveFilter(log.pool, shopId, parseFilter({ ...NOTHING, ...given }));
+      const cost = await costOfRead((pool) => countDeliveries(pool, filter));
+      expect(cost).toMatchObject({ scans: [], statements: 1 });
+      expect(cost.buffers).toBeLessThan(COUNTED_MAX);
+    },
+  );
+
   test('a page in the middle costs as much as the first', async () => {
     const { nextCursor } = await page(log.pool, { to: day(3) });
     const cost = await costOfRead((pool) => page(pool, {}, nextCursor));
@@ -184,6 +202,13 @@ describe('of 100,000 deliveries', () => {
 
   test('the health of every webhook is read with one statement by index', async () => {
     const cost = await costOfRead((pool) => readWithHealth(pool, { shopId, today: new Date() }));
+    expect(cost).toMatchObject({ scans: [], statements: 1 });
+    expect(cost.buffers).toBeLessThan(BUFFERS_MAX);
+  });
+
+  test('the newest failure of a webhook is found with one statement by index', async () => {
+    const queue = { shopId, subscriptionId: subscriptions[0] ?? 0n };
+    const cost = await costOfRead((pool) => lastFailure(pool, queue));
     expect(cost).toMatchObject({ scans: [], statements: 1 });
     expect(cost.buffers).toBeLessThan(BUFFERS_MAX);
   });

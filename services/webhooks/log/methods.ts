@@ -13,7 +13,8 @@ import { optionalIdempotencyKey, parseInput } from '../../platform/input.ts';
 import { bindCursor, placeInCursor } from '../../platform/list-cursor.ts';
 import type { RetryClock } from '../delivery/attempt/retry-clock.ts';
 import { retryWaiting } from '../delivery/queue/retry-waiting.ts';
-import { deliveryMessage } from '../views.ts';
+import { countMessage, deliveryMessage } from '../views.ts';
+import { countDeliveries } from './count.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
 import { parseFilter, resolveFilter } from './filter.ts';
 import { deliveriesOfEvent, getDelivery, relatedDeliveries } from './get.ts';
@@ -42,12 +43,17 @@ export function logMethods({ pool, clock }: LogContext) {
         const found = await deliveriesOfEvent(pool, { shopId, eventId: request.eventId });
         return { deliveries: found.map(deliveryMessage), nextCursor: '' };
       }
-      const parsed = parseFilter(request);
+      const parsed = parseFilter({ ...request, jobId: request.replayId });
       const list = { shopId, ...parsed };
       const cursor = placeInCursor(page.cursor, list);
       const filter = await resolveFilter(pool, shopId, parsed, { liveOnly });
-      const { deliveries, nextCursor } = await listDeliveries(pool, filter, { ...page, cursor });
+      const isCounted = request.includeCount && cursor === '';
+      const [{ deliveries, nextCursor }, count] = await Promise.all([
+        listDeliveries(pool, filter, { ...page, cursor }),
+        isCounted ? countDeliveries(pool, filter) : undefined,
+      ]);
       return {
+        ...(count && { count: countMessage(count) }),
         deliveries: deliveries.map(deliveryMessage),
         nextCursor: bindCursor(nextCursor, list),
       };

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/deliveries.proto.
  */
 export const file_rms_portal_v1_deliveries: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ybXMvcG9ydGFsL3YxL2RlbGl2ZXJpZXMucHJvdG8SDXJtcy5wb3J0YWwudjEiowMKCERlbGl2ZXJ5EgoKAmlkGAEgASgJEhYKCndlYmhvb2tfaWQYAiABKANCAjABEhAKCGV2ZW50X2lkGAMgASgJEg0KBXRvcGljGAQgASgJEg8KB3RyaWdnZXIYBSABKAkSDQoFc3RhdGUYBiABKAkSEwoLYXBpX3ZlcnNpb24YByABKAkSFQoJcmV0dXJuX2lkGAggASgDQgIwARIMCgR0ZXN0GAkgASgIEi8KC29jY3VycmVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXh0X2F0dGVtcHRfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hdHRlbXB0X2NvdW50GA0gASgFEjQKDGxhc3RfYXR0ZW1wdBgOIAEoCzIeLnJtcy5wb3J0YWwudjEuRGVsaXZlcnlBdHRlbXB0EhQKCHJldmlzaW9uGA8gASgDQgIwASLMAgoPRGVsaXZlcnlBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkdXJhdGlvbl9tcxgDIAEoBRIOCgZzdGF0dXMYBCABKAUSDQoFZXJyb3IYBSABKAkSCwoDdXJsGAYgASgJEjYKD3JlcXVlc3RfaGVhZGVycxgHIAMoCzIdLnJtcy5wb3J0YWwudjEuRGVsaXZlcnlIZWFkZXISGAoQcmVzcG9uc2VfZXhjZXJwdBgIIAEoCRItCgZ0aW1pbmcYCSABKAsyHS5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5VGltaW5nEjcKEHJlc3BvbnNlX2hlYWRlcnMYCiADKAsyHS5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5SGVhZGVyIi0KDkRlbGl2ZXJ5SGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkivAEKDkRlbGl2ZXJ5VGltaW5nEhMKBmRuc19tcxgBIAEoBUgAiAEBEhcKCmNvbm5lY3RfbXMYAiABKAVIAYgBARITCgZ0bHNfbXMYAyABKAVIAogBARIUCgd3YWl0X21zGAQgASgFSAOIAQESFAoHcmVhZF9tcxgFIAEoBUgEiAEBQgkKB19kbnNfbXNCDQoLX2Nvbm5lY3RfbXNCCQoHX3Rsc19tc0IKCghfd2FpdF9tc0IKCghfcmVhZF9tc2IGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("Ch5ybXMvcG9ydGFsL3YxL2RlbGl2ZXJpZXMucHJvdG8SDXJtcy5wb3J0YWwudjEiowMKCERlbGl2ZXJ5EgoKAmlkGAEgASgJEhYKCndlYmhvb2tfaWQYAiABKANCAjABEhAKCGV2ZW50X2lkGAMgASgJEg0KBXRvcGljGAQgASgJEg8KB3RyaWdnZXIYBSABKAkSDQoFc3RhdGUYBiABKAkSEwoLYXBpX3ZlcnNpb24YByABKAkSFQoJcmV0dXJuX2lkGAggASgDQgIwARIMCgR0ZXN0GAkgASgIEi8KC29jY3VycmVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIzCg9uZXh0X2F0dGVtcHRfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi8KC2ZpbmlzaGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIVCg1hdHRlbXB0X2NvdW50GA0gASgFEjQKDGxhc3RfYXR0ZW1wdBgOIAEoCzIeLnJtcy5wb3J0YWwudjEuRGVsaXZlcnlBdHRlbXB0EhQKCHJldmlzaW9uGA8gASgDQgIwASLMAgoPRGVsaXZlcnlBdHRlbXB0Eg4KBm51bWJlchgBIAEoBRIuCgpzdGFydGVkX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtkdXJhdGlvbl9tcxgDIAEoBRIOCgZzdGF0dXMYBCABKAUSDQoFZXJyb3IYBSABKAkSCwoDdXJsGAYgASgJEjYKD3JlcXVlc3RfaGVhZGVycxgHIAMoCzIdLnJtcy5wb3J0YWwudjEuRGVsaXZlcnlIZWFkZXISGAoQcmVzcG9uc2VfZXhjZXJwdBgIIAEoCRItCgZ0aW1pbmcYCSABKAsyHS5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5VGltaW5nEjcKEHJlc3BvbnNlX2hlYWRlcnMYCiADKAsyHS5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5SGVhZGVyIi0KDkRlbGl2ZXJ5SGVhZGVyEgwKBG5hbWUYASABKAkSDQoFdmFsdWUYAiABKAkivAEKDkRlbGl2ZXJ5VGltaW5nEhMKBmRuc19tcxgBIAEoBUgAiAEBEhcKCmNvbm5lY3RfbXMYAiABKAVIAYgBARITCgZ0bHNfbXMYAyABKAVIAogBARIUCgd3YWl0X21zGAQgASgFSAOIAQESFAoHcmVhZF9tcxgFIAEoBUgEiAEBQgkKB19kbnNfbXNCDQoLX2Nvbm5lY3RfbXNCCQoHX3Rsc19tc0IKCghfd2FpdF9tc0IKCghfcmVhZF9tcyKOAQoNRGVsaXZlcnlDb3VudBINCgVjb3VudBgBIAEoBRIMCgRtb3JlGAIgASgIEi0KCW9sZGVzdF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoGc3RhdGVzGAQgAygLMiEucm1zLnBvcnRhbC52MS5EZWxpdmVyeVN0YXRlQ291bnQiMgoSRGVsaXZlcnlTdGF0ZUNvdW50Eg0KBXN0YXRlGAEgASgJEg0KBWNvdW50GAIgASgFYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * Delivery is one event for one webhook.
@@ -295,4 +295,74 @@ export type DeliveryTiming = Message<"rms.portal.v1.DeliveryTiming"> & {
  */
 export const DeliveryTimingSchema: GenMessage<DeliveryTiming> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_deliveries, 3);
+
+/**
+ * DeliveryCount counts deliveries, of the newest 10,000 that were scanned.
+ *
+ * @generated from message rms.portal.v1.DeliveryCount
+ */
+export type DeliveryCount = Message<"rms.portal.v1.DeliveryCount"> & {
+  /**
+   * How many match
+   *
+   * @generated from field: int32 count = 1;
+   */
+  count: number;
+
+  /**
+   * True when more may match, among those that were not scanned
+   *
+   * @generated from field: bool more = 2;
+   */
+  more: boolean;
+
+  /**
+   * When the event of the oldest of them happened; absent when none matches
+   *
+   * @generated from field: google.protobuf.Timestamp oldest_at = 3;
+   */
+  oldestAt?: Timestamp | undefined;
+
+  /**
+   * The same number by state, without states that no delivery has
+   *
+   * @generated from field: repeated rms.portal.v1.DeliveryStateCount states = 4;
+   */
+  states: DeliveryStateCount[];
+};
+
+/**
+ * Describes the message rms.portal.v1.DeliveryCount.
+ * Use `create(DeliveryCountSchema)` to create a new message.
+ */
+export const DeliveryCountSchema: GenMessage<DeliveryCount> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_deliveries, 4);
+
+/**
+ * DeliveryStateCount counts the deliveries in one state.
+ *
+ * @generated from message rms.portal.v1.DeliveryStateCount
+ */
+export type DeliveryStateCount = Message<"rms.portal.v1.DeliveryStateCount"> & {
+  /**
+   * The state
+   *
+   * @generated from field: string state = 1;
+   */
+  state: string;
+
+  /**
+   * How many
+   *
+   * @generated from field: int32 count = 2;
+   */
+  count: number;
+};
+
+/**
+ * Describes the message rms.portal.v1.DeliveryStateCount.
+ * Use `create(DeliveryStateCountSchema)` to create a new message.
+ */
+export const DeliveryStateCountSchema: GenMessage<DeliveryStateCount> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_deliveries, 5);
 

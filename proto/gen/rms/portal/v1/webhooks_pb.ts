@@ -9,7 +9,7 @@ import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_rms_portal_v1_access } from "./access_pb.ts";
 import type { Person } from "./common_pb.ts";
 import { file_rms_portal_v1_common } from "./common_pb.ts";
-import type { Delivery, DeliveryAttempt } from "./deliveries_pb.ts";
+import type { Delivery, DeliveryAttempt, DeliveryCount } from "./deliveries_pb.ts";
 import { file_rms_portal_v1_deliveries } from "./deliveries_pb.ts";
 import type { GetReplayRequestSchema, GetReplayResponseSchema, ListReplaysRequestSchema, ListReplaysResponseSchema, PreviewBackfillRequestSchema, PreviewBackfillResponseSchema, PreviewReplayRequestSchema, PreviewReplayResponseSchema, StartBackfillRequestSchema, StartBackfillResponseSchema, StartReplayRequestSchema, StartReplayResponseSchema, StopReplayRequestSchema, StopReplayResponseSchema } from "./replays_pb.ts";
 import { file_rms_portal_v1_replays } from "./replays_pb.ts";
@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/webhooks.proto.
  */
 export const file_rms_portal_v1_webhooks: GenFile = /*@__PURE__*/
-  fileDesc("ChxybXMvcG9ydGFsL3YxL3dlYmhvb2tzLnByb3RvEg1ybXMucG9ydGFsLnYxIuUCCgdXZWJob29rEg4KAmlkGAEgASgDQgIwARINCgV0b3BpYxgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEgsKA3VybBgEIAEoCRIOCgZzdGF0dXMYBSABKAkSEAoIZGVsaXZlcnMYBiABKAgSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoGaGVhbHRoGAkgASgLMhwucm1zLnBvcnRhbC52MS5XZWJob29rSGVhbHRoEjMKEXNlY3JldF9sYXN0X3Nob3duGAogASgLMhgucm1zLnBvcnRhbC52MS5MYXN0U2hvd24SOAoUZm9ybWVyX3NlY3JldHNfdW50aWwYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wItEDCg1XZWJob29rSGVhbHRoEg0KBXN0YXRlGAEgASgJEhcKD2luYWN0aXZlX3JlYXNvbhgCIAEoCRIyCg5pbmFjdGl2ZV9zaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYBCABKAUSMQoNZmFpbGluZ19zaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZGlzYWJsZXNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDXN1Y2NlZWRlZF8yNGgYByABKAUSEgoKZmFpbGVkXzI0aBgIIAEoBRIPCgd3YWl0aW5nGAkgASgFEhQKDG1vcmVfd2FpdGluZxgKIAEoCBI1ChFvbGRlc3Rfd2FpdGluZ19hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9hdHRlbXB0X2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxwYXVzZWRfc2luY2UYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIlYKCUxhc3RTaG93bhIhCgJieRgBIAEoCzIVLnJtcy5wb3J0YWwudjEuUGVyc29uEiYKAmF0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJ3CgZTZWNyZXQSDQoFdmFsdWUYASABKAkSLgoKY3JlYXRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiQQoJRXZlbnRUeXBlEg0KBXRvcGljGAEgASgJEhMKC2Rlc2NyaXB0aW9uGAIgASgJEhAKCGRlbGl2ZXJzGAMgAygJIiwKB1RyaWdnZXISDAoEbmFtZRgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCSIVChNMaXN0V2ViaG9va3NSZXF1ZXN0IlkKFExpc3RXZWJob29rc1Jlc3BvbnNlEigKCHdlYmhvb2tzGAEgAygLMhYucm1zLnBvcnRhbC52MS5XZWJob29rEhcKD3BheWxvYWRfdmVyc2lvbhgCIAEoCSIrChFHZXRXZWJob29rUmVxdWVzdBIWCgp3ZWJob29rX2lkGAEgASgDQgIwASI9ChJHZXRXZWJob29rUmVzcG9uc2USJwoHd2ViaG9vaxgBIAEoCzIWLnJtcy5wb3J0YWwudjEuV2ViaG9vayIXChVMaXN0RXZlbnRUeXBlc1JlcXVlc3QibAoWTGlzdEV2ZW50VHlwZXNSZXNwb25zZRIoCgZ0b3BpY3MYASADKAsyGC5ybXMucG9ydGFsLnYxLkV2ZW50VHlwZRIoCgh0cmlnZ2VycxgCIAMoCzIWLnJtcy5wb3J0YWwudjEuVHJpZ2dlciJsChRDcmVhdGVXZWJob29rUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSDQoFdG9waWMYAiABKAkSDwoHdHJpZ2dlchgDIAEoCRILCgN1cmwYBCABKAkSDgoGc3RhdHVzGAUgASgJIlAKFUNyZWF0ZVdlYmhvb2tSZXNwb25zZRInCgd3ZWJob29rGAEgASgLMhYucm1zLnBvcnRhbC52MS5XZWJob29rEg4KBnNlY3JldBgCIAEoCSKEAQoUVXBkYXRlV2ViaG9va1JlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEhYKCndlYmhvb2tfaWQYAiABKANCAjABEg0KBXRvcGljGAMgASgJEg8KB3RyaWdnZXIYBCABKAkSCwoDdXJsGAUgASgJEg4KBnN0YXR1cxgGIAEoCSJAChVVcGRhdGVXZWJob29rUmVzcG9uc2USJwoHd2ViaG9vaxgBIAEoCzIWLnJtcy5wb3J0YWwudjEuV2ViaG9vayIuChREZWxldGVXZWJob29rUmVxdWVzdBIWCgp3ZWJob29rX2lkGAEgASgDQgIwASIXChVEZWxldGVXZWJob29rUmVzcG9uc2UiLQoTUmV2ZWFsU2VjcmV0UmVxdWVzdBIWCgp3ZWJob29rX2lkGAEgASgDQgIwASI+ChRSZXZlYWxTZWNyZXRSZXNwb25zZRImCgdzZWNyZXRzGAEgAygLMhUucm1zLnBvcnRhbC52MS5TZWNyZXQidAoTUm90YXRlU2VjcmV0UmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFgoKd2ViaG9va19pZBgCIAEoA0ICMAESGgoNb3ZlcmxhcF9ob3VycxgDIAEoBUgAiAEBQhAKDl9vdmVybGFwX2hvdXJzInUKFFJvdGF0ZVNlY3JldFJlc3BvbnNlEiYKB3NlY3JldHMYASADKAsyFS5ybXMucG9ydGFsLnYxLlNlY3JldBI1ChFmb3JtZXJfZXhwaXJlc19hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiMgoYRW5kRWFybGllclNlY3JldHNSZXF1ZXN0EhYKCndlYmhvb2tfaWQYASABKANCAjABIhsKGUVuZEVhcmxpZXJTZWNyZXRzUmVzcG9uc2UiUwoPU2VuZFRlc3RSZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIWCgp3ZWJob29rX2lkGAIgASgDQgIwARIPCgd0cmlnZ2VyGAMgASgJIj0KEFNlbmRUZXN0UmVzcG9uc2USKQoIZGVsaXZlcnkYASABKAsyFy5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5IkkKFlJldHJ5RGVsaXZlcmllc1JlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEhYKCndlYmhvb2tfaWQYAiABKANCAjABIjYKF1JldHJ5RGVsaXZlcmllc1Jlc3BvbnNlEg0KBWNvdW50GAEgASgFEgwKBG1vcmUYAiABKAgi+wEKFUxpc3REZWxpdmVyaWVzUmVxdWVzdBIWCgp3ZWJob29rX2lkGAEgASgDQgIwARIOCgZzdGF0ZXMYAiADKAkSDwoHdHJpZ2dlchgDIAEoCRINCgV0b3BpYxgEIAEoCRIVCglyZXR1cm5faWQYBSABKANCAjABEigKBGZyb20YBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiYKAnRvGAcgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzZWFyY2gYCCABKAkSEQoJcGFnZV9zaXplGAkgASgFEg4KBmN1cnNvchgKIAEoCSJaChZMaXN0RGVsaXZlcmllc1Jlc3BvbnNlEisKCmRlbGl2ZXJpZXMYASADKAsyFy5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5EhMKC25leHRfY3Vyc29yGAIgASgJIikKEkdldERlbGl2ZXJ5UmVxdWVzdBITCgtkZWxpdmVyeV9pZBgBIAEoCSKtAQoTR2V0RGVsaXZlcnlSZXNwb25zZRIpCghkZWxpdmVyeRgBIAEoCzIXLnJtcy5wb3J0YWwudjEuRGVsaXZlcnkSDwoHcGF5bG9hZBgCIAEoCRIwCghhdHRlbXB0cxgDIAMoCzIeLnJtcy5wb3J0YWwudjEuRGVsaXZlcnlBdHRlbXB0EigKB3JlbGF0ZWQYBCADKAsyFy5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5IkAKF0dldERlbGl2ZXJ5U3RhdHNSZXF1ZXN0EhYKCndlYmhvb2tfaWQYASABKANCAjABEg0KBWhvdXJzGAIgASgFIkYKGEdldERlbGl2ZXJ5U3RhdHNSZXNwb25zZRIqCgVob3VycxgBIAMoCzIbLnJtcy5wb3J0YWwudjEuRGVsaXZlcnlIb3VyIn8KDERlbGl2ZXJ5SG91chItCglzdGFydHNfYXQYASABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCWRlbGl2ZXJlZBgCIAEoBRIOCgZmYWlsZWQYAyABKAUSDwoHd2FpdGluZxgEIAEoBRIMCgRtb3JlGAUgASgIIkUKFVJlcGxheURlbGl2ZXJ5UmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSEwoLZGVsaXZlcnlfaWQYAiABKAkiQwoWUmVwbGF5RGVsaXZlcnlSZXNwb25zZRIpCghkZWxpdmVyeRgBIAEoCzIXLnJtcy5wb3J0YWwudjEuRGVsaXZlcnky/hcKD1dlYmhvb2tzU2VydmljZRKCAQoMTGlzdFdlYmhvb2tzEiIucm1zLnBvcnRhbC52MS5MaXN0V2ViaG9va3NSZXF1ZXN0GiMucm1zLnBvcnRhbC52MS5MaXN0V2ViaG9va3NSZXNwb25zZSIpkAIBqrwYIgoOZGV2ZWxvcGVyLnZpZXcKEGRldmVsb3Blci5tYW5hZ2USfAoKR2V0V2ViaG9vaxIgLnJtcy5wb3J0YWwudjEuR2V0V2ViaG9va1JlcXVlc3QaIS5ybXMucG9ydGFsLnYxLkdldFdlYmhvb2tSZXNwb25zZSIpkAIBqrwYIgoOZGV2ZWxvcGVyLnZpZXcKEGRldmVsb3Blci5tYW5hZ2USiAEKDkxpc3RFdmVudFR5cGVzEiQucm1zLnBvcnRhbC52MS5MaXN0RXZlbnRUeXBlc1JlcXVlc3QaJS5ybXMucG9ydGFsLnYxLkxpc3RFdmVudFR5cGVzUmVzcG9uc2UiKZACAaq8GCIKDmRldmVsb3Blci52aWV3ChBkZXZlbG9wZXIubWFuYWdlEowBCg1DcmVhdGVXZWJob29rEiMucm1zLnBvcnRhbC52MS5DcmVhdGVXZWJob29rUmVxdWVzdBokLnJtcy5wb3J0YWwudjEuQ3JlYXRlV2ViaG9va1Jlc3BvbnNlIjCQAgKqvBgpChBkZXZlbG9wZXIubWFuYWdlGhVwb3J0YWwuY3JlYXRlX3dlYmhvb2sSjAEKDVVwZGF0ZVdlYmhvb2sSIy5ybXMucG9ydGFsLnYxLlVwZGF0ZVdlYmhvb2tSZXF1ZXN0GiQucm1zLnBvcnRhbC52MS5VcGRhdGVXZWJob29rUmVzcG9uc2UiMJACAqq8GCkKEGRldmVsb3Blci5tYW5hZ2UaFXBvcnRhbC51cGRhdGVfd2ViaG9vaxKMAQoNRGVsZXRlV2ViaG9vaxIjLnJtcy5wb3J0YWwudjEuRGVsZXRlV2ViaG9va1JlcXVlc3QaJC5ybXMucG9ydGFsLnYxLkRlbGV0ZVdlYmhvb2tSZXNwb25zZSIwkAICqrwYKQoQZGV2ZWxvcGVyLm1hbmFnZRoVcG9ydGFsLmRlbGV0ZV93ZWJob29rEpABCgxSZXZlYWxTZWNyZXQSIi5ybXMucG9ydGFsLnYxLlJldmVhbFNlY3JldFJlcXVlc3QaIy5ybXMucG9ydGFsLnYxLlJldmVhbFNlY3JldFJlc3BvbnNlIjeQAgKqvBgwChBkZXZlbG9wZXIubWFuYWdlGhxwb3J0YWwucmV2ZWFsX3dlYmhvb2tfc2VjcmV0EpABCgxSb3RhdGVTZWNyZXQSIi5ybXMucG9ydGFsLnYxLlJvdGF0ZVNlY3JldFJlcXVlc3QaIy5ybXMucG9ydGFsLnYxLlJvdGF0ZVNlY3JldFJlc3BvbnNlIjeQAgKqvBgwChBkZXZlbG9wZXIubWFuYWdlGhxwb3J0YWwucm90YXRlX3dlYmhvb2tfc2VjcmV0EqUBChFFbmRFYXJsaWVyU2VjcmV0cxInLnJtcy5wb3J0YWwudjEuRW5kRWFybGllclNlY3JldHNSZXF1ZXN0Gigucm1zLnBvcnRhbC52MS5FbmRFYXJsaWVyU2VjcmV0c1Jlc3BvbnNlIj2QAgKqvBg2ChBkZXZlbG9wZXIubWFuYWdlGiJwb3J0YWwuZW5kX2VhcmxpZXJfd2ViaG9va19zZWNyZXRzEoABCghTZW5kVGVzdBIeLnJtcy5wb3J0YWwudjEuU2VuZFRlc3RSZXF1ZXN0Gh8ucm1zLnBvcnRhbC52MS5TZW5kVGVzdFJlc3BvbnNlIjOQAgKqvBgsChBkZXZlbG9wZXIubWFuYWdlGhhwb3J0YWwuc2VuZF90ZXN0X3dlYmhvb2sSeAoOTGlzdERlbGl2ZXJpZXMSJC5ybXMucG9ydGFsLnYxLkxpc3REZWxpdmVyaWVzUmVxdWVzdBolLnJtcy5wb3J0YWwudjEuTGlzdERlbGl2ZXJpZXNSZXNwb25zZSIZkAIBqrwYEgoQZGV2ZWxvcGVyLm1hbmFnZRJvCgtHZXREZWxpdmVyeRIhLnJtcy5wb3J0YWwudjEuR2V0RGVsaXZlcnlSZXF1ZXN0GiIucm1zLnBvcnRhbC52MS5HZXREZWxpdmVyeVJlc3BvbnNlIhmQAgGqvBgSChBkZXZlbG9wZXIubWFuYWdlEo4BChBHZXREZWxpdmVyeVN0YXRzEiYucm1zLnBvcnRhbC52MS5HZXREZWxpdmVyeVN0YXRzUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuR2V0RGVsaXZlcnlTdGF0c1Jlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRKcAQoPUmV0cnlEZWxpdmVyaWVzEiUucm1zLnBvcnRhbC52MS5SZXRyeURlbGl2ZXJpZXNSZXF1ZXN0GiYucm1zLnBvcnRhbC52MS5SZXRyeURlbGl2ZXJpZXNSZXNwb25zZSI6kAICqrwYMwoQZGV2ZWxvcGVyLm1hbmFnZRofcG9ydGFsLnJldHJ5X3dlYmhvb2tfZGVsaXZlcmllcxKYAQoOUmVwbGF5RGVsaXZlcnkSJC5ybXMucG9ydGFsLnYxLlJlcGxheURlbGl2ZXJ5UmVxdWVzdBolLnJtcy5wb3J0YWwudjEuUmVwbGF5RGVsaXZlcnlSZXNwb25zZSI5kAICqrwYMgoQZGV2ZWxvcGVyLm1hbmFnZRoecG9ydGFsLnJlcGxheV93ZWJob29rX2RlbGl2ZXJ5EoUBCg1QcmV2aWV3UmVwbGF5EiMucm1zLnBvcnRhbC52MS5QcmV2aWV3UmVwbGF5UmVxdWVzdBokLnJtcy5wb3J0YWwudjEuUHJldmlld1JlcGxheVJlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRKEAQoLU3RhcnRSZXBsYXkSIS5ybXMucG9ydGFsLnYxLlN0YXJ0UmVwbGF5UmVxdWVzdBoiLnJtcy5wb3J0YWwudjEuU3RhcnRSZXBsYXlSZXNwb25zZSIukAICqrwYJwoQZGV2ZWxvcGVyLm1hbmFnZRoTcG9ydGFsLnN0YXJ0X3JlcGxheRKLAQoPUHJldmlld0JhY2tmaWxsEiUucm1zLnBvcnRhbC52MS5QcmV2aWV3QmFja2ZpbGxSZXF1ZXN0GiYucm1zLnBvcnRhbC52MS5QcmV2aWV3QmFja2ZpbGxSZXNwb25zZSIpkAIBqrwYIgoOZGV2ZWxvcGVyLnZpZXcKEGRldmVsb3Blci5tYW5hZ2USjAEKDVN0YXJ0QmFja2ZpbGwSIy5ybXMucG9ydGFsLnYxLlN0YXJ0QmFja2ZpbGxSZXF1ZXN0GiQucm1zLnBvcnRhbC52MS5TdGFydEJhY2tmaWxsUmVzcG9uc2UiMJACAqq8GCkKEGRldmVsb3Blci5tYW5hZ2UaFXBvcnRhbC5zdGFydF9iYWNrZmlsbBJ5CglHZXRSZXBsYXkSHy5ybXMucG9ydGFsLnYxLkdldFJlcGxheVJlcXVlc3QaIC5ybXMucG9ydGFsLnYxLkdldFJlcGxheVJlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRJ/CgtMaXN0UmVwbGF5cxIhLnJtcy5wb3J0YWwudjEuTGlzdFJlcGxheXNSZXF1ZXN0GiIucm1zLnBvcnRhbC52MS5MaXN0UmVwbGF5c1Jlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRKAAQoKU3RvcFJlcGxheRIgLnJtcy5wb3J0YWwudjEuU3RvcFJlcGxheVJlcXVlc3QaIS5ybXMucG9ydGFsLnYxLlN0b3BSZXBsYXlSZXNwb25zZSItkAICqrwYJgoQZGV2ZWxvcGVyLm1hbmFnZRoScG9ydGFsLnN0b3BfcmVwbGF5YgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common, file_rms_portal_v1_deliveries, file_rms_portal_v1_replays]);
+  fileDesc("ChxybXMvcG9ydGFsL3YxL3dlYmhvb2tzLnByb3RvEg1ybXMucG9ydGFsLnYxIuUCCgdXZWJob29rEg4KAmlkGAEgASgDQgIwARINCgV0b3BpYxgCIAEoCRIPCgd0cmlnZ2VyGAMgASgJEgsKA3VybBgEIAEoCRIOCgZzdGF0dXMYBSABKAkSEAoIZGVsaXZlcnMYBiABKAgSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLAoGaGVhbHRoGAkgASgLMhwucm1zLnBvcnRhbC52MS5XZWJob29rSGVhbHRoEjMKEXNlY3JldF9sYXN0X3Nob3duGAogASgLMhgucm1zLnBvcnRhbC52MS5MYXN0U2hvd24SOAoUZm9ybWVyX3NlY3JldHNfdW50aWwYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIoMECg1XZWJob29rSGVhbHRoEg0KBXN0YXRlGAEgASgJEhcKD2luYWN0aXZlX3JlYXNvbhgCIAEoCRIyCg5pbmFjdGl2ZV9zaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEAoIZmFpbHVyZXMYBCABKAUSMQoNZmFpbGluZ19zaW5jZRgFIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLZGlzYWJsZXNfYXQYBiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKDXN1Y2NlZWRlZF8yNGgYByABKAUSEgoKZmFpbGVkXzI0aBgIIAEoBRIPCgd3YWl0aW5nGAkgASgFEhQKDG1vcmVfd2FpdGluZxgKIAEoCBI1ChFvbGRlc3Rfd2FpdGluZ19hdBgLIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMwoPbmV4dF9hdHRlbXB0X2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIwCgxwYXVzZWRfc2luY2UYDSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjAKDGxhc3RfZmFpbHVyZRgOIAEoCzIaLnJtcy5wb3J0YWwudjEuTGFzdEZhaWx1cmUifgoLTGFzdEZhaWx1cmUSEwoLZGVsaXZlcnlfaWQYASABKAkSLgoKc3RhcnRlZF9hdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGc3RhdHVzGAMgASgFEg0KBWVycm9yGAQgASgJEgsKA3VybBgFIAEoCSJWCglMYXN0U2hvd24SIQoCYnkYASABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhImCgJhdBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAidwoGU2VjcmV0Eg0KBXZhbHVlGAEgASgJEi4KCmNyZWF0ZWRfYXQYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCmV4cGlyZXNfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIkEKCUV2ZW50VHlwZRINCgV0b3BpYxgBIAEoCRITCgtkZXNjcmlwdGlvbhgCIAEoCRIQCghkZWxpdmVycxgDIAMoCSIsCgdUcmlnZ2VyEgwKBG5hbWUYASABKAkSEwoLZGVzY3JpcHRpb24YAiABKAkiFQoTTGlzdFdlYmhvb2tzUmVxdWVzdCJZChRMaXN0V2ViaG9va3NSZXNwb25zZRIoCgh3ZWJob29rcxgBIAMoCzIWLnJtcy5wb3J0YWwudjEuV2ViaG9vaxIXCg9wYXlsb2FkX3ZlcnNpb24YAiABKAkiKwoRR2V0V2ViaG9va1JlcXVlc3QSFgoKd2ViaG9va19pZBgBIAEoA0ICMAEiPQoSR2V0V2ViaG9va1Jlc3BvbnNlEicKB3dlYmhvb2sYASABKAsyFi5ybXMucG9ydGFsLnYxLldlYmhvb2siFwoVTGlzdEV2ZW50VHlwZXNSZXF1ZXN0ImwKFkxpc3RFdmVudFR5cGVzUmVzcG9uc2USKAoGdG9waWNzGAEgAygLMhgucm1zLnBvcnRhbC52MS5FdmVudFR5cGUSKAoIdHJpZ2dlcnMYAiADKAsyFi5ybXMucG9ydGFsLnYxLlRyaWdnZXIibAoUQ3JlYXRlV2ViaG9va1JlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEg0KBXRvcGljGAIgASgJEg8KB3RyaWdnZXIYAyABKAkSCwoDdXJsGAQgASgJEg4KBnN0YXR1cxgFIAEoCSJvChVDcmVhdGVXZWJob29rUmVzcG9uc2USJwoHd2ViaG9vaxgBIAEoCzIWLnJtcy5wb3J0YWwudjEuV2ViaG9vaxIOCgZzZWNyZXQYAiABKAkSHQoRZXF1YWxfd2ViaG9va19pZHMYAyADKANCAjABIoQBChRVcGRhdGVXZWJob29rUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFgoKd2ViaG9va19pZBgCIAEoA0ICMAESDQoFdG9waWMYAyABKAkSDwoHdHJpZ2dlchgEIAEoCRILCgN1cmwYBSABKAkSDgoGc3RhdHVzGAYgASgJIkAKFVVwZGF0ZVdlYmhvb2tSZXNwb25zZRInCgd3ZWJob29rGAEgASgLMhYucm1zLnBvcnRhbC52MS5XZWJob29rIi4KFERlbGV0ZVdlYmhvb2tSZXF1ZXN0EhYKCndlYmhvb2tfaWQYASABKANCAjABIhcKFURlbGV0ZVdlYmhvb2tSZXNwb25zZSItChNSZXZlYWxTZWNyZXRSZXF1ZXN0EhYKCndlYmhvb2tfaWQYASABKANCAjABIj4KFFJldmVhbFNlY3JldFJlc3BvbnNlEiYKB3NlY3JldHMYASADKAsyFS5ybXMucG9ydGFsLnYxLlNlY3JldCJ0ChNSb3RhdGVTZWNyZXRSZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIWCgp3ZWJob29rX2lkGAIgASgDQgIwARIaCg1vdmVybGFwX2hvdXJzGAMgASgFSACIAQFCEAoOX292ZXJsYXBfaG91cnMidQoUUm90YXRlU2VjcmV0UmVzcG9uc2USJgoHc2VjcmV0cxgBIAMoCzIVLnJtcy5wb3J0YWwudjEuU2VjcmV0EjUKEWZvcm1lcl9leHBpcmVzX2F0GAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIyChhFbmRFYXJsaWVyU2VjcmV0c1JlcXVlc3QSFgoKd2ViaG9va19pZBgBIAEoA0ICMAEiGwoZRW5kRWFybGllclNlY3JldHNSZXNwb25zZSJTCg9TZW5kVGVzdFJlcXVlc3QSFwoPaWRlbXBvdGVuY3lfa2V5GAEgASgJEhYKCndlYmhvb2tfaWQYAiABKANCAjABEg8KB3RyaWdnZXIYAyABKAkiPQoQU2VuZFRlc3RSZXNwb25zZRIpCghkZWxpdmVyeRgBIAEoCzIXLnJtcy5wb3J0YWwudjEuRGVsaXZlcnkiSQoWUmV0cnlEZWxpdmVyaWVzUmVxdWVzdBIXCg9pZGVtcG90ZW5jeV9rZXkYASABKAkSFgoKd2ViaG9va19pZBgCIAEoA0ICMAEiNgoXUmV0cnlEZWxpdmVyaWVzUmVzcG9uc2USDQoFY291bnQYASABKAUSDAoEbW9yZRgCIAEoCCKSAgoVTGlzdERlbGl2ZXJpZXNSZXF1ZXN0EhYKCndlYmhvb2tfaWQYASABKANCAjABEg4KBnN0YXRlcxgCIAMoCRIPCgd0cmlnZ2VyGAMgASgJEg0KBXRvcGljGAQgASgJEhUKCXJldHVybl9pZBgFIAEoA0ICMAESKAoEZnJvbRgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASJgoCdG8YByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KBnNlYXJjaBgIIAEoCRIRCglwYWdlX3NpemUYCSABKAUSDgoGY3Vyc29yGAogASgJEhUKCXJlcGxheV9pZBgLIAEoA0ICMAEihwEKFkxpc3REZWxpdmVyaWVzUmVzcG9uc2USKwoKZGVsaXZlcmllcxgBIAMoCzIXLnJtcy5wb3J0YWwudjEuRGVsaXZlcnkSEwoLbmV4dF9jdXJzb3IYAiABKAkSKwoFY291bnQYAyABKAsyHC5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5Q291bnQiKQoSR2V0RGVsaXZlcnlSZXF1ZXN0EhMKC2RlbGl2ZXJ5X2lkGAEgASgJIq0BChNHZXREZWxpdmVyeVJlc3BvbnNlEikKCGRlbGl2ZXJ5GAEgASgLMhcucm1zLnBvcnRhbC52MS5EZWxpdmVyeRIPCgdwYXlsb2FkGAIgASgJEjAKCGF0dGVtcHRzGAMgAygLMh4ucm1zLnBvcnRhbC52MS5EZWxpdmVyeUF0dGVtcHQSKAoHcmVsYXRlZBgEIAMoCzIXLnJtcy5wb3J0YWwudjEuRGVsaXZlcnkiQAoXR2V0RGVsaXZlcnlTdGF0c1JlcXVlc3QSFgoKd2ViaG9va19pZBgBIAEoA0ICMAESDQoFaG91cnMYAiABKAUiRgoYR2V0RGVsaXZlcnlTdGF0c1Jlc3BvbnNlEioKBWhvdXJzGAEgAygLMhsucm1zLnBvcnRhbC52MS5EZWxpdmVyeUhvdXIifwoMRGVsaXZlcnlIb3VyEi0KCXN0YXJ0c19hdBgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJZGVsaXZlcmVkGAIgASgFEg4KBmZhaWxlZBgDIAEoBRIPCgd3YWl0aW5nGAQgASgFEgwKBG1vcmUYBSABKAgiRQoVUmVwbGF5RGVsaXZlcnlSZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRITCgtkZWxpdmVyeV9pZBgCIAEoCSJDChZSZXBsYXlEZWxpdmVyeVJlc3BvbnNlEikKCGRlbGl2ZXJ5GAEgASgLMhcucm1zLnBvcnRhbC52MS5EZWxpdmVyeTL+FwoPV2ViaG9va3NTZXJ2aWNlEoIBCgxMaXN0V2ViaG9va3MSIi5ybXMucG9ydGFsLnYxLkxpc3RXZWJob29rc1JlcXVlc3QaIy5ybXMucG9ydGFsLnYxLkxpc3RXZWJob29rc1Jlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRJ8CgpHZXRXZWJob29rEiAucm1zLnBvcnRhbC52MS5HZXRXZWJob29rUmVxdWVzdBohLnJtcy5wb3J0YWwudjEuR2V0V2ViaG9va1Jlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRKIAQoOTGlzdEV2ZW50VHlwZXMSJC5ybXMucG9ydGFsLnYxLkxpc3RFdmVudFR5cGVzUmVxdWVzdBolLnJtcy5wb3J0YWwudjEuTGlzdEV2ZW50VHlwZXNSZXNwb25zZSIpkAIBqrwYIgoOZGV2ZWxvcGVyLnZpZXcKEGRldmVsb3Blci5tYW5hZ2USjAEKDUNyZWF0ZVdlYmhvb2sSIy5ybXMucG9ydGFsLnYxLkNyZWF0ZVdlYmhvb2tSZXF1ZXN0GiQucm1zLnBvcnRhbC52MS5DcmVhdGVXZWJob29rUmVzcG9uc2UiMJACAqq8GCkKEGRldmVsb3Blci5tYW5hZ2UaFXBvcnRhbC5jcmVhdGVfd2ViaG9vaxKMAQoNVXBkYXRlV2ViaG9vaxIjLnJtcy5wb3J0YWwudjEuVXBkYXRlV2ViaG9va1JlcXVlc3QaJC5ybXMucG9ydGFsLnYxLlVwZGF0ZVdlYmhvb2tSZXNwb25zZSIwkAICqrwYKQoQZGV2ZWxvcGVyLm1hbmFnZRoVcG9ydGFsLnVwZGF0ZV93ZWJob29rEowBCg1EZWxldGVXZWJob29rEiMucm1zLnBvcnRhbC52MS5EZWxldGVXZWJob29rUmVxdWVzdBokLnJtcy5wb3J0YWwudjEuRGVsZXRlV2ViaG9va1Jlc3BvbnNlIjCQAgKqvBgpChBkZXZlbG9wZXIubWFuYWdlGhVwb3J0YWwuZGVsZXRlX3dlYmhvb2sSkAEKDFJldmVhbFNlY3JldBIiLnJtcy5wb3J0YWwudjEuUmV2ZWFsU2VjcmV0UmVxdWVzdBojLnJtcy5wb3J0YWwudjEuUmV2ZWFsU2VjcmV0UmVzcG9uc2UiN5ACAqq8GDAKEGRldmVsb3Blci5tYW5hZ2UaHHBvcnRhbC5yZXZlYWxfd2ViaG9va19zZWNyZXQSkAEKDFJvdGF0ZVNlY3JldBIiLnJtcy5wb3J0YWwudjEuUm90YXRlU2VjcmV0UmVxdWVzdBojLnJtcy5wb3J0YWwudjEuUm90YXRlU2VjcmV0UmVzcG9uc2UiN5ACAqq8GDAKEGRldmVsb3Blci5tYW5hZ2UaHHBvcnRhbC5yb3RhdGVfd2ViaG9va19zZWNyZXQSpQEKEUVuZEVhcmxpZXJTZWNyZXRzEicucm1zLnBvcnRhbC52MS5FbmRFYXJsaWVyU2VjcmV0c1JlcXVlc3QaKC5ybXMucG9ydGFsLnYxLkVuZEVhcmxpZXJTZWNyZXRzUmVzcG9uc2UiPZACAqq8GDYKEGRldmVsb3Blci5tYW5hZ2UaInBvcnRhbC5lbmRfZWFybGllcl93ZWJob29rX3NlY3JldHMSgAEKCFNlbmRUZXN0Eh4ucm1zLnBvcnRhbC52MS5TZW5kVGVzdFJlcXVlc3QaHy5ybXMucG9ydGFsLnYxLlNlbmRUZXN0UmVzcG9uc2UiM5ACAqq8GCwKEGRldmVsb3Blci5tYW5hZ2UaGHBvcnRhbC5zZW5kX3Rlc3Rfd2ViaG9vaxJ4Cg5MaXN0RGVsaXZlcmllcxIkLnJtcy5wb3J0YWwudjEuTGlzdERlbGl2ZXJpZXNSZXF1ZXN0GiUucm1zLnBvcnRhbC52MS5MaXN0RGVsaXZlcmllc1Jlc3BvbnNlIhmQAgGqvBgSChBkZXZlbG9wZXIubWFuYWdlEm8KC0dldERlbGl2ZXJ5EiEucm1zLnBvcnRhbC52MS5HZXREZWxpdmVyeVJlcXVlc3QaIi5ybXMucG9ydGFsLnYxLkdldERlbGl2ZXJ5UmVzcG9uc2UiGZACAaq8GBIKEGRldmVsb3Blci5tYW5hZ2USjgEKEEdldERlbGl2ZXJ5U3RhdHMSJi5ybXMucG9ydGFsLnYxLkdldERlbGl2ZXJ5U3RhdHNSZXF1ZXN0Gicucm1zLnBvcnRhbC52MS5HZXREZWxpdmVyeVN0YXRzUmVzcG9uc2UiKZACAaq8GCIKDmRldmVsb3Blci52aWV3ChBkZXZlbG9wZXIubWFuYWdlEpwBCg9SZXRyeURlbGl2ZXJpZXMSJS5ybXMucG9ydGFsLnYxLlJldHJ5RGVsaXZlcmllc1JlcXVlc3QaJi5ybXMucG9ydGFsLnYxLlJldHJ5RGVsaXZlcmllc1Jlc3BvbnNlIjqQAgKqvBgzChBkZXZlbG9wZXIubWFuYWdlGh9wb3J0YWwucmV0cnlfd2ViaG9va19kZWxpdmVyaWVzEpgBCg5SZXBsYXlEZWxpdmVyeRIkLnJtcy5wb3J0YWwudjEuUmVwbGF5RGVsaXZlcnlSZXF1ZXN0GiUucm1zLnBvcnRhbC52MS5SZXBsYXlEZWxpdmVyeVJlc3BvbnNlIjmQAgKqvBgyChBkZXZlbG9wZXIubWFuYWdlGh5wb3J0YWwucmVwbGF5X3dlYmhvb2tfZGVsaXZlcnkShQEKDVByZXZpZXdSZXBsYXkSIy5ybXMucG9ydGFsLnYxLlByZXZpZXdSZXBsYXlSZXF1ZXN0GiQucm1zLnBvcnRhbC52MS5QcmV2aWV3UmVwbGF5UmVzcG9uc2UiKZACAaq8GCIKDmRldmVsb3Blci52aWV3ChBkZXZlbG9wZXIubWFuYWdlEoQBCgtTdGFydFJlcGxheRIhLnJtcy5wb3J0YWwudjEuU3RhcnRSZXBsYXlSZXF1ZXN0GiIucm1zLnBvcnRhbC52MS5TdGFydFJlcGxheVJlc3BvbnNlIi6QAgKqvBgnChBkZXZlbG9wZXIubWFuYWdlGhNwb3J0YWwuc3RhcnRfcmVwbGF5EosBCg9QcmV2aWV3QmFja2ZpbGwSJS5ybXMucG9ydGFsLnYxLlByZXZpZXdCYWNrZmlsbFJlcXVlc3QaJi5ybXMucG9ydGFsLnYxLlByZXZpZXdCYWNrZmlsbFJlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRKMAQoNU3RhcnRCYWNrZmlsbBIjLnJtcy5wb3J0YWwudjEuU3RhcnRCYWNrZmlsbFJlcXVlc3QaJC5ybXMucG9ydGFsLnYxLlN0YXJ0QmFja2ZpbGxSZXNwb25zZSIwkAICqrwYKQoQZGV2ZWxvcGVyLm1hbmFnZRoVcG9ydGFsLnN0YXJ0X2JhY2tmaWxsEnkKCUdldFJlcGxheRIfLnJtcy5wb3J0YWwudjEuR2V0UmVwbGF5UmVxdWVzdBogLnJtcy5wb3J0YWwudjEuR2V0UmVwbGF5UmVzcG9uc2UiKZACAaq8GCIKDmRldmVsb3Blci52aWV3ChBkZXZlbG9wZXIubWFuYWdlEn8KC0xpc3RSZXBsYXlzEiEucm1zLnBvcnRhbC52MS5MaXN0UmVwbGF5c1JlcXVlc3QaIi5ybXMucG9ydGFsLnYxLkxpc3RSZXBsYXlzUmVzcG9uc2UiKZACAaq8GCIKDmRldmVsb3Blci52aWV3ChBkZXZlbG9wZXIubWFuYWdlEoABCgpTdG9wUmVwbGF5EiAucm1zLnBvcnRhbC52MS5TdG9wUmVwbGF5UmVxdWVzdBohLnJtcy5wb3J0YWwudjEuU3RvcFJlcGxheVJlc3BvbnNlIi2QAgKqvBgmChBkZXZlbG9wZXIubWFuYWdlGhJwb3J0YWwuc3RvcF9yZXBsYXliBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common, file_rms_portal_v1_deliveries, file_rms_portal_v1_replays]);
 
 /**
  * Webhook sends the events of one trigger, shaped for one topic, to one address.
@@ -212,6 +212,13 @@ export type WebhookHealth = Message<"rms.portal.v1.WebhookHealth"> & {
    * @generated from field: google.protobuf.Timestamp paused_since = 13;
    */
   pausedSince?: Timestamp | undefined;
+
+  /**
+   * The newest failed attempt; only in GetWebhook, and only while there are failures since the last success
+   *
+   * @generated from field: rms.portal.v1.LastFailure last_failure = 14;
+   */
+  lastFailure?: LastFailure | undefined;
 };
 
 /**
@@ -220,6 +227,55 @@ export type WebhookHealth = Message<"rms.portal.v1.WebhookHealth"> & {
  */
 export const WebhookHealthSchema: GenMessage<WebhookHealth> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_webhooks, 1);
+
+/**
+ * LastFailure is the newest failed attempt of a webhook.
+ *
+ * @generated from message rms.portal.v1.LastFailure
+ */
+export type LastFailure = Message<"rms.portal.v1.LastFailure"> & {
+  /**
+   * Its delivery
+   *
+   * @generated from field: string delivery_id = 1;
+   */
+  deliveryId: string;
+
+  /**
+   * When the request started
+   *
+   * @generated from field: google.protobuf.Timestamp started_at = 2;
+   */
+  startedAt?: Timestamp | undefined;
+
+  /**
+   * HTTP status; 0 when there was no response
+   *
+   * @generated from field: int32 status = 3;
+   */
+  status: number;
+
+  /**
+   * What went wrong, in words
+   *
+   * @generated from field: string error = 4;
+   */
+  error: string;
+
+  /**
+   * The address it was sent to
+   *
+   * @generated from field: string url = 5;
+   */
+  url: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.LastFailure.
+ * Use `create(LastFailureSchema)` to create a new message.
+ */
+export const LastFailureSchema: GenMessage<LastFailure> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_webhooks, 2);
 
 /**
  * LastShown says who last saw a secret.
@@ -247,7 +303,7 @@ export type LastShown = Message<"rms.portal.v1.LastShown"> & {
  * Use `create(LastShownSchema)` to create a new message.
  */
 export const LastShownSchema: GenMessage<LastShown> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 2);
+  messageDesc(file_rms_portal_v1_webhooks, 3);
 
 /**
  * Secret signs deliveries.
@@ -282,7 +338,7 @@ export type Secret = Message<"rms.portal.v1.Secret"> & {
  * Use `create(SecretSchema)` to create a new message.
  */
 export const SecretSchema: GenMessage<Secret> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 3);
+  messageDesc(file_rms_portal_v1_webhooks, 4);
 
 /**
  * EventType is a topic with the triggers that it delivers.
@@ -317,7 +373,7 @@ export type EventType = Message<"rms.portal.v1.EventType"> & {
  * Use `create(EventTypeSchema)` to create a new message.
  */
 export const EventTypeSchema: GenMessage<EventType> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 4);
+  messageDesc(file_rms_portal_v1_webhooks, 5);
 
 /**
  * Trigger is a kind of event.
@@ -345,7 +401,7 @@ export type Trigger = Message<"rms.portal.v1.Trigger"> & {
  * Use `create(TriggerSchema)` to create a new message.
  */
 export const TriggerSchema: GenMessage<Trigger> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 5);
+  messageDesc(file_rms_portal_v1_webhooks, 6);
 
 /**
  * Request of ListWebhooks.
@@ -360,7 +416,7 @@ export type ListWebhooksRequest = Message<"rms.portal.v1.ListWebhooksRequest"> &
  * Use `create(ListWebhooksRequestSchema)` to create a new message.
  */
 export const ListWebhooksRequestSchema: GenMessage<ListWebhooksRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 6);
+  messageDesc(file_rms_portal_v1_webhooks, 7);
 
 /**
  * Response of ListWebhooks.
@@ -388,7 +444,7 @@ export type ListWebhooksResponse = Message<"rms.portal.v1.ListWebhooksResponse">
  * Use `create(ListWebhooksResponseSchema)` to create a new message.
  */
 export const ListWebhooksResponseSchema: GenMessage<ListWebhooksResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 7);
+  messageDesc(file_rms_portal_v1_webhooks, 8);
 
 /**
  * Request of GetWebhook.
@@ -409,7 +465,7 @@ export type GetWebhookRequest = Message<"rms.portal.v1.GetWebhookRequest"> & {
  * Use `create(GetWebhookRequestSchema)` to create a new message.
  */
 export const GetWebhookRequestSchema: GenMessage<GetWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 8);
+  messageDesc(file_rms_portal_v1_webhooks, 9);
 
 /**
  * Response of GetWebhook.
@@ -430,7 +486,7 @@ export type GetWebhookResponse = Message<"rms.portal.v1.GetWebhookResponse"> & {
  * Use `create(GetWebhookResponseSchema)` to create a new message.
  */
 export const GetWebhookResponseSchema: GenMessage<GetWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 9);
+  messageDesc(file_rms_portal_v1_webhooks, 10);
 
 /**
  * Request of ListEventTypes.
@@ -445,7 +501,7 @@ export type ListEventTypesRequest = Message<"rms.portal.v1.ListEventTypesRequest
  * Use `create(ListEventTypesRequestSchema)` to create a new message.
  */
 export const ListEventTypesRequestSchema: GenMessage<ListEventTypesRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 10);
+  messageDesc(file_rms_portal_v1_webhooks, 11);
 
 /**
  * Response of ListEventTypes.
@@ -473,7 +529,7 @@ export type ListEventTypesResponse = Message<"rms.portal.v1.ListEventTypesRespon
  * Use `create(ListEventTypesResponseSchema)` to create a new message.
  */
 export const ListEventTypesResponseSchema: GenMessage<ListEventTypesResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 11);
+  messageDesc(file_rms_portal_v1_webhooks, 12);
 
 /**
  * Request of CreateWebhook.
@@ -522,7 +578,7 @@ export type CreateWebhookRequest = Message<"rms.portal.v1.CreateWebhookRequest">
  * Use `create(CreateWebhookRequestSchema)` to create a new message.
  */
 export const CreateWebhookRequestSchema: GenMessage<CreateWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 12);
+  messageDesc(file_rms_portal_v1_webhooks, 13);
 
 /**
  * Response of CreateWebhook.
@@ -543,6 +599,13 @@ export type CreateWebhookResponse = Message<"rms.portal.v1.CreateWebhookResponse
    * @generated from field: string secret = 2;
    */
   secret: string;
+
+  /**
+   * Ids of the shop's other webhooks with the same address, topic and trigger, ascending
+   *
+   * @generated from field: repeated int64 equal_webhook_ids = 3 [jstype = JS_STRING];
+   */
+  equalWebhookIds: string[];
 };
 
 /**
@@ -550,7 +613,7 @@ export type CreateWebhookResponse = Message<"rms.portal.v1.CreateWebhookResponse
  * Use `create(CreateWebhookResponseSchema)` to create a new message.
  */
 export const CreateWebhookResponseSchema: GenMessage<CreateWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 13);
+  messageDesc(file_rms_portal_v1_webhooks, 14);
 
 /**
  * Request of UpdateWebhook. Empty fields stay as they are.
@@ -606,7 +669,7 @@ export type UpdateWebhookRequest = Message<"rms.portal.v1.UpdateWebhookRequest">
  * Use `create(UpdateWebhookRequestSchema)` to create a new message.
  */
 export const UpdateWebhookRequestSchema: GenMessage<UpdateWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 14);
+  messageDesc(file_rms_portal_v1_webhooks, 15);
 
 /**
  * Response of UpdateWebhook.
@@ -627,7 +690,7 @@ export type UpdateWebhookResponse = Message<"rms.portal.v1.UpdateWebhookResponse
  * Use `create(UpdateWebhookResponseSchema)` to create a new message.
  */
 export const UpdateWebhookResponseSchema: GenMessage<UpdateWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 15);
+  messageDesc(file_rms_portal_v1_webhooks, 16);
 
 /**
  * Request of DeleteWebhook.
@@ -648,7 +711,7 @@ export type DeleteWebhookRequest = Message<"rms.portal.v1.DeleteWebhookRequest">
  * Use `create(DeleteWebhookRequestSchema)` to create a new message.
  */
 export const DeleteWebhookRequestSchema: GenMessage<DeleteWebhookRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 16);
+  messageDesc(file_rms_portal_v1_webhooks, 17);
 
 /**
  * Response of DeleteWebhook.
@@ -663,7 +726,7 @@ export type DeleteWebhookResponse = Message<"rms.portal.v1.DeleteWebhookResponse
  * Use `create(DeleteWebhookResponseSchema)` to create a new message.
  */
 export const DeleteWebhookResponseSchema: GenMessage<DeleteWebhookResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 17);
+  messageDesc(file_rms_portal_v1_webhooks, 18);
 
 /**
  * Request of RevealSecret.
@@ -684,7 +747,7 @@ export type RevealSecretRequest = Message<"rms.portal.v1.RevealSecretRequest"> &
  * Use `create(RevealSecretRequestSchema)` to create a new message.
  */
 export const RevealSecretRequestSchema: GenMessage<RevealSecretRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 18);
+  messageDesc(file_rms_portal_v1_webhooks, 19);
 
 /**
  * Response of RevealSecret.
@@ -705,7 +768,7 @@ export type RevealSecretResponse = Message<"rms.portal.v1.RevealSecretResponse">
  * Use `create(RevealSecretResponseSchema)` to create a new message.
  */
 export const RevealSecretResponseSchema: GenMessage<RevealSecretResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 19);
+  messageDesc(file_rms_portal_v1_webhooks, 20);
 
 /**
  * Request of RotateSecret.
@@ -740,7 +803,7 @@ export type RotateSecretRequest = Message<"rms.portal.v1.RotateSecretRequest"> &
  * Use `create(RotateSecretRequestSchema)` to create a new message.
  */
 export const RotateSecretRequestSchema: GenMessage<RotateSecretRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 20);
+  messageDesc(file_rms_portal_v1_webhooks, 21);
 
 /**
  * Response of RotateSecret.
@@ -768,7 +831,7 @@ export type RotateSecretResponse = Message<"rms.portal.v1.RotateSecretResponse">
  * Use `create(RotateSecretResponseSchema)` to create a new message.
  */
 export const RotateSecretResponseSchema: GenMessage<RotateSecretResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 21);
+  messageDesc(file_rms_portal_v1_webhooks, 22);
 
 /**
  * Request of EndEarlierSecrets.
@@ -789,7 +852,7 @@ export type EndEarlierSecretsRequest = Message<"rms.portal.v1.EndEarlierSecretsR
  * Use `create(EndEarlierSecretsRequestSchema)` to create a new message.
  */
 export const EndEarlierSecretsRequestSchema: GenMessage<EndEarlierSecretsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 22);
+  messageDesc(file_rms_portal_v1_webhooks, 23);
 
 /**
  * Response of EndEarlierSecrets.
@@ -804,7 +867,7 @@ export type EndEarlierSecretsResponse = Message<"rms.portal.v1.EndEarlierSecrets
  * Use `create(EndEarlierSecretsResponseSchema)` to create a new message.
  */
 export const EndEarlierSecretsResponseSchema: GenMessage<EndEarlierSecretsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 23);
+  messageDesc(file_rms_portal_v1_webhooks, 24);
 
 /**
  * Request of SendTest.
@@ -839,7 +902,7 @@ export type SendTestRequest = Message<"rms.portal.v1.SendTestRequest"> & {
  * Use `create(SendTestRequestSchema)` to create a new message.
  */
 export const SendTestRequestSchema: GenMessage<SendTestRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 24);
+  messageDesc(file_rms_portal_v1_webhooks, 25);
 
 /**
  * Response of SendTest.
@@ -860,7 +923,7 @@ export type SendTestResponse = Message<"rms.portal.v1.SendTestResponse"> & {
  * Use `create(SendTestResponseSchema)` to create a new message.
  */
 export const SendTestResponseSchema: GenMessage<SendTestResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 25);
+  messageDesc(file_rms_portal_v1_webhooks, 26);
 
 /**
  * Request of RetryDeliveries.
@@ -888,7 +951,7 @@ export type RetryDeliveriesRequest = Message<"rms.portal.v1.RetryDeliveriesReque
  * Use `create(RetryDeliveriesRequestSchema)` to create a new message.
  */
 export const RetryDeliveriesRequestSchema: GenMessage<RetryDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 26);
+  messageDesc(file_rms_portal_v1_webhooks, 27);
 
 /**
  * Response of RetryDeliveries.
@@ -916,7 +979,7 @@ export type RetryDeliveriesResponse = Message<"rms.portal.v1.RetryDeliveriesResp
  * Use `create(RetryDeliveriesResponseSchema)` to create a new message.
  */
 export const RetryDeliveriesResponseSchema: GenMessage<RetryDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 27);
+  messageDesc(file_rms_portal_v1_webhooks, 28);
 
 /**
  * Request of ListDeliveries. An empty field matches all.
@@ -994,6 +1057,13 @@ export type ListDeliveriesRequest = Message<"rms.portal.v1.ListDeliveriesRequest
    * @generated from field: string cursor = 10;
    */
   cursor: string;
+
+  /**
+   * Deliveries that this replay or backfill queued; 0 means all. Not together with return_id
+   *
+   * @generated from field: int64 replay_id = 11 [jstype = JS_STRING];
+   */
+  replayId: string;
 };
 
 /**
@@ -1001,7 +1071,7 @@ export type ListDeliveriesRequest = Message<"rms.portal.v1.ListDeliveriesRequest
  * Use `create(ListDeliveriesRequestSchema)` to create a new message.
  */
 export const ListDeliveriesRequestSchema: GenMessage<ListDeliveriesRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 28);
+  messageDesc(file_rms_portal_v1_webhooks, 29);
 
 /**
  * Response of ListDeliveries.
@@ -1022,6 +1092,13 @@ export type ListDeliveriesResponse = Message<"rms.portal.v1.ListDeliveriesRespon
    * @generated from field: string next_cursor = 2;
    */
   nextCursor: string;
+
+  /**
+   * How many deliveries match, on all pages; only on the first page, and absent for a search
+   *
+   * @generated from field: rms.portal.v1.DeliveryCount count = 3;
+   */
+  count?: DeliveryCount | undefined;
 };
 
 /**
@@ -1029,7 +1106,7 @@ export type ListDeliveriesResponse = Message<"rms.portal.v1.ListDeliveriesRespon
  * Use `create(ListDeliveriesResponseSchema)` to create a new message.
  */
 export const ListDeliveriesResponseSchema: GenMessage<ListDeliveriesResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 29);
+  messageDesc(file_rms_portal_v1_webhooks, 30);
 
 /**
  * Request of GetDelivery.
@@ -1050,7 +1127,7 @@ export type GetDeliveryRequest = Message<"rms.portal.v1.GetDeliveryRequest"> & {
  * Use `create(GetDeliveryRequestSchema)` to create a new message.
  */
 export const GetDeliveryRequestSchema: GenMessage<GetDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 30);
+  messageDesc(file_rms_portal_v1_webhooks, 31);
 
 /**
  * Response of GetDelivery.
@@ -1092,7 +1169,7 @@ export type GetDeliveryResponse = Message<"rms.portal.v1.GetDeliveryResponse"> &
  * Use `create(GetDeliveryResponseSchema)` to create a new message.
  */
 export const GetDeliveryResponseSchema: GenMessage<GetDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 31);
+  messageDesc(file_rms_portal_v1_webhooks, 32);
 
 /**
  * Request of GetDeliveryStats.
@@ -1120,7 +1197,7 @@ export type GetDeliveryStatsRequest = Message<"rms.portal.v1.GetDeliveryStatsReq
  * Use `create(GetDeliveryStatsRequestSchema)` to create a new message.
  */
 export const GetDeliveryStatsRequestSchema: GenMessage<GetDeliveryStatsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 32);
+  messageDesc(file_rms_portal_v1_webhooks, 33);
 
 /**
  * Response of GetDeliveryStats.
@@ -1141,7 +1218,7 @@ export type GetDeliveryStatsResponse = Message<"rms.portal.v1.GetDeliveryStatsRe
  * Use `create(GetDeliveryStatsResponseSchema)` to create a new message.
  */
 export const GetDeliveryStatsResponseSchema: GenMessage<GetDeliveryStatsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 33);
+  messageDesc(file_rms_portal_v1_webhooks, 34);
 
 /**
  * DeliveryHour counts the deliveries whose event happened in one hour.
@@ -1190,7 +1267,7 @@ export type DeliveryHour = Message<"rms.portal.v1.DeliveryHour"> & {
  * Use `create(DeliveryHourSchema)` to create a new message.
  */
 export const DeliveryHourSchema: GenMessage<DeliveryHour> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 34);
+  messageDesc(file_rms_portal_v1_webhooks, 35);
 
 /**
  * Request of ReplayDelivery.
@@ -1218,7 +1295,7 @@ export type ReplayDeliveryRequest = Message<"rms.portal.v1.ReplayDeliveryRequest
  * Use `create(ReplayDeliveryRequestSchema)` to create a new message.
  */
 export const ReplayDeliveryRequestSchema: GenMessage<ReplayDeliveryRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 35);
+  messageDesc(file_rms_portal_v1_webhooks, 36);
 
 /**
  * Response of ReplayDelivery.
@@ -1239,7 +1316,7 @@ export type ReplayDeliveryResponse = Message<"rms.portal.v1.ReplayDeliveryRespon
  * Use `create(ReplayDeliveryResponseSchema)` to create a new message.
  */
 export const ReplayDeliveryResponseSchema: GenMessage<ReplayDeliveryResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_webhooks, 36);
+  messageDesc(file_rms_portal_v1_webhooks, 37);
 
 /**
  * WebhooksService manages a shop's webhooks, and shows what they delivered.

@@ -1,0 +1,51 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import type { QueueRef } from '../delivery/queue/queue-ref.ts';
+
+/** The newest failed attempt of a subscription. */
+export interface LastFailure {
+  /** The delivery. */
+  readonly id: string;
+  readonly startedAt: Date;
+  /** HTTP status; 0 without a response. */
+  readonly status: number;
+  readonly error: string;
+  readonly url: string;
+}
+
+/** Maximum number of retried deliveries that are searched, those first whose next attempt is last. */
+const MAX_RETRIED = 50;
+/** Maximum number of deliveries that are searched for an exhausted one, newest first. */
+const MAX_LOGGED = 200;
+
+/**
+ * Returns the newest failed attempt of a subscription that fails; undefined if its deliveries are gone from the log. While
+ * the circuit of the endpoint is open, only the oldest delivery is attempted, so that it is searched, too.
+ */
+export async function lastFailure(
+  db: Queryable,
+  { shopId, subscriptionId }: QueueRef,
+): Promise<LastFailure | undefined> {
+  const { rows } = await db.query<LastFailure>(LAST_FAILURE, [shopId, subscriptionId]);
+  return rows[0];
+}
+
+const LAST_FAILURE = `
+with tried as (
+  (select q.id from queue q
+    where q.shop_id = $1 and q.subscription_id = $2 and q.is_retry
+    order by q.next_attempt_at desc limit ${MAX_RETRIED})
+  union
+  (select q.id from queue q where q.shop_id = $1 and q.subscription_id = $2 order by q.id limit 1)
+  union
+  select d.id from (
+    select l.id, l.ended from deliveries l
+     where l.shop_id = $1 and l.subscription_id = $2 order by l.id desc limit ${MAX_LOGGED}) d
+   where d.ended = 'exhausted'
+)
+select t.id, a.started_at as "startedAt", a.status, a.error, a.url
+  from tried t
+ cross join lateral (
+   select l.started_at, l.status, l.error, l.url from attempts l
+    where l.shop_id = $1 and l.delivery_id = t.id order by l.number desc limit 1) a
+ where a.error <> ''
+ order by a.started_at desc limit 1`;

@@ -1,0 +1,112 @@
+import type { Queryable } from '../../platform/postgres.ts';
+import { param, rowsOf, type Sql, sql } from '../../platform/sql.ts';
+import { type IdRange, rangeOfEvent } from '../delivery-id.ts';
+import type { Filter } from './filter.ts';
+import { LOGGED } from './rows.ts';
+
+/** Maximum number of deliveries that one page scans, so that the search for a rare state ends. */
+const MAX_SCANNED = 5_000;
+/** Maximum number of waiting deliveries of each subscription that one page scans. */
+const MAX_SCANNED_QUEUED = 500;
+/** Maximum number of bodies of one return that one page scans, newest first. */
+const MAX_SCANNED_BODIES = 2_000;
+
+/** The rows that a read of the log scans. */
+export interface Source {
+  /** A query for {@link LOGGED} columns, newest first, at most `scanned` rows. */
+  readonly sql: Sql;
+  readonly scanned: number;
+}
+
+const QUEUED: readonly string[] = ['waiting', 'held'];
+
+/**
+ * Chooses the rows to scan: the deliveries of a job, the events of a return, the queue, the deliveries of a subscription,
+ * or all deliveries.
+ *
+ * @param o.limit size of the page. @param o.scanned maximum number of rows of every source; by default as many as a page
+ *   of that source needs.
+ */
+export async function sourceOf(
+  db: Queryable,
+  filter: Filter,
+  o: { readonly limit: number; readonly scanned?: number },
+): Promise<Source> {
+  const { shopId, states, subscriptionIds, returnId, jobId, trigger, topic } = filter;
+  const source = (sourceSql: SourceSql, ofPage: number): Source => {
+    const { scanned = ofPage } = o;
+    return { sql: sourceSql(filter, scanned), scanned };
+  };
+  if (jobId !== null) return source(ofJob, MAX_SCANNED);
+  if (returnId !== null) return source(ofEvents(await rangesOf(db, shopId, returnId)), MAX_SCANNED);
+  const isQueued = states.length > 0 && states.every((state) => QUEUED.includes(state));
+  if (isQueued) return source(ofQueue, MAX_SCANNED_QUEUED);
+  const isOne = subscriptionIds?.length === 1;
+  const isPlain = states.length === 0 && trigger === '' && topic === '';
+  const ofPage = isPlain && (isOne || subscriptionIds === null) ? o.limit + 1 : MAX_SCANNED;
+  return source(isOne ? ofSubscription : ofShop, ofPage);
+}
+
+async function rangesOf(db: Queryable, shopId: bigint, returnId: bigint): Promise<IdRange[]> {
+  const { rows } = await db.query<{ id: string }>(
+    'select id from payloads where shop_id = $1 and return_id = $2 order by id desc limit $3',
+    [shopId, returnId, MAX_SCANNED_BODIES],
+  );
+  const ranges = rows.map(({ id }) => rangeOfEvent(id));
+  return [...new Map(ranges.map((range) => [range.first, range])).values()];
+}
+
+type SourceSql = (filter: Filter, scanned: number) => Sql;
+
+const rangeRows = rowsOf<IdRange>({
+  first: ['uuid', ({ first }) => first],
+  last: ['uuid', ({ last }) => last],
+});
+
+const ofEvents =
+  (ranges: readonly IdRange[]): SourceSql =>
+  ({ shopId, firstId, endId }, scanned) =>
+    sql`
+select ${LOGGED} from ${rangeRows('r', ranges)}
+ cross join lateral (
+   select * from deliveries l
+    where l.shop_id = ${shopId} and l.id between r.first and r.last and l.id >= ${firstId} and l.id < ${endId}) d
+ order by d.id desc limit ${scanned}`;
+
+// In a job and in the queue: without the limit, PostgreSQL may read all deliveries to join them.
+const ofJob: SourceSql = ({ shopId, jobId, firstId, endId }, scanned) => {
+  const [shop, limit] = [param(shopId), param(scanned)];
+  return sql`
+select ${LOGGED} from (
+   select j.delivery_id as id from job_deliveries j
+    where j.shop_id = ${shop} and j.job_id = ${jobId} and j.delivery_id >= ${firstId} and j.delivery_id < ${endId}
+    order by j.delivery_id desc limit ${limit}) w
+ cross join lateral (
+   select * from deliveries l where l.shop_id = ${shop} and l.id = w.id limit 1) d
+ order by d.id desc`;
+};
+
+const ofQueue: SourceSql = ({ shopId, subscriptionIds, firstId, endId }, scanned) => {
+  const [shop, limit, subscriptions] = [param(shopId), param(scanned), param(subscriptionIds)];
+  return sql`
+select ${LOGGED} from subscriptions s
+ cross join lateral (
+   select q.id from queue q
+    where q.shop_id = ${shop} and q.subscription_id = s.id and q.id >= ${firstId} and q.id < ${endId}
+    order by q.id desc limit ${limit}) w
+  cross join lateral (
+   select * from deliveries l where l.shop_id = ${shop} and l.id = w.id limit 1) d
+ where s.shop_id = ${shop} and (${subscriptions}::bigint[] is null or s.id = any(${subscriptions}))
+   and s.deleted_at is null
+ order by d.id desc limit ${limit}`;
+};
+
+const ofSubscription: SourceSql = ({ shopId, subscriptionIds, firstId, endId }, scanned) => sql`
+select ${LOGGED} from deliveries d
+ where d.shop_id = ${shopId} and d.subscription_id = ${subscriptionIds?.[0]} and d.id >= ${firstId} and d.id < ${endId}
+ order by d.id desc limit ${scanned}`;
+
+const ofShop: SourceSql = ({ shopId, firstId, endId }, scanned) => sql`
+select ${LOGGED} from deliveries d
+ where d.shop_id = ${shopId} and d.id >= ${firstId} and d.id < ${endId}
+ order by d.id desc limit ${scanned}`;
