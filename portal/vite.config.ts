@@ -33,6 +33,9 @@ const descriptorsAsText: Plugin = {
   },
 };
 
+/** The protos that every page about webhooks needs. */
+const WEBHOOK_PROTOS = /portal\/v1\/(?:webhooks|deliveries|replays)_pb/;
+
 export default defineConfig({
   root: fileURLToPath(new URL('.', import.meta.url)),
   base: '/portal/',
@@ -52,12 +55,13 @@ export default defineConfig({
         if (log.code !== 'MODULE_LEVEL_DIRECTIVE') show(level, log);
       },
       output: {
-        // What every page needs compresses better in one file.
+        // What most pages need compresses better in one file.
         codeSplitting: {
           groups: [
             { name: 'base', test: BASE },
-            { name: 'parts', test: PARTS, minShareCount: 10 },
+            { name: 'parts', test: PARTS, minShareCount: 5 },
             { name: 'fields', test: FIELDS, minShareCount: 3 },
+            { name: 'webhooks_pb', test: WEBHOOK_PROTOS },
           ],
         },
       },

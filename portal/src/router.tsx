@@ -40,7 +40,17 @@ const webhook = createRoute({
 const deliveries = createRoute({
   getParentRoute: () => root,
   path: '/deliveries',
-  validateSearch: known('q', 'webhook', 'state', 'trigger', 'topic', 'return', 'from', 'to'),
+  validateSearch: known(
+    'q',
+    'webhook',
+    'state',
+    'trigger',
+    'topic',
+    'return',
+    'replay',
+    'from',
+    'to',
+  ),
   component: lazyRouteComponent(() => import('./pages/deliveries/list.tsx'), 'DeliveriesPage'),
 });
 

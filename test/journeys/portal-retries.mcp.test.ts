@@ -65,7 +65,7 @@ function untilRecorded(page: Page, webhookId: string, attempts: number): Promise
   });
 }
 
-test('a changed address is offered what waits, and gets it at once', async () => {
+test('a changed address gets what waits at once, and the page says so', async () => {
   const { page, open, accessibilityErrors, problems } = developer;
   const repaired = await startReceiver();
   try {
@@ -76,11 +76,13 @@ test('a changed address is offered what waits, and gets it at once', async () =>
       .getByRole('dialog')
       .getByLabel('Address')
       .fill(new URL('/repaired', repaired.url).href);
-    await page.getByRole('button', { name: 'Save', exact: true }).click();
-    const question = page.getByRole('dialog', { name: 'Send what waits now?' });
-    await question.waitFor();
+    const dialog = page.getByRole('dialog');
+    await dialog
+      .getByText('1 delivery that waits is sent to the new address when you save.')
+      .waitFor();
     for (const scheme of SCHEMES) expect(await accessibilityErrors(scheme)).toEqual([]);
-    await question.getByRole('button', { name: 'Send what waits now' }).click();
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('1 delivery that waits is sent to the new address now.').waitFor();
     await until(() => repaired.received.length === 1);
     await page.locator('main').getByText('Delivered', { exact: true }).first().waitFor();
     expect(problems()).toEqual([]);
@@ -95,11 +97,15 @@ test('a repaired receiver gets what waits by a button, beside the time of the ne
   const webhookId = await failingWebhook(page);
   await open(`/webhooks/${webhookId}`);
   const banner = page.getByRole('alert').filter({ hasText: 'attempts have failed since' });
-  await banner.getByText(/1 delivery waits\. The next attempt is at /).waitFor();
+  await banner.getByText('your system answered 500').waitFor();
+  await banner.getByText(/^1 delivery not received since .*: 1 is still tried\.$/).waitFor();
+  await banner.getByText(/The next attempt is at /).waitFor();
   const before = broken.received.length;
   await banner.getByRole('button', { name: 'Send what waits now' }).click();
   await page.getByText('1 delivery is sent now.').waitFor();
   await until(() => broken.received.length === before + 1);
+  await banner.getByRole('link', { name: 'Open this delivery' }).click();
+  await page.getByText('Attempt 4').waitFor();
   expect(problems()).toEqual([]);
   await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId });
 });

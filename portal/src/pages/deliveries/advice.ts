@@ -1,6 +1,11 @@
 import { adviceForError } from './error-advice.ts';
 import { isComplete, isSuccess, type Outcome } from './result.ts';
 
+/** Why an attempt failed, such as `your system answered 500` or `connection refused`. */
+export function failureText(outcome: Outcome): string {
+  return isComplete(outcome) ? `your system answered ${outcome.status}` : outcome.error;
+}
+
 /** What the reader can check, by the error or by the status of the response; empty when nothing is wrong. */
 export function adviceOf(outcome: Outcome): string {
   if (isSuccess(outcome)) return '';

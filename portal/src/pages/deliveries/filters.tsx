@@ -3,6 +3,8 @@ import { getRouteApi } from '@tanstack/react-router';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
 
+import { GIVEN_UP, NOT_RECEIVED } from './states.ts';
+
 const route = getRouteApi('/deliveries');
 
 const STATES = [
@@ -12,7 +14,8 @@ const STATES = [
   ['delivered', 'Delivered'],
   ['expired', 'Expired'],
   ['dropped', 'Dropped'],
-  ['exhausted,expired', 'Given up'],
+  [GIVEN_UP.join(','), 'Given up'],
+  [NOT_RECEIVED, 'Not received'],
 ] as const;
 
 /** The filters of the log. Each is a part of the address. */
@@ -53,6 +56,7 @@ export function DeliveryFilters() {
         options={(types?.triggers ?? []).map(({ name }) => [name, name])}
       />
       <TextFilter label="Return" placeholder="id" width={100} {...filter('return')} />
+      <TextFilter label="Replay" placeholder="id" width={100} {...filter('replay')} />
       <DateFilter type="datetime-local" label="From" {...filter('from')} />
       <DateFilter type="datetime-local" label="Until" {...filter('to')} />
     </FilterBar>

@@ -2,19 +2,23 @@ import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { Button, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import type { DeliveryCount } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { localMoment } from '../../api/dates.ts';
 import { pagesEvery } from '../../api/pages.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { idOr0, listOf } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
+import { count } from '../../words.ts';
 import { WebhooksNav } from '../webhooks/nav.tsx';
-import { DeliveryFilters } from './filters.tsx';
 import { DeliveryTable } from './table.tsx';
+
+const DeliveryFilters = lazyPart(async () => (await import('./filters.tsx')).DeliveryFilters, 2);
 
 const ReplayDialog = lazyPart(
   async () => (await import('../replays/replay-dialog.tsx')).ReplayDialog,
@@ -36,7 +40,8 @@ export function DeliveriesPage() {
         about="Every event for every webhook, and what your system answered, for 30 days."
         actions={
           can(startReplay) &&
-          search.q === undefined && (
+          search.q === undefined &&
+          search.replay === undefined && (
             <Button variant="default" onClick={open}>
               Send these again
             </Button>
@@ -44,8 +49,11 @@ export function DeliveriesPage() {
         }
       />
       <WebhooksNav />
+      <Meanings
+        of={['Event', 'Waiting', 'Held', 'All attempts failed', 'Expired', 'Dropped', 'Given up']}
+      />
       <DeliveryFilters />
-      <Log filter={{ ...filter, search: search.q ?? '' }} />
+      <Log filter={{ ...filter, replayId: idOr0(search.replay), search: search.q ?? '' }} />
       {replaying && <ReplayDialog filter={filter} onClose={close} />}
     </Needs>
   );
@@ -65,7 +73,9 @@ function filterOf(search: Search) {
   };
 }
 
-function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { search: string } }) {
+type LogFilter = ReturnType<typeof filterOf> & { replayId: string; search: string };
+
+function Log({ filter }: { readonly filter: LogFilter }) {
   const pages = useInfiniteQuery(
     WebhooksService.method.listDeliveries,
     { ...filter, pageSize: 50, cursor: '' },
@@ -79,6 +89,7 @@ function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { sear
         if (deliveries.length === 0 && !pages.hasNextPage) return <NoDeliveries />;
         return (
           <Stack gap={0}>
+            <HowMany counted={loaded[0]?.count} />
             {deliveries.length > 0 ? (
               <DeliveryTable deliveries={deliveries} ofAll />
             ) : (
@@ -91,6 +102,17 @@ function Log({ filter }: { readonly filter: ReturnType<typeof filterOf> & { sear
         );
       }}
     </Loaded>
+  );
+}
+
+/** How many deliveries match on all pages. A search, which finds few, is not counted. */
+function HowMany({ counted }: { readonly counted: DeliveryCount | undefined }) {
+  if (!counted || counted.count === 0) return null;
+  const text = count(counted.count, 'delivery', 'deliveries');
+  return (
+    <Text size="sm" c="dimmed" mb="xs" role="status">
+      {counted.more ? `At least ${text}, of the newest that were counted` : text}
+    </Text>
   );
 }
 

@@ -10,6 +10,7 @@ import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
@@ -78,6 +79,7 @@ function Content({
         <NextStep delivery={delivery} />
         <Panel title="About this delivery">
           <Facts rows={factsOf(delivery)} />
+          <Meanings of={['Event', 'Topic', 'Payload']} />
         </Panel>
         <Attempts attempts={found.attempts} />
         <Panel title="Payload" about="The body of every attempt, byte for byte the same.">
@@ -160,6 +162,20 @@ function NextStep({ delivery }: { readonly delivery: Delivery }) {
     return (
       <Alert color="red">
         All attempts failed, over about three days. Repair your address, then send it again.
+      </Alert>
+    );
+  }
+  if (state === 'expired') {
+    return (
+      <Alert color="gray">
+        Its webhook was inactive for 30 days, so that the service gave up. You can send it again.
+      </Alert>
+    );
+  }
+  if (state === 'dropped') {
+    return (
+      <Alert color="gray">
+        Its webhook was deleted before your system received it, so that it cannot be sent any more.
       </Alert>
     );
   }

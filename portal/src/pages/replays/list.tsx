@@ -5,6 +5,7 @@ import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb
 import { pagesEvery } from '../../api/pages.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
@@ -33,6 +34,7 @@ export function ReplaysPage() {
         about="Jobs that send deliveries again, or stored events for the first time."
       />
       <WebhooksNav />
+      <Meanings of={['Replay', 'Backfill', 'Payload']} />
       <Loaded query={pages}>
         {(data) => {
           const replays = data.pages.flatMap((page) => page.replays);

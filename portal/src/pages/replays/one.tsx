@@ -14,6 +14,7 @@ import { Time } from '../../parts/time.tsx';
 import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { numberText } from '../../words.ts';
+import { Arrived } from './arrived.tsx';
 import { kindText, whatText } from './what.ts';
 
 const route = getRouteApi('/replays/$replayId');
@@ -49,6 +50,7 @@ export function ReplayPage() {
 
 function Content({ replay }: { readonly replay: Replay }) {
   const { total, done, skipped, filter } = replay;
+  const { can } = useSession();
   const share = total === 0 ? 100 : ((done + skipped) / total) * 100;
   return (
     <>
@@ -65,10 +67,11 @@ function Content({ replay }: { readonly replay: Replay }) {
           </Alert>
         )}
         <Panel title="Progress" actions={<Status state={replay.state} />}>
-          <Progress value={Math.min(100, share)} size="lg" aria-label="Progress" mb="xs" />
+          <Progress value={Math.min(100, share)} size="lg" aria-label="Queued" mb="xs" />
           <Text size="sm" role="status">
             {numberText(done)} of {numberText(total)} queued, {numberText(skipped)} left out.
           </Text>
+          {can(WebhooksService.method.listDeliveries) && <Arrived replay={replay} />}
         </Panel>
         <Panel title="About this job">
           <Facts
@@ -86,10 +89,9 @@ function Content({ replay }: { readonly replay: Replay }) {
   );
 }
 
-function DeliveriesLink({ replay: { filter } }: { readonly replay: Replay }) {
-  const webhook = filter?.webhookId ?? '0';
+function DeliveriesLink({ replay }: { readonly replay: Replay }) {
   return (
-    <Link to="/deliveries" search={webhook === '0' ? {} : { webhook }}>
+    <Link to="/deliveries" search={{ replay: replay.id }}>
       Open them in the log
     </Link>
   );

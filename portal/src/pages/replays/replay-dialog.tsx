@@ -13,13 +13,7 @@ import { FormModal } from '../../parts/form-modal.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { count } from '../../words.ts';
-
-const REASONS: Readonly<Record<string, string>> = {
-  waiting: 'wait, and come by themselves at the time of their next attempt',
-  subscription_deleted: 'belong to a deleted webhook',
-  subscription_inactive: 'belong to an inactive webhook: activate it first',
-  payload_gone: 'have no payload any more',
-};
+import { notSentItems } from './not-sent.ts';
 
 /** Counts what a filter would send again, and starts the job. */
 export function ReplayDialog(o: {
@@ -70,14 +64,7 @@ function Preview({ found }: { readonly found: PreviewReplayResponse }) {
         <Time at={found.oldestAt} /> to <Time at={found.newestAt} />.
         {found.more && ' That is too many for one job: choose a shorter time.'}
       </Text>
-      {found.notReplayable.length > 0 && (
-        <Bullets
-          items={found.notReplayable.map(({ reason, count: number }) => [
-            reason,
-            `${number} ${REASONS[reason] ?? reason}: not sent now`,
-          ])}
-        />
-      )}
+      {found.notReplayable.length > 0 && <Bullets items={notSentItems(found.notReplayable)} />}
       <Text size="sm" c="dimmed">
         Each is sent once, oldest first, with the same webhook-id and the same payload. A system
         that remembers the webhook-id handles nothing twice. New events go first. You can stop it.

@@ -8,6 +8,8 @@ import { confirm } from '../../parts/confirm.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { useSession } from '../../session/session.tsx';
 
+import { GIVEN_UP } from '../deliveries/states.ts';
+
 const ReplayDialog = lazyPart(
   async () => (await import('../replays/replay-dialog.tsx')).ReplayDialog,
 );
@@ -66,12 +68,7 @@ interface DialogProps {
 }
 
 function ReplayOne({ webhook, onClose }: DialogProps) {
-  return (
-    <ReplayDialog
-      filter={{ webhookId: webhook.id, states: ['exhausted', 'expired'] }}
-      onClose={onClose}
-    />
-  );
+  return <ReplayDialog filter={{ webhookId: webhook.id, states: GIVEN_UP }} onClose={onClose} />;
 }
 
 /** Deactivates an active webhook after a question, and activates an inactive one. */

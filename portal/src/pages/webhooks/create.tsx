@@ -1,8 +1,10 @@
+import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import {
   type CreateWebhookResponse,
+  type Webhook,
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
@@ -20,6 +22,8 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
   const [pair, setPair] = useState(FIRST_PAIR);
   const [created, setCreated] = useState<CreateWebhookResponse>();
   const idempotencyKey = useActionKey();
+  const { data } = useQuery(WebhooksService.method.listWebhooks, {});
+  const equal = (data?.webhooks ?? []).filter((one) => isEqual(one, { url, ...pair }));
   const { run, isPending, error } = useWrite(WebhooksService.method.createWebhook, {
     inline: true,
     onSuccess: setCreated,
@@ -39,7 +43,27 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
     >
       <UrlField value={url} onChange={setUrl} error={error} />
       <PairFields value={pair} onChange={setPair} error={error} />
+      <EqualWebhooks ids={equal.map(({ id }) => id)} />
     </FormModal>
+  );
+}
+
+type Chosen = Pick<Webhook, 'url' | 'topic' | 'trigger'>;
+
+function isEqual(one: Chosen, other: Chosen): boolean {
+  return one.url === other.url && one.topic === other.topic && one.trigger === other.trigger;
+}
+
+/** Warns that an event would be sent several times. It is allowed, and mostly a mistake. */
+function EqualWebhooks({ ids }: { readonly ids: readonly string[] }) {
+  if (ids.length === 0) return null;
+  const which = `${ids.length === 1 ? 'Webhook' : 'Webhooks'} ${ids.slice(0, 5).join(', ')}`;
+  return (
+    <Alert color="yellow" role="status" title="There is an equal webhook">
+      {which} {ids.length === 1 ? 'has' : 'have'} the same address, event and topic. While all of
+      them are active, your system gets each event {ids.length + 1} times, each time with another
+      webhook-id.
+    </Alert>
   );
 }
 
@@ -81,6 +105,7 @@ function Created(o: { readonly created: CreateWebhookResponse; readonly onClose:
         <Alert color="blue" title="Signing secret">
           <Copyable value={o.created.secret} label="the signing secret" />
         </Alert>
+        <EqualWebhooks ids={o.created.equalWebhookIds} />
         <Group justify="flex-end">
           <Button onClick={open}>Open the webhook and send a test</Button>
         </Group>

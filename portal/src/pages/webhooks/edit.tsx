@@ -1,35 +1,34 @@
 import { Text } from '@mantine/core';
 import { useState } from 'react';
-import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import {
+  type Webhook,
+  type WebhookHealth,
+  WebhooksService,
+} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { newActionKey, useWrite } from '../../api/use-write.ts';
-import { confirm } from '../../parts/confirm.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
-import { isDue, timeText } from '../../parts/time.tsx';
 import { count } from '../../words.ts';
 import { UrlField } from './create.tsx';
 import { PairFields } from './pair-fields.tsx';
-import { useRetryWaiting } from './retry-waiting.ts';
-import { waitingText } from './what-waits.tsx';
 
 export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: () => void }) {
   const { webhook } = o;
   const [url, setUrl] = useState(webhook.url);
   const [pair, setPair] = useState({ topic: webhook.topic, trigger: webhook.trigger });
-  const { waiting = 0, nextAttemptAt } = webhook.health ?? {};
+  const { waiting = 0 } = webhook.health ?? {};
+  const isActive = webhook.status === 'active';
   const isMoved = waiting > 0 && url !== webhook.url;
-  const retry = useRetryWaiting(webhook);
+  const retry = useWrite(WebhooksService.method.retryDeliveries, {
+    done: `${waitingText(webhook.health)} sent to the new address now.`,
+  });
   const { run, isPending, error } = useWrite(WebhooksService.method.updateWebhook, {
     done: 'The webhook is changed.',
     inline: true,
     onSuccess: () => {
       o.onClose();
-      if (isMoved && webhook.status === 'active') {
-        confirm({
-          title: 'Send what waits now?',
-          text: `${waitingText(webhook)} for the next attempt${isDue(nextAttemptAt) ? '' : `, which is at ${timeText(nextAttemptAt)}`}. All go to the new address.`,
-          action: 'Send what waits now',
-          onConfirm: retry.run,
-        });
+      // Otherwise what failed before waits for its next attempt, which may be hours later.
+      if (isMoved && isActive) {
+        retry.run({ webhookId: webhook.id, idempotencyKey: newActionKey() });
       }
     },
   });
@@ -48,11 +47,17 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       <PairFields value={pair} onChange={setPair} error={error} />
       <Text size="sm" c="dimmed">
         {isMoved
-          ? `${count(waiting, 'delivery', 'deliveries')} that wait will go to the new address.`
+          ? `${waitingText(webhook.health)} sent to the new address ${isActive ? 'when you save' : 'when you activate the webhook'}.`
           : 'Deliveries that wait go to the new address. A new event or topic applies to later events.'}
       </Text>
     </FormModal>
   );
+}
+
+/** `3 deliveries that wait are` */
+function waitingText({ waiting = 0, moreWaiting = false }: Partial<WebhookHealth> = {}): string {
+  const text = count(waiting, 'delivery that waits is', 'deliveries that wait are');
+  return moreWaiting ? `More than ${text}` : text;
 }
 
 function changeOf(

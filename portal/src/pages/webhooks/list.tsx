@@ -11,6 +11,7 @@ import {
 import { Bullets } from '../../parts/bullets.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
@@ -40,6 +41,7 @@ export function WebhooksPage() {
         actions={query.data?.webhooks.length ? add : undefined}
       />
       <WebhooksNav />
+      <Meanings of={['Event', 'Topic', 'Payload', 'Waiting']} />
       <Loaded query={query}>
         {({ webhooks, payloadVersion }) =>
           webhooks.length === 0 ? (

@@ -1,25 +1,26 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Anchor, Box, Code, Stack } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import {
-  type Webhook,
-  type WebhookHealth,
-  WebhooksService,
-} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { useState } from 'react';
+import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { Time } from '../../parts/time.tsx';
+import { isDue, Time } from '../../parts/time.tsx';
 import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { WebhookActions } from './actions.tsx';
+import { Failing } from './failing.tsx';
 import { SuccessRate, Waiting } from './health.tsx';
+import { MissedDeliveries } from './missed.tsx';
 import styles from './one.module.css';
-import { WaitingAlert, WhatWaits } from './what-waits.tsx';
+import { SendProgress } from './send-progress.tsx';
+import { useMissed } from './use-missed.ts';
 
 const RecentDeliveries = lazyPart(
   async () => (await import('./recent-deliveries.tsx')).RecentDeliveries,
@@ -57,6 +58,7 @@ export function WebhookPage() {
 function Content({ webhook }: { readonly webhook: Webhook }) {
   const { can } = useSession();
   const { hours } = route.useSearch();
+  const [sending, setSending] = useState<number>();
   return (
     <>
       {BACK}
@@ -70,10 +72,14 @@ function Content({ webhook }: { readonly webhook: Webhook }) {
         actions={<WebhookActions webhook={webhook} />}
       />
       <Stack gap="md">
-        <Warning webhook={webhook} />
+        {sending !== undefined && (
+          <SendProgress webhook={webhook} total={sending} onClose={() => setSending(undefined)} />
+        )}
+        <Warning webhook={webhook} onSent={setSending} />
         <div className={styles.halves}>
           <Panel title="Settings and health">
             <Facts rows={factsOf(webhook)} />
+            <Meanings of={['Event', 'Topic', 'Payload', 'Waiting', 'Held', 'Given up']} />
           </Panel>
           {can(WebhooksService.method.revealSecret) && <SecretPanel webhook={webhook} />}
         </div>
@@ -99,8 +105,16 @@ function factsOf(webhook: Webhook) {
 }
 
 /** What is wrong with the webhook, and what to do. */
-function Warning({ webhook }: { readonly webhook: Webhook }) {
+function Warning({
+  webhook,
+  onSent,
+}: {
+  readonly webhook: Webhook;
+  readonly onSent: (total: number) => void;
+}) {
   const { health, status, delivers, topic, trigger } = webhook;
+  const missed = useMissed(webhook);
+  const notReceived = <MissedDeliveries webhook={webhook} missed={missed} onSent={onSent} />;
   if (!delivers) {
     return (
       <Alert color="yellow" title="This webhook can never send anything">
@@ -109,37 +123,24 @@ function Warning({ webhook }: { readonly webhook: Webhook }) {
       </Alert>
     );
   }
-  if (health?.state === 'failing') return <Failing webhook={webhook} health={health} />;
+  if (health?.state === 'failing') return <Failing health={health}>{notReceived}</Failing>;
   if (health && status === 'inactive') {
     return (
       <Alert color="gray" title="This webhook is inactive">
         {health.inactiveReason !== '' && <>{health.inactiveReason} </>}
         It has been inactive since <Time at={health.inactiveSince} />. Events are not sent.
         Deliveries that already waited are held for 30 days, and go on when you activate it.
+        {missed.total > 0 && <Box mt="xs">{notReceived}</Box>}
       </Alert>
     );
   }
-  return <WaitingAlert webhook={webhook} />;
-}
-
-function Failing(o: { readonly webhook: Webhook; readonly health: WebhookHealth }) {
-  const { webhook, health } = o;
+  if (missed.givenUp > 0) return <Alert color="yellow">{notReceived}</Alert>;
+  const isLater = health?.nextAttemptAt !== undefined && !isDue(health.nextAttemptAt);
+  // What is due is sent at this moment, and needs nobody.
+  if (missed.waiting === 0 || !(isLater || health?.pausedSince)) return null;
   return (
-    <Alert color="red" title="The address does not accept requests">
-      {health.failures} attempts have failed since <Time at={health.failingSince} />.{' '}
-      <Link to="/deliveries" search={{ webhook: webhook.id, state: 'waiting' }}>
-        Open a delivery
-      </Link>{' '}
-      to see what your system answered.{' '}
-      {health.disablesAt !== undefined && (
-        <>
-          If every attempt fails until <Time at={health.disablesAt} />, the service deactivates the
-          webhook.
-        </>
-      )}
-      <Box mt="xs">
-        <WhatWaits webhook={webhook} />
-      </Box>
+    <Alert color="blue" role="status">
+      {notReceived}
     </Alert>
   );
 }

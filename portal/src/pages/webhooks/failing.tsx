@@ -1,0 +1,48 @@
+import { Alert, Box } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
+import type {
+  LastFailure,
+  WebhookHealth,
+} from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
+import { count } from '../../words.ts';
+import { adviceOf, failureText } from '../deliveries/advice.ts';
+
+/** Says that the attempts of a webhook fail: with the last error, since when, and what to check. */
+export function Failing(o: { readonly health: WebhookHealth; readonly children: ReactNode }) {
+  const { failures, failingSince, disablesAt, lastFailure } = o.health;
+  return (
+    <Alert color="red" title="The address does not accept requests">
+      {lastFailure && <LastError failure={lastFailure} />}
+      <div>
+        {count(failures, 'attempt has failed', 'attempts have failed')} since{' '}
+        <Time at={failingSince} />.{' '}
+        {disablesAt !== undefined && (
+          <>
+            If every attempt fails until <Time at={disablesAt} />, the service deactivates the
+            webhook.
+          </>
+        )}
+      </div>
+      <Box mt="xs">{o.children}</Box>
+    </Alert>
+  );
+}
+
+function LastError({ failure }: { readonly failure: LastFailure }) {
+  const mayOpen = useSession().can(WebhooksService.method.getDelivery);
+  return (
+    <Box mb="xs">
+      The last attempt, <Time at={failure.startedAt} as="relative" />:{' '}
+      <strong>{failureText(failure)}</strong> ({failure.url}). {adviceOf(failure)}{' '}
+      {mayOpen && (
+        <Link to="/deliveries/$deliveryId" params={{ deliveryId: failure.deliveryId }}>
+          Open this delivery
+        </Link>
+      )}
+    </Box>
+  );
+}

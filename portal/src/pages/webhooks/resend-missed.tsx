@@ -1,0 +1,107 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Stack, Text } from '@mantine/core';
+import type { PreviewReplayResponse } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
+import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { useActionKey, useWrite } from '../../api/use-write.ts';
+import { Bullets } from '../../parts/bullets.tsx';
+import { FormModal } from '../../parts/form-modal.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { count, numberText } from '../../words.ts';
+import { GIVEN_UP } from '../deliveries/states.ts';
+import { notSentItems } from '../replays/not-sent.ts';
+import type { Missed } from './use-missed.ts';
+
+/**
+ * Sends everything that a webhook has not received: what waits at once, and what was given up by a replay. A repeat after
+ * an error has the same keys, so that nothing is sent twice.
+ */
+export function ResendMissed(o: {
+  readonly webhook: Webhook;
+  readonly missed: Missed;
+  readonly onClose: () => void;
+  /** Called with the number of deliveries that are sent. */
+  readonly onSent: (total: number) => void;
+}) {
+  const { id: webhookId } = o.webhook;
+  const { waiting } = o.missed;
+  const key = useActionKey();
+  const { previewReplay, retryDeliveries, startReplay } = WebhooksService.method;
+  const preview = useQuery(
+    previewReplay,
+    { filter: { webhookId, states: GIVEN_UP } },
+    { staleTime: Infinity },
+  );
+  const { data } = preview;
+  const again = data && !data.more ? data.replayable : 0;
+  const total = waiting + again;
+  const finish = () => {
+    o.onClose();
+    o.onSent(total);
+  };
+  const replay = useWrite(startReplay, { inline: true, onSuccess: finish });
+  const sendAgain = () => {
+    if (again === 0 || !data?.filter) return finish();
+    replay.run({ idempotencyKey: `${key}:replay`, filter: data.filter });
+  };
+  const retry = useWrite(retryDeliveries, { inline: true, onSuccess: sendAgain });
+  const send = () =>
+    waiting === 0 ? sendAgain() : retry.run({ idempotencyKey: `${key}:retry`, webhookId });
+  return (
+    <FormModal
+      title="Send all that was not received"
+      onClose={o.onClose}
+      submit={total > 0 ? `Send ${count(total, 'delivery', 'deliveries')}` : 'Send'}
+      pending={retry.isPending || replay.isPending}
+      error={retry.error ?? replay.error}
+      disabled={total === 0}
+      onSubmit={send}
+    >
+      <Loaded query={preview} rows={2}>
+        {(found) => <WhatIsSent found={found} again={again} missed={o.missed} />}
+      </Loaded>
+      {o.webhook.health?.pausedSince && (
+        <Text size="sm">
+          The address failed again and again, so that one delivery tries it first. The others follow
+          as soon as one succeeds.
+        </Text>
+      )}
+      <Text size="sm" c="dimmed">
+        Each has the same webhook-id and the same payload as before. A system that remembers the
+        webhook-id handles nothing twice.
+      </Text>
+    </FormModal>
+  );
+}
+
+function WhatIsSent(o: {
+  readonly found: PreviewReplayResponse;
+  readonly again: number;
+  readonly missed: Missed;
+}) {
+  const { found, again, missed } = o;
+  const tests = missed.isMore || found.more ? 0 : missed.givenUp - found.matched;
+  const items: [string, string][] = [];
+  if (missed.waiting > 0) {
+    items.push(['now', `${count(missed.waiting, 'waits and is', 'wait and are')} sent now`]);
+  }
+  if (again > 0) {
+    items.push([
+      'again',
+      again === 1
+        ? '1 was given up and is sent again'
+        : `${numberText(again)} were given up and are sent again, oldest first`,
+    ]);
+  }
+  if (found.more) {
+    items.push([
+      'more',
+      'more than 100,000 were given up, which is too many for one job: choose a part in the log',
+    ]);
+  }
+  if (tests > 0) items.push(['tests', `${count(tests, 'test event')}: not sent again`]);
+  return (
+    <Stack gap="sm">
+      <Bullets items={[...items, ...notSentItems(found.notReplayable)]} />
+    </Stack>
+  );
+}

@@ -1,0 +1,130 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
+import { type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
+import { type Receiver, startReceiver } from '../kit/webhooks/receiver.ts';
+
+// A merchant's developer whose receiver failed for days: what waits and what was given up are counted in one place, and
+// sent with one button.
+
+let stack: OpenStack;
+let browser: Browser;
+let developer: Visitor;
+let receiver: Receiver;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  developer = await visit(stack, browser, 'developer');
+  receiver = await startReceiver();
+}, 180_000);
+afterAll(async () => {
+  await Promise.all([browser?.close(), receiver?.stop()]);
+}, 60_000);
+
+/** Pauses between the attempts of a delivery, with the most jitter. Seconds. */
+const PAUSES_S = [6, 36, 360, 2_160, 8_640, 21_600, 43_200, 60_480, 86_400, 103_680];
+
+async function addWebhook(page: Page): Promise<string> {
+  const { webhook } = await callPortal<{ webhook: { id: string } }>(
+    page,
+    'WebhooksService/CreateWebhook',
+    {
+      idempotencyKey: crypto.randomUUID(),
+      topic: 'return',
+      trigger: 'return.created',
+      url: new URL(`/${crypto.randomUUID()}`, receiver.url).href,
+    },
+  );
+  return webhook.id;
+}
+
+/** Waits until the webhook's newest delivery has this many attempts. Returns its state. */
+function untilTried(page: Page, webhookId: string, attempts: number): Promise<string> {
+  return until(async () => {
+    const { deliveries } = await callPortal<{
+      deliveries?: { attemptCount?: number; state: string }[];
+    }>(page, 'WebhooksService/ListDeliveries', { webhookId, pageSize: 1 });
+    const [newest] = deliveries ?? [];
+    return newest?.attemptCount === attempts && newest.state;
+  });
+}
+
+test('what waits and what was given up are counted, listed and sent together', async () => {
+  const { page, open } = developer;
+  receiver.answer = (response) => void response.writeHead(500).end();
+  const webhookId = await addWebhook(page);
+  await stack.fixture('no_label');
+  for (const [place, pause] of PAUSES_S.entries()) {
+    await untilTried(page, webhookId, place + 1);
+    await stack.control('POST', '/clock/webhooks', { advance_s: pause });
+  }
+  expect(await untilTried(page, webhookId, PAUSES_S.length + 1)).toBe('exhausted');
+  await stack.fixture('no_label');
+  expect(await untilTried(page, webhookId, 1)).toBe('waiting');
+
+  await open(`/webhooks/${webhookId}`);
+  const banner = page.getByRole('alert');
+  await banner
+    .getByText(/^2 deliveries not received since .*: 1 is still tried, 1 was given up\.$/)
+    .waitFor();
+  expect(await developer.findings()).toEqual([]);
+  await banner.getByRole('link', { name: 'Show them in the log' }).click();
+  await page.getByRole('status').getByText('2 deliveries', { exact: true }).waitFor();
+  await page.goBack();
+
+  receiver.answer = (response) => void response.writeHead(200).end();
+  await banner.getByRole('button', { name: 'Send all of them again' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('1 waits and is sent now').waitFor();
+  await dialog.getByText('1 was given up and is sent again').waitFor();
+  expect(await developer.findings()).toEqual([]);
+  await dialog.getByRole('button', { name: 'Send 2 deliveries' }).click();
+  await page.getByText('All 2 deliveries were received').waitFor();
+  await page.getByText('2 of 2 received.').waitFor();
+  await banner.waitFor({ state: 'detached' });
+  expect(await developer.findings()).toEqual([]);
+
+  await page.getByRole('link', { name: 'Open the jobs of this webhook' }).click();
+  await page.getByRole('link', { name: /^Replay \d+$/ }).click();
+  await page.getByText('1 of 1 queued, 0 left out.').waitFor();
+  await page.getByText('Of 1 queued: 1 received.').waitFor();
+  expect(await developer.findings()).toEqual([]);
+  await page.getByRole('link', { name: 'Open them in the log' }).click();
+  await page.getByRole('status').getByText('1 delivery', { exact: true }).waitFor();
+  expect(await developer.findings()).toEqual([]);
+  await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId });
+}, 240_000);
+
+test('an equal webhook is named before and after it is added', async () => {
+  const { page, open } = developer;
+  const webhookId = await addWebhook(page);
+  const { webhook } = await callPortal<{ webhook: { url: string } }>(
+    page,
+    'WebhooksService/GetWebhook',
+    { webhookId },
+  );
+  await open('/webhooks');
+  await page.getByRole('button', { name: 'Add a webhook' }).click();
+  const dialog = page.getByRole('dialog');
+  const warning = dialog.getByText(`Webhook ${webhookId} has the same address, event and topic.`);
+  await dialog.getByLabel('Address').fill(webhook.url);
+  await dialog.getByLabel('Event').selectOption('return.closed');
+  expect(await warning.count()).toBe(0);
+  await dialog.getByLabel('Event').selectOption('return.created');
+  await dialog.getByLabel(/^Topic/).selectOption('return');
+  await warning.waitFor();
+  expect(await developer.findings()).toEqual([]);
+  await dialog.getByRole('button', { name: 'Add the webhook' }).click();
+  await dialog.getByText('Signing secret').waitFor();
+  await warning.waitFor();
+  await dialog.getByRole('button', { name: 'Open the webhook and send a test' }).click();
+  await page.getByRole('heading', { name: /^Webhook \d+$/ }).waitFor();
+  const added = page.url().split('/').at(-1)?.split('?')[0];
+  for (const id of [webhookId, added]) {
+    await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId: id });
+  }
+});
