@@ -123,9 +123,9 @@ function keyCommands(run: Run, print: Print): Command {
     .action((o: ShopOption) =>
       run(async ({ pool }) => {
         const shop = await requireShop(pool, o.shop);
-        for (const one of await listApiKeys(pool, o.shop)) {
+        for (const key of await listApiKeys(pool, o.shop)) {
           print(
-            `${one.keyId}  ${stateOf(one, shop)}  ${one.scopes.join(',') || '-'}  ${one.description}`,
+            `${key.keyId}  ${stateOf(key, shop)}  ${key.scopes.join(',') || '-'}  ${key.description}`,
           );
         }
       }),

@@ -149,14 +149,17 @@ function addEffects(commerce: Command, run: Run, print: Print): void {
         const call = { shopId: shop, actor: by.actor, returnId: of };
         const { effects } = await services.commerce.listEffects(call);
         if (effects.length === 0) print(`return ${of} has no effects`);
-        for (const one of effects.map(effectView)) {
-          const times = [`asked ${one.asked ?? '-'}`, `answered ${one.answered ?? '-'}`];
-          const money = `${one.amount} ${one.currency}`;
-          const ids = [one.provider_id ?? '-', ...(one.problem === null ? [] : [one.problem])];
-          print([one.effect, one.state, one.key, ...times, money, ...ids].join('  '));
-          if (one.state === 'unknown') {
+        for (const effect of effects.map(effectView)) {
+          const times = [`asked ${effect.asked ?? '-'}`, `answered ${effect.answered ?? '-'}`];
+          const money = `${effect.amount} ${effect.currency}`;
+          const ids = [
+            effect.provider_id ?? '-',
+            ...(effect.problem === null ? [] : [effect.problem]),
+          ];
+          print([effect.effect, effect.state, effect.key, ...times, money, ...ids].join('  '));
+          if (effect.state === 'unknown') {
             print(
-              `  process the return again; if it stays unknown: commerce settle --shop ${shop} --return ${of} --effect ${one.effect} with --made <id> or --not-made`,
+              `  process the return again; if it stays unknown: commerce settle --shop ${shop} --return ${of} --effect ${effect.effect} with --made <id> or --not-made`,
             );
           }
         }

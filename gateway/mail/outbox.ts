@@ -62,8 +62,8 @@ async function addMails(
 ): Promise<FactKind[]> {
   const suppressed: FactKind[] = [];
   await lockShops(tx, facts);
-  for (const one of facts) {
-    if (!(await addMail(tx, one, o.gatherMs))) suppressed.push(one.fact.kind);
+  for (const fact of facts) {
+    if (!(await addMail(tx, fact, o.gatherMs))) suppressed.push(fact.fact.kind);
   }
   return suppressed;
 }

@@ -257,8 +257,8 @@ function sendUnavailable(res: Response): void {
 }
 
 function queryOf(req: Request): URLSearchParams {
-  const at = req.url.indexOf('?');
-  return new URLSearchParams(at === -1 ? '' : req.url.slice(at + 1));
+  const queryStart = req.url.indexOf('?');
+  return new URLSearchParams(queryStart === -1 ? '' : req.url.slice(queryStart + 1));
 }
 
 /** The value of a form field; empty when the field is absent or sent twice. */

@@ -55,6 +55,6 @@ export function portalSignInRoutes(o: PortalSignInRoutes): Router {
 }
 
 function queryOf(req: Request): URLSearchParams {
-  const at = req.url.indexOf('?');
-  return new URLSearchParams(at === -1 ? '' : req.url.slice(at + 1));
+  const queryStart = req.url.indexOf('?');
+  return new URLSearchParams(queryStart === -1 ? '' : req.url.slice(queryStart + 1));
 }

@@ -60,11 +60,14 @@ export async function handOverThese(
 ): Promise<void> {
   const limits = { timeoutMs: TIMEOUT_MS };
   // A response with up to thirty whole returns is not needed here.
-  const by = { shopId: o.shopId, actor: DISPOSITIONS, withoutReturns: true };
+  const call = { shopId: o.shopId, actor: DISPOSITIONS, withoutReturns: true };
   if (o.kind === 'assessment') {
-    await deps.returns.applyAssessments({ ...by, assessments: pending.map(toAssessment) }, limits);
+    await deps.returns.applyAssessments(
+      { ...call, assessments: pending.map(toAssessment) },
+      limits,
+    );
   } else {
-    await deps.returns.applyGradings({ ...by, gradings: pending.map(toGrading) }, limits);
+    await deps.returns.applyGradings({ ...call, gradings: pending.map(toGrading) }, limits);
   }
   const ids = pending.map((inspection) => inspection.id);
   await deleteHandovers(deps.pool, o.shopId, ids);
@@ -113,8 +116,8 @@ async function handOverDue(deps: HandOverDeps, due: Lines, logger: Logger): Prom
     if (!isTooLarge(error)) throw error;
     const [lineItemId, ...rest] = due.lineItemIds;
     if (rest.length > 0) {
-      for (const one of due.lineItemIds) {
-        await handOverDue(deps, { ...due, lineItemIds: [one] }, logger);
+      for (const single of due.lineItemIds) {
+        await handOverDue(deps, { ...due, lineItemIds: [single] }, logger);
       }
       return;
     }

@@ -58,10 +58,10 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
     });
     const current = new Map(
       findings.flatMap((finding) => {
-        const one = locked.get(finding.lineItemId);
+        const former = locked.get(finding.lineItemId);
         // Hashing texts is expensive, so they are compared only if the times are equal.
-        if (!one || !isSameTime(finding, one)) return [];
-        return [[finding.lineItemId, withTextsOf(one, finding)]];
+        if (!former || !isSameTime(finding, former)) return [];
+        return [[finding.lineItemId, withTextsOf(former, finding)]];
       }),
     );
     const newFindings = findings.filter(

@@ -98,9 +98,9 @@ export function staticIdentity(token: string, name?: string): ServiceIdentity {
   return {
     token: () => Promise.resolve(name === undefined ? token : `${name}:${token}`),
     callerOf(text) {
-      const at = text.indexOf(':');
-      const isNamed = at > 0 && isToken(text.slice(at + 1));
-      const caller = isNamed ? text.slice(0, at) : ANY_CALLER;
+      const colon = text.indexOf(':');
+      const isNamed = colon > 0 && isToken(text.slice(colon + 1));
+      const caller = isNamed ? text.slice(0, colon) : ANY_CALLER;
       return Promise.resolve(isNamed || isToken(text) ? caller : undefined);
     },
     as: (other) => staticIdentity(token, other),

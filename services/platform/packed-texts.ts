@@ -19,10 +19,10 @@ export function packTexts(): PackedTexts {
     add(text) {
       if (text === undefined) return null;
       const part = Buffer.from(text);
-      const place = [next, part.length] as const;
+      const span = [next, part.length] as const;
       parts.push(part);
       next += part.length;
-      return place;
+      return span;
     },
     bytes: () => Buffer.concat(parts),
   };

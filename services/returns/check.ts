@@ -33,13 +33,13 @@ export async function checkReturn(
   providers: Providers,
 ): Promise<MessageInitShape<typeof CheckReturnResponseSchema>> {
   const { shopId, returnId } = parseInput(checkInput, request);
-  const of = { shopId, returnId };
-  const facts = await currentFacts(pool, of);
+  const ofReturn = { shopId, returnId };
+  const facts = await currentFacts(pool, ofReturn);
   const isRejected = resultWithoutQueueing(facts);
-  const provider = isRejected ?? (await providers.of(pool, { ...of, isCheck: true }));
+  const provider = isRejected ?? (await providers.of(pool, { ...ofReturn, isCheck: true }));
   const result = isRejected ?? (provider ? QUEUED : withoutProvider());
-  const instantRefunds = (await listInstantRefunds(pool, of)).map(toMessage);
-  return { process: { result }, ...(await cancelCheck(pool, facts, of)), instantRefunds };
+  const instantRefunds = (await listInstantRefunds(pool, ofReturn)).map(toMessage);
+  return { process: { result }, ...(await cancelCheck(pool, facts, ofReturn)), instantRefunds };
 }
 
 const QUEUED = { case: 'queued', value: {} } as const;

@@ -76,10 +76,10 @@ export async function sweepExpired(
   let after: Overdue = { shop_id: 0n, id: 0n };
   for (;;) {
     const found = await overdueReturns(deps.pool, { ...o, after });
-    for (const one of found) {
+    for (const overdue of found) {
       if (o.signal?.aborted) return expired;
-      if (await expireOrLog(deps, one)) expired += 1;
-      after = one;
+      if (await expireOrLog(deps, overdue)) expired += 1;
+      after = overdue;
     }
     if (found.length < BATCH) return expired;
   }
@@ -144,15 +144,15 @@ async function expireOrLog({ store, logger }: ExpiryDeps, one: Overdue): Promise
     return await expire(store, one);
   } catch (err) {
     if (isOutage(err)) throw err;
-    const of = { shop: String(one.shop_id), return: String(one.id) };
-    logger.error({ err, ...of }, 'return not expired, retrying in a minute');
+    const logFields = { shop: String(one.shop_id), return: String(one.id) };
+    logger.error({ err, ...logFields }, 'return not expired, retrying in a minute');
     return false;
   }
 }
 
 async function expire(store: ReturnStore, one: Overdue): Promise<boolean> {
-  const of = { shopId: one.shop_id, returnId: one.id, actor: EXPIRY_ACTOR };
-  const { value } = await store.change(of, async (tx, current) => {
+  const target = { shopId: one.shop_id, returnId: one.id, actor: EXPIRY_ACTOR };
+  const { value } = await store.change(target, async (tx, current) => {
     // The return may have changed after the search.
     if (!(await isOverdue(tx, one))) return { value: false };
     const expired = new Return(current).expire();
@@ -160,7 +160,7 @@ async function expire(store: ReturnStore, one: Overdue): Promise<boolean> {
     return {
       value: true,
       stateChanges: [expired],
-      events: await cancelOpenLabelRequest(tx, of),
+      events: await cancelOpenLabelRequest(tx, target),
       timeline: [{ returnId: one.id, kind: 'return.expired', text }],
     };
   });

@@ -39,8 +39,8 @@ export function payloadIdOf(event: EventKey, topic: string, version: string): st
 }
 
 function idOf({ eventId, occurredAt }: EventKey, own: number): string {
-  const at = Math.min(Math.max(occurredAt.getTime() || 0, 0), MAX_MS);
-  const time = at.toString(16).padStart(12, '0');
+  const timeMs = Math.min(Math.max(occurredAt.getTime() || 0, 0), MAX_MS);
+  const time = timeMs.toString(16).padStart(12, '0');
   const eventHash = digest(eventId.toLowerCase());
   const low = Number.parseInt(eventHash.slice(3, 11), 16);
   const high = hex32((0x8000_0000 | (low >>> 2)) >>> 0);
@@ -78,6 +78,6 @@ function startOfId(at: number): string {
 
 /** Returns the start of the UTC day whose partition contains the id. */
 export function dayOf(id: string): Date {
-  const at = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
-  return new Date(at - (at % DAY_MS));
+  const timeMs = Number.parseInt(id.slice(0, 8) + id.slice(9, 13), 16);
+  return new Date(timeMs - (timeMs % DAY_MS));
 }

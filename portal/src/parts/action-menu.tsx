@@ -32,8 +32,8 @@ export function ActionMenu(o: {
 
   const move = (step: number) => {
     const items = [...(root.current?.querySelectorAll<HTMLElement>('[data-item]') ?? [])];
-    const at = items.findIndex((item) => item.matches(':focus'));
-    items.at((at + step + items.length) % items.length)?.focus();
+    const focused = items.findIndex((item) => item.matches(':focus'));
+    items.at((focused + step + items.length) % items.length)?.focus();
   };
   const onKeyDown = (event: React.KeyboardEvent) => {
     if (event.key === 'Escape' && opened) {

@@ -46,8 +46,11 @@ export function isDue(at: Timestamp | undefined): boolean {
   return at !== undefined && timestampDate(at).getTime() <= Date.now();
 }
 
+/** A time that may be shown, as the API sends it or as the page computes it. */
+export type Moment = Timestamp | Date;
+
 interface TimeProps {
-  readonly at: Timestamp | Date | undefined;
+  readonly at: Moment | undefined;
   readonly as?: 'short' | 'exact' | 'day' | 'relative';
   /** Shown when there is no time. */
   readonly none?: string;

@@ -29,12 +29,12 @@ export class KeyQueues {
   }
 
   push(pending: readonly PendingRecord[]): void {
-    for (const one of pending) {
-      const key = keyOf(one.record);
+    for (const pendingRecord of pending) {
+      const key = keyOf(pendingRecord.record);
       const queue = this.#queues.get(key);
-      this.#bytes += one.record.value.length;
-      if (queue) queue.push(one);
-      else this.#queues.set(key, [one]);
+      this.#bytes += pendingRecord.record.value.length;
+      if (queue) queue.push(pendingRecord);
+      else this.#queues.set(key, [pendingRecord]);
     }
   }
 
@@ -60,10 +60,12 @@ export class KeyQueues {
     const batch: PendingRecord[] = [];
     let size = 0;
     const maxRecords = this.#batchSize;
-    for (const one of keys.flatMap((key) => this.#queues.get(key)?.slice(0, maxRecords) ?? [])) {
-      size += one.record.value.length;
+    for (const candidate of keys.flatMap(
+      (key) => this.#queues.get(key)?.slice(0, maxRecords) ?? [],
+    )) {
+      size += candidate.record.value.length;
       if (batch.length > 0 && (batch.length >= maxRecords || size > MAX_BATCH_BYTES)) break;
-      batch.push(one);
+      batch.push(candidate);
     }
     for (const { record } of batch) {
       const key = keyOf(record);

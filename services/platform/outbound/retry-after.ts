@@ -53,8 +53,8 @@ function readList(text: string, now: Date): number[] {
 
 function readOne(item: string, now: Date): number | undefined {
   if (/^\d/.test(item)) return Math.min(Math.ceil(Number(item) * SECOND_MS), FOREVER_MS);
-  const at = readDate(item, now);
-  return at === undefined ? undefined : Math.max(0, at - now.getTime());
+  const untilMs = readDate(item, now);
+  return untilMs === undefined ? undefined : Math.max(0, untilMs - now.getTime());
 }
 
 /** Milliseconds since the epoch; undefined for a day or time that does not exist. */

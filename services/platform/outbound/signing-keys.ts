@@ -20,9 +20,9 @@ export function createSigningKeys(keyring: Keyring): SigningKeys {
     const cached = cache.get(name);
     if (cached) return cached;
     const keys = encryptedSecrets.split(',').map((entry) => {
-      const at = entry.lastIndexOf(':');
-      const bytes = Buffer.from(entry.slice(at + 1), 'hex');
-      return signingKeyOf(keyring.decrypt(entry.slice(0, at), bytes, context));
+      const colon = entry.lastIndexOf(':');
+      const bytes = Buffer.from(entry.slice(colon + 1), 'hex');
+      return signingKeyOf(keyring.decrypt(entry.slice(0, colon), bytes, context));
     });
     const [oldest] = cache.keys();
     if (cache.size >= MAX_CACHED && oldest !== undefined) cache.delete(oldest);

@@ -73,13 +73,13 @@ export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
     },
     async ordersOf(returnId) {
       const { rows } = await pool.query<EntryRow>(ENTRIES, [returnId]);
-      const of = (kind: EffectKind) => rows.filter((row) => row.kind === kind).map(entry);
+      const entriesOf = (kind: EffectKind) => rows.filter((row) => row.kind === kind).map(entry);
       return {
-        orders: of('exchange_order'),
-        giftCards: of('gift_card'),
-        refunds: of('refund'),
-        restocks: of('restock'),
-        cancellations: of('order_cancel'),
+        orders: entriesOf('exchange_order'),
+        giftCards: entriesOf('gift_card'),
+        refunds: entriesOf('refund'),
+        restocks: entriesOf('restock'),
+        cancellations: entriesOf('order_cancel'),
       };
     },
   };

@@ -135,13 +135,13 @@ function repeated(theirs: ListedEffect): Difference {
 
 function compare(ours: Own | undefined, theirs: ListedEffect): Difference | undefined {
   const { kind, key, id: providerId } = theirs;
-  const about = { kind, key, providerId, theirs: moneyOf(theirs) };
-  if (!ours) return { ...about, problem: Problem.UNEXPECTED, ours: undefined };
+  const facts = { kind, key, providerId, theirs: moneyOf(theirs) };
+  if (!ours) return { ...facts, problem: Problem.UNEXPECTED, ours: undefined };
   if (ours.providerId !== providerId) {
-    return { ...about, problem: Problem.DUPLICATE, ours: moneyOf(ours) };
+    return { ...facts, problem: Problem.DUPLICATE, ours: moneyOf(ours) };
   }
   if (isSame(ours, theirs)) return undefined;
-  return { ...about, problem: Problem.AMOUNT, ours: moneyOf(ours) };
+  return { ...facts, problem: Problem.AMOUNT, ours: moneyOf(ours) };
 }
 
 async function compareOurs(db: Queryable, commerce: CommerceProvider, o: Comparing): Promise<void> {

@@ -26,7 +26,7 @@ export interface InspectionTable {
 export function storeStatement(o: InspectionTable): string {
   const names = Object.keys(o.columns);
   const listed = names.join(', ');
-  const of = (alias: string) => names.map((name) => `${alias}.${name}`).join(', ');
+  const columnsOf = (alias: string) => names.map((name) => `${alias}.${name}`).join(', ');
   const isPacked = (name: string) => o.columns[name] === 'packed text';
   const types = names.map((name) => `${name} ${isPacked(name) ? 'integer[]' : o.columns[name]}`);
   const unpacked = names.map((name) =>
@@ -50,7 +50,7 @@ with input as materialized (
   returning k.line_item_id
 ), stored as materialized (
   select l.return_id, l.removed_at, g.*, ${previousFacts(o.previous)} as previous_facts,
-         f.line_item_id is null or (${of('g')}) is distinct from (${of('f')}) as differs
+         f.line_item_id is null or (${columnsOf('g')}) is distinct from (${columnsOf('f')}) as differs
     from applied a
     join input g on g.line_item_id = a.line_item_id
     join return_lines l

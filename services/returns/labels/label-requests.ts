@@ -86,15 +86,15 @@ export async function cancelLabelRequest(
   store: ReturnStore,
   request: CancelLabelRequestRequest,
 ): Promise<LabelRequest> {
-  const by = parseInput(cancellation, request);
+  const input = parseInput(cancellation, request);
   const use = keyUseOf('CancelLabelRequest', CancelLabelRequestRequestSchema, request);
-  return store.inTransaction(by.shopId, async (tx) => {
-    const isFirst = await claimKey(tx, use, by.requestId);
-    const known = await existing(tx, by.shopId, by.requestId);
+  return store.inTransaction(input.shopId, async (tx) => {
+    const isFirst = await claimKey(tx, use, input.requestId);
+    const known = await existing(tx, input.shopId, input.requestId);
     if (!isFirst) return known;
     const { returnId } = known;
-    const { value } = await store.changeIn(tx, { ...by, returnId }, async (inside, current) => {
-      const cancelled = await cancelRequest(inside, by.shopId, by.requestId);
+    const { value } = await store.changeIn(tx, { ...input, returnId }, async (inside, current) => {
+      const cancelled = await cancelRequest(inside, input.shopId, input.requestId);
       if (!cancelled) throw stateForbids('the label request is not open');
       const text = 'The label request was cancelled';
       return {

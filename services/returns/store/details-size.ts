@@ -18,24 +18,24 @@ export interface LeftOut {
  * The size of the details of a return: the bytes of their JSON in UTF-8, in the longest form of any version or
  * currency. Names, punctuation, ids and times count with their maximum, so a response is up to a hundredth smaller.
  */
-export function detailsBytes(of: Return): number {
-  const { order, customer, providerTexts, labels } = partsOf(of);
+export function detailsBytes(details: Return): number {
+  const { order, customer, providerTexts, labels } = partsOf(details);
   return (
     FRAME.return +
     order +
     customer +
     providerTexts +
     labels +
-    textsIn(RETURN_FIELDS, of) +
-    sum(of.lineItems, lineBytes) +
+    textsIn(RETURN_FIELDS, details) +
+    sum(details.lineItems, lineBytes) +
     sum(
-      of.exchanges,
-      (one) =>
+      details.exchanges,
+      (exchange) =>
         FRAME.exchange +
-        text(one.sku) +
-        text(one.title) +
-        text(one.outOfStockResolution) +
-        amounts([one.price, one.discount, one.tax, one.total]),
+        text(exchange.sku) +
+        text(exchange.title) +
+        text(exchange.outOfStockResolution) +
+        amounts([exchange.price, exchange.discount, exchange.tax, exchange.total]),
     )
   );
 }
@@ -93,28 +93,30 @@ const FRAME = {
   exchangeOrder: 20,
 } as const;
 
-function partsOf(of: Return) {
-  const newest = of.labels.at(-1);
+function partsOf(details: Return) {
+  const newest = details.labels.at(-1);
   return {
-    order: text(of.order?.name),
+    order: text(details.order?.name),
     // The details have the e-mail address twice.
     customer:
-      2 * text(of.customer?.email) + text(of.customer?.firstName) + text(of.customer?.lastName),
+      2 * text(details.customer?.email) +
+      text(details.customer?.firstName) +
+      text(details.customer?.lastName),
     providerTexts:
-      text(of.giftCardOrder?.name) +
-      sum(of.exchangeOrders, ({ name }) => FRAME.exchangeOrder + text(name)) +
+      text(details.giftCardOrder?.name) +
+      sum(details.exchangeOrders, ({ name }) => FRAME.exchangeOrder + text(name)) +
       sum(
-        of.refunds,
-        (one) =>
+        details.refunds,
+        (refund) =>
           FRAME.refund +
-          2 * texts([one.gateway, one.provider, one.money?.value]) +
-          text(one.providerRefundId),
+          2 * texts([refund.gateway, refund.provider, refund.money?.value]) +
+          text(refund.providerRefundId),
       ),
     labels:
       labelTexts(newest) +
       sum(
-        of.labels,
-        (one) => FRAME.label + labelTexts(one) + FRAME.lineOfLabel * one.lineItemIds.length,
+        details.labels,
+        (label) => FRAME.label + labelTexts(label) + FRAME.lineOfLabel * label.lineItemIds.length,
       ),
   };
 }
@@ -133,7 +135,10 @@ function lineBytes(line: LineItem): number {
     (line.disposition
       ? FRAME.disposition + text(line.disposition.returnProcessor) + text(line.disposition.note)
       : 0) +
-    sum(line.uploads, (one) => FRAME.upload + texts([one.source, one.mediaType, one.url]))
+    sum(
+      line.uploads,
+      ({ source, mediaType, url }) => FRAME.upload + texts([source, mediaType, url]),
+    )
   );
 }
 
@@ -168,12 +173,12 @@ function lineAmounts({ amounts: shop, presentmentAmounts: paid }: LineItem): num
 
 /** A response has each amount in one currency; the longer text counts. */
 function amounts(all: readonly (Amount | undefined)[]): number {
-  return sum(all, (one) => Math.max(text(one?.shop), text(one?.presentment)));
+  return sum(all, (amount) => Math.max(text(amount?.shop), text(amount?.presentment)));
 }
 
 /** The text fields of a table, with their names; ids, numbers and enums count in {@link FRAME}. */
-function textsIn(table: { readonly publicNames: readonly string[] }, of: object): number {
-  const values: Readonly<Record<string, unknown>> = { ...of };
+function textsIn(table: { readonly publicNames: readonly string[] }, message: object): number {
+  const values: Readonly<Record<string, unknown>> = { ...message };
   return sum(table.publicNames, (name) => {
     const value = values[name];
     return typeof value === 'string' ? nameOf(name) + 'null'.length + text(value) : 0;
@@ -194,6 +199,6 @@ function text(value: string | undefined): number {
   return value === undefined || value === '' ? 0 : Buffer.byteLength(JSON.stringify(value));
 }
 
-function sum<T>(all: readonly T[], of: (one: T) => number): number {
-  return all.reduce((total, one) => total + of(one), 0);
+function sum<T>(items: readonly T[], sizeOf: (item: T) => number): number {
+  return items.reduce((total, item) => total + sizeOf(item), 0);
 }

@@ -185,9 +185,9 @@ function report(
     o.logger.warn({ attempts: stale.length }, RESULTS_NOT_RECORDED);
   }
   for (const { kind, reason, percent, shopId, subscriptionId } of notices) {
-    const about = { shop: shopId, subscription: subscriptionId };
-    if (kind === 'deactivated') o.logger.warn({ ...about, reason }, 'subscription inactive');
-    else o.logger.warn({ ...about, percent }, 'subscription failing, will become inactive');
+    const logFields = { shop: shopId, subscription: subscriptionId };
+    if (kind === 'deactivated') o.logger.warn({ ...logFields, reason }, 'subscription inactive');
+    else o.logger.warn({ ...logFields, percent }, 'subscription failing, will become inactive');
     metrics.noticed(kind, percent);
   }
 }

@@ -66,8 +66,8 @@ function freshOf(
   );
   return targets.flatMap((target) => {
     const due = (ofQueue.get(target.key) ?? []).flatMap((delivery) => {
-      const one = byId.get(deliveryIdOf(eventKeyOf(delivery.event), delivery.subscriptionId));
-      return one?.isOwnBody ? [dueOf(delivery, one, target)] : [];
+      const stored = byId.get(deliveryIdOf(eventKeyOf(delivery.event), delivery.subscriptionId));
+      return stored?.isOwnBody ? [dueOf(delivery, stored, target)] : [];
     });
     return due.length > 0 ? [{ target, deliveries: due }] : [];
   });

@@ -25,8 +25,8 @@ export async function getDelivery(
   db: Queryable,
   o: { shopId: bigint; id: string; withBody: boolean },
 ): Promise<LoggedDelivery> {
-  const one = { ...o, first: o.id, last: o.id, attempts: 'with headers' as const };
-  const [found] = await readRange(db, one);
+  const range = { ...o, first: o.id, last: o.id, attempts: 'with headers' as const };
+  const [found] = await readRange(db, range);
   if (!found) throw deliveryNotFound(webhookIdOf(o.id));
   return logged(found);
 }

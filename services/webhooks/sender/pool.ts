@@ -133,8 +133,8 @@ class IdleConnections {
     if (!this.#all.delete(connection)) return;
     const stack = this.#stacks.get(connection.origin) ?? [];
     // Connections that are closed because of their age are at the front.
-    const at = stack.indexOf(connection);
-    if (at >= 0) stack.splice(at, 1);
+    const index = stack.indexOf(connection);
+    if (index >= 0) stack.splice(index, 1);
     if (stack.length === 0) this.#stacks.delete(connection.origin);
   }
 

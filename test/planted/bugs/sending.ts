@@ -39,8 +39,8 @@ export const sendingBugs: readonly Bug[] = [
     name: 'body-of-another-release',
     promise: 'the same bytes under one id',
     file: 'services/webhooks/fan-out/fan-out.ts',
-    find: 'return one?.isOwnBody ? [',
-    replace: 'return one ? [',
+    find: 'return stored?.isOwnBody ? [',
+    replace: 'return stored ? [',
     tests: ['services/webhooks/delivery/queue/targets.test.ts'],
   },
   {

@@ -7,7 +7,7 @@ import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Meaning } from '../../parts/meaning.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { Panel } from '../../parts/panel.tsx';
-import { Time } from '../../parts/time.tsx';
+import { type Moment, Time } from '../../parts/time.tsx';
 import { count, inWords } from '../../words.ts';
 import { AmountText, type Currencies } from './amount-text.tsx';
 
@@ -21,10 +21,10 @@ export function LinesPanel({ about }: { readonly about: Return }) {
     <Panel title="Items" actions={mayInspect && <InspectButtons about={about} />}>
       <Stack gap="md">
         {mayInspect && <Meaning of={['grade', 'disposition']} />}
-        {about.lines.map((line, place) => (
+        {about.lines.map((line, index) => (
           <Fragment key={line.id}>
-            {place > 0 && <Divider />}
-            <Line line={line} of={about} />
+            {index > 0 && <Divider />}
+            <Line line={line} currencies={about} />
           </Fragment>
         ))}
         {about.exchanges.length > 0 && <Exchanges about={about} />}
@@ -53,7 +53,12 @@ function InspectButtons({ about }: { readonly about: Return }) {
   );
 }
 
-function Line({ line, of }: { readonly line: ReturnLine; readonly of: Currencies }) {
+interface LineProps {
+  readonly line: ReturnLine;
+  readonly currencies: Currencies;
+}
+
+function Line({ line, currencies }: LineProps) {
   return (
     <div>
       <Group justify="space-between" align="flex-start" wrap="nowrap" mb="xs">
@@ -66,7 +71,7 @@ function Line({ line, of }: { readonly line: ReturnLine; readonly of: Currencies
           </Text>
         </div>
         <Text size="sm" ta="right" component="div">
-          <AmountText amount={line.price} of={of} />
+          <AmountText amount={line.price} of={currencies} />
         </Text>
       </Group>
       <Facts
@@ -74,9 +79,9 @@ function Line({ line, of }: { readonly line: ReturnLine; readonly of: Currencies
           ['Line item id', line.id],
           ['Reason', [line.parentReason, line.reason].filter((text) => text !== '').join(': ')],
           ['The shopper gets', inWords(line.outcome)],
-          ['Discount', <AmountText key="discount" amount={line.discount} of={of} minus />],
-          ['Tax', <AmountText key="tax" amount={line.tax} of={of} />],
-          ['Refund', <AmountText key="refund" amount={line.refund} of={of} />],
+          ['Discount', <AmountText key="discount" amount={line.discount} of={currencies} minus />],
+          ['Tax', <AmountText key="tax" amount={line.tax} of={currencies} />],
+          ['Refund', <AmountText key="refund" amount={line.refund} of={currencies} />],
           ['Arrived', line.returnedAt && <Time key="arrived" at={line.returnedAt} />],
           ['Grading', line.condition && <Grading key="grading" line={line} />],
           ['Disposition', line.disposition && <Disposition key="disposition" line={line} />],
@@ -106,7 +111,7 @@ function Grading({ line: { condition } }: { readonly line: ReturnLine }) {
       {title}
       {description !== '' && `: ${description}`}
       {note !== '' && ` (${note})`}
-      <Inspection by={returnProcessor} at={inspectedAt} />
+      <Inspection inspector={returnProcessor} at={inspectedAt} />
       {images.length > 0 && <Links urls={images} word="picture" />}
     </>
   );
@@ -119,15 +124,15 @@ function Disposition({ line: { disposition } }: { readonly line: ReturnLine }) {
     <>
       {inWords(outcome)}
       {note !== '' && `: ${note}`}
-      <Inspection by={returnProcessor} at={inspectedAt} />
+      <Inspection inspector={returnProcessor} at={inspectedAt} />
     </>
   );
 }
 
-function Inspection(o: { readonly by: string; readonly at: Parameters<typeof Time>[0]['at'] }) {
+function Inspection(o: { readonly inspector: string; readonly at: Moment | undefined }) {
   return (
     <SecondLine>
-      {o.by !== '' && `${o.by}, `}
+      {o.inspector !== '' && `${o.inspector}, `}
       <Time at={o.at} />
     </SecondLine>
   );
@@ -136,9 +141,9 @@ function Inspection(o: { readonly by: string; readonly at: Parameters<typeof Tim
 function Links({ urls, word }: { readonly urls: readonly string[]; readonly word: string }) {
   return (
     <Group gap="xs">
-      {urls.map((url, place) => (
+      {urls.map((url, index) => (
         <OutsideLink key={url} url={url}>
-          {inWords(word)} {place + 1}
+          {inWords(word)} {index + 1}
         </OutsideLink>
       ))}
     </Group>
@@ -152,9 +157,9 @@ function Exchanges({ about }: { readonly about: Return }) {
       <Text fw={600} mb="xs">
         The shopper gets {count(about.exchanges.length, 'item')} instead
       </Text>
-      {about.exchanges.map(({ title, sku, total, outOfStock }, place) => (
+      {about.exchanges.map(({ title, sku, total, outOfStock }, index) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: exchange items have no id here, and their order never changes.
-        <Group key={place} justify="space-between" wrap="nowrap" align="flex-start">
+        <Group key={index} justify="space-between" wrap="nowrap" align="flex-start">
           <Text size="sm">
             {title} {sku !== '' && `(${sku})`} {outOfStock && '– out of stock'}
           </Text>

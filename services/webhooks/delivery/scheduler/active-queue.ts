@@ -103,8 +103,8 @@ export function noteRead(queue: ActiveQueue, { isRetry, dueAtMs }: Due, readAtMs
 /** An attempt failed; the delivery is due again after the pause. Milliseconds. */
 export function noteRetry({ retriesAtMs }: ActiveQueue, pauseMs: number): void {
   const atMs = performance.now() + pauseMs + RETRY_MARGIN_MS;
-  const place = retriesAtMs.findLastIndex((time) => time <= atMs) + 1;
-  retriesAtMs.splice(place, 0, atMs);
+  const index = retriesAtMs.findLastIndex((time) => time <= atMs) + 1;
+  retriesAtMs.splice(index, 0, atMs);
   if (retriesAtMs.length > MAX_RETRY_TIMES) retriesAtMs.pop();
 }
 
