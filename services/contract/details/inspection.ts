@@ -68,30 +68,30 @@ export const lineDisposition = z
   .meta({ id: 'LineDisposition' });
 
 /** A line item that was assessed with images and never graded has a condition without a category. */
-export function conditionView(of: Condition): ConditionObject {
-  const grade = GRADES.find((value) => value === of.grade) ?? null;
-  const name = CATEGORY_NAMES.find((value) => value === of.categoryName) ?? null;
+export function conditionView(condition: Condition): ConditionObject {
+  const grade = GRADES.find((value) => value === condition.grade) ?? null;
+  const name = CATEGORY_NAMES.find((value) => value === condition.categoryName) ?? null;
   const graded = grade !== null || name !== null;
   return {
-    description: textOrNull(of.description),
+    description: textOrNull(condition.description),
     condition_category: graded
       ? {
-          subject: of.subject,
-          title: of.title,
+          subject: condition.subject,
+          title: condition.title,
           grade,
           category_name: name,
-          category_parent: of.categoryParent ?? null,
+          category_parent: condition.categoryParent ?? null,
         }
       : null,
-    ...inspectionView(of),
-    images: of.images,
+    ...inspectionView(condition),
+    images: condition.images,
   };
 }
 
-export function dispositionView(of: Disposition): z.infer<typeof lineDisposition> {
+export function dispositionView(disposition: Disposition): z.infer<typeof lineDisposition> {
   return {
-    disposition_outcome: word(DispositionOutcomeSchema, of.outcome, DISPOSITION_OUTCOMES),
-    ...inspectionView(of),
+    disposition_outcome: word(DispositionOutcomeSchema, disposition.outcome, DISPOSITION_OUTCOMES),
+    ...inspectionView(disposition),
   };
 }
 

@@ -25,9 +25,9 @@ export function iso(time: Timestamp | undefined): string | null {
   return time ? isoTime(timestampDate(time)) : null;
 }
 
-/** `YYYY-MM-DDThh:mm:ss+00:00`. Throws when the time is missing, which is a bug. @param of the object, for the error. */
-export function requiredIso(time: Timestamp | undefined, of: string): string {
-  if (!time) throw new Error(`${of} without its time`);
+/** `YYYY-MM-DDThh:mm:ss+00:00`. Throws when the time is missing, which is a bug. @param field the object, for the error. */
+export function requiredIso(time: Timestamp | undefined, field: string): string {
+  if (!time) throw new Error(`${field} without its time`);
   return isoTime(timestampDate(time));
 }
 

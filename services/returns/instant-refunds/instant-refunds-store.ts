@@ -29,12 +29,12 @@ export const KEPT = "'returned', 'charge_failed'";
  * Whether the shopper keeps an instant refund of the return. Then its line items are paid, and another return must not
  * have them. Does not wait for a concurrent transaction that ends an instant refund.
  */
-export async function isInstantRefundKept(tx: Queryable, of: OfReturn): Promise<boolean> {
+export async function isInstantRefundKept(tx: Queryable, ofReturn: OfReturn): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'instant-refund-kept',
     text: `select from instant_refunds
            where shop_id = $1 and return_id = $2 and state in (${KEPT}) limit 1`,
-    values: [of.shopId, of.returnId],
+    values: [ofReturn.shopId, ofReturn.returnId],
   });
   return rowCount !== 0;
 }
@@ -48,12 +48,12 @@ export interface InstantRefunds {
 }
 
 /** A caller that decides by the result must hold the return's row lock. */
-export async function instantRefundsOf(tx: Queryable, of: OfReturn): Promise<InstantRefunds> {
+export async function instantRefundsOf(tx: Queryable, ofReturn: OfReturn): Promise<InstantRefunds> {
   const { rows } = await tx.query<{ amount: string; is_open: boolean }>({
     name: 'instant-refunds-of-return',
     text: `select amount, state = 'open' as is_open from instant_refunds
            where shop_id = $1 and return_id = $2 and state in ('open', ${KEPT})`,
-    values: [of.shopId, of.returnId],
+    values: [ofReturn.shopId, ofReturn.returnId],
   });
   const paid = rows.filter((row) => !row.is_open);
   return {
@@ -63,10 +63,13 @@ export async function instantRefundsOf(tx: Queryable, of: OfReturn): Promise<Ins
 }
 
 /** All instant refunds of a return, oldest first. */
-export async function listInstantRefunds(db: Queryable, of: OfReturn): Promise<InstantRefundRow[]> {
+export async function listInstantRefunds(
+  db: Queryable,
+  ofReturn: OfReturn,
+): Promise<InstantRefundRow[]> {
   const { rows } = await db.query<InstantRefundRow>(
     `select ${COLUMNS} from instant_refunds where shop_id = $1 and return_id = $2 order by id`,
-    [of.shopId, of.returnId],
+    [ofReturn.shopId, ofReturn.returnId],
   );
   return rows;
 }

@@ -20,7 +20,7 @@ export interface OfReturn {
  */
 export async function fulfilmentOf(
   tx: Queryable,
-  of: OfReturn,
+  ofReturn: OfReturn,
   kind?: EffectKind,
 ): Promise<Fulfilment> {
   const result = await tx.query<{ isUnknown: boolean | null }>({
@@ -28,7 +28,7 @@ export async function fulfilmentOf(
     text: `select bool_or(done_at is null) as "isUnknown" from processing_outcomes
            where shop_id = $1 and return_id = $2 and ($3::text is null or kind = $3)
              and coalesce(done_at, asked_at) is not null`,
-    values: [of.shopId, of.returnId, kind ?? null],
+    values: [ofReturn.shopId, ofReturn.returnId, kind ?? null],
   });
   const isUnknown = onlyRow(result).isUnknown ?? undefined;
   if (isUnknown === undefined) return 'none';
@@ -71,14 +71,14 @@ interface Row {
 }
 
 /** Reads {@link Requested}. A caller that decides by the result must hold the return's row lock. */
-export async function requestedOf(tx: Queryable, of: OfReturn): Promise<Requested> {
+export async function requestedOf(tx: Queryable, ofReturn: OfReturn): Promise<Requested> {
   const { rows } = await tx.query<Row>({
     name: 'cancellation-requested',
     text: `select kind, key, amount, currency, done_at is not null as "isDone",
                   provider_id as "providerId", name
              from processing_outcomes
             where shop_id = $1 and return_id = $2 and coalesce(done_at, asked_at) is not null`,
-    values: [of.shopId, of.returnId],
+    values: [ofReturn.shopId, ofReturn.returnId],
   });
   const exchange = rows.find(({ kind }) => kind === 'exchange_order');
   return {
@@ -125,6 +125,6 @@ shown as (
  * Adds the outcomes that were fulfilled since the last run to the return's details. It is called at the end of a run, so
  * that a run is one change of the details, also when it fails.
  */
-export async function showOutcomes(tx: Queryable, of: OfReturn): Promise<void> {
-  await tx.query(named('processing-show', sql`with ${shownOutcomes(of)} select from shown`));
+export async function showOutcomes(tx: Queryable, ofReturn: OfReturn): Promise<void> {
+  await tx.query(named('processing-show', sql`with ${shownOutcomes(ofReturn)} select from shown`));
 }

@@ -135,12 +135,12 @@ where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
  * Records that the request of a step had no effect: it was rejected, or not sent. The caller's transaction also checks
  * the job's lease.
  */
-export async function recordNoEffect(tx: Queryable, of: OfReturn, step: Step): Promise<void> {
+export async function recordNoEffect(tx: Queryable, ofReturn: OfReturn, step: Step): Promise<void> {
   await tx.query({
     name: 'processing-no-effect',
     text: `update processing_outcomes set asked_at = null
            where shop_id = $1 and return_id = $2 and kind = $3 and key = $4 and done_at is null`,
-    values: [of.shopId, of.returnId, step.kind, step.key],
+    values: [ofReturn.shopId, ofReturn.returnId, step.kind, step.key],
   });
 }
 

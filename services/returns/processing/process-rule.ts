@@ -56,21 +56,23 @@ interface OfReturn {
  *
  * @throws DomainError NOT_FOUND.
  */
-export async function lockFacts(tx: Queryable, of: OfReturn): Promise<ProcessingFacts> {
+export async function lockFacts(tx: Queryable, ofReturn: OfReturn): Promise<ProcessingFacts> {
   const locked = () =>
     tx.query<Row>({
       name: 'processing-lock-return',
       text: `${RETURN} for update`,
-      values: [of.shopId, of.returnId],
+      values: [ofReturn.shopId, ofReturn.returnId],
     });
-  const [{ rows }, facts] = await together(tx, () => allInOrder([locked(), readFacts(tx, of)]));
+  const [{ rows }, facts] = await together(tx, () =>
+    allInOrder([locked(), readFacts(tx, ofReturn)]),
+  );
   return factsIn(rows, facts.rows);
 }
 
 /** Reads the facts without a lock, so that they may have changed already. @throws DomainError NOT_FOUND. */
-export async function currentFacts(db: Queryable, of: OfReturn): Promise<ProcessingFacts> {
-  const { rows } = await db.query<Row>(RETURN, [of.shopId, of.returnId]);
-  return factsIn(rows, (await readFacts(db, of)).rows);
+export async function currentFacts(db: Queryable, ofReturn: OfReturn): Promise<ProcessingFacts> {
+  const { rows } = await db.query<Row>(RETURN, [ofReturn.shopId, ofReturn.returnId]);
+  return factsIn(rows, (await readFacts(db, ofReturn)).rows);
 }
 
 const RETURN = 'select state, processing from returns where shop_id = $1 and id = $2';

@@ -20,8 +20,8 @@ export interface EncodedReturn {
  * The details without revision, `updated_at` and `processing`. They decide whether `return.updated` is sent: it is,
  * when these bytes differ before and after a change.
  */
-export function encodeDetails(of: Return): Uint8Array {
-  const { updatedAt: _, ...rest } = of;
+export function encodeDetails(details: Return): Uint8Array {
+  const { updatedAt: _, ...rest } = details;
   return toBinary(ReturnSchema, { ...rest, revision: 0n, processing: false });
 }
 

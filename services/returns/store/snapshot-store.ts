@@ -22,9 +22,9 @@ export interface SnapshotKey {
 }
 
 /** The size of all long texts of a return. Bytes. */
-export function longTextBytes(of: Return): number {
+export function longTextBytes(details: Return): number {
   let bytes = 0;
-  forTexts(of, (text) => {
+  forTexts(details, (text) => {
     if (isLong(text)) bytes += Buffer.byteLength(text);
     return text;
   });

@@ -46,6 +46,6 @@ export async function describeSubscriptions(
 }
 
 /** The shop and the key of an event about a subscription. Events of one subscription stay in order. */
-export function keyOfSubscription(of: QueueRef): Pick<NewEvent, 'shopId' | 'key'> {
-  return { shopId: of.shopId, key: queueKeyOf(of) };
+export function keyOfSubscription(queue: QueueRef): Pick<NewEvent, 'shopId' | 'key'> {
+  return { shopId: queue.shopId, key: queueKeyOf(queue) };
 }

@@ -25,14 +25,14 @@ export interface JobCapacity {
 /** Returns the capacity of a subscription. Limits a job to about the rate at which its receiver accepts deliveries. */
 export async function capacityOf(
   db: Queryable,
-  of: QueueRef,
+  queue: QueueRef,
   target: Pick<LockedSubscription, 'isActive'>,
 ): Promise<JobCapacity> {
   if (!target.isActive) return { batch: 0, restMs: INACTIVE_REST_MS };
   const result = await db.query<{ queued: number }>(
     `select count(*)::integer as queued from (
        select from queue where shop_id = $1 and subscription_id = $2 limit ${MAX_QUEUED}) as q`,
-    [of.shopId, of.subscriptionId],
+    [queue.shopId, queue.subscriptionId],
   );
   const batch = Math.min(BATCH, MAX_QUEUED - onlyRow(result).queued);
   return { batch, restMs: batch > 0 ? BATCH_REST_MS : FULL_REST_MS };

@@ -34,8 +34,8 @@ export interface Filter {
 const stateText = enumText(DeliveryStateSchema);
 
 /** Returns the first id of a millisecond. Ids of deliveries start with the time of their event. */
-export function idAt(at: Date): string {
-  const ms = Math.min(Math.max(at.getTime(), 0), 2 ** 48 - 1);
+export function idAt(time: Date): string {
+  const ms = Math.min(Math.max(time.getTime(), 0), 2 ** 48 - 1);
   const hex = ms.toString(16).padStart(12, '0');
   return `${hex.slice(0, 8)}-${hex.slice(8)}-0000-0000-000000000000`;
 }

@@ -10,11 +10,11 @@ export interface ProviderOrderId {
  * Lets one transaction at a time count the units of an order: one that submits, edits or reopens a return of it, or one
  * that records news of it. It locks no row, because this service may not have the order yet.
  */
-export async function lockOrder(tx: Queryable, of: ProviderOrderId): Promise<void> {
+export async function lockOrder(tx: Queryable, order: ProviderOrderId): Promise<void> {
   await tx.query({
     name: 'inbound-lock-order',
     text: 'select pg_advisory_xact_lock(hashtextextended($1, 0))',
-    values: [`order:${of.shopId}:${of.providerOrderId}`],
+    values: [`order:${order.shopId}:${order.providerOrderId}`],
   });
 }
 
