@@ -85,7 +85,8 @@ test('calls between services are as documented: gateway to all, dispositions and
       const caller = file.replace(/^services\//, '').split('/')[0];
       return servicesCalledBy(file).map((name) => `${caller} -> ${name.replace('Service', '')}`);
     });
-  expect(edges.toSorted()).toEqual([
+  // The admin commands connect only the services that they call.
+  expect([...new Set(edges)].toSorted()).toEqual([
     'dispositions -> Returns',
     'fraud -> Returns',
     'gateway -> Carts',

@@ -26,7 +26,7 @@ export const FORGETFUL_SHOPIFY_SCENARIOS = SCENARIOS.filter(
 const SETTLED_AFTER_MS = 250;
 /** The search shows what was made so much later. Milliseconds. */
 const LAG_MS = 60;
-/** A search waits for requests that are older, so that the times above are true also on a machine that stands still. */
+/** A search waits for calls that are older, so that the times above are true also on a machine that stands still. */
 const LATE_AFTER_MS = SETTLED_AFTER_MS / 2;
 /** One in three requests has one of these. A return needs several requests. */
 const FAULTS: readonly Fault[] = [
@@ -80,7 +80,10 @@ export async function startBadShopify(o: {
         failure.times -= 1;
         throw new CommerceFailure(failure.kind, 'planned failure');
       }
-      return shopify.create(withOrder(shop, request), signal);
+      const made = shopify.create(withOrder(shop, request), signal);
+      // It sends several requests, one after the other, also after its process was killed.
+      track(onTheWay, made);
+      return made;
     },
     async find(request, signal) {
       const old = performance.now() - LATE_AFTER_MS;
@@ -138,18 +141,23 @@ function withOrder(shop: Shop, request: EffectRequest): EffectRequest {
   return { ...request, providerOrderId: id };
 }
 
-/** Keeps each request, and when it was sent, until the search shows what it has made. */
+/** Keeps a call, and when it began, until the search shows what it has made. */
+function track(onTheWay: Map<Promise<unknown>, number>, call: Promise<unknown>): void {
+  const shown = call
+    .catch(() => {})
+    .then(() => sleep(LAG_MS))
+    .finally(() => onTheWay.delete(shown));
+  onTheWay.set(shown, performance.now());
+}
+
+/** Keeps each request until the search shows what it has made. */
 function tracked(client: ShopifyClient, onTheWay: Map<Promise<unknown>, number>): ShopifyClient {
   return {
     close: client.close,
     async run(asked) {
       // A request that has left arrives, also when its process is killed.
       const sent = client.run({ ...asked, signal: AbortSignal.timeout(5_000) });
-      const shown = sent
-        .catch(() => {})
-        .then(() => sleep(LAG_MS))
-        .finally(() => onTheWay.delete(shown));
-      onTheWay.set(shown, performance.now());
+      track(onTheWay, sent);
       return sent;
     },
   };
