@@ -52,7 +52,8 @@ test('the audit log is filtered by person and action in its address, and says wh
   const { page } = owner;
   await owner.open('/audit-log');
   const main = page.locator('main');
-  await page.getByLabel('Person or key').selectOption('owner, owner@example.com');
+  // An analyst may not do that, so no other test leaves such an entry.
+  await page.getByLabel('Person or key').selectOption('analyst, analyst@example.com');
   await page.getByLabel('Action', { exact: true }).selectOption('Remove a member');
   await page.waitForURL(/actor=\d+&action=portal\.remove_member$/);
   await main.getByRole('heading', { name: 'No entry matches' }).waitFor();
@@ -60,6 +61,7 @@ test('the audit log is filtered by person and action in its address, and says wh
   await page.reload();
   await main.getByRole('button', { name: 'Remove “Action: Remove a member”' }).click();
   await page.waitForURL(/actor=\d+$/);
+  await page.getByLabel('Person or key').selectOption('owner, owner@example.com');
   await main.locator('tbody tr').first().waitFor();
   expect(await page.getByLabel('Action', { exact: true }).inputValue()).toBe('');
 });

@@ -190,7 +190,7 @@ const REVOKE = {
 /** The same for a key that was replaced and still works. */
 const END_NOW = {
   button: 'End now',
-  label: (name: string) => `End the former key of ${name} now`,
+  label: (name: string) => `End now: the former key of ${name}`,
   title: (name: string) => `End the former key of “${name}” now?`,
   text: 'Within 5 seconds every request with the former key is rejected. The new key works on. This cannot be undone. “Last used” says whether a system still calls with the former key.',
   action: 'End the former key',
