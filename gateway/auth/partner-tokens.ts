@@ -23,7 +23,7 @@ export interface PartnerOAuth {
   /** What `aud` must contain: this API's public base address. */
   readonly audience: string;
   readonly jwksUrl: string;
-  /** The claim that names the shop. */
+  /** The claim that names the shop. The authorization server writes it, so alone it gives access to nothing. */
   readonly shopClaim: string;
   /** The claim that names the person who allowed the app; undefined when no claim does. */
   readonly userClaim: string | undefined;
@@ -47,6 +47,10 @@ const CLOCK_SKEW_S = 5;
 const INSTALLED_MS = 3_000;
 const JWKS_TIMEOUT_MS = 3_000;
 const MAX_CACHED = 10_000;
+/** All have a public key. A token with another algorithm counts as one with a wrong signature. */
+const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
+/** `typ` in lower case, without `application/`. RFC 9068 has `at+jwt`; some servers send `JWT`, or no type. */
+const TYPES: readonly (string | undefined)[] = ['at+jwt', 'jwt', undefined];
 /** Longer tokens are rejected before the signature is checked. Usual tokens have a few hundred characters. */
 const MAX_TOKEN_LENGTH = 8_192;
 
@@ -63,9 +67,12 @@ interface Grant {
 /**
  * Checks access tokens of partners' apps (RFC 9068, and JWTs without its type).
  *
- * Each signature is checked once, and the result is cached by the hash of the token. The installation is read again every
- * few seconds, because a token is valid only while its app is installed. So is the membership of the person that the
- * token names: without the permission to connect apps, the token has no scopes.
+ * A valid token is not enough: it counts only while the shop that it names has installed its app. An operator installs
+ * an app with `app install`. If the token names the person who allowed the app, it has scopes only while that person
+ * may connect apps.
+ *
+ * Each signature is checked once, and the result is cached by the hash of the token. The installation and the person's
+ * membership are read again every few seconds.
  */
 export function createPartnerTokenCheck(db: Queryable, oauth: PartnerOAuth): PartnerTokenCheck {
   const keys = createRemoteJWKSet(new URL(oauth.jwksUrl), {
@@ -143,12 +150,12 @@ async function verify(
     const { payload, protectedHeader } = await jwtVerify(token, keys, {
       issuer: oauth.issuer,
       audience: oauth.audience,
-      algorithms: ['RS256', 'ES256', 'EdDSA'],
+      algorithms: ALGORITHMS,
       clockTolerance: CLOCK_SKEW_S,
       requiredClaims: ['exp'],
     });
     const type = protectedHeader.typ?.toLowerCase().replace(/^application\//, '');
-    if (type !== undefined && type !== 'jwt' && type !== 'at+jwt') return 'claims not accepted';
+    if (!TYPES.includes(type)) return 'claims not accepted';
     return grantIn(payload, oauth) ?? 'claims not accepted';
   } catch (error) {
     const reason = error instanceof errors.JOSEError && REASONS.get(error.code);

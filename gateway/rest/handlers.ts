@@ -70,7 +70,7 @@ const PUBLIC_CODES: ReadonlyMap<number, string> = new Map([
   [RefusedCode.NO_COMMERCE_PROVIDER, 'UNPROCESSABLE_RETURN'],
 ]);
 
-/** Interface, Process return: the body is `true` when the return is queued, else an error, also with status 200. */
+/** Interface, Process return: the body is `true` when the return is queued, else an error. Both have the status 200. */
 function processBodyOf(result: ProcessResult): unknown {
   if (result.case === undefined) throw new Error('the response of the service has no result');
   if (result.case !== 'refused') return true;

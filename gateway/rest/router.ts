@@ -19,7 +19,7 @@ export interface RestRouting {
 
 /**
  * Creates the router of the REST API, for `/api`. It finds version, path and operation in this order, so an unknown
- * version is reported before an unknown path.
+ * version is reported before an unknown path, and both before a missing key. `operation.ts` makes the further checks.
  */
 export function restRouter(deps: RestDependencies, o: RestRouting): Router {
   const { exchangeOf, calendar } = o;

@@ -24,6 +24,7 @@ export interface Finding {
   readonly note: string | undefined;
   /** Undefined means the time of the recording. */
   readonly inspectedAt: Date | undefined;
+  /** Links. The returns service shows those of gradings and assessments together, in the condition of the line item. */
   readonly images: readonly string[];
 }
 

@@ -2,7 +2,8 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { ErrorInfoSchema, ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
 
 /**
- * An error on which the caller can act. Code, reason, text and field reach the caller of the RPC unchanged.
+ * An error on which the caller can act. Code, reason, text and field reach the caller of the RPC unchanged. The gateway
+ * converts it to a REST response by its reason: `gateway/service-errors.ts`.
  *
  * Every other thrown error is a bug or an outage, and its text never leaves the process.
  */

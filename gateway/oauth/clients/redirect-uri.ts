@@ -1,4 +1,4 @@
-/** One allowed redirect URI, parsed from the list of clients. */
+/** One allowed redirect URI, parsed from the list of clients: `known-clients.ts`, or the setting MCP_CLIENTS. */
 export type RedirectRule =
   | { readonly kind: 'exact'; readonly uri: string }
   | { readonly kind: 'segment'; readonly before: string; readonly after: string }

@@ -29,7 +29,10 @@ export const processBody = z
     },
   });
 
-/** `true`: queued now or earlier, or skipped because of an open instant refund. Otherwise an object with `errors`. */
+/**
+ * `true`: queued now or earlier, or skipped because of an open instant refund. Otherwise an object with `errors`. The
+ * status is 200 for both.
+ */
 export const processResponse = z.union([
   z.literal(true),
   z

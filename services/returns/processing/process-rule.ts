@@ -129,6 +129,7 @@ export function withoutProvider(): ProcessResult {
   return refused(RefusalCode.NO_COMMERCE_PROVIDER, message);
 }
 
+/** REST sends it with status 200: `processBodyOf` in `gateway/rest/handlers.ts`. */
 function refused(code: RefusalCode, message: string): ProcessResult {
   return { case: 'refused', value: { code, message } };
 }

@@ -4,7 +4,10 @@ import { dayOf, rangeOfDay } from '../../delivery-id.ts';
 import { notifyDue } from './notify.ts';
 import type { QueueRef } from './queue-ref.ts';
 
-/** Maximum time that a delivery may be held, by the retry clock. Days. */
+/**
+ * Deliveries of an inactive subscription are held: they wait in the queue, and are sent when a user activates it again.
+ * Those that were held for this time expire instead. Days, by the retry clock.
+ */
 export const HELD_DAYS = 30;
 
 /** Maximum number of queues that one call handles. */
