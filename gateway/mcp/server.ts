@@ -40,7 +40,7 @@ const NAME_MAX = 100;
 /** Clients may cache lists for this time. A changed role is visible after it. Milliseconds. */
 const LIST_TTL_MS = 60_000;
 const DISCOVER_TTL_MS = 300_000;
-const PRIVATE = { ttlMs: LIST_TTL_MS, cacheScope: 'private' } as const;
+export const PRIVATE_LIST = { ttlMs: LIST_TTL_MS, cacheScope: 'private' } as const;
 const PUBLIC = { ttlMs: DISCOVER_TTL_MS, cacheScope: 'public' } as const;
 
 const OPTIONS = {
@@ -48,8 +48,8 @@ const OPTIONS = {
   capabilities: { tools: {}, prompts: {}, resources: {} },
   instructions: INSTRUCTIONS,
   cacheHints: {
-    'tools/list': PRIVATE,
-    'prompts/list': PRIVATE,
+    'tools/list': PRIVATE_LIST,
+    'prompts/list': PRIVATE_LIST,
     'resources/list': PUBLIC,
     'resources/templates/list': PUBLIC,
     'resources/read': PUBLIC,
@@ -68,7 +68,7 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
   server.setRequestHandler('tools/list', () => ({
     tools: [...catalogue[role]],
     // These fields belong to the newer protocol revision. Here they are for clients of the older revisions.
-    ...PRIVATE,
+    ...PRIVATE_LIST,
   }));
   server.setRequestHandler('tools/call', ({ params }) => {
     const tool = toolNamed(params.name);

@@ -4,11 +4,14 @@ import { ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
 import { createCatalogue, isPermitted } from '../catalogue.ts';
 import { INSTRUCTIONS } from '../instructions.ts';
 import { PROMPTS } from '../prompts.ts';
+import { PRIVATE_LIST } from '../server.ts';
 import type { Hint, Tool } from '../tool.ts';
 import { TOOLS } from '../tools.ts';
 
-/** The size of the list of tools for an owner. `gateway/mcp/weight.test.ts` checks the limit. */
-const TOKENS = countTokens(JSON.stringify({ tools: createCatalogue().owner })).toLocaleString('en');
+/** The size of the result of `tools/list` for an owner. `gateway/mcp/weight.test.ts` checks the limit. */
+const TOKENS = countTokens(
+  JSON.stringify({ tools: createCatalogue().owner, ...PRIVATE_LIST }),
+).toLocaleString('en');
 
 /** The documentation page of all tools, generated from the definitions that the server uses. */
 export function toolsPage(): string {
