@@ -54,7 +54,7 @@ export const gatewayShape = {
     ),
   SHOP_MIB_PER_DAY: wholeNumber(1, 1_000_000)
     .default(2_048)
-    .describe('MiB of request bodies after decompression, per shop and UTC day; above it 429'),
+    .describe('MiB of request bodies of one shop per UTC day, after decompression; above it 429'),
   MAX_REQUESTS_IN_FLIGHT: wholeNumber(8, 10_000)
     .default(MAX_REQUESTS_IN_FLIGHT)
     .describe(
@@ -62,7 +62,7 @@ export const gatewayShape = {
     ),
   FAILED_CREDENTIALS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(60)
-    .describe('Rejected credentials per minute and address; above it 429 instead of 401'),
+    .describe('Rejected credentials per minute from one address; above it 429 instead of 401'),
   ...hourlyShape,
   ...mcpShape,
   BODY_MIB: wholeNumber(43, 100_000)

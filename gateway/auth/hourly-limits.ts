@@ -17,29 +17,32 @@ const perHour = (points: number, meaning: string) =>
 export const hourlyShape = {
   WELL_KNOWN_PER_HOUR: perHour(
     100,
-    'Requests per hour and address for the metadata under /.well-known',
+    'Requests per hour from one address for the metadata under /.well-known',
   ),
-  REGISTER_PER_HOUR: perHour(50, 'Requests per hour and address to /oauth/register'),
-  AUTHORIZE_PER_HOUR: perHour(100, 'Requests per hour and address to /oauth/authorize'),
-  TOKEN_PER_HOUR: perHour(100, 'Requests per hour and address to /oauth/token'),
-  MCP_CALLS_PER_HOUR: perHour(600, 'Tool calls per hour and signed-in user, over all shops'),
-  CALLBACK_PER_HOUR: perHour(200, 'Requests per hour and address to /oauth/callback'),
-  REVOKE_PER_HOUR: perHour(100, 'Requests per hour and address to /oauth/revoke'),
+  REGISTER_PER_HOUR: perHour(50, 'Requests per hour from one address to /oauth/register'),
+  AUTHORIZE_PER_HOUR: perHour(100, 'Requests per hour from one address to /oauth/authorize'),
+  TOKEN_PER_HOUR: perHour(100, 'Requests per hour from one address to /oauth/token'),
+  MCP_CALLS_PER_HOUR: perHour(600, 'Tool calls per hour of one signed-in user, over all shops'),
+  CALLBACK_PER_HOUR: perHour(200, 'Requests per hour from one address to /oauth/callback'),
+  REVOKE_PER_HOUR: perHour(100, 'Requests per hour from one address to /oauth/revoke'),
   RESUME_PER_HOUR: perHour(
     400,
-    'Requests per hour and address to /oauth/authorize/{id}, the last step of a sign-in',
+    'Requests per hour from one address to /oauth/authorize/{id}, the last step of a sign-in',
   ),
-  SIGN_IN_PAGES_PER_HOUR: perHour(1_200, 'Pages and forms of /oauth/sign-in per hour and address'),
-  JWKS_PER_HOUR: perHour(600, 'Requests per hour and address to /oauth/jwks'),
-  PORTAL_SIGN_IN_PER_HOUR: perHour(200, 'Requests per hour and address to /portal/sign-in'),
-  PORTAL_CALLBACK_PER_HOUR: perHour(200, 'Requests per hour and address to /portal/callback'),
+  SIGN_IN_PAGES_PER_HOUR: perHour(
+    1_200,
+    'Pages and forms of /oauth/sign-in per hour for one address',
+  ),
+  JWKS_PER_HOUR: perHour(600, 'Requests per hour from one address to /oauth/jwks'),
+  PORTAL_SIGN_IN_PER_HOUR: perHour(200, 'Requests per hour from one address to /portal/sign-in'),
+  PORTAL_CALLBACK_PER_HOUR: perHour(200, 'Requests per hour from one address to /portal/callback'),
   SHOPIFY_INSTALL_PER_HOUR: perHour(
     100,
-    'Requests per hour and address to /commerce/shopify/install and callback',
+    'Requests per hour from one address to /commerce/shopify/install and /commerce/shopify/callback',
   ),
   COMMERCE_EVENTS_PER_HOUR: perHour(
     36_000,
-    "Events of merchants' platforms per hour and address, to /commerce/events",
+    "Events of merchants' platforms per hour from one address, to /commerce/events",
   ),
 };
 

@@ -8,11 +8,11 @@ import type { Admission } from './rate-limits.ts';
 export const mcpShape = {
   MCP_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(600)
-    .describe('Requests to /mcp per minute and signed-in user, over all shops and methods'),
+    .describe('Requests to /mcp per minute of one signed-in user, over all shops and methods'),
   // Requests that are rejected because of their token, `Host` or `Origin`.
   MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(1_200)
-    .describe('Rejected requests to /mcp per minute and address; above it 429 instead of 401'),
+    .describe('Rejected requests to /mcp per minute from one address; above it 429 instead of 401'),
 };
 
 /** The limits of `/mcp`, in addition to the interface's limit of tool calls. No method throws. */

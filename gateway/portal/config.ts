@@ -4,7 +4,7 @@ import { wholeNumber } from '../../services/platform/config.ts';
 export const portalShape = {
   PORTAL_SESSION_HOURS: wholeNumber(1, 720)
     .default(12)
-    .describe('Hours after which a session of the portal ends, also when it is used'),
+    .describe('Hours after which a session of the portal ends, even when it is used'),
   PORTAL_SESSION_IDLE_MINUTES: wholeNumber(5, 10_080)
     .default(120)
     .describe('Minutes after which a session of the portal ends when it is not used'),
