@@ -74,7 +74,8 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
     req.url = apiTarget(req.url);
     observe(exchange, req, res, () => next(hostError(req)));
   });
-  // Express tries the routes in this order, and most requests are calls of the API. It ends all of them, also with errors.
+  // Express tries the routes in this order, and most requests are calls of the API. The router of the API answers each
+  // of them, errors included.
   app.use('/api', restRouter(deps, { exchangeOf, calendar }));
   app.use(commerceEventsRouter(deps, exchangeOf));
   // Behind the API only because probes are rarer. They need nothing but the exchange.

@@ -38,7 +38,10 @@ const STATEMENT_TIMEOUT_MS = 5_000;
 
 export type OpenedParts = Awaited<ReturnType<typeof openParts>>;
 
-/** Creates the parts that must be closed at a stop. Settings are parsed first, so that a wrong one starts nothing. */
+/**
+ * Creates the parts that must be closed when the gateway stops. Settings are parsed first, so that a wrong one starts
+ * nothing.
+ */
 export async function openParts(o: GatewayOptions) {
   const clientIp = createClientIp(o.TRUSTED_PROXIES ?? []);
   const identity = identityFromConfig(o).as('gateway');

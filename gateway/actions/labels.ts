@@ -30,7 +30,7 @@ export async function recordLabel(
   return sent(label, 'label');
 }
 
-/** Records a carrier update. Returns the label as it is now, also when the update was ignored as an older one. */
+/** Records a carrier update. Returns the label as it is now, even when the update was ignored as an older one. */
 export async function updateLabel(
   context: ActionContext,
   labelId: bigint,

@@ -24,7 +24,7 @@ const PERSON_MAX = 320;
  *
  * @param claim the setting PARTNER_USER_CLAIM; undefined when no claim names a person.
  * @returns null when the token names no person; undefined when the claim is invalid. A `sub` that is the client itself
- *   is no person (RFC 9068, 2.2).
+ *   is not a person (RFC 9068, 2.2).
  */
 export function personIn(
   payload: JWTPayload,

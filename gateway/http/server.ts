@@ -51,7 +51,7 @@ export const HTTP_LIMITS: HttpLimits = {
 /** Longer than the usual 60 s of load balancers, so that the load balancer closes idle connections first. */
 const KEEP_ALIVE_MS = 65_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** Time limit for in-flight requests at a stop, as in the services. Kubernetes kills after 45 s. Milliseconds. */
+/** How long a stop waits for in-flight requests, as in the services. Kubernetes kills after 45 s. Milliseconds. */
 const DRAIN_MS = 20_000;
 /** Time limits of a stopping server for incomplete headers and incomplete bodies. Milliseconds. */
 const DRAIN_HEADERS_MS = 1_000;

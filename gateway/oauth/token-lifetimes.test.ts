@@ -15,7 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => stack.stop());
 
-/** Moves the expiry of every code and refresh token into the past by this time. */
+/** Makes every code and refresh token expire this number of seconds earlier. */
 const shorten = (seconds: number): Promise<unknown> =>
   stack.under.database.pool.query(
     "update oauth_tickets set expires_at = expires_at - $1 * interval '1 second'",

@@ -161,7 +161,7 @@ describe('the search in the audit log', () => {
     expect(await actionsFor('everything_else')).toEqual(['shop.restock.set 7']);
     expect(await actionsFor('"Quoted" \\')).toEqual(['shop.restock.set 8']);
     expect(await actionsFor('CREATE WEBHOOK')).toEqual(['rest.createWebhook 7']);
-    // The parts of an entry that are no change do not count: every entry of a call has them.
+    // Every entry of a call has a phase. The search does not read it, because it is not a part of the change.
     expect(await actionsFor('phase')).toEqual([]);
     expect(await actionsFor("%' or true --")).toEqual([]);
     const other = (await newOwner()).client(AuditService);

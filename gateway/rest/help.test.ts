@@ -221,7 +221,7 @@ describe('X-Service-Hint', () => {
     ['{"topic":"return",}', 'the body is not JSON from character 19 on'],
     ["{'topic':'return'}", 'the body is not JSON from character 2 on'],
     ['{"topic":', 'the body ends too early'],
-  ])('says where %s is no JSON', async (raw, hint) => {
+  ])('says where %s is not JSON', async (raw, hint) => {
     const headers = { 'content-type': 'application/json' };
     const { status, headers: answered } = await send({ path: WEBHOOKS, raw, headers });
     expect([status, answered['x-service-hint']]).toEqual([400, hint]);

@@ -4,7 +4,7 @@ import { OPERATIONS } from '../../services/contract/operations.ts';
 import { documentationLink, newestActive, serve } from '../../services/contract/versions.ts';
 import { addHint, addLink } from './send-error.ts';
 
-/** Longer paths are no mistyped ones. Characters. */
+/** A longer path is not a mistyped one. Characters. */
 const PATH_MAX = 200;
 /** The id of an object or of a delivery. */
 const ID = /^(?:\d{1,16}|msg_[0-9a-f-]{36})$/;

@@ -30,7 +30,7 @@ export function listOf(text: string | undefined): string[] {
   return text === undefined || text === '' ? [] : text.split(',');
 }
 
-/** An id of an address; 0 when it is no id: in a filter that matches all, and no object has it. */
+/** An id in an address; 0 when it is not an id. A filter with 0 matches everything, and no object has this id. */
 export function idOr0(text: string | undefined): string {
   return text !== undefined && /^[1-9]\d{0,15}$/.test(text) ? text : '0';
 }

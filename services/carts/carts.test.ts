@@ -117,7 +117,7 @@ describe('create cart', () => {
     ['501 entries', { entries: Array.from({ length: 501 }, () => bare(1n)) }, 'entries'],
     ['a variant id of zero', { entries: [bare(1n), bare(0n)] }, 'entries[1].variant_id'],
     ['a variant id above 2^53-1', { entries: [bare(2n ** 53n)] }, 'entries[0].variant_id'],
-    ['an entry that is no JSON', entry('{'), 'entries[0].object_json'],
+    ['an entry that is not JSON', entry('{'), 'entries[0].object_json'],
     ['an entry that is a list', entry('[1]'), 'entries[0].object_json'],
     ['an entry without variant id', entry('{"id":1}'), 'entries[0].object_json'],
     ['an entry with another variant id', entry('{"variant_id":2}'), 'entries[0].object_json'],

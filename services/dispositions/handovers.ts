@@ -32,7 +32,7 @@ export async function findOldestPending(db: Queryable, o: Lines): Promise<Inspec
   return rows.map(toInspection);
 }
 
-/** Deletes completed handovers, and the long texts that returns stores now. */
+/** Deletes completed handovers, and the long texts that the returns service now stores. */
 export async function deleteHandovers(db: Queryable, shopId: bigint, ids: readonly bigint[]) {
   // The commit does not wait for the disk. After a crash a lost deletion causes a second handover, which returns
   // ignores.

@@ -60,7 +60,7 @@ const grading = z
     title: textOrNone(item.title) ?? TITLES[item.category],
   }));
 
-/** A text of white space only counts as absent, as in returns. */
+/** A text that is only white space counts as absent, as in the returns service. */
 function textOrNone(words: string): string | undefined {
   return words.trim() === '' ? undefined : words;
 }

@@ -17,7 +17,7 @@ export interface Lines {
 export interface Current extends Inspection {
   /** Whether an equal finding without a time counts as repeated. */
   readonly isFresh: boolean;
-  /** SHA-256 of the texts that only returns has. */
+  /** SHA-256 of the texts that only the returns service stores. */
   readonly hashes: { readonly note: Buffer | null; readonly description: Buffer | null };
 }
 

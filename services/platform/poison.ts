@@ -118,7 +118,7 @@ async function release(o: PoisonReplay, { id, value }: PoisonRow): Promise<void>
   );
 }
 
-/** Returns the event of a record; undefined when the record is no valid event. */
+/** Returns the event of a record; undefined when the record is not a valid event. */
 export function readEvent(value: Uint8Array): Event | undefined {
   try {
     return parseEvent(value);

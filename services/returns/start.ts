@@ -94,7 +94,7 @@ function build(o: ReturnsOptions, runtime: ServiceRuntime) {
       commerceRoutes({ ...requests, ...commerce, onRedaction: () => onQueuedRedaction() })(router);
     },
     async workers() {
-      // First what can fail, because a worker that was started before would not be stopped.
+      // This can fail, so it comes first: nothing would stop a worker that had been started before.
       const fraudReports = await consumeFraudReports({ ...runtime, pool: streamPool });
       const retryBackoff = o.retryBackoff ?? RETRY_BACKOFF;
       const runDeps = { ...background, destinations, providers, retryBackoff };

@@ -8,7 +8,7 @@ import { actionWords, objectKind } from './words.ts';
 export interface ReadableEntry extends LoggedEntry {
   /** What was done, in words. */
   readonly what: string;
-  /** E-mail address of the user who did it; empty when it is no user, or the user is gone. */
+  /** E-mail address of the user who did it; empty when no user did it, or the user is gone. */
   readonly actorEmail: string;
   /** What the object is, such as `webhook`; empty for none. */
   readonly objectKind: string;

@@ -3,7 +3,7 @@ import { currentZone } from '../parts/zone.ts';
 
 // Days and times of fields, in the zone that the page shows.
 
-/** The first moment of a day `YYYY-MM-DD`; undefined when the text is no day. */
+/** The first moment of a day `YYYY-MM-DD`; undefined when the text is not a day. */
 export function dayStart(day: string | undefined, addDays = 0): Timestamp | undefined {
   const [, year, month, date] = /^(\d{4})-(\d{2})-(\d{2})$/.exec(day ?? '') ?? [];
   if (year === undefined) return undefined;
@@ -18,20 +18,20 @@ export function dayEnd(day: string | undefined): Timestamp | undefined {
   return dayStart(day, 1);
 }
 
-/** The moment of a text of `<input type="datetime-local">`. */
+/** Reads the text of an `<input type="datetime-local">` as a time. */
 export function localMoment(text: string | undefined): Timestamp | undefined {
   if (text === undefined || text === '') return undefined;
   const at = new Date(currentZone() === 'utc' ? `${text}Z` : text);
   return Number.isNaN(at.getTime()) ? undefined : timestampFromDate(at);
 }
 
-/** The text of `<input type="datetime-local">` for a moment. */
+/** Writes a time as the text of an `<input type="datetime-local">`. */
 function localText(at: Date): string {
   const offset = currentZone() === 'utc' ? 0 : at.getTimezoneOffset();
   return new Date(at.getTime() - offset * 60_000).toISOString().slice(0, 16);
 }
 
-/** The day `YYYY-MM-DD` of a moment. */
+/** The day of a time, as `YYYY-MM-DD`. */
 export function localDay(at: Date): string {
   return localText(at).slice(0, 10);
 }

@@ -23,7 +23,7 @@ export function FormModal(o: {
 }) {
   const submit = (event: FormEvent) => {
     event.preventDefault();
-    // A dialog is inside of the page's tree of React, also when it lies in another form.
+    // A dialog is inside of the page's tree of React, even when it lies in another form.
     event.stopPropagation();
     o.onSubmit();
   };

@@ -21,7 +21,7 @@ export function JsonText({ text, label }: { readonly text: string; readonly labe
   );
 }
 
-/** The text with line breaks; as it is when it is no JSON. */
+/** The text with line breaks; unchanged when it is not JSON. */
 function pretty(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), undefined, 2);

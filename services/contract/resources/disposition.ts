@@ -30,7 +30,7 @@ export const assessBody = z
   .meta({ id: 'AssessBody' });
 export type AssessBody = z.infer<typeof assessBody>;
 
-/** One recorded disposition, in the order of the request. */
+/** One recorded disposition. The list has them in the order of the request. */
 export const disposition = z
   .object({
     line_item_id: means(id(), 'The line item that was assessed'),

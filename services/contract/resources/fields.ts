@@ -21,7 +21,7 @@ export function text(rule: { max: number; own?: boolean }) {
     .meta({ maxLength: rule.max, ...(rule.own ? ownBound : {}) });
 }
 
-/** A required text; a text of white space only counts as missing. */
+/** A required text. One that is only white space counts as missing. */
 export function requiredText(rule: { max?: number; own?: boolean }) {
   return z
     .string({ error: typed('a string') })

@@ -18,7 +18,7 @@ const origins = new WeakMap<object, unknown>();
 /**
  * Makes a consumer skip batches that it fetched before it last joined its group. After some failed fetches kafkajs 2.2.4
  * joins while other batches wait. If it handled such a batch after the join, it would continue to read after that batch.
- * It would never read the records again that it dropped at the join. A skipped batch is read again from the committed
+ * It would never again read the records that it dropped at the join. A skipped batch is read again from the committed
  * offset.
  *
  * Patches the library's own classes, once per process. Has no effect if they differ in a later version.

@@ -15,7 +15,7 @@ export function eventIdAt(occurredAt: Date, rest: string = randomUUID()): string
   return `${time.slice(0, 8)}-${time.slice(8)}-7${rest.slice(15)}`;
 }
 
-/** The time of the event with this id. Undefined for a text that is no such id. */
+/** The time of the event with this id. Undefined for a text that is not such an id. */
 export function timeOfEventId(eventId: string): Date | undefined {
   if (!EVENT_ID.test(eventId)) return undefined;
   return new Date(Number.parseInt(eventId.slice(0, 8) + eventId.slice(9, 13), 16));

@@ -6,7 +6,7 @@ export const EVENT_SCHEMA_NAME = 'rms.events.v1';
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** Decodes the event of a record. @throws Error when the bytes are no event of this schema. */
+/** Decodes the event of a record. @throws Error when the bytes are not an event of this schema. */
 export function parseEvent(value: Uint8Array): Event {
   const event = fromBinary(EventSchema, value);
   if (event.schema !== EVENT_SCHEMA_NAME) throw new Error(`unknown schema '${event.schema}'`);

@@ -190,7 +190,7 @@ export interface FoundLine {
  */
 export interface CommerceProvider {
   /**
-   * Requests an effect. It takes effect at most once per key: a call with a repeated key returns the first result, also
+   * Requests an effect. It takes effect at most once per key: a call with a repeated key returns the first result, even
    * when the rest of the request is different.
    */
   create(request: EffectRequest, signal: AbortSignal): Promise<Effect>;

@@ -51,7 +51,7 @@ export interface ProvidersOptions {
   readonly embedded: CommerceProvider;
   /** Whether shops without a connection may use the embedded provider although they are live. Never in production. */
   readonly embeddedForLive: boolean;
-  /** Opens the provider of one endpoint. Shops share no connections, also at one host. */
+  /** Opens the provider of one endpoint. Shops share no connections, not even to the same host. */
   readonly openEndpoint: (endpoint: Endpoint) => OpenProvider;
   /** Opens the provider of one store at Shopify; undefined when COMMERCE_KEYRING is not set. */
   readonly openStore:

@@ -24,7 +24,7 @@ export interface SettleDeps {
 
 const KIND = enumText(EffectKindSchema);
 const NAME_MAX = 191;
-/** No request is on its way for longer. Milliseconds. */
+/** Maximum time that a request to the provider is on its way. Milliseconds. */
 const ON_ITS_WAY_MS = 120_000;
 
 const settling = z.object({

@@ -123,7 +123,7 @@ shown as (
 
 /**
  * Adds the outcomes that were fulfilled since the last run to the return's details. It is called at the end of a run, so
- * that a run is one change of the details, also when it fails.
+ * that a run is one change of the details, even when it fails.
  */
 export async function showOutcomes(tx: Queryable, ofReturn: OfReturn): Promise<void> {
   await tx.query(named('processing-show', sql`with ${shownOutcomes(ofReturn)} select from shown`));

@@ -42,7 +42,7 @@ export interface StepOfJob {
 /**
  * Requests one outcome of the provider, outside of any transaction, and records the result. If the result of an earlier
  * request is unknown, it first asks the provider whether that request took effect. So after a crash between effect and
- * record another worker finds the effect, also at a provider that has forgotten the key.
+ * record another worker finds the effect, even at a provider that has forgotten the key.
  *
  * @throws CommerceFailure; AmountMismatch, after which the outcome of the request counts as unknown; LeaseLost when
  *   another worker has taken over the job.
@@ -62,7 +62,7 @@ function recordResult({ pool, job, step }: PerformDeps, result: Effect): Promise
 export type PerformDeps = StepOfJob & { readonly pool: pg.Pool };
 
 /**
- * The exchange order of a request with an unknown outcome, also when it has another amount; undefined when it was not
+ * The exchange order of a request with an unknown outcome, even when it has another amount; undefined when it was not
  * made. Records which of both is true.
  *
  * @throws CommerceFailure; LeaseLost.

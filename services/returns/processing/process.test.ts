@@ -237,7 +237,7 @@ describe('process return', () => {
   test.each([
     ['more than 50 keys', Object.fromEntries(Array.from({ length: 51 }, (_, n) => [`k${n}`, {}]))],
     ['more than 16 KiB', { k: { value: { case: 'text' as const, value: 'x'.repeat(16_384) } } }],
-    ['what is no JSON number', { k: { value: { case: 'number' as const, value: '0x10' } } }],
+    ['what is not a JSON number', { k: { value: { case: 'number' as const, value: '0x10' } } }],
     ['NUL', { k: { value: { case: 'text' as const, value: 'a\0b' } } }],
   ])('rejects details with %s', async (_name, details) => {
     const submitted = await newReturn(db.pool, await newShop(db.pool));

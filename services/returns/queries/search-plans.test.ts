@@ -31,7 +31,7 @@ beforeAll(async () => {
 }, 120_000);
 afterAll(() => bench.stop());
 
-/** A part is inserted in much less than the time limit of a statement, also on a slow machine. */
+/** A part is inserted in much less than the time limit of a statement, even on a slow machine. */
 const PART = 2_500;
 
 /**

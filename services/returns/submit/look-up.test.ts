@@ -10,7 +10,7 @@ import { createEmbeddedCommerce } from '../commerce/embedded.ts';
 import { CommerceFailure, type CommerceProvider, type FoundOrder } from '../commerce/provider.ts';
 import { submitReturn } from './submit.ts';
 
-// Submissions that name their order only: the shop's provider completes them.
+// Submissions that have the name of the order and no id: the shop's provider completes them.
 
 let db: TestDatabase;
 let shopId: bigint;

@@ -12,19 +12,19 @@ import { type Both, decimalsOf, formatAmount, minorOf } from '../../platform/mon
 import type { OrderAnswer } from '../commerce/find-order.ts';
 import type { FoundLine, FoundOrder } from '../commerce/provider.ts';
 
-/** Whether a submission names its order only, so that the shop's provider must complete it. */
+/** Whether a submission has the name of the order and no id, so that the shop's provider must complete it. */
 export function needsLookUp({ order }: SubmitReturnRequest): boolean {
   return order !== undefined && order.providerOrderId === 0n && order.name !== '';
 }
 
 /**
- * Completes a submission that names its order only, from the order at the shop's commerce provider: the order's id, the
- * currencies, and of each line item its id, title, sku, product, variant, price and ordered units. What the submission
- * has stays. Without line items it gets all units that can still be returned.
+ * Completes a submission that has the name of the order and no id. From the order at the shop's commerce provider it
+ * takes the order's id, the currencies, and the id, title, sku, product, variant, price and ordered units of each line
+ * item. What the submission has stays. Without line items it gets all units that can still be returned.
  *
  * @param answer of the provider, for the name in the submission.
- * @throws DomainError INVALID_ARGUMENT for a shop whose provider looks no orders up, an order that does not exist there,
- *   and a line item that is not in it; STATE_FORBIDS for an order in another currency than the shop's.
+ * @throws DomainError INVALID_ARGUMENT for a shop whose provider cannot look up orders, an order that does not exist
+ *   there, and a line item that is not in it; STATE_FORBIDS for an order in another currency than the shop's.
  */
 export function lookedUp(request: SubmitReturnRequest, answer: OrderAnswer): SubmitReturnRequest {
   const found = orderIn(answer);

@@ -44,7 +44,7 @@ afterAll(async () => {
   await log?.stop();
 });
 
-/** A part is inserted in much less than the time limit of a statement, also on a slow machine. */
+/** A part is inserted in much less than the time limit of a statement, even on a slow machine. */
 const PART = 2_500;
 
 /** SQL for the id of the delivery, and of the event, number `n`: the time of the event, and the number. */

@@ -14,7 +14,10 @@ export function resultText(outcome: Outcome): string {
   return isComplete(outcome) ? `HTTP ${status}` : `HTTP ${status}, incomplete`;
 }
 
-/** An incomplete response has a status, too. A complete one that is no success has the error `answered <status>`. */
+/**
+ * An incomplete response has a status, too. A complete one whose status is not a success has the error
+ * `answered <status>`.
+ */
 export function isComplete({ status, error }: Outcome): boolean {
   return status > 0 && (error === '' || error === `answered ${status}`);
 }

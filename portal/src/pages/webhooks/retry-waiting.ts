@@ -3,7 +3,7 @@ import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { notifyDone } from '../../parts/notify.ts';
 import { count } from '../../words.ts';
 
-/** Sends the deliveries of a webhook now that wait for a later attempt. */
+/** Sends the waiting deliveries of a webhook now, and not at their next attempt. */
 export function useRetryWaiting({ id: webhookId, health }: Webhook) {
   const { run, isPending } = useWrite(WebhooksService.method.retryDeliveries, {
     onSuccess: (sent) =>

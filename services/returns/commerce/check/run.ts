@@ -36,7 +36,7 @@ export interface CheckResult {
 }
 
 /**
- * Asks the endpoint of a shop one question. If it does not answer, the result says so; that is no error of the call.
+ * Asks the endpoint of a shop one question. If it does not answer, the result says so, and the call succeeds.
  *
  * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT; STATE_FORBIDS without a keyring, and for a
  *   shop that is connected to Shopify.

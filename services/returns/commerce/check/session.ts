@@ -28,7 +28,7 @@ export interface CheckTarget {
   readonly url: string;
   readonly keys: readonly KeyObject[];
   readonly shopId: bigint;
-  /** `mustBeFound`: it exists at the merchant's platform, so that `order.find` finds it. */
+  /** `mustBeFound`: the order exists at the merchant's platform, so `order.find` must find it. */
   readonly order: { readonly id: bigint; readonly name: string; readonly mustBeFound: boolean };
   readonly currency: string;
   /** Whether the shop's goods are restocked by the endpoint. */
@@ -68,7 +68,7 @@ export interface Reply extends Answered {
   page(): z.infer<typeof listAnswer> | string | undefined;
   /** What is wrong with a reply that should be a rejection with 400 or 422 and a reason; undefined when nothing is. */
   problemAsRefusal(): string | undefined;
-  /** Says that the reply is no JSON, and how it begins. */
+  /** Says that the reply is not JSON, and how it begins. */
   problemAsJson(): string;
 }
 

@@ -133,7 +133,7 @@ async function send<T extends RequestType>(
   }
 }
 
-/** The content of a successful answer. @throws CommerceFailure for every other answer, as transient. */
+/** The content of a successful answer. @throws CommerceFailure for any other one, which counts as transient. */
 function read<S extends z.ZodType>(answer: Answer, schema: S): z.infer<S> {
   if (answer.status < 200 || answer.status > 299) {
     throw new CommerceFailure('passing', refusalOf(answer), { retryAfterMs: pauseOf(answer) });

@@ -19,9 +19,9 @@ export async function lockOrder(tx: Queryable, order: ProviderOrderId): Promise<
 }
 
 /**
- * Locks the returns of an order that are open or in review, and the order, and counts the news on the returns. Processing
- * compares the count when it requests money, so it either sees what the caller records, or has decided before. Returns
- * are locked first, as everywhere.
+ * Locks an order and its returns that are open or in review, and adds one to the number of news of each return. If this
+ * number has changed since processing decided to request money, it decides again. So it takes into account what the
+ * caller records, unless the money is requested already. Returns are locked first, as everywhere.
  */
 export async function lockReturnsOfOrder(tx: Queryable, of: ProviderOrderId): Promise<void> {
   await lockRows(tx, of);

@@ -13,7 +13,7 @@ import { NEEDED_SCOPES } from './scopes.ts';
  * Opens an install link: makes the state of a new attempt, and returns where the browser continues at Shopify. The link
  * stays valid, because a browser or a preview may open it twice. An earlier attempt of the link ends.
  *
- * @throws DomainError INVALID_ARGUMENT for a redirect that is no address.
+ * @throws DomainError INVALID_ARGUMENT for a redirect that is not an address.
  */
 export async function beginInstall(
   { app, pool }: ShopifyAppDeps,

@@ -25,7 +25,7 @@ interface Asked {
   readonly signal: AbortSignal;
 }
 
-/** Finds the order that a draft with the tag of the key has become. A draft that is not completed is no order. */
+/** Finds the order that a draft with the tag of the key has become. A draft is an order only after it was completed. */
 export async function findExchangeOrder(
   client: ShopifyClient,
   shop: ShopifyShop,

@@ -62,7 +62,7 @@ const endpointRows = rowsOf<EndpointChange>({
  * leases, and `results` the results whose token is valid.
  *
  * The bounds of the day are constants, so that PostgreSQL plans only one partition of each table. (PostgreSQL 18.4
- * crashes when it prunes partitions while it reads a row again that another transaction changed.) `any(array[…])` is an
+ * crashes when it prunes partitions while it reads again a row that another transaction changed.) `any(array[…])` is an
  * equality without an order, which prevents a merge join. A merge join would read the whole queue in the order of its
  * key, and PostgreSQL chooses it when the statistics report an empty table, as they usually do.
  */
