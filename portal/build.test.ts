@@ -53,10 +53,13 @@ describe('the built page', () => {
     expect(sizes.filter(({ bytes }) => bytes > SCRIPT_MAX)).toEqual([]);
   });
 
-  test('loads charts only when they are shown', () => {
-    const [chart = ''] = Object.keys(manifest).filter((name) => name.includes('hour-chart.tsx'));
-    const importers = Object.values(manifest).filter(({ imports = [] }) => imports.includes(chart));
-    expect(manifest[chart]).toBeDefined();
+  test.each([
+    ['charts', 'hour-chart.tsx'],
+    ['meanings of words', 'meaning-list.tsx'],
+  ])('loads %s only when they are shown', (_name, part) => {
+    const [chunk = ''] = Object.keys(manifest).filter((name) => name.includes(part));
+    const importers = Object.values(manifest).filter(({ imports = [] }) => imports.includes(chunk));
+    expect(manifest[chunk]).toBeDefined();
     expect(importers).toEqual([]);
   });
 

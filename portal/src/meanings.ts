@@ -1,16 +1,29 @@
-/** What words of the portal mean, one plain sentence each. The glossary of the repository has the words of the code. */
+import { STATE_MEANINGS } from './state-meanings.ts';
+
+/**
+ * What words of the portal mean, each in a sentence or two. The glossary of the repository has the words of the code.
+ * Only a part that is loaded when it is opened may import this.
+ */
 export const MEANINGS = {
-  outcome:
-    'The outcome is what the shopper gets: a refund, store credit, an exchange, or parts of them.',
-  review: 'In review means that somebody must look at the return before it can be processed.',
-  grade: 'A grade is the condition in which an item came back: A is the best, D is the worst.',
-  disposition: 'A disposition says what becomes of an item, such as back to stock or recycling.',
-  held: 'Held means that the delivery waits until its webhook is active again.',
+  // returns
+  Outcome: 'What the shopper gets: a refund, store credit, an exchange, or parts of them.',
+  'In review': STATE_MEANINGS.review,
+  Grade: 'The condition in which an item came back: A is the best, D is the worst.',
+  Disposition: 'What becomes of an item, such as back to stock or recycling.',
+  // webhooks
+  Event: 'What happens in your shop, such as “a return is closed”. The API calls it trigger.',
+  Topic: 'Decides what a request tells your system: the whole return, or only one part of it.',
+  Payload: 'The content of a request: JSON with the data of the event.',
+  Waiting:
+    'Not received yet. The service tries again by itself, with longer and longer pauses, for about three days.',
+  Held: STATE_MEANINGS.held,
+  'All attempts failed': 'The service gave up after about three days. You can send it again.',
+  Expired: 'It was held for 30 days, and the service gave up. You can send it again.',
+  Dropped: 'Its webhook was deleted before your system received it. It cannot be sent any more.',
+  'Given up':
+    'All attempts failed for about three days, or it was held for 30 days. Nothing more is sent until you send it again.',
+  Replay: 'Sends deliveries again that were sent before, with the same webhook-id and payload.',
+  Backfill: 'Sends stored events to a webhook that did not get them, such as a new one.',
 } as const;
 
 export type Term = keyof typeof MEANINGS;
-
-/** What a state means; undefined when its name says it. */
-export function meaningOf(state: string): string | undefined {
-  return state === 'review' || state === 'held' ? MEANINGS[state] : undefined;
-}

@@ -1,5 +1,5 @@
 import { Badge, type MantineColor } from '@mantine/core';
-import { meaningOf } from '../meanings.ts';
+import { meaningOf } from '../state-meanings.ts';
 import { inWords } from '../words.ts';
 
 /** What a state means, in one word and one colour. The word alone carries the meaning. */

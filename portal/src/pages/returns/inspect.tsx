@@ -5,7 +5,7 @@ import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.t
 import { newActionKey, useWrite } from '../../api/use-write.ts';
 import type { Term } from '../../meanings.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
-import { Meaning } from '../../parts/meaning.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { inWords } from '../../words.ts';
 import type { ReturnDialogProps } from './dialog-props.ts';
 
@@ -39,7 +39,7 @@ export function GradeItems({ about, returnId, onClose }: ReturnDialogProps) {
     <Inspection
       title="Grade the items"
       label="Condition"
-      term="grade"
+      term="Grade"
       choices={GRADES}
       lines={about.lines}
       currentOf={({ condition }) => condition?.title}
@@ -62,7 +62,7 @@ export function RecordDispositions({ about, returnId, onClose }: ReturnDialogPro
     <Inspection
       title="What becomes of the items"
       label="Disposition"
-      term="disposition"
+      term="Disposition"
       choices={OUTCOMES}
       lines={about.lines}
       currentOf={({ disposition }) => disposition && inWords(disposition.outcome)}
@@ -115,7 +115,7 @@ function Inspection(o: InspectionProps) {
       disabled={items.length === 0 || isTooMany}
       onSubmit={() => o.onSubmit({ idempotencyKey, items })}
     >
-      <Meaning of={[o.term]} />
+      <Meanings of={[o.term]} />
       <Text size="sm">
         It replaces what was recorded before, which stays in the timeline. The money of the return
         stays as it is.

@@ -4,7 +4,7 @@ import type { Return, ReturnLine } from '../../../../proto/gen/rms/portal/v1/ret
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
-import { Meaning } from '../../parts/meaning.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { type Moment, Time } from '../../parts/time.tsx';
@@ -20,7 +20,7 @@ export function LinesPanel({ about }: { readonly about: Return }) {
   return (
     <Panel title="Items" actions={mayInspect && <InspectButtons about={about} />}>
       <Stack gap="md">
-        {mayInspect && <Meaning of={['grade', 'disposition']} />}
+        {mayInspect && <Meanings of={['Grade', 'Disposition']} />}
         {about.lines.map((line, index) => (
           <Fragment key={line.id}>
             {index > 0 && <Divider />}

@@ -7,7 +7,7 @@ import { dayEnd, dayStart } from '../../api/dates.ts';
 import { PAGES } from '../../api/pages.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
-import { Meaning } from '../../parts/meaning.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
@@ -27,15 +27,8 @@ const COUNTED_MAX = 10_000;
 export function ReturnsPage() {
   return (
     <Needs method={ReturnsService.method.listReturns}>
-      <PageHead
-        title="Returns"
-        about={
-          <>
-            The returns of your shop, newest first.
-            <Meaning of={['review', 'outcome']} />
-          </>
-        }
-      />
+      <PageHead title="Returns" about="The returns of your shop, newest first." />
+      <Meanings of={['In review', 'Outcome']} />
       <ReturnFilters />
       <Results />
     </Needs>

@@ -6,7 +6,7 @@ import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.t
 import { Bullets } from '../../parts/bullets.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
-import { Meaning } from '../../parts/meaning.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
@@ -82,7 +82,8 @@ function Content({ about }: { readonly about: Return }) {
           <LabelsPanel labels={about.labels} currency={about.currency} />
         </Stack>
         <Stack gap="md">
-          <Panel title="About this return" about={<Meaning of={['outcome']} />}>
+          <Panel title="About this return">
+            <Meanings of={['Outcome']} />
             <Facts rows={factsOf(about)} />
           </Panel>
           {can(ReturnsService.method.getFraudReport) && <FraudPanel about={about} />}
