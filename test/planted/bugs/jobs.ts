@@ -37,6 +37,14 @@ export const jobBugs: readonly Bug[] = [
     tests: ['services/webhooks/jobs/backfill.test.ts'],
   },
   {
+    name: 'job-deliveries-kept-forever',
+    promise: 'a replay or backfill, and which deliveries it queued, is kept as long as the log',
+    file: 'services/webhooks/jobs/job-store.ts',
+    find: 'where d.shop_id = old.shop_id and d.job_id = old.job_id',
+    replace: 'where false and d.shop_id = old.shop_id and d.job_id = old.job_id',
+    tests: ['services/webhooks/jobs/purge.test.ts'],
+  },
+  {
     name: 'handover-not-fenced',
     promise: 'a process that was too slow changes nothing of a handover that another has claimed',
     file: 'services/dispositions/handovers.ts',
