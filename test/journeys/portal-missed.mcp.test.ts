@@ -42,6 +42,15 @@ async function addWebhook(page: Page): Promise<string> {
   return webhook.id;
 }
 
+async function urlOf(page: Page, webhookId: string): Promise<string> {
+  const { webhook } = await callPortal<{ webhook: { url: string } }>(
+    page,
+    'WebhooksService/GetWebhook',
+    { webhookId },
+  );
+  return webhook.url;
+}
+
 /** Waits until the webhook's newest delivery has this many attempts. Returns its state. */
 function untilTried(page: Page, webhookId: string, attempts: number): Promise<string> {
   return until(async () => {
@@ -99,19 +108,18 @@ test('what waits and what was given up are counted, listed and sent together', a
   await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId });
 }, 240_000);
 
+/** The dialog's warning that this webhook is equal. */
+const warningOf = (page: Page, webhookId: string) =>
+  page.getByRole('dialog').getByText(`Webhook ${webhookId} has the same address, event and topic.`);
+
 test('an equal webhook is named before and after it is added', async () => {
   const { page, open } = developer;
   const webhookId = await addWebhook(page);
-  const { webhook } = await callPortal<{ webhook: { url: string } }>(
-    page,
-    'WebhooksService/GetWebhook',
-    { webhookId },
-  );
   await open('/webhooks');
   await page.getByRole('button', { name: 'Add a webhook' }).click();
   const dialog = page.getByRole('dialog');
-  const warning = dialog.getByText(`Webhook ${webhookId} has the same address, event and topic.`);
-  await dialog.getByLabel('Address').fill(webhook.url);
+  const warning = warningOf(page, webhookId);
+  await dialog.getByLabel('Address').fill(await urlOf(page, webhookId));
   await dialog.getByLabel('Event').selectOption('return.closed');
   expect(await warning.count()).toBe(0);
   await dialog.getByLabel('Event').selectOption('return.created');
@@ -125,6 +133,23 @@ test('an equal webhook is named before and after it is added', async () => {
   await page.getByRole('heading', { name: /^Webhook \d+$/ }).waitFor();
   const added = page.url().split('/').at(-1)?.split('?')[0];
   for (const id of [webhookId, added]) {
+    await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId: id });
+  }
+});
+
+test('an equal webhook is named while another one is edited, and none is equal to itself', async () => {
+  const { page, open } = developer;
+  const [webhookId, other] = [await addWebhook(page), await addWebhook(page)];
+  await open(`/webhooks/${other}`);
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  const address = page.getByRole('dialog').getByLabel('Address');
+  const own = await address.inputValue();
+  await address.fill(await urlOf(page, webhookId));
+  await warningOf(page, webhookId).waitFor();
+  expect(await developer.findings()).toEqual([]);
+  await address.fill(own);
+  await page.getByText('There is an equal webhook').waitFor({ state: 'detached' });
+  for (const id of [webhookId, other]) {
     await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId: id });
   }
 });

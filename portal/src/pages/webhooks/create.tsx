@@ -1,10 +1,8 @@
-import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import {
   type CreateWebhookResponse,
-  type Webhook,
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { fieldError } from '../../api/field-errors.ts';
@@ -12,6 +10,7 @@ import { useActionKey, useWrite } from '../../api/use-write.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { Dialog } from '../../parts/dialog.tsx';
 import { FormModal } from '../../parts/form-modal.tsx';
+import { EqualToChosen, EqualWebhooks } from './equal.tsx';
 import { PairFields } from './pair-fields.tsx';
 
 const FIRST_PAIR = { trigger: 'return.closed', topic: 'return' };
@@ -22,8 +21,6 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
   const [pair, setPair] = useState(FIRST_PAIR);
   const [created, setCreated] = useState<CreateWebhookResponse>();
   const idempotencyKey = useActionKey();
-  const { data } = useQuery(WebhooksService.method.listWebhooks, {});
-  const equal = (data?.webhooks ?? []).filter((one) => isEqual(one, { url, ...pair }));
   const { run, isPending, error } = useWrite(WebhooksService.method.createWebhook, {
     inline: true,
     onSuccess: setCreated,
@@ -43,27 +40,8 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
     >
       <UrlField value={url} onChange={setUrl} error={error} />
       <PairFields value={pair} onChange={setPair} error={error} />
-      <EqualWebhooks ids={equal.map(({ id }) => id)} />
+      <EqualToChosen chosen={{ url, ...pair }} />
     </FormModal>
-  );
-}
-
-type Chosen = Pick<Webhook, 'url' | 'topic' | 'trigger'>;
-
-function isEqual(one: Chosen, other: Chosen): boolean {
-  return one.url === other.url && one.topic === other.topic && one.trigger === other.trigger;
-}
-
-/** Warns that an event would be sent several times. It is allowed, and mostly a mistake. */
-function EqualWebhooks({ ids }: { readonly ids: readonly string[] }) {
-  if (ids.length === 0) return null;
-  const which = `${ids.length === 1 ? 'Webhook' : 'Webhooks'} ${ids.slice(0, 5).join(', ')}`;
-  return (
-    <Alert color="yellow" role="status" title="There is an equal webhook">
-      {which} {ids.length === 1 ? 'has' : 'have'} the same address, event and topic. While all of
-      them are active, your system gets each event {ids.length + 1} times, each time with another
-      webhook-id.
-    </Alert>
   );
 }
 

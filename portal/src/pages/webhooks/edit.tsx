@@ -9,6 +9,7 @@ import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { count } from '../../words.ts';
 import { UrlField } from './create.tsx';
+import { EqualToChosen } from './equal.tsx';
 import { PairFields } from './pair-fields.tsx';
 
 export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: () => void }) {
@@ -45,6 +46,7 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
     >
       <UrlField value={url} onChange={setUrl} error={error} />
       <PairFields value={pair} onChange={setPair} error={error} />
+      <EqualToChosen chosen={{ url, ...pair }} own={webhook.id} />
       <Text size="sm" c="dimmed">
         {isMoved
           ? `${waitingText(webhook.health)} sent to the new address ${isActive ? 'when you save' : 'when you activate the webhook'}.`

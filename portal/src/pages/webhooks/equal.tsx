@@ -1,0 +1,34 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Alert } from '@mantine/core';
+import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+
+type Chosen = Pick<Webhook, 'url' | 'topic' | 'trigger'>;
+
+/**
+ * Warns in a form that an event would be sent several times, because other webhooks have the same address, event and
+ * topic. It is allowed, and mostly a mistake.
+ *
+ * @param o.own the id of the webhook that is edited; absent for a new one.
+ */
+export function EqualToChosen(o: { readonly chosen: Chosen; readonly own?: string }) {
+  const { data } = useQuery(WebhooksService.method.listWebhooks, {});
+  const equal = (data?.webhooks ?? []).filter((one) => one.id !== o.own && isEqual(one, o.chosen));
+  return <EqualWebhooks ids={equal.map(({ id }) => id)} />;
+}
+
+function isEqual(one: Chosen, other: Chosen): boolean {
+  return one.url === other.url && one.topic === other.topic && one.trigger === other.trigger;
+}
+
+/** The warning about the other webhooks with these ids. Nothing without ids. */
+export function EqualWebhooks({ ids }: { readonly ids: readonly string[] }) {
+  if (ids.length === 0) return null;
+  const which = `${ids.length === 1 ? 'Webhook' : 'Webhooks'} ${ids.slice(0, 5).join(', ')}`;
+  return (
+    <Alert color="yellow" role="status" title="There is an equal webhook">
+      {which} {ids.length === 1 ? 'has' : 'have'} the same address, event and topic. While all of
+      them are active, your system gets each event {ids.length + 1} times, each time with another
+      webhook-id.
+    </Alert>
+  );
+}
