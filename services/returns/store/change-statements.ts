@@ -7,7 +7,7 @@ import { returnNotFound } from '../errors.ts';
 import { isOpenOrInReview, type StateChange } from '../return.ts';
 import { NEXT_REVISION } from './next-revision.ts';
 import { stateText } from './texts.ts';
-import { insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
+import { addTimeline, insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
 /**
  * Locks returns in the order of their ids.
@@ -36,10 +36,11 @@ with lines as (
 )
 update returns
    set state = $3, flag_reasons = $4, processing = false,
-       archived_at = case $3 when 'closed' then now() end
+       archived_at = case $3 when 'closed' then now() end,
+       ${NEXT_REVISION}
  where shop_id = $1 and id = $2`;
 
-/** Writes the state of a return. No other statement changes it. */
+/** Writes the new state of a return, and gives it its next revision. No other statement changes the state. */
 export async function saveState(tx: Queryable, shopId: bigint, change: StateChange): Promise<void> {
   await tx.query({
     name: 'save-state',
@@ -55,20 +56,24 @@ export async function saveState(tx: Queryable, shopId: bigint, change: StateChan
 }
 
 /**
- * Writes the timeline entries of a change, and gives each changed return its next revision.
+ * Writes the timeline entries of a change, and gives each return of `unsavedIds` its next revision: those that changed,
+ * but whose state was not saved.
  *
- * @returns all `written` returns; the changed ones have their new revision and time.
+ * @returns all `written` returns, with their revision and time.
  */
 export async function recordChange(
   tx: Queryable,
   by: { readonly shopId: bigint; readonly actor: Actor },
   o: {
     readonly written: readonly Return[];
-    readonly changedIds: readonly bigint[];
+    readonly unsavedIds: readonly bigint[];
     readonly timeline: readonly NewTimelineEntry[];
   },
 ): Promise<readonly Return[]> {
-  if (o.changedIds.length === 0 && o.timeline.length === 0) return o.written;
+  if (o.unsavedIds.length === 0) {
+    await addTimeline(tx, by, o.timeline);
+    return o.written;
+  }
   const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>(
     named(
       'record-change',
@@ -77,7 +82,7 @@ with noted as (${insertTimeline(by, o.timeline)}
 )
 update returns
    set ${raw(NEXT_REVISION)}
- where shop_id = ${by.shopId} and id = any(${o.changedIds}::bigint[])
+ where shop_id = ${by.shopId} and id = any(${o.unsavedIds}::bigint[])
 returning id, revision, updated_at`,
     ),
   );

@@ -117,8 +117,11 @@ async function changeLocked<T>(
       });
     }
   }
-  const { timeline = [] } = change;
-  const after = await recordChange(tx, by, { written, changedIds, timeline });
+  const { timeline = [], stateChanges = [] } = change;
+  // A saved state has given its return the next revision already.
+  const saved = new Set(stateChanges.map(({ returnId }) => returnId));
+  const unsavedIds = changedIds.filter((id) => !saved.has(id));
+  const after = await recordChange(tx, by, { written, unsavedIds, timeline });
   const events = after.flatMap((current, i) => {
     const own = eventsOf(current, {
       before: before[i],

@@ -7,6 +7,7 @@ import type { Load } from '../load.ts';
 import { byProcessFigure, startMeter, type Work, withoutEnds } from '../measure.ts';
 import { atMost, figure, type Row } from '../row.ts';
 import { makeReturns, makeShop } from '../shop.ts';
+import { mostExpensive, resetStatements, statementsSince } from '../statements.ts';
 import { storedBytes, storedFigure } from '../stored.ts';
 
 /** Process calls per second. */
@@ -39,11 +40,18 @@ export const closed: Row = {
       await call(ids.slice(0, warmUp));
       await hooks.untilReceived(warmUp);
       await hooks.sink.call('keepTimes', 'return');
+      // Autovacuum does this in the first minute. Without statistics, PostgreSQL searches the outcomes of a return among
+      // all of its shop.
+      await platform.admin.query('analyze');
+      await resetStatements(platform.admin);
       const stop = await startMeter(platform, [...hooks.both, load]);
-      const { due, failed } = await call(ids.slice(warmUp));
+      const { due, failed } = await bench.watch([...platform.processes(), ...hooks.both], () =>
+        call(ids.slice(warmUp)),
+      );
       if (failed > 0) throw new Error(`${failed} process calls failed`);
       await hooks.untilReceived(ids.length);
       const work = await stop();
+      for (const line of mostExpensive(await statementsSince(platform.admin))) bench.note(line);
       const { times } = await hooks.arrivals();
       const latencies = due.map(
         (time, at) => (times.get(String(ids[warmUp + at])) ?? Number.NaN) - time,
