@@ -1,4 +1,3 @@
-import type { IncomingMessage } from 'node:http';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { type Request, type RequestHandler, type Response, Router } from 'express';
 import { ShopifyInstallProblem as Problem } from '../../proto/gen/rms/commerce/v1/commerce_pb.ts';
@@ -7,6 +6,7 @@ import type { Logger } from '../../services/platform/log.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
+import { rawQueryOf } from '../http/query.ts';
 import { cookieOf } from '../oauth/cookies.ts';
 import { messagePage } from '../oauth/pages/pages.ts';
 import { type PageResponse, page, redirect, sendPage } from '../oauth/pages/response.ts';
@@ -53,7 +53,7 @@ export function shopifyInstall(o: ShopifyInstallDependencies): Router {
 
 /** Redirects the browser to Shopify. */
 async function begin(o: ShopifyInstallDependencies, req: Request): Promise<PageResponse> {
-  const call = { query: rawQuery(req), redirectUrl: `${o.publicUrl}${CALLBACK}` };
+  const call = { query: rawQueryOf(req), redirectUrl: `${o.publicUrl}${CALLBACK}` };
   const { problem, authorizeUrl, browser } = await o.services.commerce.beginShopifyInstall(call);
   if (problem !== Problem.UNSPECIFIED) {
     return problemPage(problem, { shopDomain: '', missingScopes: [] });
@@ -69,7 +69,7 @@ async function complete(
   res: Response,
 ): Promise<PageResponse> {
   const browser = cookieOf(req, cookie(o.publicUrl).name) ?? '';
-  const call = { query: rawQuery(req), browser };
+  const call = { query: rawQueryOf(req), browser };
   const result = await o.services.commerce.completeShopifyInstall(call, { timeoutMs: COMPLETE_MS });
   const { connectedShopId: shopId, shopDomain: domain } = result;
   if (shopId > 0n) {
@@ -106,9 +106,4 @@ function cookie(publicUrl: string): { readonly name: string; readonly attributes
   return publicUrl.startsWith('https:')
     ? { name: '__Host-rms_shopify', attributes: `${attributes}; Secure` }
     : { name: 'rms_shopify', attributes };
-}
-
-function rawQuery({ url = '' }: IncomingMessage): string {
-  const at = url.indexOf('?');
-  return at === -1 ? '' : url.slice(at + 1);
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
+import { untilDayLasts } from '../../test/kit/until.ts';
 
 const SIZE = 3;
 /** If the gateway read this body, the status would be 400. */
@@ -85,6 +86,7 @@ describe('the bodies of requests to /mcp', () => {
   test("count against the shop's daily quota, and get 429 above it", async () => {
     const small = await startMcpBench({ SHOP_MIB_PER_DAY: 1 });
     const { token } = await small.member('owner');
+    await untilDayLasts();
     expect((await small.post({ token, raw: raw(700_000) })).status).toBe(200);
     const longest = secondsToMidnight();
     const rejected = await small.post({ token, raw: raw(700_000) });

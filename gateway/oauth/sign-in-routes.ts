@@ -3,6 +3,7 @@ import express, { type Request, type RequestHandler, type Response, Router } fro
 import { addressOf } from '../auth/client-ip.ts';
 import { createRateLimit } from '../auth/rate-limits.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
+import { queryOf } from '../http/query.ts';
 import { checkAuthorizeRequest } from './authorize-request.ts';
 import { continueBody } from './body-reservation.ts';
 import { allowAnyOrigin } from './cors.ts';
@@ -254,11 +255,6 @@ function sendUnavailable(res: Response): void {
     .status(503)
     .setHeader('Retry-After', String(RETRY_AFTER_S))
     .json({ error: 'temporarily_unavailable', error_description: message, message, errors: {} });
-}
-
-function queryOf(req: Request): URLSearchParams {
-  const queryStart = req.url.indexOf('?');
-  return new URLSearchParams(queryStart === -1 ? '' : req.url.slice(queryStart + 1));
 }
 
 /** The value of a form field; empty when the field is absent or sent twice. */

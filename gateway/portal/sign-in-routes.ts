@@ -2,6 +2,7 @@ import { type Request, type RequestHandler, Router } from 'express';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
+import { queryOf } from '../http/query.ts';
 import { failurePage } from '../oauth/failure-page.ts';
 import { type PageResponse, sendPage, unavailable } from '../oauth/pages/response.ts';
 import type { PortalSignIn, PortalSignInParts } from './sign-in.ts';
@@ -52,9 +53,4 @@ export function portalSignInRoutes(o: PortalSignInRoutes): Router {
     ],
   });
   return router;
-}
-
-function queryOf(req: Request): URLSearchParams {
-  const queryStart = req.url.indexOf('?');
-  return new URLSearchParams(queryStart === -1 ? '' : req.url.slice(queryStart + 1));
 }

@@ -1,10 +1,11 @@
 import { gzipSync } from 'node:zlib';
 import { create } from '@bufbuild/protobuf';
-import { afterAll, afterEach, beforeAll, describe, expect, test } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from '@jest/globals';
 import { CustomerSchema } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { FAKE, sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
 import { type Received, restClient, type Sent } from '../../test/kit/gateway/rest-client.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
+import { untilDayLasts } from '../../test/kit/until.ts';
 
 const KIB = 1024;
 const CART = '/api/v1/cart';
@@ -105,6 +106,7 @@ describe('the daily bytes of a shop', () => {
     small = await startTestGateway({ SHOP_MIB_PER_DAY: QUOTA });
     sendTo = restClient(small);
   });
+  beforeEach(untilDayLasts);
   afterEach(() => small.gateway.resetLimits());
   afterAll(() => small.stop());
 

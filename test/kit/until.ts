@@ -94,3 +94,12 @@ export async function untilLimited<T extends { readonly status: number }>(
     if (response.status === 429 || nth === MAX_TRIES) return response;
   }
 }
+
+const DAY_MS = 86_400_000;
+/** A test of a daily limit is over in this time. Less than the time limit of {@link until}. Milliseconds. */
+const DAY_LEFT_MS = 15_000;
+
+/** Waits for the next day (UTC) when this one is about to end, so that a daily limit does not begin again in the test. */
+export async function untilDayLasts(): Promise<void> {
+  await until(() => DAY_MS - (Date.now() % DAY_MS) > DAY_LEFT_MS);
+}
