@@ -2,7 +2,7 @@ import type { MessageInitShape } from '@bufbuild/protobuf';
 import { Actor_Kind, type ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { actorKindText } from '../../services/platform/actor.ts';
 import type { Queryable } from '../../services/platform/postgres.ts';
-import { rowsOf, sql, unnamed } from '../../services/platform/sql.ts';
+import { named, rowsOf, sql } from '../../services/platform/sql.ts';
 import type { FieldChange } from './field-change.ts';
 
 /** The author of a change, for the audit log. */
@@ -34,11 +34,14 @@ export function recordAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
 /** Adds the entries in this order with one statement: all or none. */
 export async function recordAudits(tx: Queryable, entries: readonly AuditEntry[]): Promise<void> {
   await tx.query(
-    unnamed(sql`
+    named(
+      'record-audits',
+      sql`
      insert into audit_log (shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail)
      select shop_id, actor_kind, actor_id, actor_name, source, request_id, action, subject, detail::jsonb
        from ${entryRows('entry', entries, 'nth')}
-      order by nth`),
+      order by nth`,
+    ),
   );
 }
 

@@ -131,12 +131,13 @@ export async function cancelOpenLabelRequest(
   tx: Queryable,
   of: { readonly shopId: bigint; readonly returnId: bigint },
 ): Promise<DetailEvent[]> {
-  const { rows } = await tx.query<LabelRequestRow>(
-    `update label_requests set state = 'cancelled'
-      where shop_id = $1 and return_id = $2 and state = 'open'
-     returning ${COLUMNS}`,
-    [of.shopId, of.returnId],
-  );
+  const { rows } = await tx.query<LabelRequestRow>({
+    name: 'cancel-open-label-request',
+    text: `update label_requests set state = 'cancelled'
+            where shop_id = $1 and return_id = $2 and state = 'open'
+           returning ${COLUMNS}`,
+    values: [of.shopId, of.returnId],
+  });
   return rows.map((row) => withEvent('label.request.cancelled', row).event);
 }
 
