@@ -1,7 +1,7 @@
 import type { Tool as ListedTool } from '@modelcontextprotocol/server';
 import { permissionsFor } from '../actions/permissions.ts';
 import { permits, ROLES, type Role } from '../tenancy/permissions.ts';
-import { objectSchema } from './json-schema.ts';
+import { listedArguments, listedResult } from './json-schema.ts';
 import type { Tool } from './tool.ts';
 import { TOOLS } from './tools.ts';
 
@@ -48,8 +48,8 @@ function listedAs(tool: Tool): ListedTool {
     name,
     // The title is in the annotations, where clients of all revisions find it.
     description,
-    inputSchema: objectSchema(tool.input, 'input'),
-    outputSchema: objectSchema(tool.output, 'output'),
+    inputSchema: listedArguments(tool.input),
+    outputSchema: listedResult(tool.output),
     annotations: {
       title,
       readOnlyHint: hints.readOnly.is,

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { LISTED_WITHOUT_BOUNDS, removeKnownRules } from './argument-schema.ts';
 import { LISTED_AS, withoutNoise } from './result-schema.ts';
 
 /** A JSON schema (2020-12) whose root is an object. */
@@ -7,33 +8,51 @@ export interface ObjectSchema {
   readonly [key: string]: unknown;
 }
 
+/** The schema of a tool's arguments in `tools/list`. */
+export function listedArguments(schema: z.ZodObject): ObjectSchema {
+  return objectSchema(schema, { io: 'input', hasAllRules: false });
+}
+
+/** The schema of a tool's arguments with all rules, for the documentation. */
+export function argumentRules(schema: z.ZodObject): ObjectSchema {
+  return objectSchema(schema, { io: 'input', hasAllRules: true });
+}
+
+/** The schema of a tool's result in `tools/list`. */
+export function listedResult(schema: z.ZodObject): ObjectSchema {
+  const listed = objectSchema(schema, { io: 'output', hasAllRules: true });
+  return Object.assign({}, withoutNoise(listed), { type: 'object' } as const);
+}
+
 /**
  * Generates the JSON schema of a tool's arguments or result. All parts are inline, because clients do not resolve
  * references. The ids that OpenAPI documents use are removed, because zod would generate references from them.
  */
-export function objectSchema(schema: z.ZodObject, io: 'input' | 'output'): ObjectSchema {
+function objectSchema(
+  schema: z.ZodObject,
+  o: { io: 'input' | 'output'; hasAllRules: boolean },
+): ObjectSchema {
   const made = z.toJSONSchema(schema, {
-    io,
+    io: o.io,
     reused: 'inline',
     unrepresentable: 'any',
     metadata: z.registry(),
     override: ({ zodSchema, jsonSchema }) => {
       const known = z.globalRegistry.get(zodSchema) ?? {};
-      const { id: _, override, [LISTED_AS]: listed, ...meta } = known;
+      const { id: _, override, [LISTED_AS]: listed, ...more } = known;
+      const { [LISTED_WITHOUT_BOUNDS]: isWithoutBounds, ...meta } = more;
       if (listed) {
         for (const keyword of Object.keys(jsonSchema)) Reflect.deleteProperty(jsonSchema, keyword);
         Object.assign(jsonSchema, listed);
-        return;
+      } else {
+        Object.assign(jsonSchema, meta, override);
+        removeNoise(jsonSchema);
       }
-      Object.assign(jsonSchema, meta, override);
-      removeNoise(jsonSchema);
+      if (!o.hasAllRules) removeKnownRules(jsonSchema, isWithoutBounds === true);
     },
   });
   const { $schema: _, ...rest } = made;
-  const single = withSingleTypes(rest);
-  return Object.assign({}, io === 'output' ? withoutNoise(single) : single, {
-    type: 'object',
-  } as const);
+  return Object.assign({}, withSingleTypes(rest), { type: 'object' } as const);
 }
 
 /** Removes keywords that repeat in many places and tell an assistant nothing. The parser still checks each rule. */

@@ -3,7 +3,9 @@ import { countTokens } from 'gpt-tokenizer/encoding/o200k_base';
 import { sampleReturn } from '../../test/kit/gateway/fake-objects.ts';
 import { type McpBench, startMcpBench } from '../../test/kit/gateway/mcp.ts';
 import { createCatalogue } from './catalogue.ts';
+import { argumentRules } from './json-schema.ts';
 import { PAGE_TOKENS_MAX } from './page-weight.ts';
+import { TOOLS } from './tools.ts';
 
 /** An assistant pays for the list of tools in every conversation. Tokens of o200k_base. */
 const LIST_TOKENS_MAX = 9_000;
@@ -38,6 +40,11 @@ describe('the list of tools', () => {
     (_, { inputSchema, outputSchema }) => {
       const text = JSON.stringify([inputSchema, outputSchema]);
       expect(text).not.toMatch(/9007199254740991|"x-|"\$schema"/);
+      expect(JSON.stringify(inputSchema)).not.toMatch(/"minLength":1\b|"Identifier"/);
+      const { properties, additionalProperties } = inputSchema;
+      expect(additionalProperties).toBe(
+        Object.keys(Object(properties)).length === 0 ? false : undefined,
+      );
       expect(JSON.stringify(outputSchema)).not.toMatch(
         /"(?:required|pattern|minimum|maximum|maxLength|additionalProperties)":(?!\{"type)/,
       );
@@ -78,8 +85,8 @@ const DIFFERENT_BY_DESIGN = {
 /** Groups the tools with an argument by its schema without the description and `default`. */
 function argumentsByName(): Map<string, Map<string, string[]>> {
   const byName = new Map<string, Map<string, string[]>>();
-  for (const { name: tool, inputSchema } of owner) {
-    for (const [name, schema] of Object.entries(Object(inputSchema.properties))) {
+  for (const [tool, { input }] of Object.entries(TOOLS)) {
+    for (const [name, schema] of Object.entries(Object(argumentRules(input).properties))) {
       const { description: _, default: __, ...rule }: Record<string, unknown> = Object(schema);
       const groups = byName.get(name) ?? new Map<string, string[]>();
       const key = JSON.stringify(rule, Object.keys(rule).sort());

@@ -3,6 +3,7 @@ import { permissionsFor } from '../../actions/permissions.ts';
 import { ROLE_PERMISSIONS, ROLES } from '../../tenancy/permissions.ts';
 import { createCatalogue, isPermitted } from '../catalogue.ts';
 import { INSTRUCTIONS } from '../instructions.ts';
+import { argumentRules } from '../json-schema.ts';
 import { PROMPTS } from '../prompts.ts';
 import { PRIVATE_LIST } from '../server.ts';
 import type { Hint, Tool } from '../tool.ts';
@@ -77,10 +78,8 @@ function hintCell({ is, because }: Hint): string {
 
 type Schema = Readonly<Record<string, unknown>>;
 
-const LISTED = new Map(createCatalogue().owner.map((tool) => [tool.name, tool]));
-
 function toolSection(tool: Tool): string[] {
-  const schema: Schema = LISTED.get(tool.name)?.inputSchema ?? {};
+  const schema: Schema = argumentRules(tool.input);
   const required = new Set<unknown>(Array.isArray(schema.required) ? schema.required : []);
   const rows = Object.entries(Object(schema.properties)).map(([name, property]) => {
     const { description = '', ...rest }: Schema = Object(property);

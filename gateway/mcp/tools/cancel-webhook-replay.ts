@@ -1,7 +1,6 @@
 import { z } from 'zod';
-import { id } from '../../../services/contract/resources/fields.ts';
 import { cancelReplay } from '../../actions/webhook-replays.ts';
-import { idempotencyKey } from '../fields.ts';
+import { idempotencyKey, namedId } from '../fields.ts';
 import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 import { replayOutput, replayOutputView } from '../views/replay.ts';
@@ -17,7 +16,7 @@ export const cancelWebhookReplay = defineTool({
     idempotent: { is: true, because: 'A job that has ended does not change.' },
     openWorld: { is: false, because: 'It calls no other system.' },
   },
-  input: z.strictObject({ replay_id: id(), idempotency_key: idempotencyKey }),
+  input: z.strictObject({ replay_id: namedId, idempotency_key: idempotencyKey }),
   output: z.strictObject({ replay: asIn('list_webhook_replays', replayOutput) }),
   subject: ({ replay_id }) => String(replay_id),
   async run(context, { replay_id }) {

@@ -2,6 +2,7 @@ import { Code } from '@connectrpc/connect';
 import { z } from 'zod';
 import { requiredText } from '../../../services/contract/resources/fields.ts';
 import { DomainError } from '../../../services/platform/errors.ts';
+import { listedWithoutBounds } from '../argument-schema.ts';
 import { idempotencyKey } from '../fields.ts';
 import { defineTool, ToolError } from '../tool.ts';
 
@@ -26,7 +27,9 @@ export const disconnectAssistant = defineTool({
     },
   },
   input: z.strictObject({
-    assistant_id: requiredText({ max: ID_MAX }).describe('The id from list_assistants'),
+    assistant_id: listedWithoutBounds(requiredText({ max: ID_MAX })).describe(
+      'The id from list_assistants',
+    ),
     idempotency_key: idempotencyKey,
   }),
   output: z.strictObject({ assistant_id: z.string(), disconnected: z.literal(true) }),

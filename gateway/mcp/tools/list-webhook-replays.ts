@@ -1,8 +1,7 @@
 import { z } from 'zod';
-import { id } from '../../../services/contract/resources/fields.ts';
 import { textOrNull } from '../../../services/contract/views/values.ts';
 import { getReplay, listReplays } from '../../actions/webhook-replays.ts';
-import { cursor, limit, nextCursor } from '../fields.ts';
+import { cursor, limit, namedId, nextCursor } from '../fields.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 import { replayOutput, replayOutputView } from '../views/replay.ts';
 
@@ -13,8 +12,8 @@ export const listWebhookReplays = defineTool({
     'Use this when you need the progress of a replay or a backfill, or those of the last 30 days, newest first.',
   hints: readOnlyHints('the replays of the shop'),
   input: z.strictObject({
-    replay_id: id().optional(),
-    webhook_id: id().optional(),
+    replay_id: namedId.optional(),
+    webhook_id: namedId.optional(),
     limit,
     cursor,
   }),

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { id, typed } from '../../../services/contract/resources/fields.ts';
 import { replayDelivery } from '../../actions/deliveries.ts';
+import { listedWithoutBounds } from '../argument-schema.ts';
 import { idempotencyKey } from '../fields.ts';
 import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
@@ -26,11 +27,12 @@ export const replayWebhookDelivery = defineTool({
     openWorld: { is: true, because: 'It sends data to a webhook endpoint.' },
   },
   input: z.strictObject({
-    delivery_id: z
-      .string({ error: typed('a string') })
-      .max(DELIVERY_ID_MAX, { error: DELIVERY_ID_RULE })
-      .regex(DELIVERY_ID, { error: DELIVERY_ID_RULE })
-      .describe('Begins with msg_; list_webhook_deliveries returns it'),
+    delivery_id: listedWithoutBounds(
+      z
+        .string({ error: typed('a string') })
+        .max(DELIVERY_ID_MAX, { error: DELIVERY_ID_RULE })
+        .regex(DELIVERY_ID, { error: DELIVERY_ID_RULE }),
+    ).describe('Begins with msg_; list_webhook_deliveries returns it'),
     webhook_id: id().optional().describe('The delivery must belong to this webhook'),
     idempotency_key: idempotencyKey,
   }),

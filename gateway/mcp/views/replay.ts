@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Replay } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
-import { choice, id, typed } from '../../../services/contract/resources/fields.ts';
+import { choice, typed } from '../../../services/contract/resources/fields.ts';
 import {
   type ReplayBody,
   replayFaults,
@@ -12,7 +12,7 @@ import {
   REPLAY_STATES,
   UNREPLAYABLE_REASONS,
 } from '../../../services/contract/vocabulary.ts';
-import { otherTrigger, time } from '../fields.ts';
+import { namedId, otherTrigger, time } from '../fields.ts';
 import { described } from '../result-schema.ts';
 import { ToolError } from '../tool.ts';
 
@@ -21,13 +21,13 @@ export const replayArguments = {
   kind: choice(REPLAY_KINDS)
     .default('replay')
     .describe('backfill: stored events that webhook_id did not get; takes only from and to'),
-  webhook_id: id().optional(),
+  webhook_id: namedId.optional(),
   states: z
     .array(choice(DELIVERY_STATES), { error: typed('a list') })
     .max(DELIVERY_STATES.length, { error: `must have at most ${DELIVERY_STATES.length} entries` })
     .optional(),
   trigger: otherTrigger,
-  return_id: id().optional(),
+  return_id: namedId.optional(),
   from: time('Required for a replay').optional(),
   to: time('Only events before this time').optional(),
 };
