@@ -15,7 +15,8 @@ type Schema = Record<string, unknown>;
 
 /**
  * Removes rules of an argument that an assistant follows without reading them, because every assistant pays for them in
- * each conversation. The parser still checks them, and `docs/mcp/tools.md` has them.
+ * each conversation. The parser still checks them, and `docs/mcp/tools.md` has them. `additionalProperties: false` stays,
+ * because clients that hold a model to the schema require it.
  */
 export function removeKnownRules(schema: Schema, isWithoutBounds: boolean): void {
   if (isWithoutBounds) {
@@ -28,10 +29,6 @@ export function removeKnownRules(schema: Schema, isWithoutBounds: boolean): void
   if (schema.minimum === 1 && schema.maximum === undefined) delete schema.minimum;
   // A list of values has at most each value once.
   if (valuesOf(schema.items).length === schema.maxItems) delete schema.maxItems;
-  // Assistants send the arguments that are listed. MCP recommends the keyword for tools without arguments.
-  if (schema.additionalProperties === false && Object.keys(Object(schema.properties)).length > 0) {
-    delete schema.additionalProperties;
-  }
 }
 
 function valuesOf(items: unknown): readonly unknown[] {

@@ -120,7 +120,7 @@ describe('the catalogue of tools', () => {
   test.each(catalogue.owner.map((tool) => [tool.name, tool] as const))(
     '%s has narrow schemas and all four hints',
     (_, tool) => {
-      expect(tool.inputSchema).toMatchObject({ type: 'object' });
+      expect(tool.inputSchema).toMatchObject({ type: 'object', additionalProperties: false });
       expect(tool.outputSchema).toMatchObject({ type: 'object' });
       expect(tool.annotations).toEqual({
         title: toolNamed(tool.name)?.title,
