@@ -2,6 +2,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { ApiKeysService } from '../../proto/gen/rms/portal/v1/api_keys_pb.ts';
+import { TeamService } from '../../proto/gen/rms/portal/v1/team_pb.ts';
 import { UsageService } from '../../proto/gen/rms/portal/v1/usage_pb.ts';
 import { createLogger } from '../../services/platform/log.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
@@ -151,9 +152,17 @@ describe('API keys in the portal', () => {
     expect(await works(text)).toBe(true);
   });
 
-  test('name the operations of each scope', async () => {
-    const { scopes } = await (await newDeveloper()).client(ApiKeysService).listScopes({});
+  test('name the operations of each scope, and describe it with the words of the roles', async () => {
+    const developer = await newDeveloper();
+    const { scopes } = await developer.client(ApiKeysService).listScopes({});
     expect(scopes.find(({ scope }) => scope === 'carts')?.operations).toContain('POST /cart');
+    const { actions } = await developer.client(TeamService).listRoles({});
+    for (const { scope, description } of scopes) {
+      expect(description).not.toBe('');
+      const words = actions.filter((action) => action.scope === scope);
+      expect(description).toBe(words.map((action) => `${action.description}.`).join(' '));
+    }
+    expect(scopes.find(({ scope }) => scope === 'returns')?.description).toContain('pays refunds');
   });
 });
 

@@ -26,6 +26,7 @@ export const ROLE_TEXTS: Readonly<Record<Role, string>> = {
  */
 interface Row {
   readonly group: string;
+  /** Also the words of scopes: `scope-text.ts`. */
   readonly description: string;
   /** Methods of the portal; all have the same permissions. */
   readonly portal?: readonly string[];
@@ -48,7 +49,7 @@ export const ROLE_TABLE: readonly Row[] = [
   },
   {
     group: 'Returns',
-    description: 'Process a return: refund, gift card, exchange',
+    description: 'Process a return: pays refunds, issues gift cards, places exchange orders',
     portal: ['ReturnsService/ProcessReturn'],
     mcp: ['process_return'],
     rest: ['processReturn'],
@@ -91,13 +92,13 @@ export const ROLE_TABLE: readonly Row[] = [
   },
   {
     group: 'Returns',
-    description: 'Create a cart with exchange items',
+    description: 'Create a cart with exchange items, and read it',
     mcp: ['create_cart'],
     rest: ['createCart', 'getCart'],
   },
   {
     group: 'Returns',
-    description: 'Report labels that a carrier made (label providers)',
+    description: 'Report shipping labels, and where parcels are (label providers)',
     rest: ['recordLabel', 'updateLabel'],
   },
   {
@@ -107,14 +108,14 @@ export const ROLE_TABLE: readonly Row[] = [
   },
   {
     group: 'Destinations',
-    description: 'See destinations',
+    description: 'See destinations: the warehouses and other places that a return can go to',
     portal: ['DestinationsService/ListDestinations', 'DestinationsService/GetDestination'],
     mcp: ['list_destinations'],
     rest: ['listDestinations', 'getDestination'],
   },
   {
     group: 'Destinations',
-    description: 'Add and change destinations',
+    description: 'Change destinations, and add them in the portal',
     portal: ['DestinationsService/CreateDestination', 'DestinationsService/UpdateDestination'],
     mcp: ['update_destination'],
     rest: ['updateDestination'],

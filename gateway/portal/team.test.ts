@@ -83,7 +83,7 @@ describe('team', () => {
     expect(roles.map(({ name }) => name)).toContain('warehouse');
     expect(actions).toContainEqual(
       expect.objectContaining({
-        description: 'Process a return: refund, gift card, exchange',
+        description: 'Process a return: pays refunds, issues gift cards, places exchange orders',
         roles: ['owner', 'admin', 'returns_agent'],
         mcp: ['process_return'],
         rest: ['POST /warehouse/return/{id}/process'],

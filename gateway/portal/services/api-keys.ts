@@ -3,12 +3,13 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { ApiKeySchema, ApiKeysService } from '../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { OPERATIONS } from '../../../services/contract/operations.ts';
-import { SCOPES, type Scope } from '../../auth/scopes.ts';
+import { SCOPES } from '../../auth/scopes.ts';
 import { issueApiKey, rotateApiKey } from '../../tenancy/api-key-issue.ts';
 import { type ApiKey, listApiKeys, revokeApiKey } from '../../tenancy/api-keys.ts';
 import { authorOf, callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { invalid, keyOf, notFound, textOf, timeOf } from '../fields.ts';
+import { scopeText } from '../scope-text.ts';
 import { timestampOf } from '../views/values.ts';
 
 /** As in the table. Characters. */
@@ -17,17 +18,6 @@ const MAX_DESCRIPTION = 191;
 const MAX_LISTED = 1_000;
 const MAX_OVERLAP_HOURS = 168;
 const DEFAULT_OVERLAP_HOURS = 24;
-
-const SCOPE_TEXTS: Readonly<Record<Scope, string>> = {
-  returns:
-    'Read returns with their customers, process them, record dispositions and gradings, report fraud.',
-  carts: 'Create carts, and read a cart with its token.',
-  developer_tools: 'Read and change webhooks, read deliveries and send them again.',
-  'destinations:read': 'Read destinations.',
-  'destinations:write': 'Change destinations.',
-  'labels:write': 'Record labels and carrier updates. For label providers.',
-  'giftcards:write': 'Record the gift cards that were issued. For gift-card providers.',
-};
 
 /** Manages the shop's API keys. */
 export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysService> {
@@ -47,7 +37,7 @@ export function apiKeysService({ pool }: Portal): ServiceImpl<typeof ApiKeysServ
       return {
         scopes: SCOPES.map((scope) => ({
           scope,
-          description: SCOPE_TEXTS[scope],
+          description: scopeText(scope),
           operations: OPERATIONS.filter((operation) => operation.scope === scope).map(
             ({ method, path }) => `${method} ${path}`,
           ),

@@ -1,5 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Button, Code, Group, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type ApiKey, ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
@@ -31,14 +32,20 @@ export function ApiKeysPage() {
     <Needs method={listApiKeys}>
       <PageHead
         title="API keys"
-        about="Your own systems call the REST API with a key. Its text is shown once, when you create it."
+        about={
+          <>
+            Your systems, and those of partners such as a warehouse, call the REST API with a key.
+            Its text is shown once. A partner that has an app for this service needs no key: see{' '}
+            <Link to="/partner-apps">Partner apps</Link>.
+          </>
+        }
         actions={query.data?.keys.length ? add : undefined}
       />
       <Loaded query={query}>
         {({ keys }) =>
           keys.length === 0 ? (
             <EmptyState title="No API keys yet" action={add}>
-              Create one for each of your systems, with only the rights that it needs.
+              Create one for each system, with only the rights that it needs.
             </EmptyState>
           ) : (
             <DataTable
@@ -137,7 +144,7 @@ function Scopes({ scopes }: { readonly scopes: readonly string[] }) {
   return (
     <>
       {scopes.map((scope) => (
-        <Text key={scope} size="sm" maw={260} title={scope}>
+        <Text key={scope} size="xs" miw={180} maw={260} title={scope}>
           {data?.scopes.find((one) => one.scope === scope)?.description ?? scope}
         </Text>
       ))}
