@@ -211,6 +211,10 @@ test('an API key is shown once, works, and ends when it is revoked', () =>
     const key = (await dialog.getByText(/^rms_/).innerText()).trim();
     await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
+    const handOver = await dialog.getByText(/^Base URL: /).innerText();
+    for (const part of [`${stack.file.base_url}/api/`, key, '/docs/reference']) {
+      expect(handOver).toContain(part);
+    }
     await page.mouse.click(5, 5);
     expect(await read(key)).toBe(200);
     await press(page, 'I have copied it');
