@@ -106,4 +106,20 @@ test('who still calls the old version is a page with the last call and the day w
   expect(await row.innerText()).toContain('2026-07');
   expect(await row.locator('time').count()).toBe(2);
   await page.getByText(/^2026-07, which ends on .*: \d+ keys? or apps? calls? it$/).waitFor();
+  await until(
+    async (see) => {
+      const { keys } = await callPortal<{ keys: { description: string; lastUsedAt?: string }[] }>(
+        page,
+        'ApiKeysService/ListApiKeys',
+        {},
+      );
+      return see(keys.find((one) => one.description === description))?.lastUsedAt !== undefined;
+    },
+    { withinMs: 90_000, everyMs: 1_000 },
+  );
+  await developer.open('/api-keys');
+  await page.getByRole('button', { name: `Revoke ${description}` }).click();
+  const warning = page.getByRole('dialog').getByRole('alert');
+  await warning.getByText('A system uses this key').waitFor();
+  await warning.getByText('GET /warehouse/return/details').waitFor();
 }, 240_000);

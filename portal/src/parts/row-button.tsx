@@ -10,6 +10,10 @@ export function RowButton(o: {
   readonly label: string;
   readonly onClick: () => void;
   readonly isPending?: boolean;
+  /** Says in some words what it does. */
+  readonly hint?: string;
+  /** It ends or removes something. */
+  readonly danger?: boolean;
 }) {
   return (
     <Button
@@ -18,6 +22,8 @@ export function RowButton(o: {
       loading={o.isPending ?? false}
       onClick={o.onClick}
       aria-label={o.label}
+      title={o.hint}
+      {...(o.danger && { c: 'var(--mantine-color-error)' })}
     >
       {o.text}
     </Button>

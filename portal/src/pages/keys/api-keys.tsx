@@ -1,5 +1,6 @@
+import { timestampMs } from '@bufbuild/protobuf/wkt';
 import { useQuery } from '@connectrpc/connect-query';
-import { Button, Code, Group, Text } from '@mantine/core';
+import { Alert, Button, Code, Group, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type ApiKey, ApiKeysService } from '../../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
@@ -164,7 +165,7 @@ function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => 
   const ask = () =>
     confirm({
       title: words.title(name),
-      text: words.text,
+      text: <BeforeTheEnd of={o.of} text={words.text} />,
       action: words.action,
       danger: true,
       onConfirm: () => run({ keyId: id }),
@@ -172,17 +173,52 @@ function KeyActions(o: { readonly of: ApiKey; readonly rotate: (key: ApiKey) => 
   return (
     <Group gap="xs">
       {can(rotateApiKey) && !isReplaced && (
-        <RowButton text="Rotate" label={`Rotate ${name}`} onClick={() => o.rotate(o.of)} />
+        <RowButton
+          text="Rotate"
+          label={`Rotate ${name}`}
+          hint="Makes a new key. This one works for some hours more."
+          onClick={() => o.rotate(o.of)}
+        />
       )}
       {can(revokeApiKey) && (
         <RowButton
           text={words.button}
           label={words.label(name)}
+          hint="Ends this key at once."
+          danger
           onClick={ask}
           isPending={isPending}
         />
       )}
     </Group>
+  );
+}
+
+const WEEK_MS = 7 * 86_400_000;
+
+/** What ending a key does, and whether somebody still calls with it. */
+function BeforeTheEnd(o: { readonly of: ApiKey; readonly text: string }) {
+  const { lastUsedAt, lastOperation } = o.of;
+  const isInUse = lastUsedAt && Date.now() - timestampMs(lastUsedAt) < WEEK_MS;
+  const use = lastUsedAt ? (
+    <>
+      Last used <Time at={lastUsedAt} as="relative" />, <Time at={lastUsedAt} />
+      {lastOperation !== '' && `, ${lastOperation}`}.
+    </>
+  ) : (
+    'No call with it is recorded.'
+  );
+  return (
+    <Stack gap="sm">
+      {isInUse ? (
+        <Alert color="yellow" title="A system uses this key">
+          {use} That system loses its access.
+        </Alert>
+      ) : (
+        <div>{use}</div>
+      )}
+      <div>{o.text}</div>
+    </Stack>
   );
 }
 
@@ -199,6 +235,6 @@ const END_NOW = {
   button: 'End now',
   label: (name: string) => `End now: the former key of ${name}`,
   title: (name: string) => `End the former key of “${name}” now?`,
-  text: 'Within 5 seconds every request with the former key is rejected. The new key works on. This cannot be undone. “Last used” says whether a system still calls with the former key.',
+  text: 'Within 5 seconds every request with the former key is rejected. The new key works on. This cannot be undone.',
   action: 'End the former key',
 };

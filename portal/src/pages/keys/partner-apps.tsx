@@ -59,6 +59,12 @@ function Remove({ app: { clientId, issuer } }: { readonly app: App }) {
       onConfirm: () => run({ clientId, issuer }),
     });
   return (
-    <RowButton text="Remove" label={`Remove ${clientId}`} onClick={ask} isPending={isPending} />
+    <RowButton
+      text="Remove"
+      label={`Remove ${clientId}`}
+      danger
+      onClick={ask}
+      isPending={isPending}
+    />
   );
 }

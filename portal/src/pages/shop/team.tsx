@@ -129,5 +129,7 @@ function Remove({ member }: { readonly member: Member }) {
       danger: true,
       onConfirm: () => run({ userId }),
     });
-  return <RowButton text="Remove" label={`Remove ${who}`} onClick={ask} isPending={isPending} />;
+  return (
+    <RowButton text="Remove" label={`Remove ${who}`} danger onClick={ask} isPending={isPending} />
+  );
 }
