@@ -160,6 +160,14 @@ describe('apps and assistants', () => {
         [owner.shopId, id, userId],
       );
     }
+    await under.database.pool.query(
+      'update oauth_grants set last_used_at = now() where user_id = $1',
+      [analyst.userId],
+    );
+    const { members } = await owner.client(TeamService).listMembers({});
+    const calls = new Map(members.map(({ email, assistantUsedAt }) => [email, assistantUsedAt]));
+    expect(calls.get(analyst.email)).toBeDefined();
+    expect(calls.get(owner.email)).toBeUndefined();
     const own = analyst.client(AssistantsService);
     const { assistants } = await own.listAssistants({});
     expect(assistants).toMatchObject([

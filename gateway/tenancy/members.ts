@@ -103,13 +103,17 @@ export interface ListedMember extends Member {
   readonly createdAt: Date;
   /** Whether the member has signed in, so that an account of the identity provider is linked. */
   readonly isLinked: boolean;
+  /** The last call of an assistant of the member; null when no stored grant was used. */
+  readonly assistantUsedAt: Date | null;
 }
 
 /** The shop's members, oldest membership first. */
 export async function listMembers(db: Queryable, shopId: bigint): Promise<ListedMember[]> {
   const { rows } = await db.query<ListedMember>(
     `select m.shop_id as "shopId", m.user_id as "userId", m.role, u.email, u.name, m.created_at as "createdAt",
-            m.sign_in_subject is not null as "isLinked"
+            m.sign_in_subject is not null as "isLinked",
+            (select max(g.last_used_at) from oauth_grants g
+              where g.user_id = m.user_id and g.shop_id = m.shop_id) as "assistantUsedAt"
        from memberships m join users u on u.id = m.user_id
       where m.shop_id = $1 order by m.created_at, m.user_id`,
     [shopId],

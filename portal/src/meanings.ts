@@ -24,6 +24,11 @@ export const MEANINGS = {
     'All attempts failed for about three days, or it was held for 30 days. Nothing more is sent until you send it again.',
   Replay: 'Sends deliveries again that were sent before, with the same webhook-id and payload.',
   Backfill: 'Sends stored events to a webhook that did not get them, such as a new one.',
+  // team
+  REST: 'The way for systems: they call the service with an API key. Its rights are scopes, not a role.',
+  MCP: 'The way for AI assistants. They act for a person, with the role of this person.',
+  Scope:
+    'A right of an API key. “Create an API key” says in the words of this table what each allows.',
 } as const;
 
 export type Term = keyof typeof MEANINGS;

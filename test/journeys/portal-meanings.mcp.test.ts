@@ -27,8 +27,9 @@ async function expectMeaning(line: string, meaning: string): Promise<void> {
 test.each([
   ['/webhooks', 'What these words mean: Event, Topic, Payload, Waiting', 'JSON with the data'],
   ['/replays', 'What these words mean: Replay, Backfill, Payload', 'the same webhook-id'],
+  ['/team', 'What these words mean: REST, MCP, Scope', 'The way for AI assistants'],
   ['/returns', 'What these words mean: In review, Outcome', 'What the shopper gets'],
-])('above the list %s', async (path, line, meaning) => {
+])('above the table of %s', async (path, line, meaning) => {
   await owner.open(path);
   await expectMeaning(line, meaning);
 });

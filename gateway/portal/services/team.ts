@@ -8,6 +8,7 @@ import { authorOf, callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { idOf, notFound, upTo, wordOf } from '../fields.ts';
 import { ROLE_TEXTS, roleActions } from '../role-table.ts';
+import { timestampOf } from '../views/values.ts';
 
 /** As in the table. Characters. */
 const MAX_NAME = 191;
@@ -81,9 +82,10 @@ function mayChange(own: Role, role: Role): boolean {
 }
 
 function memberView(
-  { userId, email, name, role, createdAt, isLinked }: ListedMember,
+  { userId, email, name, role, createdAt, isLinked, ...member }: ListedMember,
   { session }: PortalCall,
 ): MessageInitShape<typeof MemberSchema> {
+  const assistantUsedAt = timestampOf(member.assistantUsedAt);
   return {
     userId: String(userId),
     email,
@@ -93,5 +95,6 @@ function memberView(
     createdAt: timestampFromDate(createdAt),
     self: userId === session.userId,
     editable: mayChange(session.role, role),
+    ...(assistantUsedAt && { assistantUsedAt }),
   };
 }

@@ -8,6 +8,7 @@ import {
 } from '../../../../proto/gen/rms/portal/v1/team_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { Facts } from '../../parts/facts.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { useSession } from '../../session/session.tsx';
@@ -23,7 +24,12 @@ export function RoleTable() {
   return (
     <Panel
       title="What each role may do"
-      about="“Portal”, “REST” and “MCP” say by which way it can be done. An API key has scopes instead of a role."
+      about={
+        <>
+          The last column says by which way it can be done.
+          <Meanings of={['REST', 'MCP', 'Scope']} />
+        </>
+      }
     >
       <Loaded query={query} rows={12}>
         {(found) => <Body found={found} />}

@@ -61,7 +61,7 @@ function Members({ found }: { readonly found: ListMembersResponse }) {
           cell: (member) => <RoleOf member={member} roles={found.assignableRoles} />,
         },
         { title: 'Added', cell: ({ createdAt }) => <Time at={createdAt} as="day" /> },
-        { title: 'Signed in', cell: ({ signedIn }) => (signedIn ? 'Yes' : 'Not yet') },
+        { title: 'Signed in', cell: (member) => <SignedIn member={member} /> },
         { title: 'Actions', cell: (member) => <Remove member={member} /> },
       ]}
     />
@@ -80,6 +80,20 @@ function Person({ member: { name, email, self } }: { readonly member: Member }) 
         )}
       </Group>
       {name !== '' && <SecondLine>{email}</SecondLine>}
+    </>
+  );
+}
+
+/** An assistant may call for a person who never opened the portal. */
+function SignedIn({ member: { signedIn, assistantUsedAt } }: { readonly member: Member }) {
+  return (
+    <>
+      {signedIn ? 'Yes' : 'Not in the portal yet'}
+      {assistantUsedAt && (
+        <SecondLine>
+          an assistant called <Time at={assistantUsedAt} />
+        </SecondLine>
+      )}
     </>
   );
 }
