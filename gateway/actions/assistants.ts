@@ -19,12 +19,12 @@ export interface AssistantsViewer {
 /** The connected assistants that a user may see and disconnect: with `team.manage` all of the shop, else the user's own. */
 export interface Assistants {
   /**
-   * Returns a page of them, oldest first.
+   * Returns a page of them, oldest first unless told otherwise.
    *
    * @param o.cursor the `nextCursor` of the previous page; empty for the first page.
    * @throws DomainError INVALID_ARGUMENT for any other cursor.
    */
-  list(o: { limit: number; cursor: string }): Promise<AssistantsPage>;
+  list(o: { limit: number; cursor: string; isNewestFirst?: boolean }): Promise<AssistantsPage>;
   /**
    * Disconnects an assistant, so that its next call is rejected. Idempotent as long as the grant is stored.
    *
@@ -43,10 +43,11 @@ export function createAssistants(pool: pg.Pool, viewer: AssistantsViewer): Assis
   const { shopId, userId, role, actor, from } = viewer;
   const owner = permits(role, ['team.manage']) ? { shopId } : { shopId, userId };
   return {
-    async list({ limit, cursor }) {
+    async list({ limit, cursor, ...o }) {
       const after = placeOf(cursor);
       // One more grant than the page has shows whether there is a next page.
-      const found = await listGrants(pool, { ...owner, limit: limit + 1, ...(after && { after }) });
+      const page = { limit: limit + 1, ...(after && { after }) };
+      const found = await listGrants(pool, { ...owner, ...page, ...o });
       const grants = found.slice(0, limit);
       const last = grants.at(-1);
       return { grants, nextCursor: last && found.length > limit ? cursorOf(last) : '' };

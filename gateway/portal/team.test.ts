@@ -177,11 +177,15 @@ describe('apps and assistants', () => {
       Code.NotFound,
     );
     const all = owner.client(AssistantsService);
+    await under.database.pool.query(
+      "update oauth_grants set created_at = created_at - interval '1 day' where id = $1",
+      ['a'.repeat(20)],
+    );
     const page = await all.listAssistants({ pageSize: 1 });
     const rest = await all.listAssistants({ pageSize: 1, cursor: page.nextCursor });
     expect([...page.assistants, ...rest.assistants].map(({ id }) => id)).toEqual([
-      'a'.repeat(20),
       'b'.repeat(20),
+      'a'.repeat(20),
     ]);
     expect(rest.nextCursor).toBe('');
     expect(await codeOf(all.listAssistants({ cursor: 'x' }))).toBe(Code.InvalidArgument);

@@ -29,7 +29,7 @@ export interface ActiveGrant {
 }
 
 /**
- * Lists active grants, oldest first.
+ * Lists active grants, oldest first unless told otherwise.
  *
  * @param o.shopId only grants of this shop; grants of all shops when absent.
  * @param o.userId only grants of this member.
@@ -42,8 +42,10 @@ export async function listGrants(
     readonly userId?: bigint;
     readonly limit?: number;
     readonly after?: Pick<ActiveGrant, 'id' | 'createdAt'>;
+    readonly isNewestFirst?: boolean;
   } = {},
 ): Promise<ActiveGrant[]> {
+  const [next, order] = o.isNewestFirst ? ['<', 'desc'] : ['>', 'asc'];
   const { rows } = await db.query<ActiveGrant>(
     `select g.id, g.shop_id as "shopId", s.name as "shopName", g.user_id as "userId",
             u.name as "userName", u.email, g.client_id as "clientId", g.app,
@@ -58,8 +60,8 @@ export async function listGrants(
         and ($1::bigint is null or g.shop_id = $1)
         and ($2::bigint is null or g.user_id = $2)
         and ($3::timestamptz is null
-             or (date_trunc('milliseconds', g.created_at), g.id) > ($3::timestamptz, $4::text))
-      order by date_trunc('milliseconds', g.created_at), g.id
+             or (date_trunc('milliseconds', g.created_at), g.id) ${next} ($3::timestamptz, $4::text))
+      order by date_trunc('milliseconds', g.created_at) ${order}, g.id ${order}
       limit $5`,
     [
       o.shopId ?? null,

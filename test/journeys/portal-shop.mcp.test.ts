@@ -1,16 +1,30 @@
+import { randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type pg from 'pg';
 import type { Browser } from 'playwright-core';
+import { storeGrant } from '../../gateway/oauth/issue.ts';
+import { createPool } from '../../services/platform/postgres.ts';
 import { startBrowser } from '../kit/mcp/browser.ts';
-import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
 import { type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
 
 let browser: Browser;
 let owner: Visitor;
+let stack: OpenStack;
+let database: pg.Pool;
 beforeAll(async () => {
+  stack = await sharedStack();
   browser = await startBrowser();
-  owner = await visit(await sharedStack(), browser, 'owner');
+  owner = await visit(stack, browser, 'owner');
+  const url = new URL(stack.file.database_url);
+  url.searchParams.set('options', '-c search_path=gateway');
+  database = createPool(url.href);
 }, 180_000);
-afterAll(() => browser?.close(), 60_000);
+afterAll(async () => {
+  await browser?.close();
+  await database?.end();
+}, 60_000);
 
 test.each([
   ['a screen', 1440, 'All roles'],
@@ -46,6 +60,39 @@ test('every role says whom it is for, in the page and where a person is added', 
   await dialog.getByLabel('E-mail address').fill('somebody@example.com');
   expect(await dialog.getByRole('button', { name: 'Add to the team' }).isEnabled()).toBe(true);
   await page.keyboard.press('Escape');
+});
+
+test('assistants are grouped by person and app, and those that never called are folded', async () => {
+  const { page } = owner;
+  const [used, unused] = [`${randomUUID()}.example`, `${randomUUID()}.example`];
+  const { rows } = await database.query<{ id: bigint }>('select id from users where email = $1', [
+    personOf(stack, 'analyst').email,
+  ]);
+  const grant = { userId: rows[0]?.id ?? 0n, shopId: BigInt(stack.shop.id), clientId: 'rms-mcp' };
+  for (const app of [used, used, unused, unused]) {
+    await storeGrant(database, randomUUID(), { ...grant, app });
+  }
+  await database.query(
+    `update oauth_grants set last_used_at = now()
+      where id = (select id from oauth_grants where app = $1 limit 1)`,
+    [used],
+  );
+  try {
+    await owner.open('/assistants');
+    const rowOf = (app: string) => page.getByRole('row').filter({ hasText: app });
+    await rowOf(used).getByText('2 connections').waitFor();
+    expect(await rowOf(unused).count()).toBe(0);
+    await page.locator('summary').getByText('that never called').click();
+    await rowOf(unused).getByText('never').waitFor();
+    expect(await owner.findings()).toEqual([]);
+    await page.getByRole('button', { name: new RegExp(`^Disconnect ${unused} `) }).click();
+    await page.getByText('All 2 connections end.').waitFor();
+    await page.getByRole('button', { name: 'Disconnect', exact: true }).click();
+    await rowOf(unused).waitFor({ state: 'detached' });
+    await rowOf(used).waitFor();
+  } finally {
+    await database.query('delete from oauth_grants where app = any($1)', [[used, unused]]);
+  }
 });
 
 test('the audit log is filtered by person and action in its address, and says which filter to remove', async () => {

@@ -220,6 +220,10 @@ describe('texts that others wrote', () => {
       clientId: 'https://app.example.com/client',
       app: hostile('app'),
     });
+    // One that never called is folded.
+    await database.query('update oauth_grants set last_used_at = now() where app = $1', [
+      hostile('app'),
+    ]);
     await installApp(database, { ...installed, shopId, by });
     try {
       await expectTexts('/assistants', ['app']);

@@ -23,7 +23,8 @@ export function assistantsService({ pool }: Portal): ServiceImpl<typeof Assistan
     async listAssistants({ pageSize, cursor }, context) {
       const call = callOf(context);
       const limit = pageSizeOf(pageSize);
-      const { grants, nextCursor } = await assistantsOf(call).list({ limit, cursor });
+      const page = { limit, cursor, isNewestFirst: true };
+      const { grants, nextCursor } = await assistantsOf(call).list(page);
       const members = await listMembers(pool, call.session.shopId);
       const roles = new Map<bigint, string>(members.map(({ userId, role }) => [userId, role]));
       return {

@@ -1,30 +1,35 @@
-import { useInfiniteQuery } from '@connectrpc/connect-query';
+import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
+import { callUnaryMethod, useInfiniteQuery, useTransport } from '@connectrpc/connect-query';
 import { Stack, Text } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
 import {
   type Assistant,
   AssistantsService,
 } from '../../../../proto/gen/rms/portal/v1/assistants_pb.ts';
+import { AuditService } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { PAGES } from '../../api/pages.ts';
-import { useWrite } from '../../api/use-write.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { Fold } from '../../parts/fold.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
+import { notifyDone, notifyFailure } from '../../parts/notify.ts';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
-import { roleName } from '../../words.ts';
+import { count, numberText, roleName } from '../../words.ts';
 
 export function AssistantsPage() {
   const { listAssistants } = AssistantsService.method;
-  const pages = useInfiniteQuery(listAssistants, { pageSize: 50, cursor: '' }, PAGES);
+  const pages = useInfiniteQuery(listAssistants, { pageSize: 200, cursor: '' }, PAGES);
   return (
     <Needs method={listAssistants}>
       <PageHead
@@ -41,31 +46,76 @@ export function AssistantsPage() {
               </EmptyState>
             ) : (
               <div>
-                <DataTable
-                  caption="Connected assistants"
-                  columns={COLUMNS}
-                  rows={assistants}
-                  rowKey={({ id }) => id}
-                />
+                <Assistants of={grouped(assistants)} />
                 <More pages={pages} shown="These are all connected assistants." />
               </div>
             );
           }}
         </Loaded>
+        <Ended />
         <HowToConnect />
       </Stack>
     </Needs>
   );
 }
 
-const COLUMNS: readonly Column<Assistant>[] = [
+/** The connections of one app for one person, with the same rights. */
+interface Connections {
+  readonly key: string;
+  readonly newest: Assistant;
+  readonly ids: readonly string[];
+  readonly lastUsedAt: Timestamp | undefined;
+}
+
+/** @param assistants newest first, and so is the result. */
+function grouped(assistants: readonly Assistant[]): Connections[] {
+  const groups = new Map<string, Connections>();
+  for (const one of assistants) {
+    const key = JSON.stringify([one.userId, one.clientId, one.app, one.readOnly]);
+    const { newest = one, ids = [], lastUsedAt } = groups.get(key) ?? {};
+    const last = later(lastUsedAt, one.lastUsedAt);
+    groups.set(key, { key, newest, ids: [...ids, one.id], lastUsedAt: last });
+  }
+  return [...groups.values()];
+}
+
+function later(a: Timestamp | undefined, b: Timestamp | undefined): Timestamp | undefined {
+  return a && (!b || timestampMs(a) > timestampMs(b)) ? a : b;
+}
+
+/** Those that never called are folded, unless all are. */
+function Assistants({ of }: { readonly of: readonly Connections[] }) {
+  const used = of.filter(({ lastUsedAt }) => lastUsedAt);
+  const others = of.filter(({ lastUsedAt }) => !lastUsedAt);
+  const table = (caption: string, rows: readonly Connections[]) => (
+    <DataTable caption={caption} columns={COLUMNS} rows={rows} rowKey={({ key }) => key} />
+  );
+  return (
+    <Stack gap="md">
+      {used.length > 0 && table('Connected assistants', used)}
+      {others.length > 0 && (
+        <Fold title={`${numberText(others.length)} that never called`} open={used.length === 0}>
+          {table('Assistants that never called', others)}
+        </Fold>
+      )}
+    </Stack>
+  );
+}
+
+const COLUMNS: readonly Column<Connections>[] = [
   {
     title: 'Assistant',
-    cell: ({ app, clientId }) => <FirstLine>{app || clientId}</FirstLine>,
+    cell: ({ newest: { app, clientId }, ids }) => (
+      <>
+        <FirstLine>{app || clientId}</FirstLine>
+        {app === '' && <SecondLine>its app is unknown</SecondLine>}
+        {ids.length > 1 && <SecondLine>{count(ids.length, 'connection')}</SecondLine>}
+      </>
+    ),
   },
   {
     title: 'Acts for',
-    cell: ({ userName, userEmail, own }) => (
+    cell: ({ newest: { userName, userEmail, own } }) => (
       <>
         {own ? 'You' : userName || userEmail}
         {!own && userName !== '' && <SecondLine>{userEmail}</SecondLine>}
@@ -74,7 +124,7 @@ const COLUMNS: readonly Column<Assistant>[] = [
   },
   {
     title: 'Rights',
-    cell: ({ role, readOnly }) => (
+    cell: ({ newest: { role, readOnly } }) => (
       <>
         {roleName(role)}
         {readOnly && ', reading only'}
@@ -87,7 +137,7 @@ const COLUMNS: readonly Column<Assistant>[] = [
   { title: 'Last call', cell: ({ lastUsedAt }) => <Time at={lastUsedAt} none="never" /> },
   {
     title: 'Connected',
-    cell: ({ connectedAt, expiresAt }) => (
+    cell: ({ newest: { connectedAt, expiresAt } }) => (
       <>
         <Time at={connectedAt} as="day" />
         <SecondLine>
@@ -96,27 +146,62 @@ const COLUMNS: readonly Column<Assistant>[] = [
       </>
     ),
   },
-  { title: 'Actions', cell: (assistant) => <Disconnect of={assistant} /> },
+  { title: 'Actions', cell: (connections) => <Disconnect of={connections} /> },
 ];
 
-function Disconnect({ of: { id, app, clientId } }: { readonly of: Assistant }) {
+function Disconnect({ of: { newest, ids } }: { readonly of: Connections }) {
   const { can } = useSession();
   const { disconnectAssistant } = AssistantsService.method;
-  const { run, isPending } = useWrite(disconnectAssistant, {
-    done: 'The assistant is disconnected.',
-  });
+  const cache = useQueryClient();
+  const transport = useTransport();
+  const [isPending, setPending] = useState(false);
   if (!can(disconnectAssistant)) return null;
-  const name = app || clientId;
+  const { app, clientId, own, userName, userEmail } = newest;
+  const name = `${app || clientId} ${own ? '(yours)' : `of ${userName || userEmail}`}`;
+  const run = async () => {
+    setPending(true);
+    try {
+      for (const assistantId of ids) {
+        await callUnaryMethod(transport, disconnectAssistant, { assistantId });
+      }
+      notifyDone('The assistant is disconnected.');
+    } catch (failure) {
+      notifyFailure(failure);
+    } finally {
+      setPending(false);
+      await cache.invalidateQueries();
+    }
+  };
   const ask = () =>
     confirm({
       title: `Disconnect ${name}?`,
-      text: 'Its next call is rejected. The person can connect it again.',
+      text: `${ids.length > 1 ? `All ${ids.length} connections end. ` : ''}Its next call is rejected. The person can connect it again.`,
       action: 'Disconnect',
       danger: true,
-      onConfirm: () => run({ assistantId: id }),
+      onConfirm: () => void run(),
     });
   return (
-    <RowButton text="Disconnect" label={`Disconnect ${name}`} onClick={ask} isPending={isPending} />
+    <RowButton
+      text="Disconnect"
+      label={`Disconnect ${name}`}
+      danger
+      onClick={ask}
+      isPending={isPending}
+    />
+  );
+}
+
+/** Where those are that have ended: the service deletes them. */
+function Ended() {
+  if (!useSession().can(AuditService.method.listAuditEntries)) return null;
+  return (
+    <Text size="sm" c="dimmed">
+      Assistants whose access has ended are not listed. The{' '}
+      <Link to="/audit-log" search={{ action: 'assistant.*' }}>
+        audit log
+      </Link>{' '}
+      says when each was connected and disconnected.
+    </Text>
   );
 }
 

@@ -212,7 +212,7 @@ export const DisconnectAssistantResponseSchema: GenMessage<DisconnectAssistantRe
  */
 export const AssistantsService: GenService<{
   /**
-   * ListAssistants lists the user's own assistants; with `team.manage` those of all members. Oldest first.
+   * ListAssistants lists the user's own assistants; with `team.manage` those of all members. Newest first.
    *
    * @generated from rpc rms.portal.v1.AssistantsService.ListAssistants
    */
