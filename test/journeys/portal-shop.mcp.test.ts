@@ -62,6 +62,33 @@ test('every role says whom it is for, in the page and where a person is added', 
   await page.keyboard.press('Escape');
 });
 
+test('a person who is added gets a text to copy, which stays until it is closed', async () => {
+  const { page } = owner;
+  const email = `${randomUUID()}@example.com`;
+  await owner.open('/team');
+  await page.getByRole('button', { name: 'Add a person' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('E-mail address').fill(email);
+  await dialog.getByRole('radio', { name: 'Analyst' }).check();
+  await dialog.getByRole('button', { name: 'Add to the team' }).click();
+  const text = await dialog.getByText(/^You can use the returns portal/).innerText();
+  for (const part of [`${stack.file.base_url}/portal`, email, 'Analyst', 'changes nothing']) {
+    expect(text).toContain(part);
+  }
+  expect(await owner.findings()).toEqual([]);
+  await page.keyboard.press('Escape');
+  await page.mouse.click(5, 5);
+  await dialog.getByRole('button', { name: 'Done' }).click();
+  await page
+    .getByRole('row')
+    .filter({ hasText: email })
+    .getByText('Not in the portal yet')
+    .waitFor();
+  await page.getByRole('button', { name: `Remove ${email}` }).click();
+  await page.getByRole('button', { name: 'Remove from the team' }).click();
+  await page.getByRole('row').filter({ hasText: email }).waitFor({ state: 'detached' });
+});
+
 test('assistants are grouped by person and app, and those that never called are folded', async () => {
   const { page } = owner;
   const [used, unused] = [`${randomUUID()}.example`, `${randomUUID()}.example`];
