@@ -40,6 +40,7 @@ describe('a return', () => {
       await press(page, 'Process');
       const dialog = page.getByRole('dialog');
       await dialog.getByRole('listitem').first().waitFor();
+      await dialog.getByText('what becomes of the goods afterwards').waitFor();
       await dialog.getByRole('button', { name: 'Process the return' }).click();
       await page.locator('main').getByText('Closed', { exact: true }).waitFor();
       const result = page.getByRole('status').filter({ hasText: /^Processed/ });
@@ -60,7 +61,8 @@ describe('a return', () => {
       await page.locator('main').getByText('In review', { exact: true }).waitFor();
       await page.locator('main').getByText('The parcel is damaged').first().waitFor();
       await press(page, 'End the review');
-      await page.getByRole('dialog').getByLabel('Comment').fill('It was a scratch');
+      await page.getByText('The return will be open again.').waitFor();
+      await page.getByLabel('Comment for the timeline (optional)').fill('It was a scratch');
       await page.getByRole('dialog').getByRole('button', { name: 'End the review' }).click();
       await page.locator('main').getByText('Open', { exact: true }).waitFor();
       await page.getByText('The review ended: It was a scratch').waitFor();
@@ -209,12 +211,12 @@ test('an API key is shown once, works, and ends when it is revoked', () =>
     await press(page, 'Create the key');
     const dialog = page.getByRole('dialog');
     const key = (await dialog.getByText(/^rms_/).innerText()).trim();
-    await page.keyboard.press('Escape');
-    await page.keyboard.press('Escape');
     const handOver = await dialog.getByText(/^Base URL: /).innerText();
     for (const part of [`${stack.file.base_url}/api/`, key, '/docs/reference']) {
       expect(handOver).toContain(part);
     }
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
     await page.mouse.click(5, 5);
     expect(await read(key)).toBe(200);
     await press(page, 'I have copied it');

@@ -25,6 +25,13 @@ describe('a return in the portal', () => {
     expect(shown.labels?.[0]?.status).toBe(shown.summary?.labelStatus);
   });
 
+  test('has the share of shipping in the refund of a line item', () => {
+    const ret = sampleReturn(1n);
+    const amounts = ret.lineItems[0]?.amounts;
+    if (amounts) amounts.refundShipping = '3.00';
+    expect(view(ret).lines?.[0]?.refundShipping?.shop).toBe('3.00');
+  });
+
   test('says what processing would do', () => {
     const sentences = processingEffects(sampleReturn(1n), CHECK);
     expect(sentences[0]).toMatch(

@@ -125,8 +125,7 @@ function amountViews({ totals, presentmentTotals }: Return) {
 
 function lineView(line: LineItem): MessageInitShape<typeof ReturnLineSchema> {
   const { condition, disposition } = line;
-  const amount = (name: 'price' | 'discount' | 'tax' | 'refund') =>
-    amountOf(name, line.amounts, line.presentmentAmounts);
+  const amount = (name: LineAmountName) => amountOf(name, line.amounts, line.presentmentAmounts);
   return {
     id: String(line.lineItemId),
     title: line.title,
@@ -138,6 +137,7 @@ function lineView(line: LineItem): MessageInitShape<typeof ReturnLineSchema> {
     discount: amount('discount'),
     tax: amount('tax'),
     refund: amount('refund'),
+    refundShipping: amount('refundShipping'),
     outcome: word(LineOutcomeSchema, line.outcome, LINE_OUTCOMES) ?? '',
     reason: line.reason,
     parentReason: line.parentReason,
@@ -165,8 +165,10 @@ function lineView(line: LineItem): MessageInitShape<typeof ReturnLineSchema> {
   };
 }
 
+type LineAmountName = 'price' | 'discount' | 'tax' | 'refund' | 'refundShipping';
+
 function amountOf(
-  name: 'price' | 'discount' | 'tax' | 'refund',
+  name: LineAmountName,
   shop: LineAmounts | undefined,
   presentment: LineAmounts | undefined,
 ) {

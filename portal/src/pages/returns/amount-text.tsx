@@ -1,4 +1,5 @@
 import type { Amount } from '../../../../proto/gen/rms/common/v1/money_pb.ts';
+import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { moneyText, negated } from '../../words.ts';
 
 export interface Currencies {
@@ -6,6 +7,16 @@ export interface Currencies {
   readonly currency: string;
   /** The one that the shopper paid in. */
   readonly presentmentCurrency: string;
+}
+
+/** Whether it is nothing in both currencies. */
+export function isZero(amount: Amount | undefined): boolean {
+  return Number(amount?.shop ?? '') === 0 && Number(amount?.presentment ?? '') === 0;
+}
+
+/** Whether the return has ended without paying what its amounts say. */
+export function isUnpaid(about: Return): boolean {
+  return about.summary?.state === 'cancelled' || about.summary?.state === 'expired';
 }
 
 /** An amount in the shop's currency, and in the shopper's if that is another. */

@@ -9,6 +9,7 @@ import { DataTable } from '../../parts/data-table.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Time } from '../../parts/time.tsx';
 import { inWords, moneyText, negated } from '../../words.ts';
+import { isUnpaid, isZero } from './amount-text.tsx';
 
 interface Row {
   /** In words of people. */
@@ -39,16 +40,18 @@ const ROWS: Readonly<Record<string, Row>> = {
   gift_card: { title: 'Gift card for the rest', sum: true },
 };
 
-const isZero = (value: string) => Number(value) === 0;
+/** Their titles in a return that has ended without paying them. */
+const UNPAID: Readonly<Record<string, string>> = {
+  refund: 'Would have been refunded',
+  gift_card: 'Would have been a gift card',
+};
 
 /** The amounts of the return that are not zero, and its total, in both currencies. */
 export function Amounts({ about }: { readonly about: Return }) {
   const { amounts, currency, presentmentCurrency, instantRefunds } = about;
   const isOther = presentmentCurrency !== '' && presentmentCurrency !== currency;
   const rows = amounts.filter(
-    ({ name, amount }) =>
-      name in ROWS &&
-      (name === 'total' || !isZero(amount?.shop ?? '') || !isZero(amount?.presentment ?? '')),
+    ({ name, amount }) => name in ROWS && (name === 'total' || !isZero(amount)),
   );
   return (
     <Panel
@@ -68,7 +71,13 @@ export function Amounts({ about }: { readonly about: Return }) {
           columns={[
             {
               title: 'Amount',
-              cell: ({ name }) => of(name, <span title={name}>{ROWS[name]?.title}</span>),
+              cell: ({ name }) =>
+                of(
+                  name,
+                  <span title={name}>
+                    {(isUnpaid(about) && UNPAID[name]) || ROWS[name]?.title}
+                  </span>,
+                ),
             },
             {
               title: `${currency}, your shop`,

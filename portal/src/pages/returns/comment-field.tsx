@@ -10,7 +10,7 @@ export function CommentField(o: {
 }) {
   return (
     <Textarea
-      label={o.label}
+      label={o.required ? o.label : `${o.label} (optional)`}
       description={o.description}
       required={o.required ?? false}
       autosize

@@ -58,7 +58,7 @@ export function ReturnFilters() {
     <FilterBar onClear={isFiltered && (() => void navigate({ search: {} }))}>
       <TextFilter
         label="Search"
-        placeholder="#1001, e-mail, tracking number or title"
+        placeholder="Order, name, e-mail, tracking, item"
         width={300}
         {...filter('q')}
       />

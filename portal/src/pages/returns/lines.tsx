@@ -9,7 +9,7 @@ import { OutsideLink } from '../../parts/outside-link.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { type Moment, Time } from '../../parts/time.tsx';
 import { count, inWords } from '../../words.ts';
-import { AmountText, type Currencies } from './amount-text.tsx';
+import { AmountText, isUnpaid, isZero } from './amount-text.tsx';
 
 const GradeItems = lazyPart(async () => (await import('./inspect.tsx')).GradeItems);
 const RecordDispositions = lazyPart(async () => (await import('./inspect.tsx')).RecordDispositions);
@@ -24,7 +24,7 @@ export function LinesPanel({ about }: { readonly about: Return }) {
         {about.lines.map((line, index) => (
           <Fragment key={line.id}>
             {index > 0 && <Divider />}
-            <Line line={line} currencies={about} />
+            <Line line={line} about={about} />
           </Fragment>
         ))}
         {about.exchanges.length > 0 && <Exchanges about={about} />}
@@ -55,10 +55,10 @@ function InspectButtons({ about }: { readonly about: Return }) {
 
 interface LineProps {
   readonly line: ReturnLine;
-  readonly currencies: Currencies;
+  readonly about: Return;
 }
 
-function Line({ line, currencies }: LineProps) {
+function Line({ line, about }: LineProps) {
   return (
     <div>
       <Group justify="space-between" align="flex-start" wrap="nowrap" mb="xs">
@@ -71,17 +71,25 @@ function Line({ line, currencies }: LineProps) {
           </Text>
         </div>
         <Text size="sm" ta="right" component="div">
-          <AmountText amount={line.price} of={currencies} />
+          <AmountText amount={line.price} of={about} />
         </Text>
       </Group>
       <Facts
         rows={[
-          ['Line item id', line.id],
           ['Reason', [line.parentReason, line.reason].filter((text) => text !== '').join(': ')],
           ['The shopper gets', inWords(line.outcome)],
-          ['Discount', <AmountText key="discount" amount={line.discount} of={currencies} minus />],
-          ['Tax', <AmountText key="tax" amount={line.tax} of={currencies} />],
-          ['Refund', <AmountText key="refund" amount={line.refund} of={currencies} />],
+          ['Discount', <AmountText key="discount" amount={line.discount} of={about} minus />],
+          ['Tax', <AmountText key="tax" amount={line.tax} of={about} />],
+          [
+            'Shipping',
+            !isZero(line.refundShipping) && (
+              <AmountText key="shipping" amount={line.refundShipping} of={about} />
+            ),
+          ],
+          [
+            isUnpaid(about) ? 'Would have been refunded' : 'Refund',
+            <AmountText key="refund" amount={line.refund} of={about} />,
+          ],
           ['Arrived', line.returnedAt && <Time key="arrived" at={line.returnedAt} />],
           ['Grading', line.condition && <Grading key="grading" line={line} />],
           ['Disposition', line.disposition && <Disposition key="disposition" line={line} />],

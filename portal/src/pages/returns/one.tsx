@@ -5,6 +5,7 @@ import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { Facts } from '../../parts/facts.tsx';
+import { Fold } from '../../parts/fold.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
 import { Needs } from '../../parts/needs.tsx';
@@ -85,6 +86,9 @@ function Content({ about }: { readonly about: Return }) {
           <Panel title="About this return">
             <Meanings of={['Outcome']} />
             <Facts rows={factsOf(about)} />
+            <Fold title="Details for support">
+              <Facts rows={supportFactsOf(about)} />
+            </Fold>
           </Panel>
           {can(ReturnsService.method.getFraudReport) && <FraudPanel about={about} />}
           {can(ReturnsService.method.listTimeline) && <Timeline about={about} />}
@@ -130,14 +134,11 @@ function factsOf(about: Return) {
     ['Shopper', summary?.customerName],
     ['E-mail', summary?.customerEmail],
     ['Outcome', inWords(summary?.outcome ?? '')],
-    ['Type', inWords(summary?.type ?? '')],
     ['Travels by', inWords(about.returnMethod)],
     ['Destination', about.destinationName],
     ['Parcel reference', about.packageReference],
-    ['Order id', about.providerOrderId === '0' ? undefined : about.providerOrderId],
     ['Changed', <Time key="changed" at={summary?.updatedAt} />],
     ['Archived', about.archivedAt && <Time key="archived" at={about.archivedAt} />],
-    ['Revision', about.revision],
     [
       'Status page',
       about.statusPageUrl !== '' && (
@@ -146,5 +147,14 @@ function factsOf(about: Return) {
         </OutsideLink>
       ),
     ],
+  ] as const;
+}
+
+function supportFactsOf({ summary, providerOrderId, revision, lines }: Return) {
+  return [
+    ['Type', inWords(summary?.type ?? '')],
+    ['Order id', providerOrderId === '0' ? undefined : providerOrderId],
+    ['Revision', revision],
+    ...lines.map(({ id, title }) => [`Line item ${id}`, title] as const),
   ] as const;
 }

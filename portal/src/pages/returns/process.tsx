@@ -34,6 +34,11 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
       <NotBack about={about} />
       <Text size="sm">This will happen:</Text>
       <Bullets items={about.processingDoes.map((sentence) => [sentence, sentence])} />
+      <Text size="sm">
+        {needsDispositions(about) && 'Items without a disposition count as “Back to stock”. '}
+        You can still record what becomes of the goods afterwards
+        {needsDispositions(about) && ', but that changes no stock'}.
+      </Text>
       {refusal && (
         <Alert color="red" role="alert" title="Nothing was processed">
           {refusal}
@@ -41,6 +46,11 @@ export function Process({ about, returnId, onClose }: ReturnDialogProps) {
       )}
     </FormModal>
   );
+}
+
+/** Whether processing decides what becomes of some goods, because nobody has. The shopper may keep them, too. */
+function needsDispositions({ lines, returnMethod }: Return): boolean {
+  return returnMethod !== 'keep_item' && lines.some(({ disposition }) => !disposition);
 }
 
 /** Says that the goods are not back, which does not prevent the processing. */

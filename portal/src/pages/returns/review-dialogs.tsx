@@ -94,8 +94,8 @@ export function Unflag({ returnId, onClose }: ReturnDialogProps) {
       onSubmit={() => run({ idempotencyKey, returnId, comment })}
     >
       <Text size="sm">
-        The return is open again. No money moves yet: for that, process the return afterwards. The
-        timeline keeps the reasons of the review.
+        The return will be open again. No money moves yet: for that, process the return afterwards.
+        The timeline keeps the reasons of the review.
       </Text>
       <CommentField label="Comment for the timeline" value={comment} onChange={setComment} />
     </FormModal>
