@@ -140,8 +140,7 @@ function Disposition({ line: { disposition } }: { readonly line: ReturnLine }) {
 function Inspection(o: { readonly inspector: string; readonly at: Moment | undefined }) {
   return (
     <SecondLine>
-      {o.inspector !== '' && `${o.inspector}, `}
-      <Time at={o.at} />
+      {o.inspector !== '' && `${o.inspector}, `}inspected <Time at={o.at} />
     </SecondLine>
   );
 }

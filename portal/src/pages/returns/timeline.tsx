@@ -50,6 +50,9 @@ const REVIEW: Readonly<Record<string, string>> = {
   'return.unflagged': 'The review ended',
 };
 
+/** What somebody reported, perhaps some time after it happened. */
+const REPORTED = new Set(['return.arrived', 'line.graded', 'line.assessed', 'label.updated']);
+
 function Entry({ entry }: { readonly entry: TimelineEntry }) {
   const facts = Object.entries(entry.facts);
   const by = entry.by?.name || inWords(entry.by?.kind ?? '');
@@ -65,6 +68,7 @@ function Entry({ entry }: { readonly entry: TimelineEntry }) {
       )}
       <SecondLine>
         {by !== '' && `${by}, `}
+        {REPORTED.has(entry.kind) && 'reported '}
         <Time at={entry.occurredAt} />
       </SecondLine>
     </li>
