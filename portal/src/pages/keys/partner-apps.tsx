@@ -1,5 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Code } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { type App, AppsService } from '../../../../proto/gen/rms/portal/v1/apps_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
 import { confirm } from '../../parts/confirm.ts';
@@ -24,7 +25,8 @@ export function PartnerAppsPage() {
         {({ apps }) =>
           apps.length === 0 ? (
             <EmptyState title="No app is installed">
-              An app asks you to install it when you connect it to your shop.
+              An app asks you to install it when you connect it to your shop. A partner without an
+              app needs an <Link to="/api-keys">API key</Link>.
             </EmptyState>
           ) : (
             <DataTable
