@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { type Sql, sql } from '../platform/sql.ts';
 
 /** The id (a UUID) and the time of an event, of which the ids of its deliveries are made. */
 export interface EventKey {
@@ -64,6 +65,20 @@ export function rangeOfEvent(id: string): IdRange {
     first: start + hex32((rest & ~OWN_MASK) >>> 0),
     last: start + hex32((rest | OWN_MASK) >>> 0),
   };
+}
+
+/**
+ * SQL for {@link rangeOfEvent}: a query for `first` and `last` of the events of some ids, each event once.
+ *
+ * @param ids a query for the column `id`.
+ */
+export function rangesOfEvents(ids: Sql): Sql {
+  // The last 30 bits begin in the 29th digit, which has two bits of the event. Here they are the digits 0, 4, 8 and c.
+  const eventDigit = sql`translate(substr(w.id::text, 29, 1), '0123456789abcdef', '000044448888cccc')`;
+  return sql`
+select (e.start || e.digit || '0000000')::uuid as first,
+       (e.start || translate(e.digit, '048c', '37bf') || 'fffffff')::uuid as last
+  from (select distinct left(w.id::text, 28) as start, ${eventDigit} as digit from (${ids}) w) e`;
 }
 
 /** Returns the range of ids of a UTC day: `first` is included, `end` is not. @param day the start of the day. */

@@ -36,7 +36,7 @@ export async function countDeliveries(
   maxCounted = MAX_COUNTED,
 ): Promise<DeliveryCount> {
   const { shopId } = filter;
-  const source = await sourceOf(db, filter, { limit: 0, scanned: maxCounted + 1 });
+  const source = sourceOf(filter, { limit: 0, scanned: maxCounted + 1 });
   const subscriptions = param(filter.subscriptionIds);
   const { rows } = await db.query<Row>(
     unnamed(sql`

@@ -147,6 +147,23 @@ export async function resolveFilter(
   return { shopId, subscriptionIds, ...rest };
 }
 
+/**
+ * Returns the filter of a list. A list of one subscription checks in its own statement whether that exists, so only the
+ * subscriptions of an address are looked up.
+ *
+ * @throws as {@link resolveFilter}, for an address.
+ */
+export async function filterOfList(
+  db: Queryable,
+  shopId: bigint,
+  parsed: ParsedFilter,
+  o: { liveOnly: boolean } = { liveOnly: false },
+): Promise<Filter> {
+  if (parsed.url !== '') return resolveFilter(db, shopId, parsed, o);
+  const { subscriptionId, url: _, ...rest } = parsed;
+  return { shopId, subscriptionIds: subscriptionId === null ? null : [subscriptionId], ...rest };
+}
+
 /** SQL for whether a delivery matches the states, the trigger and the topic of a filter. @param state its state. */
 export function isMatch(
   filter: Pick<Filter, 'states' | 'trigger' | 'topic'>,

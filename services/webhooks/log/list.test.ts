@@ -7,8 +7,10 @@ import {
 } from '../../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { createLog, type Ended, type Log } from '../../../test/kit/webhooks/log.ts';
 import { enumText } from '../../platform/enum-text.ts';
+import { sql, unnamed } from '../../platform/sql.ts';
+import { type IdRange, rangeOfEvent, rangesOfEvents } from '../delivery-id.ts';
 import type { DeliveryState } from './delivery.ts';
-import { type FilterInput, parseFilter, resolveFilter } from './filter.ts';
+import { type FilterInput, filterOfList, parseFilter, resolveFilter } from './filter.ts';
 import { getDelivery, relatedDeliveries } from './get.ts';
 import { listDeliveries } from './list.ts';
 
@@ -34,7 +36,7 @@ const at = (ms: number) => timestampFromDate(new Date(ms));
 
 /** All pages, one after another. */
 async function readAll(shopId: bigint, given: Partial<FilterInput>, limit = 50) {
-  const filter = await resolveFilter(log.pool, shopId, parseFilter({ ...NOTHING, ...given }));
+  const filter = await filterOfList(log.pool, shopId, parseFilter({ ...NOTHING, ...given }));
   const found = [];
   for (let cursor = ''; ; ) {
     const page = await listDeliveries(log.pool, filter, { cursor, limit, withBodies: false });
@@ -127,11 +129,32 @@ describe('the log', () => {
     );
   });
 
+  test('reads the deliveries of a return in the ranges of its events, each range once', async () => {
+    const ids = fc.sample(fc.uuid(), 50);
+    const again = ids.map((id) => rangeOfEvent(id).last);
+    const given = sql`select unnest(${[...ids, ...again]}::uuid[]) as id`;
+    const { rows } = await log.pool.query<IdRange>(unnamed(rangesOfEvents(given)));
+    const byFirst = (one: IdRange, other: IdRange) => (one.first < other.first ? -1 : 1);
+    expect(rows.toSorted(byFirst)).toEqual(ids.map(rangeOfEvent).toSorted(byFirst));
+  });
+
+  test('continues in the middle of an event of a return, whose body has a higher id than its deliveries', async () => {
+    const shopId = log.newShop();
+    const subscriptions = [await log.subscribe(shopId), await log.subscribe(shopId)];
+    const event = log.eventOf(shopId, { returnId: 7n });
+    const ids = await log.add(
+      shopId,
+      subscriptions.map((subscriptionId) => ({ subscriptionId, event })),
+    );
+    const found = await readAll(shopId, { returnId: 7n }, 1);
+    expect(found.map(({ row }) => row.id)).toEqual(ids.toReversed());
+  });
+
   test('never returns data of another shop, whatever the cursor', async () => {
     const [shopId, other] = [log.newShop(), log.newShop()];
     const theirs = await log.subscribe(other);
     const [id = ''] = await log.add(other, [{ subscriptionId: theirs }]);
-    const filter = await resolveFilter(log.pool, shopId, parseFilter(NOTHING));
+    const filter = await filterOfList(log.pool, shopId, parseFilter(NOTHING));
     const cursor = id.replaceAll('-', '').replace(/.$/, 'f');
     const page = await listDeliveries(log.pool, filter, { cursor, limit: 10, withBodies: true });
     expect(page).toEqual({ deliveries: [], nextCursor: '' });
@@ -149,7 +172,7 @@ describe('the log', () => {
     }));
     await log.add(shopId, others);
     const states = [stateText.fromText('exhausted')];
-    const filter = await resolveFilter(log.pool, shopId, parseFilter({ ...NOTHING, states }));
+    const filter = await filterOfList(log.pool, shopId, parseFilter({ ...NOTHING, states }));
     const wish = { limit: 10, withBodies: false };
     const first = await listDeliveries(log.pool, filter, { ...wish, cursor: '' });
     expect(first.deliveries).toEqual([]);
@@ -193,7 +216,7 @@ describe('the log', () => {
   test.each(['x', 'g'.repeat(32), '0'.repeat(33), '00000000-0000-0000-0000-000000000000'])(
     'rejects the cursor %j',
     async (cursor) => {
-      const filter = await resolveFilter(log.pool, log.newShop(), parseFilter(NOTHING));
+      const filter = await filterOfList(log.pool, log.newShop(), parseFilter(NOTHING));
       const reading = (async () =>
         listDeliveries(log.pool, filter, { cursor, limit: 1, withBodies: false }))();
       await expect(reading).rejects.toMatchObject({ field: 'cursor' });
@@ -212,5 +235,32 @@ describe('the log', () => {
     });
     const live = { liveOnly: true };
     await expect(resolveFilter(log.pool, shopId, gone, live)).rejects.toThrow(/does not exist/);
+  });
+
+  test('of one subscription is empty, or refused if the subscription does not exist', async () => {
+    const [shopId, other] = [log.newShop(), log.newShop()];
+    const subscriptionId = await log.subscribe(shopId);
+    const listOf = async (
+      shop: bigint,
+      id: bigint,
+      o: { liveOnly?: boolean; returnId?: bigint },
+    ) => {
+      const { liveOnly = false, ...given } = o;
+      const parsed = parseFilter({ ...NOTHING, ...given, subscriptionId: id });
+      const filter = await filterOfList(log.pool, shop, parsed, { liveOnly });
+      const page = { cursor: '', limit: 10, withBodies: false, liveOnly };
+      return (await listDeliveries(log.pool, filter, page)).deliveries.length;
+    };
+    const unknown = /does not exist/;
+    expect(await listOf(shopId, subscriptionId, {})).toBe(0);
+    await log.add(shopId, [{ subscriptionId, ended: 'delivered', returnId: 7n }]);
+    expect(await listOf(shopId, subscriptionId, { liveOnly: true })).toBe(1);
+    expect(await listOf(shopId, subscriptionId, { returnId: 7n })).toBe(1);
+    expect(await listOf(shopId, subscriptionId, { returnId: 8n })).toBe(0);
+    await expect(listOf(other, subscriptionId, {})).rejects.toThrow(unknown);
+    await expect(listOf(shopId, 999_999n, { returnId: 7n })).rejects.toThrow(unknown);
+    await log.unsubscribe(shopId, subscriptionId);
+    expect(await listOf(shopId, subscriptionId, {})).toBe(1);
+    await expect(listOf(shopId, subscriptionId, { liveOnly: true })).rejects.toThrow(unknown);
   });
 });

@@ -2,6 +2,7 @@ import type pg from 'pg';
 import { invalidField } from '../../platform/errors.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { param, sql, unnamed } from '../../platform/sql.ts';
+import { subscriptionNotFound } from '../subscriptions/subscription.ts';
 import { type Filter, isMatch } from './filter.ts';
 import { type HydratedRow, hydrated, type LoggedDelivery, logged, stateOf } from './rows.ts';
 import { sourceOf } from './sources.ts';
@@ -11,6 +12,8 @@ export interface PageRequest {
   readonly cursor: string;
   readonly limit: number;
   readonly withBodies: boolean;
+  /** Treat a deleted subscription as one that does not exist. */
+  readonly liveOnly?: boolean;
 }
 
 /**
@@ -18,7 +21,8 @@ export interface PageRequest {
  * the last may be shorter than its limit, or empty, because it scans at most 5,000 deliveries. One statement reads the
  * page with its attempts, so all are of one snapshot.
  *
- * @throws DomainError INVALID_ARGUMENT for a cursor that we did not issue.
+ * @throws DomainError INVALID_ARGUMENT for a cursor that we did not issue, and NOT_FOUND if none of the filter's
+ *   subscriptions exists.
  */
 export async function listDeliveries(
   pool: pg.Pool,
@@ -27,7 +31,9 @@ export async function listDeliveries(
 ): Promise<{ deliveries: LoggedDelivery[]; nextCursor: string }> {
   const endId = request.cursor === '' ? filter.endId : idOfCursor(request.cursor);
   const rest = { ...filter, endId: endId < filter.endId ? endId : filter.endId };
-  const { rows, scannedTo } = await readPage(pool, rest, request);
+  const { rows, scannedTo, isKnown } = await readPage(pool, rest, request);
+  const [subscriptionId] = filter.subscriptionIds ?? [];
+  if (subscriptionId !== undefined && !isKnown) throw subscriptionNotFound(subscriptionId);
   const page = rows.slice(0, request.limit);
   const next = rows.length > page.length ? page.at(-1)?.id : scannedTo;
   return {
@@ -46,14 +52,14 @@ function idOfCursor(cursor: string): string {
 
 /**
  * Reads one delivery more than the page has, so that the caller knows whether another page follows. `scannedTo` is set
- * if the scan ended at its limit.
+ * if the scan ended at its limit. `isKnown` says whether one of the filter's subscriptions exists.
  */
 async function readPage(
   db: Queryable,
   filter: Filter,
-  { limit, withBodies }: PageRequest,
-): Promise<{ rows: HydratedRow[]; scannedTo: string | undefined }> {
-  const source = await sourceOf(db, filter, { limit });
+  { limit, withBodies, liveOnly = false }: PageRequest,
+): Promise<{ rows: HydratedRow[]; scannedTo: string | undefined; isKnown: boolean }> {
+  const source = sourceOf(filter, { limit });
   const { shopId } = filter;
   const subscriptions = param(filter.subscriptionIds);
   const { rows } = await db.query<PageRow>(
@@ -68,19 +74,25 @@ async function readPage(
           and ${isMatch(filter, 'c', sql`st.state`)}
         order by c.id desc limit ${limit + 1}
      )
-     select h.*, (select count(*)::integer from c) as n, (select id from c order by id limit 1) as "scannedTo"
+     select h.*, (select count(*)::integer from c) as n, (select id from c order by id limit 1) as "scannedTo",
+            exists (
+              select from subscriptions s
+               where s.shop_id = ${shopId} and s.id = any(${subscriptions}) and (s.deleted_at is null or not ${liveOnly})
+            ) as "isKnown"
        from (select 1) one left join lateral (${hydrated({ shopId, withBodies, attempts: 'without headers' })}) h on true
       order by h.id desc`),
   );
   const [first] = rows;
   const isCut = first !== undefined && first.n >= source.scanned;
   const found = rows.flatMap(({ id, ...row }) => (id === null ? [] : [{ id, ...row }]));
-  return { rows: found, scannedTo: isCut ? (first.scannedTo ?? undefined) : undefined };
+  const scannedTo = isCut ? (first.scannedTo ?? undefined) : undefined;
+  return { rows: found, scannedTo, isKnown: first?.isKnown === true };
 }
 
-/** A delivery of the page with the end of the scan. Without a delivery, its columns are null. */
+/** A delivery of the page with what was scanned. Without a delivery, its columns are null. */
 interface PageRow extends Omit<HydratedRow, 'id'> {
   readonly id: string | null;
   readonly scannedTo: string | null;
   readonly n: number;
+  readonly isKnown: boolean;
 }

@@ -16,7 +16,7 @@ import { retryWaiting } from '../delivery/queue/retry-waiting.ts';
 import { countMessage, deliveryMessage } from '../views.ts';
 import { countDeliveries } from './count.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
-import { parseFilter, resolveFilter } from './filter.ts';
+import { filterOfList, parseFilter } from './filter.ts';
 import { deliveriesOfEvent, getDelivery, relatedDeliveries } from './get.ts';
 import { listDeliveries, type PageRequest } from './list.ts';
 import { replayDelivery } from './replay.ts';
@@ -46,10 +46,10 @@ export function logMethods({ pool, clock }: LogContext) {
       const parsed = parseFilter({ ...request, jobId: request.replayId });
       const list = { shopId, ...parsed };
       const cursor = placeInCursor(page.cursor, list);
-      const filter = await resolveFilter(pool, shopId, parsed, { liveOnly });
+      const filter = await filterOfList(pool, shopId, parsed, { liveOnly });
       const isCounted = request.includeCount && cursor === '';
       const [{ deliveries, nextCursor }, count] = await Promise.all([
-        listDeliveries(pool, filter, { ...page, cursor }),
+        listDeliveries(pool, filter, { ...page, cursor, liveOnly }),
         isCounted ? countDeliveries(pool, filter) : undefined,
       ]);
       return {

@@ -1,6 +1,5 @@
-import type { Queryable } from '../../platform/postgres.ts';
-import { param, rowsOf, type Sql, sql } from '../../platform/sql.ts';
-import { type IdRange, rangeOfEvent } from '../delivery-id.ts';
+import { param, raw, type Sql, sql } from '../../platform/sql.ts';
+import { rangeOfEvent, rangesOfEvents } from '../delivery-id.ts';
 import type { Filter } from './filter.ts';
 import { LOGGED } from './rows.ts';
 
@@ -27,18 +26,17 @@ const QUEUED: readonly string[] = ['waiting', 'held'];
  * @param o.limit size of the page. @param o.scanned maximum number of rows of every source; by default as many as a page
  *   of that source needs.
  */
-export async function sourceOf(
-  db: Queryable,
+export function sourceOf(
   filter: Filter,
   o: { readonly limit: number; readonly scanned?: number },
-): Promise<Source> {
-  const { shopId, states, subscriptionIds, returnId, jobId, trigger, topic } = filter;
+): Source {
+  const { states, subscriptionIds, returnId, jobId, trigger, topic } = filter;
   const source = (sourceSql: SourceSql, ofPage: number): Source => {
     const { scanned = ofPage } = o;
     return { sql: sourceSql(filter, scanned), scanned };
   };
   if (jobId !== null) return source(ofJob, MAX_SCANNED);
-  if (returnId !== null) return source(ofEvents(await rangesOf(db, shopId, returnId)), MAX_SCANNED);
+  if (returnId !== null) return source(ofReturn, MAX_SCANNED);
   const isQueued = states.length > 0 && states.every((state) => QUEUED.includes(state));
   if (isQueued) return source(ofQueue, MAX_SCANNED_QUEUED);
   const isOne = subscriptionIds?.length === 1;
@@ -47,33 +45,26 @@ export async function sourceOf(
   return source(isOne ? ofSubscription : ofShop, ofPage);
 }
 
-async function rangesOf(db: Queryable, shopId: bigint, returnId: bigint): Promise<IdRange[]> {
-  const { rows } = await db.query<{ id: string }>(
-    'select id from payloads where shop_id = $1 and return_id = $2 order by id desc limit $3',
-    [shopId, returnId, MAX_SCANNED_BODIES],
-  );
-  const ranges = rows.map(({ id }) => rangeOfEvent(id));
-  return [...new Map(ranges.map((range) => [range.first, range])).values()];
-}
-
 type SourceSql = (filter: Filter, scanned: number) => Sql;
 
-const rangeRows = rowsOf<IdRange>({
-  first: ['uuid', ({ first }) => first],
-  last: ['uuid', ({ last }) => last],
-});
-
-const ofEvents =
-  (ranges: readonly IdRange[]): SourceSql =>
-  ({ shopId, firstId, endId }, scanned) =>
-    sql`
-select ${LOGGED} from ${rangeRows('r', ranges)}
+// In a return, in a job and in the queue: without the inner limit, PostgreSQL may read all deliveries to join them.
+// The page may begin in the middle of an event, whose bodies may have higher ids than the first delivery of the page.
+const ofReturn: SourceSql = ({ shopId, returnId, firstId, endId }, scanned) => {
+  const [shop, limit] = [param(shopId), param(scanned)];
+  const bodies = sql`
+   select p.id from payloads p
+    where p.shop_id = ${shop} and p.return_id = ${returnId}
+      and p.id between ${rangeOfEvent(firstId).first} and ${rangeOfEvent(endId).last}
+    order by p.id desc limit ${raw(MAX_SCANNED_BODIES)}`;
+  return sql`
+select ${LOGGED} from (${rangesOfEvents(bodies)}) r
  cross join lateral (
    select * from deliveries l
-    where l.shop_id = ${shopId} and l.id between r.first and r.last and l.id >= ${firstId} and l.id < ${endId}) d
- order by d.id desc limit ${scanned}`;
+    where l.shop_id = ${shop} and l.id between r.first and r.last and l.id >= ${firstId} and l.id < ${endId}
+    order by l.id desc limit ${limit}) d
+ order by d.id desc limit ${limit}`;
+};
 
-// In a job and in the queue: without the limit, PostgreSQL may read all deliveries to join them.
 const ofJob: SourceSql = ({ shopId, jobId, firstId, endId }, scanned) => {
   const [shop, limit] = [param(shopId), param(scanned)];
   return sql`
