@@ -22,7 +22,10 @@ const OUTCOME = enumText(OutcomeSchema);
 
 /** The filters and the page of a search. An absent filter matches every return. */
 export interface ReturnsQuery {
-  /** A whole order name, tracking number or e-mail address, or a part of a title or of the shopper's name. */
+  /**
+   * A whole order name with or without `#`, tracking number or e-mail address, or a part of a title or of the shopper's
+   * name.
+   */
   readonly query?: string | undefined;
   readonly states?: readonly (typeof RETURN_STATES)[number][] | undefined;
   /** Inclusive. */

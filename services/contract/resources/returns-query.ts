@@ -26,7 +26,10 @@ export interface ReturnsListQuery extends Page {
   /** Exclusive. */
   readonly updatedTo: Date | undefined;
   readonly destinationId: bigint | undefined;
-  /** A whole order name, tracking number or e-mail address, or a part of a title or of the shopper's name; empty for all. */
+  /**
+   * A whole order name with or without `#`, tracking number or e-mail address, or a part of a title or of the shopper's
+   * name; empty for all.
+   */
   readonly query: string;
   readonly sort: (typeof RETURN_SORTS)[number];
 }

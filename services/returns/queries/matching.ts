@@ -11,9 +11,13 @@ const ESCAPED = raw(String.raw`'([\\%_])', '\\\1', 'g'`);
 /** An index on trigrams finds no shorter text. */
 const NAME_MIN = 3;
 
+/** An order name with and without `#`: people often leave it out. */
+const namesOf = (query: string): readonly string[] =>
+  query.startsWith('#') ? [query, query.slice(1)] : [query, `#${query}`];
+
 /**
- * The ids of returns that match a query: the whole order name, e-mail address or tracking number, or a part of a title
- * or of the shopper's name. Each part uses its own index; PostgreSQL uses none of them for one condition with `or`.
+ * The ids of returns that match a query: the whole order name with or without `#`, e-mail address or tracking number, or
+ * a part of a title or of the shopper's name. Each part uses its own index; PostgreSQL uses none of them for one condition with `or`.
  */
 function named(input: SearchInput): Sql {
   const shop = param(input.shopId);
@@ -25,7 +29,7 @@ function named(input: SearchInput): Sql {
      where shop_id = ${shop} and (customer_first_name is not null or customer_last_name is not null)
        and lower(coalesce(customer_first_name, '') || ' ' || coalesce(customer_last_name, '')) ${contained}`;
   return sql`
-    select id from returns where shop_id = ${shop} and order_name = ${query}
+    select id from returns where shop_id = ${shop} and order_name = any(${namesOf(input.query)}::text[])
     union
     select id from returns
      where shop_id = ${shop} and customer_email is not null and lower(customer_email) = lower(${query})

@@ -142,6 +142,7 @@ describe('a page of the summaries of 50,000 returns', () => {
     ['reported as fraud', { archived: Archived.INCLUDE, fraudReportedOnly: true }, 10],
     ['of a SKU that nothing has', { archived: Archived.INCLUDE, sku: 'S-1' }, 0],
     ['with an order name', { archived: Archived.INCLUDE, query: '#40000' }, 1],
+    ['with an order name without #', { archived: Archived.INCLUDE, query: '40000' }, 1],
     ['with an e-mail address', { archived: Archived.INCLUDE, query: 'shopper7@example.com' }, 1],
   ])('%s: one statement, all by index', async (_name, search, size) => {
     const { summaries, statements } = await searched(search);
@@ -182,6 +183,7 @@ describe('a page of the portal, which also has the total', () => {
     ['reported as fraud', { fraudReportedOnly: true }, 10],
     ['flagged, of which there are none', { flaggedOnly: true }, 0],
     ['with an order name', { query: '#40000' }, 1],
+    ['with an order name without #', { query: '40000' }, 1],
   ])(
     '%s: one statement for the page with its details and the total, by index',
     async (_name, filter, size) => {

@@ -38,6 +38,17 @@ describe('search returns by a text', () => {
     }
   });
 
+  test('finds an order name with and without #', async () => {
+    const shopId = await bench.shop();
+    const submit = async (name: string) =>
+      (await bench.submit(shopId, { order: { providerOrderId: newId(), name } })).id;
+    const [marked, plain] = [await submit('#48177'), await submit('EN-5')];
+    for (const query of ['48177', '#48177'])
+      expect(await found(shopId, { query })).toEqual([marked]);
+    for (const query of ['EN-5', '#EN-5']) expect(await found(shopId, { query })).toEqual([plain]);
+    for (const query of ['4817', '#']) expect(await found(shopId, { query })).toEqual([]);
+  });
+
   test("finds by a part of the shopper's name", async () => {
     const shopId = await bench.shop();
     const one = await bench.submit(shopId, {
