@@ -1,4 +1,4 @@
-import { Code, type Interceptor } from '@connectrpc/connect';
+import { Code, ConnectError, type Interceptor } from '@connectrpc/connect';
 import { forCaller } from '../../services/platform/caller.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import type { AuditWriter } from '../tenancy/audit-writer.ts';
@@ -34,11 +34,20 @@ export function portalInterceptor(o: InterceptorParts): Interceptor {
       const requestId = call?.from.requestId ?? '';
       const { error: shown, cause } = toConnectError(error, requestId);
       const event = { err: error, method, requestId };
+      if (cause === 'outage' && hasLeft(req.signal)) {
+        o.logger.debug(event, 'portal call cancelled: the page was left');
+        throw shown;
+      }
       if (cause === 'bug') o.logger.error(event, 'portal call failed');
       if (cause === 'outage') o.logger.warn(event, 'portal call failed: service unavailable');
       throw shown;
     }
   };
+}
+
+/** Whether the browser ended the call, such as when its user leaves a page that loads. A deadline that passed is not that. */
+function hasLeft({ aborted, reason }: AbortSignal): boolean {
+  return aborted && !(reason instanceof ConnectError && reason.code === Code.DeadlineExceeded);
 }
 
 function requireAccess(

@@ -18,7 +18,9 @@ export function callRecorder(meter: Meter, side: 'client' | 'server'): RecordCal
     description: 'Duration of RPCs',
     advice: { explicitBucketBoundaries: BOUNDS_S },
   });
-  const failures = meter.createCounter(`rpc.${side}.errors`, { description: 'RPCs that failed' });
+  const failures = meter.createCounter(`rpc.${side}.errors`, {
+    description: 'RPCs that failed. Those that their caller cancelled did not',
+  });
   return (rpc, code, seconds) => {
     const attributes: Attributes = {
       'rpc.service': rpc.service,
@@ -26,7 +28,7 @@ export function callRecorder(meter: Meter, side: 'client' | 'server'): RecordCal
       'rpc.response.status_code': code,
     };
     duration.record(seconds, attributes);
-    if (code !== 'OK') failures.add(1, attributes);
+    if (code !== 'OK' && code !== Code[Code.Canceled]) failures.add(1, attributes);
   };
 }
 
