@@ -14,17 +14,19 @@ const REPORTED = 'fraud_report.created';
 /**
  * Returns a page of a return's timeline, newest entry first.
  *
+ * @param o.kinds only entries of these kinds. A returns service of an older release returns all.
  * @param o.role of the reader: one that may not read fraud reports learns only that there is one.
  */
 export async function getTimeline(
   context: ActionContext,
-  o: { returnId: bigint; limit: number; cursor?: string | undefined; role: Role },
+  o: { returnId: bigint; limit: number; cursor?: string | undefined; kinds?: string[]; role: Role },
 ): Promise<Pick<GetTimelineResponse, 'entries' | 'nextCursor'>> {
   const { entries, nextCursor } = await context.services.returns.getTimeline({
     ...callerOf(context),
     returnId: o.returnId,
     pageSize: o.limit,
     cursor: o.cursor ?? '',
+    kinds: o.kinds ?? [],
   });
   if (permits(o.role, permissionsFor('get_fraud_report'))) return { entries, nextCursor };
   const shown = entries.map((entry) => (entry.kind === REPORTED ? withoutReport(entry) : entry));

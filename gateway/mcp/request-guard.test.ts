@@ -17,6 +17,7 @@ const USER: SignedIn = {
   role: 'owner',
   clientId: 'rms-mcp',
   grantId: 'g'.repeat(43),
+  app: 'claude.ai',
   isReadOnly: false,
 };
 const CALL = { jsonrpc: '2.0', id: 9, method: 'tools/call' };
@@ -58,7 +59,7 @@ describe('the request guard of /mcp', () => {
   test('returns the signed-in user, and an actor without the e-mail address', async () => {
     expect(await guardWith({}).check(requestWith())).toEqual({
       user: USER,
-      actor: { kind: 1, id: '5', name: '' },
+      actor: { kind: 1, id: '5', name: '', through: 'assistant claude.ai' },
       source: '203.0.113.7',
     });
   });

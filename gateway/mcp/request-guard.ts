@@ -209,7 +209,12 @@ function wrongMethod(): HttpResponse {
   return rpcError(405, { code: RPC.rejected, message }, { Allow: 'POST' });
 }
 
+/** Maximum length of the program of an actor. Characters. */
+const THROUGH_MAX = 200;
+
 /** The actor with the name that timelines show. The e-mail address is never included. */
 function actorOf(user: SignedIn): MessageInitShape<typeof ActorSchema> {
-  return { kind: Actor_Kind.USER, id: String(user.userId), name: user.name ?? '' };
+  const { userId, name, app, clientId } = user;
+  const through = `assistant ${app ?? clientId}`.slice(0, THROUGH_MAX);
+  return { kind: Actor_Kind.USER, id: String(userId), name: name ?? '', through };
 }

@@ -66,7 +66,8 @@ describe('access tokens', () => {
       sandbox: false,
       currency: 'GBP',
     };
-    const ofGrant = { clientId: 'client', grantId: expect.any(String), isReadOnly: false };
+    const grantId: unknown = expect.any(String);
+    const ofGrant = { clientId: 'client', app: null, grantId, isReadOnly: false };
     expect(await tokens.check(token)).toEqual({ ...signedIn, role: 'admin', ...ofGrant });
 
     await addMember(db.pool, { shopId, email, role: 'analyst', by: TEST_AUTHOR });

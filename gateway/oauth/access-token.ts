@@ -19,6 +19,8 @@ export interface SignedIn {
   readonly currency: string;
   readonly role: Role;
   readonly clientId: string;
+  /** The host that the sign-in returned to, or the scheme of the app; null for old grants. */
+  readonly app: string | null;
   /** The grant that the token belongs to. */
   readonly grantId: string;
   /** Whether the user allowed the assistant only to read. */
@@ -149,7 +151,7 @@ async function readSignedIn(
   const { rows } = await pool.query<Omit<SignedIn, 'clientId' | 'grantId'>>({
     name: 'oauth-signed-in',
     text: `select u.id as "userId", u.email, u.name, s.id as "shopId", s.name as "shopName", s.sandbox, s.currency, m.role,
-                  g.read_only as "isReadOnly"
+                  g.read_only as "isReadOnly", g.app
              from oauth_grants g
              join memberships m on m.shop_id = g.shop_id and m.user_id = g.user_id
              join users u on u.id = m.user_id

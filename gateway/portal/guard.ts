@@ -131,7 +131,13 @@ function callFor(
   { req, session, exchange }: { req: Request; session: PortalSession; exchange: Exchange },
 ): PortalCall {
   // Timelines show the name of the actor, so it is never the e-mail address.
-  const actor = { kind: Actor_Kind.USER, id: String(session.userId), name: session.name ?? '' };
+  const { userId, name } = session;
+  const actor = {
+    kind: Actor_Kind.USER,
+    id: String(userId),
+    name: name ?? '',
+    through: 'portal',
+  };
   const { services, readReturn } = o;
   const { noteChanges, detail } = changeNotes();
   return {

@@ -134,7 +134,7 @@ describe('returns in the portal', () => {
           kind: 'fraud_report.created',
           text: 'A fraud report was created',
           facts: { category: 'item-is-worn' },
-          actor: { kind: 1, id: '7', name: 'Bo' },
+          actor: { kind: 1, id: '7', name: 'Bo', through: 'assistant claude.ai' },
         },
       ],
     });
@@ -143,7 +143,7 @@ describe('returns in the portal', () => {
       return (await person.client(ReturnsService).listTimeline({ returnId: open })).entries;
     };
     expect(await entriesFor('analyst')).toMatchObject([
-      { facts: { category: 'item-is-worn' }, by: { name: 'Bo' } },
+      { facts: { category: 'item-is-worn' }, by: { name: 'Bo', through: 'assistant claude.ai' } },
     ]);
     const [hidden] = await entriesFor('warehouse');
     expect([hidden?.text, hidden?.facts, hidden?.by?.name ?? '']).toEqual([
@@ -161,7 +161,7 @@ describe('returns in the portal', () => {
       expect(request).toMatchObject({
         shopId: 1n,
         source: 'admin',
-        actor: { id: String(agent.userId) },
+        actor: { id: String(agent.userId), through: 'portal' },
       });
       return processReturn?.(request, context) ?? {};
     };

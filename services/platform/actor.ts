@@ -14,7 +14,7 @@ export const actorKindText = enumText(Actor_KindSchema);
 
 /**
  * Returns the rule that an actor of a request breaks, as text that follows the name of the field. Returns undefined for
- * a valid actor: a known kind, an id of 1 to 200 characters and a name of at most 200, both storable.
+ * a valid actor: a known kind, an id of 1 to 200 characters, a name and a program of at most 200, all storable.
  */
 export function brokenActorRule(actor: unknown): string | undefined {
   if (!isObject(actor)) return 'is required';
@@ -22,8 +22,8 @@ export function brokenActorRule(actor: unknown): string | undefined {
   if (typeof kind !== 'number' || !KINDS.has(kind)) return 'must have a kind';
   const id: unknown = Reflect.get(actor, 'id');
   if (id === '' || !isStorable(id)) return `must have an id of 1 to ${MAX_ACTOR_TEXT} characters`;
-  if (isStorable(Reflect.get(actor, 'name'))) return undefined;
-  return `must have a name of at most ${MAX_ACTOR_TEXT} characters`;
+  const broken = ['name', 'through'].find((field) => !isStorable(Reflect.get(actor, field)));
+  return broken && `must have a ${broken} of at most ${MAX_ACTOR_TEXT} characters`;
 }
 
 function isStorable(text: unknown): boolean {

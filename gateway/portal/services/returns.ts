@@ -16,6 +16,7 @@ import { callOf } from '../call.ts';
 import { idOf, keyOf, optionalId, pageSizeOf, timeOf, upTo, wordOf } from '../fields.ts';
 import { possibleActions } from '../possible-actions.ts';
 import { checkOf } from '../return-check.ts';
+import { reviewComment } from '../review-comment.ts';
 import { listedView } from '../views/listed-return.ts';
 import { returnView } from '../views/return.ts';
 import { timelineEntryView } from '../views/return-records.ts';
@@ -32,12 +33,13 @@ const NO_LABEL = 'none';
 export function returnsService(): ServiceImpl<typeof ReturnsService> {
   const destinationNames = createDestinationNames();
   const show: ShowReturn = async (call, ret) => {
-    const [name, check] = await Promise.all([
+    const [name, check, comment] = await Promise.all([
       destinationNames(call.context, ret.destinationId),
       checkOf(call, ret),
+      reviewComment(call, ret),
     ]);
     const possible = possibleActions(call.session.role, ret, check);
-    return returnView(ret, { destinationName: name ?? '', possible, check });
+    return returnView(ret, { destinationName: name ?? '', possible, check, comment });
   };
   return {
     ...returnReads(show),

@@ -1,5 +1,6 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import type {
+  ReturnCommentSchema,
   ReturnLineSchema,
   ReturnSchema,
   ReturnSummarySchema,
@@ -66,6 +67,7 @@ export function returnView(
     readonly destinationName: string;
     readonly possible: readonly string[];
     readonly check: ReturnCheck;
+    readonly comment?: MessageInitShape<typeof ReturnCommentSchema> | undefined;
   },
 ): MessageInitShape<typeof ReturnSchema> {
   return {
@@ -95,6 +97,7 @@ export function returnView(
     possible: [...o.possible],
     processingDoes: processingEffects(ret, o.check),
     ...o.check,
+    ...(o.comment && { reviewComment: o.comment }),
   };
 }
 

@@ -16,5 +16,6 @@ export function timestampOf(date: Date | null | undefined) {
 
 export function personView(actor: Actor | undefined): PersonView | undefined {
   if (!actor || actor.kind === Actor_Kind.UNSPECIFIED) return undefined;
-  return { kind: actorKindText.toText(actor.kind), id: actor.id, name: actor.name };
+  const { kind, id, name, through } = actor;
+  return { kind: actorKindText.toText(kind), id, name, through };
 }

@@ -204,6 +204,7 @@ async function store<T extends Inspected>(
       actor_kind: actorKindText.toText(actor.kind),
       actor_id: actor.id,
       actor_name: actor.name,
+      actor_through: actor.through,
     };
   });
   const { rows: changed } = await tx.query<{ id: bigint }>({

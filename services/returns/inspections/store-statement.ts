@@ -36,9 +36,9 @@ export function storeStatement(o: InspectionTable): string {
   // tables to join them.
   return `
 with input as materialized (
-  select line_item_id, inspection_id, ${unpacked.join(', ')}, text, facts, actor_kind, actor_id, actor_name
+  select line_item_id, inspection_id, ${unpacked.join(', ')}, text, facts, actor_kind, actor_id, actor_name, actor_through
     from jsonb_to_recordset($2::jsonb) as g (line_item_id bigint, inspection_id bigint,
-    ${types.join(', ')}, text text, facts jsonb, actor_kind text, actor_id text, actor_name text)
+    ${types.join(', ')}, text text, facts jsonb, actor_kind text, actor_id text, actor_name text, actor_through text)
 ), previous as materialized (
   select k.* from ${o.table} k where k.shop_id = $1 and k.line_item_id = any($3::bigint[])
 ), applied as (
@@ -57,8 +57,9 @@ with input as materialized (
       on l.shop_id = $1 and l.id = a.line_item_id and l.id = any($3::bigint[])
     left join previous f on f.line_item_id = a.line_item_id
 ), noted as (
-  insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name)
-  select $1, return_id, '${o.entry}', text, actor_name, facts || previous_facts, actor_kind, actor_id, actor_name
+  insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name, actor_through)
+  select $1, return_id, '${o.entry}', text, actor_name, facts || previous_facts, actor_kind, actor_id, actor_name,
+    actor_through
     from stored order by line_item_id
 )
 update returns

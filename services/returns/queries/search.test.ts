@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { type Timestamp, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
+import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import { LabelStatus, Outcome, ReturnState } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { SearchReturnsRequest_Sort as Sort } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { line } from '../../../test/kit/builders.ts';
@@ -232,6 +233,35 @@ describe('timeline and notes', () => {
     expect(await refusal(bench.client.getTimeline(wrong))).toEqual(invalid('cursor'));
     expect(await bench.triggers(submitted)).toEqual([]);
     expect(await bench.read(submitted)).toEqual(submitted);
+  });
+
+  test('an entry says through what a user acted', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const through = 'assistant claude.ai';
+    const user = { kind: Actor_Kind.USER, id: '7', name: 'Bob', through };
+    const about = { shopId: submitted.shopId, actor: user, returnId: submitted.id };
+    await bench.client.cancelReturn({ ...about, reason: 'Duplicate of another return' });
+    const { entries } = await bench.client.getTimeline({ ...about, pageSize: 1 });
+    expect(entries).toMatchObject([
+      { kind: 'return.cancelled', text: 'Duplicate of another return', actor: user },
+    ]);
+    const long = { ...about, actor: { ...user, through: 'x'.repeat(201) } };
+    expect(await refusal(bench.client.addNote({ ...long, text: 'x' }))).toEqual(invalid('actor'));
+  });
+
+  test('only entries of some kinds are listed on request, page by page', async () => {
+    const submitted = await bench.submit(await bench.shop());
+    const about = { shopId: submitted.shopId, actor, returnId: submitted.id };
+    for (const text of ['one', 'two']) await bench.client.addNote({ ...about, text });
+    const notes = { ...about, kinds: ['note'], pageSize: 1 };
+    const first = await bench.client.getTimeline(notes);
+    const next = await bench.client.getTimeline({ ...notes, cursor: first.nextCursor });
+    expect([first, next]).toMatchObject([
+      { entries: [{ text: 'two' }] },
+      { entries: [{ text: 'one' }], nextCursor: '' },
+    ]);
+    const wrong = { ...about, cursor: first.nextCursor };
+    expect(await refusal(bench.client.getTimeline(wrong))).toEqual(invalid('cursor'));
   });
 
   test('a note with a key is written once, also by ten parallel calls', async () => {

@@ -37,10 +37,11 @@ interface EntryRow {
   readonly actor_kind: string;
   readonly actor_id: string;
   readonly actor_name: string;
+  readonly actor_through: string;
 }
 
 const COLUMNS =
-  'id, return_id, occurred_at, kind, text, author, facts, actor_kind, actor_id, actor_name';
+  'id, return_id, occurred_at, kind, text, author, facts, actor_kind, actor_id, actor_name, actor_through';
 
 function toEntry(row: EntryRow): TimelineEntry {
   return create(TimelineEntrySchema, {
@@ -55,6 +56,7 @@ function toEntry(row: EntryRow): TimelineEntry {
       kind: actorKindText.fromText(row.actor_kind),
       id: row.actor_id,
       name: row.actor_name,
+      through: row.actor_through,
     },
   });
 }
@@ -110,11 +112,17 @@ async function writeNote(tx: Queryable, input: Note): Promise<bigint> {
   return entryId;
 }
 
-const page = z.object({ ...callerShape, returnId: id, pageSize, cursor: z.string() });
+const page = z.object({
+  ...callerShape,
+  returnId: id,
+  pageSize,
+  cursor: z.string(),
+  kinds: z.array(text(100)).max(20, 'must hold at most 20'),
+});
 const cursorParts = z.tuple([z.string().regex(/^\d{1,16}$/)]);
 
 /**
- * Lists the timeline entries of a return, newest first.
+ * Lists the timeline entries of a return, newest first: all, or those of some kinds.
  *
  * @throws DomainError INVALID_ARGUMENT (also for an invalid cursor); RETURN_NOT_FOUND.
  */
@@ -123,21 +131,23 @@ export async function getTimeline(
   request: GetTimelineRequest,
 ): Promise<{ entries: TimelineEntry[]; nextCursor: string }> {
   const input = parseInput(page, request);
-  const { shopId, returnId } = input;
-  const place = placeInCursor(input.cursor, { shopId, returnId });
+  const { shopId, returnId, kinds } = input;
+  const list = { shopId, returnId, ...(kinds.length > 0 && { kinds }) };
+  const place = placeInCursor(input.cursor, list);
   const [before] = decodeCursor(place, cursorParts) ?? [null];
   await checkReturn(pool, shopId, returnId);
   const { rows } = await pool.query<EntryRow>(
     `select ${COLUMNS} from timeline
       where shop_id = $1 and return_id = $2 and ($3::bigint is null or id < $3)
+        and ($5::text[] is null or kind = any($5))
       order by id desc limit $4`,
-    [shopId, returnId, before, input.pageSize + 1],
+    [shopId, returnId, before, input.pageSize + 1, kinds.length > 0 ? kinds : null],
   );
   const shown = rows.slice(0, input.pageSize);
   const last = shown.at(-1);
   const next = rows.length > shown.length && last ? encodeCursor([`${last.id}`]) : '';
   return {
     entries: shown.map(toEntry),
-    nextCursor: bindCursor(next, { shopId, returnId }),
+    nextCursor: bindCursor(next, list),
   };
 }

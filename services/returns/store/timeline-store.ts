@@ -39,11 +39,12 @@ export function insertTimeline(
   condition = sql`true`,
 ): Sql {
   return sql`
-insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name)
-select ${by.shopId}::bigint, e.return_id, e.kind, e.text, e.author, e.facts, e.actor_kind, e.actor_id, e.actor_name
+insert into timeline (shop_id, return_id, kind, text, author, facts, actor_kind, actor_id, actor_name, actor_through)
+select ${by.shopId}::bigint, e.return_id, e.kind, e.text, e.author, e.facts, e.actor_kind, e.actor_id, e.actor_name,
+       e.actor_through
   from rows from (jsonb_to_recordset(${timelineRows(by.actor, entries)}::jsonb) as (return_id bigint, kind text, text text,
-         author text, facts jsonb, actor_kind text, actor_id text, actor_name text))
-       with ordinality as e (return_id, kind, text, author, facts, actor_kind, actor_id, actor_name, n)
+         author text, facts jsonb, actor_kind text, actor_id text, actor_name text, actor_through text))
+       with ordinality as e (return_id, kind, text, author, facts, actor_kind, actor_id, actor_name, actor_through, n)
  where ${condition}
  order by e.n
 returning id`;
@@ -62,6 +63,7 @@ function timelineRows(actor: Actor, entries: readonly NewTimelineEntry[]): strin
       actor_kind: actorKindText.toText(by.kind),
       actor_id: by.id,
       actor_name: by.name,
+      actor_through: by.through,
     };
   });
   return JSON.stringify(rows);

@@ -1,7 +1,7 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Anchor, Group, Stack, Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
+import type { Return, ReturnComment } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import { ReturnsService } from '../../../../proto/gen/rms/portal/v1/returns_pb.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { Facts } from '../../parts/facts.tsx';
@@ -20,6 +20,7 @@ import { useSession } from '../../session/session.tsx';
 import { inWords } from '../../words.ts';
 import { REFUSED_ID, ReturnActions } from './actions.tsx';
 import { Amounts } from './amounts.tsx';
+import { byText } from './by-text.ts';
 import { FraudPanel } from './fraud.tsx';
 import { LabelsPanel } from './labels.tsx';
 import { LinesPanel } from './lines.tsx';
@@ -110,6 +111,7 @@ function Notices({ about }: { readonly about: Return }) {
           {flagReasons.length > 0 && (
             <Bullets items={flagReasons.map((reason) => [reason, reason])} />
           )}
+          {about.reviewComment && <ReviewComment comment={about.reviewComment} />}
         </Alert>
       )}
       {processing ? (
@@ -125,6 +127,15 @@ function Notices({ about }: { readonly about: Return }) {
         )
       )}
     </Stack>
+  );
+}
+
+/** What somebody wrote when they put the return into review. */
+function ReviewComment({ comment }: { readonly comment: ReturnComment }) {
+  return (
+    <Text size="sm" mt="xs" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
+      Comment of {byText(comment.by)}, <Time at={comment.at} />: {comment.text}
+    </Text>
   );
 }
 

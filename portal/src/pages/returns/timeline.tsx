@@ -12,6 +12,7 @@ import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { inWords } from '../../words.ts';
+import { byText } from './by-text.ts';
 import styles from './timeline.module.css';
 
 /** What happened to the return, newest first. Read again when the return has changed. */
@@ -44,22 +45,31 @@ export function Timeline({ about }: { readonly about: Return }) {
   );
 }
 
-/** What happened, where the text is only what somebody wrote about it. */
-const REVIEW: Readonly<Record<string, string>> = {
+/** What happened, where the text may be only what somebody wrote about it. */
+const HAPPENED: Readonly<Record<string, string>> = {
   'return.flagged': 'Put into review',
   'return.unflagged': 'The review ended',
+  'return.cancelled': 'The return was cancelled',
+  'return.cancellation.queued': 'The cancellation was requested',
 };
 
 /** What somebody reported, perhaps some time after it happened. */
 const REPORTED = new Set(['return.arrived', 'line.graded', 'line.assessed', 'label.updated']);
 
+/** Without a comment, some texts say themselves what happened. */
+function textOf({ kind, text }: TimelineEntry): string {
+  const happened = HAPPENED[kind];
+  if (happened === undefined) return text || inWords(kind);
+  return text === '' || text.startsWith(happened) ? text || happened : `${happened}: ${text}`;
+}
+
 function Entry({ entry }: { readonly entry: TimelineEntry }) {
   const facts = Object.entries(entry.facts);
-  const by = entry.by?.name || inWords(entry.by?.kind ?? '');
+  const by = byText(entry.by);
   return (
     <li className={styles.entry}>
       <Text size="sm" style={{ whiteSpace: 'pre-wrap', overflowWrap: 'anywhere' }}>
-        {[REVIEW[entry.kind], entry.text].filter(Boolean).join(': ') || inWords(entry.kind)}
+        {textOf(entry)}
       </Text>
       {facts.length > 0 && (
         <Text size="xs" c="dimmed" style={{ overflowWrap: 'anywhere' }}>

@@ -10,7 +10,7 @@ import type { Message, UnknownEnum } from "@bufbuild/protobuf";
  * Describes the file rms/common/v1/actor.proto.
  */
 export const file_rms_common_v1_actor: GenFile = /*@__PURE__*/
-  fileDesc("ChlybXMvY29tbW9uL3YxL2FjdG9yLnByb3RvEg1ybXMuY29tbW9uLnYxIsIBCgVBY3RvchInCgRraW5kGAEgASgOMhkucm1zLmNvbW1vbi52MS5BY3Rvci5LaW5kEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkidgoES2luZBIUChBLSU5EX1VOU1BFQ0lGSUVEEAASDQoJS0lORF9VU0VSEAESEAoMS0lORF9BUElfS0VZEAISFAoQS0lORF9QQVJUTkVSX0FQUBADEhAKDEtJTkRfU0VSVklDRRAEEg8KC0tJTkRfU1lTVEVNEAViBnByb3RvMw");
+  fileDesc("ChlybXMvY29tbW9uL3YxL2FjdG9yLnByb3RvEg1ybXMuY29tbW9uLnYxItMBCgVBY3RvchInCgRraW5kGAEgASgOMhkucm1zLmNvbW1vbi52MS5BY3Rvci5LaW5kEgoKAmlkGAIgASgJEgwKBG5hbWUYAyABKAkSDwoHdGhyb3VnaBgEIAEoCSJ2CgRLaW5kEhQKEEtJTkRfVU5TUEVDSUZJRUQQABINCglLSU5EX1VTRVIQARIQCgxLSU5EX0FQSV9LRVkQAhIUChBLSU5EX1BBUlRORVJfQVBQEAMSEAoMS0lORF9TRVJWSUNFEAQSDwoLS0lORF9TWVNURU0QBWIGcHJvdG8z");
 
 /**
  * Actor is the user, key, app or process that is recorded for a call. Every request has one. Timelines,
@@ -39,6 +39,14 @@ export type Actor = Message<"rms.common.v1.Actor"> & {
    * @generated from field: string name = 3;
    */
   name: string;
+
+  /**
+   * The program through which a user acts: `portal`, or `assistant` and the app of the assistant, such as
+   * `assistant claude.ai`. At most 200 characters. Empty when unknown, and for other kinds.
+   *
+   * @generated from field: string through = 4;
+   */
+  through: string;
 };
 
 /**

@@ -10,7 +10,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/common.proto.
  */
 export const file_rms_portal_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChpybXMvcG9ydGFsL3YxL2NvbW1vbi5wcm90bxINcm1zLnBvcnRhbC52MSIrCgpGaWVsZEVycm9yEg0KBWZpZWxkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSIwCgZQZXJzb24SDAoEa2luZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJIrIBCg1Qb3N0YWxBZGRyZXNzEgwKBG5hbWUYASABKAkSDwoHY29tcGFueRgCIAEoCRIQCghhZGRyZXNzMRgDIAEoCRIQCghhZGRyZXNzMhgEIAEoCRIMCgRjaXR5GAUgASgJEg0KBXN0YXRlGAYgASgJEgsKA3ppcBgHIAEoCRIPCgdjb3VudHJ5GAggASgJEhQKDGNvdW50cnlfY29kZRgJIAEoCRINCgVwaG9uZRgKIAEoCWIGcHJvdG8z");
+  fileDesc("ChpybXMvcG9ydGFsL3YxL2NvbW1vbi5wcm90bxINcm1zLnBvcnRhbC52MSIrCgpGaWVsZEVycm9yEg0KBWZpZWxkGAEgASgJEg4KBnJlYXNvbhgCIAEoCSJBCgZQZXJzb24SDAoEa2luZBgBIAEoCRIKCgJpZBgCIAEoCRIMCgRuYW1lGAMgASgJEg8KB3Rocm91Z2gYBCABKAkisgEKDVBvc3RhbEFkZHJlc3MSDAoEbmFtZRgBIAEoCRIPCgdjb21wYW55GAIgASgJEhAKCGFkZHJlc3MxGAMgASgJEhAKCGFkZHJlc3MyGAQgASgJEgwKBGNpdHkYBSABKAkSDQoFc3RhdGUYBiABKAkSCwoDemlwGAcgASgJEg8KB2NvdW50cnkYCCABKAkSFAoMY291bnRyeV9jb2RlGAkgASgJEg0KBXBob25lGAogASgJYgZwcm90bzM");
 
 /**
  * FieldError is the detail of an error about one field.
@@ -66,6 +66,14 @@ export type Person = Message<"rms.portal.v1.Person"> & {
    * @generated from field: string name = 3;
    */
   name: string;
+
+  /**
+   * The program through which a user acted: `portal`, or `assistant` and its app, such as `assistant claude.ai`; empty
+   * when unknown
+   *
+   * @generated from field: string through = 4;
+   */
+  through: string;
 };
 
 /**

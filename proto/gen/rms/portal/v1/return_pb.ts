@@ -8,13 +8,15 @@ import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Amount, Money } from "../../common/v1/money_pb.ts";
 import { file_rms_common_v1_money } from "../../common/v1/money_pb.ts";
+import type { Person } from "./common_pb.ts";
+import { file_rms_portal_v1_common } from "./common_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rms/portal/v1/return.proto.
  */
 export const file_rms_portal_v1_return: GenFile = /*@__PURE__*/
-  fileDesc("ChpybXMvcG9ydGFsL3YxL3JldHVybi5wcm90bxINcm1zLnBvcnRhbC52MSKMAwoNUmV0dXJuU3VtbWFyeRIOCgJpZBgBIAEoA0ICMAESEgoKb3JkZXJfbmFtZRgCIAEoCRINCgVzdGF0ZRgDIAEoCRIPCgdvdXRjb21lGAQgASgJEgwKBHR5cGUYBSABKAkSFQoNY3VzdG9tZXJfbmFtZRgGIAEoCRIWCg5jdXN0b21lcl9lbWFpbBgHIAEoCRIjCgV0b3RhbBgIIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSDQoFdW5pdHMYCSABKAUSDgoGdGl0bGVzGAogAygJEhQKDGxhYmVsX3N0YXR1cxgLIAEoCRIuCgpjcmVhdGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmbGFnX3JlYXNvbnMYDiADKAkSEgoKcHJvY2Vzc2luZxgPIAEoCBIWCg5mcmF1ZF9yZXBvcnRlZBgQIAEoCCKqBgoGUmV0dXJuEi0KB3N1bW1hcnkYASABKAsyHC5ybXMucG9ydGFsLnYxLlJldHVyblN1bW1hcnkSFAoIcmV2aXNpb24YAiABKANCAjABEi0KCWVkaXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLYXJjaGl2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKCG9yZGVyX2lkGAUgASgDQgIwARIdChFwcm92aWRlcl9vcmRlcl9pZBgGIAEoA0ICMAESFQoNcmV0dXJuX21ldGhvZBgHIAEoCRIQCghjdXJyZW5jeRgIIAEoCRIcChRwcmVzZW50bWVudF9jdXJyZW5jeRgJIAEoCRIsCgdhbW91bnRzGAogAygLMhsucm1zLnBvcnRhbC52MS5SZXR1cm5BbW91bnQSKAoFbGluZXMYCyADKAsyGS5ybXMucG9ydGFsLnYxLlJldHVybkxpbmUSMAoJZXhjaGFuZ2VzGAwgAygLMh0ucm1zLnBvcnRhbC52MS5SZXR1cm5FeGNoYW5nZRIqCgZsYWJlbHMYDSADKAsyGi5ybXMucG9ydGFsLnYxLlJldHVybkxhYmVsEiwKB2VmZmVjdHMYDiADKAsyGy5ybXMucG9ydGFsLnYxLlJldHVybkVmZmVjdBIaCg5kZXN0aW5hdGlvbl9pZBgPIAEoA0ICMAESGAoQZGVzdGluYXRpb25fbmFtZRgQIAEoCRIXCg9zdGF0dXNfcGFnZV91cmwYESABKAkSGQoRcGFja2FnZV9yZWZlcmVuY2UYEiABKAkSEAoIcG9zc2libGUYEyADKAkSFwoPcHJvY2Vzc2luZ19kb2VzGBQgAygJEhoKEnByb2Nlc3NpbmdfcmVmdXNlZBgVIAEoCRIWCg5jYW5jZWxfcmVmdXNlZBgWIAEoCRIVCg1jYW5jZWxzX29yZGVyGBcgASgIEjsKD2luc3RhbnRfcmVmdW5kcxgYIAMoCzIiLnJtcy5wb3J0YWwudjEuUmV0dXJuSW5zdGFudFJlZnVuZCKJAQoTUmV0dXJuSW5zdGFudFJlZnVuZBINCgVzdGF0ZRgBIAEoCRIjCgVtb25leRgCIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSLgoKY3JlYXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoCaWQYBCABKANCAjABIkMKDFJldHVybkFtb3VudBIMCgRuYW1lGAEgASgJEiUKBmFtb3VudBgCIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50Ip4ECgpSZXR1cm5MaW5lEg4KAmlkGAEgASgDQgIwARINCgV0aXRsZRgCIAEoCRIVCg12YXJpYW50X3RpdGxlGAMgASgJEgsKA3NrdRgEIAEoCRINCgVpbWFnZRgFIAEoCRIQCghxdWFudGl0eRgGIAEoBRIkCgVwcmljZRgHIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EicKCGRpc2NvdW50GAggASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSIgoDdGF4GAkgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSJQoGcmVmdW5kGAogASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSDwoHb3V0Y29tZRgLIAEoCRIOCgZyZWFzb24YDCABKAkSFQoNcGFyZW50X3JlYXNvbhgNIAEoCRIvCgtyZXR1cm5lZF9hdBgOIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMQoJY29uZGl0aW9uGA8gASgLMh4ucm1zLnBvcnRhbC52MS5SZXR1cm5Db25kaXRpb24SNQoLZGlzcG9zaXRpb24YECABKAsyIC5ybXMucG9ydGFsLnYxLlJldHVybkRpc3Bvc2l0aW9uEg8KB3VwbG9hZHMYESADKAkSLgoPcmVmdW5kX3NoaXBwaW5nGBIgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQirgEKD1JldHVybkNvbmRpdGlvbhINCgV0aXRsZRgBIAEoCRINCgVncmFkZRgCIAEoCRITCgtkZXNjcmlwdGlvbhgDIAEoCRIMCgRub3RlGAQgASgJEhgKEHJldHVybl9wcm9jZXNzb3IYBSABKAkSMAoMaW5zcGVjdGVkX2F0GAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZpbWFnZXMYByADKAkifgoRUmV0dXJuRGlzcG9zaXRpb24SDwoHb3V0Y29tZRgBIAEoCRIMCgRub3RlGAIgASgJEhgKEHJldHVybl9wcm9jZXNzb3IYAyABKAkSMAoMaW5zcGVjdGVkX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJoCg5SZXR1cm5FeGNoYW5nZRINCgV0aXRsZRgBIAEoCRILCgNza3UYAiABKAkSJAoFdG90YWwYAyABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBIUCgxvdXRfb2Zfc3RvY2sYBCABKAgi0gEKC1JldHVybkxhYmVsEg4KAmlkGAEgASgDQgIwARIPCgdjYXJyaWVyGAIgASgJEhcKD3RyYWNraW5nX251bWJlchgDIAEoCRILCgN1cmwYBCABKAkSDgoGc3RhdHVzGAUgASgJEgwKBHJhdGUYBiABKAkSLgoKY3JlYXRlZF9hdBgHIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKdXBkYXRlZF9hdBgIIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAihAEKDFJldHVybkVmZmVjdBIMCgRraW5kGAEgASgJEhEKCXJlZmVyZW5jZRgCIAEoCRIjCgVtb25leRgDIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSLgoKY3JlYXRlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXBiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_common_v1_money]);
+  fileDesc("ChpybXMvcG9ydGFsL3YxL3JldHVybi5wcm90bxINcm1zLnBvcnRhbC52MSKMAwoNUmV0dXJuU3VtbWFyeRIOCgJpZBgBIAEoA0ICMAESEgoKb3JkZXJfbmFtZRgCIAEoCRINCgVzdGF0ZRgDIAEoCRIPCgdvdXRjb21lGAQgASgJEgwKBHR5cGUYBSABKAkSFQoNY3VzdG9tZXJfbmFtZRgGIAEoCRIWCg5jdXN0b21lcl9lbWFpbBgHIAEoCRIjCgV0b3RhbBgIIAEoCzIULnJtcy5jb21tb24udjEuTW9uZXkSDQoFdW5pdHMYCSABKAUSDgoGdGl0bGVzGAogAygJEhQKDGxhYmVsX3N0YXR1cxgLIAEoCRIuCgpjcmVhdGVkX2F0GAwgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIuCgp1cGRhdGVkX2F0GA0gASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIUCgxmbGFnX3JlYXNvbnMYDiADKAkSEgoKcHJvY2Vzc2luZxgPIAEoCBIWCg5mcmF1ZF9yZXBvcnRlZBgQIAEoCCLgBgoGUmV0dXJuEi0KB3N1bW1hcnkYASABKAsyHC5ybXMucG9ydGFsLnYxLlJldHVyblN1bW1hcnkSFAoIcmV2aXNpb24YAiABKANCAjABEi0KCWVkaXRlZF9hdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLwoLYXJjaGl2ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhQKCG9yZGVyX2lkGAUgASgDQgIwARIdChFwcm92aWRlcl9vcmRlcl9pZBgGIAEoA0ICMAESFQoNcmV0dXJuX21ldGhvZBgHIAEoCRIQCghjdXJyZW5jeRgIIAEoCRIcChRwcmVzZW50bWVudF9jdXJyZW5jeRgJIAEoCRIsCgdhbW91bnRzGAogAygLMhsucm1zLnBvcnRhbC52MS5SZXR1cm5BbW91bnQSKAoFbGluZXMYCyADKAsyGS5ybXMucG9ydGFsLnYxLlJldHVybkxpbmUSMAoJZXhjaGFuZ2VzGAwgAygLMh0ucm1zLnBvcnRhbC52MS5SZXR1cm5FeGNoYW5nZRIqCgZsYWJlbHMYDSADKAsyGi5ybXMucG9ydGFsLnYxLlJldHVybkxhYmVsEiwKB2VmZmVjdHMYDiADKAsyGy5ybXMucG9ydGFsLnYxLlJldHVybkVmZmVjdBIaCg5kZXN0aW5hdGlvbl9pZBgPIAEoA0ICMAESGAoQZGVzdGluYXRpb25fbmFtZRgQIAEoCRIXCg9zdGF0dXNfcGFnZV91cmwYESABKAkSGQoRcGFja2FnZV9yZWZlcmVuY2UYEiABKAkSEAoIcG9zc2libGUYEyADKAkSFwoPcHJvY2Vzc2luZ19kb2VzGBQgAygJEhoKEnByb2Nlc3NpbmdfcmVmdXNlZBgVIAEoCRIWCg5jYW5jZWxfcmVmdXNlZBgWIAEoCRIVCg1jYW5jZWxzX29yZGVyGBcgASgIEjsKD2luc3RhbnRfcmVmdW5kcxgYIAMoCzIiLnJtcy5wb3J0YWwudjEuUmV0dXJuSW5zdGFudFJlZnVuZBI0Cg5yZXZpZXdfY29tbWVudBgZIAEoCzIcLnJtcy5wb3J0YWwudjEuUmV0dXJuQ29tbWVudCJoCg1SZXR1cm5Db21tZW50EgwKBHRleHQYASABKAkSIQoCYnkYAiABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbhImCgJhdBgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiiQEKE1JldHVybkluc3RhbnRSZWZ1bmQSDQoFc3RhdGUYASABKAkSIwoFbW9uZXkYAiABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5Ei4KCmNyZWF0ZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEg4KAmlkGAQgASgDQgIwASJDCgxSZXR1cm5BbW91bnQSDAoEbmFtZRgBIAEoCRIlCgZhbW91bnQYAiABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudCKeBAoKUmV0dXJuTGluZRIOCgJpZBgBIAEoA0ICMAESDQoFdGl0bGUYAiABKAkSFQoNdmFyaWFudF90aXRsZRgDIAEoCRILCgNza3UYBCABKAkSDQoFaW1hZ2UYBSABKAkSEAoIcXVhbnRpdHkYBiABKAUSJAoFcHJpY2UYByABKAsyFS5ybXMuY29tbW9uLnYxLkFtb3VudBInCghkaXNjb3VudBgIIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EiIKA3RheBgJIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50EiUKBnJlZnVuZBgKIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50Eg8KB291dGNvbWUYCyABKAkSDgoGcmVhc29uGAwgASgJEhUKDXBhcmVudF9yZWFzb24YDSABKAkSLwoLcmV0dXJuZWRfYXQYDiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEjEKCWNvbmRpdGlvbhgPIAEoCzIeLnJtcy5wb3J0YWwudjEuUmV0dXJuQ29uZGl0aW9uEjUKC2Rpc3Bvc2l0aW9uGBAgASgLMiAucm1zLnBvcnRhbC52MS5SZXR1cm5EaXNwb3NpdGlvbhIPCgd1cGxvYWRzGBEgAygJEi4KD3JlZnVuZF9zaGlwcGluZxgSIAEoCzIVLnJtcy5jb21tb24udjEuQW1vdW50Iq4BCg9SZXR1cm5Db25kaXRpb24SDQoFdGl0bGUYASABKAkSDQoFZ3JhZGUYAiABKAkSEwoLZGVzY3JpcHRpb24YAyABKAkSDAoEbm90ZRgEIAEoCRIYChByZXR1cm5fcHJvY2Vzc29yGAUgASgJEjAKDGluc3BlY3RlZF9hdBgGIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASDgoGaW1hZ2VzGAcgAygJIn4KEVJldHVybkRpc3Bvc2l0aW9uEg8KB291dGNvbWUYASABKAkSDAoEbm90ZRgCIAEoCRIYChByZXR1cm5fcHJvY2Vzc29yGAMgASgJEjAKDGluc3BlY3RlZF9hdBgEIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiaAoOUmV0dXJuRXhjaGFuZ2USDQoFdGl0bGUYASABKAkSCwoDc2t1GAIgASgJEiQKBXRvdGFsGAMgASgLMhUucm1zLmNvbW1vbi52MS5BbW91bnQSFAoMb3V0X29mX3N0b2NrGAQgASgIItIBCgtSZXR1cm5MYWJlbBIOCgJpZBgBIAEoA0ICMAESDwoHY2FycmllchgCIAEoCRIXCg90cmFja2luZ19udW1iZXIYAyABKAkSCwoDdXJsGAQgASgJEg4KBnN0YXR1cxgFIAEoCRIMCgRyYXRlGAYgASgJEi4KCmNyZWF0ZWRfYXQYByABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnVwZGF0ZWRfYXQYCCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIoQBCgxSZXR1cm5FZmZlY3QSDAoEa2luZBgBIAEoCRIRCglyZWZlcmVuY2UYAiABKAkSIwoFbW9uZXkYAyABKAsyFC5ybXMuY29tbW9uLnYxLk1vbmV5Ei4KCmNyZWF0ZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_common_v1_money, file_rms_portal_v1_common]);
 
 /**
  * ReturnSummary is a return in a list.
@@ -318,6 +320,13 @@ export type Return = Message<"rms.portal.v1.Return"> & {
    * @generated from field: repeated rms.portal.v1.ReturnInstantRefund instant_refunds = 24;
    */
   instantRefunds: ReturnInstantRefund[];
+
+  /**
+   * What somebody wrote when they put the return into review; absent without a comment, and when it is not in review
+   *
+   * @generated from field: rms.portal.v1.ReturnComment review_comment = 25;
+   */
+  reviewComment?: ReturnComment | undefined;
 };
 
 /**
@@ -326,6 +335,41 @@ export type Return = Message<"rms.portal.v1.Return"> & {
  */
 export const ReturnSchema: GenMessage<Return> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_return, 1);
+
+/**
+ * ReturnComment is what somebody wrote about a return.
+ *
+ * @generated from message rms.portal.v1.ReturnComment
+ */
+export type ReturnComment = Message<"rms.portal.v1.ReturnComment"> & {
+  /**
+   * The text
+   *
+   * @generated from field: string text = 1;
+   */
+  text: string;
+
+  /**
+   * Who wrote it
+   *
+   * @generated from field: rms.portal.v1.Person by = 2;
+   */
+  by?: Person | undefined;
+
+  /**
+   * When
+   *
+   * @generated from field: google.protobuf.Timestamp at = 3;
+   */
+  at?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message rms.portal.v1.ReturnComment.
+ * Use `create(ReturnCommentSchema)` to create a new message.
+ */
+export const ReturnCommentSchema: GenMessage<ReturnComment> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_return, 2);
 
 /**
  * ReturnInstantRefund is money that the shopper was paid before the goods arrived.
@@ -368,7 +412,7 @@ export type ReturnInstantRefund = Message<"rms.portal.v1.ReturnInstantRefund"> &
  * Use `create(ReturnInstantRefundSchema)` to create a new message.
  */
 export const ReturnInstantRefundSchema: GenMessage<ReturnInstantRefund> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 2);
+  messageDesc(file_rms_portal_v1_return, 3);
 
 /**
  * ReturnAmount is one amount of a return in both currencies.
@@ -396,7 +440,7 @@ export type ReturnAmount = Message<"rms.portal.v1.ReturnAmount"> & {
  * Use `create(ReturnAmountSchema)` to create a new message.
  */
 export const ReturnAmountSchema: GenMessage<ReturnAmount> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 3);
+  messageDesc(file_rms_portal_v1_return, 4);
 
 /**
  * ReturnLine is one line item, with its quantity.
@@ -536,7 +580,7 @@ export type ReturnLine = Message<"rms.portal.v1.ReturnLine"> & {
  * Use `create(ReturnLineSchema)` to create a new message.
  */
 export const ReturnLineSchema: GenMessage<ReturnLine> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 4);
+  messageDesc(file_rms_portal_v1_return, 5);
 
 /**
  * ReturnCondition is the result of a grading.
@@ -599,7 +643,7 @@ export type ReturnCondition = Message<"rms.portal.v1.ReturnCondition"> & {
  * Use `create(ReturnConditionSchema)` to create a new message.
  */
 export const ReturnConditionSchema: GenMessage<ReturnCondition> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 5);
+  messageDesc(file_rms_portal_v1_return, 6);
 
 /**
  * ReturnDisposition is what becomes of a line item.
@@ -641,7 +685,7 @@ export type ReturnDisposition = Message<"rms.portal.v1.ReturnDisposition"> & {
  * Use `create(ReturnDispositionSchema)` to create a new message.
  */
 export const ReturnDispositionSchema: GenMessage<ReturnDisposition> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 6);
+  messageDesc(file_rms_portal_v1_return, 7);
 
 /**
  * ReturnExchange is one item that the shopper gets instead.
@@ -683,7 +727,7 @@ export type ReturnExchange = Message<"rms.portal.v1.ReturnExchange"> & {
  * Use `create(ReturnExchangeSchema)` to create a new message.
  */
 export const ReturnExchangeSchema: GenMessage<ReturnExchange> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 7);
+  messageDesc(file_rms_portal_v1_return, 8);
 
 /**
  * ReturnLabel is a shipping label.
@@ -753,7 +797,7 @@ export type ReturnLabel = Message<"rms.portal.v1.ReturnLabel"> & {
  * Use `create(ReturnLabelSchema)` to create a new message.
  */
 export const ReturnLabelSchema: GenMessage<ReturnLabel> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 8);
+  messageDesc(file_rms_portal_v1_return, 9);
 
 /**
  * ReturnEffect is something that processing made at the commerce provider.
@@ -795,5 +839,5 @@ export type ReturnEffect = Message<"rms.portal.v1.ReturnEffect"> & {
  * Use `create(ReturnEffectSchema)` to create a new message.
  */
 export const ReturnEffectSchema: GenMessage<ReturnEffect> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_return, 9);
+  messageDesc(file_rms_portal_v1_return, 10);
 

@@ -1,0 +1,51 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Browser } from 'playwright-core';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { createVisitors } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+
+// What the page of a return says about what people did with it.
+
+let stack: OpenStack;
+let browser: Browser;
+let pageOf: ReturnType<typeof createVisitors>;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  pageOf = createVisitors(stack, browser);
+}, 180_000);
+afterAll(() => browser?.close(), 60_000);
+
+test('the timeline says that a return was cancelled, why, by whom and with what', async () => {
+  const { id } = await stack.fixture('open');
+  const { page, open, problems } = await pageOf('returns_agent');
+  await open(`/returns/${id}`);
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('button', { name: 'Cancel the return' }).click();
+  await page.getByLabel('Reason for the timeline').fill('Duplicate of another return');
+  await page.getByRole('dialog').getByRole('button', { name: 'Cancel the return' }).click();
+  const entry = page
+    .getByRole('listitem')
+    .filter({ hasText: 'The return was cancelled: Duplicate of another return' });
+  await entry.getByText(/ in the portal, /).waitFor();
+  expect(problems()).toEqual([]);
+});
+
+test('the banner of a review has the comment that was written with the flag', async () => {
+  const { id } = await stack.fixture('open');
+  const { page, open, findings } = await pageOf('returns_agent');
+  await open(`/returns/${id}`);
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('button', { name: 'Put into review' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Why must somebody look at it?').fill('The parcel is damaged');
+  await dialog.getByLabel('Comment for the timeline').fill('Refund only without the fee');
+  await dialog.getByRole('button', { name: 'Put into review' }).click();
+  const banner = page.getByRole('alert').filter({ hasText: 'Somebody must review this return' });
+  await banner.getByText('The parcel is damaged').waitFor();
+  await banner
+    .getByText(/^Comment of .* in the portal, .*: Refund only without the fee$/)
+    .waitFor();
+  expect(await findings()).toEqual([]);
+});
