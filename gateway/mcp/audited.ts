@@ -41,7 +41,7 @@ export async function beginAuditedCall(
 ): Promise<AuditedCall> {
   const { context, tool } = o;
   const call = randomUUID();
-  const { clientId, role } = context.user;
+  const { app, clientId, role } = context.user;
   const entry = (phase: string, changed: Detail = {}): AuditEntry => ({
     shopId: context.shopId,
     by: {
@@ -56,6 +56,7 @@ export async function beginAuditedCall(
       phase,
       role,
       client_id: clientId,
+      ...(app !== null && { app }),
       idempotency_key: o.hasIdempotencyKey,
       ...changed,
     },

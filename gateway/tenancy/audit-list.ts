@@ -20,8 +20,16 @@ export interface LoggedEntry {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
+/** Objects of one kind: their ids, and the actions about this kind, because objects of other kinds have equal ids. */
+export interface AuditObjects {
+  readonly actions: readonly string[];
+  readonly subjects: readonly string[];
+}
+
 export interface AuditFilter {
   readonly shopId: bigint;
+  /** Only entries about any of these objects. */
+  readonly objects?: readonly AuditObjects[];
   /** Inclusive. */
   readonly since?: Date;
   /** Exclusive. */
@@ -60,7 +68,7 @@ export async function listAudit(db: Queryable, filter: AuditFilter): Promise<Log
  */
 export async function entriesOf(
   db: Queryable,
-  { shopId, since, until, actor, action, before }: Omit<AuditFilter, 'limit'>,
+  { shopId, since, until, actor, action, before, objects }: Omit<AuditFilter, 'limit'>,
 ): Promise<Sql> {
   const start = before === undefined ? undefined : await timeOf(db, shopId, before);
   const prefix = action?.endsWith('*') ? action.slice(0, -1) : undefined;
@@ -72,8 +80,18 @@ export async function entriesOf(
        ${actor === undefined ? sql`` : sql`and actor_id = ${actor}`}
        ${action === undefined || prefix !== undefined ? sql`` : sql`and action = ${action}`}
        ${prefix === undefined ? sql`` : sql`and starts_with(action, ${prefix})`}
+       ${objects === undefined ? sql`` : sql`and subject = any(${objects.flatMap((one) => one.subjects)}::text[]) and ${isAbout(objects)}`}
        ${start === undefined ? sql`` : sql`and (at, id) < (${start}::timestamptz, ${before})`}
      order by at desc, id desc`;
+}
+
+/** The condition for entries about any of the objects. */
+export function isAbout(objects: readonly AuditObjects[]): Sql {
+  const each = objects.map(
+    ({ actions, subjects }) =>
+      sql`or (subject = any(${subjects}::text[]) and action = any(${actions}::text[]))`,
+  );
+  return sql`(false ${each.reduce((all, one) => sql`${all} ${one}`, sql``)})`;
 }
 
 /** The time of an entry in PostgreSQL's text form, because a `Date` would lose the microseconds. */

@@ -1,6 +1,13 @@
 import type { Queryable } from '../../services/platform/postgres.ts';
 import { param, type Sql, sql, unnamed } from '../../services/platform/sql.ts';
-import { type AuditFilter, ENTRY_COLUMNS, entriesOf, type LoggedEntry } from './audit-list.ts';
+import {
+  type AuditFilter,
+  type AuditObjects,
+  ENTRY_COLUMNS,
+  entriesOf,
+  isAbout,
+  type LoggedEntry,
+} from './audit-list.ts';
 
 /** What a person types to find entries. */
 export interface AuditSearch {
@@ -8,6 +15,8 @@ export interface AuditSearch {
   readonly text: string;
   /** The actions whose words for people contain the text. */
   readonly actions: readonly string[];
+  /** Objects whose name is the text. */
+  readonly objects?: readonly AuditObjects[];
 }
 
 /** A page of a search. */
@@ -56,7 +65,7 @@ export async function searchAudit(
   };
 }
 
-function matches({ text, actions }: AuditSearch, ids: readonly string[]): Sql {
+function matches({ text, actions, objects = [] }: AuditSearch, ids: readonly string[]): Sql {
   const wanted = text.toLowerCase();
   // As it is inside of a text of JSON.
   const inJson = JSON.stringify(wanted).slice(1, -1);
@@ -64,6 +73,7 @@ function matches({ text, actions }: AuditSearch, ids: readonly string[]): Sql {
   // An entry of a call has more in its detail than what was changed: ids, the role, the phase.
   return sql`
     action = any(${actions}::text[]) or actor_id = any(${known}::text[]) or subject = any(${known}::text[])
+    or ${isAbout(objects)}
     or position(${wanted} in lower(concat_ws(' ', action, actor_id, actor_name, source, request_id, subject))) > 0
     or position(${inJson} in lower(case when detail ? 'call' then detail->>'changes' else detail::text end)) > 0`;
 }

@@ -136,7 +136,7 @@ const assistants = createRoute({
 const auditLog = createRoute({
   getParentRoute: () => root,
   path: '/audit-log',
-  validateSearch: known('q', 'from', 'to', 'actor', 'action'),
+  validateSearch: known('q', 'return', 'from', 'to', 'actor', 'action'),
   component: lazyRouteComponent(() => import('./pages/shop/audit-log.tsx'), 'AuditLogPage'),
 });
 

@@ -49,3 +49,23 @@ test('the banner of a review has the comment that was written with the flag', as
     .waitFor();
   expect(await findings()).toEqual([]);
 });
+
+test('an owner opens the audit entries of a return, and finds them by the order name', async () => {
+  const { id, order_name: name } = await stack.fixture('open');
+  const { page, open, findings } = await pageOf('owner');
+  await open(`/returns/${id}`);
+  await page.getByRole('button', { name: 'More actions' }).click();
+  await page.getByRole('button', { name: 'Put into review' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Why must somebody look at it?').fill('Worn');
+  await dialog.getByRole('button', { name: 'Put into review' }).click();
+  await page.getByRole('link', { name: 'Audit entries of this return' }).click();
+  const row = page.getByRole('row').filter({ hasText: 'Put a return into review' });
+  await row.getByText('Portal', { exact: true }).waitFor();
+  expect(await page.getByRole('row').count()).toBe(2);
+  expect(await findings()).toEqual([]);
+  await page.getByRole('button', { name: 'Clear' }).click();
+  await page.getByLabel('Search').fill(name.replace('#', ''));
+  await page.getByRole('row').nth(2).waitFor({ state: 'detached' });
+  await row.waitFor();
+});

@@ -138,6 +138,11 @@ const KINDS: readonly (readonly [RegExp, string])[] = [
   [/return|fraud|label|giftcard|effect/i, 'return'],
 ];
 
+/** The actions about a kind of object, such as `return`. */
+export function actionsAbout(kind: string): string[] {
+  return [...WORDS.keys()].filter((action) => objectKind(action) === kind);
+}
+
 /** What the object of an action is, such as `webhook`; empty for none. */
 export function objectKind(action: string): string {
   return KINDS.find(([form]) => form.test(action))?.[1] ?? '';

@@ -1,11 +1,14 @@
 import type { MessageInitShape } from '@bufbuild/protobuf';
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
+import type pg from 'pg';
 import type {
   AuditEntrySchema,
   AuditFilter as AuditFilterMessage,
   AuditService,
 } from '../../../proto/gen/rms/portal/v1/audit_pb.ts';
+import type { ActionContext } from '../../actions/context.ts';
+import { findReturn } from '../../actions/returns.ts';
 import { listApiKeys } from '../../tenancy/api-keys.ts';
 import { type AuditFilter, listAudit } from '../../tenancy/audit-list.ts';
 import { namesFor } from '../../tenancy/audit-names.ts';
@@ -14,10 +17,12 @@ import { changesOf } from '../../tenancy/field-change.ts';
 import { listMembers } from '../../tenancy/members.ts';
 import { type ReadableEntry, readableEntry } from '../audit/entry.ts';
 import { auditCsv, auditJsonLines } from '../audit/export.ts';
+import { objectsOf, objectsOfOrder } from '../audit/returns.ts';
+import { throughOf } from '../audit/through.ts';
 import { ACTION_CHOICES, actionsNamed } from '../audit/words.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
-import { idOf, optionalWord, pageSizeOf, timeOf, upTo } from '../fields.ts';
+import { idOf, optionalId, optionalWord, pageSizeOf, timeOf, upTo } from '../fields.ts';
 
 /** Maximum number of entries in one call of an export. */
 const EXPORT_PAGE = 5_000;
@@ -38,8 +43,15 @@ interface Asked {
 
 /** The shop's audit log. */
 export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService> {
-  const find = async (filter: AuditFilter, text: string): Promise<FoundEntries> => {
-    if (text !== '') return searchAudit(pool, filter, { text, actions: actionsNamed(text) });
+  const find = async (
+    context: ActionContext,
+    filter: AuditFilter,
+    text: string,
+  ): Promise<FoundEntries> => {
+    if (text !== '') {
+      const objects = await objectsOfOrder(context, text);
+      return searchAudit(pool, filter, { text, actions: actionsNamed(text), objects });
+    }
     const found = await listAudit(pool, { ...filter, limit: filter.limit + 1 });
     const entries = found.slice(0, filter.limit);
     return { entries, readTo: found.length > filter.limit ? entries.at(-1) : undefined };
@@ -47,10 +59,16 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
   const page = async (call: PortalCall, asked: Asked) => {
     const { shopId } = call.session;
     const text = upTo('filter.text', asked.filter?.text.trim() ?? '', MAX_TEXT);
-    const { entries, readTo } = await find(filterOf(shopId, asked), text);
+    const returnId = optionalId(asked.filter?.returnId ?? '');
+    const about = returnId && (await findReturn(call.context, byId(returnId)));
+    const filter = { ...filterOf(shopId, asked), ...(about && { objects: objectsOf(about) }) };
+    const { entries, readTo } = await find(call.context, filter, text);
     const names = await namesFor(pool, shopId, entries);
     return {
-      entries: entries.map((entry) => readableEntry(entry, names)),
+      entries: entries.map((entry) => ({
+        ...readableEntry(entry, names),
+        through: throughOf(entry, { entries, names }),
+      })),
       nextCursor: readTo ? String(readTo.id) : '',
       readTo: readTo?.at,
     };
@@ -70,26 +88,7 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
       };
     },
 
-    async listAuditChoices(_request, context) {
-      const { shopId } = callOf(context).session;
-      const [members, keys] = [await listMembers(pool, shopId), await listApiKeys(pool, shopId)];
-      return {
-        actors: [
-          ...members.slice(0, MAX_CHOICES).map(({ userId, name, email }) => ({
-            id: String(userId),
-            kind: 'user',
-            name: name ?? '',
-            email,
-          })),
-          // Newest first: what is left out are keys of long ago.
-          ...keys
-            .reverse()
-            .slice(0, MAX_CHOICES)
-            .map(({ keyId, description }) => ({ id: keyId, kind: 'api_key', name: description })),
-        ],
-        actions: ACTION_CHOICES.map(([name, words]) => ({ name, words })),
-      };
-    },
+    listAuditChoices: (_request, context) => choicesOf(pool, callOf(context).session.shopId),
 
     async exportAuditEntries({ filter, cursor, format }, context) {
       const isJson = optionalWord('format', format, FORMATS) === 'json';
@@ -110,6 +109,29 @@ export function auditService({ pool }: Portal): ServiceImpl<typeof AuditService>
   };
 }
 
+/** What the log of a shop can be filtered by. */
+async function choicesOf(pool: pg.Pool, shopId: bigint) {
+  const [members, keys] = [await listMembers(pool, shopId), await listApiKeys(pool, shopId)];
+  return {
+    actors: [
+      ...members.slice(0, MAX_CHOICES).map(({ userId, name, email }) => ({
+        id: String(userId),
+        kind: 'user',
+        name: name ?? '',
+        email,
+      })),
+      // Newest first: what is left out are keys of long ago.
+      ...keys
+        .reverse()
+        .slice(0, MAX_CHOICES)
+        .map(({ keyId, description }) => ({ id: keyId, kind: 'api_key', name: description })),
+    ],
+    actions: ACTION_CHOICES.map(([name, words]) => ({ name, words })),
+  };
+}
+
+const byId = (value: bigint) => ({ case: 'returnId' as const, value });
+
 /** The filter of an export, for its entry in the audit log. */
 function selectionOf(filter: AuditFilterMessage | undefined): Parameters<typeof changesOf>[0] {
   const day = (at: AuditFilterMessage['from']) => at && timestampDate(at).toISOString();
@@ -118,6 +140,7 @@ function selectionOf(filter: AuditFilterMessage | undefined): Parameters<typeof 
     search: ['', filter?.text ? 'yes' : ''],
     actor: ['', filter?.actorId],
     action: ['', filter?.action],
+    return: ['', filter?.returnId === '0' ? '' : filter?.returnId],
     since: ['', day(filter?.from)],
     until: ['', day(filter?.to)],
   };
@@ -142,9 +165,11 @@ function beforeOf(cursor: string): bigint {
   return idOf(/^\d{1,16}$/.test(cursor) ? cursor : '0', 'entry in its audit log');
 }
 
-function entryView(entry: ReadableEntry): MessageInitShape<typeof AuditEntrySchema> {
+function entryView(
+  entry: ReadableEntry & { readonly through: string },
+): MessageInitShape<typeof AuditEntrySchema> {
   const { id, at, actorKind, actorId, actorName, actorEmail, source, requestId, detail } = entry;
-  const { action, subject, what, outcome, objectKind, objectName, changes, call } = entry;
+  const { action, subject, what, outcome, objectKind, objectName, changes, call, through } = entry;
   return {
     id: String(id),
     at: timestampFromDate(at),
@@ -160,6 +185,7 @@ function entryView(entry: ReadableEntry): MessageInitShape<typeof AuditEntrySche
     objectKind,
     objectName,
     call,
+    through,
     changes: changes.map(({ field, from = '', to = '' }) => ({ field, from, to })),
   };
 }

@@ -1,10 +1,12 @@
-import { Button, Group, NativeSelect, Paper, TextInput } from '@mantine/core';
+import { Button, Group, NativeSelect, Paper, Text, TextInput } from '@mantine/core';
 import { type ReactNode, useEffect, useRef, useState } from 'react';
 
 /** The controls above a list. @param o.onClear removes all filters; false while there is none. */
 export function FilterBar(o: {
   readonly children: ReactNode;
   readonly onClear?: false | (() => void);
+  /** What can be searched for. */
+  readonly help?: string;
 }) {
   return (
     <Paper component="search" mb="md">
@@ -16,6 +18,11 @@ export function FilterBar(o: {
           </Button>
         )}
       </Group>
+      {o.help && (
+        <Text size="xs" c="dimmed" mt={4}>
+          {o.help}
+        </Text>
+      )}
     </Paper>
   );
 }

@@ -1,5 +1,6 @@
 import { useInfiniteQuery } from '@connectrpc/connect-query';
 import { Stack, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import type { Return } from '../../../../proto/gen/rms/portal/v1/return_pb.ts';
 import {
   ReturnsService,
@@ -11,6 +12,7 @@ import { More } from '../../parts/more.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
+import { useSession } from '../../session/session.tsx';
 import { inWords } from '../../words.ts';
 import { byText } from './by-text.ts';
 import styles from './timeline.module.css';
@@ -23,7 +25,7 @@ export function Timeline({ about }: { readonly about: Return }) {
     pagesEvery(10_000),
   );
   return (
-    <Panel title="Timeline">
+    <Panel title="Timeline" actions={<AuditLink returnId={about.summary?.id ?? '0'} />}>
       <Loaded query={pages} rows={4}>
         {(data) => (
           <Stack gap="sm">
@@ -42,6 +44,18 @@ export function Timeline({ about }: { readonly about: Return }) {
         )}
       </Loaded>
     </Panel>
+  );
+}
+
+/** Who may read the audit log finds there also what was tried and refused, and from which IP address. */
+function AuditLink({ returnId }: { readonly returnId: string }) {
+  if (!useSession().canCall('AuditService/ListAuditEntries')) return null;
+  return (
+    <Text size="sm" component="div">
+      <Link to="/audit-log" search={{ return: returnId }}>
+        Audit entries of this return
+      </Link>
+    </Text>
   );
 }
 

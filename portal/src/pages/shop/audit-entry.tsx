@@ -40,7 +40,7 @@ export const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
     title: 'Through',
     cell: (entry) => (
       <>
-        <span className={styles.door}>{doorOf(entry)}</span>
+        <span>{entry.through}</span>
         <SecondLine>{entry.source}</SecondLine>
       </>
     ),
@@ -162,16 +162,4 @@ function Changes({ changes }: { readonly changes: readonly AuditChange[] }) {
 
 function valueText(field: string, value: string): string {
   return field === 'role' && value !== '' ? roleName(value) : value;
-}
-
-const DOORS: readonly (readonly [string, string])[] = [
-  ['portal.', 'Portal'],
-  ['rest.', 'API'],
-  ['mcp.', 'Assistant'],
-];
-
-/** Entries that were written with their change come from a page, such as the sign-in, or from a command. */
-function doorOf({ action, requestId }: AuditEntry): string {
-  const door = DOORS.find(([prefix]) => action.startsWith(prefix))?.[1];
-  return door ?? (requestId === '' ? 'Command' : 'Browser');
 }

@@ -10,13 +10,14 @@ import { EmptyState } from '../../parts/states.tsx';
 import { inWords } from '../../words.ts';
 
 const route = getRouteApi('/audit-log');
-const NAMES = ['q', 'actor', 'action', 'from', 'to'] as const;
+const NAMES = ['q', 'return', 'actor', 'action', 'from', 'to'] as const;
 type Name = (typeof NAMES)[number];
 type Options = readonly (readonly [string, string])[];
 
 /** The names of the filters. */
 const TITLES = {
   q: 'Search',
+  return: 'Return',
   actor: 'Person or key',
   action: 'Action',
   from: 'From',
@@ -36,8 +37,12 @@ export function AuditFilters() {
       void navigate({ search: { ...search, [name]: value }, replace: true }),
   });
   return (
-    <FilterBar onClear={isFiltered && (() => void navigate({ search: {} }))}>
-      <TextFilter placeholder="name, e-mail, number or value" width={260} {...filter('q')} />
+    <FilterBar
+      onClear={isFiltered && (() => void navigate({ search: {} }))}
+      help="The search finds a whole order name such as #1001, or a part of the name or e-mail address of a person, of the name of an API key, of an id, of an IP address, of what was done, or of a value that was changed."
+    >
+      <TextFilter placeholder="order, name, e-mail, id or value" width={260} {...filter('q')} />
+      <TextFilter placeholder="id" width={100} {...filter('return')} />
       <SelectFilter all="Everybody" options={actors} {...filter('actor')} />
       <SelectFilter all="All actions" options={actions} {...filter('action')} />
       <DateFilter {...filter('from')} />

@@ -10,6 +10,7 @@ import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
+import { idOr0 } from '../../search.ts';
 import { AUDIT_COLUMNS, shownEntries } from './audit-entry.tsx';
 import { ExportMenu } from './audit-export.tsx';
 import { AuditFilters, NoEntries } from './audit-filters.tsx';
@@ -24,6 +25,7 @@ export function AuditLogPage() {
     text: search.q ?? '',
     actorId: search.actor ?? '',
     action: search.action ?? '',
+    returnId: idOr0(search.return),
     ...(from && { from }),
     ...(to && { to }),
   };
