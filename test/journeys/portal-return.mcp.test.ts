@@ -33,4 +33,14 @@ test('a return has a line for each part of a refund, and after its cancellation 
   await page.getByRole('dialog').getByRole('button', { name: 'Cancel the return' }).click();
   await page.getByRole('cell').getByText('Would have been refunded').waitFor();
   expect(await names.getByText('Refund', { exact: true }).count()).toBe(0);
+  // As if processing had placed the exchange order before.
+  await page.route(/ReturnsService\/GetReturn$/, async (route) => {
+    const response = await route.fetch();
+    const { return: shown } = await response.json();
+    const effects = [{ kind: 'exchange_order', reference: '#1002' }];
+    await route.fulfill({ response, json: { return: { ...shown, effects } } });
+  });
+  await page.reload();
+  await page.getByText('which cancelled the order').waitFor();
+  await page.unrouteAll();
 });

@@ -8,14 +8,15 @@ import { inWords, moneyText } from '../../words.ts';
 /** What processing made at the commerce provider: what, how much, to whom and when. */
 export function Result({ about }: { readonly about: Return }) {
   const { effects, archivedAt, summary } = about;
-  const isClosed = summary?.state === 'closed';
+  const state = summary?.state ?? '';
+  const isClosed = state === 'closed';
   if (!isClosed && effects.length === 0) return null;
   const title = isClosed ? (
     <>
       Processed <Time at={archivedAt} none="" />
     </>
   ) : (
-    'Processing has not ended, and has made this so far'
+    (ENDED[state] ?? 'Processing has not ended, and has made this so far')
   );
   return (
     <Alert color={isClosed ? 'green' : 'yellow'} role="status" title={title}>
@@ -27,6 +28,12 @@ export function Result({ about }: { readonly about: Return }) {
     </Alert>
   );
 }
+
+/** Titles of returns that ended without being processed. Only an exchange order is undone by a cancellation. */
+const ENDED: Readonly<Record<string, string>> = {
+  cancelled: 'Made before the return was cancelled, which cancelled the order',
+  expired: 'Made before the return expired',
+};
 
 /** What was made, in words of people. */
 const MADE: Readonly<Record<string, (amount: string) => string>> = {
