@@ -71,10 +71,11 @@ export function deliveryMethods() {
       const o = { subscriptionId: optionalId(webhookId), hours };
       const counted = await deliveryStats(callOf(context).context, o);
       return {
-        hours: counted.map(({ startsAt, delivered, failed, waiting, more }) => ({
+        hours: counted.map(({ startsAt, delivered, failed, waiting, retrying, more }) => ({
           delivered,
           failed,
           waiting,
+          retrying,
           more,
           ...(startsAt && { startsAt }),
         })),

@@ -19,7 +19,8 @@ describe('deliveries by hour', () => {
     const [first, second] = [await log.subscribe(shopId), await log.subscribe(shopId)];
     const foreign = await log.subscribe(other);
     await log.add(other, [{ subscriptionId: foreign, at: at('10:00:00') }]);
-    await log.add(shopId, [
+    const ids = await log.add(shopId, [
+      { subscriptionId: second, at: at('09:20:00') },
       { subscriptionId: first, at: at('08:59:59.999'), ended: 'delivered' },
       { subscriptionId: first, at: at('09:00:00'), ended: 'delivered' },
       { subscriptionId: first, at: at('09:59:59.999'), ended: 'exhausted' },
@@ -28,6 +29,10 @@ describe('deliveries by hour', () => {
       { subscriptionId: second, at: at('10:11:00'), ended: 'dropped' },
       { subscriptionId: second, at: at('10:12:00'), ended: 'delivered', isTest: true },
     ]);
+    await log.pool.query(
+      'update queue set attempts = 1, round_attempts = 1 where shop_id = $1 and id = $2',
+      [shopId, ids[0]],
+    );
     const counted = await countByHour(log.pool, {
       shopId,
       subscriptionId: null,
@@ -35,8 +40,8 @@ describe('deliveries by hour', () => {
       now: NOW,
     });
     expect(counted).toEqual([
-      { startsAt: at('09:00:00'), delivered: 1, failed: 1, waiting: 0, isMore: false },
-      { startsAt: at('10:00:00'), delivered: 0, failed: 1, waiting: 1, isMore: false },
+      { startsAt: at('09:00:00'), delivered: 1, failed: 1, waiting: 1, retrying: 1, isMore: false },
+      { startsAt: at('10:00:00'), delivered: 0, failed: 1, waiting: 1, retrying: 0, isMore: false },
     ]);
     const ofFirst = await countByHour(log.pool, {
       shopId,

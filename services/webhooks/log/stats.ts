@@ -11,6 +11,8 @@ export interface HourCount {
   readonly failed: number;
   /** Waiting or held. */
   readonly waiting: number;
+  /** Those that wait, and whose last attempt failed. */
+  readonly retrying: number;
   /** True when the hour had more deliveries than were counted. */
   readonly isMore: boolean;
 }
@@ -57,14 +59,18 @@ export async function countByHour(
   }));
   const { rows } = await db.query<Omit<HourCount, 'startsAt'> & { n: number }>(
     unnamed(sql`
-     select h.n, c.delivered, c.failed, c.waiting, c.counted >= ${MAX_OF_HOUR} as "isMore"
+     select h.n, c.delivered, c.failed, c.waiting, c.retrying, c.counted >= ${MAX_OF_HOUR} as "isMore"
        from ${hourRows('h', hours)}
       cross join lateral (
         select count(*)::integer as counted,
                count(*) filter (where d.ended = 'delivered')::integer as delivered,
                count(*) filter (where d.ended in ('exhausted', 'expired'))::integer as failed,
-               count(*) filter (where d.ended is null)::integer as waiting
-          from (select l.ended, l.is_test from deliveries l
+               count(*) filter (where d.ended is null)::integer as waiting,
+               count(*) filter (where d.ended is null and (
+                 select q.round_attempts from queue q
+                  where q.shop_id = ${o.shopId} and q.subscription_id = d.subscription_id and q.id = d.id) > 0
+               )::integer as retrying
+          from (select l.id, l.subscription_id, l.ended from deliveries l
                  where l.shop_id = ${o.shopId} and l.id >= h.first and l.id < h.end_id
                    and (${o.subscriptionId}::bigint is null or l.subscription_id = ${o.subscriptionId}) and not l.is_test
                  order by l.id desc limit ${MAX_OF_HOUR}) d) c

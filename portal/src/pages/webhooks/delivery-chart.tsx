@@ -83,6 +83,8 @@ function Body({ hours }: { readonly hours: readonly DeliveryHour[] | undefined }
 function Sums({ hours }: { readonly hours: readonly DeliveryHour[] }) {
   const sum = (of: (hour: DeliveryHour) => number) =>
     hours.reduce((all, hour) => all + of(hour), 0);
+  const [failed, retrying] = [sum((hour) => hour.failed), sum((hour) => hour.retrying)];
+  const isFirst = sum((hour) => hour.waiting) - retrying;
   return (
     <>
       {count(
@@ -90,8 +92,19 @@ function Sums({ hours }: { readonly hours: readonly DeliveryHour[] }) {
         'delivery',
         'deliveries',
       )}{' '}
-      succeeded, {numberText(sum(({ failed }) => failed))} failed,{' '}
-      {numberText(sum(({ waiting }) => waiting))} not delivered yet
+      succeeded,{' '}
+      <Text span inherit {...(failed > 0 && { c: 'var(--mantine-color-error)', fw: 600 })}>
+        {numberText(failed)} failed
+      </Text>
+      {retrying > 0 && (
+        <>
+          ,{' '}
+          <Text span inherit c="var(--mantine-color-yellow-light-color)" fw={600}>
+            {numberText(retrying)} waiting for a retry
+          </Text>
+        </>
+      )}
+      , {numberText(isFirst)} not tried yet
     </>
   );
 }

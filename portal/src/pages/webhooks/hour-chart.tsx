@@ -27,7 +27,8 @@ function hourFormat(withDay: boolean): Intl.DateTimeFormat {
 /** The bars from bottom to top: their field, name, and colour in the light and the dark scheme. */
 const BARS = [
   ['delivered', 'Delivered', '#2b8a3e', '#51cf66'],
-  ['waiting', 'Not delivered yet', '#1971c2', '#4dabf7'],
+  ['waiting', 'Not tried yet', '#1971c2', '#4dabf7'],
+  ['retrying', 'Waiting for a retry', '#e67700', '#fcc419'],
   ['failed', 'Failed', '#c92a2a', '#ff8787'],
 ] as const;
 
@@ -37,11 +38,12 @@ export default function HourChart({ hours }: { readonly hours: readonly Delivery
   const isDark = useComputedColorScheme() === 'dark';
   const ink = isDark ? '#c9c9c9' : '#495057';
   const grid = isDark ? '#424242' : '#dee2e6';
-  const rows = hours.map(({ startsAt, delivered, failed, waiting }) => ({
+  const rows = hours.map(({ startsAt, delivered, failed, waiting, retrying }) => ({
     at: startsAt ? timestampDate(startsAt) : new Date(0),
     delivered,
     failed,
-    waiting,
+    waiting: waiting - retrying,
+    retrying,
   }));
   const axis = hourFormat(hours.length > 24);
   const withDay = hourFormat(true);
@@ -98,6 +100,7 @@ interface Row {
   readonly delivered: number;
   readonly failed: number;
   readonly waiting: number;
+  readonly retrying: number;
 }
 
 function Numbers({

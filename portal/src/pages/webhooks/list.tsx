@@ -16,8 +16,9 @@ import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
+import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
-import { count } from '../../words.ts';
+import { count, numberText } from '../../words.ts';
 import { SuccessRate, Waiting } from './health.tsx';
 import { WebhooksNav } from './nav.tsx';
 
@@ -66,6 +67,7 @@ function Endpoints({ webhooks, payloadVersion }: EndpointsProps) {
   const { hours } = route.useSearch();
   return (
     <Stack gap="md">
+      <FailingWebhooks webhooks={webhooks.filter(({ health }) => health?.state === 'failing')} />
       <SilentPairs webhooks={webhooks.filter(({ delivers }) => !delivers)} />
       <DeliveryChart from="/webhooks" hours={hours} />
       <DataTable
@@ -115,6 +117,32 @@ function Pair({ trigger, topic }: Pick<Webhook, 'trigger' | 'topic'>) {
         topic {topic}
       </Text>
     </>
+  );
+}
+
+/** Number of failing webhooks that are named, so that what follows stays in view. */
+const NAMED = 5;
+
+/** Webhooks whose receiver fails come first, because somebody must do something about them. */
+function FailingWebhooks({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
+  if (webhooks.length === 0) return null;
+  const unnamed = webhooks.length - NAMED;
+  return (
+    <Alert color="red" title={count(webhooks.length, 'webhook fails', 'webhooks fail')}>
+      <Bullets
+        items={webhooks.slice(0, NAMED).map(({ id, trigger, url, health }) => [
+          id,
+          <Fragment key={id}>
+            <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
+              Webhook {id}
+            </Link>
+            , <Code>{trigger}</Code> to {url}: {count(health?.failures ?? 0, 'attempt')} failed
+            since <Time at={health?.failingSince} />
+          </Fragment>,
+        ])}
+      />
+      {unnamed > 0 && <>{numberText(unnamed)} more in the table below.</>}
+    </Alert>
   );
 }
 
