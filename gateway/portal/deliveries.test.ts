@@ -45,6 +45,7 @@ describe('deliveries and webhooks in the portal', () => {
       status: 500,
       error: 'answered 500',
       url: 'https://example.com/hook',
+      responseExcerpt: 'no such key',
     };
     under.services.webhooks.getSubscription = () => ({
       subscription: { ...sampleSubscription(), failures: 1, lastFailure },

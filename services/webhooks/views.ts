@@ -93,13 +93,14 @@ export function subscriptionMessage(
   });
 }
 
-function failureMessage({ id, startedAt, status, error, url }: LastFailure) {
+function failureMessage({ id, startedAt, status, error, url, responseExcerpt }: LastFailure) {
   return {
     deliveryId: webhookIdOf(id),
     startedAt: timestampFromDate(startedAt),
     status,
     error: errorForPartners(error),
     url,
+    responseExcerpt,
   };
 }
 

@@ -1,6 +1,6 @@
 import { timestampDate, timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
-import type { WebhooksService } from '../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { WebhooksService } from '../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { SECRET_OVERLAP_HOURS_DEFAULT } from '../../../services/contract/limits.ts';
 import { TOPICS, TRIGGERS, WEBHOOK_STATUSES } from '../../../services/contract/vocabulary.ts';
 import { URL_MAX } from '../../../services/platform/text.ts';
@@ -19,6 +19,7 @@ import {
   listWebhooks,
   updateWebhook,
 } from '../../actions/webhooks.ts';
+import { mayCall } from '../access.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import { eventTypes } from '../event-types.ts';
 import { idOf, keyOf, optionalWord, textOf, upTo, wordOf } from '../fields.ts';
@@ -37,8 +38,9 @@ const HOUR_MS = 3_600_000;
 type Methods = Partial<ServiceImpl<typeof WebhooksService>>;
 
 /** Reads a webhook with its health and with what waits. */
-async function show({ context }: PortalCall, id: bigint) {
-  return webhookView(await getWebhook(context, id, { backlog: true }));
+async function show({ context, session }: PortalCall, id: bigint) {
+  const withResponse = mayCall(session.role, WebhooksService.method.getDelivery);
+  return webhookView(await getWebhook(context, id, { backlog: true }), { withResponse });
 }
 
 function subscriptionMethods() {
@@ -49,7 +51,7 @@ function subscriptionMethods() {
         listWebhooks(call.context, { backlog: true, health: true }),
         getPayloadVersion(call.context),
       ]);
-      return { webhooks: webhooks.map(webhookView), payloadVersion };
+      return { webhooks: webhooks.map((one) => webhookView(one)), payloadVersion };
     },
 
     async getWebhook({ webhookId }, context) {

@@ -11,7 +11,11 @@ import { personView } from './values.ts';
 
 type WebhookView = MessageInitShape<typeof WebhookSchema>;
 
-export function webhookView(one: Subscription): WebhookView {
+/** @param o.withResponse for users who may read what receivers answer. */
+export function webhookView(
+  one: Subscription,
+  o: { readonly withResponse: boolean } = { withResponse: false },
+): WebhookView {
   const { id, topic, trigger, url, status, delivers, createdAt, updatedAt } = one;
   const { formerSecretsUntil } = one;
   const by = personView(one.secretShownTo);
@@ -24,7 +28,7 @@ export function webhookView(one: Subscription): WebhookView {
     status: status === SubscriptionStatus.INACTIVE ? 'inactive' : 'active',
     ...(createdAt && { createdAt }),
     ...(updatedAt && { updatedAt }),
-    health: healthView(one),
+    health: healthView(one, o),
     ...(formerSecretsUntil && { formerSecretsUntil }),
     ...(one.secretShownAt && {
       secretLastShown: { at: one.secretShownAt, ...(by && { by }) },
@@ -32,7 +36,10 @@ export function webhookView(one: Subscription): WebhookView {
   };
 }
 
-function healthView(one: Subscription): WebhookView['health'] {
+function healthView(
+  one: Subscription,
+  { withResponse }: { readonly withResponse: boolean },
+): WebhookView['health'] {
   const { health, backlog, inactiveSince, failingSince, disablesAt, lastFailure } = one;
   const oldest = backlog?.oldestAt ?? health?.oldestWaitingAt;
   return {
@@ -49,12 +56,22 @@ function healthView(one: Subscription): WebhookView['health'] {
     ...(oldest && { oldestWaitingAt: oldest }),
     ...(backlog?.nextAttemptAt && { nextAttemptAt: backlog.nextAttemptAt }),
     ...(health?.pausedSince && { pausedSince: health.pausedSince }),
-    ...(lastFailure && { lastFailure: failureView(lastFailure) }),
+    ...(lastFailure && { lastFailure: failureView(lastFailure, withResponse) }),
   };
 }
 
-function failureView({ deliveryId, startedAt, status, error, url }: LastFailure) {
-  return { deliveryId, status, error, url, ...(startedAt && { startedAt }) };
+function failureView(
+  { deliveryId, startedAt, status, error, url, responseExcerpt }: LastFailure,
+  withResponse: boolean,
+) {
+  return {
+    deliveryId,
+    status,
+    error,
+    url,
+    ...(startedAt && { startedAt }),
+    ...(withResponse && { responseExcerpt }),
+  };
 }
 
 /** The health as REST says it, with more words: who made it inactive, and why there is nothing to say. */

@@ -30,6 +30,11 @@ export function notifyFailure(error: unknown): void {
   add({ ...explain(error), isFailure: true });
 }
 
+/** Says what did not work, until the reader closes it. */
+export function notifyProblem(title: string, text: string): void {
+  add({ title, text, isFailure: true });
+}
+
 export function closeNotice(id: number): void {
   change(notices.filter((notice) => notice.id !== id));
 }

@@ -143,12 +143,24 @@ test('the newest failed attempt of a subscription is found in its queue and in i
     log.pool.query(
       `insert into attempts (shop_id, delivery_id, number, started_at, duration_ms, status, error, url,
                              request_headers, response_excerpt)
-       values ($1, $2, $3, now() - $4 * interval '1 minute', 20, $5, $6, 'https://hooks.example.com/', '{}', '')`,
-      [shopId, ids[place], number, minutes, error === 'answered 500' ? 500 : 0, error],
+       values ($1, $2, $3, now() - $4 * interval '1 minute', 20, $5, $6, 'https://hooks.example.com/', '{}', $7)`,
+      [
+        shopId,
+        ids[place],
+        number,
+        minutes,
+        error === 'answered 500' ? 500 : 0,
+        error,
+        error === 'answered 500' ? `${'x'.repeat(199)}é?` : '',
+      ],
     );
   await attempt(0, 1, 60, 'answered 500');
   await attempt(3, 1, 1, '');
-  expect(await lastFailure(log.pool, queue)).toMatchObject({ id: ids[0], status: 500 });
+  expect(await lastFailure(log.pool, queue)).toMatchObject({
+    id: ids[0],
+    status: 500,
+    responseExcerpt: `${'x'.repeat(199)}é`,
+  });
   await attempt(1, 1, 50, 'answered 500');
   await attempt(1, 2, 30, 'connection refused');
   await log.pool.query(
@@ -160,5 +172,6 @@ test('the newest failed attempt of a subscription is found in its queue and in i
     status: 0,
     error: 'connection refused',
     url: 'https://hooks.example.com/',
+    responseExcerpt: '',
   });
 });

@@ -10,8 +10,12 @@ export interface LastFailure {
   readonly status: number;
   readonly error: string;
   readonly url: string;
+  /** The first characters of the body of the response; empty without one. */
+  readonly responseExcerpt: string;
 }
 
+/** Characters of a response that are returned. */
+const EXCERPT = 200;
 /** Maximum number of retried deliveries that are searched, those first whose next attempt is last. */
 const MAX_RETRIED = 50;
 /** Maximum number of deliveries that are searched for an exhausted one, newest first. */
@@ -42,10 +46,11 @@ with tried as (
      where l.shop_id = $1 and l.subscription_id = $2 order by l.id desc limit ${MAX_LOGGED}) d
    where d.ended = 'exhausted'
 )
-select t.id, a.started_at as "startedAt", a.status, a.error, a.url
+select t.id, a.started_at as "startedAt", a.status, a.error, a.url,
+       left(a.response_excerpt, ${EXCERPT}) as "responseExcerpt"
   from tried t
  cross join lateral (
-   select l.started_at, l.status, l.error, l.url from attempts l
+   select l.started_at, l.status, l.error, l.url, l.response_excerpt from attempts l
     where l.shop_id = $1 and l.delivery_id = t.id order by l.number desc limit 1) a
  where a.error <> ''
  order by a.started_at desc limit 1`;

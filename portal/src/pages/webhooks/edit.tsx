@@ -1,4 +1,4 @@
-import { Text } from '@mantine/core';
+import { Checkbox, Text } from '@mantine/core';
 import { useState } from 'react';
 import {
   type Webhook,
@@ -10,12 +10,17 @@ import { FormModal } from '../../parts/form-modal.tsx';
 import { count } from '../../words.ts';
 import { UrlField } from './create.tsx';
 import { EqualToChosen } from './equal.tsx';
+import { useMoveOthers } from './move-others.ts';
 import { PairFields } from './pair-fields.tsx';
+import { useSameAddress } from './same-address.tsx';
 
 export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: () => void }) {
   const { webhook } = o;
   const [url, setUrl] = useState(webhook.url);
   const [pair, setPair] = useState({ topic: webhook.topic, trigger: webhook.trigger });
+  const others = useSameAddress(webhook);
+  const [isForOthers, setForOthers] = useState(false);
+  const moveOthers = useMoveOthers();
   const { waiting = 0 } = webhook.health ?? {};
   const isActive = webhook.status === 'active';
   const isMoved = waiting > 0 && url !== webhook.url;
@@ -31,6 +36,7 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       if (isMoved && isActive) {
         retry.run({ webhookId: webhook.id, idempotencyKey: newActionKey() });
       }
+      if (isForOthers && url !== webhook.url) void moveOthers(others, url);
     },
   });
   const submit = () => run(changeOf(webhook, { url, ...pair }), changeOf(webhook, webhook));
@@ -45,6 +51,14 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       onSubmit={submit}
     >
       <UrlField value={url} onChange={setUrl} error={error} />
+      {others.length > 0 && url !== webhook.url && (
+        <Checkbox
+          checked={isForOthers}
+          onChange={({ currentTarget }) => setForOthers(currentTarget.checked)}
+          label={`Also change the address of ${count(others.length, 'other webhook', 'other webhooks')} with the old address`}
+          description={others.map(({ id, trigger }) => `Webhook ${id} (${trigger})`).join(', ')}
+        />
+      )}
       <PairFields value={pair} onChange={setPair} error={error} />
       <EqualToChosen chosen={{ url, ...pair }} own={webhook.id} />
       <Text size="sm" c="dimmed">

@@ -1,8 +1,9 @@
-import { Alert, Box } from '@mantine/core';
+import { Alert, Box, Code } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
 import type {
   LastFailure,
+  Webhook,
   WebhookHealth,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
@@ -10,9 +11,15 @@ import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
 import { adviceOf, failureText } from '../deliveries/advice.ts';
+import styles from './failing.module.css';
+import { AlsoFailing } from './same-address.tsx';
 
 /** Says that the attempts of a webhook fail: with the last error, since when, and what to check. */
-export function Failing(o: { readonly health: WebhookHealth; readonly children: ReactNode }) {
+export function Failing(o: {
+  readonly webhook: Webhook;
+  readonly health: WebhookHealth;
+  readonly children: ReactNode;
+}) {
   const { failures, failingSince, disablesAt, lastFailure } = o.health;
   return (
     <Alert color="red" title="The address does not accept requests">
@@ -27,6 +34,7 @@ export function Failing(o: { readonly health: WebhookHealth; readonly children: 
           </>
         )}
       </div>
+      <AlsoFailing webhook={o.webhook} />
       <Box mt="xs">{o.children}</Box>
     </Alert>
   );
@@ -42,6 +50,12 @@ function LastError({ failure }: { readonly failure: LastFailure }) {
         <Link to="/deliveries/$deliveryId" params={{ deliveryId: failure.deliveryId }}>
           Open this delivery
         </Link>
+      )}
+      {failure.responseExcerpt !== '' && (
+        <Box mt={4}>
+          Your system answered:{' '}
+          <Code className={styles.response ?? ''}>{failure.responseExcerpt}</Code>
+        </Box>
       )}
     </Box>
   );

@@ -123,7 +123,12 @@ function Warning({
       </Alert>
     );
   }
-  if (health?.state === 'failing') return <Failing health={health}>{notReceived}</Failing>;
+  if (health?.state === 'failing')
+    return (
+      <Failing webhook={webhook} health={health}>
+        {notReceived}
+      </Failing>
+    );
   if (health && status === 'inactive') {
     return (
       <Alert color="gray" title="This webhook is inactive">

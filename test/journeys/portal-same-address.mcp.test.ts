@@ -1,0 +1,102 @@
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type { Browser, Page } from 'playwright-core';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
+import { type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
+import { type Receiver, startReceiver } from '../kit/webhooks/receiver.ts';
+
+// A merchant's developer whose webhooks of one address fail together: the portal says so at first sight, shows what the
+// address answers, and corrects all of them at once.
+
+let stack: OpenStack;
+let browser: Browser;
+let developer: Visitor;
+let broken: Receiver;
+let repaired: Receiver;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  developer = await visit(stack, browser, 'developer');
+  [broken, repaired] = [await startReceiver(), await startReceiver()];
+  broken.answer = (response) =>
+    void response.writeHead(403, { 'content-type': 'text/html' }).end('<b>unknown key</b>');
+}, 180_000);
+afterAll(async () => {
+  await Promise.all([browser?.close(), broken?.stop(), repaired?.stop()]);
+}, 60_000);
+
+async function addWebhook(page: Page, o: { trigger: string; url: string }): Promise<string> {
+  const body = { ...o, topic: 'return', idempotencyKey: crypto.randomUUID() };
+  const { webhook } = await callPortal<{ webhook: { id: string } }>(
+    page,
+    'WebhooksService/CreateWebhook',
+    body,
+  );
+  return webhook.id;
+}
+
+const webhookOf = async (page: Page, webhookId: string) =>
+  (
+    await callPortal<{ webhook: { url: string; health: { failures?: number } } }>(
+      page,
+      'WebhooksService/GetWebhook',
+      { webhookId },
+    )
+  ).webhook;
+
+test('webhooks of one address are seen to fail together, and get a new address together', async () => {
+  const { page, open } = developer;
+  const url = new URL(`/${crypto.randomUUID()}`, broken.url).href;
+  const [one, other] = [
+    await addWebhook(page, { url, trigger: 'return.created' }),
+    await addWebhook(page, { url, trigger: 'return.updated' }),
+  ];
+  await stack.fixture('no_label');
+  const idempotencyKey = crypto.randomUUID();
+  await callPortal(page, 'WebhooksService/SendTest', { webhookId: other, idempotencyKey });
+  for (const id of [one, other]) {
+    await until(async () => ((await webhookOf(page, id)).health.failures ?? 0) > 0);
+  }
+
+  await page.setViewportSize({ width: 1280, height: 800 });
+  await open('/webhooks');
+  const summary = page.getByRole('alert').filter({ hasText: /webhooks? fails?$/m });
+  const link = summary.getByRole('link', { name: `Webhook ${one}`, exact: true });
+  const place = await link.boundingBox();
+  expect((place?.y ?? 800) + (place?.height ?? 0)).toBeLessThan(800);
+  await page.getByText(/\d+ waiting for a retry/).waitFor();
+  expect(await developer.findings()).toEqual([]);
+
+  await link.click();
+  const banner = page.getByRole('alert');
+  await banner.getByText('1 other webhook uses this address and fails as well').waitFor();
+  await banner.getByRole('link', { name: `webhook ${other} (return.updated)` }).waitFor();
+  await banner.getByText('<b>unknown key</b>').waitFor();
+  expect(await developer.findings()).toEqual([]);
+
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  const also = dialog.getByLabel('Also change the address of 1 other webhook with the old address');
+  expect(await also.count()).toBe(0);
+  const moved = new URL('/moved', repaired.url).href;
+  await dialog.getByLabel('Address', { exact: true }).fill(moved);
+  await also.check();
+  expect(await developer.findings()).toEqual([]);
+  await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText(`Webhook ${other} has the new address, too.`).waitFor();
+  for (const id of [one, other]) expect((await webhookOf(page, id)).url).toBe(moved);
+  await until(() => repaired.received.length > 0);
+
+  // One that is gone keeps nobody else from its new address, and is named.
+  await page.getByRole('button', { name: 'Edit', exact: true }).click();
+  await dialog.getByLabel('Address', { exact: true }).fill(`${moved}/again`);
+  await also.check();
+  await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId: other });
+  await dialog.getByRole('button', { name: 'Save', exact: true }).click();
+  await page.getByText(`Webhook ${other} still has its former address`).waitFor();
+  expect((await webhookOf(page, one)).url).toBe(`${moved}/again`);
+  await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId: one });
+}, 240_000);
