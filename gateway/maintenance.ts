@@ -27,6 +27,7 @@ async function purgeCounters(db: Queryable): Promise<boolean> {
   return rowCount === BATCH;
 }
 
+/** The gateway's role cannot delete rows of the audit log. This function deletes those that are older than 13 months. */
 async function purgeAuditLog(db: Queryable): Promise<boolean> {
   const { rows } = await db.query<{ purged: bigint }>('select purge_audit_log($1) as purged', [
     BATCH,

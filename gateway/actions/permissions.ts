@@ -2,8 +2,8 @@ import type { Permission } from '../tenancy/permissions.ts';
 
 /**
  * The permissions for each action in a shop. One of the listed permissions is enough; an empty list means that no
- * permission is needed. The MCP server hides the tools that a user may not use, and rejects calls of them.
- * CONTRIBUTING.md says how to add a tool.
+ * permission is needed. `tenancy/permissions.ts` has the permissions of each role. The MCP server hides the tools that
+ * a user may not use, and rejects calls of them. CONTRIBUTING.md says how to add a tool.
  */
 export const ACTION_PERMISSIONS = {
   get_shop_context: [],

@@ -71,6 +71,8 @@ const UNAVAILABLE: Admission = {
  * Creates a limit that is exact over all replicas. It costs one statement per request, or per group of concurrent
  * requests of a key. It is for rare requests, such as failed credentials and sign-ins, and for tool calls. When a key
  * has used up its window, its requests are rejected without the database.
+ *
+ * The limit of REST is a `createLeasedLimit`. `limits.ts` creates all limits of a gateway.
  */
 export function createRateLimit(o: RateLimitOptions): RateLimit {
   const settings = { keyPrefix: o.name, points: o.points, duration: o.windowS };

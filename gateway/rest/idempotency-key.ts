@@ -23,6 +23,9 @@ export interface KeyedContent {
  * effect either; or it is new, and covers only the retries of the call to the service; or it is empty. The prefix keeps
  * the keys of REST apart from those of internal callers; the hash keeps the caller's own text out of the database.
  *
+ * The service of the operation stores the key: for 90 days (`services/platform/idempotency.ts`), or with the cart or
+ * replay that was created. A key that was used with other content is a 422 (`keyOfOtherContent`).
+ *
  * draft-ietf-httpapi-idempotency-key-header has the key in double quotes. Many clients omit them, so `"a"` and `a` are
  * the same key.
  *

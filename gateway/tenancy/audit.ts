@@ -26,7 +26,10 @@ export interface AuditEntry {
   >;
 }
 
-/** Adds one entry to the shop's audit log, in the transaction of the change itself. */
+/**
+ * Adds one entry to the shop's audit log, in the transaction of the change itself. Entries are kept for 13 months, see
+ * `purgeAuditLog` in `maintenance.ts`.
+ */
 export function recordAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
   return recordAudits(tx, [entry]);
 }

@@ -61,10 +61,12 @@ export function startExpiry(o: ExpiryDeps): Worker {
  * - it has no open instant refund, and the shopper keeps none;
  * - no failed run of processing fulfilled an outcome, or sent a request whose outcome is unknown.
  *
- * A return without a label never expires. The clock of the database decides, once in the search and once under the lock
- * of the return. Each return has its own transaction, which publishes `return.updated`, and `label.request.cancelled`
- * for an open label request. A return that cannot be expired is logged, and tried again after a minute. An outage stops
- * the search.
+ * A return without a label never expires. An expired return opens again when its parcel moves or its goods arrive, see
+ * `reopening` in `returnable.ts`.
+ *
+ * The clock of the database decides, once in the search and once under the lock of the return. Each return has its own
+ * transaction, which publishes `return.updated`, and `label.request.cancelled` for an open label request. A return that
+ * cannot be expired is logged, and tried again after a minute. An outage stops the search.
  *
  * @returns how many expired.
  */

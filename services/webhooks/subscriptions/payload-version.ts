@@ -21,7 +21,8 @@ export async function servedPayloadVersion(
 }
 
 /**
- * Sets the version for payloads of later events (interface: Versioning, rules 8 and 9).
+ * Sets the version for payloads of later events (interface: Versioning, rules 8 and 9). Members who may manage webhooks
+ * choose it in the portal, operators with `npm run admin -- payload-version set`. `createShop` sets the first one.
  *
  * @param o.expected the version that the caller saw; empty for any.
  * @returns the version before.
