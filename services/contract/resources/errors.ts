@@ -6,7 +6,7 @@ import { means } from './response-fields.ts';
 const message = means(z.string(), 'For people: what is wrong');
 const code = <const T extends string>(text: T) =>
   means(z.literal(text), 'For programs: always this code');
-/** What the error consists of, in the key `errors`. */
+/** The schema of the object that an error body has under the name `errors`. */
 export const inside = <S extends z.ZodRawShape>(shape: S) =>
   means(z.object(shape), 'What is wrong');
 

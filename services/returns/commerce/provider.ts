@@ -4,7 +4,7 @@ import type { Both } from '../../platform/money.ts';
 
 /** A JSON value of the caller's additional details. JSON.stringify writes it as it was sent. */
 export type DetailScalar = string | number | NumberText | boolean | null;
-/** Test effects of `commerce check` have such keys. They move no money. */
+/** The keys of the test effects of `commerce check` begin with this. Test effects move no money. */
 export const CHECK_KEYS = 'rms:check:';
 
 /** Values for the additional details of every new order, by key. */

@@ -62,8 +62,8 @@ type Deps = Pick<ShopifyAppDeps, 'pool' | 'client' | 'app' | 'logger'> & {
 
 /**
  * Gives out the tokens of stores, and refreshes them. Of several processes one refreshes. It stores the new pair in one
- * statement. If it dies before, the old refresh token stays valid at Shopify, because its replacement was not used, and
- * another process repeats the refresh.
+ * statement. If it dies before that, another process repeats the refresh. The old refresh token is then still valid at
+ * Shopify, because the new one was never used.
  */
 export function createAccessTokens(deps: Deps): AccessTokens {
   const { pool, keyring } = deps;

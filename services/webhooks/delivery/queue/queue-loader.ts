@@ -74,8 +74,8 @@ export class QueueLoader {
   }
 
   /**
-   * Unloads queues that are idle, and when memory is full queues that cannot send. Resolves to the time until the next
-   * step. Milliseconds.
+   * Unloads idle queues. When memory is full, it also unloads queues that cannot send. Resolves to the time until the
+   * next step. Milliseconds.
    */
   async unload(): Promise<number> {
     const { active } = this.#o;
