@@ -50,7 +50,7 @@ export const gatewayShape = {
   REST_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(300)
     .describe(
-      'REST requests per minute of a key or an app without its own limit; large bodies count as several',
+      'REST requests per minute of an app, or of a key without its own limit; large bodies count as several',
     ),
   SHOP_MIB_PER_DAY: wholeNumber(1, 1_000_000)
     .default(2_048)

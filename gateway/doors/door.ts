@@ -6,7 +6,7 @@ import type { ActionName } from '../actions/permissions.ts';
 export const HOLES = {
   shopper: 'A shopper does it in the shop’s portal, which calls the RPC as an internal service.',
   partner: 'Only partners’ systems do it, with data that people do not have at hand.',
-  person: 'A person must see the return and decide. A system that decides alone would hide that.',
+  person: 'A person must see the return and decide. A system would decide without seeing it.',
   secret: 'The answer is a secret, which must not enter the conversation with an assistant.',
   money:
     'It moves money, or says what happened to money. Only operators do it. The audit log records each use.',

@@ -453,7 +453,8 @@ export const SendVersionTestResponseSchema: GenMessage<SendVersionTestResponse> 
   messageDesc(file_rms_portal_v1_payload_version, 12);
 
 /**
- * PayloadVersionService sets the API version of the shop's webhook payloads. It is set here and only here.
+ * PayloadVersionService sets the API version of the shop's webhook payloads. REST and MCP cannot set it;
+ * operators can (`npm run admin -- payload-version set`).
  *
  * @generated from service rms.portal.v1.PayloadVersionService
  */
