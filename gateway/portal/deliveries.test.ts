@@ -38,6 +38,12 @@ describe('deliveries and webhooks in the portal', () => {
     });
   });
 
+  test('of a replay from before they were stored are said to be not listed', async () => {
+    under.services.webhooks.getReplay = ({ replayId: id }) => ({ replay: { id, unlisted: true } });
+    const { replay } = await webhooks().getReplay({ replayId: '7' });
+    expect(replay).toMatchObject({ id: '7', unlisted: true });
+  });
+
   test('name the newest failure, and equal webhooks when they are created', async () => {
     const lastFailure = {
       deliveryId: FAKE.delivery,

@@ -79,3 +79,36 @@ test('a list that does not arrive at all is an error with a button', async () =>
   await alert.getByRole('button', { name: 'Try again' }).click();
   await page.locator('main tbody tr').first().waitFor();
 });
+
+test('a job from before its deliveries could be listed says so, on its page and in the log', async () => {
+  const { page, open } = owner;
+  // What was cut off in the tests before is not a problem of these pages.
+  owner.problems();
+  const at = new Date().toISOString();
+  const replay = {
+    id: '9007199254740991',
+    kind: 'replay',
+    state: 'done',
+    filter: { webhookId: '3', trigger: 'return.closed' },
+    total: 5,
+    done: 5,
+    startedAt: at,
+    finishedAt: at,
+    unlisted: true,
+  };
+  await page.route('**/*.WebhooksService/GetReplay', (route) =>
+    route.fulfill({ json: { replay } }),
+  );
+  await open(`/replays/${replay.id}`);
+  await page.getByText('5 of 5 queued, 0 left out.').waitFor();
+  const text = page.getByText('The deliveries of this job are not listed, because it ran before');
+  await text.waitFor();
+  expect(await page.getByRole('link', { name: 'Open them in the log' }).count()).toBe(0);
+  expect(await owner.findings()).toEqual([]);
+
+  await open(`/deliveries?replay=${replay.id}`);
+  await page.getByRole('heading', { name: 'The deliveries of this job are not listed' }).waitFor();
+  expect(await owner.findings()).toEqual([]);
+  await page.getByRole('link', { name: 'log of webhook 3' }).click();
+  await page.waitForURL('**/deliveries?webhook=3&trigger=return.closed');
+});

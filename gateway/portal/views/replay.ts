@@ -19,12 +19,14 @@ import {
 
 export function replayView(replay: Replay): MessageInitShape<typeof ReplaySchema> {
   const { id, kind, state, filter, total, done, skipped, startedAt, finishedAt, error } = replay;
+  const { unlisted } = replay;
   return {
     id: String(id),
     total,
     done,
     skipped,
     error,
+    unlisted,
     kind: word(ReplayKindSchema, kind, REPLAY_KINDS) ?? '',
     state: word(ReplayStateSchema, state, REPLAY_STATES) ?? '',
     ...(filter && { filter: filterView(filter) }),

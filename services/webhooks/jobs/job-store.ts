@@ -99,6 +99,8 @@ interface JobRow extends Omit<Job, 'filter'> {
 
 const JOBS = `
 select j.id, j.kind, j.filter, j.started_at as "startedAt", p.total, p.done, p.skipped, p.error, p.state,
+       p.done > 0 and not exists (
+         select from job_deliveries d where d.shop_id = j.shop_id and d.job_id = j.id) as "isUnlisted",
        coalesce(p."finishedAt", case when p.state <> 'running' then j.started_at end) as "finishedAt"
   from replay_jobs j
  cross join lateral (

@@ -22,6 +22,8 @@ export interface Job {
   readonly finishedAt: Date | null;
   /** Why the job failed; empty if it did not fail. */
   readonly error: string;
+  /** True if it queued deliveries before the service stored which deliveries a job queues. */
+  readonly isUnlisted: boolean;
 }
 
 export function jobNotFound(id: bigint): DomainError {

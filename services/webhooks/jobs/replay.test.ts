@@ -230,6 +230,18 @@ describe('a replay', () => {
     expect((await readJobs(log.pool, listed)).map(({ id }) => id)).toEqual([next.id, both[0]?.id]);
   });
 
+  test('of a release that did not store its deliveries is not listed', async () => {
+    const shopId = log.newShop();
+    const subscriptionId = await log.subscribe(shopId);
+    await log.add(shopId, [{ subscriptionId, ended: 'exhausted' }]);
+    const { id } = await replays.start(shopId, {});
+    expect(await readJob(log.pool, shopId, id)).toMatchObject({ done: 0, isUnlisted: false });
+    await replays.batch(shopId);
+    expect(await readJob(log.pool, shopId, id)).toMatchObject({ done: 1, isUnlisted: false });
+    await log.pool.query('delete from job_deliveries where shop_id = $1', [shopId]);
+    expect(await readJob(log.pool, shopId, id)).toMatchObject({ done: 1, isUnlisted: true });
+  });
+
   test('without deliveries is done immediately', async () => {
     const shopId = log.newShop();
     expect(await replays.start(shopId, {})).toMatchObject({ state: 'done', total: 0 });

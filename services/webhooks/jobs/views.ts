@@ -21,7 +21,7 @@ const stateText = enumText(ReplayStateSchema);
 const reasonText = enumText(UnreplayableReasonSchema);
 
 export function replayMessage(job: Job): Replay {
-  const { id, filter, total, done, skipped, error } = job;
+  const { id, filter, total, done, skipped, error, isUnlisted: unlisted } = job;
   return create(ReplaySchema, {
     id,
     kind: kindText.fromText(job.kind),
@@ -33,6 +33,7 @@ export function replayMessage(job: Job): Replay {
     startedAt: timestampFromDate(job.startedAt),
     ...(job.finishedAt && { finishedAt: timestampFromDate(job.finishedAt) }),
     error,
+    unlisted,
   });
 }
 

@@ -1,4 +1,4 @@
-import { useInfiniteQuery } from '@connectrpc/connect-query';
+import { useInfiniteQuery, useQuery } from '@connectrpc/connect-query';
 import { Button, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -15,6 +15,7 @@ import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { idOr0, listOf } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
+import { Unlisted } from '../replays/unlisted.tsx';
 import { WebhooksNav } from '../webhooks/nav.tsx';
 import { DeliveryTable } from './table.tsx';
 
@@ -117,7 +118,23 @@ function HowMany({ counted }: { readonly counted: DeliveryCount | undefined }) {
 }
 
 function NoDeliveries() {
-  if (Object.keys(route.useSearch()).length === 0) {
+  const search = route.useSearch();
+  const replayId = idOr0(search.replay);
+  const { getReplay } = WebhooksService.method;
+  const { can } = useSession();
+  const { data } = useQuery(
+    getReplay,
+    { replayId },
+    { enabled: replayId !== '0' && can(getReplay) },
+  );
+  if (data?.replay?.unlisted) {
+    return (
+      <EmptyState title="The deliveries of this job are not listed">
+        <Unlisted replay={data.replay} />
+      </EmptyState>
+    );
+  }
+  if (Object.keys(search).length === 0) {
     return (
       <EmptyState title="Nothing was sent in the last 30 days">
         Open one of your <Link to="/webhooks">webhooks</Link> and send a test event.

@@ -18,7 +18,7 @@ const STATES = [
   ['dropped', 'dropped'],
 ] as const;
 
-/** What became of the deliveries that a job has queued. Nothing for jobs from before this was stored. */
+/** What became of the deliveries that a job has queued. */
 export function Arrived({ replay }: { readonly replay: Replay }) {
   const isRunning = replay.state === 'running';
   const { data } = useQuery(

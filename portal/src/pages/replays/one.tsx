@@ -15,6 +15,7 @@ import { idOr0 } from '../../search.ts';
 import { useSession } from '../../session/session.tsx';
 import { numberText } from '../../words.ts';
 import { Arrived } from './arrived.tsx';
+import { Unlisted } from './unlisted.tsx';
 import { kindText, whatText } from './what.ts';
 
 const route = getRouteApi('/replays/$replayId');
@@ -51,6 +52,7 @@ export function ReplayPage() {
 function Content({ replay }: { readonly replay: Replay }) {
   const { total, done, skipped, filter } = replay;
   const { can } = useSession();
+  const mayList = can(WebhooksService.method.listDeliveries);
   const share = total === 0 ? 100 : ((done + skipped) / total) * 100;
   return (
     <>
@@ -71,7 +73,12 @@ function Content({ replay }: { readonly replay: Replay }) {
           <Text size="sm" role="status">
             {numberText(done)} of {numberText(total)} queued, {numberText(skipped)} left out.
           </Text>
-          {can(WebhooksService.method.listDeliveries) && <Arrived replay={replay} />}
+          {mayList && !replay.unlisted && <Arrived replay={replay} />}
+          {mayList && replay.unlisted && (
+            <Text size="sm" mt="xs">
+              <Unlisted replay={replay} />
+            </Text>
+          )}
         </Panel>
         <Panel title="About this job">
           <Facts
@@ -80,7 +87,7 @@ function Content({ replay }: { readonly replay: Replay }) {
               ['Ended', replay.finishedAt && <Time key="end" at={replay.finishedAt} as="exact" />],
               ['Events from', filter?.from && <Time key="from" at={filter.from} as="exact" />],
               ['Events until', filter?.to && <Time key="to" at={filter.to} as="exact" />],
-              ['Deliveries', <DeliveriesLink key="deliveries" replay={replay} />],
+              ['Deliveries', !replay.unlisted && <DeliveriesLink key="log" replay={replay} />],
             ]}
           />
         </Panel>
