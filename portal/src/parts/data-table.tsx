@@ -8,6 +8,8 @@ export interface Column<T> {
   readonly align?: 'end';
   /** Keeps short values such as ids, amounts and days on one line. */
   readonly short?: boolean;
+  /** Has room for addresses and e-mail addresses. */
+  readonly roomy?: boolean;
 }
 
 /** The class for the width that a number of columns needs. */
@@ -62,11 +64,11 @@ export function DataTable<T>(o: {
         <tbody className={styles.body} {...ROLES.rowgroup}>
           {o.rows.map((row) => (
             <tr key={o.rowKey(row)} className={rowClass} {...ROLES.row}>
-              {o.columns.map(({ title, cell, align, short }) => (
+              {o.columns.map(({ title, cell, align, short, roomy }) => (
                 <td
                   key={title}
                   {...ROLES.cell}
-                  className={`${styles.cell} ${align === 'end' ? styles.end : ''} ${short ? styles.short : ''}`}
+                  className={`${styles.cell} ${align === 'end' ? styles.end : ''} ${short ? styles.short : ''} ${roomy ? styles.roomy : ''}`}
                 >
                   <span className={styles.label} aria-hidden>
                     {title}

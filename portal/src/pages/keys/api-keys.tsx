@@ -9,6 +9,7 @@ import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
@@ -70,6 +71,7 @@ export function ApiKeysPage() {
 const COLUMNS: readonly Column<ApiKey>[] = [
   {
     title: 'Key',
+    roomy: true,
     cell: ({ id, description, sandbox, state, replacedBy }) => (
       <>
         <FirstLine>
@@ -95,10 +97,13 @@ const COLUMNS: readonly Column<ApiKey>[] = [
   },
   {
     title: 'Last used',
+    roomy: true,
     cell: ({ lastUsedAt, lastOperation }) => (
       <>
         <Time at={lastUsedAt} none="never" />
-        <SecondLine>{lastOperation}</SecondLine>
+        <SecondLine>
+          <LongText text={lastOperation} />
+        </SecondLine>
       </>
     ),
   },

@@ -4,6 +4,7 @@ import { UsageService, type VersionUsage } from '../../../../proto/gen/rms/porta
 import { Bullets } from '../../parts/bullets.tsx';
 import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
@@ -48,6 +49,7 @@ export function UsagePage() {
 const COLUMNS: readonly Column<VersionUsage>[] = [
   {
     title: 'Key or app',
+    roomy: true,
     cell: ({ credentialKind, credentialId, description }) => (
       <>
         <FirstLine>
@@ -62,7 +64,9 @@ const COLUMNS: readonly Column<VersionUsage>[] = [
     cell: ({ requested, served, stage }) => (
       <>
         <Group gap={6}>
-          {requested || 'none named'}
+          <Text span size="sm" style={{ whiteSpace: 'nowrap' }}>
+            {requested || 'none named'}
+          </Text>
           <Status state={stage} />
         </Group>
         {requested !== served && <SecondLine>served by {served}</SecondLine>}
@@ -72,10 +76,13 @@ const COLUMNS: readonly Column<VersionUsage>[] = [
   { title: 'Version ends', cell: ({ endsAt }) => <Time at={endsAt} as="day" none={NO_END} /> },
   {
     title: 'Last call',
+    roomy: true,
     cell: ({ lastAt, lastOperation }) => (
       <>
         <Time at={lastAt} />
-        <SecondLine>{lastOperation}</SecondLine>
+        <SecondLine>
+          <LongText text={lastOperation} />
+        </SecondLine>
       </>
     ),
   },

@@ -5,6 +5,7 @@ import type { GetPayloadVersionResponse } from '../../../../proto/gen/rms/portal
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
@@ -63,6 +64,7 @@ function columnsOf(served: string): readonly Column<Webhook>[] {
   return [
     {
       title: 'Webhook',
+      roomy: true,
       cell: ({ id, trigger, url, status }) => (
         <>
           <Group gap={6}>
@@ -71,7 +73,9 @@ function columnsOf(served: string): readonly Column<Webhook>[] {
             </Link>
             {status !== 'active' && <Status state={status} />}
           </Group>
-          <SecondLine>{url}</SecondLine>
+          <SecondLine>
+            <LongText text={url} />
+          </SecondLine>
         </>
       ),
     },

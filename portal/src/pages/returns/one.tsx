@@ -7,6 +7,7 @@ import { Bullets } from '../../parts/bullets.tsx';
 import { Facts } from '../../parts/facts.tsx';
 import { Fold } from '../../parts/fold.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { OutsideLink } from '../../parts/outside-link.tsx';
@@ -143,7 +144,7 @@ function factsOf(about: Return) {
   const { summary } = about;
   return [
     ['Shopper', summary?.customerName],
-    ['E-mail', summary?.customerEmail],
+    ['E-mail', summary?.customerEmail && <LongText key="email" text={summary.customerEmail} />],
     ['Outcome', inWords(summary?.outcome ?? '')],
     ['Travels by', inWords(about.returnMethod)],
     ['Destination', about.destinationName],

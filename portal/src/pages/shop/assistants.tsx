@@ -16,6 +16,7 @@ import { confirm } from '../../parts/confirm.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { Fold } from '../../parts/fold.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { notifyDone, notifyFailure } from '../../parts/notify.ts';
@@ -105,9 +106,12 @@ function Assistants({ of }: { readonly of: readonly Connections[] }) {
 const COLUMNS: readonly Column<Connections>[] = [
   {
     title: 'Assistant',
+    roomy: true,
     cell: ({ newest: { app, clientId }, ids }) => (
       <>
-        <FirstLine>{app || clientId}</FirstLine>
+        <FirstLine>
+          <LongText text={app || clientId} />
+        </FirstLine>
         {app === '' && <SecondLine>its app is unknown</SecondLine>}
         {ids.length > 1 && <SecondLine>{count(ids.length, 'connection')}</SecondLine>}
       </>
@@ -115,10 +119,15 @@ const COLUMNS: readonly Column<Connections>[] = [
   },
   {
     title: 'Acts for',
+    roomy: true,
     cell: ({ newest: { userName, userEmail, own } }) => (
       <>
-        {own ? 'You' : userName || userEmail}
-        {!own && userName !== '' && <SecondLine>{userEmail}</SecondLine>}
+        {own ? 'You' : userName || <LongText text={userEmail} />}
+        {!own && userName !== '' && (
+          <SecondLine>
+            <LongText text={userEmail} />
+          </SecondLine>
+        )}
       </>
     ),
   },

@@ -3,6 +3,7 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import type { AuditChange, AuditEntry } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import type { Column } from '../../parts/data-table.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 import { Time } from '../../parts/time.tsx';
 import { inWords, roleName } from '../../words.ts';
 import styles from './audit-entry.module.css';
@@ -33,9 +34,9 @@ function isEnd(outcome: string): boolean {
 
 export const AUDIT_COLUMNS: readonly Column<AuditEntry>[] = [
   { title: 'When', short: true, cell: ({ at }) => <Time at={at} as="exact" /> },
-  { title: 'Who', cell: (entry) => <Who entry={entry} /> },
-  { title: 'What', cell: (entry) => <What entry={entry} /> },
-  { title: 'Changed', cell: ({ changes }) => <Changes changes={changes} /> },
+  { title: 'Who', roomy: true, cell: (entry) => <Who entry={entry} /> },
+  { title: 'What', roomy: true, cell: (entry) => <What entry={entry} /> },
+  { title: 'Changed', roomy: true, cell: ({ changes }) => <Changes changes={changes} /> },
   {
     title: 'Through',
     cell: (entry) => (
@@ -71,7 +72,9 @@ function Who({ entry: { by, byEmail } }: { readonly entry: AuditEntry }) {
       >
         {name || byEmail || id}
       </route.Link>
-      <SecondLine>{second}</SecondLine>
+      <SecondLine>
+        <LongText text={second} />
+      </SecondLine>
     </div>
   );
 }

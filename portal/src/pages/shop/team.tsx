@@ -11,6 +11,7 @@ import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
 import { Loaded } from '../../parts/states.tsx';
@@ -55,7 +56,7 @@ function Members({ found }: { readonly found: ListMembersResponse }) {
       rows={found.members}
       rowKey={({ userId }) => userId}
       columns={[
-        { title: 'Person', cell: (member) => <Person member={member} /> },
+        { title: 'Person', roomy: true, cell: (member) => <Person member={member} /> },
         {
           title: 'Role',
           cell: (member) => <RoleOf member={member} roles={found.assignableRoles} />,
@@ -72,14 +73,18 @@ function Person({ member: { name, email, self } }: { readonly member: Member }) 
   return (
     <>
       <Group gap={6}>
-        <FirstLine>{name || email}</FirstLine>
+        <FirstLine>{name || <LongText text={email} />}</FirstLine>
         {self && (
           <Badge size="xs" variant="default">
             You
           </Badge>
         )}
       </Group>
-      {name !== '' && <SecondLine>{email}</SecondLine>}
+      {name !== '' && (
+        <SecondLine>
+          <LongText text={email} />
+        </SecondLine>
+      )}
     </>
   );
 }

@@ -11,6 +11,7 @@ import {
 import { Bullets } from '../../parts/bullets.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { LongText } from '../../parts/long-text.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
@@ -76,7 +77,7 @@ function Endpoints({ webhooks, payloadVersion }: EndpointsProps) {
         rows={webhooks}
         rowKey={({ id }) => id}
         columns={[
-          { title: 'Address', cell: (one) => <Address webhook={one} /> },
+          { title: 'Address', roomy: true, cell: (one) => <Address webhook={one} /> },
           {
             title: 'Event',
             cell: ({ trigger, topic }) => <Pair trigger={trigger} topic={topic} />,
@@ -104,7 +105,7 @@ function Endpoints({ webhooks, payloadVersion }: EndpointsProps) {
 function Address({ webhook }: { readonly webhook: Webhook }) {
   return (
     <Link to="/webhooks/$webhookId" params={{ webhookId: webhook.id }}>
-      {webhook.url}
+      <LongText text={webhook.url} />
     </Link>
   );
 }
