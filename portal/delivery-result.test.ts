@@ -5,12 +5,12 @@ import {
   NOT_ALLOWED,
 } from '../services/platform/outbound/failure.ts';
 import { Deadline } from '../services/webhooks/sender/deadline.ts';
-import { adviceOf } from './src/pages/deliveries/advice.ts';
+import { adviceOf, answerText } from './src/pages/deliveries/advice.ts';
 import { isSuccess, resultText } from './src/pages/deliveries/result.ts';
 
 const LATE = 'no complete answer within 15000 ms';
 const UNKNOWN =
-  'Your system did not answer. Check that the address is right and reachable from the internet.';
+  "The receiver's system did not answer. Check that the address is right and reachable from the internet.";
 
 /** The advice for an attempt without a response that failed with an error code. */
 function adviceForCode(code: string): string {
@@ -30,6 +30,26 @@ describe('the result of an attempt', () => {
     expect(resultText(outcome)).toBe(text);
   });
 
+  test.each([
+    [204, '', 'The receiver accepted it (204)'],
+    [302, 'answered 302', "The receiver's system says that the address has moved (302)"],
+    [400, 'answered 400', "The receiver's system says that it did not accept the request (400)"],
+    [403, 'answered 403', "The receiver's system says that the request is not allowed (403)"],
+    [404, 'answered 404', "The receiver's system says that this address does not exist (404)"],
+    [
+      405,
+      'answered 405',
+      "The receiver's system says that it takes no such requests at this address (405)",
+    ],
+    [410, 'answered 410', "The receiver's system says that this address is gone permanently (410)"],
+    [429, 'answered 429', "The receiver's system says that it gets too many requests (429)"],
+    [503, 'answered 503', "The receiver's system says that it had an error (503)"],
+    [500, 'connection reset', 'connection reset'],
+    [0, 'connection refused', 'connection refused'],
+  ])('of status %i, %s, as a sentence is %s', (status, error, text) => {
+    expect(answerText({ status, error })).toBe(text);
+  });
+
   test('is a success only for a complete response with a status of 200 to 299', () => {
     expect(isSuccess({ status: 204, error: '' })).toBe(true);
     expect(isSuccess({ status: 200, error: 'connection reset' })).toBe(false);
@@ -43,9 +63,9 @@ describe('the advice for a failed attempt', () => {
   });
 
   test.each([
-    [200, LATE, /^Your response was not complete within 15 seconds\./],
-    [0, LATE, /^Your system did not answer within 15 seconds\./],
-    [200, 'connection reset', /^Your response was not complete\./],
+    [200, LATE, /^The answer was not complete within 15 seconds\./],
+    [0, LATE, /^The receiver's system did not answer within 15 seconds\./],
+    [200, 'connection reset', /^The answer was not complete\./],
     [200, 'answer is too long', /short or empty body/],
     [410, 'answered 410', /makes the webhook inactive/],
     [404, 'answered 404', /Check the address of the webhook/],
@@ -61,7 +81,7 @@ describe('the advice for a failed attempt', () => {
   });
 
   test.each([
-    ['CERT_HAS_EXPIRED', /Renew the certificate/],
+    ['CERT_HAS_EXPIRED', /certificate of the receiver's system must be renewed/],
     ['CERT_NOT_YET_VALID', /valid today/],
     ['DEPTH_ZERO_SELF_SIGNED_CERT', /public authority/],
     ['UNABLE_TO_VERIFY_LEAF_SIGNATURE', /intermediate certificates/],

@@ -97,7 +97,7 @@ test('a repaired receiver gets what waits by a button, beside the time of the ne
   const webhookId = await failingWebhook(page);
   await open(`/webhooks/${webhookId}`);
   const banner = page.getByRole('alert').filter({ hasText: 'attempts have failed since' });
-  await banner.getByText('your system answered 500').waitFor();
+  await banner.getByText("The receiver's system says that it had an error (500)").waitFor();
   await banner.getByText(/^1 delivery not received since .*: 1 is still tried\.$/).waitFor();
   await banner.getByText(/The next attempt is at /).waitFor();
   const before = broken.received.length;

@@ -1,9 +1,38 @@
 import { adviceForError } from './error-advice.ts';
 import { isComplete, isSuccess, type Outcome } from './result.ts';
 
-/** Why an attempt failed, such as `your system answered 500` or `connection refused`. */
-export function failureText(outcome: Outcome): string {
-  return isComplete(outcome) ? `your system answered ${outcome.status}` : outcome.error;
+/** What the receiver's system says with a status, and what to do then, by the lowest and the highest status. */
+const ANSWERS: readonly (readonly [from: number, to: number, says: string, advice: string])[] = [
+  [300, 399, 'the address has moved', 'Redirects are not followed: use the final address.'],
+  [
+    401,
+    403,
+    'the request is not allowed',
+    'Check that it verifies the signature with the newest secret, and that no firewall asks for a sign-in.',
+  ],
+  [404, 404, 'this address does not exist', 'Check the address of the webhook.'],
+  [405, 405, 'it takes no such requests at this address', 'Check the address of the webhook.'],
+  [
+    410,
+    410,
+    'this address is gone permanently',
+    'This makes the webhook inactive. Correct the address, and activate the webhook again.',
+  ],
+  [429, 429, 'it gets too many requests', 'We send less, and repeat this later.'],
+  [500, 599, 'it had an error', 'Its logs say more; search them for the webhook-id.'],
+  [0, 999, 'it did not accept the request', 'It must answer with a status of 200 to 299.'],
+];
+
+function answerTo(status: number) {
+  return ANSWERS.find(([from, to]) => from <= status && status <= to);
+}
+
+/** How an attempt ended, such as `The receiver's system says that it had an error (500)` or `connection refused`. */
+export function answerText(outcome: Outcome): string {
+  const { status, error } = outcome;
+  if (isSuccess(outcome)) return `The receiver accepted it (${status})`;
+  if (!isComplete(outcome)) return error;
+  return `The receiver's system says that ${answerTo(status)?.[2]} (${status})`;
 }
 
 /** What the reader can check, by the error or by the status of the response; empty when nothing is wrong. */
@@ -11,21 +40,5 @@ export function adviceOf(outcome: Outcome): string {
   if (isSuccess(outcome)) return '';
   const { status, error } = outcome;
   if (!isComplete(outcome)) return adviceForError(error, status > 0);
-  if (status === 401 || status === 403) {
-    return 'Your system rejected the request. Check that it verifies the signature with the newest secret, and that no firewall asks for a sign-in.';
-  }
-  if (status === 404 || status === 405) {
-    return 'Your system does not accept POST requests at this address. Check the address of the webhook.';
-  }
-  if (status === 410) {
-    return 'Your system said that this address is gone permanently, which makes the webhook inactive. Correct the address or your system, and make the webhook active again.';
-  }
-  if (status >= 300 && status < 400) {
-    return 'Your system redirected the request. Redirects are not followed: use the final address.';
-  }
-  if (status === 429)
-    return 'Your system asked us to slow down. We send less, and repeat this later.';
-  if (status >= 500)
-    return 'Your system had an error. Its logs say more; search them for the webhook-id.';
-  return 'Your system must answer with a status of 200 to 299.';
+  return answerTo(status)?.[3] ?? '';
 }

@@ -1,18 +1,19 @@
 const PUBLIC_HOST =
   'Check the host name in the address of the webhook: it must be known in the internet, and its address must be public.';
 const LISTENS =
-  'Check that your system is running, and that its firewall lets connections from the internet in.';
+  "Check that the receiver's system is running, and that its firewall lets connections from the internet in.";
 const SHORT_ANSWER =
-  'Your response was larger than we read. Answer with few headers and a short or empty body.';
-const HTTP = 'Your system did not answer as HTTP/1.1 requires. Check its server and its proxies.';
+  'The answer was larger than we read. The receiver must answer with few headers and a short or empty body.';
+const HTTP =
+  "The receiver's system did not answer as HTTP/1.1 requires. Check its server and its proxies.";
 
 /** Advice by the beginning of an error. `describeFailure` of the webhooks service writes these texts. */
 const ADVICE: readonly (readonly [beginning: string, advice: string])[] = [
-  ['certificate has expired', 'Renew the certificate of your system.'],
+  ['certificate has expired', "The certificate of the receiver's system must be renewed."],
   ['certificate is not valid yet', 'Use a certificate that is valid today.'],
   [
     'certificate is not trusted',
-    'Use a certificate of a public authority, and let your system send the intermediate certificates with it.',
+    "Use a certificate of a public authority, and let the receiver's system send the intermediate certificates with it.",
   ],
   [
     'certificate is for another host',
@@ -43,11 +44,11 @@ export function adviceForError(error: string, hasStatus: boolean): string {
   const known = ADVICE.find(([beginning]) => error.startsWith(beginning));
   if (known) return known[1];
   return hasStatus
-    ? 'Your response was not complete. Check that your system and its proxies send it to the end.'
-    : 'Your system did not answer. Check that the address is right and reachable from the internet.';
+    ? "The answer was not complete. Check that the receiver's system and its proxies send it to the end."
+    : "The receiver's system did not answer. Check that the address is right and reachable from the internet.";
 }
 
 function adviceForTimeLimit(seconds: number, hasStatus: boolean): string {
-  const what = hasStatus ? 'Your response was not complete' : 'Your system did not answer';
-  return `${what} within ${seconds} seconds. Answer at once, and process the event afterwards.`;
+  const what = hasStatus ? 'The answer was not complete' : "The receiver's system did not answer";
+  return `${what} within ${seconds} seconds. It must answer at once, and process the event afterwards.`;
 }

@@ -10,7 +10,7 @@ import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { count } from '../../words.ts';
-import { adviceOf, failureText } from '../deliveries/advice.ts';
+import { adviceOf, answerText } from '../deliveries/advice.ts';
 import styles from './failing.module.css';
 import { AlsoFailing } from './same-address.tsx';
 
@@ -45,7 +45,7 @@ function LastError({ failure }: { readonly failure: LastFailure }) {
   return (
     <Box mb="xs">
       The last attempt, <Time at={failure.startedAt} as="relative" />:{' '}
-      <strong>{failureText(failure)}</strong> ({failure.url}). {adviceOf(failure)}{' '}
+      <strong>{answerText(failure)}</strong>. The address is {failure.url}. {adviceOf(failure)}{' '}
       {mayOpen && (
         <Link to="/deliveries/$deliveryId" params={{ deliveryId: failure.deliveryId }}>
           Open this delivery
@@ -53,7 +53,7 @@ function LastError({ failure }: { readonly failure: LastFailure }) {
       )}
       {failure.responseExcerpt !== '' && (
         <Box mt={4}>
-          Your system answered:{' '}
+          It answered:{' '}
           <Code className={styles.response ?? ''}>{failure.responseExcerpt}</Code>
         </Box>
       )}
