@@ -44,8 +44,8 @@ describe('the result of an attempt', () => {
     [410, 'answered 410', "The receiver's system says that this address is gone permanently (410)"],
     [429, 'answered 429', "The receiver's system says that it gets too many requests (429)"],
     [503, 'answered 503', "The receiver's system says that it had an error (503)"],
-    [500, 'connection reset', 'connection reset'],
-    [0, 'connection refused', 'connection refused'],
+    [500, 'connection reset', 'No complete answer: connection reset'],
+    [0, 'connection refused', 'No answer: connection refused'],
   ])('of status %i, %s, as a sentence is %s', (status, error, text) => {
     expect(answerText({ status, error })).toBe(text);
   });

@@ -106,6 +106,12 @@ test('a repaired receiver gets what waits by a button, beside the time of the ne
   await until(() => broken.received.length === before + 1);
   await banner.getByRole('link', { name: 'Open this delivery' }).click();
   await page.getByText('Attempt 4').waitFor();
+  const answer = page.getByText("The receiver's system says that it had an error (500). Its logs");
+  await answer.first().waitFor();
+  const header = page.getByText('traceparent').first();
+  expect(await header.isVisible()).toBe(false);
+  await page.getByText('Request headers').first().click();
+  await header.waitFor();
   expect(problems()).toEqual([]);
   await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId });
 });

@@ -56,9 +56,12 @@ async function userIdOf(name: string): Promise<bigint> {
 const hostile = (field: string) =>
   `${field}"><svg onload=document.title=4><img src=x onerror="document.title=1"><script>document.title=2</script><a href="javascript:document.title=3">x</a>`;
 
-/** Opens a page, and expects each text on it as it was written. */
+/** Opens a page and its folded parts, and expects each text on it as it was written. */
 async function expectTexts(path: string, fields: readonly string[]): Promise<void> {
   await owner.open(path);
+  await owner.page.evaluate(
+    'for (const part of document.querySelectorAll("main details")) part.open = true',
+  );
   const shown = await owner.page.locator('main').innerText();
   expect(fields.filter((field) => !shown.includes(hostile(field)))).toEqual([]);
   expect(await owner.page.title()).toMatch(/ · Returns portal$/);

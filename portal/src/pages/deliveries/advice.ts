@@ -27,11 +27,11 @@ function answerTo(status: number) {
   return ANSWERS.find(([from, to]) => from <= status && status <= to);
 }
 
-/** How an attempt ended, such as `The receiver's system says that it had an error (500)` or `connection refused`. */
+/** How an attempt ended, in a sentence, such as `No answer: connection refused`. */
 export function answerText(outcome: Outcome): string {
   const { status, error } = outcome;
   if (isSuccess(outcome)) return `The receiver accepted it (${status})`;
-  if (!isComplete(outcome)) return error;
+  if (!isComplete(outcome)) return `No ${status > 0 ? 'complete ' : ''}answer: ${error}`;
   return `The receiver's system says that ${answerTo(status)?.[2]} (${status})`;
 }
 

@@ -7,7 +7,7 @@ import { Facts } from '../../parts/facts.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
-import { adviceOf } from './advice.ts';
+import { adviceOf, answerText } from './advice.ts';
 import styles from './attempts.module.css';
 import { isSuccess, resultText } from './result.ts';
 import { TimingBar } from './timing-bar.tsx';
@@ -47,37 +47,49 @@ export function Attempts({ attempts }: { readonly attempts: readonly DeliveryAtt
 function OneAttempt({ attempt }: { readonly attempt: DeliveryAttempt }) {
   return (
     <Stack gap="md">
-      <Facts
-        rows={[
-          ['Request', <Code key="url">POST {attempt.url}</Code>],
-          ['Answer', resultText(attempt)],
-          ['Why it failed', attempt.error],
-          ['What to check', adviceOf(attempt)],
-        ]}
-      />
+      <div>
+        <Text size="sm" fw={600} mb={4}>
+          What the receiver answered
+        </Text>
+        <Text size="sm" mb={4}>
+          {answerText(attempt)}. {adviceOf(attempt)}
+        </Text>
+        <Body attempt={attempt} />
+      </div>
+      <Facts rows={[['Sent to', <Code key="url">{attempt.url}</Code>]]} />
       {attempt.timing && <TimingBar timing={attempt.timing} total={attempt.durationMs} />}
       <Headers title="Request headers" headers={attempt.requestHeaders} />
       <Headers title="Response headers" headers={attempt.responseHeaders} />
-      <div>
-        <Text size="sm" fw={600} mb={4}>
-          Response, first KiB
-        </Text>
-        {attempt.responseExcerpt === '' ? (
-          <Text size="sm" c="dimmed">
-            The response had no body.
-          </Text>
-        ) : (
-          <Code
-            block
-            tabIndex={0}
-            role="region"
-            aria-label={`Response of attempt ${attempt.number}`}
-          >
-            {attempt.responseExcerpt}
-          </Code>
-        )}
-      </div>
     </Stack>
+  );
+}
+
+/** The beginning of the response's body, which is all that is kept of it. */
+function Body({ attempt }: { readonly attempt: DeliveryAttempt }) {
+  const { number, status, responseExcerpt } = attempt;
+  // Without a status there was no response.
+  if (status === 0) return null;
+  if (responseExcerpt === '') {
+    return (
+      <Text size="sm" c="dimmed">
+        It sent no text.
+      </Text>
+    );
+  }
+  return (
+    <>
+      <Code
+        block
+        className={styles.body ?? ''}
+        role="region"
+        aria-label={`Response of attempt ${number}`}
+      >
+        {responseExcerpt}
+      </Code>
+      <Text size="xs" c="dimmed" mt={4}>
+        At most the first 1,024 bytes are kept.
+      </Text>
+    </>
   );
 }
 
@@ -86,14 +98,17 @@ interface HeadersProps {
   readonly headers: readonly DeliveryHeader[];
 }
 
+/** Closed at first: only developers need them, and they are long. */
 function Headers({ title, headers }: HeadersProps) {
   if (headers.length === 0) return null;
   return (
-    <div>
-      <Text size="sm" fw={600} mb={4}>
-        {title}
-      </Text>
+    <details className={styles.headers}>
+      <summary className={styles.summary}>
+        <Text span size="sm">
+          {title}
+        </Text>
+      </summary>
       <Facts rows={headers.map(({ name, value }) => [name, value] as const)} />
-    </div>
+    </details>
   );
 }

@@ -6,7 +6,7 @@ const PHASES = [
   ['dnsMs', 'Name resolution', 'grape-6'],
   ['connectMs', 'Connection', 'orange-6'],
   ['tlsMs', 'TLS handshake', 'teal-6'],
-  ['waitMs', 'Waiting for your answer', 'blue-6'],
+  ['waitMs', 'Waiting for the answer', 'blue-6'],
   ['readMs', 'Reading the answer', 'gray-6'],
 ] as const;
 
