@@ -128,28 +128,8 @@ function factsOf(delivery: Delivery) {
 
 /** What happens next, or what the reader can do. */
 function NextStep({ delivery }: { readonly delivery: Delivery }) {
-  const { state, nextAttemptAt, attemptCount } = delivery;
-  if (state === 'waiting') {
-    return (
-      <Alert color="blue">
-        {isDue(nextAttemptAt) && attemptCount > 0 ? (
-          `Attempt ${attemptCount + 1} is due. While the address only fails, we send it one request from time to time, and the others as soon as one succeeds.`
-        ) : nextAttemptAt ? (
-          <>
-            Attempt {attemptCount + 1} follows <Time at={nextAttemptAt} as="relative" />, at{' '}
-            <Time at={nextAttemptAt} as="exact" />.{' '}
-            {attemptCount > 0 && (
-              <Link to="/webhooks/$webhookId" params={{ webhookId: delivery.webhookId }}>
-                Send what waits now, on the page of its webhook
-              </Link>
-            )}
-          </>
-        ) : (
-          'The next attempt follows soon.'
-        )}
-      </Alert>
-    );
-  }
+  const { state } = delivery;
+  if (state === 'waiting') return <NextAttempt delivery={delivery} />;
   if (state === 'held') {
     return (
       <Alert color="yellow">
@@ -180,6 +160,40 @@ function NextStep({ delivery }: { readonly delivery: Delivery }) {
     );
   }
   return null;
+}
+
+/**
+ * When a waiting delivery is tried. While the address fails so often that only single deliveries are tried, its own time
+ * does not count, and the webhook's does.
+ */
+function NextAttempt({ delivery }: { readonly delivery: Delivery }) {
+  const { webhookId, nextAttemptAt, attemptCount } = delivery;
+  const { data } = useQuery(
+    WebhooksService.method.getWebhook,
+    { webhookId },
+    { refetchInterval: REFRESH_MS },
+  );
+  const health = data?.webhook?.health;
+  const at = health?.pausedSince ? health.nextAttemptAt : nextAttemptAt;
+  return (
+    <Alert color="blue">
+      {health?.pausedSince
+        ? 'Its webhook fails, so that only one of its deliveries is tried from time to time. When one succeeds, this one follows. The next try '
+        : `Attempt ${attemptCount + 1} of this delivery `}
+      {at && !isDue(at) ? (
+        <>
+          follows <Time at={at} as="relative" />, at <Time at={at} as="exact" />.
+        </>
+      ) : (
+        'follows now.'
+      )}{' '}
+      {attemptCount > 0 && (
+        <Link to="/webhooks/$webhookId" params={{ webhookId }}>
+          Send what waits now, on the page of its webhook
+        </Link>
+      )}
+    </Alert>
+  );
 }
 
 function SendAgain({ delivery }: { readonly delivery: Delivery }) {

@@ -51,13 +51,15 @@ function partsText({ waiting, givenUp }: Missed, { status }: Webhook): string {
 }
 
 function NextAttempt({ webhook: { health } }: { readonly webhook: Webhook }) {
-  const { nextAttemptAt: at, pausedSince } = health ?? {};
+  const { nextAttemptAt: at, pausedSince, waiting = 0 } = health ?? {};
   if (at === undefined) return null;
   const rest = pausedSince && ' It tries one delivery. The others follow as soon as one succeeds.';
   if (isDue(at)) return <>The next attempt is due now.{rest}</>;
   return (
     <>
-      The next attempt is at <Time at={at} /> (<Time at={at} as="relative" />
+      {/* Each delivery has its own time, which its page shows. */}
+      {waiting > 1 && !pausedSince ? 'The first of them is tried' : 'The next attempt is'} at{' '}
+      <Time at={at} /> (<Time at={at} as="relative" />
       ).{rest}
     </>
   );
