@@ -53,7 +53,7 @@ export function UrlField(o: {
   return (
     <TextInput
       label="Address"
-      description="A public https address. It must answer with a status of 200 to 299 within 15 seconds."
+      description="The receiver must answer with a status of 200 to 299 within 15 seconds."
       placeholder="https://example.com/returns"
       type="url"
       required
