@@ -1,7 +1,8 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Anchor, Box, Code, Stack } from '@mantine/core';
+import { useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import { useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { Facts } from '../../parts/facts.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
@@ -31,6 +32,10 @@ const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')
 
 const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel, 4);
 
+/** How often the webhook is read, and how often while something is sent at this moment. Milliseconds. */
+const REFRESH_MS = 15_000;
+const SENDING_MS = 2_000;
+
 const route = getRouteApi('/webhooks/$webhookId');
 
 const BACK = (
@@ -44,7 +49,9 @@ export function WebhookPage() {
   const query = useQuery(
     WebhooksService.method.getWebhook,
     { webhookId: idOr0(webhookId) },
-    { refetchInterval: 15_000 },
+    {
+      refetchInterval: ({ state }) => (isSending(state.data?.webhook) ? SENDING_MS : REFRESH_MS),
+    },
   );
   return (
     <Needs method={WebhooksService.method.getWebhook}>
@@ -55,10 +62,28 @@ export function WebhookPage() {
   );
 }
 
+function isSending(webhook: Webhook | undefined): boolean {
+  const { waiting = 0, nextAttemptAt } = webhook?.health ?? {};
+  return waiting > 0 && isDue(nextAttemptAt);
+}
+
+/** Reads the chart and the lists again when the numbers of the webhook change: all count the same deliveries. */
+function useSameNumbers({ health }: Webhook): void {
+  const cache = useQueryClient();
+  const { state, waiting, succeeded24h, failed24h } = health ?? {};
+  const numbers = `${state} ${waiting} ${succeeded24h} ${failed24h}`;
+  const shown = useRef(numbers);
+  useEffect(() => {
+    if (shown.current !== numbers) void cache.invalidateQueries();
+    shown.current = numbers;
+  }, [cache, numbers]);
+}
+
 function Content({ webhook }: { readonly webhook: Webhook }) {
   const { can } = useSession();
   const { hours } = route.useSearch();
   const [sending, setSending] = useState<number>();
+  useSameNumbers(webhook);
   return (
     <>
       {BACK}
