@@ -82,9 +82,22 @@ test('a changed address gets what waits at once, and the page says so', async ()
       .waitFor();
     for (const scheme of SCHEMES) expect(await accessibilityErrors(scheme)).toEqual([]);
     await page.getByRole('button', { name: 'Save', exact: true }).click();
-    await page.getByText('1 delivery that waits is sent to the new address now.').waitFor();
+    const notice = page.getByText(
+      `Webhook ${webhookId}: address changed. 1 delivery that waits is sent to the new address now.`,
+    );
+    await notice.waitFor();
+    // The message covers nothing of the page.
+    await page.setViewportSize({ width: 1440, height: 900 });
+    const [covered, covers] = [
+      await page.locator('main').boundingBox(),
+      await notice.boundingBox(),
+    ];
+    expect((covers?.x ?? 0) + (covers?.width ?? 0)).toBeLessThanOrEqual(covered?.x ?? 0);
     await until(() => repaired.received.length === 1);
     await page.locator('main').getByText('Delivered', { exact: true }).first().waitFor();
+    // On another page, "Undo" would not say what it changes.
+    await page.getByRole('link', { name: '← All webhooks' }).click();
+    await notice.waitFor({ state: 'detached' });
     expect(problems()).toEqual([]);
     await callPortal(page, 'WebhooksService/DeleteWebhook', { webhookId });
   } finally {

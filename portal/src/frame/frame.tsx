@@ -1,6 +1,7 @@
 import { Badge, Text } from '@mantine/core';
 import { Link, Outlet, useRouterState } from '@tanstack/react-router';
 import { useEffect, useRef, useState } from 'react';
+import { closeUndos } from '../parts/notify.ts';
 import { useSession } from '../session/session.tsx';
 import { AccountMenu } from './account-menu.tsx';
 import { areaOf, areasOf, mayOpen } from './areas.ts';
@@ -115,7 +116,10 @@ function useFocusOnNewPage() {
   const path = useRouterState({ select: ({ location }) => location.pathname });
   const shown = useRef(path);
   useEffect(() => {
-    if (shown.current !== path) main.current?.focus({ preventScroll: true });
+    if (shown.current !== path) {
+      main.current?.focus({ preventScroll: true });
+      closeUndos();
+    }
     shown.current = path;
   }, [path]);
   return main;

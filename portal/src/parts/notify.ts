@@ -39,6 +39,11 @@ export function closeNotice(id: number): void {
   change(notices.filter((notice) => notice.id !== id));
 }
 
+/** An action can be taken back on the page where it was made. On another one, a button would not say what it changes. */
+export function closeUndos(): void {
+  change(notices.filter(({ undo }) => !undo));
+}
+
 export function currentNotices(): readonly Notice[] {
   return notices;
 }

@@ -75,7 +75,7 @@ function ReplayOne({ webhook, onClose }: DialogProps) {
 function useStatusSwitch(webhook: Webhook): () => void {
   const isActive = webhook.status === 'active';
   const { run } = useWrite(WebhooksService.method.updateWebhook, {
-    done: isActive ? 'The webhook is inactive.' : 'The webhook is active.',
+    done: `Webhook ${webhook.id} is ${isActive ? 'inactive' : 'active'}.`,
   });
   const statusChange = (status: string) => ({
     idempotencyKey: newActionKey(),
@@ -97,7 +97,7 @@ function useStatusSwitch(webhook: Webhook): () => void {
 function useRemove(webhook: Webhook): () => void {
   const navigate = useNavigate();
   const { run } = useWrite(WebhooksService.method.deleteWebhook, {
-    done: 'The webhook is deleted.',
+    done: `Webhook ${webhook.id} is deleted.`,
     onSuccess: () => void navigate({ to: '/webhooks' }),
   });
   return () =>

@@ -14,6 +14,22 @@ import { useMoveOthers } from './move-others.ts';
 import { PairFields } from './pair-fields.tsx';
 import { useSameAddress } from './same-address.tsx';
 
+type Content = Pick<Webhook, 'url' | 'topic' | 'trigger'>;
+
+/** What is done after the save, besides the change itself. */
+interface Saved {
+  readonly text: string;
+  readonly sendsNow: boolean;
+  /** The webhooks that get the new address, too. */
+  readonly others: readonly Webhook[];
+}
+
+const FIELDS = [
+  ['url', 'address'],
+  ['trigger', 'event'],
+  ['topic', 'topic'],
+] as const;
+
 export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: () => void }) {
   const { webhook } = o;
   const [url, setUrl] = useState(webhook.url);
@@ -24,22 +40,31 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
   const { waiting = 0 } = webhook.health ?? {};
   const isActive = webhook.status === 'active';
   const isMoved = waiting > 0 && url !== webhook.url;
-  const retry = useWrite(WebhooksService.method.retryDeliveries, {
-    done: `${waitingText(webhook.health)} sent to the new address now.`,
-  });
+  // What is saved, as it was when it was saved: the webhook may be read again before the response.
+  const [saved, setSaved] = useState<Saved>({ text: '', sendsNow: false, others: [] });
+  const retry = useWrite(WebhooksService.method.retryDeliveries, {});
   const { run, isPending, error } = useWrite(WebhooksService.method.updateWebhook, {
-    done: 'The webhook is changed.',
+    done: saved.text,
     inline: true,
     onSuccess: () => {
       o.onClose();
       // Otherwise what failed before waits for its next attempt, which may be hours later.
-      if (isMoved && isActive) {
-        retry.run({ webhookId: webhook.id, idempotencyKey: newActionKey() });
-      }
-      if (isForOthers && url !== webhook.url) void moveOthers(others, url);
+      if (saved.sendsNow) retry.run({ webhookId: webhook.id, idempotencyKey: newActionKey() });
+      if (saved.others.length > 0) void moveOthers(saved.others, url);
     },
   });
-  const submit = () => run(changeOf(webhook, { url, ...pair }), changeOf(webhook, webhook));
+  const submit = () => {
+    const changed = changedFields(webhook, { url, ...pair });
+    if (changed === '') return o.onClose();
+    const sendsNow = isMoved && isActive;
+    const sent = sendsNow ? ` ${waitingText(webhook.health)} sent to the new address now.` : '';
+    setSaved({
+      text: `Webhook ${webhook.id}: ${changed} changed.${sent}`,
+      sendsNow,
+      others: isForOthers && url !== webhook.url ? others : [],
+    });
+    run(changeOf(webhook, { url, ...pair }), changeOf(webhook, webhook));
+  };
   return (
     <FormModal
       title={`Edit webhook ${webhook.id}`}
@@ -76,9 +101,13 @@ function waitingText({ waiting = 0, moreWaiting = false }: Partial<WebhookHealth
   return moreWaiting ? `More than ${text}` : text;
 }
 
-function changeOf(
-  { id: webhookId }: Webhook,
-  { url, topic, trigger }: Pick<Webhook, 'url' | 'topic' | 'trigger'>,
-) {
+/** `address and topic`; empty when nothing is changed. */
+function changedFields(webhook: Content, next: Content): string {
+  return FIELDS.filter(([field]) => webhook[field] !== next[field])
+    .map(([, name]) => name)
+    .join(' and ');
+}
+
+function changeOf({ id: webhookId }: Webhook, { url, topic, trigger }: Content) {
   return { webhookId, idempotencyKey: newActionKey(), url, topic, trigger };
 }

@@ -53,8 +53,7 @@ function LastError({ failure }: { readonly failure: LastFailure }) {
       )}
       {failure.responseExcerpt !== '' && (
         <Box mt={4}>
-          It answered:{' '}
-          <Code className={styles.response ?? ''}>{failure.responseExcerpt}</Code>
+          It answered: <Code className={styles.response ?? ''}>{failure.responseExcerpt}</Code>
         </Box>
       )}
     </Box>
