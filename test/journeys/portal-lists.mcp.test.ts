@@ -69,6 +69,21 @@ test('an empty page that is not the last leads to the next one', async () => {
   await page.locator('main tbody tr').first().waitFor();
 });
 
+test('the states of deliveries begin with what was not received, and an empty list has nothing to send again', async () => {
+  const { page } = owner;
+  await owner.open('/deliveries');
+  const states = page.getByLabel('State', { exact: true }).locator('option');
+  expect((await states.allInnerTexts()).slice(1, 3)).toEqual([
+    'Not received (all kinds)',
+    '– Waiting',
+  ]);
+  const again = page.getByRole('button', { name: 'Send these again' });
+  await again.waitFor();
+  await owner.open('/deliveries?return=999999999');
+  await page.getByText('No delivery matches', { exact: true }).waitFor();
+  expect(await again.count()).toBe(0);
+});
+
 test('a list that does not arrive at all is an error with a button', async () => {
   const { page } = owner;
   await cutOff('WebhooksService/ListWebhooks');

@@ -7,15 +7,16 @@ import { GIVEN_UP, NOT_RECEIVED } from './states.ts';
 
 const route = getRouteApi('/deliveries');
 
+/** The kinds of a state stand below it. */
 const STATES = [
-  ['exhausted', 'All attempts failed'],
-  ['waiting', 'Waiting'],
-  ['held', 'Held'],
+  [NOT_RECEIVED, 'Not received (all kinds)'],
+  ['waiting', '– Waiting'],
+  ['held', '– Held'],
+  [GIVEN_UP.join(','), '– Given up (both kinds)'],
+  ['exhausted', '– – All attempts failed'],
+  ['expired', '– – Expired'],
   ['delivered', 'Delivered'],
-  ['expired', 'Expired'],
-  ['dropped', 'Dropped'],
-  [GIVEN_UP.join(','), 'Given up'],
-  [NOT_RECEIVED, 'Not received'],
+  ['dropped', 'Dropped with its webhook'],
 ] as const;
 
 /** The filters of the log. Each is a part of the address. */
@@ -47,7 +48,10 @@ export function DeliveryFilters() {
         label="Webhook"
         all="All webhooks"
         {...filter('webhook')}
-        options={(webhooks?.webhooks ?? []).map(({ id, url }) => [id, `${id}: ${shortUrl(url)}`])}
+        options={(webhooks?.webhooks ?? []).map(({ id, trigger, url }) => [
+          id,
+          `${id}: ${trigger} to ${shortUrl(url)}`,
+        ])}
       />
       <SelectFilter
         label="Event"

@@ -1,7 +1,8 @@
 import { useInfiniteQuery, useQuery } from '@connectrpc/connect-query';
-import { Button, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { getRouteApi, Link } from '@tanstack/react-router';
+import type { ReactNode } from 'react';
 import type { DeliveryCount } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
 import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { localMoment } from '../../api/dates.ts';
@@ -38,23 +39,25 @@ export function DeliveriesPage() {
     <Needs method={listDeliveries}>
       <PageHead
         title="Deliveries"
-        about="Every event for every webhook, and what your system answered, for 30 days."
-        actions={
-          can(startReplay) &&
-          search.q === undefined &&
-          search.replay === undefined && (
-            <Button variant="default" onClick={open}>
-              Send these again
-            </Button>
-          )
-        }
+        about="Every event for every webhook, and what its receiver answered, for 30 days."
       />
       <WebhooksNav />
       <Meanings
         of={['Event', 'Waiting', 'Held', 'All attempts failed', 'Expired', 'Dropped', 'Given up']}
       />
       <DeliveryFilters />
-      <Log filter={{ ...filter, replayId: idOr0(search.replay), search: search.q ?? '' }} />
+      <Log
+        filter={{ ...filter, replayId: idOr0(search.replay), search: search.q ?? '' }}
+        actions={
+          can(startReplay) &&
+          search.q === undefined &&
+          search.replay === undefined && (
+            <Button size="xs" variant="default" onClick={open}>
+              Send these again
+            </Button>
+          )
+        }
+      />
       {replaying && <ReplayDialog filter={filter} onClose={close} />}
     </Needs>
   );
@@ -76,7 +79,8 @@ function filterOf(search: Search) {
 
 type LogFilter = ReturnType<typeof filterOf> & { replayId: string; search: string };
 
-function Log({ filter }: { readonly filter: LogFilter }) {
+/** @param o.actions what can be done with all that match; not shown when none does. */
+function Log({ filter, actions }: { readonly filter: LogFilter; readonly actions: ReactNode }) {
   const pages = useInfiniteQuery(
     WebhooksService.method.listDeliveries,
     { ...filter, pageSize: 50, cursor: '' },
@@ -90,7 +94,10 @@ function Log({ filter }: { readonly filter: LogFilter }) {
         if (deliveries.length === 0 && !pages.hasNextPage) return <NoDeliveries />;
         return (
           <Stack gap={0}>
-            <HowMany counted={loaded[0]?.count} />
+            <Group justify="space-between" mb="xs">
+              <HowMany counted={loaded[0]?.count} />
+              {deliveries.length > 0 && actions}
+            </Group>
             {deliveries.length > 0 ? (
               <DeliveryTable deliveries={deliveries} ofAll />
             ) : (
@@ -111,7 +118,7 @@ function HowMany({ counted }: { readonly counted: DeliveryCount | undefined }) {
   if (!counted || counted.count === 0) return null;
   const text = count(counted.count, 'delivery', 'deliveries');
   return (
-    <Text size="sm" c="dimmed" mb="xs" role="status">
+    <Text size="sm" c="dimmed" role="status">
       {counted.more ? `At least ${text}, of the newest that were counted` : text}
     </Text>
   );
