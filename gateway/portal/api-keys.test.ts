@@ -209,5 +209,8 @@ describe('usage by version', () => {
     expect((await stranger.listVersionUsage({})).usage).toEqual([]);
     const [listed] = (await developer.client(ApiKeysService).listApiKeys({})).keys;
     expect(listed?.lastOperation).toBe(operation);
+    await developer.client(ApiKeysService).revokeApiKey({ keyId: credentialId });
+    const { usage: after } = await developer.client(UsageService).listVersionUsage({});
+    expect([usage[0]?.credentialState, after[0]?.credentialState]).toEqual(['', 'revoked']);
   });
 });

@@ -9,6 +9,8 @@ export interface VersionUsageRow {
   readonly credentialId: string;
   /** Description of the key; null for apps. */
   readonly description: string | null;
+  /** Why a key no longer works; empty when it works, and for apps. */
+  readonly credentialState: '' | 'revoked' | 'expired';
   readonly requests: bigint;
   readonly lastAt: Date;
   readonly lastOperation: string;
@@ -21,13 +23,15 @@ export async function listVersionUsage(
 ): Promise<VersionUsageRow[]> {
   const { rows } = await db.query<VersionUsageRow>(
     `select u.requested, u.credential_kind as "credentialKind", u.credential_id as "credentialId", k.description,
+            case when k.revoked_at is not null then 'revoked' when k.expires_at <= now() then 'expired' else '' end
+              as "credentialState",
             sum(u.requests)::bigint as requests, max(u.last_at) as "lastAt",
             (array_agg(u.last_operation order by u.last_at desc))[1] as "lastOperation"
        from version_usage u
        left join api_keys k
          on u.credential_kind = 'api_key' and k.shop_id = u.shop_id and k.key_id = u.credential_id
       where u.shop_id = $1 and u.day > (now() at time zone 'UTC')::date - 90
-      group by u.requested, u.credential_kind, u.credential_id, k.description
+      group by u.requested, u.credential_kind, u.credential_id, k.description, k.revoked_at, k.expires_at
       order by max(u.last_at) desc, u.credential_id limit $2`,
     [shopId, limit],
   );

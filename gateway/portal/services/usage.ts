@@ -50,13 +50,15 @@ function usageView({
   endsAt: at,
 }: Ending & { readonly row: VersionUsageRow }): MessageInitShape<typeof VersionUsageSchema> {
   const endsAt = timestampOf(at);
-  const { requested, credentialKind, credentialId, description, requests, lastAt } = row;
+  const { requested, credentialKind, credentialId, credentialState, description } = row;
+  const { requests, lastAt } = row;
   return {
     requested,
     served,
     stage,
     credentialKind,
     credentialId,
+    credentialState,
     description: description ?? '',
     ...(endsAt && { endsAt }),
     requests: String(requests),

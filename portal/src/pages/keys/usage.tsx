@@ -1,5 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Alert, Code, Group, Stack, Text } from '@mantine/core';
+import { Alert, Badge, Code, Group, Stack, Text } from '@mantine/core';
+import { Link } from '@tanstack/react-router';
 import { UsageService, type VersionUsage } from '../../../../proto/gen/rms/portal/v1/usage_pb.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
@@ -19,7 +20,13 @@ export function UsagePage() {
     <Needs method={listVersionUsage}>
       <PageHead
         title="Who calls which version"
-        about="Each key and app with the version of the REST API that it called in the last 90 days. The version that ends first is at the top."
+        about={
+          <>
+            What others ask of us: each key and app that called our REST API in the last 90 days,
+            the version that ends first at the top. What we send to others has its own{' '}
+            <Link to="/payload-version">payload version</Link>.
+          </>
+        }
       />
       <Loaded query={query}>
         {({ usage, more }) =>
@@ -50,11 +57,18 @@ const COLUMNS: readonly Column<VersionUsage>[] = [
   {
     title: 'Key or app',
     roomy: true,
-    cell: ({ credentialKind, credentialId, description }) => (
+    cell: ({ credentialKind, credentialId, credentialState, description }) => (
       <>
-        <FirstLine>
-          {description || (credentialKind === 'partner_app' ? 'Partner app' : 'API key')}
-        </FirstLine>
+        <Group gap={6}>
+          <FirstLine>
+            {description || (credentialKind === 'partner_app' ? 'Partner app' : 'API key')}
+          </FirstLine>
+          {credentialState !== '' && (
+            <Badge color="gray" variant="light" tt="none">
+              Key {credentialState}
+            </Badge>
+          )}
+        </Group>
         <Code>{credentialId}</Code>
       </>
     ),
@@ -67,7 +81,8 @@ const COLUMNS: readonly Column<VersionUsage>[] = [
           <Text span size="sm" style={{ whiteSpace: 'nowrap' }}>
             {requested || 'none named'}
           </Text>
-          <Status state={stage} />
+          {/* "Active" would be read as a state of the key. */}
+          {stage !== 'active' && <Status state={stage} />}
         </Group>
         {requested !== served && <SecondLine>served by {served}</SecondLine>}
       </>
@@ -108,13 +123,18 @@ function Callers({ usage }: { readonly usage: readonly VersionUsage[] }) {
   );
 }
 
+/** How many can still call. */
 function callersOf(rows: readonly VersionUsage[]): number {
-  return new Set(rows.map((one) => `${one.credentialKind} ${one.credentialId}`)).size;
+  return new Set(working(rows).map((one) => `${one.credentialKind} ${one.credentialId}`)).size;
+}
+
+function working(rows: readonly VersionUsage[]): VersionUsage[] {
+  return rows.filter(({ credentialState }) => credentialState === '');
 }
 
 /** The keys and apps that must change before a version ends. */
 function Ending({ usage }: { readonly usage: readonly VersionUsage[] }) {
-  const ending = usage.filter(({ stage }) => stage === 'deprecated' || stage === 'sunset');
+  const ending = working(usage).filter(({ stage }) => stage === 'deprecated' || stage === 'sunset');
   if (ending.length === 0) return null;
   return (
     <Alert

@@ -13,7 +13,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/usage.proto.
  */
 export const file_rms_portal_v1_usage: GenFile = /*@__PURE__*/
-  fileDesc("ChlybXMvcG9ydGFsL3YxL3VzYWdlLnByb3RvEg1ybXMucG9ydGFsLnYxIrsCCgxWZXJzaW9uVXNhZ2USEQoJcmVxdWVzdGVkGAEgASgJEg4KBnNlcnZlZBgCIAEoCRINCgVzdGFnZRgDIAEoCRIrCgdlbmRzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9jcmVkZW50aWFsX2tpbmQYBSABKAkSFQoNY3JlZGVudGlhbF9pZBgGIAEoCRITCgtkZXNjcmlwdGlvbhgHIAEoCRIUCghyZXF1ZXN0cxgIIAEoA0ICMAESLAoIbGFzdF9kYXkYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmxhc3Rfb3BlcmF0aW9uGAogASgJEisKB2xhc3RfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIhkKF0xpc3RWZXJzaW9uVXNhZ2VSZXF1ZXN0IlQKGExpc3RWZXJzaW9uVXNhZ2VSZXNwb25zZRIqCgV1c2FnZRgBIAMoCzIbLnJtcy5wb3J0YWwudjEuVmVyc2lvblVzYWdlEgwKBG1vcmUYAiABKAgynwEKDFVzYWdlU2VydmljZRKOAQoQTGlzdFZlcnNpb25Vc2FnZRImLnJtcy5wb3J0YWwudjEuTGlzdFZlcnNpb25Vc2FnZVJlcXVlc3QaJy5ybXMucG9ydGFsLnYxLkxpc3RWZXJzaW9uVXNhZ2VSZXNwb25zZSIpkAIBqrwYIgoOZGV2ZWxvcGVyLnZpZXcKEGRldmVsb3Blci5tYW5hZ2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_portal_v1_access]);
+  fileDesc("ChlybXMvcG9ydGFsL3YxL3VzYWdlLnByb3RvEg1ybXMucG9ydGFsLnYxItUCCgxWZXJzaW9uVXNhZ2USEQoJcmVxdWVzdGVkGAEgASgJEg4KBnNlcnZlZBgCIAEoCRINCgVzdGFnZRgDIAEoCRIrCgdlbmRzX2F0GAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9jcmVkZW50aWFsX2tpbmQYBSABKAkSFQoNY3JlZGVudGlhbF9pZBgGIAEoCRITCgtkZXNjcmlwdGlvbhgHIAEoCRIUCghyZXF1ZXN0cxgIIAEoA0ICMAESLAoIbGFzdF9kYXkYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmxhc3Rfb3BlcmF0aW9uGAogASgJEisKB2xhc3RfYXQYCyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhgKEGNyZWRlbnRpYWxfc3RhdGUYDCABKAkiGQoXTGlzdFZlcnNpb25Vc2FnZVJlcXVlc3QiVAoYTGlzdFZlcnNpb25Vc2FnZVJlc3BvbnNlEioKBXVzYWdlGAEgAygLMhsucm1zLnBvcnRhbC52MS5WZXJzaW9uVXNhZ2USDAoEbW9yZRgCIAEoCDKfAQoMVXNhZ2VTZXJ2aWNlEo4BChBMaXN0VmVyc2lvblVzYWdlEiYucm1zLnBvcnRhbC52MS5MaXN0VmVyc2lvblVzYWdlUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuTGlzdFZlcnNpb25Vc2FnZVJlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZWIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_access]);
 
 /**
  * VersionUsage is the use of one version by one credential.
@@ -97,6 +97,13 @@ export type VersionUsage = Message<"rms.portal.v1.VersionUsage"> & {
    * @generated from field: google.protobuf.Timestamp last_at = 11;
    */
   lastAt?: Timestamp | undefined;
+
+  /**
+   * `revoked` or `expired` for a key that no longer works; empty for others and for apps
+   *
+   * @generated from field: string credential_state = 12;
+   */
+  credentialState: string;
 };
 
 /**
