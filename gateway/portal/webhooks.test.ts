@@ -198,11 +198,14 @@ describe('payload version in the portal', () => {
 
   test('says what each version changes, and for which topics', async () => {
     const { versions: listed } = await versions().getPayloadVersion({});
-    expect(
-      listed.map(({ version, about, changedTopics }) => [version, about, changedTopics]),
-    ).toEqual([
-      ['2026-10', expect.stringContaining('`condition.condition_category`'), ['return']],
-      ['2026-07', '', []],
+    expect(listed.map((one) => [one.version, one.about, one.inWords, one.changedTopics])).toEqual([
+      [
+        '2026-10',
+        expect.stringContaining('`condition.condition_category`'),
+        expect.stringContaining('grade of an item'),
+        ['return'],
+      ],
+      ['2026-07', '', '', []],
     ]);
   });
 

@@ -12,14 +12,15 @@ export const MEANINGS = {
   Disposition: 'What becomes of an item, such as back to stock or recycling.',
   // webhooks
   Event: 'What happens in your shop, such as “a return is closed”. The API calls it trigger.',
-  Topic: 'Decides what a request tells your system: the whole return, or only one part of it.',
+  Topic: 'Decides what a request tells its receiver: the whole return, or only one part of it.',
   Payload: 'The content of a request: JSON with the data of the event.',
+  Deprecated: 'It still works, and will end: on the day in the column “Ends”.',
   Waiting:
     'Not received yet. The service tries again by itself, with longer and longer pauses, for about three days.',
   Held: STATE_MEANINGS.held,
   'All attempts failed': 'The service gave up after about three days. You can send it again.',
   Expired: 'It was held for 30 days, and the service gave up. You can send it again.',
-  Dropped: 'Its webhook was deleted before your system received it. It cannot be sent any more.',
+  Dropped: 'Its webhook was deleted before it was received. It cannot be sent any more.',
   'Given up':
     'All attempts failed for about three days, or it was held for 30 days. Nothing more is sent until you send it again.',
   Replay: 'Sends deliveries again that were sent before, with the same webhook-id and payload.',

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { startBrowser } from '../kit/mcp/browser.ts';
 import { sharedStack } from '../kit/mcp/shared-stack.ts';
@@ -7,6 +7,7 @@ import { callPortal } from '../kit/portal/call.ts';
 import { type Visitor, visit } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
 import { until } from '../kit/until.ts';
+import { startReceiver } from '../kit/webhooks/receiver.ts';
 
 // What a developer asks the portal about versions and keys.
 
@@ -20,39 +21,95 @@ beforeAll(async () => {
 }, 180_000);
 afterAll(() => browser?.close(), 60_000);
 
-async function addWebhook(topic: string, trigger: string): Promise<string> {
-  const url = `https://hooks.example.com/${randomUUID()}`;
+async function addWebhook(
+  topic: string,
+  trigger: string,
+  receiver = 'https://hooks.example.com/',
+): Promise<string> {
+  const url = new URL(`/${randomUUID()}`, receiver).href;
   const content = { idempotencyKey: randomUUID(), topic, trigger, url };
   await callPortal(developer.page, 'WebhooksService/CreateWebhook', content);
   return url;
 }
 
-test('the payload version says what it changes, for which webhooks, and shows a difference at once', async () => {
+/** Sets the version of the shop, whatever it is now. Returns the one of before. */
+async function setVersion(version: string): Promise<string> {
   const { page } = developer;
-  const changing = await addWebhook('return', 'return.closed');
-  const staying = await addWebhook('label', 'label.created');
-  await developer.open('/payload-version');
-  const main = page.locator('main');
-  await main.getByText('of a line item is an object').first().waitFor();
-  await main.getByText('− ').first().waitFor();
-  const rowOf = (url: string) => main.getByRole('row').filter({ hasText: url });
-  await rowOf(staying).getByText('Stays the same').waitFor();
-  await rowOf(changing)
-    .getByRole('link', { name: /^Show what changes/ })
-    .click();
-  const event = page.getByLabel('Event', { exact: true });
-  expect(await event.inputValue()).toBe('example:return.closed');
-  await main
-    .getByRole('region', { name: 'Differences' })
-    .getByText('condition_category')
-    .first()
-    .waitFor();
-  const groups = page.locator('main optgroup');
-  expect(await groups.first().getAttribute('label')).toMatch(/^Differ between/);
-  await event.selectOption('example:label.created');
-  await main.getByRole('link', { name: 'Show one that differs' }).click();
-  await main.getByRole('region', { name: 'Differences' }).waitFor();
-  expect(developer.problems()).toEqual([]);
+  const get = 'PayloadVersionService/GetPayloadVersion';
+  const before = (await callPortal<{ version: string }>(page, get, {})).version;
+  if (before !== version) {
+    const change = { version, expectedVersion: before };
+    await callPortal(page, 'PayloadVersionService/SetPayloadVersion', change);
+  }
+  return before;
+}
+
+describe('the payload version', () => {
+  let before: string;
+  beforeAll(async () => {
+    before = await setVersion('2026-07');
+  }, 60_000);
+  afterAll(() => setVersion(before), 60_000);
+
+  test('says what it changes, for which webhooks, and shows a difference at once', async () => {
+    const { page } = developer;
+    const changing = await addWebhook('return', 'return.closed');
+    const staying = await addWebhook('label', 'label.created');
+    await developer.open('/payload-version');
+    const main = page.locator('main');
+    await main.getByText('is sent as a group of fields instead of one word').first().waitFor();
+    await main.getByText('of a line item is an object').first().waitFor();
+    await main.getByText('− ').first().waitFor();
+    const rowOf = (url: string) => main.getByRole('row').filter({ hasText: url });
+    await rowOf(staying).getByText('Stays the same').waitFor();
+    await rowOf(changing)
+      .getByRole('link', { name: /^Show what changes/ })
+      .click();
+    const event = page.getByLabel('Event', { exact: true });
+    expect(await event.inputValue()).toBe('example:return.closed');
+    await main
+      .getByRole('region', { name: 'Differences' })
+      .getByText('condition_category')
+      .first()
+      .waitFor();
+    const groups = page.locator('main optgroup');
+    expect(await groups.first().getAttribute('label')).toMatch(/^Differ between/);
+    await event.selectOption('example:label.created');
+    await main.getByRole('link', { name: 'Show one that differs' }).click();
+    await main.getByRole('region', { name: 'Differences' }).waitFor();
+    expect(developer.problems()).toEqual([]);
+  });
+
+  test('is tested beside each webhook, and the change names the webhooks with their tests', async () => {
+    const { page } = developer;
+    const receiver = await startReceiver();
+    try {
+      const tested = await addWebhook('return', 'return.closed', receiver.url);
+      const untested = await addWebhook('return', 'return.created');
+      await developer.open('/payload-version');
+      const row = page.locator('main').getByRole('row').filter({ hasText: tested });
+      await row.getByRole('button', { name: /^Send a test in 2026-10/ }).click();
+      await row.getByText(/^accepted \(HTTP 200\) on /).waitFor();
+      expect(receiver.received).toHaveLength(1);
+      expect(new URL(page.url()).pathname).toBe('/portal/payload-version');
+      expect(await developer.findings()).toEqual([]);
+      await page.getByRole('button', { name: 'Use 2026-10' }).first().click();
+      const named = page.getByRole('dialog').getByRole('listitem');
+      await named.filter({ hasText: tested }).getByText('accepted (HTTP 200)').waitFor();
+      await named.filter({ hasText: untested }).getByText('not tested').waitFor();
+      expect(await developer.findings()).toEqual([]);
+      await page.getByRole('dialog').getByRole('button', { name: 'Use 2026-10' }).click();
+      // The other way round, the comparison is shown only on request.
+      const compare = page.getByRole('link', { name: 'Compare with 2026-07' });
+      await compare.waitFor();
+      expect(await page.getByText('Webhooks that get another payload').count()).toBe(0);
+      await compare.click();
+      await page.getByText('Webhooks that get another payload in 2026-07').waitFor();
+      expect(developer.problems()).toEqual([]);
+    } finally {
+      await receiver.stop();
+    }
+  });
 });
 
 test('a rotated key is below the new one, says when it ends, and can be ended now', async () => {
@@ -89,7 +146,11 @@ test('who still calls the old version is a page with the last call and the day w
   const { page } = developer;
   const description = `Key that calls ${randomUUID()}`;
   const made = { idempotencyKey: randomUUID(), description, scopes: ['returns'] };
-  const { text } = await callPortal<{ text: string }>(page, 'ApiKeysService/CreateApiKey', made);
+  const { key, text } = await callPortal<{ key: { id: string }; text: string }>(
+    page,
+    'ApiKeysService/CreateApiKey',
+    made,
+  );
   const url = `${stack.file.base_url}/api/2026-07/warehouse/return/details?return_id=1`;
   expect((await fetch(url, { headers: { 'x-authorization': text } })).status).toBe(200);
   // Uses are written once a minute.
@@ -105,6 +166,7 @@ test('who still calls the old version is a page with the last call and the day w
   await row.getByText('GET /warehouse/return/details').waitFor();
   expect(await row.innerText()).toContain('2026-07');
   expect(await row.locator('time').count()).toBe(2);
+  expect(await row.getByText('Active').count()).toBe(0);
   await page.getByText(/^2026-07, which ends on .*: \d+ keys? or apps? calls? it$/).waitFor();
   await until(
     async (see) => {
@@ -122,4 +184,8 @@ test('who still calls the old version is a page with the last call and the day w
   const warning = page.getByRole('dialog').getByRole('alert');
   await warning.getByText('A system uses this key').waitFor();
   await warning.getByText('GET /warehouse/return/details').waitFor();
+  await callPortal(page, 'ApiKeysService/RevokeApiKey', { keyId: key.id });
+  await developer.open('/usage');
+  await row.getByText('Key revoked').waitFor();
+  expect(await developer.findings()).toEqual([]);
 }, 240_000);

@@ -29,6 +29,11 @@ async function expectMeaning(line: string, meaning: string): Promise<void> {
 
 test.each([
   ['/webhooks', 'What these words mean: Event, Topic, Payload, Waiting', 'JSON with the data'],
+  [
+    '/payload-version',
+    'What these words mean: Payload, Topic, Deprecated',
+    'It still works, and will end',
+  ],
   ['/replays', 'What these words mean: Replay, Backfill, Payload', 'the same webhook-id'],
   ['/team', 'What these words mean: REST, MCP, Scope', 'The way for AI assistants'],
   ['/returns', 'What these words mean: In review, Outcome', 'What the shopper gets'],

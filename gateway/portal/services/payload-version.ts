@@ -119,6 +119,7 @@ function versionViews(today: Date): MessageInitShape<typeof PayloadVersionSchema
       changelogPath: CHANGELOG_PATH,
       selectable: stage !== 'sunset',
       about: changeOf(version)?.about ?? '',
+      inWords: changeOf(version)?.inWords ?? '',
       changedTopics: [...(changeOf(version)?.topics ?? [])],
       deprecatedAt: timestampFromDate(deprecatedAt),
       sunsetAt: timestampFromDate(sunsetAt),

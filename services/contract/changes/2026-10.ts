@@ -11,6 +11,7 @@ export const change202610: VersionChange = {
   version: '2026-10',
   about:
     '`condition.condition_category` of a line item is an object, in return details and in webhook payloads of topic `return`',
+  inWords: 'The grade of an item is sent as a group of fields instead of one word.',
   topics: ['return'],
   response: (operation, body) => {
     if (operation === 'gradeItems' && Array.isArray(body)) return body.map(lineDown);

@@ -9,6 +9,8 @@ export interface VersionChange {
   readonly version: string;
   /** What changed: the words of its section of the changelog, without the full stop. Names of fields are in backticks. */
   readonly about: string;
+  /** What changed in payloads, for people who do not program: a sentence with its full stop. */
+  readonly inWords: string;
   /** The topics of webhooks whose payloads changed. */
   readonly topics: readonly Topic[];
   response(operation: OperationId, body: unknown): unknown;

@@ -1,7 +1,7 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from '@jest/globals';
 import { GetPayloadVersionResponseSchema } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
-import { changedTopics, otherVersion } from './between.ts';
+import { changedTopics, olderVersion, otherVersion } from './between.ts';
 
 const setting = (servedVersion: string) =>
   create(GetPayloadVersionResponseSchema, {
@@ -24,8 +24,16 @@ test.each([
 });
 
 test.each([
-  ['2026-10', '2027-01'],
-  ['2027-01', '2026-10'],
-])('a shop with %s looks at %s first', (served, other) => {
-  expect(otherVersion(setting(served))).toBe(other);
+  ['2026-10', undefined, '2027-01'],
+  ['2027-01', undefined, undefined],
+  ['2027-01', '2026-10', '2026-10'],
+  ['2026-10', '2026-07', '2027-01'],
+  ['2026-10', '2026-10', '2027-01'],
+])('a shop with %s that chose %s looks at %s', (served, chosen, other) => {
+  expect(otherVersion(setting(served), chosen)).toBe(other);
+});
+
+test('an older version is offered only while payloads can have it', () => {
+  expect(olderVersion(setting('2027-01'))).toBe('2026-10');
+  expect(olderVersion(setting('2026-10'))).toBeUndefined();
 });

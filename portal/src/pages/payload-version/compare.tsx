@@ -1,5 +1,5 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Alert, Group, NativeSelect, Stack, Switch } from '@mantine/core';
+import { Alert, Group, NativeSelect, Stack, Switch, Text } from '@mantine/core';
 import { getRouteApi } from '@tanstack/react-router';
 import {
   type GetPayloadVersionResponse,
@@ -9,7 +9,7 @@ import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { timeText } from '../../parts/time.tsx';
-import { changedTopics, otherVersion } from './between.ts';
+import { changedTopics, versionsBetween } from './between.ts';
 import { DiffView } from './diff-view.tsx';
 import { type Comparable, comparables } from './events.ts';
 
@@ -25,14 +25,20 @@ interface Choice {
 }
 
 /** A payload in two versions, line by line. Every choice is a part of the address. */
-export function Compare({ setting }: { readonly setting: GetPayloadVersionResponse }) {
+export function Compare({
+  setting,
+  other,
+}: {
+  readonly setting: GetPayloadVersionResponse;
+  readonly other: string;
+}) {
   const search = route.useSearch();
   const names = setting.versions
     .filter(({ selectable }) => selectable)
     .map(({ version }) => version)
     .reverse();
   const from = pick(names, search.from) ?? setting.servedVersion;
-  const to = pick(names, search.to) ?? otherVersion(setting) ?? from;
+  const to = pick(names, search.to) ?? other;
   const { offered, isReady } = useOffered(setting, from, to);
   const what = offered.find(({ id }) => id === idOf(search.event)) ?? offered[0];
   const topic = pick(what?.topics ?? [], search.topic) ?? what?.topics[0] ?? 'return';
@@ -48,7 +54,7 @@ export function Compare({ setting }: { readonly setting: GetPayloadVersionRespon
           {from === to ? (
             <Alert color="gray">Choose two versions that differ.</Alert>
           ) : (
-            <Difference {...{ choice, offered, isReady }} />
+            <Difference {...{ setting, choice, offered, isReady }} />
           )}
         </Stack>
       </Panel>
@@ -122,6 +128,7 @@ function Fields(o: {
 }
 
 function Difference(o: {
+  readonly setting: GetPayloadVersionResponse;
   readonly choice: Choice;
   readonly offered: readonly Comparable[];
   readonly isReady: boolean;
@@ -158,7 +165,16 @@ function Difference(o: {
             )}
           </Alert>
         ) : (
-          <DiffView before={before.payload} after={after.payload} whole={all === '1'} />
+          <>
+            {versionsBetween(o.setting, from, to)
+              .filter(({ changedTopics: topics }) => topics.includes(topic))
+              .map(({ version, inWords }) => (
+                <Text key={version} size="sm">
+                  In {version}: {inWords}
+                </Text>
+              ))}
+            <DiffView before={before.payload} after={after.payload} whole={all === '1'} />
+          </>
         )
       }
     </Loaded>

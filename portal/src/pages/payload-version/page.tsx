@@ -1,5 +1,6 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Alert, Button, Group, Stack, Text } from '@mantine/core';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import {
   type GetPayloadVersionResponse,
   type PayloadVersion,
@@ -11,6 +12,7 @@ import { FirstLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { DataTable } from '../../parts/data-table.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
+import { Meanings } from '../../parts/meanings.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { Panel } from '../../parts/panel.tsx';
@@ -18,33 +20,61 @@ import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
+import { olderVersion, otherVersion } from './between.ts';
 import { MarkedText } from './marked-text.tsx';
 import { SentVersions } from './sent-versions.tsx';
 
 const Compare = lazyPart(async () => (await import('./compare.tsx')).Compare, 6);
-const SendVersionTest = lazyPart(async () => (await import('./send-test.tsx')).SendVersionTest, 2);
+const Concerned = lazyPart(async () => (await import('./concerned.tsx')).Concerned, 2);
+
+const route = getRouteApi('/payload-version');
 
 export function PayloadVersionPage() {
-  const { can } = useSession();
-  const { getPayloadVersion, previewPayload, sendVersionTest } = PayloadVersionService.method;
+  const { getPayloadVersion } = PayloadVersionService.method;
   const query = useQuery(getPayloadVersion, {});
   return (
     <Needs method={getPayloadVersion}>
       <PageHead
         title="Payload version"
-        about="The API version in which all webhooks of your shop send their payloads. It is set here and only here."
+        about={
+          <>
+            What we send to others: all webhooks of your shop send their payloads in this version.
+            Calls of others to us are on <Link to="/usage">Who calls which version</Link>.
+          </>
+        }
       />
+      <Meanings of={['Payload', 'Topic', 'Deprecated']} />
       <Loaded query={query}>
         {(setting) => (
           <Stack gap="md">
             <Setting setting={setting} />
-            {can(WebhooksService.method.listWebhooks) && <SentVersions setting={setting} />}
-            {can(previewPayload) && <Compare setting={setting} />}
-            {can(sendVersionTest) && <SendVersionTest setting={setting} />}
+            <Effects setting={setting} />
           </Stack>
         )}
       </Loaded>
     </Needs>
+  );
+}
+
+/** What another version changes: a newer one, or one that the reader chose. */
+function Effects({ setting }: { readonly setting: GetPayloadVersionResponse }) {
+  const { can } = useSession();
+  const other = otherVersion(setting, route.useSearch().to);
+  const older = olderVersion(setting);
+  return (
+    <>
+      {can(WebhooksService.method.listWebhooks) && <SentVersions setting={setting} other={other} />}
+      {can(PayloadVersionService.method.previewPayload) &&
+        (other ? (
+          <Compare setting={setting} other={other} />
+        ) : (
+          older && (
+            <route.Link to="." search={{ to: older }}>
+              Compare with {older}
+            </route.Link>
+          )
+        ))}
+    </>
   );
 }
 
@@ -66,6 +96,7 @@ function Setting({ setting }: { readonly setting: GetPayloadVersionResponse }) {
           columns={[
             {
               title: 'Version',
+              short: true,
               cell: (one) => <FirstLine>{one.version}</FirstLine>,
             },
             { title: 'Stage', cell: ({ stage }) => <Status state={stage} /> },
@@ -75,13 +106,19 @@ function Setting({ setting }: { readonly setting: GetPayloadVersionResponse }) {
             },
             {
               title: 'Ends',
+              short: true,
               cell: ({ sunsetAt }) => <Time at={sunsetAt} as="day" none="not known yet" />,
             },
             {
               title: 'What changed',
-              cell: ({ about, changelogPath }) => (
+              cell: ({ about, inWords, changelogPath }) => (
                 <Text size="sm" maw={420} component="div">
-                  {about === '' ? 'The first version' : <MarkedText text={about} />}.{' '}
+                  {inWords || 'The first version.'}{' '}
+                  {about !== '' && (
+                    <Text span size="xs" c="dimmed">
+                      <MarkedText text={about} />.
+                    </Text>
+                  )}{' '}
                   <a href={changelogPath} target="_blank" rel="noreferrer">
                     Changelog
                   </a>
@@ -109,13 +146,7 @@ function Choose(o: { readonly of: PayloadVersion; readonly setting: GetPayloadVe
   const ask = () =>
     confirm({
       title: `Send payloads in ${version}?`,
-      text: (
-        <>
-          Every webhook of your shop sends events from now on in {version}. Deliveries that wait
-          keep their version. Before you switch, compare a payload below and send a test. You can
-          switch to {former} again at any time while it is supported.
-        </>
-      ),
+      text: <Concerned setting={o.setting} version={version} />,
       action: `Use ${version}`,
       onConfirm: () =>
         run(

@@ -1,7 +1,10 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Group, Text } from '@mantine/core';
 import { getRouteApi, Link } from '@tanstack/react-router';
-import type { GetPayloadVersionResponse } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
+import {
+  type GetPayloadVersionResponse,
+  PayloadVersionService,
+} from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
@@ -9,15 +12,28 @@ import { LongText } from '../../parts/long-text.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
-import { changedTopics, otherVersion } from './between.ts';
+import { useSession } from '../../session/session.tsx';
+import { changedTopics } from './between.ts';
+import { TestCell } from './test-cell.tsx';
 
 const route = getRouteApi('/payload-version');
 
-/** The shop's webhooks with the version that each is sent, and whether another version would change its payload. */
-export function SentVersions({ setting }: { readonly setting: GetPayloadVersionResponse }) {
+/**
+ * The shop's webhooks with the version that each is sent, whether another version would change its payload, and a test in
+ * that version.
+ *
+ * @param o.other undefined when there is none to compare with.
+ */
+export function SentVersions({
+  setting,
+  other,
+}: {
+  readonly setting: GetPayloadVersionResponse;
+  readonly other: string | undefined;
+}) {
   const query = useQuery(WebhooksService.method.listWebhooks, {});
+  const mayTest = useSession().can(PayloadVersionService.method.sendVersionTest);
   const { servedVersion } = setting;
-  const other = otherVersion(setting);
   const changed = changedTopics(setting, servedVersion, other ?? servedVersion);
   return (
     <Panel
@@ -45,8 +61,16 @@ export function SentVersions({ setting }: { readonly setting: GetPayloadVersionR
                 columns={[
                   ...columnsOf(servedVersion),
                   ...(other ? [effectOf(servedVersion, other, changed)] : []),
+                  ...(other && mayTest ? [testIn(other)] : []),
                 ]}
               />
+              {other && mayTest && (
+                <Text size="sm" c="dimmed" mt="xs">
+                  A test is an example, signed like a real event. “Accepted” means that the receiver
+                  answered with 200 to 299. Whether it understands the new form, only its people
+                  know.
+                </Text>
+              )}
             </>
           )
         }
@@ -82,6 +106,13 @@ function columnsOf(served: string): readonly Column<Webhook>[] {
     { title: 'Topic', short: true, cell: ({ topic }) => topic },
     { title: 'Sent in', short: true, cell: () => served },
   ];
+}
+
+function testIn(version: string): Column<Webhook> {
+  return {
+    title: `Test in ${version}`,
+    cell: (webhook) => <TestCell webhook={webhook} version={version} />,
+  };
 }
 
 function effectOf(served: string, other: string, changed: ReadonlySet<string>): Column<Webhook> {

@@ -1,0 +1,48 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Text } from '@mantine/core';
+import type { GetPayloadVersionResponse } from '../../../../proto/gen/rms/portal/v1/payload_version_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { Bullets } from '../../parts/bullets.tsx';
+import { Loaded } from '../../parts/states.tsx';
+import { changedTopics } from './between.ts';
+import { TestResult } from './test-result.tsx';
+
+/** What another version changes, said before it is chosen: the webhooks that get another payload, and their tests. */
+export function Concerned(o: {
+  readonly setting: GetPayloadVersionResponse;
+  readonly version: string;
+}) {
+  const { setting, version } = o;
+  const query = useQuery(WebhooksService.method.listWebhooks, {});
+  const changed = changedTopics(setting, setting.servedVersion, version);
+  return (
+    <>
+      Every webhook of your shop sends events from now on in {version}. Deliveries that wait keep
+      their version. You can switch to {setting.version} again at any time while it is supported.
+      <Text size="sm" fw={600} mt="sm">
+        Webhooks that get another payload
+      </Text>
+      <Loaded query={query} rows={2}>
+        {({ webhooks }) => {
+          const concerned = webhooks.filter(({ topic }) => changed.has(topic));
+          if (concerned.length === 0) return <>None.</>;
+          return (
+            <Bullets
+              items={concerned.map((webhook) => [
+                webhook.id,
+                <>
+                  {webhook.trigger} to {webhook.url}:{' '}
+                  {webhook.status === 'active' ? (
+                    <TestResult webhook={webhook} version={version} />
+                  ) : (
+                    'inactive'
+                  )}
+                </>,
+              ])}
+            />
+          );
+        }}
+      </Loaded>
+    </>
+  );
+}
