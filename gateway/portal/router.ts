@@ -1,8 +1,8 @@
 import type { ServerResponse } from 'node:http';
 import { type ConnectRouter, createConnectRouter, createContextValues } from '@connectrpc/connect';
+import { expressConnectMiddleware } from '@connectrpc/connect-express';
 import { type Request, Router } from 'express';
 import type { Exchange } from '../http/exchange.ts';
-import { createApiHandler } from './api-handler.ts';
 import type { PortalCall } from './call.ts';
 import { CALL } from './call.ts';
 import type { Portal } from './create.ts';
@@ -45,7 +45,7 @@ function portalApi(
   const router = Router({ caseSensitive: true, strict: true });
   router.use(portalGuard({ ...portal, exchangeOf, calendar, accepted, paths }));
   router.use(
-    createApiHandler({
+    expressConnectMiddleware({
       routes,
       connect: true,
       grpc: false,
@@ -55,8 +55,6 @@ function portalApi(
       maxTimeoutMs: MAX_TIMEOUT_MS,
       interceptors: [portalInterceptor(portal)],
       contextValues: (req) => createContextValues().set(CALL, accepted.get(req)),
-      onSendFailed: (rpc, error) =>
-        portal.logger.error({ err: error, rpc }, 'portal response not sent'),
     }),
   );
   return router;
