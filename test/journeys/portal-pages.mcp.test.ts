@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import type { Browser } from 'playwright-core';
 import { startBrowser } from '../kit/mcp/browser.ts';
 import { sharedStack } from '../kit/mcp/shared-stack.ts';
-import { createVisitors, untilLoaded } from '../kit/portal/visitor.ts';
+import { alertsOn, createVisitors, untilLoaded } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
 
 /** What each role finds in the navigation. By hand, so that nobody gives a role a page by accident. */
@@ -56,8 +56,7 @@ describe.each(Object.keys(AREAS))('the portal of the role %s', (role) => {
       await links.filter({ hasText: area }).click();
       await untilLoaded(page);
       expect(page.url()).toBe(`${stack.file.base_url}/portal${PATHS[area]}`);
-      const alerts = await page.getByRole('alert').allInnerTexts();
-      expect([area, alerts, await visitor.wrongSizes()]).toEqual([area, [], []]);
+      expect([area, await alertsOn(page), await visitor.wrongSizes()]).toEqual([area, [], []]);
     }
     expect(visitor.problems()).toEqual([]);
   });

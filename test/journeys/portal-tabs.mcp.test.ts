@@ -3,7 +3,7 @@ import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from '../kit/mcp/browser.ts';
 import { sharedStack } from '../kit/mcp/shared-stack.ts';
 import { callPortal } from '../kit/portal/call.ts';
-import { untilLoaded, type Visitor, visit } from '../kit/portal/visitor.ts';
+import { alertsOn, untilLoaded, type Visitor, visit } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
 
 // Two tabs of one browser have one session. The first switches the shop, and the second must notice.
@@ -60,7 +60,7 @@ async function expectMoved(name: string): Promise<void> {
   await tab.getByRole('button', { name: `Shop: ${name}. Switch to another` }).waitFor();
   await tab.waitForURL((url) => url.pathname !== '/portal/team');
   await untilLoaded(tab);
-  expect(await tab.locator('main').getByRole('alert').allInnerTexts()).toEqual([]);
+  expect(await alertsOn(tab.locator('main'))).toEqual([]);
   expect(problems).toEqual([]);
 }
 

@@ -1,21 +1,24 @@
 import { afterAll, beforeAll, expect, test } from '@jest/globals';
 import type { Browser, Page } from 'playwright-core';
 import { startBrowser } from '../kit/mcp/browser.ts';
-import { sharedStack } from '../kit/mcp/shared-stack.ts';
 import { type Visitor, visit } from '../kit/portal/visitor.ts';
-import type { OpenStack } from '../kit/stack.ts';
+import { startTestStack, type TestStack } from '../kit/stack.ts';
 
-// On a small notebook every word is whole, although long addresses stand beside it.
+// On a small notebook every word is whole, although long addresses stand beside it. A stack of its own: other tests leave
+// words that are too long for every column.
 
-let stack: OpenStack;
+let stack: TestStack;
 let browser: Browser;
 let owner: Visitor;
 beforeAll(async () => {
-  stack = await sharedStack();
+  stack = await startTestStack();
   browser = await startBrowser();
   owner = await visit(stack, browser, 'owner');
 }, 180_000);
-afterAll(() => browser?.close(), 60_000);
+afterAll(async () => {
+  await browser?.close();
+  await stack?.stop();
+}, 60_000);
 
 /** The words of the page that stand on two lines. Addresses may break before `@` and after `/`, words at
  * their hyphens, except versions, and long ids anywhere. */

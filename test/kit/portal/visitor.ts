@@ -1,5 +1,5 @@
 import { AxeBuilder } from '@axe-core/playwright';
-import type { Browser, Page } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { walkThrough } from '../mcp/browser.ts';
 import { personOf } from '../mcp/shared-stack.ts';
 import type { OpenStack } from '../stack.ts';
@@ -109,4 +109,12 @@ export async function untilLoaded(page: Page): Promise<void> {
   await page.locator('main h1').waitFor();
   const loading = page.locator('[aria-busy=true], [aria-label=Loading]');
   await until(async (see) => see(await loading.count()) === 0, { withinMs: LOAD_MS });
+}
+
+/** The alerts that are shown. Without those about failing webhooks: tests share a shop, and some make webhooks that fail. */
+export function alertsOn(part: Page | Locator): Promise<string[]> {
+  return part
+    .getByRole('alert')
+    .filter({ hasNotText: /webhooks? fails?/ })
+    .allInnerTexts();
 }

@@ -128,10 +128,13 @@ const NAMED = 5;
 function FailingWebhooks({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
   if (webhooks.length === 0) return null;
   const unnamed = webhooks.length - NAMED;
+  // The newest first: the others are known already.
+  const since = ({ health }: Webhook) => Number(health?.failingSince?.seconds ?? 0);
+  const newestFirst = webhooks.toSorted((one, other) => since(other) - since(one));
   return (
     <Alert color="red" title={count(webhooks.length, 'webhook fails', 'webhooks fail')}>
       <Bullets
-        items={webhooks.slice(0, NAMED).map(({ id, trigger, url, health }) => [
+        items={newestFirst.slice(0, NAMED).map(({ id, trigger, url, health }) => [
           id,
           <Fragment key={id}>
             <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
