@@ -66,8 +66,8 @@ function parse(text: string): Address | undefined {
 const MIN_BITS = { ipv4: 8, ipv6: 7 } as const;
 
 /**
- * Checks the ranges of our proxies. Returns what is wrong, or undefined when they are valid. A range such as `0.0.0.0/0` would let every
- * client choose its own address.
+ * Checks the ranges of our proxies. Returns what is wrong, or undefined when they are valid. A range such as
+ * `0.0.0.0/0` would let every client choose its own address.
  */
 export function proxiesError(trusted: readonly string[]): string | undefined {
   for (const text of trusted) {

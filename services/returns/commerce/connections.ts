@@ -85,8 +85,8 @@ export async function connectShop(
 /**
  * Makes a new secret. The earlier ones sign during the overlap.
  *
- * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT for an overlap that is too long; STATE_FORBIDS without a
- *   keyring, and for a shop that is connected to Shopify.
+ * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT for an overlap that is too long; STATE_FORBIDS
+ *   without a keyring, and for a shop that is connected to Shopify.
  */
 export async function rotateCommerceSecret(
   deps: ConnectionDeps,

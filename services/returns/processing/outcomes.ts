@@ -201,8 +201,8 @@ ${insertTimeline(job, [entry], isDone)}`,
 }
 
 /**
- * Adds the outcomes that were fulfilled since the last run to the return's details, and ends the job as done. The caller closes the return, or rolls back when the outcome of a
- * request is unknown.
+ * Adds the outcomes that were fulfilled since the last run to the return's details, and ends the job as done. The
+ * caller closes the return, or rolls back when the outcome of a request is unknown.
  *
  * @returns whether the outcome of every request is known.
  * @throws LeaseLost.

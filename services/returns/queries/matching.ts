@@ -16,8 +16,9 @@ const namesOf = (query: string): readonly string[] =>
   query.startsWith('#') ? [query, query.slice(1)] : [query, `#${query}`];
 
 /**
- * The ids of returns that match a query: the whole order name with or without `#`, e-mail address or tracking number, or
- * a part of a title or of the shopper's name. Each part uses its own index; PostgreSQL uses none of them for one condition with `or`.
+ * The ids of returns that match a query: the whole order name with or without `#`, e-mail address or tracking number,
+ * or a part of a title or of the shopper's name. Each part uses its own index; PostgreSQL uses none of them for one
+ * condition with `or`.
  */
 function named(input: SearchInput): Sql {
   const shop = param(input.shopId);

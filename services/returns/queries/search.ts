@@ -35,10 +35,10 @@ export interface FoundReturns {
 
 /**
  * Lists returns; `matching.ts` has the meaning of each filter. The order is newest first unless the request has another
- * order. Returns that are submitted during the reading do not move the cursor. A page stops at its limit, or before the first return that does not fit, because a page of the
- * largest returns would be larger than a message. Every page has at least one return, so that there is a cursor for the
- * next page. Summaries always fit; they are read with one statement. They are counted only with details, by the same
- * statement.
+ * order. Returns that are submitted during the reading do not move the cursor. A page stops at its limit, or before the
+ * first return that does not fit, because a page of the largest returns would be larger than a message. Every page has
+ * at least one return, so that there is a cursor for the next page. Summaries always fit; they are read with one
+ * statement. They are counted only with details, by the same statement.
  *
  * The query is a whole order name with or without `#`, tracking number or e-mail address, or a part of a line item's
  * title or of the shopper's name. Archived returns are included only if requested: by `archived`, by the flag or by the

@@ -37,7 +37,8 @@ export const STORED_BYTES = `
 
 /**
  * Selects the returns that fit into $3 bytes together, in the order of the ids in $2. If $4 is true, it always selects
- * the first. `returns` is the statement that reads them. The database measures them, so that it does not send what does not fit.
+ * the first. `returns` is the statement that reads them. The database measures them, so that it does not send what does
+ * not fit.
  */
 export const fittingStatement = (returns: string) => `with found as materialized (${returns})
 select * from (
