@@ -2,12 +2,18 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { Actor } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-import { named, raw, sql } from '../../platform/sql.ts';
+import { named, raw, type Sql, sql } from '../../platform/sql.ts';
 import { returnNotFound } from '../errors.ts';
 import { isOpenOrInReview, type StateChange } from '../return.ts';
 import { NEXT_REVISION } from './next-revision.ts';
 import { stateText } from './texts.ts';
 import { addTimeline, insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
+
+// PostgreSQL plans a named statement with a list anew for each call, because it guesses that a list is long. Most calls
+// have one id.
+function isOneOf(ids: readonly bigint[]): Sql {
+  return ids.length === 1 ? sql`= ${ids[0]}` : sql`= any(${ids}::bigint[])`;
+}
 
 /**
  * Locks returns in the order of their ids.
@@ -19,11 +25,12 @@ export async function lockReturns(
   shopId: bigint,
   returnIds: readonly bigint[],
 ): Promise<bigint[]> {
-  const { rows } = await tx.query<{ id: bigint }>({
-    name: 'lock-returns',
-    text: 'select id from returns where shop_id = $1 and id = any($2::bigint[]) order by id for update',
-    values: [shopId, returnIds],
-  });
+  const { rows } = await tx.query<{ id: bigint }>(
+    named(
+      returnIds.length === 1 ? 'lock-return' : 'lock-returns',
+      sql`select id from returns where shop_id = ${shopId} and id ${isOneOf(returnIds)} order by id for update`,
+    ),
+  );
   if (rows.length !== returnIds.length) throw returnNotFound();
   return rows.map((row) => row.id);
 }
@@ -76,13 +83,13 @@ export async function recordChange(
   }
   const { rows } = await tx.query<{ id: bigint; revision: bigint; updated_at: Date }>(
     named(
-      'record-change',
+      o.unsavedIds.length === 1 ? 'record-change-of-one' : 'record-change',
       sql`
 with noted as (${insertTimeline(by, o.timeline)}
 )
 update returns
    set ${raw(NEXT_REVISION)}
- where shop_id = ${by.shopId} and id = any(${o.unsavedIds}::bigint[])
+ where shop_id = ${by.shopId} and id ${isOneOf(o.unsavedIds)}
 returning id, revision, updated_at`,
     ),
   );
