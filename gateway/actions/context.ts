@@ -5,7 +5,7 @@ import type { DetailsSelector } from '../../services/contract/resources/details-
 import type { Services } from '../services.ts';
 import type { FieldChange } from '../tenancy/field-change.ts';
 
-/** The shop and the actor of a read. All reads of a batch have the same shop and the same actor. */
+/** The shop and the actor of a read. `read-returns.ts` sends reads with an equal reader together, as one call. */
 export interface Reader {
   readonly shopId: bigint;
   readonly actor: MessageInitShape<typeof ActorSchema>;

@@ -62,7 +62,10 @@ export async function endEarlierSecrets(
   await context.services.webhooks.endFormerSecrets({ ...callerOf(context), subscriptionId });
 }
 
-/** Returns the secrets that sign the deliveries of a subscription, newest first. The caller records it for the audit. */
+/**
+ * Returns the secrets that sign the deliveries of a subscription, newest first. Both callers write the audit log: REST by
+ * `reveals` of the operation (`rest/audited.ts`), the portal by the option `audit` of its RPC (`portal/audited.ts`).
+ */
 export async function revealSecret(
   context: ActionContext,
   subscriptionId: bigint,

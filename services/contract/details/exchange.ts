@@ -2,7 +2,7 @@ import { z } from 'zod';
 import type { Amount } from '../../../proto/gen/rms/common/v1/money_pb.ts';
 import type { Exchange } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import type { CurrencyType } from '../vocabulary.ts';
-import { selectable, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
+import { inShopUnlessSelected, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 
 /** An exchange item, with its amounts in the requested currency. `none` is the text of zero. */
 interface ExchangeSource {
@@ -31,11 +31,11 @@ const EXCHANGE = {
     'Title of product and variant; null when unknown',
     ({ exchange }) => exchange.title,
   ),
-  price: amountOf(selectable('Gross price, before discount and tax'), (exchange) => exchange.price),
-  discount: amountOf(selectable('Discount'), (exchange) => exchange.discount),
-  tax: amountOf(selectable('Tax'), (exchange) => exchange.tax),
+  price: amountOf(inShopUnlessSelected('Gross price, before discount and tax'), (exchange) => exchange.price),
+  discount: amountOf(inShopUnlessSelected('Discount'), (exchange) => exchange.discount),
+  tax: amountOf(inShopUnlessSelected('Tax'), (exchange) => exchange.tax),
   total: amountOf(
-    selectable('What the item costs: `price - discount + tax`'),
+    inShopUnlessSelected('What the item costs: `price - discount + tax`'),
     (exchange) => exchange.total,
   ),
   type: field.text(

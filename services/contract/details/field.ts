@@ -82,7 +82,7 @@ type AnyFields = Readonly<Record<string, ViewField<any, any>>>;
 type ValueOf<F> = F extends ViewField<never, infer T> ? T : never;
 
 /** What an amount means whose currency a request for return details selects. */
-export function selectable(text: string): string {
+export function inShopUnlessSelected(text: string): string {
   return `${text}. In the shop's currency, unless \`currency_type\` is \`presentment\``;
 }
 

@@ -6,7 +6,7 @@ import {
 } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
 import { word } from '../views/values.ts';
 import { LINE_OUTCOMES } from '../vocabulary.ts';
-import { selectable, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
+import { inShopUnlessSelected, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 import { condition, conditionView, dispositionView, lineDisposition } from './inspection.ts';
 import { uploads, uploadsView } from './uploads.ts';
 
@@ -21,8 +21,8 @@ interface LineSource {
 
 const known = (text: string) => `${text}; null when unknown`;
 const atProvider = (text: string) => known(`${text} at the commerce provider`);
-/** Amounts are of the whole quantity. */
-const inShop = (text: string) => selectable(`${text}, for the whole quantity`);
+/** What an amount means that is of the whole quantity. */
+const ofWholeQuantity = (text: string) => inShopUnlessSelected(`${text}, for the whole quantity`);
 
 const field = viewFields<LineSource>();
 const LINE_ITEM = {
@@ -53,13 +53,13 @@ const LINE_ITEM = {
   title: field.text(known('Title of product and variant together'), ({ line }) => line.title),
   image: field.text(known('Link to an image of the product'), ({ line }) => line.image),
   price: field.amount(
-    inShop('Gross price, before discount and tax'),
+    ofWholeQuantity('Gross price, before discount and tax'),
     ({ amounts }) => amounts?.price,
   ),
-  discount: field.amount(inShop('Discount'), ({ amounts }) => amounts?.discount),
-  tax: field.amount(inShop('Tax'), ({ amounts }) => amounts?.tax),
+  discount: field.amount(ofWholeQuantity('Discount'), ({ amounts }) => amounts?.discount),
+  tax: field.amount(ofWholeQuantity('Tax'), ({ amounts }) => amounts?.tax),
   refund: field.amount(
-    inShop('What the item contributes to the refund: `refund_item + refund_tax + refund_shipping`'),
+    ofWholeQuantity('What the item contributes to the refund: `refund_item + refund_tax + refund_shipping`'),
     ({ amounts }) => amounts?.refund,
   ),
   returned_at: field.time('When the goods arrived; null until then', ({ line }) => line.returnedAt),
@@ -89,27 +89,27 @@ const LINE_ITEM = {
     ({ line }) => line.parentReason,
   ),
   refund_tax: field.amount(
-    inShop('Part of the refund for the tax of the goods'),
+    ofWholeQuantity('Part of the refund for the tax of the goods'),
     ({ amounts }) => amounts?.refundTax,
   ),
   refund_item: field.amount(
-    inShop('Part of the refund for the goods'),
+    ofWholeQuantity('Part of the refund for the goods'),
     ({ amounts }) => amounts?.refundItem,
   ),
   refund_shipping: field.amount(
-    inShop('Part of the refund for shipping, its tax included'),
+    ofWholeQuantity('Part of the refund for shipping, its tax included'),
     ({ amounts }) => amounts?.refundShipping,
   ),
   refund_excluding_shipping: field.amount(
-    inShop('Refund without shipping: `refund - refund_shipping`'),
+    ofWholeQuantity('Refund without shipping: `refund - refund_shipping`'),
     ({ amounts }) => amounts?.refundExcludingShipping,
   ),
   refund_shipping_tax: field.amount(
-    inShop('Tax in `refund_shipping`'),
+    ofWholeQuantity('Tax in `refund_shipping`'),
     ({ amounts }) => amounts?.refundShippingTax,
   ),
   refund_excluding_shipping_tax: field.amount(
-    inShop('Refund without the tax of shipping: `refund - refund_shipping_tax`'),
+    ofWholeQuantity('Refund without the tax of shipping: `refund - refund_shipping_tax`'),
     ({ amounts }) => amounts?.refundExcludingShippingTax,
   ),
   outcome: field.other(

@@ -20,7 +20,7 @@ import {
   RETURN_TYPES,
 } from '../vocabulary.ts';
 import { exchange, exchangeView } from './exchange.ts';
-import { selectable, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
+import { inShopUnlessSelected, shapeOf, type ViewOf, viewFields, viewOf } from './field.ts';
 import { label, labelsView } from './label.ts';
 import { lineItem, lineItemView } from './line-item.ts';
 import { presentment, presentmentView } from './presentment.ts';
@@ -82,7 +82,7 @@ const DETAILS = {
     ({ ret }) => ret.order?.providerOrderId,
   ),
   total: field.amount(
-    selectable('Total cost of the return: `return_total + refund_shipping_total - handling_fee`'),
+    inShopUnlessSelected('Total cost of the return: `return_total + refund_shipping_total - handling_fee`'),
     ({ totals }) => totals?.total,
   ),
   customer: field.text(
@@ -108,7 +108,7 @@ const DETAILS = {
     ({ ret }) => ret.currency,
   ),
   exchange: field.amount(
-    selectable('Value of the exchange, the same as `exchange_total`'),
+    inShopUnlessSelected('Value of the exchange, the same as `exchange_total`'),
     ({ totals }) => totals?.exchangeTotal,
   ),
   exchange_order_name: field.other(
@@ -130,7 +130,7 @@ const DETAILS = {
     ({ ret }) => ret.giftCardOrder?.id,
   ),
   gift_card: field.amount(
-    selectable(
+    inShopUnlessSelected(
       'Value of the gift card: `return_credit_total - exchange_credit_total`, zero without one',
     ),
     ({ totals }) => totals?.giftCard,

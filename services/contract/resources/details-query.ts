@@ -14,6 +14,7 @@ export interface DetailsQuery {
   readonly currencyType: CurrencyType | undefined;
 }
 
+/** The returns service reads an `order_id` that no order of the shop has as a provider's order id. */
 const ID_SELECTORS = {
   return_id: 'returnId',
   order_id: 'orderId',

@@ -180,7 +180,7 @@ export class OutboxShard {
     return !this.#request && this.#sending.size === 0 && this.#changes === this.#recorded;
   }
 
-  /** Whether the last page is published, or its remaining sends hang. */
+  /** Whether the next page may be read: each send of the current page has ended, or took longer than `HANG_MS`. */
   #isReady(now: number): boolean {
     return this.#page.left === 0 || now >= this.#page.until;
   }

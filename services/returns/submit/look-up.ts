@@ -125,7 +125,10 @@ function requireDecimals(price: string, currency: string): void {
   throw stateForbids(`the order has the price ${price} ${currency}, which has too many decimals`);
 }
 
-/** The price of some units in both currencies, which is refunded in full. */
+/**
+ * The `price` of a line item that was submitted without one: the price of its units in both currencies. The provider's
+ * price is after discounts, and all of it is refunded.
+ */
 function pricesOf({ unitPrice }: FoundLine, quantity: number, currencies: Both<string>) {
   const total = (side: keyof Both<string>) => {
     requireDecimals(unitPrice[side], currencies[side]);

@@ -106,8 +106,8 @@ function dueOf(delivery: NewDelivery, queued: QueuedDelivery, target: Target): D
 
 /**
  * Locks the open queues of the events' shops and triggers until the deliveries are committed. Otherwise a queue that is
- * closed, moved or unloaded at the same time would miss them. Also returns the values that the bodies depend on. The
- * caller's lock excludes redactions.
+ * closed, moved or unloaded at the same time would miss them. An inactive subscription has no open queue, so it gets no
+ * delivery of these events. Also returns the values that the bodies depend on. The caller's lock excludes redactions.
  */
 export async function lockQueues(tx: Queryable, events: readonly Event[]): Promise<Match[]> {
   if (events.length === 0) return [];

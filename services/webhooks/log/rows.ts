@@ -34,7 +34,7 @@ export interface AttemptRow {
   readonly url: string;
   readonly requestHeaders: string;
   readonly responseExcerpt: string;
-  /** Empty in lists, whose responses would otherwise be larger than a message. */
+  /** Of the receiver's response. Empty in lists, which would otherwise exceed the size limit of a gRPC message. */
   readonly responseHeaders: string;
 }
 

@@ -1,7 +1,11 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { subscriptionNotFound } from './subscription.ts';
 
-/** Records who sees the secrets of a subscription. @throws DomainError NOT_FOUND. */
+/**
+ * Stores who sees the secrets of a subscription last, which the portal shows. The audit log is the gateway's.
+ *
+ * @throws DomainError NOT_FOUND.
+ */
 export async function noteSecretShown(
   db: Queryable,
   { shopId, id }: { readonly shopId: bigint; readonly id: bigint },

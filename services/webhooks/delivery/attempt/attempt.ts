@@ -75,7 +75,7 @@ async function post(o: AttemptOptions, { due, keys, body, span }: Request) {
 
 /**
  * Decides how the delivery continues. A 410 is a failed attempt here, and the delivery waits for its next attempt.
- * `results/deactivate.ts` then makes the subscription inactive, which holds the delivery.
+ * `results/count-failures.ts` then makes the subscription inactive, which holds the delivery.
  */
 function resultOf(
   due: Due,

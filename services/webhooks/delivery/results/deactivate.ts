@@ -29,7 +29,10 @@ export type FailureAction =
   | { readonly kind: 'warn'; readonly percent: number }
   | { readonly kind: 'none' };
 
-/** The action after 410 Gone: the receiver expects no more deliveries, so the subscription becomes inactive immediately. */
+/**
+ * The action after 410 Gone: the receiver expects no more deliveries, so the subscription becomes inactive immediately.
+ * An incomplete response, or one of a former address, is an ordinary failure (`count-failures.ts`).
+ */
 export const ON_GONE: FailureAction = {
   kind: 'deactivate',
   cause: 'gone',
