@@ -31,7 +31,10 @@ const EXCHANGE = {
     'Title of product and variant; null when unknown',
     ({ exchange }) => exchange.title,
   ),
-  price: amountOf(inShopUnlessSelected('Gross price, before discount and tax'), (exchange) => exchange.price),
+  price: amountOf(
+    inShopUnlessSelected('Gross price, before discount and tax'),
+    (exchange) => exchange.price,
+  ),
   discount: amountOf(inShopUnlessSelected('Discount'), (exchange) => exchange.discount),
   tax: amountOf(inShopUnlessSelected('Tax'), (exchange) => exchange.tax),
   total: amountOf(

@@ -59,7 +59,9 @@ const LINE_ITEM = {
   discount: field.amount(ofWholeQuantity('Discount'), ({ amounts }) => amounts?.discount),
   tax: field.amount(ofWholeQuantity('Tax'), ({ amounts }) => amounts?.tax),
   refund: field.amount(
-    ofWholeQuantity('What the item contributes to the refund: `refund_item + refund_tax + refund_shipping`'),
+    ofWholeQuantity(
+      'What the item contributes to the refund: `refund_item + refund_tax + refund_shipping`',
+    ),
     ({ amounts }) => amounts?.refund,
   ),
   returned_at: field.time('When the goods arrived; null until then', ({ line }) => line.returnedAt),

@@ -82,7 +82,9 @@ const DETAILS = {
     ({ ret }) => ret.order?.providerOrderId,
   ),
   total: field.amount(
-    inShopUnlessSelected('Total cost of the return: `return_total + refund_shipping_total - handling_fee`'),
+    inShopUnlessSelected(
+      'Total cost of the return: `return_total + refund_shipping_total - handling_fee`',
+    ),
     ({ totals }) => totals?.total,
   ),
   customer: field.text(

@@ -36,7 +36,9 @@ export const TOTALS = {
     ({ totals }) => totals?.refundShippingTotal,
   ),
   refund_shipping_tax_total: field.amount(
-    inShopUnlessSelected('Tax part of that shipping: the sum of `refund_shipping_tax` of the line items'),
+    inShopUnlessSelected(
+      'Tax part of that shipping: the sum of `refund_shipping_tax` of the line items',
+    ),
     ({ totals }) => totals?.refundShippingTaxTotal,
   ),
   return_credit_total: field.amount(

@@ -9,7 +9,7 @@ import { NEXT_REVISION } from './next-revision.ts';
 import { stateText } from './texts.ts';
 import { addTimeline, insertTimeline, type NewTimelineEntry } from './timeline-store.ts';
 
-// PostgreSQL plans a named statement with a list anew for each call, because it guesses that a list is long. Most calls
+// PostgreSQL plans a named statement with a list for each call, because it guesses that a list is long. Most calls
 // have one id.
 function isOneOf(ids: readonly bigint[]): Sql {
   return ids.length === 1 ? sql`= ${ids[0]}` : sql`= any(${ids}::bigint[])`;

@@ -98,16 +98,18 @@ async function pointersOf(system: System, shopId: number): Promise<Set<string>> 
  * often while the system is measured.
  */
 export async function unreadOf(system: System, shopId: number): Promise<Set<string>> {
-  const { rows } = await system.pool.query<{ id: string }>(
-    `select e.event_id as id
+  const { rows } = await system.pool.query<{ id: string }>({
+    // Prepared, because the events are handled before a statement over many partitions is planned.
+    name: 'unread-of',
+    text: `select e.event_id as id
        from (select shop_id, position, event_id from returns.events
               where shop_id = $1 and day >= current_date - 1
               order by day desc, position desc limit 200) e
       where not exists (select from returns.outbox o where o.shop_id = e.shop_id and o.position = e.position)
         and not exists (select from webhooks.consumed_events c
                          where c.shop_id = e.shop_id and c.event_id = e.event_id)`,
-    [shopId],
-  );
+    values: [shopId],
+  });
   return new Set(rows.map(({ id }) => id));
 }
 
