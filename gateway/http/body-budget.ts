@@ -24,11 +24,14 @@ export const BODY_BUDGET: BodyBudgetSizes = {
   caller: 32 * MIB,
 };
 
+/** A larger response is never sent, whatever else is in memory. Bytes. */
+export const RESPONSE_BYTES_MAX = 56 * MIB;
+
 /** Responses count until the client has read them. A shop may have two of the largest responses. */
 const RESPONSE_BUDGET: BodyBudgetSizes = {
   process: 96 * MIB,
-  shop: 56 * MIB,
-  caller: 56 * MIB,
+  shop: RESPONSE_BYTES_MAX,
+  caller: RESPONSE_BYTES_MAX,
 };
 
 /** Only callers with at most this many bytes may use the last quarter: large bodies must not block small ones. Bytes. */

@@ -32,7 +32,7 @@ import { readMessage, removeInvalidArguments } from './message.ts';
 import { createOriginRules } from './origins.ts';
 import { createProtocol, type Protocol } from './protocol.ts';
 import { createRequestGuard, type RequestGuard } from './request-guard.ts';
-import { RPC, rpcError } from './rpc-error.ts';
+import { idOf, RPC, rpcError } from './rpc-error.ts';
 import { createServer, type ServerParts } from './server.ts';
 import { createToolWork, type ToolWork } from './tool-work.ts';
 
@@ -112,12 +112,19 @@ interface McpRequest {
   readonly calendar: Date;
 }
 
+/** What is known of a request so far. */
+interface Progress {
+  /** The id of the JSON-RPC request; null until its body was read. */
+  id: string | number | null;
+}
+
 /** Sends the response to one request to `/mcp`. */
 async function serve(parts: McpContext, request: McpRequest): Promise<void> {
   const { req, res, exchange } = request;
   const headers = parts.guard.headers(req);
   const work = createToolWork();
   const end = endOf(res);
+  const progress: Progress = { id: null };
   const reserve: ReserveResponse = (bytes) => {
     end.responseReady();
     // A small response is never rejected, because it may be the result of a write that is already done.
@@ -130,7 +137,7 @@ async function serve(parts: McpContext, request: McpRequest): Promise<void> {
   const releaseSlot = (): void => work.whenIdle(() => slot?.release());
   try {
     slot = await parts.inFlight.enter('mcp', exchange);
-    const result = await handle(parts, request, { slot, work, end: end.signal });
+    const result = await handle(parts, request, { slot, work, end: end.signal, progress });
     if (result instanceof Response) {
       await forwardResponse(result, { req, res, headers, reserve });
       return;
@@ -141,7 +148,7 @@ async function serve(parts: McpContext, request: McpRequest): Promise<void> {
   } catch (error) {
     releaseSlot();
     if (error instanceof ClientGone) return;
-    if (error instanceof HttpError) return send(req, res, toRpcError(error, headers));
+    if (error instanceof HttpError) return send(req, res, toRpcError(error, progress, headers));
     parts.logger.error({ err: error, requestId: exchange?.requestId }, 'mcp request failed');
     const failed = { code: RPC.internal, message: 'Something went wrong on our side.' };
     await send(req, res, rpcError(500, failed, headers));
@@ -154,7 +161,12 @@ async function serve(parts: McpContext, request: McpRequest): Promise<void> {
 async function handle(
   parts: McpContext,
   { req, res, exchange, calendar }: McpRequest,
-  { slot, work, end }: { slot: Slot; work: ToolWork; end: AbortSignal },
+  {
+    slot,
+    work,
+    end,
+    progress,
+  }: { slot: Slot; work: ToolWork; end: AbortSignal; progress: Progress },
 ): Promise<HttpResponse | Response> {
   const { guard, services, readReturn, destinationNames } = parts;
   const checked = await guard.check(req);
@@ -172,6 +184,7 @@ async function handle(
   const meter = exchange ?? { bodyBytes: 0 };
   const read = await slot.during(() => readMessage(req, res, { meter, ...budgets }));
   if (!read.ok) return read.response;
+  progress.id = idOf(read.message);
   if (exchange) exchange.operation = read.operation;
   const { message, invalidArguments } = removeInvalidArguments(read.message);
   const rejection = await guard.countToolCall(message, user);
@@ -207,9 +220,14 @@ function budgetsOf({ byteQuota, limits, bodies }: McpContext, user: SignedIn, re
 }
 
 /** Converts an error of the gateway to a JSON-RPC error. */
-function toRpcError({ error, headers }: HttpError, common: Record<string, string>): HttpResponse {
+function toRpcError(
+  { error, headers }: HttpError,
+  { id }: Progress,
+  common: Record<string, string>,
+): HttpResponse {
   const { detail: message } = error.problem;
-  return rpcError(error.status, { code: RPC.internal, message }, { ...common, ...headers });
+  const code = error.status === 429 ? RPC.rateLimited : RPC.internal;
+  return rpcError(error.status, { code, message, id }, { ...common, ...headers });
 }
 
 /** Checks concurrent calls with the same token by one database read, which begins after the last of them. */

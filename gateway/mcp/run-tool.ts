@@ -4,6 +4,7 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { changeNotes } from '../actions/context.ts';
 import { permissionsFor } from '../actions/permissions.ts';
 import type { RejectionReason } from '../auth/rejection.ts';
+import { RESPONSE_BYTES_MAX } from '../http/body-budget.ts';
 import { beginAuditedCall } from './audited.ts';
 import { isPermitted, mayUse, type Rights } from './catalogue.ts';
 import { type Failure, failureOf } from './failures.ts';
@@ -163,8 +164,23 @@ function unauthorizedText({ role }: Rights, tool: Tool): string {
   return `Unauthorized: ${tool.name} needs the permission ${needed}, which the signed-in user does not have in this shop. Do not try again. An owner or admin of the shop can ask the operator for a role that has the permission.`;
 }
 
+/** The response of a shorter result is never too large. Characters. */
+const SHORT = 1024 * 1024;
+/** The rest of a response, besides the result. Bytes. */
+const ENVELOPE = 64 * 1024;
+const TOO_LARGE = `The result is larger than ${RESPONSE_BYTES_MAX / 1024 / 1024} MiB, so it cannot be sent. Request detail summary, or tell the user to read the return over the REST API.`;
+
+/** A result that is too large for any response is an error: with a 429 the assistant would call again and again. */
 function successResult(output: ToolOutput): CallToolResult {
-  return { content: [{ type: 'text', text: JSON.stringify(output) }], structuredContent: output };
+  const text = JSON.stringify(output);
+  if (text.length > SHORT && responseBytes(text) > RESPONSE_BYTES_MAX)
+    return errorResult(TOO_LARGE);
+  return { content: [{ type: 'text', text }], structuredContent: output };
+}
+
+/** The response has the result twice: as an object, and as a text, in which quotes are escaped once more. */
+function responseBytes(text: string): number {
+  return Buffer.byteLength(text) + Buffer.byteLength(JSON.stringify(text)) + ENVELOPE;
 }
 
 function errorResult(text: string): CallToolResult {
