@@ -58,12 +58,13 @@ const PLAIN = /^[\w\-.~/]*$/;
  * compares paths byte by byte, so `/%61pi/v1` must become `/api/v1`. Other targets are returned unchanged.
  */
 export function apiTarget(target: string): string {
-  // Proxies send absolute targets (RFC 9112, 3.2.2).
-  const [path = '', ...query] = target.replace(/^https?:\/\/[^/?#]*/i, '').split('?');
+  // Proxies send absolute targets (RFC 9112, 3.2.2). The router of Express needs the same origin in the new target.
+  const [origin = ''] = /^https?:\/\/[^/?#]*/i.exec(target) ?? [];
+  const [path = '', ...query] = target.slice(origin.length).split('?');
   if (PLAIN.test(path)) return target;
   const parts = path.split('/').map(decodeOnce);
   if (parts[1] !== 'api') return target;
-  return [parts.map(encodeURIComponent).join('/'), ...query].join('?');
+  return origin + [parts.map(encodeURIComponent).join('/'), ...query].join('?');
 }
 
 /** Returns a part with malformed percent signs unchanged; no object has such an id. */

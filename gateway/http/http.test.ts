@@ -143,12 +143,24 @@ describe('headers', () => {
   });
 });
 
+/** Sends raw bytes, and returns everything that is received until the connection is closed. */
+async function raw(bytes: string): Promise<string> {
+  const socket = connect(under.gateway.port, '127.0.0.1');
+  socket.write(bytes);
+  return text(socket);
+}
+
+test.each([
+  'http://elsewhere/api/v1/webhooks',
+  'http://elsewhere/api/v1/%77ebhooks',
+  'http://elsewhere:8443/%61pi/%76%31/webhooks?x=/api',
+])('the absolute target %s, as proxies send it, is served', async (target) => {
+  const fields = ['host: x', `x-authorization: ${under.key}`, 'connection: close'];
+  const response = await raw(`GET ${target} HTTP/1.1\r\n${fields.join('\r\n')}\r\n\r\n`);
+  expect(response).toMatch(/^HTTP\/1\.1 200 /);
+});
+
 describe('hostile clients', () => {
-  const raw = async (bytes: string): Promise<string> => {
-    const socket = connect(under.gateway.port, '127.0.0.1');
-    socket.write(bytes);
-    return text(socket);
-  };
   test.each([
     ['nonsense', 'nonsense\r\n\r\n', 400],
     ['headers without end', `GET / HTTP/1.1\r\nhost: x\r\nx: ${'y'.repeat(40_000)}\r\n\r\n`, 431],
