@@ -7,6 +7,8 @@ import { restClient } from '../../test/kit/gateway/rest-client.ts';
 
 let bench: McpBench;
 let received: AssessRequest | undefined;
+/** The note of a later assessment, which a repeat with a key shows; undefined when there is none. */
+let laterNote: string | undefined;
 beforeAll(async () => {
   bench = await startMcpBench();
   const disposition = { outcome: DispositionOutcome.DONATE, inspectedAt: NOW };
@@ -15,7 +17,7 @@ beforeAll(async () => {
       received = request;
       const items = request.items.map(({ lineItemId, note }) => ({
         lineItemId,
-        disposition: { ...disposition, ...(!request.withoutNotes && { note }) },
+        disposition: { ...disposition, ...(!request.withoutNotes && { note: laterNote ?? note }) },
       }));
       // Not in the order of the request, on which the gateway must not depend.
       return { items: items.reverse() };
@@ -46,6 +48,18 @@ test('the response has the notes of the request, which the service does not retu
     ],
   });
   expect(received?.withoutNotes).toBe(true);
+});
+
+test('the response to a repeat with a key has the notes of the service', async () => {
+  const baseUrl = `http://127.0.0.1:${bench.gateway.port}`;
+  const path = '/api/2026-10/dispositioning/assess';
+  const json = { items: [{ line_item_id: line, note: 'a note' }] };
+  const repeat = () =>
+    restClient(bench)({ path, json, baseUrl, headers: { 'idempotency-key': 'k' } });
+  expect(await repeat()).toMatchObject({ status: 200, body: [{ note: 'a note' }] });
+  laterNote = 'of a later assessment';
+  expect(await repeat()).toMatchObject({ status: 200, body: [{ note: laterNote }] });
+  laterNote = undefined;
 });
 
 test('an assistant gets only the beginning of a long note', async () => {

@@ -23,10 +23,13 @@ export async function assessDispositions(
   body: AssessBody,
   idempotencyKey = '',
 ): Promise<DispositionRecord[]> {
-  // The service returns no notes, because they may have megabytes. They are copied from the request.
   const items = body.items.map(inputOf);
-  const request = { ...callerOf(context), items, withoutNotes: true, idempotencyKey };
+  // Notes may have megabytes, so they are copied from the request. A repeat with a key may show a later assessment with
+  // another note, so then the service returns the notes.
+  const withoutNotes = idempotencyKey === '';
+  const request = { ...callerOf(context), items, withoutNotes, idempotencyKey };
   const recorded = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
+  if (!withoutNotes) return recorded.items;
   const itemsById = new Map(items.map((item) => [item.lineItemId, item]));
   return recorded.items.map((record) => withNote(record, itemsById.get(record.lineItemId)?.note));
 }

@@ -3,6 +3,7 @@ import { invalidField } from '../platform/errors.ts';
 import { deleteInspections, isTooLarge } from './delete-inspections.ts';
 import { DISPOSITIONS, type HandOverDeps, handOver, handOverThese } from './hand-over.ts';
 import type { Inspection } from './inspection.ts';
+import { withNotes } from './long-texts.ts';
 import { type Batch, record } from './record.ts';
 
 /**
@@ -30,7 +31,10 @@ export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonl
     const message = 'recorded but not yet applied; retry the call';
     throw new ConnectError(message, Code.Unavailable, undefined, undefined, error);
   }
-  return recorded.inspections;
+  // A repeat with a key may show a later assessment, whose long note only returns has.
+  return batch.kind === 'assessment'
+    ? withNotes(deps, batch.shopId, recorded.inspections)
+    : recorded.inspections;
 }
 
 /** The error is the same for line items that do not exist and for line items of other shops. */

@@ -47,6 +47,20 @@ describe('a long note', () => {
     expect(await bench.events(shopId)).toHaveLength(3);
   });
 
+  test('is returned to a repeat with its key, and so is the note of a later call', async () => {
+    const { shopId, line } = bench.shopWithLines(1);
+    const assess = async (note: string, idempotencyKey = '') => {
+      const call = { shopId, actor, items: [{ lineItemId: line, note }], idempotencyKey };
+      return (await bench.client.assess(call)).items[0]?.disposition?.note;
+    };
+    const [first, later] = [longText('first'), longText('later')];
+    expect(await assess(first, 'k')).toBe(first);
+    expect(await assess(first, 'k')).toBe(first);
+    await assess(later);
+    expect(await assess(first, 'k')).toBe(later);
+    expect(bench.handedTo(shopId)).toHaveLength(2);
+  });
+
   test('and description of a grading are handled in the same way', async () => {
     const { shopId, line } = bench.shopWithLines(1);
     const items = [
@@ -57,8 +71,10 @@ describe('a long note', () => {
         note: longText('dent'),
       },
     ];
-    const grade = () => bench.client.gradeItems({ shopId, actor, items });
-    const first = await grade();
+    const grade = (idempotencyKey = '') =>
+      bench.client.gradeItems({ shopId, actor, items, idempotencyKey });
+    const first = await grade('k');
+    expect(await grade('k')).toEqual(first);
     expect(await copiesOf(bench.db.pool, 'crack')).toEqual([]);
     expect(await copiesOf(bench.db.pool, 'dent')).toEqual([]);
     expect(await grade()).toEqual(first);

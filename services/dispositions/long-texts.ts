@@ -1,8 +1,11 @@
 import { createHash } from 'node:crypto';
 import { DISPOSITION_ITEMS_MAX } from '../contract/limits.ts';
 import { DISPOSITIONS, type HandOverDeps } from './hand-over.ts';
-import type { Finding } from './inspection.ts';
+import type { Finding, Inspection } from './inspection.ts';
 import type { Current } from './store.ts';
+
+/** An inspection. One that was read has the hashes of its long texts, which only returns stores. */
+export type WithHashes = Inspection & Partial<Pick<Current, 'hashes'>>;
 
 /** The inspection with the texts of the finding, if they have the stored hashes. */
 export function withTextsOf(current: Current, finding: Finding): Current {
@@ -26,9 +29,11 @@ function isHashOf(hash: Buffer | null, text: string | undefined): boolean {
 export async function withNotes(
   { returns }: Pick<HandOverDeps, 'returns'>,
   shopId: bigint,
-  assessments: readonly Current[],
-): Promise<readonly Current[]> {
-  const withoutNote = assessments.filter(({ hashes }) => hashes.note !== null);
+  assessments: readonly WithHashes[],
+): Promise<readonly Inspection[]> {
+  const withoutNote = assessments.filter(
+    ({ note, hashes }) => note === undefined && hashes !== undefined && hashes.note !== null,
+  );
   const notes = new Map<bigint, string>();
   for (let from = 0; from < withoutNote.length; from += DISPOSITION_ITEMS_MAX) {
     const some = withoutNote.slice(from, from + DISPOSITION_ITEMS_MAX);

@@ -8,7 +8,7 @@ import { claimKey, type KeyUse } from '../platform/idempotency.ts';
 import { appendEvents } from '../platform/outbox/append.ts';
 import { committing, inTransaction, type Queryable, together } from '../platform/postgres.ts';
 import type { Finding, Inspection, Kind } from './inspection.ts';
-import { withTextsOf } from './long-texts.ts';
+import { type WithHashes, withTextsOf } from './long-texts.ts';
 import { findDefaultOutcome } from './settings.ts';
 import { type Current, findCurrent, insertInspections, lockLines } from './store.ts';
 
@@ -29,7 +29,7 @@ const TRIGGERS = { assessment: 'items.assessed', grading: 'items.graded' } satis
 
 /** The inspections of the line items of a batch, in its order. */
 export interface Recorded {
-  readonly inspections: readonly Inspection[];
+  readonly inspections: readonly WithHashes[];
   /** The inspections that this call recorded, oldest first. */
   readonly created: readonly Inspection[];
   /** Whether older inspections of the line items may be pending. */
@@ -85,13 +85,16 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
 }
 
 /**
- * The newest inspections of the line items of an earlier call; undefined when a line item has none, because its
- * inspection was deleted after a crash.
+ * The newest inspections of the line items of an earlier call, with the long texts of this call where they are the same;
+ * undefined when a line item has none, because its inspection was deleted after a crash.
  */
 async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefined> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
   const current = await findCurrent(tx, { ...batch, lineItemIds });
-  const inspections = lineItemIds.flatMap((lineItemId) => current.get(lineItemId) ?? []);
+  const inspections = batch.findings.flatMap((finding) => {
+    const newest = current.get(finding.lineItemId);
+    return newest ? withTextsOf(newest, finding) : [];
+  });
   if (inspections.length < lineItemIds.length) return undefined;
   return { inspections, created: [], othersPending: true };
 }
