@@ -4,25 +4,25 @@ import type { ActionName } from '../actions/permissions.ts';
 
 /** Why an operation has no door of a kind. The texts are the legend of docs/doors.md. */
 export const HOLES = {
-  shopper: 'A shopper does it in the shop’s portal, which calls the RPC as an internal service.',
-  partner: 'Only partners’ systems do it, with data that people do not have at hand.',
-  person: 'A person must see the return and decide. A system would decide without seeing it.',
-  secret: 'The answer is a secret, which must not enter the conversation with an assistant.',
+  shopper: 'A shopper does this on pages of the shop. These pages call the RPC as the internal service `portal`.',
+  partner: 'Only systems of partners do this, because it needs data that people do not have.',
+  person: 'A person must see the return and decide. A system would decide without seeing the return.',
+  secret: 'The response has a secret, which must not be in the conversation with an assistant.',
   money:
-    'It moves money, or says what happened to money. Only operators do it. The audit log records each use.',
-  operator: 'Operators set it up for a shop; a mistake stops the processing of all its returns.',
-  provider: 'Only a commerce provider calls it: at an address of its own, signed with its secret.',
-  browser: 'Only a browser opens it, during an install at Shopify.',
-  internal: 'Only our own services call it, to do their work.',
-  covered: 'Another operation of this door reads or does the same.',
-  reading: 'Operators read with SQL or as a partner; commands are for changes.',
-  acting: 'Operators change no data of a shop in the name of its people.',
+    'The operation moves money, or records what happened to money. Only operators use it, and the audit log records each use.',
+  operator: 'Only operators do this for a shop, because a mistake stops the processing of all returns of the shop.',
+  provider: 'Only a commerce provider does this, at a separate address and signed with the provider’s secret.',
+  browser: 'Only a browser opens this address, during an install at Shopify.',
+  internal: 'Only our own services call this RPC, for their work.',
+  covered: 'Another operation of the same column reads or does the same.',
+  reading: 'Operators read data with SQL or over REST. Admin commands are for changes.',
+  acting: 'Operators do not act for the members of a shop.',
   privacy:
-    'It removes personal data for ever. The back office does it, after it has identified the shopper.',
-  page: 'A page of the portal shows it to the people of the shop, as a picture.',
-  tuning: 'A setting that shops rarely change. Internal services of the back office set it.',
+    'The operation deletes personal data permanently. Only the back office uses it, after it has identified the shopper.',
+  page: 'Only a page of the portal shows this to the members of the shop, as a picture.',
+  tuning: 'Shops rarely change this setting. Internal services of the back office set it.',
   heavy:
-    'The tools of assistants together have at most 9,000 tokens, and this one is needed seldom: a person does it on the page of the webhook.',
+    'A tool for this would be used seldom, and all tools together have at most 9,000 tokens. A person does this on the page of the webhook.',
   none: 'Nobody has asked for it yet.',
 } as const;
 export type Hole = keyof typeof HOLES;
