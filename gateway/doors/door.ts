@@ -4,14 +4,18 @@ import type { ActionName } from '../actions/permissions.ts';
 
 /** Why an operation has no door of a kind. The texts are the legend of docs/doors.md. */
 export const HOLES = {
-  shopper: 'A shopper does this on pages of the shop. These pages call the RPC as the internal service `portal`.',
+  shopper:
+    'A shopper does this on pages of the shop. These pages call the RPC as the internal service `portal`.',
   partner: 'Only systems of partners do this, because it needs data that people do not have.',
-  person: 'A person must see the return and decide. A system would decide without seeing the return.',
+  person:
+    'A person must see the return and decide. A system would decide without seeing the return.',
   secret: 'The response has a secret, which must not be in the conversation with an assistant.',
   money:
     'The operation moves money, or records what happened to money. Only operators use it, and the audit log records each use.',
-  operator: 'Only operators do this for a shop, because a mistake stops the processing of all returns of the shop.',
-  provider: 'Only a commerce provider does this, at a separate address and signed with the provider’s secret.',
+  operator:
+    'Only operators do this for a shop, because a mistake stops the processing of all returns of the shop.',
+  provider:
+    'Only a commerce provider does this, at a separate address and signed with the provider’s secret.',
   browser: 'Only a browser opens this address, during an install at Shopify.',
   internal: 'Only our own services call this RPC, for their work.',
   covered: 'Another operation of the same column reads or does the same.',
