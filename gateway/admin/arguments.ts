@@ -1,9 +1,9 @@
 import { InvalidArgumentError } from 'commander';
+import { isScope, SCOPES, type Scope } from '../../services/contract/scopes.ts';
 import { parseTime } from '../../services/contract/time.ts';
 import { RELEASED } from '../../services/contract/versions.ts';
 import { DESTINATION_TYPES } from '../../services/contract/vocabulary.ts';
 import { parseId } from '../../services/platform/ids.ts';
-import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { isRole, ROLES, type Role } from '../tenancy/permissions.ts';
 
 // Parsers of command-line values. Each throws commander's error, which says what the value must be.

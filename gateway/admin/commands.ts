@@ -1,6 +1,6 @@
 import { Command } from 'commander';
+import { SCOPES, type Scope } from '../../services/contract/scopes.ts';
 import { newestActive } from '../../services/contract/versions.ts';
-import { SCOPES, type Scope } from '../auth/scopes.ts';
 import { type ApiKey, createApiKey, listApiKeys, revokeApiKey } from '../tenancy/api-keys.ts';
 import { createShop, listShops, requireShop, type Shop } from '../tenancy/shops.ts';
 import type { Open, Print, Run } from './admin-context.ts';

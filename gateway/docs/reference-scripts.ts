@@ -1,5 +1,5 @@
+import type { Scope } from '../../services/contract/scopes.ts';
 import { supportedVersions, UNSTABLE } from '../../services/contract/versions.ts';
-import type { Scope } from '../auth/scopes.ts';
 import { DOCS_PATHS } from './paths.ts';
 
 /**

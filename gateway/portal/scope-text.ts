@@ -1,5 +1,5 @@
 import { OPERATIONS } from '../../services/contract/operations.ts';
-import type { Scope } from '../auth/scopes.ts';
+import type { Scope } from '../../services/contract/scopes.ts';
 import { ROLE_TABLE } from './role-table.ts';
 
 /** What an API key with this scope may do, in the words of the table of roles: a sentence for each of its rows. */

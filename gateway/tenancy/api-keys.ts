@@ -2,13 +2,13 @@ import { Code } from '@connectrpc/connect';
 import type pg from 'pg';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { ErrorReason } from '../../proto/gen/rms/common/v1/error_pb.ts';
+import { isScope, SCOPES, type Scope } from '../../services/contract/scopes.ts';
 import { actorKindText } from '../../services/platform/actor.ts';
 import { DomainError, invalidField } from '../../services/platform/errors.ts';
 import { onlyRow } from '../../services/platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import { sql, unnamed } from '../../services/platform/sql.ts';
 import { hashSecret, newKey, type ParsedKey, parseKey } from '../auth/key-format.ts';
-import { isScope, SCOPES, type Scope } from '../auth/scopes.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 

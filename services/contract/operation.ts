@@ -1,6 +1,7 @@
 import type { z } from 'zod';
 import type { PublicError } from './errors.ts';
 import { BODY_BYTES_MAX } from './limits.ts';
+import type { Scope } from './scopes.ts';
 
 /** What an operation of REST consists of. */
 
@@ -37,15 +38,6 @@ export type OperationId =
   | 'processReturn'
   | 'createCart'
   | 'getCart';
-
-export type Scope =
-  | 'returns'
-  | 'carts'
-  | 'developer_tools'
-  | 'destinations:read'
-  | 'destinations:write'
-  | 'labels:write'
-  | 'giftcards:write';
 
 export interface OperationBody {
   readonly schema: z.ZodType;

@@ -2,10 +2,10 @@ import { randomUUID } from 'node:crypto';
 import { LOCAL_ACTOR } from '../../deploy/local/clients.ts';
 import { inParallel } from '../../deploy/local/demo/in-parallel.ts';
 import { submission } from '../../deploy/local/demo/submission.ts';
-import { SCOPES } from '../../gateway/auth/scopes.ts';
 import { createApiKey } from '../../gateway/tenancy/api-keys.ts';
 import { createShop } from '../../gateway/tenancy/shops.ts';
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
+import { SCOPES } from '../../services/contract/scopes.ts';
 import { createPool } from '../../services/platform/postgres.ts';
 import type { Platform } from './platform.ts';
 

@@ -1,8 +1,8 @@
 import { gzipSync } from 'node:zlib';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { SCOPES } from '../../gateway/auth/scopes.ts';
 import type { Operation } from '../../services/contract/operation.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
+import { SCOPES } from '../../services/contract/scopes.ts';
 import type { Received, Sent } from '../kit/gateway/rest-client.ts';
 import {
   BAD_BODY,

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { SCOPES } from '../../gateway/auth/scopes.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
+import { SCOPES } from '../../services/contract/scopes.ts';
 import { requestOf } from '../kit/journeys/expected-errors.ts';
 import { callIn, firstOf, type Journey, startJourney } from '../kit/journeys/journey.ts';
 

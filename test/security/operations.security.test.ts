@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { UnsecuredJWT } from 'jose';
 import { newKey } from '../../gateway/auth/key-format.ts';
-import type { Operation, Scope } from '../../services/contract/operation.ts';
+import type { Operation } from '../../services/contract/operation.ts';
 import { OPERATIONS } from '../../services/contract/operations.ts';
+import type { Scope } from '../../services/contract/scopes.ts';
 import type { Sent } from '../kit/gateway/rest-client.ts';
 import {
   expectError,

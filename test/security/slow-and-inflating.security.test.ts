@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
-import { SCOPES } from '../../gateway/auth/scopes.ts';
 import { createApiKey } from '../../gateway/tenancy/api-keys.ts';
+import { SCOPES } from '../../services/contract/scopes.ts';
 import { createTestDatabase, type TestDatabase } from '../kit/database.ts';
 import { startFakeBackend } from '../kit/gateway/fake-backend.ts';
 import { TEST_AUTHOR } from '../kit/gateway/test-gateway.ts';

@@ -1,7 +1,7 @@
 import type pg from 'pg';
 import { newKey } from '../../../gateway/auth/key-format.ts';
-import { SCOPES } from '../../../gateway/auth/scopes.ts';
 import { createApiKey, revokeApiKey } from '../../../gateway/tenancy/api-keys.ts';
+import { SCOPES } from '../../../services/contract/scopes.ts';
 import { LOCAL_ACTOR } from '../clients.ts';
 import type { MemoryFile } from '../memory.ts';
 

@@ -1,5 +1,5 @@
-import type { Scope } from '../../../gateway/auth/scopes.ts';
 import { OPERATIONS } from '../../../services/contract/operations.ts';
+import type { Scope } from '../../../services/contract/scopes.ts';
 
 /** What a scope lets an app do, as the consent page says it. */
 const SCOPE_TEXTS: Readonly<Record<Scope, readonly string[]>> = {

@@ -3,7 +3,7 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { ApiKeySchema, ApiKeysService } from '../../../proto/gen/rms/portal/v1/api_keys_pb.ts';
 import { OPERATIONS } from '../../../services/contract/operations.ts';
-import { SCOPES } from '../../auth/scopes.ts';
+import { SCOPES } from '../../../services/contract/scopes.ts';
 import { issueApiKey, rotateApiKey } from '../../tenancy/api-key-issue.ts';
 import { type ApiKey, listApiKeys, revokeApiKey } from '../../tenancy/api-keys.ts';
 import { authorOf, callOf, type PortalCall } from '../call.ts';

@@ -1,9 +1,9 @@
-import { SCOPES } from '../../../gateway/auth/scopes.ts';
 import { gatewayShape } from '../../../gateway/config.ts';
 import type { GatewayOptions } from '../../../gateway/open-parts.ts';
 import { type RunningGateway, startGateway } from '../../../gateway/start.ts';
 import { createApiKey, type NewApiKey } from '../../../gateway/tenancy/api-keys.ts';
 import { Actor_Kind } from '../../../proto/gen/rms/common/v1/actor_pb.ts';
+import { SCOPES } from '../../../services/contract/scopes.ts';
 import { createTestDatabase, type TestDatabase } from '../database.ts';
 import { testSettings } from '../settings.ts';
 import { startFakeBackend } from './fake-backend.ts';

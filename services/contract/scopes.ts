@@ -1,4 +1,4 @@
-/** The scopes of API keys and partners' tokens. `services/contract/operations.ts` has the scope of each operation. */
+/** The scopes of API keys and partners' tokens. `operations.ts` has the scope of each operation. */
 export const SCOPES = [
   'returns',
   'carts',
