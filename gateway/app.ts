@@ -21,13 +21,13 @@ import { createInstrumentation } from './http/instrument.ts';
 import { livez, type Readiness, readyz } from './http/probes.ts';
 import { SECURITY_HEADERS } from './http/security-headers.ts';
 import type { McpServer } from './mcp/router.ts';
-import { oauthOperation } from './oauth/operations.ts';
+import { signInPathName } from './oauth/path-names.ts';
 import type { Portal } from './portal/create.ts';
 import { portalRouter } from './portal/router.ts';
-import type { RestDependencies } from './rest/operation.ts';
 import { addPathHelp } from './rest/path-hint.ts';
 import { restRouter } from './rest/router.ts';
 import { addLink } from './rest/send-error.ts';
+import type { RestDependencies } from './rest/serve-operation.ts';
 
 export interface AppDependencies extends RestDependencies {
   readonly telemetry: Telemetry;
@@ -85,7 +85,7 @@ export function createApp(deps: AppDependencies, calendar: () => Date): Express 
   app.use(shopifyWebhooks(deps, exchangeOf));
   // Before `boundSignIn`, which counts the requests that have an operation by then: those of sign-ins and installs.
   app.use((req, res, next) => {
-    const operation = oauthOperation(req.path);
+    const operation = signInPathName(req.path);
     if (operation) exchangeOf(res).operation = operation;
     next();
   });

@@ -23,7 +23,7 @@ export function createLimits(
   const { meter } = deps.telemetry;
   const timeoutMs = o.limitTimeoutMs;
   // Requests per minute of an API key or an app: the key's own number, or REST_PER_MINUTE (`config.ts`).
-  // `rest/operation.ts` counts them; `rateLimited` makes the response to a request above the limit.
+  // `rest/serve-operation.ts` counts them; `rateLimited` makes the response to a request above the limit.
   const restLimit = createLeasedLimit(pool, logger, { timeoutMs });
   const mibPerDay = o.SHOP_MIB_PER_DAY;
   const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, timeoutMs });

@@ -5,9 +5,9 @@ import { isVersion, newestActive, serve } from '../../services/contract/versions
 import { HttpError, internalError, unknownPath, unknownVersion } from '../errors.ts';
 import { EXACT_PATHS, endpoint } from '../http/endpoint.ts';
 import type { Exchange } from '../http/exchange.ts';
-import { operationHandler, type RestDependencies } from './operation.ts';
 import { addPathHelp } from './path-hint.ts';
 import { addHint, sendError } from './send-error.ts';
+import { operationHandler, type RestDependencies } from './serve-operation.ts';
 
 type HandlerArguments = Parameters<RequestHandler>;
 
@@ -19,7 +19,8 @@ export interface RestRouting {
 
 /**
  * Creates the router of the REST API, for `/api`. It finds version, path and operation in this order, so an unknown
- * version is reported before an unknown path, and both before a missing key. `operation.ts` makes the further checks.
+ * version is reported before an unknown path, and both before a missing key. `serve-operation.ts` makes the further
+ * checks.
  */
 export function restRouter(deps: RestDependencies, o: RestRouting): Router {
   const { exchangeOf, calendar } = o;

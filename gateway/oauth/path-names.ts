@@ -2,7 +2,7 @@
  * Names of the paths of sign-ins and installs in logs and metrics, because the paths themselves contain secrets. They
  * share one bound of in-flight requests.
  */
-const OPERATIONS: readonly (readonly [RegExp, string])[] = [
+const PATH_NAMES: readonly (readonly [RegExp, string])[] = [
   [/^\/\.well-known\/oauth-protected-resource(\/mcp)?$/, 'oauthResourceMetadata'],
   [/^\/\.well-known\/(openid-configuration|oauth-authorization-server)$/, 'oauthServerMetadata'],
   [/^\/oauth\/register$/, 'oauthRegister'],
@@ -19,7 +19,7 @@ const OPERATIONS: readonly (readonly [RegExp, string])[] = [
   [/^\/commerce\/shopify\/callback$/, 'shopifyCallback'],
 ];
 
-/** The name of a sign-in path; undefined for any other path. */
-export function oauthOperation(path: string): string | undefined {
-  return OPERATIONS.find(([form]) => form.test(path))?.[1];
+/** The name of the path of a sign-in or an install; undefined for any other path. */
+export function signInPathName(path: string): string | undefined {
+  return PATH_NAMES.find(([form]) => form.test(path))?.[1];
 }
