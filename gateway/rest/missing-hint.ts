@@ -39,10 +39,7 @@ const SENTENCES: ReadonlyMap<PublicError, (missing: Missing) => string> = new Ma
   [NOT_FOUND.replay, ({ id }) => `no replay ${id}: list them with GET /webhook-replays`],
   [NOT_FOUND.destination, ({ id }) => `no destination ${id}: list them with GET /destinations`],
   [NOT_FOUND.returnDetails, ({ selector }) => `no return with this ${selector}: ${RETURNS}`],
-  [NOT_FOUND.fraudReport, RETURN],
-  [NOT_FOUND.effects, RETURN],
-  [NOT_FOUND.labels, RETURN],
-  [NOT_FOUND.giftCard, RETURN],
+  [NOT_FOUND.return, RETURN],
   [NOT_FOUND.processReturn, RETURN],
   [
     NOT_FOUND.label,

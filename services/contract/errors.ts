@@ -32,32 +32,31 @@ export const PROBLEM_CODES = {
   unavailable: 'SERVICE_UNAVAILABLE',
 } as const;
 
-/** The 404 body of each operation (interface: Errors). */
+/** The 404s. The operations differ in the shape of the body (interface: Errors). */
 export const NOT_FOUND = {
-  webhook: notFound('No webhook has this ID.', { errors: { code: 'NOT_FOUND' } }),
-  delivery: notFound('No delivery of this webhook has this ID.', {
-    errors: { code: 'NOT_FOUND' },
-  }),
-  replay: notFound('No replay has this ID.', { errors: { code: 'NOT_FOUND' } }),
+  webhook: withCode('No webhook has this ID.'),
+  delivery: withCode('No delivery of this webhook has this ID.'),
+  replay: withCode('No replay has this ID.'),
   destination: notFound('No destination has this ID.', {
-    code: 'NOT_FOUND',
+    code: PROBLEM_CODES.notFound,
     message: 'No destination has this ID.',
   }),
-  returnDetails: notFound('No return found with this ID.', {
-    errors: { message: 'No return found with this ID.' },
-  }),
-  fraudReport: notFound('No return has this ID.', {
-    errors: { message: 'No return has this ID.' },
-  }),
-  effects: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
-  labels: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
-  giftCard: notFound('No return has this ID.', { errors: { message: 'No return has this ID.' } }),
-  label: notFound('No label has this ID.', { errors: { message: 'No label has this ID.' } }),
-  cart: notFound('No cart has this token.', { errors: { message: 'No cart has this token.' } }),
+  returnDetails: withMessage('No return found with this ID.'),
+  return: withMessage('No return has this ID.'),
+  label: withMessage('No label has this ID.'),
+  cart: withMessage('No cart has this token.'),
   processReturn: notFound('No return has this ID.', {
-    errors: { message: 'No return has this ID.', code: 'NOT_FOUND' },
+    errors: { message: 'No return has this ID.', code: PROBLEM_CODES.notFound },
   }),
 } as const;
+
+function withCode(detail: string): PublicError {
+  return notFound(detail, { errors: { code: PROBLEM_CODES.notFound } });
+}
+
+function withMessage(message: string): PublicError {
+  return notFound(message, { errors: { message } });
+}
 
 function notFound(detail: string, body: object): PublicError {
   return {

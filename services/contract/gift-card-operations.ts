@@ -10,7 +10,7 @@ export const GIFT_CARD_OPERATIONS: readonly Operation[] = [
     id: 'recordGiftCard',
     method: 'POST',
     path: '/returns/{id}/gift-card',
-    notFound: NOT_FOUND.giftCard,
+    notFound: NOT_FOUND.return,
     body: body(giftCardBody),
     keyed: 'content',
     success: { status: 201, schema: giftCard },

@@ -10,7 +10,7 @@ export const LABEL_OPERATIONS: readonly Operation[] = [
     id: 'recordLabel',
     method: 'POST',
     path: '/returns/{id}/labels',
-    notFound: NOT_FOUND.labels,
+    notFound: NOT_FOUND.return,
     body: body(labelBody),
     keyed: 'content',
     success: { status: 201, schema: recordedLabel },

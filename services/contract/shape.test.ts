@@ -147,11 +147,8 @@ describe('error bodies', () => {
       destination: { code: 'NOT_FOUND', message: expect.any(String) },
       cart: { errors: { message: expect.any(String) } },
       label: { errors: { message: expect.any(String) } },
-      giftCard: { errors: { message: expect.any(String) } },
-      labels: { errors: { message: expect.any(String) } },
-      effects: { errors: { message: expect.any(String) } },
+      return: { errors: { message: expect.any(String) } },
       returnDetails: { errors: { message: 'No return found with this ID.' } },
-      fraudReport: { errors: { message: expect.any(String) } },
       processReturn: { errors: { message: expect.any(String), code: 'NOT_FOUND' } },
     });
   });

@@ -48,17 +48,14 @@ const OWN_SHAPES: Readonly<Record<number, z.ZodType>> = {
   403: shapes.forbidden,
 };
 
-/** The shared 404 of each kind of object. Kinds with the same body have the same name. */
+/** The name of the shared response of each 404. */
 const NOT_FOUND_NAMES: Readonly<Record<keyof typeof NOT_FOUND, string>> = {
   webhook: 'WebhookNotFound',
   delivery: 'DeliveryNotFound',
   replay: 'ReplayNotFound',
   destination: 'DestinationNotFound',
   returnDetails: 'SelectedReturnNotFound',
-  fraudReport: 'ReturnNotFound',
-  effects: 'ReturnNotFound',
-  labels: 'ReturnNotFound',
-  giftCard: 'ReturnNotFound',
+  return: 'ReturnNotFound',
   label: 'LabelNotFound',
   cart: 'CartNotFound',
   processReturn: 'ReturnToProcessNotFound',
