@@ -2,6 +2,7 @@ import type { Queryable } from '../platform/postgres.ts';
 import { isInstantRefundKept } from './instant-refunds/instant-refunds-store.ts';
 import { requestedOf } from './processing/fulfilment.ts';
 import { Return, type StateChange } from './return.ts';
+import type { ReturnRef } from './return-ref.ts';
 
 /** What a cancellation of a return does. */
 export interface Cancellation {
@@ -18,7 +19,7 @@ export interface Cancellation {
 export async function cancellationOf(
   db: Queryable,
   details: ConstructorParameters<typeof Return>[0],
-  of: { readonly shopId: bigint; readonly returnId: bigint },
+  of: ReturnRef,
 ): Promise<Cancellation> {
   const { exchange, isOrderCancelled, others } = await requestedOf(db, of);
   const change = new Return(details).cancel({

@@ -17,6 +17,7 @@ import {
   resultWithoutQueueing,
   withoutProvider,
 } from './processing/process-rule.ts';
+import type { ReturnRef } from './return-ref.ts';
 import { stateText } from './store/texts.ts';
 
 const checkInput = z.object({ ...callerShape, returnId: id });
@@ -47,7 +48,7 @@ const QUEUED = { case: 'queued', value: {} } as const;
 async function cancelCheck(
   pool: pg.Pool,
   { state, processing }: ProcessingFacts,
-  of: { readonly shopId: bigint; readonly returnId: bigint },
+  of: ReturnRef,
 ): Promise<{ cancelsOrder: boolean; cancelRefusal: string }> {
   const details = {
     id: of.returnId,

@@ -8,6 +8,7 @@ import {
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
 import type { Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../errors.ts';
+import type { ReturnRef } from '../return-ref.ts';
 import type { EffectKind } from './provider.ts';
 
 interface EffectRow {
@@ -37,7 +38,7 @@ export const KIND_MESSAGES: Readonly<Record<EffectKind, KindMessage>> = {
  */
 export async function listEffects(
   db: Queryable,
-  { shopId, returnId }: { readonly shopId: bigint; readonly returnId: bigint },
+  { shopId, returnId }: ReturnRef,
 ): Promise<Effect[]> {
   const { rows } = await db.query<EffectRow | { readonly kind: null }>({
     name: 'list-effects',

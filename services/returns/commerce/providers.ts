@@ -2,8 +2,9 @@ import type { KeyObject } from 'node:crypto';
 import type { Counter, Meter } from '@opentelemetry/api';
 import type { Keyring } from '../../platform/keyring.ts';
 import type { Logger } from '../../platform/log.ts';
-import { createSigningKeys } from '../../platform/outbound/signing-keys.ts';
+import { createSigningKeys, type SigningKeys } from '../../platform/outbound/signing-keys.ts';
 import type { Queryable } from '../../platform/postgres.ts';
+import type { ReturnRef } from '../return-ref.ts';
 import { COMMERCE_SECRETS } from './connection-store.ts';
 import type { CommerceProvider } from './provider.ts';
 import { resilient } from './resilient.ts';
@@ -17,7 +18,7 @@ export interface Providers {
    */
   of(
     db: Queryable,
-    about: { readonly shopId: bigint; readonly returnId: bigint; readonly isCheck?: boolean },
+    about: ReturnRef & { readonly isCheck?: boolean },
   ): Promise<CommerceProvider | undefined>;
   /** The provider of a shop that is connected, and since when; undefined when it is not. */
   connected(db: Queryable, shopId: bigint): Promise<ConnectedProvider | undefined>;
@@ -90,7 +91,7 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
     const name = [shopId, found.sandbox, url ?? shopDomain, secrets].join(' ');
     const known = connected.get(name);
     if (known) return known.commerce;
-    const opened = open({ ...found, shopId });
+    const opened = open({ ...o, signingKeys }, { ...found, shopId });
     if (!opened) return undefined;
     const [oldest] = connected;
     if (connected.size >= MAX_PROVIDERS && oldest) {
@@ -100,20 +101,6 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
     }
     connected.set(name, opened);
     return opened.commerce;
-  };
-
-  /** Undefined when the service cannot decrypt what it needs, or the merchant has removed the Shopify app. */
-  const open = (found: ShopFound): OpenProvider | undefined => {
-    const { url, secrets, shopDomain, shopId, sandbox } = found;
-    if (signingKeys && url !== null && secrets !== null) {
-      const keys = signingKeys(COMMERCE_SECRETS.contextOf({ shopId }), secrets);
-      return withLimits(o.openEndpoint({ url, keys, sandbox }));
-    }
-    if (o.openStore && shopDomain !== null) {
-      const timeoutMs = SHOPIFY_CALL_MS;
-      return withLimits(o.openStore({ shopId, shopDomain }, { sandbox }), { timeoutMs });
-    }
-    return undefined;
   };
 
   return {
@@ -136,6 +123,24 @@ export function createProviders(o: ProvidersOptions): OpenProviders {
       return undefined;
     },
   };
+}
+
+/** Undefined when the service cannot decrypt what it needs, or the merchant has removed the Shopify app. */
+function open(
+  o: Pick<ProvidersOptions, 'openEndpoint' | 'openStore'> & {
+    readonly signingKeys: SigningKeys | undefined;
+  },
+  { url, secrets, shopDomain, shopId, sandbox }: ShopFound,
+): OpenProvider | undefined {
+  if (o.signingKeys && url !== null && secrets !== null) {
+    const keys = o.signingKeys(COMMERCE_SECRETS.contextOf({ shopId }), secrets);
+    return withLimits(o.openEndpoint({ url, keys, sandbox }));
+  }
+  if (o.openStore && shopDomain !== null) {
+    const timeoutMs = SHOPIFY_CALL_MS;
+    return withLimits(o.openStore({ shopId, shopDomain }, { sandbox }), { timeoutMs });
+  }
+  return undefined;
 }
 
 async function find(db: Queryable, shopId: bigint): Promise<Found | undefined> {

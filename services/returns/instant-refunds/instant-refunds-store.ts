@@ -1,10 +1,6 @@
 import { minorOf } from '../../platform/money.ts';
 import type { Queryable } from '../../platform/postgres.ts';
-
-interface OfReturn {
-  readonly shopId: bigint;
-  readonly returnId: bigint;
-}
+import type { ReturnRef } from '../return-ref.ts';
 
 /** A stored instant refund. */
 export interface InstantRefundRow {
@@ -29,7 +25,7 @@ export const KEPT = "'returned', 'charge_failed'";
  * Whether the shopper keeps an instant refund of the return. Then its line items are paid, and another return must not
  * have them. Does not wait for a concurrent transaction that ends an instant refund.
  */
-export async function isInstantRefundKept(tx: Queryable, ofReturn: OfReturn): Promise<boolean> {
+export async function isInstantRefundKept(tx: Queryable, ofReturn: ReturnRef): Promise<boolean> {
   const { rowCount } = await tx.query({
     name: 'instant-refund-kept',
     text: `select from instant_refunds
@@ -48,7 +44,10 @@ export interface InstantRefunds {
 }
 
 /** A caller that decides by the result must hold the return's row lock. */
-export async function instantRefundsOf(tx: Queryable, ofReturn: OfReturn): Promise<InstantRefunds> {
+export async function instantRefundsOf(
+  tx: Queryable,
+  ofReturn: ReturnRef,
+): Promise<InstantRefunds> {
   const { rows } = await tx.query<{ amount: string; is_open: boolean }>({
     name: 'instant-refunds-of-return',
     text: `select amount, state = 'open' as is_open from instant_refunds
@@ -65,7 +64,7 @@ export async function instantRefundsOf(tx: Queryable, ofReturn: OfReturn): Promi
 /** All instant refunds of a return, oldest first. */
 export async function listInstantRefunds(
   db: Queryable,
-  ofReturn: OfReturn,
+  ofReturn: ReturnRef,
 ): Promise<InstantRefundRow[]> {
   const { rows } = await db.query<InstantRefundRow>(
     `select ${COLUMNS} from instant_refunds where shop_id = $1 and return_id = $2 order by id`,
@@ -99,7 +98,7 @@ export async function lockInstantRefund(
   return rows[0];
 }
 
-export interface NewInstantRefund extends OfReturn {
+export interface NewInstantRefund extends ReturnRef {
   readonly amount: string;
   readonly currency: string;
   readonly chargeReference: string;

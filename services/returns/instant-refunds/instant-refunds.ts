@@ -23,6 +23,7 @@ import { inTransaction, type Queryable, violatedConstraint } from '../../platfor
 import { alreadyOpen, returnNotFound } from '../errors.ts';
 import { fulfilmentOf } from '../processing/fulfilment.ts';
 import { outcomesFulfilled } from '../return.ts';
+import type { ReturnRef } from '../return-ref.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import {
   endInstantRefund,
@@ -104,10 +105,7 @@ interface LockedReturn {
   readonly presentment_currency: string;
 }
 
-async function lockReturn(
-  tx: Queryable,
-  of: { shopId: bigint; returnId: bigint },
-): Promise<LockedReturn> {
+async function lockReturn(tx: Queryable, of: ReturnRef): Promise<LockedReturn> {
   const { rows } = await tx.query<LockedReturn>(
     `select state, processing, presentment_currency from returns
      where shop_id = $1 and id = $2 for update`,

@@ -9,6 +9,7 @@ import {
 import type { Settings } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
 import { type Queryable, violatedConstraint } from '../../platform/postgres.ts';
 import { alreadyOpen } from '../errors.ts';
+import type { ReturnRef } from '../return-ref.ts';
 import type { DetailEvent } from '../store/append-events.ts';
 import { labelRequestStateText } from '../store/texts.ts';
 
@@ -127,10 +128,7 @@ export async function fulfilOpenRequest(tx: Queryable, current: Return): Promise
  *
  * @returns the label.request.cancelled event, which the caller adds to its change.
  */
-export async function cancelOpenLabelRequest(
-  tx: Queryable,
-  of: { readonly shopId: bigint; readonly returnId: bigint },
-): Promise<DetailEvent[]> {
+export async function cancelOpenLabelRequest(tx: Queryable, of: ReturnRef): Promise<DetailEvent[]> {
   const { rows } = await tx.query<LabelRequestRow>({
     name: 'cancel-open-label-request',
     text: `update label_requests set state = 'cancelled'

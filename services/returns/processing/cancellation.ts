@@ -37,7 +37,7 @@ export function prepareCancellation(
   job: Job,
 ): Promise<PreparedCancellation | undefined> {
   return inTransaction(pool, async (tx) => {
-    const [, details, requested, isKept] = await together(tx, () =>
+    const [locked, details, requested, isKept] = await together(tx, () =>
       allInOrder([
         lockReturnOf(tx, job),
         store.load(tx, job.shopId, job.returnId),
@@ -56,8 +56,9 @@ export function prepareCancellation(
     if (!commerce) throw new NotProcessable(NO_PROVIDER);
     const { step, order } = exchange;
     const cancellation = cancellationStep(job.returnId, step.currency);
+    const atPlan = { newsAtPlan: undefined, connectionAtPlan: locked.connection };
     const steps = await committing(tx, () =>
-      intendCancellation(tx, job, { exchange: step, cancellation }),
+      intendCancellation(tx, job, { exchange: step, cancellation, atPlan }),
     );
     const whole = { details: { ...details, lineItems: [] }, lines: [], stock: [] };
     return { ...whole, commerce, order, isOrderCancelled, steps };

@@ -108,7 +108,7 @@ async function requestGiftCard(
  *
  * @param o.message what happened, for people.
  * @param o.withoutEffect the step whose request ended the run and surely had no effect.
- * @throws LeaseLost.
+ * @throws LeaseLost
  */
 export async function failJob(
   store: ReturnStore,

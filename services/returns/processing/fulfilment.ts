@@ -3,15 +3,10 @@ import type { Queryable } from '../../platform/postgres.ts';
 import { named, type Sql, sql } from '../../platform/sql.ts';
 import type { EffectKind, MadeOrder } from '../commerce/provider.ts';
 import type { Fulfilment } from '../return.ts';
+import type { ReturnRef } from '../return-ref.ts';
 import type { PlannedStep } from './plan.ts';
 
 // What runs of processing made of a return. The rules of other use cases decide by it.
-
-/** A return by its ids. */
-export interface OfReturn {
-  readonly shopId: bigint;
-  readonly returnId: bigint;
-}
 
 /**
  * What runs of processing made of the outcomes of the return (with `kind`: of this outcome). Unless it is `none`, money or
@@ -20,7 +15,7 @@ export interface OfReturn {
  */
 export async function fulfilmentOf(
   tx: Queryable,
-  ofReturn: OfReturn,
+  ofReturn: ReturnRef,
   kind?: EffectKind,
 ): Promise<Fulfilment> {
   const result = await tx.query<{ isUnknown: boolean | null }>({
@@ -38,7 +33,7 @@ export async function fulfilmentOf(
 /** Whether a run fulfilled an outcome of this kind, or may have. See {@link fulfilmentOf}. */
 export async function mayHaveFulfilled(
   tx: Queryable,
-  of: OfReturn,
+  of: ReturnRef,
   kind: EffectKind,
 ): Promise<boolean> {
   return (await fulfilmentOf(tx, of, kind)) !== 'none';
@@ -71,7 +66,7 @@ interface Row {
 }
 
 /** Reads {@link Requested}. A caller that decides by the result must hold the return's row lock. */
-export async function requestedOf(tx: Queryable, ofReturn: OfReturn): Promise<Requested> {
+export async function requestedOf(tx: Queryable, ofReturn: ReturnRef): Promise<Requested> {
   const { rows } = await tx.query<Row>({
     name: 'cancellation-requested',
     text: `select kind, key, amount, currency, done_at is not null as "isDone",
@@ -103,7 +98,7 @@ function exchangeOf({ isDone, providerId, name, ...step }: Row): RequestedExchan
 }
 
 /** SQL: CTEs that add the done outcomes of a return to its details. */
-export const shownOutcomes = ({ shopId, returnId }: OfReturn): Sql => sql`
+export const shownOutcomes = ({ shopId, returnId }: ReturnRef): Sql => sql`
 shown as (
   update processing_outcomes set shown_at = now()
   where shop_id = ${shopId} and return_id = ${returnId} and done_at is not null and shown_at is null
@@ -125,6 +120,6 @@ shown as (
  * Adds the outcomes that were fulfilled since the last run to the return's details. It is called at the end of a run, so
  * that a run is one change of the details, even when it fails.
  */
-export async function showOutcomes(tx: Queryable, ofReturn: OfReturn): Promise<void> {
+export async function showOutcomes(tx: Queryable, ofReturn: ReturnRef): Promise<void> {
   await tx.query(named('processing-show', sql`with ${shownOutcomes(ofReturn)} select from shown`));
 }

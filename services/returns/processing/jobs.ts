@@ -141,12 +141,21 @@ export async function untilNextDueMs(db: Queryable): Promise<number | undefined>
   return onlyRow(result).ms ?? undefined;
 }
 
+/**
+ * SQL: a query for what a shop is connected to: the address of an endpoint, or the domain of a store. It has no row for a
+ * shop without a connection.
+ */
+export const connectedTo = (shopId: bigint): Sql => sql`
+  select coalesce(url, shop_domain) from commerce_connections where shop_id = ${shopId}`;
+
 /** What is known of a return when it is locked. */
 export interface LockedReturn {
   /** What the commerce provider has reported of its order since it was submitted. A number of news. */
   readonly news: number;
   /** Whether the provider was requested something of this return, and did not reject it. */
   readonly hasRequests: boolean;
+  /** What its shop is connected to, see {@link connectedTo}; null without a connection. */
+  readonly connection: string | null;
 }
 
 /**
@@ -164,7 +173,7 @@ with locked as (
    where shop_id = ${job.shopId} and id = ${job.returnId} for update
 )
 update processing_jobs set ${PROCESSING.renewal} from locked where ${PROCESSING.isOwned(job)}
-returning locked.provider_news as news, exists (
+returning locked.provider_news as news, (${connectedTo(job.shopId)}) as connection, exists (
   select from processing_outcomes o
    where o.shop_id = ${job.shopId} and o.return_id = ${job.returnId}
      and coalesce(o.done_at, o.asked_at) is not null) as "hasRequests"`,

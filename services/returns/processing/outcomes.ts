@@ -1,10 +1,11 @@
 import type { Queryable } from '../../platform/postgres.ts';
 import { named, rowsOf, type Sql, sql } from '../../platform/sql.ts';
 import type { Effect, EffectKind } from '../commerce/provider.ts';
+import type { ReturnRef } from '../return-ref.ts';
 import { insertTimeline, type NewTimelineEntry } from '../store/timeline-store.ts';
-import { type OfReturn, shownOutcomes } from './fulfilment.ts';
-import { type Job, leaseLost, PROCESSING } from './jobs.ts';
-import type { PlannedStep, Step } from './plan.ts';
+import { shownOutcomes } from './fulfilment.ts';
+import { connectedTo, type Job, leaseLost, PROCESSING } from './jobs.ts';
+import type { AtPlan, PlannedStep, Step } from './plan.ts';
 
 const stepRows = rowsOf<PlannedStep>({
   kind: ['text', ({ kind }) => kind],
@@ -20,10 +21,10 @@ const stepRows = rowsOf<PlannedStep>({
  */
 export async function intendSteps(
   tx: Queryable,
-  of: OfReturn,
-  o: { readonly planned: readonly PlannedStep[] } & Pick<Step, 'newsAtPlan'>,
+  of: ReturnRef,
+  o: { readonly planned: readonly PlannedStep[]; readonly atPlan: AtPlan },
 ): Promise<Step[]> {
-  const { planned: steps, newsAtPlan } = o;
+  const { planned: steps, atPlan } = o;
   if (steps.length === 0) return [];
   const { rows } = await tx.query<{
     kind: EffectKind;
@@ -46,8 +47,8 @@ returning kind, done_at is not null as done,
     .filter(({ kind }) => !rowOf.get(kind)?.done)
     .map((step) => ({
       ...step,
+      ...atPlan,
       requestedMsAgo: rowOf.get(step.kind)?.requested_ms_ago ?? undefined,
-      newsAtPlan,
     }));
 }
 
@@ -59,10 +60,15 @@ returning kind, done_at is not null as done,
  */
 export async function intendCancellation(
   tx: Queryable,
-  of: OfReturn,
-  o: { readonly exchange: PlannedStep; readonly cancellation: PlannedStep },
+  of: ReturnRef,
+  o: {
+    readonly exchange: PlannedStep;
+    readonly cancellation: PlannedStep;
+    readonly atPlan: AtPlan;
+  },
 ): Promise<{ readonly exchange: Step; readonly cancellation: Step }> {
-  const { exchange, cancellation } = o;
+  const { exchange, cancellation, atPlan } = o;
+  const { kind, key, amount, currency } = cancellation;
   const { rows } = await tx.query<{ kind: string; key: string; msAgo: number | null }>({
     name: 'cancellation-intend',
     text: `with intended as (
@@ -72,25 +78,23 @@ export async function intendCancellation(
            )
            select kind, key, extract(epoch from now() - asked_at)::float8 * 1000 as "msAgo"
              from processing_outcomes where shop_id = $1 and return_id = $2`,
-    values: [
-      ...[of.shopId, of.returnId, cancellation.kind, cancellation.key],
-      ...[cancellation.amount, cancellation.currency],
-    ],
+    values: [of.shopId, of.returnId, kind, key, amount, currency],
   });
   const stepOf = (step: PlannedStep): Step => ({
     ...step,
+    ...atPlan,
     requestedMsAgo:
-      rows.find(({ kind, key }) => kind === step.kind && key === step.key)?.msAgo ?? undefined,
-    newsAtPlan: undefined,
+      rows.find((row) => row.kind === step.kind && row.key === step.key)?.msAgo ?? undefined,
   });
   return { exchange: stepOf(exchange), cancellation: stepOf(cancellation) };
 }
 
 /**
  * Records that the step is about to be requested (column `asked_at`), and renews the lease. Until the provider responds,
- * the step may have taken effect. A worker whose job was taken over gets LeaseLost, so it does not send the request.
+ * the step may have taken effect.
  *
- * @throws LeaseLost
+ * @throws LeaseLost when another worker has taken over the job, or the shop's connection has changed since the step was
+ *   planned. Then the request must not be sent.
  */
 export async function recordRequested(db: Queryable, job: Job, step: Step): Promise<void> {
   const { rowCount } = await db.query(named('processing-request', requested(job, step)));
@@ -100,8 +104,8 @@ export async function recordRequested(db: Queryable, job: Job, step: Step): Prom
 /**
  * {@link recordRequested}, unless the provider has reported something of the order since the step was planned.
  *
- * @returns false when it has, or had reported what stops payments, and when another worker has taken over the job. Then
- *   nothing is recorded.
+ * @returns false when it has, or had reported what stops payments, when another worker has taken over the job, and when
+ *   the shop's connection has changed. Then nothing is recorded.
  */
 export async function recordRequestedWithoutNews(
   db: Queryable,
@@ -121,6 +125,10 @@ export async function recordRequestedWithoutNews(
   return rowCount === 1;
 }
 
+// Another provider cannot find what this request makes. A change of the connection locks its row, and is rejected if it
+// then finds a request without a known outcome. `for share` waits for it. So either the change finds this request, or
+// this request finds the change. A shop without a connection has no row to lock; its provider is the ledger of this
+// service, which moves no money.
 const requested = (job: Job, step: Step): Sql => sql`
 with owned as (
   update processing_jobs set ${PROCESSING.renewal} where ${PROCESSING.isOwned(job)}
@@ -129,13 +137,18 @@ with owned as (
 update processing_outcomes outcome set asked_at = now()
 from owned
 where outcome.shop_id = owned.shop_id and outcome.return_id = owned.return_id
-  and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null`;
+  and outcome.kind = ${step.kind} and outcome.key = ${step.key} and outcome.done_at is null
+  and (${connectedTo(job.shopId)} for share) is not distinct from ${step.connectionAtPlan}::text`;
 
 /**
  * Records that the request of a step had no effect: it was rejected, or not sent. The caller's transaction also checks
  * the job's lease.
  */
-export async function recordNoEffect(tx: Queryable, ofReturn: OfReturn, step: Step): Promise<void> {
+export async function recordNoEffect(
+  tx: Queryable,
+  ofReturn: ReturnRef,
+  step: Step,
+): Promise<void> {
   await tx.query({
     name: 'processing-no-effect',
     text: `update processing_outcomes set asked_at = null
@@ -150,7 +163,7 @@ const PROBLEM_MAX = 500;
 /** Records why a request of a step did not succeed, for people. It decides nothing, so it needs no lease. */
 export async function recordProblem(
   db: Queryable,
-  of: OfReturn,
+  of: ReturnRef,
   { step, problem }: { readonly step: Step; readonly problem: string },
 ): Promise<void> {
   const text = [...problem.replaceAll('\0', '').toWellFormed()].slice(0, PROBLEM_MAX).join('');
@@ -205,7 +218,7 @@ ${insertTimeline(job, [entry], isDone)}`,
  * caller closes the return, or rolls back when the outcome of a request is unknown.
  *
  * @returns whether the outcome of every request is known.
- * @throws LeaseLost.
+ * @throws LeaseLost
  */
 export async function showAndFinish(tx: Queryable, job: Job): Promise<boolean> {
   // An edit may remove a step after the provider was requested to do it. No later run requests it again, and closing the

@@ -23,7 +23,7 @@ import {
   recordRequested,
   recordRequestedWithoutNews,
 } from './outcomes.ts';
-import { NotProcessable, type Step } from './plan.ts';
+import { NotProcessable, ProviderChanged, type Step } from './plan.ts';
 import type { Prepared } from './prepare.ts';
 
 /** The timeout of a call, for adapters that have none. Milliseconds. */
@@ -44,8 +44,8 @@ export interface StepOfJob {
  * request is unknown, it first asks the provider whether that request took effect. So after a crash between effect and
  * record another worker finds the effect, even at a provider that has forgotten the key.
  *
- * @throws CommerceFailure; AmountMismatch, after which the outcome of the request counts as unknown; LeaseLost when
- *   another worker has taken over the job.
+ * @throws CommerceFailure; AmountMismatch, after which the outcome of the request counts as unknown; NotProcessable and
+ *   ProviderChanged, after which nothing was requested; LeaseLost when another worker has taken over the job.
  */
 export async function performStep(o: PerformDeps): Promise<void> {
   const { step } = o;
@@ -123,18 +123,20 @@ async function requestStep(o: PerformDeps): Promise<Effect> {
 }
 
 /**
- * After news of the provider: records the request, unless it has refunded lines itself or cancelled the order. Those who
- * record that need the lock of the return, so it is known here, or it happened after this decision.
+ * After news of the provider, or when the connection has changed: records the request, unless the provider has refunded
+ * lines itself or cancelled the order. Those who record that need the lock of the return, so it is known here, or it
+ * happened after this decision.
  *
- * @throws NotProcessable; LeaseLost.
+ * @throws NotProcessable; ProviderChanged; LeaseLost.
  */
 async function commitRequest(tx: pg.PoolClient, { job, step }: PerformDeps): Promise<void> {
-  const [, obstacle] = await together(tx, () =>
+  const [{ connection }, obstacle] = await together(tx, () =>
     allInOrder([
       lockReturnOf(tx, job),
       findObstacleThere(tx, { shopId: job.shopId, id: job.returnId }),
     ]),
   );
+  if (connection !== step.connectionAtPlan) throw new ProviderChanged();
   // Goods go back to stock also when the rest of the money was refunded there.
   if (obstacle && movesMoney(step.kind)) throw new NotProcessable(obstacle.message);
   await committing(tx, () => recordRequested(tx, job, step));

@@ -22,11 +22,21 @@ export interface Step extends PlannedStep {
    * Undefined when one of them stops payments: then each request decides.
    */
   readonly newsAtPlan: number | undefined;
+  /** What the shop was connected to when the step was planned; null without a connection. */
+  readonly connectionAtPlan: string | null;
 }
+
+/** What holds for the steps of a run when they are planned, and must still hold when one is requested. */
+export type AtPlan = Pick<Step, 'newsAtPlan' | 'connectionAtPlan'>;
 
 /** The return cannot be processed: it changed after the job was queued, or the job itself is invalid. */
 export class NotProcessable extends Error {
   override readonly name = 'NotProcessable';
+}
+
+/** The shop has another commerce provider than when the run began. The next run plans with that one. */
+export class ProviderChanged extends Error {
+  override readonly name = 'ProviderChanged';
 }
 
 export interface PlanInput {

@@ -83,7 +83,8 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
       hasRestock: restockMode === RestockMode.PROVIDER && stock.length > 0,
     });
     const newsAtPlan = isPayable ? locked.news : undefined;
-    const steps = await committing(tx, () => intendSteps(tx, job, { planned, newsAtPlan }));
+    const atPlan = { newsAtPlan, connectionAtPlan: locked.connection };
+    const steps = await committing(tx, () => intendSteps(tx, job, { planned, atPlan }));
     const lines = details.lineItems.map(returnedLine);
     const rest = { lines, stock, commerce, restockMode, giftCardsAreExternal, steps };
     return { details: { ...details, lineItems: [] }, ...rest };
@@ -96,7 +97,7 @@ export async function prepare(deps: PrepareDeps, job: Job): Promise<Prepared> {
  * A return that was submitted could be paid then, so only later news can stop it.
  *
  * @returns whether nothing that the provider has reported stops payments.
- * @throws NotProcessable.
+ * @throws NotProcessable
  */
 async function requirePayable(tx: Queryable, job: Job, locked: LockedReturn): Promise<boolean> {
   if (locked.news === 0) return true;

@@ -7,6 +7,7 @@ import { allInOrder } from '../../platform/all-in-order.ts';
 import { type Queryable, together } from '../../platform/postgres.ts';
 import { type AdditionalDetails, NO_PROVIDER } from '../commerce/provider.ts';
 import { returnNotFound } from '../errors.ts';
+import type { ReturnRef } from '../return-ref.ts';
 import { LAST_DETAILS, storedDetails } from './jobs.ts';
 
 // The rule by which a return is processed or not. Processing itself decides by it, and the check that people see before.
@@ -45,18 +46,13 @@ interface Facts {
   readonly previous_details: string | null;
 }
 
-interface OfReturn {
-  readonly shopId: bigint;
-  readonly returnId: bigint;
-}
-
 /**
  * Locks the return and reads the facts. Locks in a separate statement, so that the second statement reads everything that
  * was committed before the lock.
  *
  * @throws DomainError NOT_FOUND.
  */
-export async function lockFacts(tx: Queryable, ofReturn: OfReturn): Promise<ProcessingFacts> {
+export async function lockFacts(tx: Queryable, ofReturn: ReturnRef): Promise<ProcessingFacts> {
   const locked = () =>
     tx.query<Row>({
       name: 'processing-lock-return',
@@ -70,7 +66,7 @@ export async function lockFacts(tx: Queryable, ofReturn: OfReturn): Promise<Proc
 }
 
 /** Reads the facts without a lock, so that they may have changed already. @throws DomainError NOT_FOUND. */
-export async function currentFacts(db: Queryable, ofReturn: OfReturn): Promise<ProcessingFacts> {
+export async function currentFacts(db: Queryable, ofReturn: ReturnRef): Promise<ProcessingFacts> {
   const { rows } = await db.query<Row>(RETURN, [ofReturn.shopId, ofReturn.returnId]);
   return factsIn(rows, (await readFacts(db, ofReturn)).rows);
 }
@@ -79,7 +75,7 @@ const RETURN = 'select state, processing from returns where shop_id = $1 and id 
 
 type Row = Pick<ProcessingFacts, 'state' | 'processing'>;
 
-function readFacts(db: Queryable, of: OfReturn) {
+function readFacts(db: Queryable, of: ReturnRef) {
   return db.query<Facts>({
     name: 'processing-facts',
     text: FACTS,

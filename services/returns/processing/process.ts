@@ -33,8 +33,8 @@ const processInput = z.object({
  * `return.processing.failed`. A call without details uses those of the last failed run. A repeated call with the same
  * idempotency key returns `queued` again.
  *
- * @throws DomainError NOT_FOUND for a return that the shop does not have; INVALID_ARGUMENT for details beyond their
- *   limits.
+ * @throws DomainError NOT_FOUND for a return that the shop does not have; INVALID_ARGUMENT, also for details beyond
+ *   their limits; IDEMPOTENCY_CONFLICT.
  */
 export async function processReturn(
   pool: pg.Pool,

@@ -24,7 +24,7 @@ import { closeReturn, failJob } from './finish.ts';
 import { type Job, postponeJob, releaseJob } from './jobs.ts';
 import { recordNoEffect, recordProblem } from './outcomes.ts';
 import { findMadeOrder, performStep } from './perform.ts';
-import { NotProcessable, type Step } from './plan.ts';
+import { NotProcessable, ProviderChanged, type Step } from './plan.ts';
 import { type Prepared, prepare } from './prepare.ts';
 import { atLocation, locationOf } from './restock.ts';
 
@@ -40,8 +40,8 @@ export interface RunDeps {
 
 /**
  * Runs one job. It publishes `return.closed`, for a cancellation `return.updated`, or `return.processing.failed`, or it
- * queues the job for another run: after a transient failure, and when `signal` says that the worker stops. When `signal`
- * says that the lease is lost, it ends.
+ * queues the job for another run: after a transient failure, when the shop got another commerce provider, and when
+ * `signal` says that the worker stops. When `signal` says that the lease is lost, it ends.
  *
  * The process may be killed at any await. Then another worker repeats every request that has no recorded result, with
  * the same keys. The end of a run is one transaction. When the database or an internal service is unavailable, the job
@@ -56,13 +56,14 @@ export async function runJob(deps: RunDeps, job: Job, signal: AbortSignal): Prom
     } catch (error) {
       if (error instanceof LeaseLost) return logTakenOver(deps, job);
       const { failures, requested } = progress;
-      if (isInternalOutage(error)) return afterOutage(deps, job, { error, signal });
+      if (isInternalOutage(error)) return requeue(deps, job, { error, signal });
+      if (error instanceof ProviderChanged) return requeue(deps, job, { error, signal });
       try {
         await afterFailure(deps, { ...job, failures }, { error, requested });
       } catch (failure) {
         // The next run repeats unrecorded requests with the same keys.
         if (!isInternalOutage(failure)) throw failure;
-        await afterOutage(deps, job, { error: failure, signal });
+        await requeue(deps, job, { error: failure, signal });
       }
     }
   });
@@ -151,7 +152,8 @@ async function stockLocation(
 /** The pause after an internal outage, before its jitter. Milliseconds. */
 const OUTAGE_PAUSE_MS = 2_000;
 
-async function afterOutage(
+/** Queues the job again after an error that does not count as a failure. */
+async function requeue(
   { pool, logger }: RunDeps,
   job: Job,
   { error, signal }: { readonly error: unknown; readonly signal: AbortSignal },
@@ -160,7 +162,9 @@ async function afterOutage(
   const fields = { err: error, shop: String(job.shopId), return: String(job.returnId) };
   logger.warn(
     { ...fields, pauseMs },
-    'processing job requeued: database or internal service unavailable',
+    error instanceof ProviderChanged
+      ? 'processing job requeued: the shop has another commerce provider'
+      : 'processing job requeued: database or internal service unavailable',
   );
   try {
     await throughOutage(() => releaseJob(pool, job, pauseMs), signal);

@@ -80,6 +80,14 @@ export const inboundBugs: readonly Bug[] = [
     tests: PROCESSING,
   },
   {
+    name: 'change-of-provider-not-awaited',
+    promise: 'nothing is requested of a provider that the shop no longer has',
+    file: 'services/returns/processing/outcomes.ts',
+    find: ' for share) is not',
+    replace: ') is not',
+    tests: ['services/returns/processing/provider-change.test.ts'],
+  },
+  {
     name: 'restock-stopped',
     promise: 'goods return to stock also when the money was refunded at the provider',
     file: 'services/returns/processing/perform.ts',
