@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { CURSOR_MAX } from '../../services/contract/limits.ts';
+import { CURSOR_MAX, IDEMPOTENCY_KEY_MAX } from '../../services/contract/limits.ts';
 import { choice, id, requiredText, text, typed } from '../../services/contract/resources/fields.ts';
 import { parseTime } from '../../services/contract/time.ts';
 import { TOPICS, TRIGGERS } from '../../services/contract/vocabulary.ts';
@@ -12,7 +12,6 @@ import { listedAs } from './result-schema.ts';
 const TOOL_PAGE_MAX = 50;
 const TOOL_PAGE_DEFAULT = 20;
 const TRIGGER_MAX = 50;
-const IDEMPOTENCY_KEY_MAX = 200;
 
 /** Number of entries on a page. */
 export const limit = z

@@ -15,7 +15,7 @@ export const SHORT_TEXT_MAX = 191;
 export const IMAGES_PER_ITEM_MAX = 100;
 export const LABEL_URL_MAX = 2_048;
 export const LABEL_LINES_MAX = 250;
-/** How long earlier signing secrets of a webhook sign after a rotation. Hours. */
+/** How long earlier signing secrets of a webhook, or of a commerce connection, sign after a rotation. Hours. */
 export const SECRET_OVERLAP_HOURS_MAX = 168;
 export const SECRET_OVERLAP_HOURS_DEFAULT = 24;
 /** Characters of the header `Idempotency-Key`. */
@@ -29,6 +29,9 @@ export const PAGE_MAX = 100;
 export const PAGE_DEFAULT = 50;
 /** Characters of a text that is searched for. */
 export const SEARCH_TEXT_MAX = 320;
+export const FLAG_REASONS_MAX = 20;
+/** Characters of the comment of a flag, and of the reason of a cancellation. */
+export const COMMENT_MAX = 4_000;
 export const CURSOR_MAX = 200;
 export const BODY_BYTES_MAX = 1024 * 1024;
 /** Large enough for thirty notes of the maximum length with escapes. */

@@ -4,6 +4,7 @@ import {
   type CancelReturnRequest,
   CancelReturnRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { COMMENT_MAX } from '../contract/limits.ts';
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
 import { onlyRow } from '../platform/only-row.ts';
@@ -19,15 +20,15 @@ const cancellation = z.object({
   ...callerShape,
   idempotencyKey: optionalIdempotencyKey,
   returnId: id,
-  reason: text(4_000),
+  reason: text(COMMENT_MAX),
 });
 
 /**
  * Cancels a return that is open or in review, and its open label request. If a run of processing made its exchange order,
  * or may have, a job cancels the order first, and then the return: until then the return is queued.
  *
- * @throws DomainError NOT_FOUND; STATE_FORBIDS as {@link Return.cancel} says. An open instant refund does not prevent
- *   it.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS as {@link Return.cancel} says. An
+ *   open instant refund does not prevent it.
  */
 export async function cancelReturn(
   store: ReturnStore,

@@ -6,6 +6,7 @@ import {
   type UnflagReturnRequest,
   UnflagReturnRequestSchema,
 } from '../../proto/gen/rms/returns/v1/returns_pb.ts';
+import { COMMENT_MAX } from '../contract/limits.ts';
 import { keyUseOf } from '../platform/idempotency.ts';
 import { callerShape, id, optionalIdempotencyKey, parseInput, text } from '../platform/input.ts';
 import { Return } from './return.ts';
@@ -17,14 +18,15 @@ const unflag = z.object({
   idempotencyKey: optionalIdempotencyKey,
   returnId: id,
   reasons: flagReasons,
-  comment: text(4_000),
+  comment: text(COMMENT_MAX),
 });
 const flag = unflag.extend({ reasons: flagReasons.min(1, 'must hold at least one reason') });
 
 /**
  * Puts an open return into review: a user must check it before it may be processed.
  *
- * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not open, or is queued for processing.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when it is not open, or is queued
+ *   for processing.
  */
 export async function flagReturn(store: ReturnStore, request: FlagReturnRequest): Promise<Details> {
   const input = parseInput(flag, request);
@@ -42,7 +44,8 @@ export async function flagReturn(store: ReturnStore, request: FlagReturnRequest)
 /**
  * Ends the review of a return: it is open again.
  *
- * @throws DomainError NOT_FOUND; STATE_FORBIDS when it is not in review.
+ * @throws DomainError INVALID_ARGUMENT; NOT_FOUND; IDEMPOTENCY_CONFLICT; STATE_FORBIDS when it is not in review, or is
+ *   queued for processing.
  */
 export async function unflagReturn(
   store: ReturnStore,

@@ -1,11 +1,11 @@
 import { z } from 'zod';
+import { COMMENT_MAX } from '../../../services/contract/limits.ts';
 import { text } from '../../../services/contract/resources/fields.ts';
 import { cancelReturn as cancelled } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
 import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
-import { COMMENT_MAX } from './flag-return.ts';
 
 export const cancelReturn = defineTool({
   name: 'cancel_return',

@@ -1,13 +1,14 @@
 import { z } from 'zod';
-import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
+import {
+  COMMENT_MAX,
+  FLAG_REASONS_MAX,
+  SHORT_TEXT_MAX,
+} from '../../../services/contract/limits.ts';
 import { requiredText, text, typed } from '../../../services/contract/resources/fields.ts';
 import { flagReturn as flag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
-
-export const REASONS_MAX = 20;
-export const COMMENT_MAX = 4_000;
 
 export const flagReturn = defineTool({
   name: 'flag_return',
@@ -25,7 +26,7 @@ export const flagReturn = defineTool({
     reasons: z
       .array(requiredText({ max: SHORT_TEXT_MAX }), { error: typed('a list of texts') })
       .min(1, { error: 'must have at least 1 entry' })
-      .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
+      .max(FLAG_REASONS_MAX, { error: `must have at most ${FLAG_REASONS_MAX} entries` })
       .describe('Why a person must look at the return, in a few words each'),
     comment: text({ max: COMMENT_MAX }).optional().describe('A comment, for the timeline'),
     idempotency_key: idempotencyKey,

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { Return } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
+import { SEARCH_TEXT_MAX, SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
 import { boolean, choice, id, text } from '../../../services/contract/resources/fields.ts';
 import { textOrNull } from '../../../services/contract/views/values.ts';
 import { RETURN_STATES } from '../../../services/contract/vocabulary.ts';
@@ -11,8 +11,6 @@ import { described } from '../result-schema.ts';
 import { defineTool, readOnlyHints } from '../tool.ts';
 import { returnLine, returnLinesView } from '../views/return-lines.ts';
 import { type ReturnSummary, returnSummary, returnSummaryView } from '../views/return-summary.ts';
-
-const QUERY_MAX = 320;
 
 /** All fields but `id` may be absent, because the rows of a long page are shortened. */
 const returnRow = returnSummary.partial().extend({
@@ -40,7 +38,7 @@ export const searchReturns = defineTool({
     'Use this when you look for returns. The newest comes first. Closed returns are omitted unless you request them with states or include_archived. If you know the id of a return, use get_return.',
   hints: readOnlyHints('returns'),
   input: z.strictObject({
-    query: text({ max: QUERY_MAX })
+    query: text({ max: SEARCH_TEXT_MAX })
       .optional()
       .describe(
         'A whole order name (#1001 or 1001), tracking number or e-mail address, or part of an item title or shopper name',

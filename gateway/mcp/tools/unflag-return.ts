@@ -1,12 +1,15 @@
 import { z } from 'zod';
-import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
+import {
+  COMMENT_MAX,
+  FLAG_REASONS_MAX,
+  SHORT_TEXT_MAX,
+} from '../../../services/contract/limits.ts';
 import { requiredText, text } from '../../../services/contract/resources/fields.ts';
 import { unflagReturn as unflag } from '../../actions/review.ts';
 import { idempotencyKey, returnId } from '../fields.ts';
 import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 import { changedReturn, changedReturnView } from '../views/changed-return.ts';
-import { COMMENT_MAX, REASONS_MAX } from './flag-return.ts';
 
 export const unflagReturn = defineTool({
   name: 'unflag_return',
@@ -26,7 +29,7 @@ export const unflagReturn = defineTool({
     return_id: returnId,
     reasons: z
       .array(requiredText({ max: SHORT_TEXT_MAX }))
-      .max(REASONS_MAX, { error: `must have at most ${REASONS_MAX} entries` })
+      .max(FLAG_REASONS_MAX, { error: `must have at most ${FLAG_REASONS_MAX} entries` })
       .optional()
       .describe('Why the return may be processed, in a few words each'),
     comment: text({ max: COMMENT_MAX }).optional().describe('A comment, for the timeline'),

@@ -3,6 +3,7 @@ import type {
   ListReturnsRequest,
   ReturnsService,
 } from '../../../proto/gen/rms/portal/v1/returns_pb.ts';
+import { SEARCH_TEXT_MAX } from '../../../services/contract/limits.ts';
 import {
   LABEL_STATUSES,
   RETURN_OUTCOMES,
@@ -24,8 +25,6 @@ import { fraudReportMethods } from './fraud-reports.ts';
 import { inspectionMethods } from './inspections.ts';
 import { returnChanges, type ShowReturn } from './return-changes.ts';
 
-/** Maximum length of a search text. Characters. */
-const MAX_TEXT = 320;
 /** The word of the filter for returns without a label. */
 const NO_LABEL = 'none';
 
@@ -75,7 +74,7 @@ function queryOf(request: ListReturnsRequest): ReturnsQuery {
     wordOf('label_statuses', status, [...LABEL_STATUSES, NO_LABEL]),
   );
   return {
-    query: upTo('text', request.text, MAX_TEXT),
+    query: upTo('text', request.text, SEARCH_TEXT_MAX),
     states: request.states.map((state) => wordOf('states', state, RETURN_STATES)),
     createdFrom: timeOf('from', request.from),
     createdTo: timeOf('to', request.to),

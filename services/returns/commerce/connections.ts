@@ -8,6 +8,7 @@ import {
   type RotateSecretRequest,
   RotateSecretRequestSchema,
 } from '../../../proto/gen/rms/commerce/v1/commerce_pb.ts';
+import { SECRET_OVERLAP_HOURS_DEFAULT, SECRET_OVERLAP_HOURS_MAX } from '../../contract/limits.ts';
 import { invalidField } from '../../platform/errors.ts';
 import { keyUseOf, oncePerKey } from '../../platform/idempotency.ts';
 import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
@@ -34,9 +35,6 @@ export interface ConnectionDeps {
   readonly policy: UrlPolicy;
 }
 
-const DEFAULT_OVERLAP_HOURS = 24;
-const MAX_OVERLAP_HOURS = 168;
-
 const connectInput = z.object({ ...callerShape, url: requiredText(URL_MAX) });
 
 /**
@@ -44,7 +42,7 @@ const connectInput = z.object({ ...callerShape, url: requiredText(URL_MAX) });
  * its url and keeps its secret.
  *
  * @throws DomainError INVALID_ARGUMENT for a url that is not allowed; SHOP_NOT_CONFIGURED; STATE_FORBIDS without a
- *   keyring.
+ *   keyring, and without `force` while an effect has an unknown outcome.
  */
 export async function connectShop(
   deps: ConnectionDeps,
@@ -85,16 +83,16 @@ export async function connectShop(
 /**
  * Makes a new secret. The earlier ones sign during the overlap.
  *
- * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT for an overlap that is too long; STATE_FORBIDS
- *   without a keyring, and for a shop that is connected to Shopify.
+ * @throws DomainError COMMERCE_CONNECTION_NOT_FOUND; INVALID_ARGUMENT for an overlap that is too long;
+ *   IDEMPOTENCY_CONFLICT; STATE_FORBIDS without a keyring, and for a shop that is connected to Shopify.
  */
 export async function rotateCommerceSecret(
   deps: ConnectionDeps,
   request: RotateSecretRequest,
 ): Promise<Secret> {
-  const { shopId, overlapHours = DEFAULT_OVERLAP_HOURS } = request;
-  if (overlapHours < 0 || overlapHours > MAX_OVERLAP_HOURS) {
-    throw invalidField('overlap_hours', `must be 0 to ${MAX_OVERLAP_HOURS}`);
+  const { shopId, overlapHours = SECRET_OVERLAP_HOURS_DEFAULT } = request;
+  if (overlapHours < 0 || overlapHours > SECRET_OVERLAP_HOURS_MAX) {
+    throw invalidField('overlap_hours', `must be 0 to ${SECRET_OVERLAP_HOURS_MAX}`);
   }
   const keyring = requireKeyring(deps);
   const use = keyUseOf('Commerce.RotateSecret', RotateSecretRequestSchema, request);

@@ -1,6 +1,9 @@
 import type { ActionName } from '../../../gateway/actions/permissions.ts';
-import { COMMENT_MAX, REASONS_MAX } from '../../../gateway/mcp/tools/flag-return.ts';
-import { SHORT_TEXT_MAX } from '../../../services/contract/limits.ts';
+import {
+  COMMENT_MAX,
+  FLAG_REASONS_MAX,
+  SHORT_TEXT_MAX,
+} from '../../../services/contract/limits.ts';
 import type { OperationId } from '../../../services/contract/operation.ts';
 import type { Sent } from '../gateway/rest-client.ts';
 import { MISSING_DELIVERY } from '../journeys/expected-errors.ts';
@@ -113,7 +116,7 @@ export function costlyArguments(shop: StackShop): Record<ActionName, object> {
   const webhook_id = webhooks[0]?.id;
   const flag = {
     ...closed,
-    reasons: Array.from({ length: REASONS_MAX }, () => 'x'.repeat(SHORT_TEXT_MAX)),
+    reasons: Array.from({ length: FLAG_REASONS_MAX }, () => 'x'.repeat(SHORT_TEXT_MAX)),
     comment: 'x'.repeat(COMMENT_MAX),
   };
   return {
