@@ -159,6 +159,16 @@ describe('a submission with the name of its order is rejected', () => {
     await expect(submit(more)).rejects.toMatchObject(refused(field));
   });
 
+  test.each<[string, SubmissionPart, string]>([
+    ['a name that is too long', { order: { name: '#'.repeat(192) } }, 'order.name'],
+    ['a name that cannot be stored', { order: { name: '#1\0' } }, 'order.name'],
+    ['too many lines', { lines: Array.from({ length: 251 }, () => ({ sku: 'HAT' })) }, 'lines'],
+  ])('for %s, before the provider is asked', async (_, more, field) => {
+    looks = 0;
+    await expect(submit(more)).rejects.toMatchObject(refused(field));
+    expect(looks).toBe(0);
+  });
+
   test('for a sku that is in the order twice', async () => {
     const twice = { ...ORDER, lines: [mug, { ...hat, sku: mug.sku }] };
     const lines = [{ sku: mug.sku, quantity: 1 }];

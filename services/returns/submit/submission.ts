@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import type { ReturnAmountsInput } from '../../../proto/gen/rms/returns/v1/return_pb.ts';
-import { ADDRESS_TEXT_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
+import { ADDRESS_TEXT_MAX, FLAG_REASONS_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, id, idempotencyKey, requiredText, text, time } from '../../platform/input.ts';
 import {
   amountsOf,
@@ -14,7 +14,6 @@ import { EXCHANGE_AMOUNTS, LINE_AMOUNTS } from '../money/totals.ts';
 
 /** Maximum number of line items of a return. */
 const MAX_LINES = 250;
-const MAX_FLAG_REASONS = 20;
 const EMAIL_MAX = 320;
 /** A longer list is rejected before its items are checked. */
 const MAX_EXCHANGES = 250;
@@ -28,7 +27,7 @@ const nullable = (max: number) =>
 /** The reasons of a flag; no reason may be blank. */
 export const flagReasons = z
   .array(requiredText(SHORT_TEXT_MAX))
-  .max(MAX_FLAG_REASONS, `must hold at most ${MAX_FLAG_REASONS}`);
+  .max(FLAG_REASONS_MAX, `must hold at most ${FLAG_REASONS_MAX}`);
 
 const addressText = text(ADDRESS_TEXT_MAX);
 const address = z.object({
@@ -63,10 +62,17 @@ const exchange = z.object({
   outOfStockResolution: nullable(SHORT_TEXT_MAX),
 });
 
-const lines = z
-  .array(z.unknown())
+const orderName = requiredText(SHORT_TEXT_MAX);
+const boundedLines = z.array(z.unknown()).max(MAX_LINES, `must hold at most ${MAX_LINES} lines`);
+
+/** What must be valid before the provider looks up the order of a submission, and completes its line items. */
+export const incompleteSubmission = z.object({
+  order: z.object({ name: orderName }),
+  lines: boundedLines,
+});
+
+const lines = boundedLines
   .min(1, 'must hold at least one line')
-  .max(MAX_LINES, `must hold at most ${MAX_LINES} lines`)
   .pipe(z.array(line))
   .superRefine((items, context) => {
     const seen = new Set<bigint>();
@@ -89,7 +95,7 @@ export const submission = z.object({
   order: z.object(
     {
       providerOrderId: id,
-      name: requiredText(SHORT_TEXT_MAX),
+      name: orderName,
       number: optionalId,
       providerOrderNumber: optionalId,
     },

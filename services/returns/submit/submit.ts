@@ -43,6 +43,7 @@ import type { ReturnStore } from '../store/return-store.ts';
 import { addTimeline } from '../store/timeline-store.ts';
 import { lookedUp, needsLookUp } from './look-up.ts';
 import {
+  incompleteSubmission,
   type Submission,
   type SubmittedExchange,
   type SubmittedLine,
@@ -106,13 +107,13 @@ export async function submitReturn(
   }
 }
 
-/** @throws DomainError as {@link findOrder} and {@link lookedUp} say. */
+/** @throws DomainError INVALID_ARGUMENT; also as {@link findOrder} and {@link lookedUp} say. */
 async function completedSubmission(
   deps: SubmitDeps,
   request: SubmitReturnRequest,
 ): Promise<SubmitReturnRequest> {
-  const { shopId, order } = request;
-  return lookedUp(request, await findOrder(deps, { shopId, name: order?.name ?? '' }));
+  const { name } = parseInput(incompleteSubmission, request).order;
+  return lookedUp(request, await findOrder(deps, { shopId: request.shopId, name }));
 }
 
 function lineInLiveReturn(): DomainError {
