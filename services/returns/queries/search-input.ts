@@ -4,22 +4,28 @@ import {
   SearchReturnsRequest_Archived as Archived,
   SearchReturnsRequest_Sort as Sort,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { SHORT_TEXT_MAX } from '../../contract/limits.ts';
+import { SEARCH_TEXT_MAX, SHORT_TEXT_MAX } from '../../contract/limits.ts';
 import { callerShape, text, time } from '../../platform/input.ts';
 import type { ListFilters } from '../../platform/list-cursor.ts';
 import { optionalId } from '../fields.ts';
 import { pageSize } from './cursor.ts';
 
+/** Maximum number of values of one filter. A longer list is rejected before its values are compared. */
+const VALUES_MAX = 20;
+
+/** A filter by values of an enumeration, each once. Its zero means that a value is missing. */
+function valuesOf<T extends Readonly<Record<string, string | number>>>(enumeration: T) {
+  const value = z.enum(enumeration, 'is unknown').refine((one) => one !== 0, 'is required');
+  return z
+    .array(value)
+    .max(VALUES_MAX, `must hold at most ${VALUES_MAX}`)
+    .transform((values) => [...new Set(values)]);
+}
+
 /** What selects returns. */
 const FILTERS = {
-  query: text(320),
-  states: z
-    .array(
-      z
-        .enum(ReturnState, 'is unknown')
-        .refine((value) => value !== ReturnState.UNSPECIFIED, 'is required'),
-    )
-    .max(20, 'must hold at most 20'),
+  query: text(SEARCH_TEXT_MAX),
+  states: valuesOf(ReturnState),
   createdFrom: time.optional(),
   createdTo: time.optional(),
   updatedFrom: time.optional(),
@@ -30,22 +36,10 @@ const FILTERS = {
   fraudReportedOnly: z.boolean(),
   sku: text(SHORT_TEXT_MAX),
   destinationId: optionalId,
-  labelStatuses: z
-    .array(
-      z
-        .enum(LabelStatus, 'is unknown')
-        .refine((value) => value !== LabelStatus.UNSPECIFIED, 'is required'),
-    )
-    .max(20, 'must hold at most 20')
-    .transform((statuses) => [...new Set(statuses)]),
+  labelStatuses: valuesOf(LabelStatus),
   /** Returns without a label match, too; without label statuses only they match. */
   withoutLabel: z.boolean(),
-  outcomes: z
-    .array(
-      z.enum(Outcome, 'is unknown').refine((value) => value !== Outcome.UNSPECIFIED, 'is required'),
-    )
-    .max(20, 'must hold at most 20')
-    .transform((outcomes) => [...new Set(outcomes)]),
+  outcomes: valuesOf(Outcome),
 };
 
 /** The request of a search, checked. */

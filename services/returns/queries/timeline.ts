@@ -3,27 +3,17 @@ import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type pg from 'pg';
 import { z } from 'zod';
 import {
-  type AddNoteRequest,
-  AddNoteRequestSchema,
   type GetTimelineRequest,
   type TimelineEntry,
   TimelineEntrySchema,
 } from '../../../proto/gen/rms/returns/v1/returns_pb.ts';
-import { NOTE_MAX } from '../../contract/limits.ts';
 import { actorKindText } from '../../platform/actor.ts';
-import { oncePerKey, requestHash } from '../../platform/idempotency.ts';
-import {
-  callerShape,
-  id,
-  optionalIdempotencyKey,
-  parseInput,
-  requiredText,
-  text,
-} from '../../platform/input.ts';
+import { callerShape, id, parseInput, text } from '../../platform/input.ts';
 import { bindCursor, placeInCursor } from '../../platform/list-cursor.ts';
-import { inTransaction, type Queryable } from '../../platform/postgres.ts';
+import { onlyRow } from '../../platform/only-row.ts';
+import type { Queryable } from '../../platform/postgres.ts';
 import { returnNotFound } from '../errors.ts';
-import { addTimeline } from '../store/timeline-store.ts';
+import type { ReturnRef } from '../return-ref.ts';
 import { decodeCursor, encodeCursor, pageSize } from './cursor.ts';
 
 interface EntryRow {
@@ -61,7 +51,8 @@ function toEntry(row: EntryRow): TimelineEntry {
   });
 }
 
-async function checkReturn(db: Queryable, shopId: bigint, returnId: bigint): Promise<void> {
+/** @throws DomainError RETURN_NOT_FOUND */
+export async function requireReturn(db: Queryable, { shopId, returnId }: ReturnRef): Promise<void> {
   const { rowCount } = await db.query('select from returns where shop_id = $1 and id = $2', [
     shopId,
     returnId,
@@ -69,47 +60,16 @@ async function checkReturn(db: Queryable, shopId: bigint, returnId: bigint): Pro
   if (rowCount === 0) throw returnNotFound();
 }
 
-const note = z.object({
-  ...callerShape,
-  returnId: id,
-  text: requiredText(NOTE_MAX),
-  author: text(200),
-  idempotencyKey: optionalIdempotencyKey,
-});
-type Note = z.output<typeof note>;
-
-/**
- * Writes a note into the timeline, in any state of the return. The details do not change. A repeated call with the same
- * key and content returns the note of the first call.
- *
- * @throws DomainError INVALID_ARGUMENT; RETURN_NOT_FOUND; IDEMPOTENCY_CONFLICT.
- */
-export async function addNote(pool: pg.Pool, request: AddNoteRequest): Promise<TimelineEntry> {
-  const input = parseInput(note, request);
-  const { shopId, returnId, idempotencyKey: key } = input;
-  const hash = requestHash(AddNoteRequestSchema, request);
-  return inTransaction(pool, async (tx) => {
-    await checkReturn(tx, shopId, returnId);
-    const write = () => writeNote(tx, input);
-    const entryId =
-      key === undefined
-        ? await write()
-        : (await oncePerKey(tx, { shopId, operation: 'AddNote', key, hash }, write)).id;
-    const { rows } = await tx.query<EntryRow>(
-      `select ${COLUMNS} from timeline where shop_id = $1 and return_id = $2 and id = $3`,
-      [shopId, returnId, entryId],
-    );
-    if (!rows[0]) throw new Error('a note was not stored');
-    return toEntry(rows[0]);
-  });
-}
-
-async function writeNote(tx: Queryable, input: Note): Promise<bigint> {
-  const { returnId, text: words, author, actor } = input;
-  const entry = { returnId, kind: 'note', text: words, author: author || actor.name };
-  const [entryId] = await addTimeline(tx, input, [entry]);
-  if (entryId === undefined) throw new Error('a note was not stored');
-  return entryId;
+/** Reads an entry that exists. */
+export async function readEntry(
+  db: Queryable,
+  o: ReturnRef & { readonly entryId: bigint },
+): Promise<TimelineEntry> {
+  const found = await db.query<EntryRow>(
+    `select ${COLUMNS} from timeline where shop_id = $1 and return_id = $2 and id = $3`,
+    [o.shopId, o.returnId, o.entryId],
+  );
+  return toEntry(onlyRow(found));
 }
 
 const page = z.object({
@@ -135,7 +95,7 @@ export async function getTimeline(
   const list = { shopId, returnId, ...(kinds.length > 0 && { kinds }) };
   const place = placeInCursor(input.cursor, list);
   const [before] = decodeCursor(place, cursorParts) ?? [null];
-  await checkReturn(pool, shopId, returnId);
+  await requireReturn(pool, input);
   const { rows } = await pool.query<EntryRow>(
     `select ${COLUMNS} from timeline
       where shop_id = $1 and return_id = $2 and ($3::bigint is null or id < $3)
