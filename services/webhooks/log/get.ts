@@ -4,9 +4,10 @@ import { raw, sql, unnamed } from '../../platform/sql.ts';
 import { deliveryIdOf, rangeOfEvent } from '../delivery-id.ts';
 import { deliveryNotFound, webhookIdOf } from './delivery.ts';
 import {
+  type AttemptsRead,
   type HydratedRow,
   hydrated,
-  LOGGED,
+  LOGGED_COLUMNS,
   type LoggedDelivery,
   logged,
   stateOf,
@@ -23,20 +24,25 @@ const MAX_RELATED = 100;
  */
 export async function getDelivery(
   db: Queryable,
-  o: { shopId: bigint; id: string; withBody: boolean },
+  o: { readonly shopId: bigint; readonly id: string; readonly withBody: boolean },
 ): Promise<LoggedDelivery> {
-  const range = { ...o, first: o.id, last: o.id, attempts: 'with headers' as const };
-  const [found] = await readRange(db, range);
-  if (!found) throw deliveryNotFound(webhookIdOf(o.id));
+  const { shopId, id, withBody } = o;
+  const attempts = 'with headers';
+  const [found] = await readRange(db, { shopId, first: id, last: id, withBody, attempts });
+  if (!found) throw deliveryNotFound(webhookIdOf(id));
   return logged(found);
 }
 
-/** Returns the other deliveries of the same event, without their attempts. */
+/**
+ * Returns the other deliveries of the same event, without their attempts.
+ *
+ * @param o.id id of the delivery, without the prefix of a `webhook-id`. @param o.eventId of its event.
+ */
 export async function relatedDeliveries(
   db: Queryable,
-  o: { shopId: bigint; id: string; eventId: string },
+  o: { readonly shopId: bigint; readonly id: string; readonly eventId: string },
 ): Promise<LoggedDelivery[]> {
-  const range = { ...o, ...rangeOfEvent(o.id) };
+  const range = { shopId: o.shopId, ...rangeOfEvent(o.id) };
   const rows = await readRange(db, { ...range, withBody: false, attempts: 'none' });
   return rows
     .filter(({ id, eventId }) => id !== o.id && eventId === o.eventId)
@@ -67,14 +73,14 @@ async function readRange(
     readonly first: string;
     readonly last: string;
     readonly withBody: boolean;
-    readonly attempts: Parameters<typeof hydrated>[0]['attempts'];
+    readonly attempts: AttemptsRead;
   },
 ): Promise<HydratedRow[]> {
   const { shopId, withBody: withBodies, attempts } = o;
   const { rows } = await db.query<HydratedRow>(
     unnamed(sql`
      with shown as materialized (
-       select ${LOGGED}, s.deleted_at, ${stateOf('d')} as state
+       select ${LOGGED_COLUMNS}, s.deleted_at, ${stateOf('d')} as state
          from deliveries d
          left join subscriptions s on s.shop_id = d.shop_id and s.id = d.subscription_id
         where d.shop_id = ${o.shopId} and d.id between ${o.first} and ${o.last}

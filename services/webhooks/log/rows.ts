@@ -48,7 +48,7 @@ export interface LoggedDelivery {
 const BODIES_BYTES = 16 * 1024 * 1024;
 
 /** SQL for the columns of `deliveries` that {@link hydrated} needs. */
-export const LOGGED = sql`d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
+export const LOGGED_COLUMNS = sql`d.id, d.subscription_id, d.payload_id, d.trigger, d.topic, d.is_test, d.ended,
   d.created_at, d.finished_at`;
 
 /** SQL for the state of a delivery of subscription `s`. The state of a queued delivery depends on the subscription. */
@@ -56,15 +56,14 @@ export const stateOf = (delivery: string): Sql => sql`coalesce(${raw(delivery)}.
   when s.id is null or s.deleted_at is not null then 'dropped'
   when s.status = 'inactive' then 'held' else 'waiting' end)`;
 
-/**
- * SQL that reads {@link HydratedRow} for the rows of `shown`, which have the {@link LOGGED} columns and the state.
- *
- * @param o.attempts which attempts to read, and whether with the headers of the responses.
- */
+/** Whether the attempts of deliveries are read, and with the headers of their responses. */
+export type AttemptsRead = 'none' | 'without headers' | 'with headers';
+
+/** SQL that reads {@link HydratedRow} for the rows of `shown`, which have the {@link LOGGED_COLUMNS} and the state. */
 export function hydrated(o: {
   readonly shopId: bigint;
   readonly withBodies: boolean;
-  readonly attempts: 'none' | 'without headers' | 'with headers';
+  readonly attempts: AttemptsRead;
 }): Sql {
   const shop = param(o.shopId);
   const tried =
@@ -113,6 +112,7 @@ export interface HydratedRow extends DeliveryRow {
   readonly attempts: readonly StoredAttempt[];
 }
 
+/** The delivery in a row of {@link hydrated}. */
 export function logged({ attempts, ...row }: HydratedRow): LoggedDelivery {
   return {
     row,

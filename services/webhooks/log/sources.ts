@@ -1,7 +1,7 @@
 import { param, raw, type Sql, sql } from '../../platform/sql.ts';
 import { rangeOfEvent, rangesOfEvents } from '../delivery-id.ts';
 import type { Filter } from './filter.ts';
-import { LOGGED } from './rows.ts';
+import { LOGGED_COLUMNS } from './rows.ts';
 
 /** Maximum number of deliveries that one page scans, so that the search for a rare state ends. */
 const MAX_SCANNED = 5_000;
@@ -12,7 +12,7 @@ const MAX_SCANNED_BODIES = 2_000;
 
 /** The rows that a read of the log scans. */
 export interface Source {
-  /** A query for {@link LOGGED} columns, newest first, at most `scanned` rows. */
+  /** A query for the {@link LOGGED_COLUMNS}, newest first, at most `scanned` rows. */
   readonly sql: Sql;
   readonly scanned: number;
 }
@@ -57,7 +57,7 @@ const ofReturn: SourceSql = ({ shopId, returnId, firstId, endId }, scanned) => {
       and p.id between ${rangeOfEvent(firstId).first} and ${rangeOfEvent(endId).last}
     order by p.id desc limit ${raw(MAX_SCANNED_BODIES)}`;
   return sql`
-select ${LOGGED} from (${rangesOfEvents(bodies)}) r
+select ${LOGGED_COLUMNS} from (${rangesOfEvents(bodies)}) r
  cross join lateral (
    select * from deliveries l
     where l.shop_id = ${shop} and l.id between r.first and r.last and l.id >= ${firstId} and l.id < ${endId}
@@ -68,7 +68,7 @@ select ${LOGGED} from (${rangesOfEvents(bodies)}) r
 const ofJob: SourceSql = ({ shopId, jobId, firstId, endId }, scanned) => {
   const [shop, limit] = [param(shopId), param(scanned)];
   return sql`
-select ${LOGGED} from (
+select ${LOGGED_COLUMNS} from (
    select j.delivery_id as id from job_deliveries j
     where j.shop_id = ${shop} and j.job_id = ${jobId} and j.delivery_id >= ${firstId} and j.delivery_id < ${endId}
     order by j.delivery_id desc limit ${limit}) w
@@ -80,7 +80,7 @@ select ${LOGGED} from (
 const ofQueue: SourceSql = ({ shopId, subscriptionIds, firstId, endId }, scanned) => {
   const [shop, limit, subscriptions] = [param(shopId), param(scanned), param(subscriptionIds)];
   return sql`
-select ${LOGGED} from subscriptions s
+select ${LOGGED_COLUMNS} from subscriptions s
  cross join lateral (
    select q.id from queue q
     where q.shop_id = ${shop} and q.subscription_id = s.id and q.id >= ${firstId} and q.id < ${endId}
@@ -93,11 +93,11 @@ select ${LOGGED} from subscriptions s
 };
 
 const ofSubscription: SourceSql = ({ shopId, subscriptionIds, firstId, endId }, scanned) => sql`
-select ${LOGGED} from deliveries d
+select ${LOGGED_COLUMNS} from deliveries d
  where d.shop_id = ${shopId} and d.subscription_id = ${subscriptionIds?.[0]} and d.id >= ${firstId} and d.id < ${endId}
  order by d.id desc limit ${scanned}`;
 
 const ofShop: SourceSql = ({ shopId, firstId, endId }, scanned) => sql`
-select ${LOGGED} from deliveries d
+select ${LOGGED_COLUMNS} from deliveries d
  where d.shop_id = ${shopId} and d.id >= ${firstId} and d.id < ${endId}
  order by d.id desc limit ${scanned}`;

@@ -1,3 +1,4 @@
+import type { Socket } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { describe, expect, test } from '@jest/globals';
 import { onRequest, sendingFixtures, untilResponse } from './testing/sending.ts';
@@ -14,6 +15,21 @@ function answering(...parts: (string | Buffer)[]) {
   );
 }
 
+/** Writes at full speed and without an end. */
+function writeEndlessly(socket: Socket, chunk: string | Buffer): void {
+  const more = () => {
+    while (!socket.destroyed && socket.write(chunk));
+  };
+  socket.on('drain', more);
+  more();
+}
+
+/** Writes every few milliseconds, without an end. */
+function writeSlowly(socket: Socket, next: () => string, everyMs = 20): void {
+  const timer = setInterval(() => socket.write(next()), everyMs);
+  socket.once('close', () => clearInterval(timer));
+}
+
 describe('an attempt ends in time, whatever the peer does', () => {
   const ATTEMPT_MS = 400;
   test.each<[string, Parameters<typeof peer>[0]]>([
@@ -23,39 +39,29 @@ describe('an attempt ends in time, whatever the peer does', () => {
       'sends its headers slowly',
       (socket) => {
         socket.write('HTTP/1.1 200 OK\r\n');
-        const timer = setInterval(() => socket.write('x-a: b\r\n'), 20);
-        socket.once('close', () => clearInterval(timer));
+        writeSlowly(socket, () => 'x-a: b\r\n');
       },
     ],
     [
       'sends its body slowly',
       (socket) => {
         socket.write('HTTP/1.1 200 OK\r\ncontent-length: 100000\r\n\r\n');
-        const timer = setInterval(() => socket.write('x'), 20);
-        socket.once('close', () => clearInterval(timer));
+        writeSlowly(socket, () => 'x');
       },
     ],
     [
       'sends one byte of a status line at a time',
       (socket) => {
         const bytes = 'HTTP/1.1 200 OK\r\n'.split('');
-        const timer = setInterval(() => socket.write(bytes.shift() ?? ' '), 50);
-        socket.once('close', () => clearInterval(timer));
+        writeSlowly(socket, () => bytes.shift() ?? ' ', 50);
       },
     ],
-    [
-      'sends blank lines',
-      (socket) => {
-        const timer = setInterval(() => socket.write('\r\n'), 20);
-        socket.once('close', () => clearInterval(timer));
-      },
-    ],
+    ['sends blank lines', (socket) => writeSlowly(socket, () => '\r\n')],
     [
       'sends trailers without end',
       (socket) => {
         socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n0\r\n');
-        const timer = setInterval(() => socket.write('x-a: b\r\n'), 20);
-        socket.once('close', () => clearInterval(timer));
+        writeSlowly(socket, () => 'x-a: b\r\n');
       },
     ],
   ])('that %s', async (_what, serve) => {
@@ -84,11 +90,7 @@ describe('a response', () => {
   test('without an end counts after 64 KiB', async () => {
     const receiver = await peer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\n\r\n');
-      const more = () => {
-        while (!socket.destroyed && socket.write('x'.repeat(10_000)));
-      };
-      socket.on('drain', more);
-      more();
+      writeEndlessly(socket, 'x'.repeat(10_000));
     });
     const outcome = await sender({ attemptMs: 15_000 })(receiver.url);
     expect(outcome).toMatchObject({ result: 'delivered', status: 200, excerpt: 'x'.repeat(1024) });
@@ -118,11 +120,7 @@ describe('a response', () => {
   test('with endless chunk extensions is rejected before the deadline', async () => {
     const receiver = await peer((socket) => {
       socket.write('HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n1;');
-      const more = () => {
-        while (!socket.destroyed && socket.write('x'.repeat(10_000)));
-      };
-      socket.on('drain', more);
-      more();
+      writeEndlessly(socket, 'x'.repeat(10_000));
     });
     // If the deadline had ended it, it would be a timeout.
     expect(await sender({ attemptMs: 15_000 })(receiver.url)).toMatchObject({ result: 'failed' });
@@ -225,13 +223,8 @@ test('a hundred concurrent endless responses need less than 50 MB', async () => 
   const chunk = Buffer.alloc(64 * 1024, 'x');
   const receiver = await peer((socket) => {
     socket.write('HTTP/1.1 500 X\r\n');
-    // First headers, then a body, at full speed and without an end.
     socket.write('x: y\r\n\r\n');
-    const more = () => {
-      while (!socket.destroyed && socket.write(chunk));
-    };
-    socket.on('drain', more);
-    more();
+    writeEndlessly(socket, chunk);
   });
   const send = sender({ attemptMs: 10_000 });
   await Promise.all(Array.from({ length: 20 }, () => send(receiver.url)));
