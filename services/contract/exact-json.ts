@@ -15,7 +15,7 @@ const sourceAccess = JSON as unknown as SourceAccess;
 
 /**
  * Parses JSON so that JSON.stringify writes every number exactly as in `text`: `1.10`, and integers above 2^53 with all
- * digits.
+ * digits. Recursive: the caller limits the depth of hostile texts, as `gateway/http/json.ts` does.
  *
  * @param maxKept the maximum number of numbers that are kept as text.
  * @throws SyntaxError when `text` is not JSON; RangeError when more than `maxKept` numbers would be kept.

@@ -12,7 +12,12 @@ export async function findDefaultOutcome(db: Queryable, shopId: bigint): Promise
   return rows[0]?.default_outcome ?? BACK_TO_STOCK;
 }
 
-export async function saveDefaultOutcome(db: Queryable, shopId: bigint, outcome: string) {
+/** @param outcome its name in the database, checked by the caller. */
+export async function saveDefaultOutcome(
+  db: Queryable,
+  shopId: bigint,
+  outcome: string,
+): Promise<void> {
   await db.query(
     `insert into settings (shop_id, default_outcome) values ($1, $2)
      on conflict (shop_id) do update set default_outcome = excluded.default_outcome`,

@@ -9,6 +9,7 @@ import { lockOrder } from './commerce/inbound/lock-order.ts';
 import { Return, type StateChange } from './return.ts';
 import type { NewTimelineEntry } from './store/timeline-store.ts';
 
+/** A return by its ids, and its order. */
 interface StoredReturn {
   readonly shopId: bigint;
   readonly id: bigint;

@@ -67,7 +67,7 @@ function toSettings(row: SettingsRow): Settings {
   });
 }
 
-/** A number from 1 to `max`; 0 means that the request has none. */
+/** A number from 1 to `max`, as in the table; 0 means that the request has none. */
 const bounded = (max: number) =>
   z
     .int()
@@ -155,8 +155,9 @@ async function checkSettings(
 }
 
 /**
- * A sandbox and a live shop have different providers. A return that began to be processed in the one must not move
- * money in the other.
+ * Rejects another `sandbox` while a return is being processed or an effect has an unknown outcome: a sandbox and a live
+ * shop have different providers, and neither finds an effect of the other. A return that is queued at the same moment
+ * may still be missed.
  *
  * @throws DomainError STATE_FORBIDS
  */

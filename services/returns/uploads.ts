@@ -35,9 +35,9 @@ const upload = z.object({
 /**
  * Adds an image or video of the shopper to a line item.
  *
- * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed,
- *   cancelled or expired, or is redacted. A redaction finds returns by their e-mail address, so a later one would not
- *   find the upload.
+ * @throws DomainError INVALID_ARGUMENT; LINE_ITEM_NOT_FOUND; IDEMPOTENCY_CONFLICT; RETURN_TOO_LARGE; STATE_FORBIDS when
+ *   the return is closed, cancelled or expired, or is redacted. A redaction finds returns by their e-mail address, so a
+ *   later one would not find the upload.
  */
 export async function addCustomerUpload(
   { pool, store }: { readonly pool: pg.Pool; readonly store: ReturnStore },

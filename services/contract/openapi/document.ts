@@ -62,7 +62,6 @@ function newestDocument(version: string): object {
 
 /** Interface: Authentication. */
 function securitySchemes() {
-  // The URL of some issuers ends with a slash.
   return {
     apiKey: {
       type: 'apiKey',

@@ -11,11 +11,12 @@ const INTRODUCTION = `Returns of a merchant: details, processing, dispositions, 
 
 **HTTP.** A request body may have \`Content-Encoding: gzip\`; its size counts after decompression. Responses are never compressed: \`Accept-Encoding\` changes nothing, and they have no \`Vary\`. They are not cached (\`Cache-Control: no-store\`) and have no \`ETag\`; conditional requests are answered in full. There is no CORS: an API key belongs on a server, and browsers cannot call the API from another origin. \`HEAD\` is answered as \`GET\` without the body, \`OPTIONS\` with 204 and \`Allow\`, another method with 405 and \`Allow\`.`;
 
-/** The service has no other public address. The gateway replaces the host, as in {@link serversOf}. */
+/** The service has no public address but its documentation. The gateway replaces the host, see {@link serversOf}. */
 const CONTACT = { name: 'Documentation of this service', url: `${EXAMPLE_BASE_URL}/docs` };
 /** As in package.json. */
 const LICENSE = { name: 'UNLICENSED: all rights reserved', identifier: 'LicenseRef-UNLICENSED' };
 
+/** The `info` of a document. @param unstable whether the version is the unstable one. */
 export function infoOf(version: string, unstable: boolean) {
   return {
     title: 'Returns Management Service',
@@ -26,7 +27,7 @@ export function infoOf(version: string, unstable: boolean) {
   };
 }
 
-/** The gateway replaces {@link EXAMPLE_BASE_URL} by its own address when it serves the document. */
+/** The `servers` of a document. The gateway replaces {@link EXAMPLE_BASE_URL} by its own address when it serves it. */
 export function serversOf(version: string) {
   return [
     { url: `/api/${version}`, description: 'The host that serves this document' },

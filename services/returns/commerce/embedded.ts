@@ -15,8 +15,9 @@ import {
   LedgerUnavailable,
 } from './provider.ts';
 
-/** The gateway and provider in refunds of the embedded ledger. */
+/** The gateway and the provider of refunds in the ledger. */
 const PROVIDER = 'embedded';
+
 /** One effect in the ledger. */
 export interface LedgerEntry {
   readonly id: bigint;
@@ -28,6 +29,7 @@ export interface LedgerEntry {
   readonly additionalDetails: AdditionalDetails;
 }
 
+/** The effects of a return by kind, oldest first. */
 export interface LedgerOfReturn {
   readonly orders: readonly LedgerEntry[];
   readonly giftCards: readonly LedgerEntry[];
@@ -39,7 +41,7 @@ export interface LedgerOfReturn {
 export interface EmbeddedCommerce extends CommerceProvider {
   /** Makes the next `times` calls for a return fail, also after a restart. 0 clears it. Ignores unknown returns. */
   failNext(o: { returnId: bigint; kind: FailureKind; times: number }): Promise<void>;
-  /** The effects for a return, oldest first. */
+  /** Empty for an unknown return. */
   ordersOf(returnId: bigint): Promise<LedgerOfReturn>;
 }
 
@@ -91,6 +93,7 @@ export function createEmbeddedCommerce(pool: Pool): EmbeddedCommerce {
  */
 const LEDGER_TIMEOUT_MS = 6_000;
 
+/** @throws LedgerUnavailable when the database does not respond in time, or is unavailable. */
 async function inLedger<T>(work: () => Promise<T>): Promise<T> {
   try {
     const working = work();

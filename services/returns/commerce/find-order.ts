@@ -9,7 +9,7 @@ import { callerShape, parseInput, requiredText } from '../../platform/input.ts';
 import { CommerceFailure, type FoundOrder, isFinal } from './provider.ts';
 import type { Providers } from './providers.ts';
 
-/** Time limit of a look-up. Below that of the RPC. Milliseconds. */
+/** Time limit of a look-up, below that of the RPC. Milliseconds. */
 const CALL_LIMIT_MS = 8_000;
 
 export interface FindOrderDeps {
@@ -19,9 +19,9 @@ export interface FindOrderDeps {
 
 /** What the shop's commerce provider says of an order name. */
 export interface OrderAnswer {
-  /** Whether the provider looks orders up. */
+  /** Whether the shop has a provider that looks orders up. */
   readonly looksUp: boolean;
-  /** Undefined when there is none. */
+  /** Undefined when the provider has no order with this name. */
   readonly order?: FoundOrder | undefined;
 }
 
@@ -39,10 +39,11 @@ export async function findOrder(
   const { lookUp } = connected?.commerce ?? {};
   if (!lookUp) return { looksUp: false };
   const signal = AbortSignal.timeout(CALL_LIMIT_MS);
-  return { looksUp: true, order: await lookUp({ shopId, name }, signal).catch(explained) };
+  return { looksUp: true, order: await lookUp({ shopId, name }, signal).catch(asDomainError) };
 }
 
-function explained(error: unknown): never {
+/** @throws DomainError COMMERCE_FAILED for a failure of the provider; another error as it is. */
+function asDomainError(error: unknown): never {
   if (!(error instanceof CommerceFailure)) throw error;
   const code = isFinal(error) ? Code.FailedPrecondition : Code.Unavailable;
   const { COMMERCE_FAILED } = ErrorReason;
@@ -54,7 +55,8 @@ const input = z.object({ ...callerShape, name: requiredText(SHORT_TEXT_MAX) });
 /**
  * The RPC {@link findOrder}, for people.
  *
- * @throws DomainError STATE_FORBIDS for a shop whose provider looks no orders up.
+ * @throws DomainError INVALID_ARGUMENT; COMMERCE_FAILED as {@link findOrder}; STATE_FORBIDS for a shop without a provider
+ *   that looks orders up.
  */
 export async function findOrderOnRequest(deps: FindOrderDeps, request: FindOrderRequest) {
   const { looksUp, order } = await findOrder(deps, parseInput(input, request));

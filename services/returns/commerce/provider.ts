@@ -4,11 +4,12 @@ import type { Both } from '../../platform/money.ts';
 
 /** A JSON value of the caller's additional details. JSON.stringify writes it as it was sent. */
 export type DetailScalar = string | number | NumberText | boolean | null;
-/** The keys of the test effects of `commerce check` begin with this. Test effects move no money. */
-export const CHECK_KEYS = 'rms:check:';
 
 /** Values for the additional details of every new order, by key. */
 export type AdditionalDetails = Readonly<Record<string, DetailScalar>>;
+
+/** The keys of the test effects of `commerce check` begin with this. Test effects move no money. */
+export const CHECK_KEYS = 'rms:check:';
 
 /**
  * What is requested of a commerce provider for a return. Processing requests the first four, in this order; the

@@ -146,8 +146,14 @@ async function recordMade(
               (select adapter from commerce_connections where shop_id = $1), 'embedded') else '' end
       where shop_id = $1 and return_id = $2 and kind = $3`,
     [
-      ...[shopId, returnId, KIND.toText(kind), amount, providerId],
-      ...[hasNumber ? name : '', isRefund ? gateway : '', isRefund],
+      shopId,
+      returnId,
+      KIND.toText(kind),
+      amount,
+      providerId,
+      hasNumber ? name : '',
+      isRefund ? gateway : '',
+      isRefund,
     ],
   );
   await showOutcomes(tx, { shopId, returnId });

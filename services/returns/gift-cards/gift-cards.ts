@@ -111,7 +111,12 @@ async function insertCard(
     `insert into provider_orders (shop_id, return_id, kind, provider_order_id, name, value, currency, created_at)
      values ($1, $2, 'gift_card', $3, $4, $5, $6, $7)`,
     [
-      ...[shopId, returnId, providerOrderId, name, amount, currency],
+      shopId,
+      returnId,
+      providerOrderId,
+      name,
+      amount,
+      currency,
       issuedAt ? pastTime('issued_at', issuedAt) : new Date(),
     ],
   );

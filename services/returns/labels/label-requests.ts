@@ -80,7 +80,7 @@ const cancellation = z.object({ ...callerShape, requestId: id });
 /**
  * Cancels an open label request.
  *
- * @throws DomainError NOT_FOUND; FAILED_PRECONDITION when it is not open.
+ * @throws DomainError NOT_FOUND; IDEMPOTENCY_CONFLICT; FAILED_PRECONDITION when it is not open.
  */
 export async function cancelLabelRequest(
   store: ReturnStore,

@@ -39,7 +39,7 @@ const arrival = z.object({
  * it may be repeated. When goods arrive, an expired return opens again.
  *
  * @throws DomainError INVALID_ARGUMENT (also for line items of several returns); NOT_FOUND (line item, destination);
- *   STATE_FORBIDS when the return is cancelled.
+ *   IDEMPOTENCY_CONFLICT; STATE_FORBIDS when the return is cancelled.
  */
 export async function recordArrival(
   deps: ArrivalDeps,

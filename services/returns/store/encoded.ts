@@ -26,6 +26,8 @@ export function encodeDetails(details: Return): Uint8Array {
 }
 
 /**
+ * Encodes a return: its details, then the fields that {@link encodeDetails} leaves out.
+ *
  * @param details the result of {@link encodeDetails}, if the caller has it already.
  * @see https://protobuf.dev/programming-guides/encoding/#last-one-wins parts of a message may be concatenated
  */

@@ -29,6 +29,8 @@ export interface CheckedSubmission {
 
 /**
  * Finds or creates the row of an order, and locks it, so that submissions of the order run one after the other.
+ *
+ * @returns this service's id of the order.
  */
 async function orderIdOf(tx: Queryable, shopId: bigint, providerOrderId: bigint): Promise<bigint> {
   const find = () =>
@@ -48,7 +50,7 @@ async function orderIdOf(tx: Queryable, shopId: bigint, providerOrderId: bigint)
   return created.id;
 }
 
-/** Stores a submission and returns its id. */
+/** Stores a submission. Returns the id of the new return. */
 export async function insertReturn(tx: Queryable, checked: CheckedSubmission): Promise<bigint> {
   const { submission, currencies, sums } = checked;
   const { shopId, customer, order } = submission;
@@ -112,10 +114,10 @@ async function insertExchanges(tx: Queryable, returnId: bigint, checked: Checked
 async function insertRows(
   tx: Queryable,
   o: {
-    table: 'return_lines' | 'exchanges';
-    shopId: bigint;
-    returnId: bigint;
-    rows: readonly object[];
+    readonly table: 'return_lines' | 'exchanges';
+    readonly shopId: bigint;
+    readonly returnId: bigint;
+    readonly rows: readonly object[];
   },
 ): Promise<void> {
   const columns = Object.keys(o.rows[0] ?? {}).join(', ');

@@ -151,8 +151,13 @@ export async function storeRefreshed(
             refused_at = null
       where shop_id = $1 and refresh_sealed = $2`,
     [
-      ...[store.shopId, claim.sealed, access.keyId, access.sealed, next.expiresInS],
-      ...[refresh.keyId, refresh.sealed],
+      store.shopId,
+      claim.sealed,
+      access.keyId,
+      access.sealed,
+      next.expiresInS,
+      refresh.keyId,
+      refresh.sealed,
     ],
   );
 }
