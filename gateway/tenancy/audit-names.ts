@@ -14,7 +14,21 @@ const USER_ID = /^[1-9]\d{0,15}$/;
 /** Actions whose object is a user. */
 const ABOUT_MEMBERS = /member|change_role/;
 
-/** Reads the names for entries of one shop, with two statements. Users and keys that are gone have none. */
+/**
+ * The users of $2 that are members of the shop $1, or were removed from it. A rejected request has an entry with any
+ * user id that its caller chose. So without this condition the log would show the addresses of other shops' users.
+ */
+const MEMBERS = `
+  select u.id, u.name, u.email from users u
+   where u.id = any($2::bigint[])
+     and (exists (select from memberships m where m.shop_id = $1 and m.user_id = u.id)
+          or exists (select from audit_log a
+                      where a.shop_id = $1 and a.action = 'member.removed' and a.subject = u.id::text))`;
+
+/**
+ * Reads the names for entries of one shop, with two statements. Users who were never members of the shop have none, nor
+ * have keys that do not exist.
+ */
 export async function namesFor(
   db: Queryable,
   shopId: bigint,
@@ -26,10 +40,10 @@ export async function namesFor(
     (actorKind === 'user' ? userIds : others).add(actorId);
     (ABOUT_MEMBERS.test(action) ? userIds : others).add(subject);
   }
-  const users = await db.query<{ id: bigint; name: string | null; email: string }>(
-    'select id, name, email from users where id = any($1::bigint[])',
-    [[...userIds].filter((id) => USER_ID.test(id))],
-  );
+  const users = await db.query<{ id: bigint; name: string | null; email: string }>(MEMBERS, [
+    shopId,
+    [...userIds].filter((id) => USER_ID.test(id)),
+  ]);
   const keys = await db.query<{ keyId: string; description: string }>(
     'select key_id as "keyId", description from api_keys where shop_id = $1 and key_id = any($2::text[])',
     [shopId, [...others]],
