@@ -1,4 +1,5 @@
 import { writeFile } from 'node:fs/promises';
+import { inspect } from 'node:util';
 import { randomOf } from '../kit/random.ts';
 import { IDLE_MACHINE, watchMachineLoad } from './machine-load.ts';
 import { type Options, parseOptions } from './options.ts';
@@ -153,10 +154,9 @@ async function within(
 }
 
 function failed(error: unknown): Outcome {
-  const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
-  const cause = error instanceof Error && error.cause ? ` (${String(error.cause)})` : '';
   const none = { trials: 0, inFlight: 0, lost: 0, duplicates: 0, unexplained: 0, figures: [] };
-  return { ...none, problems: [`${text}${cause}`], doubts: [] };
+  // With the causes, and with the errors of an AggregateError.
+  return { ...none, problems: [inspect(error)], doubts: [] };
 }
 
 async function main(): Promise<void> {
