@@ -9,6 +9,9 @@ import { permits, type Role } from './permissions.ts';
 import { requireShop } from './shops.ts';
 import { ensureUser, findUser } from './users.ts';
 
+/** Maximum number of members of a shop. Each change reads them all, and one event may cause a mail to each. */
+const MAX_MEMBERS = 1_000;
+
 export interface Member {
   readonly shopId: bigint;
   readonly userId: bigint;
@@ -25,10 +28,13 @@ export interface MemberChange {
 /**
  * Adds a member, or changes the role of one. Idempotent.
  *
+ * @param change.name replaces the user's name, except when a member makes the change and the user is a member of
+ *   another shop.
  * @param change.only `new`: a member with another role is ALREADY_EXISTS; `existing`: NOT_FOUND when there is no such
  *   member.
  * @throws DomainError PERMISSION_DENIED when the author lacks the permission (only an owner may add or change owners),
- *   FAILED_PRECONDITION when the change would leave the shop without an owner.
+ *   FAILED_PRECONDITION when the change would leave the shop without an owner, RESOURCE_EXHAUSTED for a new member when
+ *   the shop has 1,000.
  */
 export function addMember(
   pool: pg.Pool,
@@ -39,12 +45,17 @@ export function addMember(
   },
 ): Promise<Member> {
   return inTransaction(pool, async (tx) => {
-    const user = await ensureUser(tx, change.email, change.name);
+    const isByMember = change.by.userId !== undefined;
+    const user = await ensureUser(tx, change.email, {
+      name: change.name,
+      renamedBy: isByMember ? change.shopId : undefined,
+    });
     const roles = await lockRoles(tx, change.shopId);
     const before = roles.get(user.id);
     requirePermission(roles, change, [before, change.role]);
     if (change.only === 'new' && before && before !== change.role) throw isMemberAlready(before);
     if (change.only === 'existing' && !before) throw noSuchMember();
+    if (!before && roles.size >= MAX_MEMBERS) throw tooManyMembers();
     if (before === change.role) return { shopId: change.shopId, userId: user.id, role: before };
     if (before === 'owner') requireAnotherOwner(roles);
     await tx.query(
@@ -123,6 +134,11 @@ export async function listMembers(db: Queryable, shopId: bigint): Promise<Listed
 
 function noSuchMember(): DomainError {
   return new DomainError(Code.NotFound, ErrorReason.UNSPECIFIED, 'the shop has no such member');
+}
+
+function tooManyMembers(): DomainError {
+  const text = `a shop has at most ${MAX_MEMBERS} members: remove one first`;
+  return new DomainError(Code.ResourceExhausted, ErrorReason.QUOTA_EXCEEDED, text);
 }
 
 function isMemberAlready(role: Role): DomainError {

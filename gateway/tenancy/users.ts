@@ -25,19 +25,34 @@ function normalizeEmail(text: string): string {
   return email;
 }
 
-/** Returns the user with this address, or creates one. A `name` replaces the stored name. */
-export async function ensureUser(tx: Queryable, email: string, name?: string): Promise<User> {
+/**
+ * Returns the user with this address, or creates one.
+ *
+ * @param o.name replaces the stored name.
+ * @param o.renamedBy the shop that gives the name; absent for an operator. A shop cannot rename a member of another
+ *   shop, because all shops show the same name.
+ * @throws DomainError INVALID_ARGUMENT when the text is not an e-mail address.
+ */
+export async function ensureUser(
+  tx: Queryable,
+  email: string,
+  o: { readonly name?: string | undefined; readonly renamedBy?: bigint | undefined } = {},
+): Promise<User> {
   const { rows } = await tx.query<User>(
     `insert into users (email, name) values ($1, $2)
-     on conflict (email) do update set name = coalesce(excluded.name, users.name)
+     on conflict (email) do update set name =
+       case when excluded.name is null
+              or exists (select from memberships m where m.user_id = users.id and m.shop_id <> $3::bigint)
+            then users.name else excluded.name end
      returning id, email, name`,
-    [normalizeEmail(email), name ?? null],
+    [normalizeEmail(email), o.name ?? null, o.renamedBy ?? null],
   );
   const [user] = rows;
   if (!user) throw new Error('the upsert returned no row');
   return user;
 }
 
+/** @throws DomainError INVALID_ARGUMENT when the text is not an e-mail address. */
 export async function findUser(db: Queryable, email: string): Promise<User | undefined> {
   const { rows } = await db.query<User>('select id, email, name from users where email = $1', [
     normalizeEmail(email),

@@ -35,17 +35,21 @@ const PEOPLE: readonly Person[] = [
 export const SECOND_FOUNDER_EMAIL = 'second-owner@example.com';
 
 export function emailOf(name: string): string {
-  return `${name.replace('_', '-')}@example.com`;
+  return `${name.replaceAll('_', '-')}@example.com`;
 }
 
 /** The accounts that can sign in. Their passwords are stored with the data. */
 export function accountsOf(memory: MemoryFile): Account[] {
-  return PEOPLE.map(({ name }) => ({
+  return PEOPLE.map((person) => accountOf(memory, person));
+}
+
+function accountOf(memory: MemoryFile, { name }: Person): Account {
+  return {
     id: `user-${name}`,
     name,
     email: emailOf(name),
     password: memory.secretOf(`password:${name}`, () => randomBytes(12).toString('base64url')),
-  }));
+  };
 }
 
 const by = { actor: LOCAL_ACTOR, source: 'npm start' };
@@ -53,12 +57,12 @@ const by = { actor: LOCAL_ACTOR, source: 'npm start' };
 /** Creates the memberships of the demo's people. Safe to run again. */
 export async function seedPeople(pool: pg.Pool, shopIds: readonly number[]): Promise<void> {
   // Creating the shops created the founder without a name.
-  await ensureUser(pool, emailOf(FOUNDER), FOUNDER);
-  for (const { name, roles, removed } of PEOPLE) {
-    for (const [at, role] of roles.entries()) {
-      const shopId = BigInt(shopIds[at] ?? 0);
-      if (!role || name === FOUNDER) continue;
-      const member = { shopId, email: emailOf(name), by };
+  await ensureUser(pool, emailOf(FOUNDER), { name: FOUNDER });
+  for (const person of PEOPLE) {
+    const { name, removed } = person;
+    if (name === FOUNDER) continue;
+    for (const { shop_id: shopId, role } of rolesOf(person, shopIds)) {
+      const member = { shopId: BigInt(shopId), email: emailOf(name), by };
       await addMember(pool, { ...member, role, name });
       if (removed) await removeMember(pool, member);
     }
@@ -74,28 +78,24 @@ export function usersOf(
     readonly mcpTokens: (holder: Holder) => Promise<McpTokens>;
   },
 ) {
-  const { shopIds } = o;
   return Promise.all(
-    accountsOf(memory).map(async ({ name, email, password }) => ({
-      name,
-      email,
-      ...(o.signInHere && { password }),
-      memberships: membershipsOf(name, shopIds),
-      // A removed person still has a token for the former membership.
-      mcp_tokens: await o.mcpTokens({ email, shopIds: rolesOf(name, shopIds).map(shopOf) }),
-    })),
+    PEOPLE.map(async (person) => {
+      const { name, email, password } = accountOf(memory, person);
+      const roles = rolesOf(person, o.shopIds);
+      return {
+        name,
+        email,
+        ...(o.signInHere && { password }),
+        memberships: person.removed ? [] : roles,
+        // A removed person still has a token for the former membership.
+        mcp_tokens: await o.mcpTokens({ email, shopIds: roles.map(({ shop_id }) => shop_id) }),
+      };
+    }),
   );
 }
 
-const shopOf = ({ shop_id }: { readonly shop_id: number }): number => shop_id;
-
-function membershipsOf(name: string, shopIds: readonly number[]) {
-  const isRemoved = PEOPLE.find((one) => one.name === name)?.removed;
-  return isRemoved ? [] : rolesOf(name, shopIds);
-}
-
-function rolesOf(name: string, shopIds: readonly number[]) {
-  const roles = PEOPLE.find((one) => one.name === name)?.roles ?? [];
+/** The roles of a person in the shops that exist, as the stack file names them. */
+function rolesOf({ roles }: Person, shopIds: readonly number[]) {
   return roles.flatMap((role, at) => {
     const shopId = shopIds[at];
     return role && shopId !== undefined ? [{ shop_id: shopId, role }] : [];

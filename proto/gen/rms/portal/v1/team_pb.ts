@@ -297,7 +297,7 @@ export type AddMemberRequest = Message<"rms.portal.v1.AddMemberRequest"> & {
   email: string;
 
   /**
-   * Name; may be empty
+   * Name; may be empty. Ignored for a member of another shop, because all shops show the same name
    *
    * @generated from field: string name = 2;
    */
@@ -452,7 +452,7 @@ export const TeamService: GenService<{
   },
   /**
    * AddMember gives a person with this e-mail address a role. The person signs in with that address. ALREADY_EXISTS:
-   * the person is a member with another role; ChangeRole changes it.
+   * the person is a member with another role; ChangeRole changes it. RESOURCE_EXHAUSTED: the shop has 1,000 members.
    *
    * @generated from rpc rms.portal.v1.TeamService.AddMember
    */
