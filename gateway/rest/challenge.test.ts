@@ -40,6 +40,8 @@ describe('a challenge for an API key', () => {
     [{ 'x-api-key': key }, `${HINT}"send the key in X-Authorization, not in X-Api-Key"`],
     [{ 'api-key': key }, `${HINT}"send the key in X-Authorization, not in Api-Key"`],
     [{ authorization: `Bearer ${key}` }, NOT_AUTHORIZATION],
+    [{ authorization: `Api-Key ${key}` }, NOT_AUTHORIZATION],
+    [{ authorization: `ApiKey: ${key}` }, NOT_AUTHORIZATION],
     [{ authorization: key }, NOT_AUTHORIZATION],
     [{ authorization: basic(`${key}:`) }, NOT_AUTHORIZATION],
     [{ authorization: basic(`user:${key}`) }, NOT_AUTHORIZATION],

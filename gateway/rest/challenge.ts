@@ -3,6 +3,7 @@ import type { Operation } from '../../services/contract/operation.ts';
 import { bearerOf } from '../auth/bearer.ts';
 import type { Caller } from '../auth/caller.ts';
 import { keyIdIn } from '../auth/key-format.ts';
+import { queryOf } from '../http/query.ts';
 
 // The values of `WWW-Authenticate`. Bodies of errors are fixed by the interface, so the help is here.
 
@@ -73,7 +74,7 @@ function challenge(error: string, description: string): string {
   return `${KEY}, error="${error}", error_description="${description}"`;
 }
 
-/** What other services want in front of a key. `ApiKey` is the scheme of our own challenge. */
+/** What other services require before a key. `ApiKey` is the scheme of our own challenge. */
 const SCHEMES = [
   'Bearer',
   'ApiKey',
@@ -115,14 +116,13 @@ function misplacedKey({ headers, url }: Presented): string | undefined {
 
 /** Whether a value of `Authorization` has a key, alone, after a scheme, or as name or password of `Basic`. */
 function hasKey(authorization = ''): boolean {
-  const credential = authorization.trim().replace(/^\w+\s+/, '');
+  const credential = authorization.trim().replace(/^[\w-]+[\s:=]+/, '');
   const basic = Buffer.from(credential, 'base64').toString('latin1').split(':');
   return [credential, ...basic].some((part) => keyIdIn(part) !== undefined);
 }
 
 function isInQuery(url: string): boolean {
-  const query = new URLSearchParams(url.split('?').slice(1).join('?'));
-  return [...query].some(
+  return [...queryOf({ url })].some(
     ([name, value]) => /^api[-_]?key$/i.test(name) || keyIdIn(value) !== undefined,
   );
 }

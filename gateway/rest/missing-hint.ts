@@ -3,6 +3,7 @@ import type { Operation, OperationId } from '../../services/contract/operation.t
 import { DETAILS_PARAMETERS } from '../../services/contract/resources/details-query.ts';
 import { parseId } from '../../services/platform/ids.ts';
 import type { Caller } from '../auth/caller.ts';
+import { queryOf } from '../http/query.ts';
 
 /** The id of a delivery. */
 export const DELIVERY_ID = /^msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -25,11 +26,10 @@ interface Missing {
 const RETURNS = 'list them with GET /warehouse/returns?archived=include';
 const RETURN = ({ id }: Missing) => `no return ${id}: ${RETURNS}`;
 
-/** What the shop has not, and where its ids are, for each kind of object. */
-const SENTENCES: ReadonlyMap<PublicError, (missing: Missing) => string> = new Map<
-  PublicError,
-  (missing: Missing) => string
->([
+type Sentence = (missing: Missing) => string;
+
+/** What does not exist, and where to find an id that does, for each kind of object. */
+const SENTENCES: ReadonlyMap<PublicError, Sentence> = new Map<PublicError, Sentence>([
   [NOT_FOUND.webhook, ({ id }) => `no webhook ${id}: list them with GET /webhooks`],
   [
     NOT_FOUND.delivery,
@@ -49,8 +49,8 @@ const SENTENCES: ReadonlyMap<PublicError, (missing: Missing) => string> = new Ma
 ]);
 
 /**
- * What to look up when the shop has no such object, in ASCII; undefined for an operation without a 404 of its own, and for
- * a malformed id, which has another hint.
+ * What to look up when the shop has no such object, in ASCII. Undefined for an operation without a 404 of its own, and
+ * for a malformed id, which has another hint.
  */
 export function missingHint(
   { notFound }: Operation,
@@ -63,7 +63,7 @@ export function missingHint(
     (delivery !== undefined && !DELIVERY_ID.test(String(delivery)));
   const sentence = notFound && SENTENCES.get(notFound);
   if (isMalformed || !sentence) return undefined;
-  const query = new URLSearchParams(url.split('?').slice(1).join('?'));
+  const query = queryOf({ url });
   const selector = DETAILS_PARAMETERS.find((name) => query.has(name)) ?? 'id';
   const shop = `the ${sandbox ? 'sandbox ' : ''}shop of this ${scheme === 'bearer' ? 'token' : 'key'}`;
   return `${shop} has ${sentence({ id: String(id), deliveryId: String(delivery), selector })}`;
@@ -72,7 +72,7 @@ export function missingHint(
 /** The operations on a webhook that are rejected (409) only while it is inactive. */
 const NEEDS_ACTIVE: ReadonlySet<OperationId> = new Set(['testWebhook', 'retryDeliveries']);
 
-/** How to leave the state that forbids the request, in ASCII; undefined when only the message says it. */
+/** What to do so that the state no longer forbids the request, in ASCII; undefined when the message already says it. */
 export function conflictHint(
   { id: operation }: Operation,
   { status }: PublicError,

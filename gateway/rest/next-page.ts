@@ -1,6 +1,7 @@
 import { PARAMETERS } from '../../services/contract/ignored.ts';
 import { isObject } from '../../services/contract/json-object.ts';
 import type { Operation } from '../../services/contract/operation.ts';
+import { queryOf } from '../http/query.ts';
 
 /** Many clients read at most 16 kB of headers. Characters. */
 const LINK_MAX = 8_000;
@@ -22,9 +23,10 @@ export function nextPageLink(
   if (!known.includes('cursor') || !isObject(page)) return undefined;
   const { next_cursor: cursor } = page;
   if (typeof cursor !== 'string') return undefined;
-  const [path = '', ...rest] = target.split('?');
-  const sent = [...new URLSearchParams(rest.join('?'))];
-  const kept = sent.filter(([name]) => known.includes(name) && name !== 'cursor');
+  const [path = ''] = target.split('?', 1);
+  const kept = [...queryOf({ url: target })].filter(
+    ([name]) => known.includes(name) && name !== 'cursor',
+  );
   const link = `<${path}?${new URLSearchParams([...kept, ['cursor', cursor]])}>; rel="next"`;
   return link.length <= LINK_MAX ? link : undefined;
 }

@@ -19,6 +19,7 @@ import type { ReservedBytes } from '../http/body-budget.ts';
 import type { Exchange } from '../http/exchange.ts';
 import type { Slot } from '../http/in-flight.ts';
 import { parseJsonObject } from '../http/json.ts';
+import { queryOf } from '../http/query.ts';
 import { hasContent, receiveBody } from '../http/receive-body.ts';
 import { addHint } from './send-error.ts';
 
@@ -80,7 +81,7 @@ export function readQuery(
   version: string,
   { target, res }: { readonly target: string; readonly res: Response },
 ): QueryOf<OperationId> {
-  const query = new URLSearchParams(target.split('?').slice(1).join('?'));
+  const query = queryOf({ url: target });
   for (const hint of ignoredParameters(operation.id, query)) addHint(res, hint);
   const result = validateQuery(operation.id, version, query);
   if (result.ok) return result.value;
