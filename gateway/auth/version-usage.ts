@@ -32,8 +32,8 @@ interface Counter extends VersionUse {
 }
 
 /**
- * Counts which credential calls which version of the REST API, by day (UTC). A process that dies loses at most a minute
- * of counts.
+ * Counts which credential calls which version of the REST API, by day (UTC). A process that dies, or an outage of the
+ * database, loses a minute of counts.
  */
 export function startVersionUsage(db: Queryable, logger: Logger): VersionUsage {
   let counters = new Map<string, Counter>();

@@ -163,7 +163,7 @@ function connected(first: FactOf<'assistant_connected'>, c: TextContext): Parts 
   return {
     subject: `[${c.shopName}] An assistant was connected`,
     lines: [
-      `An assistant was connected to the shop ${c.shopName}. It can do what the person behind it may do.`,
+      `An assistant was connected to the shop ${c.shopName}. It can do at most what the person behind it may do.`,
       '',
       `When: ${timeText(first.at)}`,
       `By: ${plain(c.by, 400)}`,

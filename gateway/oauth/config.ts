@@ -39,7 +39,10 @@ export const oauthShape = {
     ),
   MCP_CLIENT_ID: z
     .string()
-    .regex(/^[A-Za-z0-9._-]{1,100}$/, 'must have up to 100 letters, digits, dots, dashes')
+    .regex(
+      /^[A-Za-z0-9._-]{1,100}$/,
+      'must have 1 to 100 letters, digits, dots, dashes and underscores',
+    )
     .default(DEFAULT_CLIENT_ID)
     .describe('Client id of assistants that do not use a metadata document'),
   MCP_CLIENTS: z
@@ -103,12 +106,8 @@ export function supportedClients(o: OAuthConfig): SupportedClients {
 }
 
 function isClientList(text: string): boolean {
-  return succeeds(() => parseClientDocuments(text));
-}
-
-function succeeds(work: () => unknown): boolean {
   try {
-    work();
+    parseClientDocuments(text);
     return true;
   } catch {
     return false;

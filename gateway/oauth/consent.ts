@@ -57,6 +57,7 @@ interface ConsentOptions {
   readonly logger: Logger;
 }
 
+/** Creates the last step of a sign-in. @param o.records stores who signed in until the user decides. */
 export function createConsentStep(o: ConsentOptions): ConsentStep {
   return {
     async begin(req, request, { shop, email }) {

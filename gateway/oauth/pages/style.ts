@@ -31,6 +31,7 @@ body { min-height: 100dvh; padding: 1.5rem 1rem; display: grid; place-items: cen
 main { width: 100%; max-width: 26rem; padding: 2rem; }
 .note { margin: 1.25rem 0 0; font-size: .875rem; }
 label, legend { font-weight: 600; }
+input + label { display: block; margin-top: 1rem; }
 fieldset { margin: 0; padding: 0; border: 0; }
 legend { padding: 0; margin-bottom: .5rem; }
 input[type=email], input[type=password] {
