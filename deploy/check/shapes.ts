@@ -25,7 +25,12 @@ const topicsShape = {
   RETENTION_DAYS: busShape.RETENTION_DAYS,
 };
 
-/** The variables that a process reads: the `…Shape` of the config.ts beside its main file. */
+/**
+ * The variables that a process reads: the `…Shape` of the config.ts beside its main file.
+ *
+ * @param mainFile path from the root of the repository.
+ * @throws Error when the config.ts does not export exactly one shape.
+ */
 export async function shapeOf(mainFile: string): Promise<z.ZodRawShape> {
   if (mainFile === 'services/platform/migrate.ts') return migratorShape;
   if (mainFile === 'services/platform/bus/topics.ts') return topicsShape;

@@ -13,5 +13,6 @@ export function demoSecret(name: string): string {
   const digits = createHash('sha256')
     .update(MARK + name)
     .digest('hex');
+  // The id of a key has 12 characters, its secret 40.
   return keyOf(digits.slice(0, 12), digits.slice(12, 52)).text;
 }

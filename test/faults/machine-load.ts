@@ -5,7 +5,9 @@ export interface MachineLoad {
   stop(): void;
 }
 
+/** CPU time of one measurement. Milliseconds. */
 const BURN_MS = 10;
+/** Interval of the measurements. Milliseconds. */
 const EVERY_MS = 1_000;
 /** Maximum slowdown, because a larger one has other causes than the load. */
 const MAX = 2;

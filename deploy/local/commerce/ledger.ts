@@ -1,4 +1,4 @@
-import { closeSync, fsyncSync, openSync, readFileSync, writeSync } from 'node:fs';
+import { appendFileSync, closeSync, fsyncSync, openSync, readFileSync } from 'node:fs';
 
 /** One effect: an order, a gift card, a refund, a restock or the cancellation of an order. */
 export interface LedgerEffect {
@@ -23,7 +23,11 @@ export type EffectKey = Pick<LedgerEffect, 'shop_id' | 'sandbox' | 'kind' | 'key
 /** The effects of a shop platform. A key has at most one effect of each kind. */
 export interface Ledger {
   find(of: EffectKey): LedgerEffect | undefined;
-  /** Stores an effect with a new id. It is on the disk when this function returns. */
+  /**
+   * Stores an effect with a new id. It is on the disk when this function returns.
+   *
+   * @throws Error when the file cannot be written, such as when the disk is full.
+   */
   add(effect: Omit<LedgerEffect, 'id' | 'created_at'>): LedgerEffect;
   all(): readonly LedgerEffect[];
   close(): void;
@@ -39,16 +43,16 @@ export function openLedger(file: string): Ledger {
   const handle = openSync(file, 'a+', 0o600);
   const effects = readFileSync(file, 'utf8')
     .split('\n')
-    // A process that was killed while it wrote leaves half a line. Nobody got an answer for it.
-    .flatMap((line) => parse(line));
+    // A process that was killed while it wrote leaves half a line. It sent no response about that effect.
+    .flatMap(parse);
   const byKey = new Map(effects.map((one) => [nameOf(one), one]));
   return {
     find: (of) => byKey.get(nameOf(of)),
     add(effect) {
       const id = FIRST_ID + effects.length;
       const made = { ...effect, id, created_at: new Date().toISOString() };
-      // The line break in front ends half a line.
-      writeSync(handle, `\n${JSON.stringify(made)}`);
+      // The line break comes first: it ends the half line of a killed process.
+      appendFileSync(handle, `\n${JSON.stringify(made)}`);
       fsyncSync(handle);
       effects.push(made);
       byKey.set(nameOf(made), made);
@@ -62,6 +66,7 @@ export function openLedger(file: string): Ledger {
 const nameOf = ({ shop_id, sandbox, kind, key }: EffectKey): string =>
   `${shop_id} ${sandbox} ${kind} ${key}`;
 
+/** The effect in a line; none in an empty or half line. */
 function parse(line: string): LedgerEffect[] {
   try {
     return [JSON.parse(line) as LedgerEffect];

@@ -120,7 +120,7 @@ async function inspect(lines: readonly number[]): Promise<void> {
 }
 
 async function processReturn({ id }: Details): Promise<void> {
-  if (!processedAt.has(id)) processedAt.set(id, performance.now());
+  processedAt.set(id, performance.now());
   const path = `/api/2026-10/warehouse/return/${id}/process`;
   const { body } = await partner.call('process a return', 'POST', path);
   if (body === true) return;

@@ -1,4 +1,4 @@
-/** Runs `work` for all items, at most `limit` concurrently. Stops at the first failure. */
+/** Runs `work` for all items, at most `limit` concurrently. Throws the first error, and starts no more work after it. */
 export async function inParallel<T>(
   items: Iterable<T>,
   limit: number,

@@ -34,17 +34,22 @@ export class Partner {
     this.#key = key;
   }
 
-  /** @throws Error when the stack stays unavailable, or responds with a 5xx other than 503. */
+  /**
+   * Sends a request, and returns the response.
+   *
+   * @param name of the group in which its duration is recorded.
+   * @throws Error when the stack stays unavailable, or responds with a 5xx other than 503.
+   */
   async call(name: string, method: string, path: string, body?: unknown): Promise<RestResponse> {
     const deadline = Date.now() + UNAVAILABLE_MS;
     for (let attempt = 0; ; attempt += 1) {
       const started = performance.now();
-      const answer = await this.#try(method, path, body);
-      if (answer && answer.status !== 503 && answer.status !== 429) {
+      const response = await this.#try(method, path, body);
+      if (response && response.status !== 503 && response.status !== 429) {
         this.#record(name, performance.now() - started);
-        if (answer.status >= 500)
-          throw new Error(`${name}: ${answer.status} ${JSON.stringify(answer.body)}`);
-        return answer;
+        if (response.status >= 500)
+          throw new Error(`${name}: ${response.status} ${JSON.stringify(response.body)}`);
+        return response;
       }
       if (Date.now() > deadline)
         throw new Error(`${name}: no response for ${UNAVAILABLE_MS / 1000} s`);
@@ -53,6 +58,7 @@ export class Partner {
     }
   }
 
+  /** Reads a return. @param query selects it. Undefined when there is no such return. */
   async details(query: string): Promise<Details | undefined> {
     const path = `/api/2026-10/warehouse/return/details?${query}`;
     const { status, body } = await this.call('read a return', 'GET', path);
@@ -73,7 +79,8 @@ export class Partner {
       const text = await response.text();
       return { status: response.status, body: text ? JSON.parse(text) : undefined };
     } catch {
-      return undefined; // no connection, or it was closed: the stack is unavailable
+      // No connection, no response in time, or a body that is not JSON and so not from the stack.
+      return undefined;
     }
   }
 
@@ -104,7 +111,8 @@ export async function subscribe(partner: Partner, url: string): Promise<Subscrip
 
 /** Deletes all subscriptions at this URL. */
 export async function unsubscribe(partner: Partner, url: string): Promise<void> {
-  const { body } = await partner.call('list webhooks', 'GET', PATH);
+  const { status, body } = await partner.call('list webhooks', 'GET', PATH);
+  if (status !== 200) throw new Error(`list webhooks: ${status} ${JSON.stringify(body)}`);
   for (const subscription of body as readonly Subscription[]) {
     if (subscription.url !== url) continue;
     await partner.call('unsubscribe', 'DELETE', `${PATH}/${subscription.id}`);

@@ -11,7 +11,9 @@ const TOLERANCE_S = 300;
 export interface Received {
   readonly webhookId: string;
   readonly eventId: string;
+  /** Whether the signature is valid. */
   readonly valid: boolean;
+  /** Empty when the signature is not valid. */
   readonly payload: { readonly id?: number; readonly trigger?: string };
 }
 
@@ -38,11 +40,13 @@ export async function startReceiver(
       res.writeHead(body ? 503 : 413).end();
       return;
     }
+    const valid = signatureHolds(req, body, secret);
     onReceived({
       webhookId: String(req.headers['webhook-id']),
       eventId: String(req.headers['x-service-event-id']),
-      valid: signatureHolds(req, body, secret),
-      payload: JSON.parse(body.toString('utf8')),
+      valid,
+      // A body without a valid signature may be anything.
+      payload: valid ? JSON.parse(body.toString('utf8')) : {},
     });
     res.writeHead(204).end();
   });

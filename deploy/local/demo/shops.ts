@@ -28,7 +28,7 @@ const SHOPS = [
   },
 ] as const;
 
-/** Number of fixtures of each kind in the first shop; 1 if not listed. The second shop has 1 of each kind. */
+/** Number of fixtures of each kind in the first shop; 1 if not listed. */
 const POOLS: Partial<Record<FixtureName, number>> = {
   open: 20,
   flagged: 3,
@@ -41,8 +41,8 @@ const POOLS: Partial<Record<FixtureName, number>> = {
   graded: 2,
 };
 
-/** Number of open returns of the second shop. */
-const SECOND_OPEN = 5;
+/** The same of the second shop. */
+const SECOND_POOLS: typeof POOLS = { open: 5 };
 
 /** Number of returns that exist only for their lines, and the number of lines of each. */
 const LINE_RETURNS = 4;
@@ -168,10 +168,9 @@ async function seedReturns(
   first: boolean,
   progress: (share: number) => void,
 ): Promise<{ returns: Record<string, Ref[]>; lines: number[] }> {
-  const sizeOf = (name: FixtureName) =>
-    (first ? POOLS[name] : name === 'open' ? SECOND_OPEN : 1) ?? 1;
+  const pools = first ? POOLS : SECOND_POOLS;
   const tasks: Task[] = FIXTURE_NAMES.flatMap((name) =>
-    Array.from({ length: sizeOf(name) }, (_, nth) => ({ name, nth })),
+    Array.from({ length: pools[name] ?? 1 }, (_, nth) => ({ name, nth })),
   );
   const total = tasks.length + LINE_RETURNS;
   const made = new Map<string, Ref[]>(FIXTURE_NAMES.map((name) => [name, []]));
@@ -186,7 +185,9 @@ async function seedReturns(
     const task = tasks[at];
     if (task) {
       const ref = await makeFixture(context, task.name, identity(at));
-      made.get(task.name)?.splice(task.nth, 0, ref);
+      // By its number, because concurrent fixtures complete in any order.
+      const refs = made.get(task.name);
+      if (refs) refs[task.nth] = ref;
     } else {
       withLines.push(await makeFixture(context, 'open', { ...identity(at), lines: LINES_EACH }));
     }

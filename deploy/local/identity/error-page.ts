@@ -1,4 +1,5 @@
 import type { errors, KoaContextWithOIDC } from 'oidc-provider';
+import { messagePage } from '../../../gateway/oauth/pages/pages.ts';
 import { ended, type PageResponse, page } from '../../../gateway/oauth/pages/response.ts';
 import { errorPage } from './pages.ts';
 
@@ -45,15 +46,21 @@ function explainError(
   return page(errorPage({ title, text: `${text} ${TELL_THE_APP}`, sent }), { status: 400 });
 }
 
-/** `renderError` of oidc-provider. */
+/** Says that this provider failed. */
+export function failurePage(): PageResponse {
+  const text = 'The error is on our side. Go back to your app and connect again.';
+  return page(messagePage({ title: 'Something went wrong', text }), { status: 500 });
+}
+
+/** `renderError` of oidc-provider. Errors that it may show to a caller have `expose`. */
 export function renderError(
   ctx: KoaContextWithOIDC,
   out: Parameters<typeof explainError>[1],
   error: errors.OIDCProviderError | Error,
 ): void {
-  const isOurs = !('expose' in error && error.expose);
-  const { status, headers, body } = explainError(ctx, out);
-  ctx.status = isOurs ? 500 : status;
+  const isCallers = 'expose' in error && error.expose;
+  const { status, headers, body } = isCallers ? explainError(ctx, out) : failurePage();
+  ctx.status = status;
   ctx.set({ ...headers });
   ctx.body = body;
 }

@@ -26,6 +26,7 @@ export interface Granting {
   cancel(req: Request, res: Response): Promise<void>;
 }
 
+/** @param pending keeps the people between the pages. */
 export function createGranting(
   provider: Provider,
   options: ProviderOptions,

@@ -19,7 +19,6 @@ ${problemText(o.problem)}
 <form method="post" action="${o.action}">
 <label for="email">E-mail address</label>
 <input id="email" name="email" type="email" autocomplete="username" autocapitalize="none" spellcheck="false" maxlength="320" required value="${o.email}"${described}>
-<p></p>
 <label for="password">Password</label>
 <input id="password" name="password" type="password" autocomplete="current-password" maxlength="200" required>
 <button>Sign in</button>

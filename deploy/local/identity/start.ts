@@ -3,9 +3,9 @@ import express, { type Express } from 'express';
 import helmet from 'helmet';
 import { errors } from 'oidc-provider';
 import { createBoundedCache } from '../../../gateway/auth/bounded-cache.ts';
-import { messagePage } from '../../../gateway/oauth/pages/pages.ts';
-import { ended, page, sendPage } from '../../../gateway/oauth/pages/response.ts';
+import { ended, sendPage } from '../../../gateway/oauth/pages/response.ts';
 import { type Listening, listenOnLoopback } from '../loopback.ts';
+import { failurePage } from './error-page.ts';
 import { interactionRoutes } from './interactions.ts';
 import { createProvider, GRANT_DAYS, type IdentityOptions } from './provider.ts';
 
@@ -31,6 +31,7 @@ export function createIdentity(identity: IdentityOptions): Express {
   };
   const options = { ...identity, shops };
   const provider = createProvider(options);
+  provider.on('server_error', (_ctx, error) => report(error));
   const app = express();
   app.disable('x-powered-by');
   // Pages replace these headers by their own, which allow their style and their forms.
@@ -45,10 +46,12 @@ export function createIdentity(identity: IdentityOptions): Express {
   app.use(((error, _req, res, next) => {
     if (res.headersSent) return next(error);
     if (error instanceof errors.SessionNotFound) return sendPage(res, ended());
-    process.stderr.write(`identity: ${error instanceof Error ? error.stack : String(error)}\n`);
-    const text = 'The error is on our side. Go back to your app and connect again.';
-    sendPage(res, page(messagePage({ title: 'Something went wrong', text }), { status: 500 }));
+    report(error);
+    sendPage(res, failurePage());
   }) satisfies express.ErrorRequestHandler);
-
   return app;
+}
+
+function report(error: unknown): void {
+  process.stderr.write(`identity: ${error instanceof Error ? error.stack : String(error)}\n`);
 }
