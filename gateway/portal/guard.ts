@@ -3,7 +3,6 @@ import { Code } from '@connectrpc/connect';
 import { codeToString } from '@connectrpc/connect/protocol-connect';
 import type { Request, RequestHandler, Response } from 'express';
 import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
-import { isOutage } from '../../services/platform/outage.ts';
 import { changeNotes, type ReadReturn } from '../actions/context.ts';
 import { addressOf, type ClientIp } from '../auth/client-ip.ts';
 import type { LeasedLimit } from '../auth/leased-limit.ts';
@@ -14,7 +13,7 @@ import type { InFlight } from '../http/in-flight.ts';
 import type { Services } from '../services.ts';
 import type { PortalCall } from './call.ts';
 import type { SessionCookie } from './session-cookie.ts';
-import type { PortalSession, PortalSessions } from './sessions.ts';
+import { cannotReadSession, type PortalSession, type PortalSessions } from './sessions.ts';
 
 /** The page sends the shop that it shows; the call fails when the session has moved to another one. */
 const SHOP_HEADER = 'portal-shop';
@@ -105,7 +104,7 @@ export function portalGuard(o: GuardParts): RequestHandler {
       o.accepted.set(req, callFor(o, { req, session, exchange }));
       next();
     } catch (error) {
-      if (!isOutage(error)) throw error;
+      if (!cannotReadSession(error)) throw error;
       reject(res, unavailable());
     }
   };

@@ -1,7 +1,6 @@
 import type { Request } from 'express';
-import { isOutage } from '../../services/platform/outage.ts';
 import type { SessionCookie } from './session-cookie.ts';
-import type { PortalSessions } from './sessions.ts';
+import { cannotReadSession, type PortalSessions } from './sessions.ts';
 
 /** The page after the sign-out. It needs no session. */
 const SIGNED_OUT = '/portal/signed-out';
@@ -18,8 +17,8 @@ function signInAddress(returnTo: string): string {
  * Where a browser without a valid session goes before it gets the page. Without this the page would ask for its session
  * first, and the browser would report the 401 as an error.
  *
- * @returns a function that returns undefined when the page may be shown: also during an outage of the database, because
- *   the page says so and tries again.
+ * @returns a function that returns undefined when the page may be shown: also when sessions cannot be read, because the
+ *   page says so and tries again.
  */
 export function pageSignIn({
   sessions,
@@ -34,7 +33,7 @@ export function pageSignIn({
     try {
       return (await sessions.find(secret)) !== undefined;
     } catch (error) {
-      if (isOutage(error)) return true;
+      if (cannotReadSession(error)) return true;
       throw error;
     }
   };

@@ -1,5 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto';
 import type pg from 'pg';
+import { isOutage } from '../../services/platform/outage.ts';
+import { NoPermit, Permits } from '../../services/platform/permits.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
 import type { Role } from '../tenancy/permissions.ts';
 import type { SignInAccount } from '../tenancy/sign-in-accounts.ts';
@@ -48,7 +50,7 @@ export interface PortalSessions {
   start(session: NewSession): Promise<string>;
   /**
    * Returns the session of a secret id and notes that it is used. Undefined when it ended, or when the user's
-   * membership of the shop ended or is linked to another account.
+   * membership of the shop ended or is linked to another account. For errors see {@link cannotReadSession}.
    */
   find(secret: string): Promise<PortalSession | undefined>;
   /** The user's valid sessions, last used first. */
@@ -67,6 +69,12 @@ export interface PortalSessions {
 
 /** Maximum number of sessions of a user. A new one ends the one that was not used for the longest time. */
 const MAX_SESSIONS = 50;
+/**
+ * Anybody can invent a secret id, and each costs a statement. So only this part of the connections reads sessions, and a
+ * flood of invented ids leaves the others free. `waitMs` is the time that `createPool` waits for a connection.
+ */
+const READERS_SHARE = 0.4;
+const WAITING_READERS = { maxWaiting: 256, waitMs: 5_000 };
 /** Maximum number of shops in a list. */
 const MAX_SHOPS = 200;
 
@@ -92,13 +100,20 @@ export function createPortalSessions(
   o: { readonly hours: number; readonly idleMinutes: number },
 ): PortalSessions {
   const idleS = o.idleMinutes * 60;
+  const readers = new Permits({
+    size: Math.ceil(pool.options.max * READERS_SHARE),
+    ...WAITING_READERS,
+  });
   return {
     start: (session) => startSession(pool, session, o.hours),
     async find(secret) {
-      const { rows } = await pool.query<PortalSession & { isStale: boolean }>(
-        `select ${COLUMNS} ${VALID} and s.token_hash = $2`,
-        [idleS, hashOf(secret)],
-      );
+      const release = await readers.take();
+      const { rows } = await pool
+        .query<PortalSession & { isStale: boolean }>(
+          `select ${COLUMNS} ${VALID} and s.token_hash = $2`,
+          [idleS, hashOf(secret)],
+        )
+        .finally(release);
       const [session] = rows;
       if (session?.isStale) {
         await pool.query('update portal_sessions set last_used_at = now() where id = $1', [
@@ -152,6 +167,11 @@ export function createPortalSessions(
       return rowCount ?? 0;
     },
   };
+}
+
+/** Whether `find` failed because of an outage of the database, or because too many sessions are being read. */
+export function cannotReadSession(error: unknown): boolean {
+  return isOutage(error) || error instanceof NoPermit;
 }
 
 /** Maximum number of rows that one statement deletes, so that locks stay short. */
