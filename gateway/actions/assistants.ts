@@ -3,6 +3,7 @@ import type pg from 'pg';
 import type { ActorSchema } from '../../proto/gen/rms/common/v1/actor_pb.ts';
 import { invalidField } from '../../services/platform/errors.ts';
 import type { Author } from '../tenancy/audit.ts';
+import { type EndedGrant, listEndedGrants } from '../tenancy/ended-access.ts';
 import { type ActiveGrant, listGrants, revokeGrant } from '../tenancy/grants.ts';
 import { permits, type Role } from '../tenancy/permissions.ts';
 
@@ -25,6 +26,8 @@ export interface Assistants {
    * @throws DomainError INVALID_ARGUMENT for any other cursor.
    */
   list(o: { limit: number; cursor: string; isNewestFirst?: boolean }): Promise<AssistantsPage>;
+  /** Returns those whose access has ended, as {@link listEndedGrants} does. */
+  listEnded(): Promise<EndedGrant[]>;
   /**
    * Disconnects an assistant, so that its next call is rejected. Idempotent as long as the grant is stored.
    *
@@ -52,6 +55,7 @@ export function createAssistants(pool: pg.Pool, viewer: AssistantsViewer): Assis
       const last = grants.at(-1);
       return { grants, nextCursor: last && found.length > limit ? cursorOf(last) : '' };
     },
+    listEnded: () => listEndedGrants(pool, owner),
     disconnect: (id) => revokeGrant(pool, { ...owner, id, by: { actor, ...from } }),
   };
 }

@@ -197,6 +197,7 @@ export const ROLE_TABLE: readonly Row[] = [
       'ApiKeysService/ListApiKeys',
       'ApiKeysService/ListScopes',
       'AppsService/ListApps',
+      'AppsService/ListRemovedApps',
       'UsageService/ListVersionUsage',
     ],
   },
@@ -232,7 +233,11 @@ export const ROLE_TABLE: readonly Row[] = [
   {
     group: 'Everybody',
     description: 'See and disconnect own assistants (those of all members with team.manage)',
-    portal: ['AssistantsService/ListAssistants', 'AssistantsService/DisconnectAssistant'],
+    portal: [
+      'AssistantsService/ListAssistants',
+      'AssistantsService/ListEndedAssistants',
+      'AssistantsService/DisconnectAssistant',
+    ],
     mcp: ['list_assistants', 'disconnect_assistant'],
   },
   {

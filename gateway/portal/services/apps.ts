@@ -1,9 +1,11 @@
 import { timestampFromDate } from '@bufbuild/protobuf/wkt';
 import type { ServiceImpl } from '@connectrpc/connect';
 import type { AppsService } from '../../../proto/gen/rms/portal/v1/apps_pb.ts';
+import { listRemovedApps } from '../../tenancy/ended-access.ts';
 import { listApps, removeApp } from '../../tenancy/installations.ts';
 import { authorOf, callOf } from '../call.ts';
 import type { Portal } from '../create.ts';
+import { endedByView, timestampOf } from '../views/values.ts';
 
 /** The partner apps that the shop installed. */
 export function appsService({ pool }: Portal): ServiceImpl<typeof AppsService> {
@@ -16,6 +18,24 @@ export function appsService({ pool }: Portal): ServiceImpl<typeof AppsService> {
           issuer,
           installedAt: timestampFromDate(createdAt),
         })),
+      };
+    },
+
+    async listRemovedApps(_request, context) {
+      const apps = await listRemovedApps(pool, callOf(context).session.shopId);
+      return {
+        apps: apps.map((one) => {
+          const installedAt = timestampOf(one.installedAt);
+          const removedBy = endedByView(one);
+          return {
+            id: String(one.id),
+            clientId: one.clientId,
+            issuer: one.issuer,
+            removedAt: timestampFromDate(one.removedAt),
+            ...(installedAt && { installedAt }),
+            ...(removedBy && { removedBy }),
+          };
+        }),
       };
     },
 

@@ -4,14 +4,16 @@ import type { ServiceImpl } from '@connectrpc/connect';
 import type {
   AssistantSchema,
   AssistantsService,
+  EndedAssistantSchema,
 } from '../../../proto/gen/rms/portal/v1/assistants_pb.ts';
 import { type Assistants, createAssistants } from '../../actions/assistants.ts';
+import type { EndedGrant } from '../../tenancy/ended-access.ts';
 import type { ActiveGrant } from '../../tenancy/grants.ts';
 import { listMembers } from '../../tenancy/members.ts';
 import { callOf, type PortalCall } from '../call.ts';
 import type { Portal } from '../create.ts';
 import { pageSizeOf } from '../fields.ts';
-import { timestampOf } from '../views/values.ts';
+import { endedByView, timestampOf } from '../views/values.ts';
 
 /** The assistants that are connected to the shop. */
 export function assistantsService({ pool }: Portal): ServiceImpl<typeof AssistantsService> {
@@ -31,6 +33,12 @@ export function assistantsService({ pool }: Portal): ServiceImpl<typeof Assistan
         assistants: grants.map((one) => assistantView(one, call, roles.get(one.userId) ?? '')),
         nextCursor,
       };
+    },
+
+    async listEndedAssistants(_request, context) {
+      const call = callOf(context);
+      const ended = await assistantsOf(call).listEnded();
+      return { assistants: ended.map((one) => endedView(one, call)) };
     },
 
     async disconnectAssistant({ assistantId }, context) {
@@ -59,5 +67,27 @@ function assistantView(
     connectedAt: timestampFromDate(one.createdAt),
     expiresAt: timestampFromDate(one.expiresAt),
     ...(lastUsedAt && { lastUsedAt }),
+  };
+}
+
+function endedView(
+  one: EndedGrant,
+  { session }: PortalCall,
+): MessageInitShape<typeof EndedAssistantSchema> {
+  const [connectedAt, endedAt] = [timestampOf(one.createdAt), timestampOf(one.endedAt)];
+  const endedBy = endedByView(one);
+  return {
+    id: one.id,
+    app: one.app ?? '',
+    clientId: one.clientId,
+    userId: String(one.userId ?? 0),
+    userName: one.userName ?? '',
+    userEmail: one.email ?? '',
+    own: one.userId === session.userId,
+    readOnly: one.isReadOnly,
+    ...(connectedAt && { connectedAt }),
+    ...(endedAt && { endedAt }),
+    reason: one.reason,
+    ...(endedBy && { endedBy }),
   };
 }

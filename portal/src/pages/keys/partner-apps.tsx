@@ -1,16 +1,24 @@
 import { useQuery } from '@connectrpc/connect-query';
-import { Code } from '@mantine/core';
+import { Code, Stack, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
-import { type App, AppsService } from '../../../../proto/gen/rms/portal/v1/apps_pb.ts';
+import {
+  type App,
+  AppsService,
+  type RemovedApp,
+} from '../../../../proto/gen/rms/portal/v1/apps_pb.ts';
 import { useWrite } from '../../api/use-write.ts';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
-import { DataTable } from '../../parts/data-table.tsx';
+import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { endedByText } from '../../parts/ended-by.ts';
+import { Fold } from '../../parts/fold.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { PageHead } from '../../parts/page-head.tsx';
 import { RowButton } from '../../parts/row-button.tsx';
 import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
+import { count } from '../../words.ts';
 
 export function PartnerAppsPage() {
   const { listApps } = AppsService.method;
@@ -21,29 +29,82 @@ export function PartnerAppsPage() {
         title="Partner apps"
         about="Apps of other companies that you installed. They manage your webhooks, or make labels, with tokens of their own."
       />
-      <Loaded query={query} rows={3}>
-        {({ apps }) =>
-          apps.length === 0 ? (
-            <EmptyState title="No app is installed">
-              An app asks you to install it when you connect it to your shop. A partner without an
-              app needs an <Link to="/api-keys">API key</Link>.
-            </EmptyState>
-          ) : (
+      <Stack gap="md">
+        <Loaded query={query} rows={3}>
+          {({ apps }) =>
+            apps.length === 0 ? (
+              <EmptyState title="No app is installed">
+                An app asks you to install it when you connect it to your shop. A partner without an
+                app needs an <Link to="/api-keys">API key</Link>.
+              </EmptyState>
+            ) : (
+              <DataTable
+                caption="Partner apps"
+                rows={apps}
+                rowKey={({ issuer, clientId }) => `${issuer} ${clientId}`}
+                columns={[
+                  ...COLUMNS,
+                  { title: 'Installed', cell: ({ installedAt }) => <Time at={installedAt} /> },
+                  { title: 'Actions', cell: (app) => <Remove app={app} /> },
+                ]}
+              />
+            )
+          }
+        </Loaded>
+        <RemovedApps />
+      </Stack>
+    </Needs>
+  );
+}
+
+const COLUMNS: readonly Column<Pick<App, 'clientId' | 'issuer'>>[] = [
+  { title: 'App', cell: ({ clientId }) => <Code>{clientId}</Code> },
+  { title: 'Signs in at', cell: ({ issuer }) => issuer },
+];
+
+/** As many as the service lists. */
+const LISTED = 50;
+
+/** The apps that were removed, folded, because few readers look for them. */
+function RemovedApps() {
+  const query = useQuery(AppsService.method.listRemovedApps, {});
+  return (
+    <Loaded query={query} rows={1}>
+      {({ apps }) =>
+        apps.length > 0 && (
+          <Fold title={`${count(apps.length, 'app')} removed`}>
             <DataTable
-              caption="Partner apps"
+              caption="Removed apps"
               rows={apps}
-              rowKey={({ issuer, clientId }) => `${issuer} ${clientId}`}
+              rowKey={({ id }) => id}
               columns={[
-                { title: 'App', cell: ({ clientId }) => <Code>{clientId}</Code> },
-                { title: 'Signs in at', cell: ({ issuer }) => issuer },
-                { title: 'Installed', cell: ({ installedAt }) => <Time at={installedAt} /> },
-                { title: 'Actions', cell: (app) => <Remove app={app} /> },
+                ...COLUMNS,
+                {
+                  title: 'Installed',
+                  cell: ({ installedAt }) => <Time at={installedAt} none="not known" />,
+                },
+                { title: 'Removed', cell: (app) => <End of={app} /> },
               ]}
             />
-          )
-        }
-      </Loaded>
-    </Needs>
+            <Text size="sm" c="dimmed" mt="xs">
+              {apps.length < LISTED
+                ? 'These are all of the last 13 months.'
+                : `These are the ${LISTED} that were removed last.`}
+            </Text>
+          </Fold>
+        )
+      }
+    </Loaded>
+  );
+}
+
+function End({ of: { removedAt, removedBy } }: { readonly of: RemovedApp }) {
+  const { user } = useSession();
+  return (
+    <>
+      <Time at={removedAt} />
+      <SecondLine>by {endedByText(removedBy, user.id)}</SecondLine>
+    </>
   );
 }
 

@@ -8,15 +8,13 @@ import {
   type Assistant,
   AssistantsService,
 } from '../../../../proto/gen/rms/portal/v1/assistants_pb.ts';
-import { AuditService } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { PAGES } from '../../api/pages.ts';
 import { Bullets } from '../../parts/bullets.tsx';
-import { FirstLine, SecondLine } from '../../parts/cell-lines.tsx';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { Copyable } from '../../parts/copy.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { Fold } from '../../parts/fold.tsx';
-import { LongText } from '../../parts/long-text.tsx';
 import { More } from '../../parts/more.tsx';
 import { Needs } from '../../parts/needs.tsx';
 import { notifyDone, notifyFailure } from '../../parts/notify.ts';
@@ -27,6 +25,8 @@ import { EmptyState, Loaded } from '../../parts/states.tsx';
 import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { count, numberText, roleName } from '../../words.ts';
+import { AppName, Member } from './assistant-cells.tsx';
+import { EndedAssistants } from './ended-assistants.tsx';
 
 export function AssistantsPage() {
   const { listAssistants } = AssistantsService.method;
@@ -53,7 +53,7 @@ export function AssistantsPage() {
             );
           }}
         </Loaded>
-        <Ended />
+        <EndedAssistants />
         <HowToConnect />
       </Stack>
     </Needs>
@@ -107,30 +107,14 @@ const COLUMNS: readonly Column<Connections>[] = [
   {
     title: 'Assistant',
     roomy: true,
-    cell: ({ newest: { app, clientId }, ids }) => (
+    cell: ({ newest, ids }) => (
       <>
-        <FirstLine>
-          <LongText text={app || clientId} />
-        </FirstLine>
-        {app === '' && <SecondLine>its app is unknown</SecondLine>}
+        <AppName of={newest} />
         {ids.length > 1 && <SecondLine>{count(ids.length, 'connection')}</SecondLine>}
       </>
     ),
   },
-  {
-    title: 'Acts for',
-    roomy: true,
-    cell: ({ newest: { userName, userEmail, own } }) => (
-      <>
-        {own ? 'You' : userName || <LongText text={userEmail} />}
-        {!own && userName !== '' && (
-          <SecondLine>
-            <LongText text={userEmail} />
-          </SecondLine>
-        )}
-      </>
-    ),
-  },
+  { title: 'Acts for', roomy: true, cell: ({ newest }) => <Member of={newest} /> },
   {
     title: 'Rights',
     cell: ({ newest: { role, readOnly } }) => (
@@ -197,20 +181,6 @@ function Disconnect({ of: { newest, ids } }: { readonly of: Connections }) {
       onClick={ask}
       isPending={isPending}
     />
-  );
-}
-
-/** Where those are that have ended: the service deletes them. */
-function Ended() {
-  if (!useSession().can(AuditService.method.listAuditEntries)) return null;
-  return (
-    <Text size="sm" c="dimmed">
-      Assistants whose access has ended are not listed. The{' '}
-      <Link to="/audit-log" search={{ action: 'assistant.*' }}>
-        audit log
-      </Link>{' '}
-      says when each was connected and disconnected.
-    </Text>
   );
 }
 

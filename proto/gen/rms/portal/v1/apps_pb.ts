@@ -7,13 +7,15 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_rms_portal_v1_access } from "./access_pb.ts";
+import type { Person } from "./common_pb.ts";
+import { file_rms_portal_v1_common } from "./common_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rms/portal/v1/apps.proto.
  */
 export const file_rms_portal_v1_apps: GenFile = /*@__PURE__*/
-  fileDesc("ChhybXMvcG9ydGFsL3YxL2FwcHMucHJvdG8SDXJtcy5wb3J0YWwudjEiWgoDQXBwEhEKCWNsaWVudF9pZBgBIAEoCRIOCgZpc3N1ZXIYAiABKAkSMAoMaW5zdGFsbGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCIRCg9MaXN0QXBwc1JlcXVlc3QiNAoQTGlzdEFwcHNSZXNwb25zZRIgCgRhcHBzGAEgAygLMhIucm1zLnBvcnRhbC52MS5BcHAiNQoQUmVtb3ZlQXBwUmVxdWVzdBIRCgljbGllbnRfaWQYASABKAkSDgoGaXNzdWVyGAIgASgJIhMKEVJlbW92ZUFwcFJlc3BvbnNlMoMCCgtBcHBzU2VydmljZRJ2CghMaXN0QXBwcxIeLnJtcy5wb3J0YWwudjEuTGlzdEFwcHNSZXF1ZXN0Gh8ucm1zLnBvcnRhbC52MS5MaXN0QXBwc1Jlc3BvbnNlIimQAgGqvBgiCg5kZXZlbG9wZXIudmlldwoQZGV2ZWxvcGVyLm1hbmFnZRJ8CglSZW1vdmVBcHASHy5ybXMucG9ydGFsLnYxLlJlbW92ZUFwcFJlcXVlc3QaIC5ybXMucG9ydGFsLnYxLlJlbW92ZUFwcFJlc3BvbnNlIiyQAgKqvBglChBkZXZlbG9wZXIubWFuYWdlGhFwb3J0YWwucmVtb3ZlX2FwcGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_access]);
+  fileDesc("ChhybXMvcG9ydGFsL3YxL2FwcHMucHJvdG8SDXJtcy5wb3J0YWwudjEiWgoDQXBwEhEKCWNsaWVudF9pZBgBIAEoCRIOCgZpc3N1ZXIYAiABKAkSMAoMaW5zdGFsbGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCLMAQoKUmVtb3ZlZEFwcBIOCgJpZBgBIAEoA0ICMAESEQoJY2xpZW50X2lkGAIgASgJEg4KBmlzc3VlchgDIAEoCRIwCgxpbnN0YWxsZWRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEi4KCnJlbW92ZWRfYXQYBSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKCnJlbW92ZWRfYnkYBiABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbiIRCg9MaXN0QXBwc1JlcXVlc3QiNAoQTGlzdEFwcHNSZXNwb25zZRIgCgRhcHBzGAEgAygLMhIucm1zLnBvcnRhbC52MS5BcHAiGAoWTGlzdFJlbW92ZWRBcHBzUmVxdWVzdCJCChdMaXN0UmVtb3ZlZEFwcHNSZXNwb25zZRInCgRhcHBzGAEgAygLMhkucm1zLnBvcnRhbC52MS5SZW1vdmVkQXBwIjUKEFJlbW92ZUFwcFJlcXVlc3QSEQoJY2xpZW50X2lkGAEgASgJEg4KBmlzc3VlchgCIAEoCSITChFSZW1vdmVBcHBSZXNwb25zZTKRAwoLQXBwc1NlcnZpY2USdgoITGlzdEFwcHMSHi5ybXMucG9ydGFsLnYxLkxpc3RBcHBzUmVxdWVzdBofLnJtcy5wb3J0YWwudjEuTGlzdEFwcHNSZXNwb25zZSIpkAIBqrwYIgoOZGV2ZWxvcGVyLnZpZXcKEGRldmVsb3Blci5tYW5hZ2USiwEKD0xpc3RSZW1vdmVkQXBwcxIlLnJtcy5wb3J0YWwudjEuTGlzdFJlbW92ZWRBcHBzUmVxdWVzdBomLnJtcy5wb3J0YWwudjEuTGlzdFJlbW92ZWRBcHBzUmVzcG9uc2UiKZACAaq8GCIKDmRldmVsb3Blci52aWV3ChBkZXZlbG9wZXIubWFuYWdlEnwKCVJlbW92ZUFwcBIfLnJtcy5wb3J0YWwudjEuUmVtb3ZlQXBwUmVxdWVzdBogLnJtcy5wb3J0YWwudjEuUmVtb3ZlQXBwUmVzcG9uc2UiLJACAqq8GCUKEGRldmVsb3Blci5tYW5hZ2UaEXBvcnRhbC5yZW1vdmVfYXBwYgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common]);
 
 /**
  * App is an installed partner app.
@@ -51,6 +53,62 @@ export const AppSchema: GenMessage<App> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_apps, 0);
 
 /**
+ * RemovedApp is a partner app that was installed, and was removed.
+ *
+ * @generated from message rms.portal.v1.RemovedApp
+ */
+export type RemovedApp = Message<"rms.portal.v1.RemovedApp"> & {
+  /**
+   * Names the removal
+   *
+   * @generated from field: int64 id = 1 [jstype = JS_STRING];
+   */
+  id: string;
+
+  /**
+   * The client id
+   *
+   * @generated from field: string client_id = 2;
+   */
+  clientId: string;
+
+  /**
+   * The authorization server that issued its tokens
+   *
+   * @generated from field: string issuer = 3;
+   */
+  issuer: string;
+
+  /**
+   * When it was installed; absent when unknown
+   *
+   * @generated from field: google.protobuf.Timestamp installed_at = 4;
+   */
+  installedAt?: Timestamp | undefined;
+
+  /**
+   * When it was removed
+   *
+   * @generated from field: google.protobuf.Timestamp removed_at = 5;
+   */
+  removedAt?: Timestamp | undefined;
+
+  /**
+   * Who removed it
+   *
+   * @generated from field: rms.portal.v1.Person removed_by = 6;
+   */
+  removedBy?: Person | undefined;
+};
+
+/**
+ * Describes the message rms.portal.v1.RemovedApp.
+ * Use `create(RemovedAppSchema)` to create a new message.
+ */
+export const RemovedAppSchema: GenMessage<RemovedApp> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_apps, 1);
+
+/**
  * Request of ListApps.
  *
  * @generated from message rms.portal.v1.ListAppsRequest
@@ -63,7 +121,7 @@ export type ListAppsRequest = Message<"rms.portal.v1.ListAppsRequest"> & {
  * Use `create(ListAppsRequestSchema)` to create a new message.
  */
 export const ListAppsRequestSchema: GenMessage<ListAppsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 1);
+  messageDesc(file_rms_portal_v1_apps, 2);
 
 /**
  * Response of ListApps.
@@ -84,7 +142,43 @@ export type ListAppsResponse = Message<"rms.portal.v1.ListAppsResponse"> & {
  * Use `create(ListAppsResponseSchema)` to create a new message.
  */
 export const ListAppsResponseSchema: GenMessage<ListAppsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 2);
+  messageDesc(file_rms_portal_v1_apps, 3);
+
+/**
+ * Request of ListRemovedApps.
+ *
+ * @generated from message rms.portal.v1.ListRemovedAppsRequest
+ */
+export type ListRemovedAppsRequest = Message<"rms.portal.v1.ListRemovedAppsRequest"> & {
+};
+
+/**
+ * Describes the message rms.portal.v1.ListRemovedAppsRequest.
+ * Use `create(ListRemovedAppsRequestSchema)` to create a new message.
+ */
+export const ListRemovedAppsRequestSchema: GenMessage<ListRemovedAppsRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_apps, 4);
+
+/**
+ * Response of ListRemovedApps.
+ *
+ * @generated from message rms.portal.v1.ListRemovedAppsResponse
+ */
+export type ListRemovedAppsResponse = Message<"rms.portal.v1.ListRemovedAppsResponse"> & {
+  /**
+   * The apps
+   *
+   * @generated from field: repeated rms.portal.v1.RemovedApp apps = 1;
+   */
+  apps: RemovedApp[];
+};
+
+/**
+ * Describes the message rms.portal.v1.ListRemovedAppsResponse.
+ * Use `create(ListRemovedAppsResponseSchema)` to create a new message.
+ */
+export const ListRemovedAppsResponseSchema: GenMessage<ListRemovedAppsResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_apps, 5);
 
 /**
  * Request of RemoveApp.
@@ -112,7 +206,7 @@ export type RemoveAppRequest = Message<"rms.portal.v1.RemoveAppRequest"> & {
  * Use `create(RemoveAppRequestSchema)` to create a new message.
  */
 export const RemoveAppRequestSchema: GenMessage<RemoveAppRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 3);
+  messageDesc(file_rms_portal_v1_apps, 6);
 
 /**
  * Response of RemoveApp.
@@ -127,7 +221,7 @@ export type RemoveAppResponse = Message<"rms.portal.v1.RemoveAppResponse"> & {
  * Use `create(RemoveAppResponseSchema)` to create a new message.
  */
 export const RemoveAppResponseSchema: GenMessage<RemoveAppResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_apps, 4);
+  messageDesc(file_rms_portal_v1_apps, 7);
 
 /**
  * AppsService shows the partner apps that the shop installed.
@@ -144,6 +238,17 @@ export const AppsService: GenService<{
     methodKind: "unary";
     input: typeof ListAppsRequestSchema;
     output: typeof ListAppsResponseSchema;
+  },
+  /**
+   * ListRemovedApps lists the apps that were removed, those that were removed last first. At most 50 of the last 13
+   * months. An app that was installed again is also in ListApps.
+   *
+   * @generated from rpc rms.portal.v1.AppsService.ListRemovedApps
+   */
+  listRemovedApps: {
+    methodKind: "unary";
+    input: typeof ListRemovedAppsRequestSchema;
+    output: typeof ListRemovedAppsResponseSchema;
   },
   /**
    * RemoveApp removes an app. Its tokens stop working within 5 seconds.

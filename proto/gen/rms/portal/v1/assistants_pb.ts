@@ -7,13 +7,15 @@ import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import { file_rms_portal_v1_access } from "./access_pb.ts";
+import type { Person } from "./common_pb.ts";
+import { file_rms_portal_v1_common } from "./common_pb.ts";
 import type { Message } from "@bufbuild/protobuf";
 
 /**
  * Describes the file rms/portal/v1/assistants.proto.
  */
 export const file_rms_portal_v1_assistants: GenFile = /*@__PURE__*/
-  fileDesc("Ch5ybXMvcG9ydGFsL3YxL2Fzc2lzdGFudHMucHJvdG8SDXJtcy5wb3J0YWwudjEitQIKCUFzc2lzdGFudBIKCgJpZBgBIAEoCRILCgNhcHAYAiABKAkSEQoJY2xpZW50X2lkGAMgASgJEhMKB3VzZXJfaWQYBCABKANCAjABEhEKCXVzZXJfbmFtZRgFIAEoCRISCgp1c2VyX2VtYWlsGAYgASgJEgwKBHJvbGUYByABKAkSCwoDb3duGAggASgIEjAKDGNvbm5lY3RlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMbGFzdF91c2VkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglyZWFkX29ubHkYDCABKAgiOgoVTGlzdEFzc2lzdGFudHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoBRIOCgZjdXJzb3IYAiABKAkiWwoWTGlzdEFzc2lzdGFudHNSZXNwb25zZRIsCgphc3Npc3RhbnRzGAEgAygLMhgucm1zLnBvcnRhbC52MS5Bc3Npc3RhbnQSEwoLbmV4dF9jdXJzb3IYAiABKAkiMgoaRGlzY29ubmVjdEFzc2lzdGFudFJlcXVlc3QSFAoMYXNzaXN0YW50X2lkGAEgASgJIh0KG0Rpc2Nvbm5lY3RBc3Npc3RhbnRSZXNwb25zZTKUAgoRQXNzaXN0YW50c1NlcnZpY2USaAoOTGlzdEFzc2lzdGFudHMSJC5ybXMucG9ydGFsLnYxLkxpc3RBc3Npc3RhbnRzUmVxdWVzdBolLnJtcy5wb3J0YWwudjEuTGlzdEFzc2lzdGFudHNSZXNwb25zZSIJkAIBqrwYAhABEpQBChNEaXNjb25uZWN0QXNzaXN0YW50Eikucm1zLnBvcnRhbC52MS5EaXNjb25uZWN0QXNzaXN0YW50UmVxdWVzdBoqLnJtcy5wb3J0YWwudjEuRGlzY29ubmVjdEFzc2lzdGFudFJlc3BvbnNlIiaQAgKqvBgfEAEaG3BvcnRhbC5kaXNjb25uZWN0X2Fzc2lzdGFudGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_access]);
+  fileDesc("Ch5ybXMvcG9ydGFsL3YxL2Fzc2lzdGFudHMucHJvdG8SDXJtcy5wb3J0YWwudjEitQIKCUFzc2lzdGFudBIKCgJpZBgBIAEoCRILCgNhcHAYAiABKAkSEQoJY2xpZW50X2lkGAMgASgJEhMKB3VzZXJfaWQYBCABKANCAjABEhEKCXVzZXJfbmFtZRgFIAEoCRISCgp1c2VyX2VtYWlsGAYgASgJEgwKBHJvbGUYByABKAkSCwoDb3duGAggASgIEjAKDGNvbm5lY3RlZF9hdBgJIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASLgoKZXhwaXJlc19hdBgKIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASMAoMbGFzdF91c2VkX2F0GAsgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCglyZWFkX29ubHkYDCABKAgisQIKDkVuZGVkQXNzaXN0YW50EgoKAmlkGAEgASgJEgsKA2FwcBgCIAEoCRIRCgljbGllbnRfaWQYAyABKAkSEwoHdXNlcl9pZBgEIAEoA0ICMAESEQoJdXNlcl9uYW1lGAUgASgJEhIKCnVzZXJfZW1haWwYBiABKAkSCwoDb3duGAcgASgIEhEKCXJlYWRfb25seRgIIAEoCBIwCgxjb25uZWN0ZWRfYXQYCSABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKCGVuZGVkX2F0GAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZyZWFzb24YCyABKAkSJwoIZW5kZWRfYnkYDCABKAsyFS5ybXMucG9ydGFsLnYxLlBlcnNvbiI6ChVMaXN0QXNzaXN0YW50c1JlcXVlc3QSEQoJcGFnZV9zaXplGAEgASgFEg4KBmN1cnNvchgCIAEoCSJbChZMaXN0QXNzaXN0YW50c1Jlc3BvbnNlEiwKCmFzc2lzdGFudHMYASADKAsyGC5ybXMucG9ydGFsLnYxLkFzc2lzdGFudBITCgtuZXh0X2N1cnNvchgCIAEoCSIcChpMaXN0RW5kZWRBc3Npc3RhbnRzUmVxdWVzdCJQChtMaXN0RW5kZWRBc3Npc3RhbnRzUmVzcG9uc2USMQoKYXNzaXN0YW50cxgBIAMoCzIdLnJtcy5wb3J0YWwudjEuRW5kZWRBc3Npc3RhbnQiMgoaRGlzY29ubmVjdEFzc2lzdGFudFJlcXVlc3QSFAoMYXNzaXN0YW50X2lkGAEgASgJIh0KG0Rpc2Nvbm5lY3RBc3Npc3RhbnRSZXNwb25zZTKNAwoRQXNzaXN0YW50c1NlcnZpY2USaAoOTGlzdEFzc2lzdGFudHMSJC5ybXMucG9ydGFsLnYxLkxpc3RBc3Npc3RhbnRzUmVxdWVzdBolLnJtcy5wb3J0YWwudjEuTGlzdEFzc2lzdGFudHNSZXNwb25zZSIJkAIBqrwYAhABEncKE0xpc3RFbmRlZEFzc2lzdGFudHMSKS5ybXMucG9ydGFsLnYxLkxpc3RFbmRlZEFzc2lzdGFudHNSZXF1ZXN0Gioucm1zLnBvcnRhbC52MS5MaXN0RW5kZWRBc3Npc3RhbnRzUmVzcG9uc2UiCZACAaq8GAIQARKUAQoTRGlzY29ubmVjdEFzc2lzdGFudBIpLnJtcy5wb3J0YWwudjEuRGlzY29ubmVjdEFzc2lzdGFudFJlcXVlc3QaKi5ybXMucG9ydGFsLnYxLkRpc2Nvbm5lY3RBc3Npc3RhbnRSZXNwb25zZSImkAICqrwYHxABGhtwb3J0YWwuZGlzY29ubmVjdF9hc3Npc3RhbnRiBnByb3RvMw", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_common]);
 
 /**
  * Assistant is an assistant that acts for a member.
@@ -114,6 +116,106 @@ export const AssistantSchema: GenMessage<Assistant> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_assistants, 0);
 
 /**
+ * EndedAssistant is an assistant that acted for a member.
+ *
+ * @generated from message rms.portal.v1.EndedAssistant
+ */
+export type EndedAssistant = Message<"rms.portal.v1.EndedAssistant"> & {
+  /**
+   * The id that it had as an Assistant
+   *
+   * @generated from field: string id = 1;
+   */
+  id: string;
+
+  /**
+   * Host or name of the app, such as `claude.ai`; empty when unknown
+   *
+   * @generated from field: string app = 2;
+   */
+  app: string;
+
+  /**
+   * The client id
+   *
+   * @generated from field: string client_id = 3;
+   */
+  clientId: string;
+
+  /**
+   * The user id of the member; 0 when unknown
+   *
+   * @generated from field: int64 user_id = 4 [jstype = JS_STRING];
+   */
+  userId: string;
+
+  /**
+   * The member's name; empty when unknown
+   *
+   * @generated from field: string user_name = 5;
+   */
+  userName: string;
+
+  /**
+   * The member's e-mail address; empty when unknown
+   *
+   * @generated from field: string user_email = 6;
+   */
+  userEmail: string;
+
+  /**
+   * Whether the member is the user of the session
+   *
+   * @generated from field: bool own = 7;
+   */
+  own: boolean;
+
+  /**
+   * Whether the member had allowed it only to read
+   *
+   * @generated from field: bool read_only = 8;
+   */
+  readOnly: boolean;
+
+  /**
+   * When it was connected; absent when unknown
+   *
+   * @generated from field: google.protobuf.Timestamp connected_at = 9;
+   */
+  connectedAt?: Timestamp | undefined;
+
+  /**
+   * When its access ended; absent for `expired`
+   *
+   * @generated from field: google.protobuf.Timestamp ended_at = 10;
+   */
+  endedAt?: Timestamp | undefined;
+
+  /**
+   * `revoked` (a person disconnected it), `token_revoked` (the assistant gave up its access), `member_removed`,
+   * `account_unlinked` (the member's sign-in was unlinked), `token_reused` (a code or token was used twice) or `expired`
+   * (it was not used for a long time, or its last day was over)
+   *
+   * @generated from field: string reason = 11;
+   */
+  reason: string;
+
+  /**
+   * Who ended it; absent for `expired`
+   *
+   * @generated from field: rms.portal.v1.Person ended_by = 12;
+   */
+  endedBy?: Person | undefined;
+};
+
+/**
+ * Describes the message rms.portal.v1.EndedAssistant.
+ * Use `create(EndedAssistantSchema)` to create a new message.
+ */
+export const EndedAssistantSchema: GenMessage<EndedAssistant> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_assistants, 1);
+
+/**
  * Request of ListAssistants.
  *
  * @generated from message rms.portal.v1.ListAssistantsRequest
@@ -139,7 +241,7 @@ export type ListAssistantsRequest = Message<"rms.portal.v1.ListAssistantsRequest
  * Use `create(ListAssistantsRequestSchema)` to create a new message.
  */
 export const ListAssistantsRequestSchema: GenMessage<ListAssistantsRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_assistants, 1);
+  messageDesc(file_rms_portal_v1_assistants, 2);
 
 /**
  * Response of ListAssistants.
@@ -167,7 +269,43 @@ export type ListAssistantsResponse = Message<"rms.portal.v1.ListAssistantsRespon
  * Use `create(ListAssistantsResponseSchema)` to create a new message.
  */
 export const ListAssistantsResponseSchema: GenMessage<ListAssistantsResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_assistants, 2);
+  messageDesc(file_rms_portal_v1_assistants, 3);
+
+/**
+ * Request of ListEndedAssistants.
+ *
+ * @generated from message rms.portal.v1.ListEndedAssistantsRequest
+ */
+export type ListEndedAssistantsRequest = Message<"rms.portal.v1.ListEndedAssistantsRequest"> & {
+};
+
+/**
+ * Describes the message rms.portal.v1.ListEndedAssistantsRequest.
+ * Use `create(ListEndedAssistantsRequestSchema)` to create a new message.
+ */
+export const ListEndedAssistantsRequestSchema: GenMessage<ListEndedAssistantsRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_assistants, 4);
+
+/**
+ * Response of ListEndedAssistants.
+ *
+ * @generated from message rms.portal.v1.ListEndedAssistantsResponse
+ */
+export type ListEndedAssistantsResponse = Message<"rms.portal.v1.ListEndedAssistantsResponse"> & {
+  /**
+   * The assistants
+   *
+   * @generated from field: repeated rms.portal.v1.EndedAssistant assistants = 1;
+   */
+  assistants: EndedAssistant[];
+};
+
+/**
+ * Describes the message rms.portal.v1.ListEndedAssistantsResponse.
+ * Use `create(ListEndedAssistantsResponseSchema)` to create a new message.
+ */
+export const ListEndedAssistantsResponseSchema: GenMessage<ListEndedAssistantsResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_assistants, 5);
 
 /**
  * Request of DisconnectAssistant.
@@ -188,7 +326,7 @@ export type DisconnectAssistantRequest = Message<"rms.portal.v1.DisconnectAssist
  * Use `create(DisconnectAssistantRequestSchema)` to create a new message.
  */
 export const DisconnectAssistantRequestSchema: GenMessage<DisconnectAssistantRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_assistants, 3);
+  messageDesc(file_rms_portal_v1_assistants, 6);
 
 /**
  * Response of DisconnectAssistant.
@@ -203,7 +341,7 @@ export type DisconnectAssistantResponse = Message<"rms.portal.v1.DisconnectAssis
  * Use `create(DisconnectAssistantResponseSchema)` to create a new message.
  */
 export const DisconnectAssistantResponseSchema: GenMessage<DisconnectAssistantResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_assistants, 4);
+  messageDesc(file_rms_portal_v1_assistants, 7);
 
 /**
  * AssistantsService shows the assistants that are connected to the shop.
@@ -220,6 +358,18 @@ export const AssistantsService: GenService<{
     methodKind: "unary";
     input: typeof ListAssistantsRequestSchema;
     output: typeof ListAssistantsResponseSchema;
+  },
+  /**
+   * ListEndedAssistants lists the user's own assistants whose access has ended; with `team.manage` those of all members.
+   * At most 50 of the last 13 months, those that ended last first. An expired one has the position of its connection,
+   * because the time at which it expired is not recorded.
+   *
+   * @generated from rpc rms.portal.v1.AssistantsService.ListEndedAssistants
+   */
+  listEndedAssistants: {
+    methodKind: "unary";
+    input: typeof ListEndedAssistantsRequestSchema;
+    output: typeof ListEndedAssistantsResponseSchema;
   },
   /**
    * DisconnectAssistant ends an assistant's access. Its next call is refused.

@@ -1,0 +1,95 @@
+import { randomUUID } from 'node:crypto';
+import { afterAll, beforeAll, expect, test } from '@jest/globals';
+import type pg from 'pg';
+import type { Browser } from 'playwright-core';
+import { storeGrant } from '../../gateway/oauth/issue.ts';
+import { recordAudit } from '../../gateway/tenancy/audit.ts';
+import { installApp } from '../../gateway/tenancy/installations.ts';
+import { Actor_Kind } from '../../proto/gen/rms/common/v1/actor_pb.ts';
+import { createPool } from '../../services/platform/postgres.ts';
+import { startBrowser } from '../kit/mcp/browser.ts';
+import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
+import { callPortal } from '../kit/portal/call.ts';
+import { type Visitor, visit } from '../kit/portal/visitor.ts';
+import type { OpenStack } from '../kit/stack.ts';
+
+// Assistants and partner apps whose access has ended stay visible.
+
+let browser: Browser;
+let owner: Visitor;
+let analyst: Visitor;
+let stack: OpenStack;
+let database: pg.Pool;
+beforeAll(async () => {
+  stack = await sharedStack();
+  browser = await startBrowser();
+  owner = await visit(stack, browser, 'owner');
+  analyst = await visit(stack, browser, 'analyst');
+  const url = new URL(stack.file.database_url);
+  url.searchParams.set('options', '-c search_path=gateway');
+  database = createPool(url.href);
+}, 180_000);
+afterAll(async () => {
+  await browser?.close();
+  await database?.end();
+}, 60_000);
+
+/** Connects an assistant of the analyst, as the consent page does. Returns its id. */
+async function connect(app: string): Promise<string> {
+  const { rows } = await database.query<{ id: bigint }>('select id from users where email = $1', [
+    personOf(stack, 'analyst').email,
+  ]);
+  const [id, clientId, shopId] = [randomUUID(), 'rms-mcp', BigInt(stack.shop.id)];
+  const userId = rows[0]?.id ?? 0n;
+  await storeGrant(database, id, { userId, shopId, clientId, app });
+  await recordAudit(database, {
+    shopId,
+    by: { actor: { kind: Actor_Kind.USER, id: String(userId), name: 'analyst' } },
+    action: 'assistant.connected',
+    subject: id,
+    detail: { client_id: clientId, app },
+  });
+  return id;
+}
+
+test('assistants whose access has ended are listed, folded, for the owner and for their person', async () => {
+  const [ended, expired] = [`${randomUUID()}.example`, `${randomUUID()}.example`];
+  const assistantId = await connect(ended);
+  await connect(expired);
+  await database.query('delete from oauth_grants where app = $1', [expired]);
+  await callPortal(owner.page, 'AssistantsService/DisconnectAssistant', { assistantId });
+  for (const [visitor, person, by] of [
+    [owner, personOf(stack, 'analyst').email, 'disconnected by you'],
+    [analyst, 'You', 'disconnected by owner'],
+  ] as const) {
+    const { page } = visitor;
+    await visitor.open('/assistants');
+    const rowOf = (app: string) => page.getByRole('row').filter({ hasText: app });
+    expect(await rowOf(ended).count()).toBe(0);
+    await page.locator('summary').getByText('whose access has ended').click();
+    await rowOf(ended).filter({ hasText: person }).getByText(by).waitFor();
+    await rowOf(expired).getByText('Expired').waitFor();
+    expect(await visitor.findings()).toEqual([]);
+  }
+  await analyst.page.getByText(/^These are (all of the last 13 months|the 50)/).waitFor();
+  expect(await analyst.page.getByRole('link', { name: /audit log/ }).count()).toBe(0);
+});
+
+test('a removed partner app is listed, with who removed it', async () => {
+  const { page } = owner;
+  const clientId = `app-${randomUUID()}`;
+  await installApp(database, {
+    shopId: BigInt(stack.shop.id),
+    issuer: 'https://auth.example.com',
+    clientId,
+    by: { actor: { kind: Actor_Kind.SYSTEM, id: 'admin', name: 'Operator' } },
+  });
+  await owner.open('/partner-apps');
+  const row = page.getByRole('row').filter({ hasText: clientId });
+  await page.getByRole('button', { name: `Remove ${clientId}` }).click();
+  await page.getByRole('button', { name: 'Remove the app' }).click();
+  await row.waitFor({ state: 'detached' });
+  await page.locator('summary').getByText('removed').click();
+  await row.getByText('by you').waitFor();
+  expect(await owner.findings()).toEqual([]);
+});
