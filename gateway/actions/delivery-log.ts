@@ -35,3 +35,9 @@ export async function deliveryStats(
   const request = { ...callerOf(context), ...o };
   return (await context.services.webhooks.getDeliveryStats(request)).hours;
 }
+
+/** Returns the last test event of each subscription in a version; none for a subscription that was not tested in it. */
+export async function lastTests(context: ActionContext, version: string): Promise<Delivery[]> {
+  const request = { ...callerOf(context), version };
+  return (await context.services.webhooks.listLastTests(request)).deliveries;
+}

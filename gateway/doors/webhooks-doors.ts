@@ -26,6 +26,7 @@ export const WEBHOOKS_DOORS: DoorsOf<typeof WebhooksService> = {
   getReplay: { rest: ['getReplay'], mcp: ['list_webhook_replays'], admin: 'reading' },
   listReplays: { rest: ['listReplays'], mcp: ['list_webhook_replays'], admin: 'reading' },
   cancelReplay: { rest: ['cancelReplay'], mcp: ['cancel_webhook_replay'], admin: 'acting' },
+  listLastTests: { rest: 'covered', mcp: 'covered', admin: 'reading' },
   sendTest: { rest: ['testWebhook'], mcp: ['test_webhook'], admin: 'acting' },
   getPayloadVersion: {
     rest: 'operator',

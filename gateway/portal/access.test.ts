@@ -50,6 +50,7 @@ const EXPECTED: Readonly<Record<string, readonly Role[]>> = {
   'PayloadVersionService/SetPayloadVersion': DEVELOPERS,
   'PayloadVersionService/ListRecentEvents': DEVELOPERS,
   'PayloadVersionService/PreviewPayload': DEVELOPERS,
+  'PayloadVersionService/ListVersionTests': DEVELOPERS,
   'PayloadVersionService/SendVersionTest': DEVELOPERS,
   'ReturnsService/ListReturns': EVERYBODY,
   'ReturnsService/GetReturn': EVERYBODY,

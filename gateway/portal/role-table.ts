@@ -187,6 +187,7 @@ export const ROLE_TABLE: readonly Row[] = [
       'PayloadVersionService/SetPayloadVersion',
       'PayloadVersionService/ListRecentEvents',
       'PayloadVersionService/PreviewPayload',
+      'PayloadVersionService/ListVersionTests',
       'PayloadVersionService/SendVersionTest',
     ],
   },

@@ -11,7 +11,12 @@ import {
 } from '../../proto/gen/rms/webhooks/v1/webhooks_pb.ts';
 import { sampleReturn } from '../../services/contract/sample-return.ts';
 import { TRIGGERS } from '../../services/contract/vocabulary.ts';
-import { FAKE, NOW, sampleSubscription } from '../../test/kit/gateway/fake-objects.ts';
+import {
+  FAKE,
+  NOW,
+  sampleDelivery,
+  sampleSubscription,
+} from '../../test/kit/gateway/fake-objects.ts';
 import { startTestGateway, type TestGateway } from '../../test/kit/gateway/test-gateway.ts';
 import { type PortalPerson, portalPerson } from '../../test/kit/portal/portal.ts';
 
@@ -269,5 +274,22 @@ describe('payload version in the portal', () => {
     };
     await versions().sendVersionTest({ webhookId, version: '2026-10', idempotencyKey: key() });
     expect(sent).toBe(`${FAKE.webhook} 2026-10`);
+  });
+
+  test('lists the last test of each webhook in a version', async () => {
+    let asked = '';
+    under.services.webhooks.listLastTests = ({ shopId, version }) => {
+      asked = `${shopId} ${version}`;
+      return { deliveries: [{ ...sampleDelivery(), test: true, apiVersion: version }] };
+    };
+    const { deliveries } = await versions().listVersionTests({ version: '2026-10' });
+    expect(asked).toBe('1 2026-10');
+    expect(deliveries).toMatchObject([
+      { id: FAKE.delivery, webhookId, test: true, apiVersion: '2026-10' },
+    ]);
+    expect(deliveries[0]?.lastAttempt).toBeDefined();
+    expect(await errorOf(versions().listVersionTests({ version: '2020-01' }))).toMatchObject({
+      code: Code.InvalidArgument,
+    });
   });
 });

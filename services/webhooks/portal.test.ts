@@ -2,6 +2,7 @@ import { timestampDate } from '@bufbuild/protobuf/wkt';
 import { Code } from '@connectrpc/connect';
 import { afterAll, beforeAll, describe, expect, test } from '@jest/globals';
 import { actor, newShop, refusal } from '../../test/kit/services/running-service.ts';
+import { until } from '../../test/kit/until.ts';
 import { runWebhooks, type WebhooksUnderTest } from '../../test/kit/webhooks/running-webhooks.ts';
 
 /** What the merchant's portal asks of this service, and nobody else. */
@@ -93,6 +94,55 @@ test('a test event has the requested version, and the shop keeps its own', async
   expect((await send('')).delivery?.apiVersion).toBe('2026-10');
   const refused = { code: Code.InvalidArgument, field: 'version' };
   expect(await refusal(send('unstable'))).toMatchObject(refused);
+});
+
+describe('the last tests in a version', () => {
+  const list = async (shopId: bigint, version: string) =>
+    (await webhooks.client.listLastTests({ shopId, actor, version })).deliveries;
+
+  test('are the newest one of each webhook, with what was answered', async () => {
+    const shopId = newShop();
+    const [one, other, untested] = [
+      await webhooks.subscribe({ shopId, url }),
+      // Its own address, so that failures of the others do not delay it.
+      await webhooks.subscribe({ shopId, url: `${url}/other` }),
+      await webhooks.subscribe({ shopId, url }),
+    ];
+    const send = async (subscriptionId: bigint, version: string) =>
+      (await webhooks.client.sendTest({ shopId, actor, subscriptionId, version })).delivery?.id;
+    await send(one.id, '2026-07');
+    const ofOther = await send(other.id, '2026-07');
+    const last = await send(one.id, '2026-07');
+    const newer = await send(one.id, '2026-10');
+    const found = await list(shopId, '2026-07');
+    expect(found.map(({ id }) => id)).toEqual([last, ofOther]);
+    expect(found).toMatchObject([
+      { subscriptionId: one.id, test: true, apiVersion: '2026-07' },
+      { subscriptionId: other.id, test: true, apiVersion: '2026-07' },
+    ]);
+    expect((await list(shopId, '2026-10')).map(({ id }) => id)).toEqual([newer]);
+    expect(found.map(({ subscriptionId }) => subscriptionId)).not.toContain(untested.id);
+    await until(async (see) => {
+      const [, { attempts = [] } = {}] = await list(shopId, '2026-07');
+      return see(attempts.at(-1)?.error) === 'connection refused';
+    });
+  });
+
+  test('are not those of real events, of deleted webhooks, and of another shop', async () => {
+    const shopId = newShop();
+    const { id: subscriptionId } = await webhooks.subscribe({ shopId, url });
+    expect(await list(shopId, '2026-10')).toEqual([]);
+    await webhooks.client.sendTest({ shopId, actor, subscriptionId });
+    expect(await list(shopId, '2026-10')).toHaveLength(1);
+    expect(await list(newShop(), '2026-10')).toEqual([]);
+    await webhooks.client.deleteSubscription({ shopId, actor, subscriptionId });
+    expect(await list(shopId, '2026-10')).toEqual([]);
+  });
+
+  test.each(['', 'unstable', '2026-10-01'])('need a version: %p is none', async (version) => {
+    const refused = { code: Code.InvalidArgument, field: 'version' };
+    expect(await refusal(list(newShop(), version))).toMatchObject(refused);
+  });
 });
 
 describe('counts by hour', () => {

@@ -93,6 +93,16 @@ describe('the payload version', () => {
       expect(receiver.received).toHaveLength(1);
       expect(new URL(page.url()).pathname).toBe('/portal/payload-version');
       expect(await developer.findings()).toEqual([]);
+      // A colleague in another browser sees the same test.
+      const owner = await visit(stack, browser, 'owner');
+      await owner.open('/payload-version');
+      const seen = owner.page.locator('main').getByRole('row').filter({ hasText: tested });
+      await seen.getByText(/^accepted \(HTTP 200\) on /).waitFor();
+      await seen.getByRole('link', { name: 'See the delivery' }).click();
+      await owner.page.getByRole('heading', { name: 'Delivery of return.closed' }).waitFor();
+      await owner.page.getByText('2026-10', { exact: true }).waitFor();
+      expect(owner.problems()).toEqual([]);
+      await owner.close();
       await page.getByRole('button', { name: 'Use 2026-10' }).first().click();
       const named = page.getByRole('dialog').getByRole('listitem');
       await named.filter({ hasText: tested }).getByText('accepted (HTTP 200)').waitFor();

@@ -9,6 +9,7 @@ import type {
 import { changeOf, shapePayload } from '../../../services/contract/shape.ts';
 import { CHANGELOG_PATH, releasedVersions } from '../../../services/contract/versions.ts';
 import { TOPICS, TRIGGERS } from '../../../services/contract/vocabulary.ts';
+import { lastTests } from '../../actions/delivery-log.ts';
 import { searchReturns } from '../../actions/search-returns.ts';
 import { sendTest } from '../../actions/webhook-secrets.ts';
 import { getPayloadVersion, setPayloadVersion } from '../../actions/webhooks.ts';
@@ -73,6 +74,12 @@ export function payloadVersionService(): ServiceImpl<typeof PayloadVersionServic
         payload: JSON.stringify(shapePayload(version, shaped, payload), undefined, 2),
       }));
       return { previews, same: previews[0]?.payload === previews[1]?.payload };
+    },
+
+    async listVersionTests({ version }, context) {
+      const call = callOf(context);
+      const known = wordOf('version', version, selectable(call.today));
+      return { deliveries: (await lastTests(call.context, known)).map(deliveryView) };
     },
 
     async sendVersionTest({ webhookId, version, trigger, idempotencyKey }, context) {

@@ -9,6 +9,7 @@ import { countDeliveries } from './count.ts';
 import { type FilterInput, filterOfList, parseFilter } from './filter.ts';
 import { deliveriesOfEvent, getDelivery } from './get.ts';
 import { lastFailure } from './last-failure.ts';
+import { lastTests } from './last-tests.ts';
 import { listDeliveries } from './list.ts';
 import { countByHour } from './stats.ts';
 
@@ -55,7 +56,7 @@ const idOf = (
 ) => `(lpad(to_hex($2::bigint + floor(n * $3::float8)::bigint), 12, '0')
   || '${version}' || lpad(to_hex(n >> 12), 3, '0') || '8' || lpad(to_hex(n & 4095), 3, '0') || '000000000001')::uuid`;
 
-/** Of 1,000 deliveries one waits, one is exhausted, and one is of another event. */
+/** Of 1,000 deliveries one waits, one is exhausted, one is of another event, and two are tests. */
 async function fill(pool: pg.Pool): Promise<void> {
   for (let made = 0; made < DELIVERIES; made += PART) {
     const values = [shopId, START, STEP_MS, made, made + PART - 1];
@@ -66,11 +67,11 @@ async function fill(pool: pg.Pool): Promise<void> {
       values,
     );
     await pool.query(
-      `insert into deliveries (shop_id, id, subscription_id, payload_id, trigger, topic, ended, finished_at)
+      `insert into deliveries (shop_id, id, subscription_id, payload_id, trigger, topic, ended, finished_at, is_test)
        select $1, ${idOf('8')}, $6::bigint + n % 2, ${idOf('8')},
               case when n % 1000 = 3 then 'return.created' else 'return.closed' end, 'return',
               case n % 1000 when 1 then null when 2 then 'exhausted' else 'delivered' end,
-              case when n % 1000 = 1 then null else now() end
+              case when n % 1000 = 1 then null else now() end, n % 1000 in (4, 5)
          from ${numbers}`,
       [...values, subscriptions[0]],
     );
@@ -233,4 +234,18 @@ describe('of 100,000 deliveries', () => {
     expect(cost).toMatchObject({ scans: [], statements: 1 });
     expect(cost.buffers).toBeLessThan(BUFFERS_MAX);
   });
+
+  test.each([
+    ['2026-10', 2],
+    ['2026-07', 0],
+  ])(
+    'the last test of every webhook in %s is found with one statement by index',
+    async (version, found) => {
+      const o = { shopId, version };
+      expect(await lastTests(log.pool, o)).toHaveLength(found);
+      const cost = await costOfRead((pool) => lastTests(pool, o));
+      expect(cost).toMatchObject({ scans: [], statements: 1 });
+      expect(cost.buffers).toBeLessThan(BUFFERS_MAX);
+    },
+  );
 });

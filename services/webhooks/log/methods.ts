@@ -18,6 +18,7 @@ import { countDeliveries } from './count.ts';
 import { deliveryNotFound, parseWebhookId } from './delivery.ts';
 import { filterOfList, parseFilter } from './filter.ts';
 import { deliveriesOfEvent, getDelivery, relatedDeliveries } from './get.ts';
+import { lastTests } from './last-tests.ts';
 import { listDeliveries, type PageRequest } from './list.ts';
 import { replayDelivery } from './replay.ts';
 import { countByHour, requireLogged } from './stats.ts';
@@ -31,6 +32,8 @@ const DEFAULT_PAGE = 50;
 const MAX_PAGE = 200;
 const DEFAULT_HOURS = 24;
 const MAX_HOURS = 168;
+/** A version of payloads. */
+const VERSION = /^\d{4}-\d{2}$/;
 const keyed = z.object({ idempotencyKey: optionalIdempotencyKey });
 
 /** The RPCs of the log, and of the replay of one delivery. */
@@ -65,6 +68,12 @@ export function logMethods({ pool, clock }: LogContext) {
       const { eventId } = found.row;
       const related = await relatedDeliveries(pool, { shopId, id, eventId });
       return { delivery: deliveryMessage(found), related: related.map(deliveryMessage) };
+    },
+    async listLastTests({ shopId, version }) {
+      if (!VERSION.test(version))
+        throw invalidField('version', 'must be a version, such as 2026-10');
+      const found = await lastTests(pool, { shopId, version });
+      return { deliveries: found.map(deliveryMessage) };
     },
     async getDeliveryStats({ shopId, subscriptionId, hours }) {
       if (hours < 0 || hours > MAX_HOURS) throw invalidField('hours', `must be 1 to ${MAX_HOURS}`);

@@ -152,6 +152,7 @@ export const fakeWebhooks: Partial<ServiceImpl<typeof WebhooksService>> = {
     }
     return { replays: [sampleReplay()], nextCursor: pageSize === 1 ? '61' : '' };
   },
+  listLastTests: () => ({ deliveries: [] }),
   getDeliveryStats: () => ({ hours: [] }),
   getPayloadVersion: () => ({ version: PAYLOAD_VERSION }),
   setPayloadVersion: ({ version }) => ({ version }),

@@ -6,6 +6,7 @@ import { Bullets } from '../../parts/bullets.tsx';
 import { Loaded } from '../../parts/states.tsx';
 import { changedTopics } from './between.ts';
 import { TestResult } from './test-result.tsx';
+import { useVersionTests } from './version-tests.ts';
 
 /** What another version changes, said before it is chosen: the webhooks that get another payload, and their tests. */
 export function Concerned(o: {
@@ -14,6 +15,7 @@ export function Concerned(o: {
 }) {
   const { setting, version } = o;
   const query = useQuery(WebhooksService.method.listWebhooks, {});
+  const tests = useVersionTests(version);
   const changed = changedTopics(setting, setting.servedVersion, version);
   return (
     <>
@@ -33,7 +35,7 @@ export function Concerned(o: {
                 <>
                   {webhook.trigger} to {webhook.url}:{' '}
                   {webhook.status === 'active' ? (
-                    <TestResult webhook={webhook} version={version} />
+                    <TestResult webhook={webhook} tests={tests} withoutLink />
                   ) : (
                     'inactive'
                   )}

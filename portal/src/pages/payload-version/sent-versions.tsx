@@ -15,6 +15,7 @@ import { Status } from '../../parts/status.tsx';
 import { useSession } from '../../session/session.tsx';
 import { changedTopics } from './between.ts';
 import { TestCell } from './test-cell.tsx';
+import { useVersionTests, type VersionTests } from './version-tests.ts';
 
 const route = getRouteApi('/payload-version');
 
@@ -33,6 +34,7 @@ export function SentVersions({
 }) {
   const query = useQuery(WebhooksService.method.listWebhooks, {});
   const mayTest = useSession().can(PayloadVersionService.method.sendVersionTest);
+  const tests = useVersionTests(mayTest ? other : undefined);
   const { servedVersion } = setting;
   const changed = changedTopics(setting, servedVersion, other ?? servedVersion);
   return (
@@ -61,14 +63,14 @@ export function SentVersions({
                 columns={[
                   ...columnsOf(servedVersion),
                   ...(other ? [effectOf(servedVersion, other, changed)] : []),
-                  ...(other && mayTest ? [testIn(other)] : []),
+                  ...(other && mayTest ? [testIn(other, tests)] : []),
                 ]}
               />
               {other && mayTest && (
                 <Text size="sm" c="dimmed" mt="xs">
-                  A test is an example, signed like a real event. “Accepted” means that the receiver
-                  answered with 200 to 299. Whether it understands the new form, only its people
-                  know.
+                  A test is an example, signed like a real event. The last one of each webhook is
+                  shown, also if a colleague sent it. “Accepted” means that the receiver answered
+                  with 200 to 299. Whether it understands the new form, only its people know.
                 </Text>
               )}
             </>
@@ -108,10 +110,11 @@ function columnsOf(served: string): readonly Column<Webhook>[] {
   ];
 }
 
-function testIn(version: string): Column<Webhook> {
+function testIn(version: string, tests: VersionTests): Column<Webhook> {
   return {
     title: `Test in ${version}`,
-    cell: (webhook) => <TestCell webhook={webhook} version={version} />,
+    roomy: true,
+    cell: (webhook) => <TestCell webhook={webhook} version={version} tests={tests} />,
   };
 }
 

@@ -15,7 +15,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file rms/portal/v1/payload_version.proto.
  */
 export const file_rms_portal_v1_payload_version: GenFile = /*@__PURE__*/
-  fileDesc("CiNybXMvcG9ydGFsL3YxL3BheWxvYWRfdmVyc2lvbi5wcm90bxINcm1zLnBvcnRhbC52MSL3AQoOUGF5bG9hZFZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRINCgVzdGFnZRgCIAEoCRIxCg1kZXByZWNhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzdW5zZXRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmNoYW5nZWxvZ19wYXRoGAUgASgJEhIKCnNlbGVjdGFibGUYBiABKAgSDQoFYWJvdXQYByABKAkSFgoOY2hhbmdlZF90b3BpY3MYCCADKAkSEAoIaW5fd29yZHMYCSABKAkipwEKC1JlY2VudEV2ZW50EgoKAmlkGAEgASgJEg8KB3RyaWdnZXIYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCXJldHVybl9pZBgEIAEoA0ICMAESEgoKb3JkZXJfbmFtZRgFIAEoCRIOCgZ0b3BpY3MYBiADKAkSDwoHZGlmZmVycxgHIAEoCCIaChhHZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QidQoZR2V0UGF5bG9hZFZlcnNpb25SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhYKDnNlcnZlZF92ZXJzaW9uGAIgASgJEi8KCHZlcnNpb25zGAMgAygLMh0ucm1zLnBvcnRhbC52MS5QYXlsb2FkVmVyc2lvbiJFChhTZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QSDwoHdmVyc2lvbhgBIAEoCRIYChBleHBlY3RlZF92ZXJzaW9uGAIgASgJIiwKGVNldFBheWxvYWRWZXJzaW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCSIrChdMaXN0UmVjZW50RXZlbnRzUmVxdWVzdBIQCgh2ZXJzaW9ucxgBIAMoCSJGChhMaXN0UmVjZW50RXZlbnRzUmVzcG9uc2USKgoGZXZlbnRzGAEgAygLMhoucm1zLnBvcnRhbC52MS5SZWNlbnRFdmVudCJbChVQcmV2aWV3UGF5bG9hZFJlcXVlc3QSEAoIZXZlbnRfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDwoHdHJpZ2dlchgDIAEoCRIQCgh2ZXJzaW9ucxgEIAMoCSJXChZQcmV2aWV3UGF5bG9hZFJlc3BvbnNlEi8KCHByZXZpZXdzGAEgAygLMh0ucm1zLnBvcnRhbC52MS5QYXlsb2FkUHJldmlldxIMCgRzYW1lGAIgASgIIjIKDlBheWxvYWRQcmV2aWV3Eg8KB3ZlcnNpb24YASABKAkSDwoHcGF5bG9hZBgCIAEoCSJrChZTZW5kVmVyc2lvblRlc3RSZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIWCgp3ZWJob29rX2lkGAIgASgDQgIwARIPCgd2ZXJzaW9uGAMgASgJEg8KB3RyaWdnZXIYBCABKAkiRAoXU2VuZFZlcnNpb25UZXN0UmVzcG9uc2USKQoIZGVsaXZlcnkYASABKAsyFy5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5Mt0FChVQYXlsb2FkVmVyc2lvblNlcnZpY2USkQEKEUdldFBheWxvYWRWZXJzaW9uEicucm1zLnBvcnRhbC52MS5HZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QaKC5ybXMucG9ydGFsLnYxLkdldFBheWxvYWRWZXJzaW9uUmVzcG9uc2UiKZACAaq8GCIKDmRldmVsb3Blci52aWV3ChBkZXZlbG9wZXIubWFuYWdlEp0BChFTZXRQYXlsb2FkVmVyc2lvbhInLnJtcy5wb3J0YWwudjEuU2V0UGF5bG9hZFZlcnNpb25SZXF1ZXN0Gigucm1zLnBvcnRhbC52MS5TZXRQYXlsb2FkVmVyc2lvblJlc3BvbnNlIjWQAgKqvBguChBkZXZlbG9wZXIubWFuYWdlGhpwb3J0YWwuc2V0X3BheWxvYWRfdmVyc2lvbhJ+ChBMaXN0UmVjZW50RXZlbnRzEiYucm1zLnBvcnRhbC52MS5MaXN0UmVjZW50RXZlbnRzUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuTGlzdFJlY2VudEV2ZW50c1Jlc3BvbnNlIhmQAgGqvBgSChBkZXZlbG9wZXIubWFuYWdlEngKDlByZXZpZXdQYXlsb2FkEiQucm1zLnBvcnRhbC52MS5QcmV2aWV3UGF5bG9hZFJlcXVlc3QaJS5ybXMucG9ydGFsLnYxLlByZXZpZXdQYXlsb2FkUmVzcG9uc2UiGZACAaq8GBIKEGRldmVsb3Blci5tYW5hZ2USlQEKD1NlbmRWZXJzaW9uVGVzdBIlLnJtcy5wb3J0YWwudjEuU2VuZFZlcnNpb25UZXN0UmVxdWVzdBomLnJtcy5wb3J0YWwudjEuU2VuZFZlcnNpb25UZXN0UmVzcG9uc2UiM5ACAqq8GCwKEGRldmVsb3Blci5tYW5hZ2UaGHBvcnRhbC5zZW5kX3ZlcnNpb25fdGVzdGIGcHJvdG8z", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_deliveries]);
+  fileDesc("CiNybXMvcG9ydGFsL3YxL3BheWxvYWRfdmVyc2lvbi5wcm90bxINcm1zLnBvcnRhbC52MSL3AQoOUGF5bG9hZFZlcnNpb24SDwoHdmVyc2lvbhgBIAEoCRINCgVzdGFnZRgCIAEoCRIxCg1kZXByZWNhdGVkX2F0GAMgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBItCglzdW5zZXRfYXQYBCABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhYKDmNoYW5nZWxvZ19wYXRoGAUgASgJEhIKCnNlbGVjdGFibGUYBiABKAgSDQoFYWJvdXQYByABKAkSFgoOY2hhbmdlZF90b3BpY3MYCCADKAkSEAoIaW5fd29yZHMYCSABKAkipwEKC1JlY2VudEV2ZW50EgoKAmlkGAEgASgJEg8KB3RyaWdnZXIYAiABKAkSLwoLb2NjdXJyZWRfYXQYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhUKCXJldHVybl9pZBgEIAEoA0ICMAESEgoKb3JkZXJfbmFtZRgFIAEoCRIOCgZ0b3BpY3MYBiADKAkSDwoHZGlmZmVycxgHIAEoCCIaChhHZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QidQoZR2V0UGF5bG9hZFZlcnNpb25SZXNwb25zZRIPCgd2ZXJzaW9uGAEgASgJEhYKDnNlcnZlZF92ZXJzaW9uGAIgASgJEi8KCHZlcnNpb25zGAMgAygLMh0ucm1zLnBvcnRhbC52MS5QYXlsb2FkVmVyc2lvbiJFChhTZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QSDwoHdmVyc2lvbhgBIAEoCRIYChBleHBlY3RlZF92ZXJzaW9uGAIgASgJIiwKGVNldFBheWxvYWRWZXJzaW9uUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCSIrChdMaXN0UmVjZW50RXZlbnRzUmVxdWVzdBIQCgh2ZXJzaW9ucxgBIAMoCSJGChhMaXN0UmVjZW50RXZlbnRzUmVzcG9uc2USKgoGZXZlbnRzGAEgAygLMhoucm1zLnBvcnRhbC52MS5SZWNlbnRFdmVudCJbChVQcmV2aWV3UGF5bG9hZFJlcXVlc3QSEAoIZXZlbnRfaWQYASABKAkSDQoFdG9waWMYAiABKAkSDwoHdHJpZ2dlchgDIAEoCRIQCgh2ZXJzaW9ucxgEIAMoCSJXChZQcmV2aWV3UGF5bG9hZFJlc3BvbnNlEi8KCHByZXZpZXdzGAEgAygLMh0ucm1zLnBvcnRhbC52MS5QYXlsb2FkUHJldmlldxIMCgRzYW1lGAIgASgIIjIKDlBheWxvYWRQcmV2aWV3Eg8KB3ZlcnNpb24YASABKAkSDwoHcGF5bG9hZBgCIAEoCSIqChdMaXN0VmVyc2lvblRlc3RzUmVxdWVzdBIPCgd2ZXJzaW9uGAEgASgJIkcKGExpc3RWZXJzaW9uVGVzdHNSZXNwb25zZRIrCgpkZWxpdmVyaWVzGAEgAygLMhcucm1zLnBvcnRhbC52MS5EZWxpdmVyeSJrChZTZW5kVmVyc2lvblRlc3RSZXF1ZXN0EhcKD2lkZW1wb3RlbmN5X2tleRgBIAEoCRIWCgp3ZWJob29rX2lkGAIgASgDQgIwARIPCgd2ZXJzaW9uGAMgASgJEg8KB3RyaWdnZXIYBCABKAkiRAoXU2VuZFZlcnNpb25UZXN0UmVzcG9uc2USKQoIZGVsaXZlcnkYASABKAsyFy5ybXMucG9ydGFsLnYxLkRlbGl2ZXJ5Mt0GChVQYXlsb2FkVmVyc2lvblNlcnZpY2USkQEKEUdldFBheWxvYWRWZXJzaW9uEicucm1zLnBvcnRhbC52MS5HZXRQYXlsb2FkVmVyc2lvblJlcXVlc3QaKC5ybXMucG9ydGFsLnYxLkdldFBheWxvYWRWZXJzaW9uUmVzcG9uc2UiKZACAaq8GCIKDmRldmVsb3Blci52aWV3ChBkZXZlbG9wZXIubWFuYWdlEp0BChFTZXRQYXlsb2FkVmVyc2lvbhInLnJtcy5wb3J0YWwudjEuU2V0UGF5bG9hZFZlcnNpb25SZXF1ZXN0Gigucm1zLnBvcnRhbC52MS5TZXRQYXlsb2FkVmVyc2lvblJlc3BvbnNlIjWQAgKqvBguChBkZXZlbG9wZXIubWFuYWdlGhpwb3J0YWwuc2V0X3BheWxvYWRfdmVyc2lvbhJ+ChBMaXN0UmVjZW50RXZlbnRzEiYucm1zLnBvcnRhbC52MS5MaXN0UmVjZW50RXZlbnRzUmVxdWVzdBonLnJtcy5wb3J0YWwudjEuTGlzdFJlY2VudEV2ZW50c1Jlc3BvbnNlIhmQAgGqvBgSChBkZXZlbG9wZXIubWFuYWdlEngKDlByZXZpZXdQYXlsb2FkEiQucm1zLnBvcnRhbC52MS5QcmV2aWV3UGF5bG9hZFJlcXVlc3QaJS5ybXMucG9ydGFsLnYxLlByZXZpZXdQYXlsb2FkUmVzcG9uc2UiGZACAaq8GBIKEGRldmVsb3Blci5tYW5hZ2USfgoQTGlzdFZlcnNpb25UZXN0cxImLnJtcy5wb3J0YWwudjEuTGlzdFZlcnNpb25UZXN0c1JlcXVlc3QaJy5ybXMucG9ydGFsLnYxLkxpc3RWZXJzaW9uVGVzdHNSZXNwb25zZSIZkAIBqrwYEgoQZGV2ZWxvcGVyLm1hbmFnZRKVAQoPU2VuZFZlcnNpb25UZXN0EiUucm1zLnBvcnRhbC52MS5TZW5kVmVyc2lvblRlc3RSZXF1ZXN0GiYucm1zLnBvcnRhbC52MS5TZW5kVmVyc2lvblRlc3RSZXNwb25zZSIzkAICqrwYLAoQZGV2ZWxvcGVyLm1hbmFnZRoYcG9ydGFsLnNlbmRfdmVyc2lvbl90ZXN0YgZwcm90bzM", [file_google_protobuf_timestamp, file_rms_portal_v1_access, file_rms_portal_v1_deliveries]);
 
 /**
  * PayloadVersion is a version that payloads can have.
@@ -398,6 +398,48 @@ export const PayloadPreviewSchema: GenMessage<PayloadPreview> = /*@__PURE__*/
   messageDesc(file_rms_portal_v1_payload_version, 10);
 
 /**
+ * Request of ListVersionTests.
+ *
+ * @generated from message rms.portal.v1.ListVersionTestsRequest
+ */
+export type ListVersionTestsRequest = Message<"rms.portal.v1.ListVersionTestsRequest"> & {
+  /**
+   * The version
+   *
+   * @generated from field: string version = 1;
+   */
+  version: string;
+};
+
+/**
+ * Describes the message rms.portal.v1.ListVersionTestsRequest.
+ * Use `create(ListVersionTestsRequestSchema)` to create a new message.
+ */
+export const ListVersionTestsRequestSchema: GenMessage<ListVersionTestsRequest> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_payload_version, 11);
+
+/**
+ * Response of ListVersionTests.
+ *
+ * @generated from message rms.portal.v1.ListVersionTestsResponse
+ */
+export type ListVersionTestsResponse = Message<"rms.portal.v1.ListVersionTestsResponse"> & {
+  /**
+   * At most one of each webhook, newest first
+   *
+   * @generated from field: repeated rms.portal.v1.Delivery deliveries = 1;
+   */
+  deliveries: Delivery[];
+};
+
+/**
+ * Describes the message rms.portal.v1.ListVersionTestsResponse.
+ * Use `create(ListVersionTestsResponseSchema)` to create a new message.
+ */
+export const ListVersionTestsResponseSchema: GenMessage<ListVersionTestsResponse> = /*@__PURE__*/
+  messageDesc(file_rms_portal_v1_payload_version, 12);
+
+/**
  * Request of SendVersionTest.
  *
  * @generated from message rms.portal.v1.SendVersionTestRequest
@@ -437,7 +479,7 @@ export type SendVersionTestRequest = Message<"rms.portal.v1.SendVersionTestReque
  * Use `create(SendVersionTestRequestSchema)` to create a new message.
  */
 export const SendVersionTestRequestSchema: GenMessage<SendVersionTestRequest> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_payload_version, 11);
+  messageDesc(file_rms_portal_v1_payload_version, 13);
 
 /**
  * Response of SendVersionTest.
@@ -458,7 +500,7 @@ export type SendVersionTestResponse = Message<"rms.portal.v1.SendVersionTestResp
  * Use `create(SendVersionTestResponseSchema)` to create a new message.
  */
 export const SendVersionTestResponseSchema: GenMessage<SendVersionTestResponse> = /*@__PURE__*/
-  messageDesc(file_rms_portal_v1_payload_version, 12);
+  messageDesc(file_rms_portal_v1_payload_version, 14);
 
 /**
  * PayloadVersionService sets the API version of the shop's webhook payloads. REST and MCP cannot set it;
@@ -508,6 +550,17 @@ export const PayloadVersionService: GenService<{
     methodKind: "unary";
     input: typeof PreviewPayloadRequestSchema;
     output: typeof PreviewPayloadResponseSchema;
+  },
+  /**
+   * ListVersionTests lists the last test of each webhook in a version, of its newest 100 tests in the last 30 days. A
+   * webhook without one is not in the list.
+   *
+   * @generated from rpc rms.portal.v1.PayloadVersionService.ListVersionTests
+   */
+  listVersionTests: {
+    methodKind: "unary";
+    input: typeof ListVersionTestsRequestSchema;
+    output: typeof ListVersionTestsResponseSchema;
   },
   /**
    * SendVersionTest sends a test event in a version to one webhook. The shop's version stays as it is.
