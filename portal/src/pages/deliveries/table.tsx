@@ -1,40 +1,50 @@
 import { Badge, Code, Group, Text } from '@mantine/core';
 import { Link } from '@tanstack/react-router';
 import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
+import type { WebhookHealth } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { Status } from '../../parts/status.tsx';
-import { isDue, Time } from '../../parts/time.tsx';
+import { Time } from '../../parts/time.tsx';
+import { NextAttempt, useHealthOf } from './next-attempt.tsx';
 import { resultText } from './result.ts';
 
-const COLUMNS: readonly Column<Delivery>[] = [
-  {
-    title: 'Event',
-    cell: ({ id, trigger, test, returnId }) => (
-      <>
-        <Group gap={6}>
-          <Link to="/deliveries/$deliveryId" params={{ deliveryId: id }}>
-            {trigger}
-          </Link>
-          {test && (
-            <Badge size="xs" variant="default">
-              Test
-            </Badge>
-          )}
-        </Group>
-        <SecondLine>{returnId === '0' ? id : `return ${returnId}`}</SecondLine>
-      </>
-    ),
-  },
+const EVENT: Column<Delivery> = {
+  title: 'Event',
+  cell: ({ id, trigger, test, returnId }) => (
+    <>
+      <Group gap={6}>
+        <Link to="/deliveries/$deliveryId" params={{ deliveryId: id }}>
+          {trigger}
+        </Link>
+        {test && (
+          <Badge size="xs" variant="default">
+            Test
+          </Badge>
+        )}
+      </Group>
+      <SecondLine>{returnId === '0' ? id : `return ${returnId}`}</SecondLine>
+    </>
+  ),
+};
+
+const ANSWER: readonly Column<Delivery>[] = [
   { title: 'State', cell: ({ state }) => <Status state={state} /> },
   { title: 'Last answer', cell: (delivery) => <LastAnswer delivery={delivery} /> },
-  {
-    title: 'Next attempt',
-    cell: ({ nextAttemptAt }) =>
-      isDue(nextAttemptAt) ? 'due' : <Time at={nextAttemptAt} as="relative" />,
-  },
-  { title: 'Happened', short: true, cell: ({ occurredAt }) => <Time at={occurredAt} as="exact" /> },
 ];
+
+const HAPPENED: Column<Delivery> = {
+  title: 'Happened',
+  short: true,
+  cell: ({ occurredAt }) => <Time at={occurredAt} as="exact" />,
+};
+
+function nextAttempt(health: ReadonlyMap<string, WebhookHealth>): Column<Delivery> {
+  return {
+    title: 'Next attempt',
+    cell: (delivery) => <NextAttempt delivery={delivery} health={health.get(delivery.webhookId)} />,
+  };
+}
 
 const WEBHOOK: Column<Delivery> = {
   title: 'Webhook',
@@ -59,8 +69,9 @@ export function DeliveryTable(o: {
   /** With the column of the webhook. */
   readonly ofAll?: boolean;
 }) {
+  const health = useHealthOf(o.deliveries);
   if (o.deliveries.length === 0) return <Text c="dimmed">No deliveries.</Text>;
-  const columns = o.ofAll ? [...COLUMNS.slice(0, 1), WEBHOOK, ...COLUMNS.slice(1)] : COLUMNS;
+  const columns = [EVENT, ...(o.ofAll ? [WEBHOOK] : []), ...ANSWER, nextAttempt(health), HAPPENED];
   return (
     <DataTable
       caption="Deliveries"
