@@ -182,6 +182,8 @@ test('a webhook is added, tested and deleted', async () => {
       await press(page, 'Open the webhook and send a test');
       await press(page, 'Send a test event');
       await press(page, 'Send the test');
+      await page.getByText('The receiver accepted the test').waitFor();
+      await page.getByRole('link', { name: 'See the delivery' }).click();
       await page.locator('main').getByText('Delivered', { exact: true }).first().waitFor();
       await page.locator('main').getByText('HTTP 200').first().waitFor();
       const [received] = receiver.received;

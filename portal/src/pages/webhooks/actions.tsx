@@ -21,8 +21,16 @@ const EditWebhook = lazyPart(async () => (await import('./edit.tsx')).EditWebhoo
 
 const DIALOGS = { edit: EditWebhook, test: SendTest, backfill: BackfillDialog, replay: ReplayOne };
 
-/** What the user may do with a webhook. */
-export function WebhookActions({ webhook }: { readonly webhook: Webhook }) {
+/**
+ * What the user may do with a webhook.
+ *
+ * @param o.onTested called with the id of the delivery of a test event.
+ */
+export function WebhookActions(o: {
+  readonly webhook: Webhook;
+  readonly onTested: (deliveryId: string) => void;
+}) {
+  const { webhook, onTested } = o;
   const { can } = useSession();
   const [dialog, setDialog] = useState<keyof typeof DIALOGS>();
   const { updateWebhook, deleteWebhook, sendTest, startReplay, startBackfill } =
@@ -57,7 +65,9 @@ export function WebhookActions({ webhook }: { readonly webhook: Webhook }) {
             : []),
         ]}
       />
-      {Dialog && <Dialog webhook={webhook} onClose={() => setDialog(undefined)} />}
+      {Dialog && (
+        <Dialog webhook={webhook} onClose={() => setDialog(undefined)} onTested={onTested} />
+      )}
     </>
   );
 }

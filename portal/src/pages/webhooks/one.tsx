@@ -32,6 +32,8 @@ const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')
 
 const SecretPanel = lazyPart(async () => (await import('./secret.tsx')).SecretPanel, 4);
 
+const TestNotice = lazyPart(async () => (await import('./test-notice.tsx')).TestNotice, 2);
+
 /** How often the webhook is read, and how often while something is sent at this moment. Milliseconds. */
 const REFRESH_MS = 15_000;
 const SENDING_MS = 2_000;
@@ -56,7 +58,7 @@ export function WebhookPage() {
   return (
     <Needs method={WebhooksService.method.getWebhook}>
       <Loaded query={query} title={`Webhook ${webhookId}`} back={BACK}>
-        {({ webhook }) => webhook && <Content webhook={webhook} />}
+        {({ webhook }) => webhook && <Content key={webhook.id} webhook={webhook} />}
       </Loaded>
     </Needs>
   );
@@ -83,6 +85,7 @@ function Content({ webhook }: { readonly webhook: Webhook }) {
   const { can } = useSession();
   const { hours } = route.useSearch();
   const [sending, setSending] = useState<number>();
+  const [testedAs, setTestedAs] = useState<string>();
   useSameNumbers(webhook);
   return (
     <>
@@ -94,9 +97,12 @@ function Content({ webhook }: { readonly webhook: Webhook }) {
             Sends <Code>{webhook.trigger}</Code> to <Code>{webhook.url}</Code>
           </>
         }
-        actions={<WebhookActions webhook={webhook} />}
+        actions={<WebhookActions webhook={webhook} onTested={setTestedAs} />}
       />
       <Stack gap="md">
+        {testedAs !== undefined && (
+          <TestNotice deliveryId={testedAs} onClose={() => setTestedAs(undefined)} />
+        )}
         {sending !== undefined && (
           <SendProgress webhook={webhook} total={sending} onClose={() => setSending(undefined)} />
         )}

@@ -1,23 +1,28 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { NativeSelect, Text } from '@mantine/core';
-import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 
-/** Sends an example of an event to one webhook, and opens its delivery. */
-export function SendTest(o: { readonly webhook: Webhook; readonly onClose: () => void }) {
+/**
+ * Sends an example of an event to one webhook.
+ *
+ * @param o.onTested called with the id of its delivery.
+ */
+export function SendTest(o: {
+  readonly webhook: Webhook;
+  readonly onClose: () => void;
+  readonly onTested: (deliveryId: string) => void;
+}) {
   const { webhook } = o;
   const [trigger, setTrigger] = useState(webhook.trigger);
   const { data } = useQuery(WebhooksService.method.listEventTypes, {}, { staleTime: Infinity });
-  const navigate = useNavigate();
   const { run, isPending, error } = useWrite(WebhooksService.method.sendTest, {
     inline: true,
     onSuccess: ({ delivery }) => {
       o.onClose();
-      if (!delivery) return;
-      void navigate({ to: '/deliveries/$deliveryId', params: { deliveryId: delivery.id } });
+      if (delivery) o.onTested(delivery.id);
     },
   });
   const triggers = data?.topics.find(({ topic }) => topic === webhook.topic)?.delivers ?? [trigger];
@@ -39,7 +44,7 @@ export function SendTest(o: { readonly webhook: Webhook; readonly onClose: () =>
       />
       <Text size="sm" c="dimmed">
         An example of the event goes to {webhook.url}, signed like a real one. No return changes.
-        The next page shows what your system answers.
+        This page then says what your system answered.
       </Text>
     </FormModal>
   );

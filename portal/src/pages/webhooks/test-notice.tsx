@@ -1,0 +1,66 @@
+import { useQuery } from '@connectrpc/connect-query';
+import { Alert, Code } from '@mantine/core';
+import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
+import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { adviceOf, answerText } from '../deliveries/advice.ts';
+import { isSuccess } from '../deliveries/result.ts';
+import { isBeingSent, TEST_REFRESH_MS, TestOutcome } from '../deliveries/test-outcome.tsx';
+
+/** How often a test is read that waits for other deliveries of its webhook. Milliseconds. */
+const LATER_MS = 15_000;
+
+/** What became of a test event that the reader sent from this page. */
+export function TestNotice(o: { readonly deliveryId: string; readonly onClose: () => void }) {
+  const { deliveryId } = o;
+  const { data, error } = useQuery(
+    WebhooksService.method.getDelivery,
+    { deliveryId },
+    { refetchInterval: ({ state }) => refreshOf(state.data?.delivery) },
+  );
+  const delivery = data?.delivery;
+  const [color, title] = headOf(delivery);
+  return (
+    <Alert
+      color={color}
+      title={title}
+      role="status"
+      withCloseButton
+      closeButtonLabel="Close"
+      onClose={o.onClose}
+    >
+      {delivery ? <Result of={delivery} /> : error && 'Its result could not be loaded.'}
+    </Alert>
+  );
+}
+
+function refreshOf(delivery: Delivery | undefined): number | false {
+  if (!delivery || isBeingSent(delivery)) return TEST_REFRESH_MS;
+  return delivery.lastAttempt ? false : LATER_MS;
+}
+
+function headOf(delivery: Delivery | undefined): readonly [color: string, title: string] {
+  const attempt = delivery?.lastAttempt;
+  if (attempt) {
+    return isSuccess(attempt)
+      ? ['green', 'The receiver accepted the test']
+      : ['red', 'The receiver did not accept the test'];
+  }
+  return !delivery || isBeingSent(delivery)
+    ? ['blue', 'The test is being sent']
+    : ['yellow', 'The test is not sent yet'];
+}
+
+function Result({ of: delivery }: { readonly of: Delivery }) {
+  const { trigger, lastAttempt, state } = delivery;
+  return (
+    <>
+      {lastAttempt && !isSuccess(lastAttempt) && (
+        <div>
+          {answerText(lastAttempt)}. {adviceOf(lastAttempt)}
+          {state === 'waiting' && ' The service tries it again, like a real event.'}
+        </div>
+      )}
+      An example of <Code>{trigger}</Code>: <TestOutcome delivery={delivery} />
+    </>
+  );
+}
