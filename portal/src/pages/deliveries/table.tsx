@@ -4,6 +4,7 @@ import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb
 import type { WebhookHealth } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { EventName } from '../../parts/event-name.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
 import { NextAttempt, useHealthOf } from './next-attempt.tsx';
@@ -15,7 +16,7 @@ const EVENT: Column<Delivery> = {
     <>
       <Group gap={6}>
         <Link to="/deliveries/$deliveryId" params={{ deliveryId: id }}>
-          {trigger}
+          <EventName name={trigger} />
         </Link>
         {test && (
           <Badge size="xs" variant="default">

@@ -8,6 +8,7 @@ import {
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import { type Column, DataTable } from '../../parts/data-table.tsx';
+import { EventName } from '../../parts/event-name.tsx';
 import { LongText } from '../../parts/long-text.tsx';
 import { Panel } from '../../parts/panel.tsx';
 import { Loaded } from '../../parts/states.tsx';
@@ -95,7 +96,7 @@ function columnsOf(served: string): readonly Column<Webhook>[] {
         <>
           <Group gap={6}>
             <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
-              {trigger}
+              <EventName name={trigger} />
             </Link>
             {status !== 'active' && <Status state={status} />}
           </Group>

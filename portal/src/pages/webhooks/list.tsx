@@ -10,6 +10,7 @@ import {
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { Bullets } from '../../parts/bullets.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
+import { EventName } from '../../parts/event-name.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { LongText } from '../../parts/long-text.tsx';
 import { Meanings } from '../../parts/meanings.tsx';
@@ -113,7 +114,9 @@ function Address({ webhook }: { readonly webhook: Webhook }) {
 function Pair({ trigger, topic }: Pick<Webhook, 'trigger' | 'topic'>) {
   return (
     <>
-      <Code>{trigger}</Code>
+      <Code>
+        <EventName name={trigger} />
+      </Code>
       <Text size="xs" c="dimmed" mt={2}>
         topic {topic}
       </Text>
