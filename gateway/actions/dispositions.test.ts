@@ -15,12 +15,13 @@ beforeAll(async () => {
   Object.assign(bench.services.dispositions, {
     assess: (request: AssessRequest) => {
       received = request;
-      const items = request.items.map(({ lineItemId, note }) => ({
+      const hasNotes = laterNote !== undefined;
+      const items = request.items.map(({ lineItemId }) => ({
         lineItemId,
-        disposition: { ...disposition, ...(!request.withoutNotes && { note: laterNote ?? note }) },
+        disposition: { ...disposition, ...(hasNotes && { note: laterNote }) },
       }));
       // Not in the order of the request, on which the gateway must not depend.
-      return { items: items.reverse() };
+      return { items: items.reverse(), hasNotes };
     },
   });
 }, 60_000);

@@ -26,10 +26,9 @@ export async function assessDispositions(
   const items = body.items.map(inputOf);
   // Notes may have megabytes, so they are copied from the request. A repeat with a key may show a later assessment with
   // another note, so then the service returns the notes.
-  const withoutNotes = idempotencyKey === '';
-  const request = { ...callerOf(context), items, withoutNotes, idempotencyKey };
+  const request = { ...callerOf(context), items, withoutNotes: true, idempotencyKey };
   const recorded = await context.services.dispositions.assess(request, { timeoutMs: TIMEOUT_MS });
-  if (!withoutNotes) return recorded.items;
+  if (recorded.hasNotes) return recorded.items;
   const itemsById = new Map(items.map((item) => [item.lineItemId, item]));
   return recorded.items.map((record) => withNote(record, itemsById.get(record.lineItemId)?.note));
 }

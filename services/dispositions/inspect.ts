@@ -2,20 +2,18 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { invalidField } from '../platform/errors.ts';
 import { deleteInspections, isTooLarge } from './delete-inspections.ts';
 import { DISPOSITIONS, type HandOverDeps, handOver, handOverThese } from './hand-over.ts';
-import type { Inspection } from './inspection.ts';
-import { withNotes } from './long-texts.ts';
-import { type Batch, record } from './record.ts';
+import { type Batch, type Recorded, record } from './record.ts';
 
 /**
  * Records findings, and hands them over to returns before it responds, so that the caller finds them there.
  *
- * @returns the inspections in the order of the findings.
+ * @returns the inspections in the order of the findings. Those of a repeat may lack long texts of a later call.
  * @throws DomainError INVALID_ARGUMENT when a line item does not belong to the shop; RETURN_TOO_LARGE when the details
  *   of a return would become too large: then no finding of the call stays recorded; ConnectError UNAVAILABLE when
  *   returns does not respond. If the findings were recorded, a job hands them over, and a repeated call does not record
  *   them again.
  */
-export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonly Inspection[]> {
+export async function inspect(deps: HandOverDeps, batch: Batch): Promise<Recorded> {
   const lineItemIds = batch.findings.map((finding) => finding.lineItemId);
   await requireOwnLines(deps, batch, lineItemIds);
   const recorded = await record(deps.pool, batch);
@@ -31,10 +29,7 @@ export async function inspect(deps: HandOverDeps, batch: Batch): Promise<readonl
     const message = 'recorded but not yet applied; retry the call';
     throw new ConnectError(message, Code.Unavailable, undefined, undefined, error);
   }
-  // A repeat with a key may show a later assessment, whose long note only returns has.
-  return batch.kind === 'assessment'
-    ? withNotes(deps, batch.shopId, recorded.inspections)
-    : recorded.inspections;
+  return recorded;
 }
 
 /** The error is the same for line items that do not exist and for line items of other shops. */

@@ -49,15 +49,18 @@ describe('a long note', () => {
 
   test('is returned to a repeat with its key, and so is the note of a later call', async () => {
     const { shopId, line } = bench.shopWithLines(1);
-    const assess = async (note: string, idempotencyKey = '') => {
-      const call = { shopId, actor, items: [{ lineItemId: line, note }], idempotencyKey };
-      return (await bench.client.assess(call)).items[0]?.disposition?.note;
+    const assess = async (note: string, o: { idempotencyKey?: string; withoutNotes?: boolean }) => {
+      const call = { shopId, actor, items: [{ lineItemId: line, note }], ...o };
+      const { items, hasNotes } = await bench.client.assess(call);
+      return [items[0]?.disposition?.note, hasNotes];
     };
     const [first, later] = [longText('first'), longText('later')];
-    expect(await assess(first, 'k')).toBe(first);
-    expect(await assess(first, 'k')).toBe(first);
-    await assess(later);
-    expect(await assess(first, 'k')).toBe(later);
+    const key = { idempotencyKey: 'k' };
+    expect(await assess(first, key)).toEqual([first, true]);
+    expect(await assess(first, key)).toEqual([first, true]);
+    expect(await assess(later, { withoutNotes: true })).toEqual([undefined, false]);
+    expect(await assess(later, { withoutNotes: true })).toEqual([undefined, false]);
+    expect(await assess(first, key)).toEqual([later, true]);
     expect(bench.handedTo(shopId)).toHaveLength(2);
   });
 

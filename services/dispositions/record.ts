@@ -34,6 +34,8 @@ export interface Recorded {
   readonly created: readonly Inspection[];
   /** Whether older inspections of the line items may be pending. */
   readonly othersPending: boolean;
+  /** Whether the key was used before. Then the inspections may be those of a later call. */
+  readonly isRepeat: boolean;
 }
 
 /**
@@ -80,7 +82,7 @@ export async function record(pool: pg.Pool, batch: Batch): Promise<Recorded> {
       if (!inspection) throw new Error('a finding was not recorded');
       return inspection;
     });
-    return { inspections, created, othersPending: stored.othersPending };
+    return { inspections, created, othersPending: stored.othersPending, isRepeat: false };
   });
 }
 
@@ -96,7 +98,7 @@ async function earlierOf(tx: Queryable, batch: Batch): Promise<Recorded | undefi
     return newest ? withTextsOf(newest, finding) : [];
   });
   if (inspections.length < lineItemIds.length) return undefined;
-  return { inspections, created: [], othersPending: true };
+  return { inspections, created: [], othersPending: true, isRepeat: true };
 }
 
 /** The shop's default outcome; undefined when no finding needs it. */

@@ -24,20 +24,21 @@ export function dispositionRoutes(deps: HandOverDeps): (router: ConnectRouter) =
         const { shopId, actor, items } = parseInput(assessRequest, request);
         const use = keyUseOf('Assess', AssessRequestSchema, request);
         const batch = { shopId, actor, kind: 'assessment', findings: items, use } as const;
-        const recorded = await inspect(deps, batch);
-        const shown = request.withoutNotes
-          ? recorded.map((one) => ({ ...one, note: undefined }))
-          : recorded;
-        return { items: shown.map(toDispositionRecord) };
+        const { inspections, isRepeat } = await inspect(deps, batch);
+        const hasNotes = isRepeat || !request.withoutNotes;
+        const shown = hasNotes
+          ? await withNotes(deps, shopId, inspections)
+          : inspections.map((one) => ({ ...one, note: undefined }));
+        return { items: shown.map(toDispositionRecord), hasNotes };
       },
 
       async gradeItems(request) {
         const { shopId, actor, items } = parseInput(gradeRequest, request);
         const use = keyUseOf('GradeItems', GradeItemsRequestSchema, request);
         const batch = { shopId, actor, kind: 'grading', findings: items, use } as const;
-        const graded = await inspect(deps, batch);
+        const { inspections } = await inspect(deps, batch);
         return {
-          items: graded.map((grading) => ({
+          items: inspections.map((grading) => ({
             lineItemId: grading.lineItemId,
             condition: conditionOf(grading),
           })),
