@@ -171,7 +171,8 @@ const lockStatement = (queues: readonly QueueRef[], offsetMs: number): Sql => sq
 with input as (
   select distinct shop_id, subscription_id as id from ${queueRows('g', queues)}
 ), locked as materialized (
-  select s.* from subscriptions s join input g on g.shop_id = s.shop_id and g.id = s.id
+  select s.shop_id, s.id, s.endpoint_id, s.status, s.failures, s.failing_since, s.warned_percent
+    from subscriptions s join input g on g.shop_id = s.shop_id and g.id = s.id
    where s.deleted_at is null
    order by s.shop_id, s.id for no key update of s skip locked
 )
