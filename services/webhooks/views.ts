@@ -40,8 +40,9 @@ export function chosenMessage({
   trigger,
   url,
   status,
+  description,
 }: ChosenValues): MessageInitShape<typeof SubscriptionValuesSchema> {
-  return { topic, trigger, url, status: statusText.fromText(status) };
+  return { topic, trigger, url, status: statusText.fromText(status), description };
 }
 
 /** A subscription, with its waiting deliveries, its health and its newest failed attempt if requested. */
@@ -57,13 +58,14 @@ export function subscriptionMessage(
     failure?: LastFailure | undefined;
   } = {},
 ): SubscriptionMessage {
-  const { id, topic, trigger, url, failingSince, inactiveSince } = subscription;
+  const { id, topic, trigger, url, description, failingSince, inactiveSince } = subscription;
   const isCounting = subscription.status === 'active' && failingSince !== null;
   return create(SubscriptionSchema, {
     id,
     topic,
     trigger,
     url,
+    description,
     status: statusText.fromText(subscription.status),
     delivers: delivers(topic, trigger),
     createdAt: timestampFromDate(subscription.createdAt),

@@ -25,7 +25,7 @@ import {
 } from './subscription-limits.ts';
 
 /** The columns of a {@link Subscription}, of `subscriptions s` and `endpoints e`. */
-export const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.inactive_reason as "inactiveReason",
+export const COLUMNS = `s.id, s.topic, s.trigger, e.url, s.status, s.description, s.inactive_reason as "inactiveReason",
   s.inactive_since as "inactiveSince", s.failures, s.failing_since as "failingSince",
   s.warned_percent as "warnedPercent", s.created_at as "createdAt", s.updated_at as "updatedAt",
   s.secret_shown_at as "secretShownAt", s.secret_shown_kind as "secretShownKind", s.secret_shown_id as "secretShownId",
@@ -94,7 +94,7 @@ async function insertSubscription(
   shopId: bigint,
   o: NewSubscription,
 ): Promise<bigint> {
-  const { topic, trigger, url, status = 'active' } = o.fields;
+  const { topic, trigger, url, status = 'active', description } = o.fields;
   await lockQuota(tx, shopId);
   await requireCapacity(tx, shopId);
   if (status === 'active') {
@@ -102,10 +102,10 @@ async function insertSubscription(
   }
   const endpointId = await endpointOf(tx, shopId, url);
   const result = await tx.query<{ id: bigint }>(
-    `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status, inactive_since)
-       values ($1, $2, $3, $4, $5, case when $5 = 'inactive' then now() + $6 * interval '1 ms' end)
+    `insert into subscriptions (shop_id, topic, trigger, endpoint_id, status, inactive_since, description)
+       values ($1, $2, $3, $4, $5, case when $5 = 'inactive' then now() + $6 * interval '1 ms' end, $7)
        returning id`,
-    [shopId, topic, trigger, endpointId, status, o.offsetMs],
+    [shopId, topic, trigger, endpointId, status, o.offsetMs, description],
   );
   const { id } = onlyRow(result);
   await addQueue(tx, { shopId, subscriptionId: id });
@@ -151,7 +151,8 @@ export function updateSubscription(
     const isActivated = status === 'active' && before.status === 'inactive';
     await tx.query(
       `update subscriptions
-          set topic = coalesce($3, topic), trigger = coalesce($4, trigger), endpoint_id = $5, status = $6, updated_at = now(),
+          set topic = coalesce($3, topic), trigger = coalesce($4, trigger), endpoint_id = $5, status = $6,
+              description = coalesce($9, description), updated_at = now(),
               inactive_reason = case when status = $6 then inactive_reason else '' end,
               inactive_since = case when $6 = 'active' then null
                                     else coalesce(inactive_since, now() + $8 * interval '1 ms') end,
@@ -170,6 +171,7 @@ export function updateSubscription(
         // After a new address or an activation by a user, the subscription has no failures, and its health begins again.
         endpointId !== before.endpointId || isActivated,
         o.offsetMs,
+        o.fields.description,
       ],
     );
     const inactiveSince = isActivated ? before.inactiveSince : null;
@@ -195,7 +197,8 @@ async function readUpdated(
 }
 
 /**
- * Deletes a subscription and its secrets. Its waiting deliveries are not sent. Its log is kept. Returns its last values.
+ * Deletes a subscription, its secrets and its description. Its waiting deliveries are not sent. Its log is kept. Returns
+ * its last values.
  *
  * @throws DomainError NOT_FOUND.
  */
@@ -207,7 +210,7 @@ export function deleteSubscription(
   return inTransaction(pool, async (tx) => {
     const before = await lockSubscription(tx, shopId, id);
     await tx.query(
-      `update subscriptions set deleted_at = now(), updated_at = now() where shop_id = $1 and id = $2`,
+      `update subscriptions set deleted_at = now(), updated_at = now(), description = '' where shop_id = $1 and id = $2`,
       [shopId, id],
     );
     await tx.query('delete from secrets where shop_id = $1 and subscription_id = $2', [shopId, id]);
@@ -256,7 +259,7 @@ export async function lockSubscription(
   id: bigint,
 ): Promise<LockedRow> {
   const { rows } = await tx.query<LockedRow>(
-    `select s.topic, s.trigger, e.url, s.status, s.endpoint_id as "endpointId",
+    `select s.topic, s.trigger, e.url, s.status, s.description, s.endpoint_id as "endpointId",
             s.inactive_since as "inactiveSince"
        from subscriptions s join endpoints e on e.shop_id = s.shop_id and e.id = s.endpoint_id
       where s.shop_id = $1 and s.id = $2 and s.deleted_at is null for update of s`,

@@ -4,6 +4,7 @@ import { SubscriptionStatus } from '../../../proto/gen/rms/webhooks/v1/webhooks_
 import { TOPICS, TRIGGERS } from '../../contract/vocabulary.ts';
 import { DomainError, invalidField } from '../../platform/errors.ts';
 import { checkUrl, type UrlPolicy } from '../../platform/outbound/guard.ts';
+import { parseDescription } from './description.ts';
 
 export type Status = 'active' | 'inactive';
 
@@ -14,6 +15,8 @@ export interface Subscription {
   readonly trigger: string;
   readonly url: string;
   readonly status: Status;
+  /** What it is for, in the words of the shop; empty for none. */
+  readonly description: string;
   readonly inactiveReason: string;
   /** When it became inactive, by the retry clock; null when it is active. */
   readonly inactiveSince: Date | null;
@@ -34,7 +37,10 @@ export interface Subscription {
 }
 
 /** The values of a subscription that users choose. */
-export type ChosenValues = Pick<Subscription, 'topic' | 'trigger' | 'url' | 'status'>;
+export type ChosenValues = Pick<
+  Subscription,
+  'topic' | 'trigger' | 'url' | 'status' | 'description'
+>;
 
 /** Fields that a caller may set. */
 export interface SubscriptionFields {
@@ -43,6 +49,8 @@ export interface SubscriptionFields {
   readonly url: string;
   /** Undefined keeps the stored status. For a new subscription it means `active`. */
   readonly status: Status | undefined;
+  /** Empty for none. */
+  readonly description: string;
 }
 
 /** Fields that a caller may change. Undefined keeps the stored value. */
@@ -55,6 +63,7 @@ interface RequestFields {
   readonly trigger: string;
   readonly url: string;
   readonly status: SubscriptionStatus;
+  readonly description?: string | undefined;
 }
 
 /**
@@ -67,11 +76,15 @@ export function parseFields(request: RequestFields, policy: UrlPolicy): Subscrip
   requireOneOf('topic', topic, TOPICS);
   requireOneOf('trigger', trigger, TRIGGERS);
   const status = parseStatus(request.status);
+  const description = parseDescription(request.description ?? '');
   requireAllowed(url, policy);
-  return { topic, trigger, url, status };
+  return { topic, trigger, url, status, description };
 }
 
-/** {@link parseFields} for a change. Empty fields keep the stored value and are not validated. */
+/**
+ * {@link parseFields} for a change. Empty fields keep the stored value and are not validated. An absent description does,
+ * too; an empty one removes it.
+ */
 export function parseChange(request: RequestFields, policy: UrlPolicy): SubscriptionChange {
   const [topic, trigger, url] = [request.topic, request.trigger, request.url].map(
     (one) => one || undefined,
@@ -79,8 +92,10 @@ export function parseChange(request: RequestFields, policy: UrlPolicy): Subscrip
   if (topic !== undefined) requireOneOf('topic', topic, TOPICS);
   if (trigger !== undefined) requireOneOf('trigger', trigger, TRIGGERS);
   const status = parseStatus(request.status);
+  const description =
+    request.description === undefined ? undefined : parseDescription(request.description);
   if (url !== undefined) requireAllowed(url, policy);
-  return { topic, trigger, url, status };
+  return { topic, trigger, url, status, description };
 }
 
 function requireAllowed(url: string, policy: UrlPolicy): void {

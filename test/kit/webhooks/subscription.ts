@@ -16,6 +16,7 @@ export function subscriptionFields(input: SubscriptionInput = {}) {
     trigger: 'return.closed',
     url: 'https://hooks.example.com/',
     status: 'active' as const,
+    description: '',
     ...input,
   };
 }
