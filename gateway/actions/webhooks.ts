@@ -11,8 +11,15 @@ import { enumText } from '../../services/platform/enum-text.ts';
 import { addressWithoutSecrets, changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** The fields to change; absent fields are not changed. */
-export type WebhookChange = { readonly [K in keyof WebhookBody]?: WebhookBody[K] | undefined };
+/** What users choose. Only the portal has a description: the REST API and the tools neither set nor return it. */
+export interface WebhookContent extends WebhookBody {
+  readonly description?: string;
+}
+
+/** The fields to change; absent fields are not changed. An empty description removes it. */
+export type WebhookChange = {
+  readonly [K in keyof WebhookContent]?: WebhookContent[K] | undefined;
+};
 
 const STATUS = enumText(SubscriptionStatusSchema);
 
@@ -55,7 +62,7 @@ export async function getPayloadVersion(context: ActionContext): Promise<string>
  */
 export async function createWebhook(
   context: ActionContext,
-  body: WebhookBody,
+  body: WebhookContent,
   idempotencyKey: string = randomUUID(),
 ): Promise<CreateSubscriptionResponse> {
   const created = await context.services.webhooks.createSubscription({
@@ -124,15 +131,17 @@ function noteValues(
       trigger: both(({ trigger }) => trigger),
       url: both(({ url }) => addressWithoutSecrets(url)),
       status: both(({ status }) => STATUS.toText(status)),
+      description: both(({ description }) => description),
     }),
   );
 }
 
-function fieldsOf({ topic, trigger, url, status }: WebhookChange) {
+function fieldsOf({ topic, trigger, url, status, description }: WebhookChange) {
   return {
     topic: topic ?? '',
     trigger: trigger ?? '',
     url: url ?? '',
     status: status ? STATUS.fromText(status) : SubscriptionStatus.UNSPECIFIED,
+    ...(description !== undefined && { description }),
   };
 }

@@ -43,6 +43,22 @@ test('a webhook that never delivers is created with a warning', async () => {
   });
 });
 
+test('no tool sets or shows the description of a webhook, which the portal has', async () => {
+  const subscription = { ...sampleSubscription(), description: 'Warehouse' };
+  const asked: unknown[] = [];
+  Object.assign(bench.services.webhooks, {
+    listSubscriptions: () => ({ subscriptions: [subscription] }),
+    updateSubscription: ({ description }: { readonly description?: string }) => {
+      asked.push(description);
+      return { subscription };
+    },
+  });
+  const results = [await call('list_webhooks', {}), await call('update_webhook')];
+  expect(results.map(({ isError }) => isError)).toEqual([false, false]);
+  expect(JSON.stringify(results.map(({ data }) => data))).not.toContain('Warehouse');
+  expect(asked).toEqual([undefined]);
+});
+
 describe('the list of webhooks', () => {
   const list = async (subscription: object) => {
     Object.assign(bench.services.webhooks, {

@@ -15,6 +15,7 @@ import { personOf, sharedStack } from '../kit/mcp/shared-stack.ts';
 import { callPortal } from '../kit/portal/call.ts';
 import { untilLoaded, type Visitor, visit } from '../kit/portal/visitor.ts';
 import type { OpenStack } from '../kit/stack.ts';
+import { until } from '../kit/until.ts';
 import { type Receiver, startReceiver } from '../kit/webhooks/receiver.ts';
 
 // Every text that others write and the portal shows is HTML with scripts. The page shows it as it was written, and no
@@ -62,8 +63,11 @@ async function expectTexts(path: string, fields: readonly string[]): Promise<voi
   await owner.page.evaluate(
     'for (const part of document.querySelectorAll("main details")) part.open = true',
   );
-  const shown = await owner.page.locator('main').innerText();
-  expect(fields.filter((field) => !shown.includes(hostile(field)))).toEqual([]);
+  // Names of webhooks are read after the page.
+  await until(async (see) => {
+    const shown = await owner.page.locator('main').innerText();
+    return see(fields.filter((field) => !shown.includes(hostile(field)))).length === 0;
+  });
   expect(await owner.page.title()).toMatch(/ · Returns portal$/);
   const made = 'main img, main script, main [onload], main [href^=javascript]';
   expect(await owner.page.locator(made).count()).toBe(0);
@@ -149,7 +153,7 @@ describe('texts that others wrote', () => {
     ]);
   });
 
-  test('of a receiver that answers with a page, and in the address of the webhook', async () => {
+  test('of a receiver that answers with a page, and in address and description of the webhook', async () => {
     receiver.answer = (response) => {
       response.writeHead(400, {
         'content-type': 'text/html',
@@ -162,7 +166,13 @@ describe('texts that others wrote', () => {
     const { webhook } = await callPortal<{ webhook: { id: string } }>(
       owner.page,
       'WebhooksService/CreateWebhook',
-      { idempotencyKey: randomUUID(), topic: 'return', trigger: 'return.closed', url },
+      {
+        idempotencyKey: randomUUID(),
+        topic: 'return',
+        trigger: 'return.closed',
+        url,
+        description: hostile('description'),
+      },
     );
     try {
       const { delivery } = await callPortal<{ delivery: { id: string } }>(
@@ -172,7 +182,12 @@ describe('texts that others wrote', () => {
       );
       await owner.open(`/deliveries/${delivery.id}`);
       await owner.page.getByText('HTTP 400').first().waitFor();
-      await expectTexts(`/deliveries/${delivery.id}`, ['answer', 'header']);
+      const log = `/deliveries?webhook=${webhook.id}`;
+      for (const path of ['/webhooks', `/webhooks/${webhook.id}`, log, '/payload-version']) {
+        await expectTexts(path, ['description']);
+      }
+      await expectTexts('/audit-log', ['description']);
+      await expectTexts(`/deliveries/${delivery.id}`, ['answer', 'header', 'description']);
       const shown = await owner.page.locator('main').innerText();
       expect(shown).toContain(url);
       expect(shown).toMatch(/set-cookie\s+\(not stored\)/);

@@ -60,13 +60,14 @@ function subscriptionMethods() {
 
     listEventTypes: () => eventTypes(),
 
-    async createWebhook({ topic, trigger, url, status, idempotencyKey }, context) {
+    async createWebhook({ topic, trigger, url, status, description, idempotencyKey }, context) {
       const call = callOf(context);
       const body = {
         topic: wordOf('topic', topic, TOPICS),
         trigger: wordOf('trigger', trigger, TRIGGERS),
         url: textOf('url', url, URL_MAX),
         status: optionalWord('status', status, WEBHOOK_STATUSES),
+        description,
       };
       const created = await createWebhook(call.context, body, keyOf(call, idempotencyKey));
       const webhook = webhookView(sent(created.subscription, 'subscription'));
@@ -74,13 +75,15 @@ function subscriptionMethods() {
       return { webhook, secret: created.secret, equalWebhookIds };
     },
 
-    async updateWebhook({ webhookId, topic, trigger, url, status, idempotencyKey }, context) {
+    async updateWebhook({ webhookId, idempotencyKey, ...request }, context) {
       const call = callOf(context);
+      const { topic, trigger, url, status, description } = request;
       const change = {
         topic: optionalWord('topic', topic, TOPICS),
         trigger: optionalWord('trigger', trigger, TRIGGERS),
         ...(url !== '' && { url: upTo('url', url, URL_MAX) }),
         status: optionalWord('status', status, WEBHOOK_STATUSES),
+        description,
       };
       const id = idOf(webhookId, 'webhook');
       await updateWebhook(call.context, id, change, keyOf(call, idempotencyKey));

@@ -16,7 +16,7 @@ export function webhookView(
   one: Subscription,
   o: { readonly withResponse: boolean } = { withResponse: false },
 ): WebhookView {
-  const { id, topic, trigger, url, status, delivers, createdAt, updatedAt } = one;
+  const { id, topic, trigger, url, status, description, delivers, createdAt, updatedAt } = one;
   const { formerSecretsUntil } = one;
   const by = personView(one.secretShownTo);
   return {
@@ -24,6 +24,7 @@ export function webhookView(
     topic,
     trigger,
     url,
+    description,
     delivers,
     status: status === SubscriptionStatus.INACTIVE ? 'inactive' : 'active',
     ...(createdAt && { createdAt }),

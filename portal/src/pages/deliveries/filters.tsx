@@ -1,8 +1,8 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { getRouteApi } from '@tanstack/react-router';
-import { WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { DateFilter, FilterBar, SelectFilter, TextFilter } from '../../parts/filters.tsx';
-
+import { hostOf } from '../webhooks/name.ts';
 import { GIVEN_UP, NOT_RECEIVED } from './states.ts';
 
 const route = getRouteApi('/deliveries');
@@ -48,10 +48,7 @@ export function DeliveryFilters() {
         label="Webhook"
         all="All webhooks"
         {...filter('webhook')}
-        options={(webhooks?.webhooks ?? []).map(({ id, trigger, url }) => [
-          id,
-          `${id}: ${trigger} to ${shortUrl(url)}`,
-        ])}
+        options={(webhooks?.webhooks ?? []).map((one) => [one.id, optionText(one)])}
       />
       <SelectFilter
         label="Event"
@@ -65,6 +62,11 @@ export function DeliveryFilters() {
       <DateFilter type="datetime-local" label="Until" {...filter('to')} />
     </FilterBar>
   );
+}
+
+function optionText({ id, description, trigger, url }: Webhook): string {
+  if (description === '') return `${id}: ${trigger} to ${shortUrl(url)}`;
+  return `${id}: ${description} (${hostOf(url)}), ${trigger}`;
 }
 
 function shortUrl(url: string): string {

@@ -18,6 +18,8 @@ import { Loaded } from '../../parts/states.tsx';
 import { Status } from '../../parts/status.tsx';
 import { isDue, Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
+import { webhookText } from '../webhooks/name.ts';
+import { useWebhookNames } from '../webhooks/use-webhook-names.ts';
 import { DeliveryTable } from './table.tsx';
 
 const Attempts = lazyPart(async () => (await import('./attempts.tsx')).Attempts, 6);
@@ -102,12 +104,7 @@ function Content({
 function factsOf(delivery: Delivery) {
   const { returnId, webhookId } = delivery;
   return [
-    [
-      'Webhook',
-      <Link key="webhook" to="/webhooks/$webhookId" params={{ webhookId }}>
-        Webhook {webhookId}
-      </Link>,
-    ],
+    ['Webhook', <WebhookLink key="webhook" webhookId={webhookId} />],
     ['Happened', <Time key="at" at={delivery.occurredAt} as="exact" />],
     ['Ended', delivery.finishedAt && <Time key="end" at={delivery.finishedAt} as="exact" />],
     ['webhook-id', <Copyable key="id" value={delivery.id} label="the webhook-id" />],
@@ -124,6 +121,15 @@ function factsOf(delivery: Delivery) {
     ],
     ['Revision', delivery.revision !== '0' ? delivery.revision : undefined],
   ] as const;
+}
+
+function WebhookLink({ webhookId }: { readonly webhookId: string }) {
+  const named = useWebhookNames();
+  return (
+    <Link to="/webhooks/$webhookId" params={{ webhookId }}>
+      {webhookText(named(webhookId), { word: 'Webhook' })}
+    </Link>
+  );
 }
 
 /** What happens next, or what the reader can do. */

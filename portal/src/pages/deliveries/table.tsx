@@ -7,6 +7,8 @@ import { type Column, DataTable } from '../../parts/data-table.tsx';
 import { EventName } from '../../parts/event-name.tsx';
 import { Status } from '../../parts/status.tsx';
 import { Time } from '../../parts/time.tsx';
+import { hostOf } from '../webhooks/name.ts';
+import { useWebhookNames } from '../webhooks/use-webhook-names.ts';
 import { NextAttempt, useHealthOf } from './next-attempt.tsx';
 import { resultText } from './result.ts';
 
@@ -49,19 +51,25 @@ function nextAttempt(health: ReadonlyMap<string, WebhookHealth>): Column<Deliver
 
 const WEBHOOK: Column<Delivery> = {
   title: 'Webhook',
-  cell: ({ webhookId, lastAttempt }) => (
-    <>
-      <Link to="/webhooks/$webhookId" params={{ webhookId }} aria-label={`Webhook ${webhookId}`}>
-        {webhookId}
-      </Link>
-      {lastAttempt && <SecondLine>{hostOf(lastAttempt.url)}</SecondLine>}
-    </>
-  ),
+  cell: (delivery) => <WebhookOf delivery={delivery} />,
 };
 
-/** The host of the address to which the last attempt went. */
-function hostOf(url: string): string {
-  return URL.parse(url)?.host ?? '';
+/** The webhook of a delivery, and the host of the address to which the last attempt went. */
+function WebhookOf({ delivery: { webhookId, lastAttempt } }: { readonly delivery: Delivery }) {
+  const { description, url } = useWebhookNames()(webhookId);
+  const second = [description && `webhook ${webhookId}`, hostOf(lastAttempt?.url ?? url)];
+  return (
+    <>
+      <Link
+        to="/webhooks/$webhookId"
+        params={{ webhookId }}
+        aria-label={description === '' ? `Webhook ${webhookId}` : undefined}
+      >
+        {description || webhookId}
+      </Link>
+      <SecondLine>{second.filter((text) => text !== '').join(', ')}</SecondLine>
+    </>
+  );
 }
 
 /** Deliveries, each a link to all about it. */

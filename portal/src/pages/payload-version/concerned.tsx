@@ -33,6 +33,7 @@ export function Concerned(o: {
               items={concerned.map((webhook) => [
                 webhook.id,
                 <>
+                  {webhook.description && `${webhook.description}, `}
                   {webhook.trigger} to {webhook.url}:{' '}
                   {webhook.status === 'active' ? (
                     <TestResult webhook={webhook} tests={tests} withoutLink />

@@ -92,15 +92,16 @@ function columnsOf(served: string): readonly Column<Webhook>[] {
     {
       title: 'Webhook',
       roomy: true,
-      cell: ({ id, trigger, url, status }) => (
+      cell: ({ id, description, trigger, url, status }) => (
         <>
           <Group gap={6}>
             <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
-              <EventName name={trigger} />
+              {description || <EventName name={trigger} />}
             </Link>
             {status !== 'active' && <Status state={status} />}
           </Group>
           <SecondLine>
+            {description && `${trigger} to `}
             <LongText text={url} />
           </SecondLine>
         </>

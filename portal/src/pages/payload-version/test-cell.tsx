@@ -4,6 +4,7 @@ import { PayloadVersionService } from '../../../../proto/gen/rms/portal/v1/paylo
 import type { Webhook } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { RowButton } from '../../parts/row-button.tsx';
+import { webhookText } from '../webhooks/name.ts';
 import { TestResult } from './test-result.tsx';
 import type { VersionTests } from './version-tests.ts';
 
@@ -27,7 +28,7 @@ export function TestCell(o: {
       {webhook.status === 'active' && (
         <RowButton
           text="Send a test"
-          label={`Send a test in ${version} to webhook ${webhook.id}`}
+          label={`Send a test in ${version} to ${webhookText(webhook)}`}
           isPending={isPending}
           onClick={send}
         />

@@ -15,7 +15,7 @@ import { Time } from '../../parts/time.tsx';
 import { idOr0 } from '../../search.ts';
 import { numberText } from '../../words.ts';
 import { WebhooksNav } from '../webhooks/nav.tsx';
-import { kindText, whatText } from './what.ts';
+import { kindText, useWhatText } from './what.ts';
 
 const route = getRouteApi('/replays');
 
@@ -56,6 +56,7 @@ export function ReplaysPage() {
 }
 
 function Jobs({ replays }: { readonly replays: readonly Replay[] }) {
+  const whatText = useWhatText();
   return (
     <DataTable
       caption="Replays and backfills"

@@ -16,7 +16,7 @@ import { useSession } from '../../session/session.tsx';
 import { numberText } from '../../words.ts';
 import { Arrived } from './arrived.tsx';
 import { Unlisted } from './unlisted.tsx';
-import { kindText, whatText } from './what.ts';
+import { kindText, useWhatText } from './what.ts';
 
 const route = getRouteApi('/replays/$replayId');
 
@@ -52,6 +52,7 @@ export function ReplayPage() {
 function Content({ replay }: { readonly replay: Replay }) {
   const { total, done, skipped, filter } = replay;
   const { can } = useSession();
+  const whatText = useWhatText();
   const mayList = can(WebhooksService.method.listDeliveries);
   const share = total === 0 ? 100 : ((done + skipped) / total) * 100;
   return (

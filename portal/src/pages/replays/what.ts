@@ -1,15 +1,22 @@
 import type { Replay } from '../../../../proto/gen/rms/portal/v1/replays_pb.ts';
 import { inWords } from '../../words.ts';
+import { webhookText } from '../webhooks/name.ts';
+import { useWebhookNames } from '../webhooks/use-webhook-names.ts';
 
 export function kindText({ kind }: Replay): string {
   return kind === 'backfill' ? 'Backfill' : 'Replay';
 }
 
-/** What a job sends, such as `webhook 3, return.closed, exhausted`. */
-export function whatText({ filter }: Replay): string {
+/** Says what a job sends, such as `webhook 3, return.closed, exhausted`. */
+export function useWhatText(): (job: Replay) => string {
+  const named = useWebhookNames();
+  return (job) => whatText(job, (id) => webhookText(named(id)));
+}
+
+function whatText({ filter }: Replay, textOf: (webhookId: string) => string): string {
   if (!filter) return '';
   const parts = [
-    filter.webhookId === '0' ? 'all webhooks' : `webhook ${filter.webhookId}`,
+    filter.webhookId === '0' ? 'all webhooks' : textOf(filter.webhookId),
     filter.trigger,
     filter.topic !== '' && filter.topic !== filter.trigger ? `topic ${filter.topic}` : '',
     filter.returnId === '0' ? '' : `return ${filter.returnId}`,

@@ -3,10 +3,15 @@ import { getRouteApi, Link } from '@tanstack/react-router';
 import type { AuditChange, AuditEntry } from '../../../../proto/gen/rms/portal/v1/audit_pb.ts';
 import { SecondLine } from '../../parts/cell-lines.tsx';
 import type { Column } from '../../parts/data-table.tsx';
+import { lazyPart } from '../../parts/lazy-part.tsx';
 import { LongText } from '../../parts/long-text.tsx';
 import { Time } from '../../parts/time.tsx';
 import { inWords, roleName } from '../../words.ts';
 import styles from './audit-entry.module.css';
+
+const WebhookDescription = lazyPart(
+  async () => (await import('../webhooks/description.tsx')).WebhookDescription,
+);
 
 const route = getRouteApi('/audit-log');
 
@@ -120,6 +125,7 @@ function ObjectOf({ entry }: { readonly entry: AuditEntry }) {
     return (
       <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
         {text}
+        <WebhookDescription id={id} />
       </Link>
     );
   return <>{text}</>;

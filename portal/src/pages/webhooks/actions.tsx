@@ -7,8 +7,8 @@ import { ActionMenu } from '../../parts/action-menu.tsx';
 import { confirm } from '../../parts/confirm.ts';
 import { lazyPart } from '../../parts/lazy-part.tsx';
 import { useSession } from '../../session/session.tsx';
-
 import { GIVEN_UP } from '../deliveries/states.ts';
+import { webhookText } from './name.ts';
 
 const ReplayDialog = lazyPart(
   async () => (await import('../replays/replay-dialog.tsx')).ReplayDialog,
@@ -85,7 +85,7 @@ function ReplayOne({ webhook, onClose }: DialogProps) {
 function useStatusSwitch(webhook: Webhook): () => void {
   const isActive = webhook.status === 'active';
   const { run } = useWrite(WebhooksService.method.updateWebhook, {
-    done: `Webhook ${webhook.id} is ${isActive ? 'inactive' : 'active'}.`,
+    done: `${webhookText(webhook, { word: 'Webhook' })} is ${isActive ? 'inactive' : 'active'}.`,
   });
   const statusChange = (status: string) => ({
     idempotencyKey: newActionKey(),
@@ -107,13 +107,13 @@ function useStatusSwitch(webhook: Webhook): () => void {
 function useRemove(webhook: Webhook): () => void {
   const navigate = useNavigate();
   const { run } = useWrite(WebhooksService.method.deleteWebhook, {
-    done: `Webhook ${webhook.id} is deleted.`,
+    done: `${webhookText(webhook, { word: 'Webhook' })} is deleted.`,
     onSuccess: () => void navigate({ to: '/webhooks' }),
   });
   return () =>
     confirm({
       title: 'Delete this webhook?',
-      text: `${webhook.url} gets no more events, and deliveries that wait are dropped. The log of past deliveries is kept. This cannot be undone.`,
+      text: `${webhook.description && `${webhook.description}: `}${webhook.url} gets no more events, and deliveries that wait are dropped. The log of past deliveries is kept. This cannot be undone.`,
       action: 'Delete the webhook',
       danger: true,
       onConfirm: () => run({ webhookId: webhook.id }),

@@ -18,6 +18,7 @@ const FIRST_PAIR = { trigger: 'return.closed', topic: 'return' };
 /** The form of a new webhook, and then its signing secret. */
 export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
   const [url, setUrl] = useState('');
+  const [description, setDescription] = useState('');
   const [pair, setPair] = useState(FIRST_PAIR);
   const [created, setCreated] = useState<CreateWebhookResponse>();
   const idempotencyKey = useActionKey();
@@ -33,23 +34,31 @@ export function CreateWebhook({ onClose }: { readonly onClose: () => void }) {
       submit="Add the webhook"
       pending={isPending}
       error={error}
-      fields={['url', 'topic', 'trigger']}
+      fields={['url', 'description', 'topic', 'trigger']}
       onSubmit={() =>
-        run({ idempotencyKey: `${idempotencyKey}:${url}`.slice(0, 200), url, ...pair })
+        run({
+          idempotencyKey: `${idempotencyKey}:${url}`.slice(0, 200),
+          url,
+          description,
+          ...pair,
+        })
       }
     >
       <UrlField value={url} onChange={setUrl} error={error} />
+      <DescriptionField value={description} onChange={setDescription} error={error} />
       <PairFields value={pair} onChange={setPair} error={error} />
       <EqualToChosen chosen={{ url, ...pair }} />
     </FormModal>
   );
 }
 
-export function UrlField(o: {
+interface FieldProps {
   readonly value: string;
   readonly onChange: (value: string) => void;
   readonly error: unknown;
-}) {
+}
+
+export function UrlField(o: FieldProps) {
   return (
     <TextInput
       label="Address"
@@ -62,6 +71,20 @@ export function UrlField(o: {
       value={o.value}
       onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
       error={fieldError(o.error, 'url')}
+    />
+  );
+}
+
+export function DescriptionField(o: FieldProps) {
+  return (
+    <TextInput
+      label="Description"
+      description="What it is for, so that your team tells it from others. Only the portal shows it; your system does not get it."
+      placeholder="Warehouse system"
+      maxLength={200}
+      value={o.value}
+      onChange={({ currentTarget }) => o.onChange(currentTarget.value)}
+      error={fieldError(o.error, 'description')}
     />
   );
 }

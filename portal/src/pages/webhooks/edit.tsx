@@ -8,13 +8,14 @@ import {
 import { newActionKey, useWrite } from '../../api/use-write.ts';
 import { FormModal } from '../../parts/form-modal.tsx';
 import { count } from '../../words.ts';
-import { UrlField } from './create.tsx';
+import { DescriptionField, UrlField } from './create.tsx';
 import { EqualToChosen } from './equal.tsx';
 import { useMoveOthers } from './move-others.ts';
+import { webhookText } from './name.ts';
 import { PairFields } from './pair-fields.tsx';
 import { useSameAddress } from './same-address.tsx';
 
-type Content = Pick<Webhook, 'url' | 'topic' | 'trigger'>;
+type Content = Pick<Webhook, 'url' | 'description' | 'topic' | 'trigger'>;
 
 /** What is done after the save, besides the change itself. */
 interface Saved {
@@ -26,6 +27,7 @@ interface Saved {
 
 const FIELDS = [
   ['url', 'address'],
+  ['description', 'description'],
   ['trigger', 'event'],
   ['topic', 'topic'],
 ] as const;
@@ -33,6 +35,7 @@ const FIELDS = [
 export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: () => void }) {
   const { webhook } = o;
   const [url, setUrl] = useState(webhook.url);
+  const [description, setDescription] = useState(webhook.description);
   const [pair, setPair] = useState({ topic: webhook.topic, trigger: webhook.trigger });
   const others = useSameAddress(webhook);
   const [isForOthers, setForOthers] = useState(false);
@@ -54,16 +57,17 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
     },
   });
   const submit = () => {
-    const changed = changedFields(webhook, { url, ...pair });
+    const next = { url, description: description.trim(), ...pair };
+    const changed = changedFields(webhook, next);
     if (changed === '') return o.onClose();
     const sendsNow = isMoved && isActive;
     const sent = sendsNow ? ` ${waitingText(webhook.health)} sent to the new address now.` : '';
     setSaved({
-      text: `Webhook ${webhook.id}: ${changed} changed.${sent}`,
+      text: `${webhookText(webhook, { word: 'Webhook' })}: ${changed} changed.${sent}`,
       sendsNow,
       others: isForOthers && url !== webhook.url ? others : [],
     });
-    run(changeOf(webhook, { url, ...pair }), changeOf(webhook, webhook));
+    run(changeOf(webhook, next), changeOf(webhook, webhook));
   };
   return (
     <FormModal
@@ -72,7 +76,7 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
       submit="Save"
       pending={isPending}
       error={error}
-      fields={['url', 'topic', 'trigger']}
+      fields={['url', 'description', 'topic', 'trigger']}
       onSubmit={submit}
     >
       <UrlField value={url} onChange={setUrl} error={error} />
@@ -81,9 +85,12 @@ export function EditWebhook(o: { readonly webhook: Webhook; readonly onClose: ()
           checked={isForOthers}
           onChange={({ currentTarget }) => setForOthers(currentTarget.checked)}
           label={`Also change the address of ${count(others.length, 'other webhook', 'other webhooks')} with the old address`}
-          description={others.map(({ id, trigger }) => `Webhook ${id} (${trigger})`).join(', ')}
+          description={others
+            .map((one) => webhookText(one, { word: 'Webhook', event: one.trigger }))
+            .join(', ')}
         />
       )}
+      <DescriptionField value={description} onChange={setDescription} error={error} />
       <PairFields value={pair} onChange={setPair} error={error} />
       <EqualToChosen chosen={{ url, ...pair }} own={webhook.id} />
       <Text size="sm" c="dimmed">
@@ -108,6 +115,6 @@ function changedFields(webhook: Content, next: Content): string {
     .join(' and ');
 }
 
-function changeOf({ id: webhookId }: Webhook, { url, topic, trigger }: Content) {
-  return { webhookId, idempotencyKey: newActionKey(), url, topic, trigger };
+function changeOf({ id: webhookId }: Webhook, { url, description, topic, trigger }: Content) {
+  return { webhookId, idempotencyKey: newActionKey(), url, description, topic, trigger };
 }

@@ -1,6 +1,8 @@
 import { useQuery } from '@connectrpc/connect-query';
 import { Alert } from '@mantine/core';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+import { webhooksText } from './name.ts';
+import { useWebhookNames } from './use-webhook-names.ts';
 
 type Chosen = Pick<Webhook, 'url' | 'topic' | 'trigger'>;
 
@@ -22,13 +24,13 @@ function isEqual(one: Chosen, other: Chosen): boolean {
 
 /** The warning about the other webhooks with these ids. Nothing without ids. */
 export function EqualWebhooks({ ids }: { readonly ids: readonly string[] }) {
+  const named = useWebhookNames();
   if (ids.length === 0) return null;
-  const which = `${ids.length === 1 ? 'Webhook' : 'Webhooks'} ${ids.slice(0, 5).join(', ')}`;
   return (
     <Alert color="yellow" role="status" title="There is an equal webhook">
-      {which} {ids.length === 1 ? 'has' : 'have'} the same address, event and topic. While all of
-      them are active, your system gets each event {ids.length + 1} times, each time with another
-      webhook-id.
+      {webhooksText(ids.slice(0, 5).map(named))} {ids.length === 1 ? 'has' : 'have'} the same
+      address, event and topic. While all of them are active, your system gets each event{' '}
+      {ids.length + 1} times, each time with another webhook-id.
     </Alert>
   );
 }

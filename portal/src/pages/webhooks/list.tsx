@@ -9,6 +9,7 @@ import {
   WebhooksService,
 } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { Bullets } from '../../parts/bullets.tsx';
+import { SecondLine } from '../../parts/cell-lines.tsx';
 import { DataTable } from '../../parts/data-table.tsx';
 import { EventName } from '../../parts/event-name.tsx';
 import { lazyPart } from '../../parts/lazy-part.tsx';
@@ -22,6 +23,7 @@ import { Time } from '../../parts/time.tsx';
 import { useSession } from '../../session/session.tsx';
 import { count, numberText } from '../../words.ts';
 import { SuccessRate, Waiting } from './health.tsx';
+import { webhookText } from './name.ts';
 import { WebhooksNav } from './nav.tsx';
 
 const DeliveryChart = lazyPart(async () => (await import('./delivery-chart.tsx')).DeliveryChart, 6);
@@ -78,7 +80,7 @@ function Endpoints({ webhooks, payloadVersion }: EndpointsProps) {
         rows={webhooks}
         rowKey={({ id }) => id}
         columns={[
-          { title: 'Address', roomy: true, cell: (one) => <Address webhook={one} /> },
+          { title: 'Webhook', roomy: true, cell: (one) => <Name webhook={one} /> },
           {
             title: 'Event',
             cell: ({ trigger, topic }) => <Pair trigger={trigger} topic={topic} />,
@@ -103,11 +105,16 @@ function Endpoints({ webhooks, payloadVersion }: EndpointsProps) {
   );
 }
 
-function Address({ webhook }: { readonly webhook: Webhook }) {
+/** The description with the address below it, or the address alone. */
+function Name({ webhook: { id, description, url } }: { readonly webhook: Webhook }) {
+  const address = <LongText text={url} />;
   return (
-    <Link to="/webhooks/$webhookId" params={{ webhookId: webhook.id }}>
-      <LongText text={webhook.url} />
-    </Link>
+    <>
+      <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
+        {description || address}
+      </Link>
+      {description !== '' && <SecondLine>{address}</SecondLine>}
+    </>
   );
 }
 
@@ -137,14 +144,14 @@ function FailingWebhooks({ webhooks }: { readonly webhooks: readonly Webhook[] }
   return (
     <Alert color="red" title={count(webhooks.length, 'webhook fails', 'webhooks fail')}>
       <Bullets
-        items={newestFirst.slice(0, NAMED).map(({ id, trigger, url, health }) => [
-          id,
-          <Fragment key={id}>
-            <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
-              Webhook {id}
+        items={newestFirst.slice(0, NAMED).map((one) => [
+          one.id,
+          <Fragment key={one.id}>
+            <Link to="/webhooks/$webhookId" params={{ webhookId: one.id }}>
+              {webhookText(one, { word: 'Webhook' })}
             </Link>
-            , <Code>{trigger}</Code> to {url}: {count(health?.failures ?? 0, 'attempt')} failed
-            since <Time at={health?.failingSince} />
+            , <Code>{one.trigger}</Code> to {one.url}: {count(one.health?.failures ?? 0, 'attempt')}{' '}
+            failed since <Time at={one.health?.failingSince} />
           </Fragment>,
         ])}
       />
@@ -159,12 +166,13 @@ function SilentPairs({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
   return (
     <Alert color="yellow" title={`${count(webhooks.length, 'webhook')} can never send anything`}>
       <Bullets
-        items={webhooks.map(({ id, topic, trigger }) => [
-          id,
-          <Fragment key={id}>
-            The topic <Code>{topic}</Code> has no payload for the event <Code>{trigger}</Code>.{' '}
-            <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
-              Open webhook {id} and choose another topic
+        items={webhooks.map((one) => [
+          one.id,
+          <Fragment key={one.id}>
+            The topic <Code>{one.topic}</Code> has no payload for the event{' '}
+            <Code>{one.trigger}</Code>.{' '}
+            <Link to="/webhooks/$webhookId" params={{ webhookId: one.id }}>
+              Open {webhookText(one)} and choose another topic
             </Link>
           </Fragment>,
         ])}

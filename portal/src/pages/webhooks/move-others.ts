@@ -4,6 +4,7 @@ import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/
 import { explain } from '../../api/errors.ts';
 import { newActionKey } from '../../api/use-write.ts';
 import { notifyDone, notifyFailure, notifyProblem } from '../../parts/notify.ts';
+import { webhooksText } from './name.ts';
 
 type Transport = ReturnType<typeof useTransport>;
 
@@ -22,7 +23,7 @@ export function useMoveOthers(): (webhooks: readonly Webhook[], url: string) => 
         moved.push(webhook);
       } catch (failure) {
         notifyProblem(
-          `Webhook ${webhook.id} still has its former address`,
+          `${webhooksText([webhook])} still has its former address`,
           `${explain(failure).text} Edit webhook ${webhook.id} to try again.`,
         );
       }
@@ -38,7 +39,8 @@ export function useMoveOthers(): (webhooks: readonly Webhook[], url: string) => 
       }
       await cache.invalidateQueries();
     };
-    notifyDone(`${idsText(moved)} the new address, too.`, () => void takeBack());
+    const have = moved.length === 1 ? 'has' : 'have';
+    notifyDone(`${webhooksText(moved)} ${have} the new address, too.`, () => void takeBack());
   };
 }
 
@@ -50,11 +52,4 @@ async function move(transport: Transport, { id, status, health }: Webhook, url: 
   if (status !== 'active' || !health?.waiting) return;
   const retry = { ...input, idempotencyKey: newActionKey() };
   await callUnaryMethod(transport, retryDeliveries, retry).catch(notifyFailure);
-}
-
-/** `Webhook 7 has`, `Webhooks 7 and 8 have` */
-function idsText(webhooks: readonly Webhook[]): string {
-  const ids = webhooks.map(({ id }) => id);
-  const last = ids.pop() ?? '';
-  return ids.length === 0 ? `Webhook ${last} has` : `Webhooks ${ids.join(', ')} and ${last} have`;
 }

@@ -91,9 +91,10 @@ function Content({ webhook }: { readonly webhook: Webhook }) {
     <>
       {BACK}
       <PageHead
-        title={`Webhook ${webhook.id}`}
+        title={webhook.description || `Webhook ${webhook.id}`}
         about={
           <>
+            {webhook.description && `Webhook ${webhook.id}. `}
             Sends <Code>{webhook.trigger}</Code> to <Code>{webhook.url}</Code>
           </>
         }

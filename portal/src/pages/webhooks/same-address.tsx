@@ -3,6 +3,7 @@ import { Link } from '@tanstack/react-router';
 import { Fragment } from 'react';
 import { type Webhook, WebhooksService } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
 import { count } from '../../words.ts';
+import { webhookText } from './name.ts';
 
 /** The other webhooks that send to the address of this one. Each has its own settings, so each must be corrected alone. */
 export function useSameAddress({ id, url }: Pick<Webhook, 'id' | 'url'>): readonly Webhook[] {
@@ -27,11 +28,11 @@ export function AlsoFailing({ webhook }: { readonly webhook: Webhook }) {
 }
 
 function WebhookLinks({ webhooks }: { readonly webhooks: readonly Webhook[] }) {
-  return webhooks.map(({ id, trigger }, index) => (
-    <Fragment key={id}>
+  return webhooks.map((one, index) => (
+    <Fragment key={one.id}>
       {index > 0 && ', '}
-      <Link to="/webhooks/$webhookId" params={{ webhookId: id }}>
-        webhook {id} ({trigger})
+      <Link to="/webhooks/$webhookId" params={{ webhookId: one.id }}>
+        {webhookText(one, { event: one.trigger })}
       </Link>
     </Fragment>
   ));

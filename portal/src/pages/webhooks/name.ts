@@ -1,0 +1,35 @@
+import type { Webhook } from '../../../../proto/gen/rms/portal/v1/webhooks_pb.ts';
+
+/** What a webhook is called by. */
+export type Named = Pick<Webhook, 'id' | 'description' | 'url'>;
+
+/** The host of an address; empty when there is none. */
+export function hostOf(url: string): string {
+  return URL.parse(url)?.host ?? '';
+}
+
+/**
+ * A webhook in a sentence: `webhook 3`, or `Warehouse (webhook 3, hooks.example.com)`. Number and host follow a
+ * description, because people write it: it may be that of another webhook, or name another host.
+ *
+ * @param o.word `Webhook` at the beginning of a sentence.
+ * @param o.event when the reader must tell webhooks of one address apart.
+ */
+export function webhookText(
+  { id, description, url }: Named,
+  o: { readonly word?: 'Webhook'; readonly event?: string } = {},
+): string {
+  const event = o.event ? [o.event] : [];
+  const [text, about] =
+    description === ''
+      ? [`${o.word ?? 'webhook'} ${id}`, event]
+      : [description, [`webhook ${id}`, hostOf(url), ...event]];
+  return about.length > 0 ? `${text} (${about.join(', ')})` : text;
+}
+
+/** `Webhook 3, Warehouse (webhook 4, hooks.example.com)` */
+export function webhooksText(webhooks: readonly Named[]): string {
+  return webhooks
+    .map((one, place) => webhookText(one, place === 0 ? { word: 'Webhook' } : {}))
+    .join(', ');
+}
