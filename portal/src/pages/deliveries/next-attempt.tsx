@@ -1,4 +1,3 @@
-import { type Timestamp, timestampMs } from '@bufbuild/protobuf/wkt';
 import { useQuery } from '@connectrpc/connect-query';
 import type { Delivery } from '../../../../proto/gen/rms/portal/v1/deliveries_pb.ts';
 import {
@@ -42,7 +41,7 @@ export function NextAttempt(o: {
   if (!o.health?.pausedSince) {
     return isDue(nextAttemptAt) ? <>due</> : <Time at={nextAttemptAt} as="relative" />;
   }
-  const at = later(nextAttemptAt, o.health.nextAttemptAt);
+  const at = o.health.nextAttemptAt ?? nextAttemptAt;
   return (
     <>
       paused: the address fails
@@ -51,8 +50,4 @@ export function NextAttempt(o: {
       </SecondLine>
     </>
   );
-}
-
-function later(one: Timestamp, other: Timestamp | undefined): Timestamp {
-  return other && timestampMs(other) > timestampMs(one) ? other : one;
 }
