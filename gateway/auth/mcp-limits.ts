@@ -4,10 +4,13 @@ import type { Logger } from '../../services/platform/log.ts';
 import { createLeasedLimit } from './leased-limit.ts';
 import type { Admission } from './rate-limits.ts';
 
-/** Requests per minute to `/mcp`. The limits are high, because hosted assistants share few IP addresses. */
+/**
+ * Requests per minute to `/mcp`. The limits are high: a user may spend the tool calls of an hour in one minute, and hosted
+ * assistants share few IP addresses.
+ */
 export const mcpShape = {
   MCP_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000)
-    .default(600)
+    .default(1_200)
     .describe('Requests to /mcp per minute of one signed-in user, over all shops and methods'),
   // Requests that are rejected because of their token, `Host` or `Origin`.
   MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
