@@ -31,7 +31,8 @@ export type ProcessResult = ProcessReturnResponse['result'];
 /**
  * Queues a return for processing. If the service rejects it, that is a result and not an error.
  *
- * @param o.source the kind of caller: `warehouse` (REST), `admin` (portal), `api` (MCP).
+ * @param o.source the kind of caller: `warehouse` (`rest/handlers.ts`), `admin` (`portal/services/return-changes.ts`),
+ *   `api` (`mcp/tools/process-return.ts`). A caller of gRPC sends its own text.
  */
 export async function processReturn(
   context: ActionContext,

@@ -11,8 +11,8 @@ import {
   simulateProcess,
   WHENS,
 } from '../../test/kit/simulated-process.ts';
+import { mailAdder } from './add-mails.ts';
 import { startMailConsumer } from './consume.ts';
-import { mailAdder } from './outbox.ts';
 import { sendDueMails } from './sender.ts';
 import { sendMail } from './smtp.ts';
 

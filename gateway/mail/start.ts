@@ -12,10 +12,10 @@ import { startSweep } from '../../services/platform/sweep/start.ts';
 import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { within } from '../../services/platform/within.ts';
 import type { Loop } from '../../services/platform/worker.ts';
+import { type MailAdder, mailAdder } from './add-mails.ts';
 import type { MailSettings } from './config.ts';
 import { GROUP, startMailConsumer } from './consume.ts';
 import { mailMetrics } from './metrics.ts';
-import { type MailOutbox, mailAdder } from './outbox.ts';
 import { startMailSender } from './sender.ts';
 import { sendMail } from './smtp.ts';
 
@@ -37,7 +37,7 @@ export interface MailOptions {
 }
 
 /** The mails to members of shops. */
-export interface Mails extends MailOutbox {
+export interface Mails extends MailAdder {
   /** Finishes the mails that are being sent. */
   stop(): Promise<void>;
 }

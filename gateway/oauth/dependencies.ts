@@ -3,7 +3,7 @@ import type { Logger } from '../../services/platform/log.ts';
 import type { ClientIp } from '../auth/client-ip.ts';
 import type { HourlyLimits } from '../auth/hourly-limits.ts';
 import type { BodyBudget } from '../http/body-budget.ts';
-import type { MailOutbox } from '../mail/outbox.ts';
+import type { MailAdder } from '../mail/add-mails.ts';
 import type { SupportedClients } from './clients/supported-clients.ts';
 import type { OAuthKeys } from './keys.ts';
 import type { SignInProvider } from './upstream.ts';
@@ -20,7 +20,7 @@ export interface OAuthDependencies {
   /** Maximum lifetime of a grant. Days. */
   readonly grantDays: number;
   /** Mails to the owners; undefined when mails are off. */
-  readonly mails: MailOutbox | undefined;
+  readonly mails: MailAdder | undefined;
   /** Additional origins that the identity provider redirects through. */
   readonly formOrigins: readonly string[];
   /** When absent, only the metadata is served, and all other paths respond with 503. */

@@ -7,8 +7,8 @@ import { DomainError } from '../../services/platform/errors.ts';
 import type { Logger } from '../../services/platform/log.ts';
 import { onlyRow } from '../../services/platform/only-row.ts';
 import { inTransaction, type Queryable } from '../../services/platform/postgres.ts';
+import type { MailAdder } from '../mail/add-mails.ts';
 import type { ShopFact } from '../mail/facts.ts';
-import type { MailOutbox } from '../mail/outbox.ts';
 import { recordAudit } from '../tenancy/audit.ts';
 import { endGrants } from '../tenancy/grants.ts';
 import { MCP_SCOPE } from './access-token.ts';
@@ -46,7 +46,7 @@ export interface GrantsOptions {
   readonly resource: string;
   readonly logger: Logger;
   /** Mails to the owners; undefined when mails are off. */
-  readonly mails: MailOutbox | undefined;
+  readonly mails: MailAdder | undefined;
 }
 
 export function createGrants({ pool, resource, logger, mails }: GrantsOptions): Grants {

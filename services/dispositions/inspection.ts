@@ -22,7 +22,7 @@ export interface Finding {
   readonly description: string | undefined;
   readonly returnProcessor: string | undefined;
   readonly note: string | undefined;
-  /** Undefined means the time of the recording. */
+  /** Undefined means the time of the recording, which `store.ts` sets. */
   readonly inspectedAt: Date | undefined;
   /** Links. The returns service shows those of gradings and assessments together, in the condition of the line item. */
   readonly images: readonly string[];

@@ -35,7 +35,7 @@ interface DetailsSource {
   readonly none: string;
   /** In the presentment currency, or in the shop's if the request has `shop`. */
   readonly refund: string;
-  /** The top-level label fields are those of the newest label. */
+  /** The label with the latest `created_at`. The top-level label fields are its fields. */
   readonly newest: Label | undefined;
 }
 

@@ -3,7 +3,7 @@ import { ENVIRONMENT_HEADER } from '../environment.ts';
 import { means } from '../resources/response-fields.ts';
 import { sampleEvent } from '../sample-event.ts';
 import { shapePayload } from '../shape.ts';
-import { TEST_HEADER } from '../test-event.ts';
+import { TEST_HEADER } from '../test-header.ts';
 import { payloadOf, TOPIC_SHAPES } from '../topics/topics.ts';
 import { TOPICS, type Topic } from '../vocabulary.ts';
 

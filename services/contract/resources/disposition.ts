@@ -9,6 +9,7 @@ import { id, means } from './response-fields.ts';
 const item = z
   .object(
     {
+      // line_item_id, inspected_at, note and more, as for gradings.
       ...findingFields,
       disposition_outcome: choice(DISPOSITION_OUTCOMES).nullish().meta({
         description:

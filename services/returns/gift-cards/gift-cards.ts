@@ -30,8 +30,8 @@ const issuedCard = z.object({
 type IssuedCard = z.output<typeof issuedCard>;
 
 /**
- * Records the gift card that a shop's own provider issued for `giftcard.requested`. The details of the return then show
- * it. A repeated call with the same key and content returns the card of the first call.
+ * Records the gift card that a shop's own provider issued for `giftcard.requested` (made by `processing/finish.ts`). The
+ * details of the return then show it. A repeated call with the same key and content returns the card of the first call.
  *
  * @throws DomainError INVALID_ARGUMENT for another amount or currency than requested; RETURN_NOT_FOUND;
  *   IDEMPOTENCY_CONFLICT; STATE_FORBIDS when no card was requested, or one was recorded before.

@@ -64,8 +64,8 @@ export interface InspectionStore {
    * @returns the returns of the line items, in the order of their ids, as many as fit into one response; none without
    *   `batch.wantsReturns`.
    * @throws DomainError LINE_ITEM_NOT_FOUND when a line item does not belong to the shop; RETURN_TOO_LARGE when the
-   *   details of a return would become too large. Then no inspection is stored. Details that were too large before may
-   *   become smaller.
+   *   details of a return would become too large. Then no inspection is stored. If the details were too large
+   *   before, a change that makes them smaller is stored.
    */
   takeOver<T extends Inspected>(
     batch: Batch<T>,

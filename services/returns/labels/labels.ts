@@ -60,7 +60,8 @@ type NewLabel = z.output<typeof newLabel>;
 
 /**
  * Adds a label to a return and ends its open label request. When the parcel of the label moves, an expired return opens
- * again. A repeated call with the same key and content returns the label of the first call, as it is now.
+ * again. A repeated call with the same key and content returns the label of the first call, as it is now. Publishes
+ * `label.created`, after the `return.updated` that the store adds (`store/create-return-store.ts`).
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND (return, or a line item of another return); IDEMPOTENCY_CONFLICT;
  *   RETURN_TOO_LARGE; STATE_FORBIDS when the return is closed or cancelled.

@@ -98,7 +98,7 @@ finished_at = case when ${isLast} then now() end`,
   });
 }
 
-/** Marks a part that cannot be finished as failed. @throws LeaseLost */
+/** Marks a part as failed, because it cannot be finished. @throws LeaseLost */
 export async function failPart(tx: Queryable, claim: Claim, error: string): Promise<void> {
   await PARTS.write(tx, claim, {
     name: 'replay-fail',

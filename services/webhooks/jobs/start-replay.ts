@@ -21,8 +21,9 @@ export async function previewFilter(
 }
 
 /**
- * Starts a replay: counts its deliveries and stores the job. A background loop runs its batches. A repeat with the same
- * key returns the same replay.
+ * Starts a replay: counts its deliveries and stores the job. `preview.ts` and `replay-batch.ts` choose the deliveries. A
+ * background loop runs its batches. The index `replay_parts_alone` allows one running replay or backfill of a
+ * subscription. A repeat with the same key returns the same replay.
  *
  * @throws DomainError INVALID_ARGUMENT; NOT_FOUND for a subscription that does not exist; ALREADY_EXISTS for a key of
  *   another call; FAILED_PRECONDITION for too many deliveries, or while another job runs for one of the subscriptions.

@@ -1,6 +1,6 @@
 import type { KeyObject } from 'node:crypto';
 import { environmentHeaders } from '../../contract/environment.ts';
-import { testEventHeaders } from '../../contract/test-event.ts';
+import { testEventHeaders } from '../../contract/test-header.ts';
 import { sign } from '../../platform/outbound/signature.ts';
 
 const USER_AGENT = 'Returns-Management-Service/1 (webhooks)';

@@ -1,43 +1,22 @@
 import { afterCommit, type Queryable } from '../../services/platform/postgres.ts';
 import { named, sql } from '../../services/platform/sql.ts';
-import { type Permission, permits, ROLES, type Role } from '../tenancy/permissions.ts';
 import type { FactKind, ShopFact } from './facts.ts';
+import { MAX_FACTS, RULES } from './mail-rules.ts';
 import type { MailMetrics } from './metrics.ts';
 
-interface Rule {
-  /** The roles whose members get the mail. */
-  readonly roles: readonly Role[];
-  /** Whether its subject has at most one mail a day. A mail without this limit still counts as the one of the day. */
-  readonly isDaily: boolean;
-}
-
-const DEVELOPERS = rolesWith(['developer.view', 'developer.manage']);
-const OWNERS: readonly Role[] = ['owner'];
-
-const RULES: Readonly<Record<FactKind, Rule>> = {
-  endpoint_failing: { roles: DEVELOPERS, isDaily: true },
-  endpoint_disabled: { roles: DEVELOPERS, isDaily: false },
-  endpoint_exhausted: { roles: DEVELOPERS, isDaily: true },
-  secret_revealed: { roles: OWNERS, isDaily: true },
-  assistant_connected: { roles: OWNERS, isDaily: true },
-};
-
-/** Maximum number of facts in one mail: as many as a shop has subscriptions. Further facts are left out. */
-const MAX_FACTS = 100;
-
 /** Stores mails. */
-export interface MailOutbox {
+export interface MailAdder {
   /** Stores mails about facts in the transaction that makes or consumes them. They are sent after the commit. */
   add(tx: Queryable, facts: readonly ShopFact[]): Promise<void>;
 }
 
-/** Creates the `add` of a {@link MailOutbox}. */
+/** Creates the `add` of a {@link MailAdder}. */
 export function mailAdder(o: {
   readonly gatherMs: number;
   readonly metrics: Pick<MailMetrics, 'suppressed'>;
   /** Called after the commit: a mail is due within this time. Milliseconds. */
   readonly wake: (withinMs: number) => void;
-}): MailOutbox['add'] {
+}): MailAdder['add'] {
   return async (tx, facts) => {
     if (facts.length === 0) return;
     const suppressed = await addMails(tx, facts, o);
@@ -113,8 +92,4 @@ async function addMail(tx: Queryable, { shopId, subject, fact }: ShopFact, gathe
     ),
   );
   return (added.rowCount ?? 0) > 0;
-}
-
-function rolesWith(anyOf: readonly Permission[]): Role[] {
-  return ROLES.filter((role) => permits(role, anyOf));
 }
