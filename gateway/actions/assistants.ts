@@ -13,14 +13,17 @@ export interface AssistantsViewer {
   readonly userId: bigint;
   readonly role: Role;
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** IP address and id of the request, for the audit log. */
+  /** IP address of the client and id of the request, for the audit log. */
   readonly from: Pick<Author, 'source' | 'requestId'>;
 }
 
-/** The connected assistants that a user may see and disconnect: with `team.manage` all of the shop, else the user's own. */
+/**
+ * The connected assistants that a user may see and disconnect. With `team.manage`, these are all assistants of the
+ * shop. Otherwise they are the user's own.
+ */
 export interface Assistants {
   /**
-   * Returns a page of them, oldest first unless told otherwise.
+   * Returns a page of these assistants. The oldest is first, unless `isNewestFirst`.
    *
    * @param o.cursor the `nextCursor` of the previous page; empty for the first page.
    * @throws DomainError INVALID_ARGUMENT for any other cursor.
@@ -29,7 +32,8 @@ export interface Assistants {
   /** Returns those whose access has ended, as {@link listEndedGrants} does. */
   listEnded(): Promise<EndedGrant[]>;
   /**
-   * Disconnects an assistant, so that its next call is rejected. Idempotent as long as the grant is stored.
+   * Disconnects an assistant, so that its next call is rejected. A second call for the same assistant succeeds too,
+   * while its grant is stored.
    *
    * @throws DomainError NOT_FOUND when the grant does not exist or the user may not end it.
    */
@@ -48,7 +52,7 @@ export function createAssistants(pool: pg.Pool, viewer: AssistantsViewer): Assis
   return {
     async list({ limit, cursor, ...o }) {
       const after = placeOf(cursor);
-      // One more grant than the page has shows whether there is a next page.
+      // Reads one grant more than a page has. If it exists, there is a next page.
       const page = { limit: limit + 1, ...(after && { after }) };
       const found = await listGrants(pool, { ...owner, ...page, ...o });
       const grants = found.slice(0, limit);

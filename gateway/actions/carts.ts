@@ -4,7 +4,7 @@ import type { CartBody, CartEntryValue } from '../../services/contract/resources
 import { type ActionContext, callerOf, sent } from './context.ts';
 
 /**
- * Stores a cart of variants. An entry that is an object keeps all its fields.
+ * Stores a cart with variants. When the request has an object for a variant, the cart keeps all fields of the object.
  *
  * @param key idempotency key of at most 200 characters; a repeat with the same key returns the first cart.
  */
@@ -23,7 +23,9 @@ export async function createCart(
   return sent(cart, 'cart');
 }
 
-/** Reads a cart by its token, which is a secret. Rejects with CART_NOT_FOUND for any other text. */
+/**
+ * Reads a cart by its token, which is a secret. Rejects with CART_NOT_FOUND when no cart of the shop has this token.
+ */
 export async function getCart(context: ActionContext, token: string): Promise<Cart> {
   const { cart } = await context.services.carts.getCart({ ...callerOf(context), token });
   return sent(cart, 'cart');

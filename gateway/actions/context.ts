@@ -11,7 +11,10 @@ export interface Reader {
   readonly actor: MessageInitShape<typeof ActorSchema>;
 }
 
-/** Reads one return; the newest if an order has several returns. Rejects with the errors of the RPC `FindReturn`. */
+/**
+ * Reads one return. When the selector finds several returns of an order, reads the newest. Rejects with the errors of
+ * the RPC `FindReturn`.
+ */
 export type ReadReturn = (reader: Reader, selector: DetailsSelector) => Promise<Return>;
 
 /** The context of an action: the services, the only shop that it may access, and the actor. */
@@ -20,13 +23,13 @@ export interface ActionContext {
   readonly readReturn: ReadReturn;
   readonly shopId: bigint;
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** Takes what an action has changed, for the audit log. Absent when nobody records it. */
+  /** An action calls this with the fields that it changed, for the audit log. Absent when nobody logs the changes. */
   readonly noteChanges?: (changes: readonly FieldChange[]) => void;
 }
 
-/** Collects what the actions of one call change. */
+/** Collects the changes that the actions of one call note. */
 export function changeNotes(): Required<Pick<ActionContext, 'noteChanges'>> & {
-  /** The changes that were noted, as a part of the detail of an audit entry. */
+  /** The collected changes, as a part of the detail of an audit entry. */
   detail(): { readonly changes?: readonly FieldChange[] };
 } {
   const noted: FieldChange[] = [];
@@ -41,7 +44,7 @@ export function callerOf(context: ActionContext) {
   return { shopId: context.shopId, actor: context.actor };
 }
 
-/** Returns a part of a response that must not be absent. @throws Error when it is absent, which is a bug. */
+/** Returns a part of a service's response that is always present. @throws Error when it is absent, which is a bug. */
 export function sent<T>(part: T | undefined, name: string): T {
   if (part === undefined) throw new Error(`the response of the service has no ${name}`);
   return part;

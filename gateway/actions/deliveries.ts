@@ -38,7 +38,7 @@ export function listDeliveries(
 }
 
 /**
- * Makes the deliveries of an active subscription due that wait for a later attempt.
+ * Makes deliveries of an active subscription due now: those that wait for a later attempt.
  *
  * @param o.idempotencyKey at most 200 characters; a repeat with the same key has no effect and returns the same count.
  */
@@ -52,7 +52,8 @@ export async function retryDeliveries(
 /**
  * Sends a delivery of a subscription again, with the same `webhook-id` and the same bytes.
  *
- * @param o.idempotencyKey at most 200 characters; a repeat with the same key sends nothing. A new key when absent.
+ * @param o.idempotencyKey at most 200 characters; a repeat with the same key sends nothing. Without one, this function
+ *   makes a new key.
  */
 export async function replayDelivery(
   context: ActionContext,

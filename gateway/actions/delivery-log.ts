@@ -14,7 +14,7 @@ export function getDelivery(
   return context.services.webhooks.getDelivery(request);
 }
 
-/** Returns the deliveries of an event; none when it is unknown. */
+/** Returns the deliveries of an event. The list is empty when the event is unknown. */
 export async function deliveriesOfEvent(
   context: ActionContext,
   eventId: string,

@@ -7,9 +7,9 @@ import { listDestinations } from './destinations.ts';
 export type DestinationNames = (context: ActionContext, id: bigint) => Promise<string | null>;
 
 const SHOPS_MAX = 1_000;
-/** How long names are cached; a new name appears after at most this time. Milliseconds. */
+/** How long the names of a shop are cached. A new name appears after at most this time. Milliseconds. */
 const TTL_MS = 60_000;
-/** After a failure, the service is not called again for this time. Milliseconds. */
+/** How long the service is not called again after a failure. Milliseconds. */
 const UNAVAILABLE_TTL_MS = 2_000;
 
 /**

@@ -10,10 +10,10 @@ import { enumText } from '../../services/platform/enum-text.ts';
 import { changesOf } from '../tenancy/field-change.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** An address in the body of a request. */
+/** The address in the body of a request. */
 export type AddressBody = NonNullable<DestinationBody['address']>;
 
-/** The fields of a message. Each of them is required, so a value without one of them does not compile. */
+/** The fields of a proto message. All are required, so that the compiler finds a forgotten field. */
 export type FieldsOf<M extends Message> = Omit<M, keyof Message>;
 
 const TYPE = enumText(DestinationTypeSchema);
@@ -35,7 +35,8 @@ export async function getDestination(
 }
 
 /**
- * Adds a destination. It is a warehouse and enabled when the body does not say otherwise.
+ * Adds a destination. The service makes it a warehouse when the body has no `type`, and enables it when the body has no
+ * `enabled`.
  *
  * @param idempotencyKey 1 to 200 characters; a repeat with the same key returns the first destination.
  */
@@ -77,7 +78,10 @@ export async function updateDestination(
   return sent(destination, 'destination');
 }
 
-/** The audit log has the place, but no person: neither the recipient nor the phone number. */
+/**
+ * Notes the changed fields for the audit log. The log gets no recipient and no phone number, because they are personal
+ * data.
+ */
 function noteFields(
   { noteChanges }: ActionContext,
   { from, to }: { readonly from?: Destination | undefined; readonly to?: Destination | undefined },

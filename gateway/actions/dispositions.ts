@@ -14,7 +14,10 @@ import { type ActionContext, callerOf } from './context.ts';
 
 const OUTCOME = enumText(DispositionOutcomeSchema);
 
-/** Longer than for other calls, because thirty notes of full length pass through two services. Milliseconds. */
+/**
+ * Deadline of a call. Longer than for other calls, because thirty notes of full length pass through two services.
+ * Milliseconds.
+ */
 const TIMEOUT_MS = 20_000;
 
 /** Records the dispositions of 1 to 30 line items, all or none. Returns them in the order of the request. */

@@ -30,7 +30,10 @@ export async function recordLabel(
   return sent(label, 'label');
 }
 
-/** Records a carrier update. Returns the label as it is now, even when the update was ignored as an older one. */
+/**
+ * Records a carrier update and returns the current label. The service ignores an update that is older than the last
+ * one; this function returns the label then, too.
+ */
 export async function updateLabel(
   context: ActionContext,
   labelId: bigint,

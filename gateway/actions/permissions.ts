@@ -34,7 +34,7 @@ export const ACTION_PERMISSIONS = {
   start_webhook_replay: ['developer.manage'],
   list_webhook_replays: ['developer.view', 'developer.manage'],
   cancel_webhook_replay: ['developer.manage'],
-  // The user's own assistants; with `team.manage`, those of the whole shop.
+  // Without `team.manage`, both actions are about the user's own assistants only.
   list_assistants: [],
   disconnect_assistant: [],
 } as const satisfies Readonly<Record<string, readonly Permission[]>>;

@@ -13,34 +13,38 @@ type Returns = Pick<Services['returns'], 'findReturn' | 'findReturns'>;
 
 /** Maximum number of selectors of FindReturns. */
 const MAX_BATCH = 32;
-/** Deadline of a read, whether in a batch or alone. Milliseconds. */
+/** Deadline of a read, for the batch and the single read together. Milliseconds. */
 const DEADLINE_MS = 5_000;
 
-/** A larger return is read with a permit. Its size is that of its line items and uploads as JSON. Bytes. */
+/** A return above this size is read with a permit. The size is that of its line items and uploads as JSON. Bytes. */
 const SMALL_BYTES = 1024 * 1024;
-/** Permits for large returns. A large return needs several times its size in memory, here and in the service. */
+/**
+ * Permits for large returns. A large return needs several times its size in memory, in the gateway and in the returns
+ * service.
+ */
 const LARGE = { size: 2, maxWaiting: 16, waitMs: 4_000, perShop: { size: 1, maxWaiting: 8 } };
 /** Deadline of the read of a large return, from the time when it gets its permit. Milliseconds. */
 const LARGE_DEADLINE_MS = 10_000;
 
-/** The reads of one shop and actor in this turn of the event loop. They are sent at its end. */
+/** The reads of one shop and actor in one turn of the event loop. They are sent at its end. */
 interface Batch {
   readonly loader: DataLoader<DetailsSelector, Return | undefined>;
-  /** The trace of the first read. */
+  /** Id of the trace of the first read in the batch. */
   readonly traceId: string;
 }
 
 /**
- * Creates a reader that sends the reads of one turn of the event loop as one batch.
+ * Creates a reader that collects the reads of one turn of the event loop, and sends those of the same shop and actor as
+ * one batch.
  *
- * So the reads of a busy caller share the cost of one call and one statement. No read is delayed, and nothing is
- * cached. All reads of a batch have the same shop and the same actor, so that the call has the right actor. The batch
- * belongs to the trace of its first read. The spans of its other reads have the id of this trace in `batch.trace_id`.
+ * The reads of a busy caller share the cost of one call and one statement. Nothing waits longer than the turn, and
+ * nothing is cached. The batch belongs to the trace of its first read. The spans of its other reads have the id of this
+ * trace in `batch.trace_id`.
  *
- * Some returns are not in the result of a batch: returns that do not exist or are too large, or all when the batch
- * failed. Each of them is read alone in the remaining time, so no read fails because of another read. A large return
- * waits for a permit. If the service is unavailable, all reads of the batch fail, because 32 single calls would only
- * increase the load. A timeout counts as unavailable, because the service bounds the work of a batch.
+ * The response to a batch lacks returns that do not exist or are too large. When the batch fails, it lacks all. The
+ * reader then reads each of them alone in the remaining time, so that no read fails because of another one. A large
+ * return first needs a permit. When the service is unavailable, all reads of the batch fail, because 32 single calls
+ * would only increase the load. A timeout counts as unavailable, because the service bounds the work of a batch.
  */
 export function createReturnReader(returns: Returns): ReadReturn {
   const batches = new Map<string, Batch>();
@@ -56,7 +60,7 @@ export function createReturnReader(returns: Returns): ReadReturn {
     }
     const readBatch = (selectors: readonly DetailsSelector[]) => {
       batches.delete(key);
-      // The batch must continue when one of its callers disconnects.
+      // A caller that disconnects must not cancel the batch, because it has reads of other callers.
       return withoutCaller(() => readTogether(returns, reader, selectors));
     };
     const loader = new DataLoader<DetailsSelector, Return | undefined>(readBatch, {
@@ -87,7 +91,10 @@ export function createReturnReader(returns: Returns): ReadReturn {
   };
 }
 
-/** Returns the return of each selector; undefined for a return to be read alone. Rejects when the service is unavailable. */
+/**
+ * Reads a batch. Returns one entry for each selector: the return, or undefined when it must be read alone. Rejects when
+ * the service is unavailable.
+ */
 async function readTogether(
   returns: Returns,
   reader: Reader,

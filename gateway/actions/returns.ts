@@ -18,7 +18,7 @@ export function findReturn(context: ActionContext, selector: DetailsSelector): P
   return context.readReturn(callerOf(context), selector);
 }
 
-/** What processing and cancelling the return would do now, by the rules of both. */
+/** Returns what processing and what cancelling the return would do now. Changes nothing. */
 export function checkReturn(
   context: ActionContext,
   returnId: bigint,
@@ -29,7 +29,8 @@ export function checkReturn(
 export type ProcessResult = ProcessReturnResponse['result'];
 
 /**
- * Queues a return for processing. If the service rejects it, that is a result and not an error.
+ * Queues a return for processing. When the service rejects the return, this function returns the reason and does not
+ * throw.
  *
  * @param o.source the kind of caller: `warehouse` (`rest/handlers.ts`), `admin` (`portal/services/return-changes.ts`),
  *   `api` (`mcp/tools/process-return.ts`). A caller of gRPC sends its own text.
@@ -62,13 +63,16 @@ function detailOf(value: ProcessBody[string]): MessageInitShape<typeof DetailVal
   return { value: { case: 'number', value: numberText(value) } };
 }
 
-/** Returns what processing requested of the commerce provider for a return. Rejects with NOT_FOUND without the return. */
+/**
+ * Returns the effects that processing requested of the commerce provider for a return. Rejects with NOT_FOUND when the
+ * shop has no such return.
+ */
 export async function listEffects(context: ActionContext, returnId: bigint): Promise<Effect[]> {
   const call = { ...callerOf(context), returnId };
   return (await context.services.commerce.listEffects(call)).effects;
 }
 
-/** Counts the returns created from one time (inclusive) to another (exclusive), including archived ones. */
+/** Counts the returns created from one time (inclusive) until another (exclusive). Archived returns count. */
 export function summarizeReturns(
   context: ActionContext,
   period: { from: Date; to: Date },

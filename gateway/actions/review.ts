@@ -1,10 +1,10 @@
 import type { Return } from '../../proto/gen/rms/returns/v1/return_pb.ts';
 import { type ActionContext, callerOf, sent } from './context.ts';
 
-/** Why a return is flagged or unflagged. */
+/** The reasons to flag or unflag a return. */
 export interface ReviewInput {
   readonly returnId: bigint;
-  /** At least one to flag a return. */
+  /** To flag a return, at least one reason is needed. */
   readonly reasons: readonly string[];
   readonly comment?: string | undefined;
   readonly idempotencyKey?: string;

@@ -23,14 +23,14 @@ const OUTCOME = enumText(OutcomeSchema);
 /** The filters and the page of a search. An absent filter matches every return. */
 export interface ReturnsQuery {
   /**
-   * A whole order name with or without `#`, tracking number or e-mail address, or a part of a title or of the shopper's
-   * name.
+   * A complete order name with or without `#`, a complete tracking number or a complete e-mail address, or a part of an
+   * item's title or of the shopper's name.
    */
   readonly query?: string | undefined;
   readonly states?: readonly (typeof RETURN_STATES)[number][] | undefined;
-  /** Inclusive. */
+  /** Earliest time of creation. Inclusive. */
   readonly createdFrom?: Date | undefined;
-  /** Exclusive. */
+  /** Latest time of creation. Exclusive. */
   readonly createdTo?: Date | undefined;
   readonly includeArchived: boolean;
   readonly flaggedOnly?: boolean | undefined;
@@ -38,12 +38,12 @@ export interface ReturnsQuery {
   readonly fraudReportedOnly?: boolean | undefined;
   readonly sku?: string | undefined;
   readonly destinationId?: bigint | undefined;
-  /** Statuses of the newest label. */
+  /** Finds returns whose newest label has one of these statuses. */
   readonly labelStatuses?: readonly (typeof LABEL_STATUSES)[number][] | undefined;
-  /** Returns without a label match, too; without `labelStatuses` only they match. */
+  /** Finds returns without a label: in addition to `labelStatuses`, or alone when those are absent. */
   readonly withoutLabel?: boolean | undefined;
   readonly outcomes?: readonly (typeof RETURN_OUTCOMES)[number][] | undefined;
-  /** In the order of the last change, newest first; otherwise in the order of the submission. */
+  /** True: orders by the last change, newest first. Otherwise orders by the submission, newest first. */
   readonly byChange?: boolean | undefined;
   readonly limit: number;
   /** The cursor from the previous page; absent for the first page. */
@@ -51,19 +51,21 @@ export interface ReturnsQuery {
 }
 
 /**
- * Returns a page of the shop's returns, newest first, and the number of matches (counted up to 10,000). The returns have
- * no notes, descriptions, images or uploads.
+ * Returns a page of the shop's returns, newest first, and the number of matches (counted up to 10,000). The returns
+ * lack their notes, descriptions, images and uploads.
  */
 export function searchReturns(
   context: ActionContext,
   search: ReturnsQuery,
 ): Promise<SearchReturnsResponse> {
-  // The results of a search show none of the long texts.
+  // No view of search results shows the long texts (notes, descriptions, images, uploads).
   const request = { ...callerOf(context), ...filtersOf(search), withoutLongTexts: true };
   return context.services.returns.searchReturns(request);
 }
 
-/** The same as {@link searchReturns}, as summaries with their details, which are much smaller than returns. */
+/**
+ * The same as {@link searchReturns}, but for summaries with their details. They are much smaller than whole returns.
+ */
 export function searchSummaries(
   context: ActionContext,
   search: ReturnsQuery,

@@ -15,7 +15,7 @@ const REPORTED = 'fraud_report.created';
  * Returns a page of a return's timeline, newest entry first.
  *
  * @param o.kinds only entries of these kinds. A returns service of an older release returns all.
- * @param o.role of the reader: one that may not read fraud reports learns only that there is one.
+ * @param o.role role of the reader. A reader without the permission for fraud reports sees only that a report exists.
  */
 export async function getTimeline(
   context: ActionContext,

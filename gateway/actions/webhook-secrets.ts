@@ -54,7 +54,10 @@ export async function rotateSecret(
   return sent(secret, 'secret');
 }
 
-/** Ends the earlier secrets of a subscription: only the newest signs from now on. Without one it changes nothing. */
+/**
+ * Ends the earlier secrets of a subscription: from now on only its newest secret signs. Changes nothing when there is
+ * no earlier one.
+ */
 export async function endEarlierSecrets(
   context: ActionContext,
   subscriptionId: bigint,

@@ -58,7 +58,7 @@ export async function getPayloadVersion(context: ActionContext): Promise<string>
  * Creates a subscription. The response has its secret.
  *
  * @param idempotencyKey at most 200 characters; a repeat with the same key returns the same subscription and secret.
- *   Without one, a new key covers the retries of the call.
+ *   Without one, this function makes a key that only covers the retries of its own RPC.
  */
 export async function createWebhook(
   context: ActionContext,
