@@ -22,7 +22,7 @@ export interface AuditedRequest {
   readonly changes: Pick<ReturnType<typeof changeNotes>, 'detail'>;
 }
 
-/** Reads the ids of objects from bodies, for operations without an id in the path. */
+/** For operations without an id in the path: reads the ids of the objects from the body. */
 const IDS_IN_BODY: { readonly [K in OperationId]?: (body: BodyOf<K>) => string } = {
   gradeItems: ({ items }) => items.map((item) => item.line_item_id).join(' '),
   assessDispositions: ({ items }) => items.map((item) => item.line_item_id).join(' '),
@@ -41,9 +41,10 @@ export function isAudited(operation: Operation): boolean {
 /**
  * Runs a write, or a read of a secret, between two audit entries with the same `call`: the request and its outcome.
  *
- * The first entry is committed before the service is called. So every change has an entry, even if the process dies.
- * A first entry without a second one means that the outcome is unknown. While the audit log cannot be written, nothing
- * is changed. The second entry is written within a second, together with others; the response does not wait for it.
+ * The first entry is committed before the service is called. So every change has an entry, even if the process dies. A
+ * first entry without a second one means that the outcome is unknown. While the audit log cannot be written, nothing is
+ * changed. The second entry is written within a second, together with entries of other requests. The response does not
+ * wait for it.
  *
  * The stored phases are `asked` (the request), then `done`, `refused` (rejected) or `unknown`.
  */
@@ -83,12 +84,15 @@ function entryOf(request: AuditedRequest, detail: NonNullable<AuditEntry['detail
   };
 }
 
-/** Whether a 200 contains an error (interface: Process return). */
+/** Whether a response with status 200 says that the service rejected the return (interface: Process return). */
 function isRejection(result: unknown): boolean {
   return typeof result === 'object' && result !== null && 'errors' in result;
 }
 
-/** The id of the created object, for operations without an id in the path. Undefined for a cart: its token is secret. */
+/**
+ * The id of the created object, for operations without an id in the path. Undefined for a cart, because its token is a
+ * secret.
+ */
 function createdId(operation: Operation, result: unknown): string | undefined {
   if (operation.path.includes('{') || typeof result !== 'object' || result === null) {
     return undefined;

@@ -5,11 +5,11 @@ import type { Caller } from '../auth/caller.ts';
 import { keyIdIn } from '../auth/key-format.ts';
 import { queryOf } from '../http/query.ts';
 
-// The values of `WWW-Authenticate`. Bodies of errors are fixed by the interface, so the help is here.
+// The values of `WWW-Authenticate`. They say how to send a key, because the interface fixes the bodies of errors.
 
 const KEY = 'ApiKey realm="rms", header="X-Authorization"';
 
-/** What all rejected keys have in common: the text does not say whether a key exists. */
+/** One text for all rejected keys, so that nobody learns from it whether a key exists. */
 const REJECTED = 'unknown, mistyped, expired or revoked key';
 
 /** The parts of a request in which a credential may be. */
@@ -19,13 +19,16 @@ export interface Presented {
   readonly url: string;
 }
 
-/** How to send an API key. When the request has a key at a wrong place, it says so. */
+/**
+ * The challenge for a request without a key in the right header. If the request has a key at another place, the
+ * challenge says where to send it.
+ */
 export function keyChallenge(presented: Presented): string {
   const hint = misplacedKey(presented);
   return hint === undefined ? KEY : challenge('invalid_request', hint);
 }
 
-/** The challenge for a key in the right header. It is the same for every key that is not accepted. */
+/** The challenge for a rejected key in the right header. All rejected keys get the same text. */
 export function rejectedKeyChallenge({ headers }: Presented): string {
   const hint = malformedKey(headers);
   return hint === undefined
@@ -33,14 +36,17 @@ export function rejectedKeyChallenge({ headers }: Presented): string {
     : challenge('invalid_request', hint);
 }
 
-/** The challenge for a request without a credential that the operation reads. */
+/** The challenge for a request that has none of the credentials that the operation reads. */
 export function missingChallenge(operation: Operation, presented: Presented): string {
   if (operation.credentials === 'api-key') return keyOnlyChallenge(presented);
   const both = [bearerChallenge(operation), keyChallenge(presented)];
   return (misplacedKey(presented) === undefined ? both : both.toReversed()).join(', ');
 }
 
-/** The challenge of an operation that takes only API keys. A token, which it does not read, gets a hint. */
+/**
+ * The challenge of an operation that takes only API keys. When the request has a token instead, the challenge says that
+ * the operation does not read it.
+ */
 function keyOnlyChallenge(presented: Presented): string {
   const hasToken = bearerOf(presented.headers.authorization) !== undefined;
   if (!hasToken || misplacedKey(presented) !== undefined) return keyChallenge(presented);
@@ -56,7 +62,7 @@ function bearerChallenge(operation: Operation, error?: string): string {
   return `Bearer realm="rms"${reason}, scope="${operation.scope}"`;
 }
 
-/** A rejected token. When it is an API key, the challenge first says how to send a key. */
+/** The challenge for a rejected token. When the token is an API key, the challenge first says how to send a key. */
 export function tokenChallenge(operation: Operation, presented: Presented): string {
   const rejected = bearerChallenge(operation, 'invalid_token');
   return misplacedKey(presented) === undefined
@@ -64,7 +70,7 @@ export function tokenChallenge(operation: Operation, presented: Presented): stri
     : `${keyChallenge(presented)}, ${rejected}`;
 }
 
-/** Names the scope that a valid credential lacks. */
+/** The challenge for a valid credential without the scope of the operation. It names the scope. */
 export function scopeChallenge(operation: Operation, { scheme }: Pick<Caller, 'scheme'>): string {
   if (scheme === 'bearer') return bearerChallenge(operation, 'insufficient_scope');
   return `${KEY}, error="insufficient_scope", scope="${operation.scope}"`;
@@ -86,7 +92,7 @@ const SCHEMES = [
   'Key',
 ];
 
-/** What is written around the key in its header; undefined when nothing is. */
+/** What the header of the key contains besides the key, as advice; undefined when it contains nothing else. */
 function malformedKey({ 'x-authorization': value = '' }: IncomingHttpHeaders): string | undefined {
   const text = String(value);
   const [first = ''] = text.trimStart().split(/[\s:=]/, 1);
@@ -101,7 +107,10 @@ function malformedKey({ 'x-authorization': value = '' }: IncomingHttpHeaders): s
 /** Headers that other services read keys from. */
 const OTHER_HEADERS = ['X-Api-Key', 'Api-Key', 'Apikey'] as const;
 
-/** Why a key of this request is not read; undefined without such a key. Says nothing about whether the key is valid. */
+/**
+ * Returns advice for a key at a place where it is not read; undefined when there is none. Does not say whether the key
+ * is valid.
+ */
 function misplacedKey({ headers, url }: Presented): string | undefined {
   if (headers['x-authorization'] !== undefined) return malformedKey(headers);
   const other = OTHER_HEADERS.find((name) => headers[name.toLowerCase()] !== undefined);
@@ -114,7 +123,7 @@ function misplacedKey({ headers, url }: Presented): string | undefined {
     : undefined;
 }
 
-/** Whether a value of `Authorization` has a key, alone, after a scheme, or as name or password of `Basic`. */
+/** Whether a value of `Authorization` contains a key: alone, after a scheme, or as name or password of `Basic`. */
 function hasKey(authorization = ''): boolean {
   const credential = authorization.trim().replace(/^[\w-]+[\s:=]+/, '');
   const basic = Buffer.from(credential, 'base64').toString('latin1').split(':');

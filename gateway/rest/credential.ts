@@ -16,7 +16,7 @@ import {
 
 export interface Authentication {
   readonly apiKeys: ApiKeyCheck;
-  /** Undefined when no authorization server of partners is configured. Then every token is rejected. */
+  /** Undefined when no authorization server for partners is configured. Then every token is rejected. */
   readonly partnerTokens: PartnerTokenCheck | undefined;
   /** Limit of rejected credentials per IP address. */
   readonly failedCredentials: RateLimit;

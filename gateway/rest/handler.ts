@@ -5,11 +5,11 @@ import type { BodyOf, QueryOf } from '../../services/contract/validate.ts';
 import type { ActionContext } from '../actions/context.ts';
 import { addHint } from './send-error.ts';
 
-/** Headers of the response that a handler adds, for what the interface leaves no place in the body. */
+/** Headers that a handler adds to the response, for facts that the interface does not allow in the body. */
 export interface ResponseHeaders {
-  /** The API version that shapes the payloads of later events, such as `2026-10`. */
+  /** Names the API version in which later events are sent, such as `2026-10`. */
   payloadVersion(version: string): void;
-  /** What the caller may have meant, for people. @param text in ASCII. */
+  /** Tells people what the caller probably wanted. @param text in ASCII. */
   hint(text: string): void;
 }
 
@@ -22,7 +22,7 @@ export interface RestRequest<K extends OperationId> {
   readonly deliveryId: string;
   /** The token of a cart in the path, a secret; empty when there is none. */
   readonly token: string;
-  /** The idempotency key of a keyed operation; empty for others. */
+  /** The idempotency key for the service; empty for operations without one. */
   readonly idempotencyKey: string;
   readonly body: BodyOf<K>;
   readonly query: QueryOf<K>;

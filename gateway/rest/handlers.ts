@@ -80,7 +80,9 @@ function processBodyOf(result: ProcessResult): unknown {
   return { errors: { message, code: name } };
 }
 
-/** Says in the header of a 404 that the name of an order may lack its `#`. The body is fixed by the interface. */
+/**
+ * For a 404: says in a header that the caller may have left out the `#` of an order name. The interface fixes the body.
+ */
 function withNameHint(selector: DetailsSelector): (error: unknown) => never {
   return (error) => {
     const isName = selector.case === 'orderName' && !selector.value.startsWith('#');

@@ -5,12 +5,15 @@ import { invalid } from '../errors.ts';
 
 const NAME = 'Idempotency-Key';
 
-/** Visible ASCII and spaces, as an HTTP field carries them unchanged. */
+/** Visible ASCII and spaces, which an HTTP field transports unchanged. */
 const KEY = new RegExp(`^[\\x20-\\x7e]{1,${IDEMPOTENCY_KEY_MAX}}$`);
-/** A string of a structured field (RFC 9651, 3.3.3): in it, a backslash comes before a double quote or another one. */
+/** A string of a structured field (RFC 9651, 3.3.3). A double quote or backslash in it has a backslash before it. */
 const QUOTED = /^"((?:[\x20-\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"$/;
 
-/** What identifies a request when the caller sends no key, for operations that treat equal requests as repeats. */
+/**
+ * The content of a request. It identifies the request when the caller sends no key and the operation treats equal
+ * requests as repeats.
+ */
 export interface KeyedContent {
   readonly id: bigint;
   /** The validated body. */
@@ -18,18 +21,25 @@ export interface KeyedContent {
 }
 
 /**
- * The key of a call to a service, from the header `Idempotency-Key`; empty for an operation that reads none. Without the
- * header the operation decides: the key is made from the content, so that a repeat of the same request has no second
- * effect either; or it is new, and covers only the retries of the call to the service; or it is empty. The prefix keeps
- * the keys of REST apart from those of internal callers; the hash keeps the caller's own text out of the database.
+ * Returns the idempotency key for the call to the service. It comes from the header `Idempotency-Key`; it is empty for
+ * an operation that reads none.
  *
- * The service of the operation stores the key: for 90 days (`services/platform/idempotency.ts`), or with the cart or
- * replay that was created. A key that was used with other content is a 422 (`keyOfOtherContent`).
+ * Without the header, `keyed` of the operation decides:
+ *
+ * - `content`: the key is made from the content, so that an equal request has no second effect.
+ * - `header`: the key is new, and covers only the retries of the call to the service.
+ * - `state`: the key is empty.
+ *
+ * The prefix separates the keys of REST from those of internal callers. The hash keeps the caller's own text out of the
+ * database.
+ *
+ * The service stores the key for 90 days (`services/platform/idempotency.ts`), or as long as the cart or replay that it
+ * created. A key that was used with other content is a 422 (`keyOfOtherContent`).
  *
  * draft-ietf-httpapi-idempotency-key-header has the key in double quotes. Many clients omit them, so `"a"` and `a` are
  * the same key.
  *
- * @throws HttpError 422 for a key that is empty or longer than 200 characters, or has other characters than ASCII.
+ * @throws HttpError 422 for a key that is empty, longer than 200 characters, or not ASCII.
  */
 export function idempotencyKeyOf(
   header: string | readonly string[] | undefined,
@@ -59,7 +69,7 @@ function keyWithoutHeader(keyed: NonNullable<Operation['keyed']>, content: Keyed
   }
 }
 
-/** The text of a key; undefined when its quotes are not those of a string. */
+/** Returns the key without its quotes; undefined when it begins with a quote and is not a valid quoted string. */
 function keyIn(field: string): string | undefined {
   if (!field.startsWith('"')) return field;
   return QUOTED.exec(field)?.[1]?.replace(/\\(["\\])/g, '$1');

@@ -8,10 +8,10 @@ import { queryOf } from '../http/query.ts';
 /** The id of a delivery. */
 export const DELIVERY_ID = /^msg_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** What a request names, as it was sent. */
+/** The ids and parameters of a request, as the client sent them. */
 interface Named {
   readonly params: Readonly<Record<string, string | string[] | undefined>>;
-  /** The target, with its query. */
+  /** The target of the request, with its query. */
   readonly url: string;
 }
 
@@ -69,7 +69,7 @@ export function missingHint(
   return `${shop} has ${sentence({ id: String(id), deliveryId: String(delivery), selector })}`;
 }
 
-/** The operations on a webhook that are rejected (409) only while it is inactive. */
+/** Operations on a webhook that fail with 409 only when the webhook is inactive. */
 const NEEDS_ACTIVE: ReadonlySet<OperationId> = new Set(['testWebhook', 'retryDeliveries']);
 
 /** What to do so that the state no longer forbids the request, in ASCII; undefined when the message already says it. */

@@ -3,12 +3,12 @@ import { isObject } from '../../services/contract/json-object.ts';
 import type { Operation } from '../../services/contract/operation.ts';
 import { queryOf } from '../http/query.ts';
 
-/** Many clients read at most 16 kB of headers. Characters. */
+/** Maximum length of the link, because many clients read at most 16 kB of headers. Characters. */
 const LINK_MAX = 8_000;
 
 /**
- * The link to the next page of a list (RFC 8288): the address of the request with the cursor of that page. It has only
- * the parameters that the operation knows.
+ * The link to the next page of a list (RFC 8288): the address of the request with the cursor of the next page. It keeps
+ * only parameters that the operation has.
  *
  * @param target path and query, as the client sent them.
  * @param page the body of the response, in any version.

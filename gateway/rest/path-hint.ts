@@ -4,23 +4,26 @@ import { OPERATIONS } from '../../services/contract/operations.ts';
 import { documentationLink, newestActive, serve } from '../../services/contract/versions.ts';
 import { addHint, addLink } from './send-error.ts';
 
-/** A longer path is not a mistyped one. Characters. */
+/** Maximum length of a path for which a hint is searched. Characters. */
 const PATH_MAX = 200;
 /** The id of an object or of a delivery. */
 const ID = /^(?:\d{1,16}|msg_[0-9a-f-]{36})$/;
-/** A part that looks as if it named a version, such as `v2`, `2026-9` or `latest`. */
+/** A part of a path that looks like a version, such as `v2`, `2026-9` or `latest`. */
 const VERSION = /^(?:v\d[\w.]*|\d{4}-\d+|unstable|latest)$/i;
-/** In other APIs an object is below its list. */
+/** Paths under which other APIs have one return: below the list of returns. */
 const ONE_RETURN = /^(?:\/warehouse)?\/returns?\/\{\}$/;
 const DETAILS = '/warehouse/return/details?return_id={id}';
 
-/** The paths of the operations. In their form each id is `{}`. */
+/** The paths of the operations. `form` is the path with `{}` in place of each id. */
 const KNOWN = [...new Set(OPERATIONS.map(({ path }) => path))].map((path) => ({
   path,
   form: path.replaceAll(/\{\w+\}/g, '{}'),
 }));
 
-/** Adds to the 404 of an unknown path or version where the documents are, and which path may be meant. */
+/**
+ * Adds two things to the 404 of an unknown path or version: a link to the documents, and the path that the caller
+ * probably wanted.
+ */
 export function addPathHelp(
   req: { readonly originalUrl: string },
   res: ServerResponse,
@@ -32,11 +35,11 @@ export function addPathHelp(
 }
 
 /**
- * What the caller of an unknown path may have meant, in ASCII; undefined when no path is similar. A path outside of `/api`
- * must be that of an operation, since it may be meant for something else.
+ * Returns the path that the caller of an unknown path probably wanted, in ASCII; undefined when no path is similar. A
+ * path outside of `/api` must be exactly that of an operation, because the caller may want another service.
  *
  * @param target the target of the request, with its query.
- * @param today the date of the version calendar: a path without a supported version gets the newest one.
+ * @param today the date of the version calendar. The hint has the newest version when the path has no supported one.
  */
 export function pathHint(target: string, today: Date): string | undefined {
   const [written = ''] = target.replace(/^https?:\/\/[^/?#]*/i, '').split('?');
@@ -54,7 +57,7 @@ export function pathHint(target: string, today: Date): string | undefined {
     : `did you mean ${path}?`;
 }
 
-/** The path of the operation that these parts mean, with their ids. */
+/** Returns the path of the most similar operation, with the ids of these parts. */
 function operationPath(parts: readonly string[], o: { exact: boolean }): string | undefined {
   const form = `/${parts.map((part) => (ID.test(part) ? '{}' : part)).join('/')}`.toLowerCase();
   if (!/[a-z]/.test(form)) return undefined;
@@ -67,13 +70,13 @@ function operationPath(parts: readonly string[], o: { exact: boolean }): string 
 
 function similarPath(form: string): string | undefined {
   if (ONE_RETURN.test(form)) return DETAILS;
-  // What was left out, such as `secret` of `/webhooks/12/rotate`.
+  // A longer path that contains all parts, such as `/webhooks/{}/secret/rotate` for `/webhooks/12/rotate`.
   const [whole] = KNOWN.filter((known) => isWithin(form, known.form)).sort(byLength);
   if (whole) return whole.path;
   return KNOWN.find((known) => isMistyped(form, known.form))?.path;
 }
 
-/** Whether each part of the path is the one of the other, or similar to it. */
+/** Whether each part of one path is equal or similar to the same part of the other path. */
 function isMistyped(form: string, other: string): boolean {
   const [parts, others] = [form.split('/'), other.split('/')];
   return (
@@ -91,7 +94,7 @@ function isSimilar(part: string, known: string): boolean {
 
 const byLength = (a: { form: string }, b: { form: string }) => a.form.length - b.form.length;
 
-/** Whether the other path has all parts of this one, in the same order. */
+/** Whether the other path contains all parts of this path, in the same order. */
 function isWithin(form: string, other: string): boolean {
   let from = 0;
   const parts = other.split('/');

@@ -4,15 +4,15 @@ import type { RateLimit, RestOfWindow } from '../auth/rate-limits.ts';
 
 const MINUTE_S = 60;
 
-/** The part of a response that is used. */
+/** The methods of a response that this file uses. */
 interface Headers {
   readonly headersSent: boolean;
   setHeader(name: string, value: string): unknown;
 }
 
 /**
- * Sets `RateLimit-Policy` and `RateLimit` to the limit of a credential: its requests in a minute, with large bodies and
- * responses as further requests.
+ * Sets `RateLimit-Policy` and `RateLimit` to the limit of a credential: its requests in a minute. Large bodies and
+ * responses count as additional requests.
  *
  * @param limit requests in a minute.
  * @param rest what is left of the minute; undefined while nothing was counted in it.
@@ -25,7 +25,10 @@ export function showRequests(
   show(res, 'requests', { limit, rest });
 }
 
-/** Sets them to the limit of an address without an accepted credential: rejected credentials in a minute. */
+/**
+ * Sets the same headers to the limit of an IP address without an accepted credential: its rejected credentials in a
+ * minute.
+ */
 export function showRejectedCredentials(
   res: Headers,
   limit: Pick<RateLimit, 'points' | 'rest'>,

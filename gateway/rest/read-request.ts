@@ -38,13 +38,13 @@ export interface WithSlot extends Incoming {
   readonly slot: Slot;
 }
 
-/** The body may have had a filter, without which the operation does more than was meant. */
+/** A hint, because a client that sends a filter in an ignored body gets more than it wanted. */
 const NO_BODY = 'this operation has no body, and the one that was sent was ignored';
 
 const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: JSON_ENTRIES_MAX };
 
 /**
- * Reads the body, charges for it, and validates it. Names unknown fields in a hint.
+ * Reads the body, charges for it, and validates it. A hint in the response names fields that are ignored.
  *
  * @throws HttpError 400, 408, 413, 415, 422, 429 or 503.
  */
@@ -63,7 +63,7 @@ export async function readInput(
   for (const hint of ignoredFields(operation.id, json)) addHint(res, hint);
   const result = validateBody(operation.id, version, json);
   if (result.ok) return result.value;
-  // Some APIs keep what an update does not send. Here only optional fields are kept.
+  // In some APIs an update keeps every field that it does not contain. In this API it keeps only optional fields.
   if (operation.method === 'PUT' && /^\w+ is required\.$/.test(result.message)) {
     const needed = requiredFields(operation.id);
     addHint(res, `an update needs ${needed.length > 1 ? 'all of ' : ''}${needed.join(', ')}`);
@@ -72,9 +72,9 @@ export async function readInput(
 }
 
 /**
- * Reads and validates the query. Names unknown parameters in a hint.
+ * Reads and validates the query. A hint in the response names parameters that are ignored.
  *
- * @throws HttpError 422, or 404 when nothing can have the requested id.
+ * @throws HttpError 422, or 404 when no object can have the id in the query.
  */
 export function readQuery(
   operation: Operation,
@@ -93,8 +93,9 @@ export function readQuery(
 }
 
 /**
- * Parses the id in the path. A malformed id is answered 404, but only after all other checks. The webhooks service checks
- * the URL of a webhook update. So in a webhook update, a malformed id becomes an id that does not exist.
+ * Parses the id in the path. A malformed id gets a 404, but only after all other checks. The URL in the body of a
+ * webhook update is checked later, by the webhooks service. So for a webhook update this returns an id that no webhook
+ * has, and the service answers.
  */
 export function readPathId(
   operation: Operation,

@@ -59,7 +59,7 @@ export function restRouter(deps: RestDependencies, o: RestRouting): Router {
     .use(handleError);
 }
 
-/** Routes the part of the path after the version, by the table of operations. */
+/** Routes the part of the path after the version to its operation. */
 function operationRouter(deps: RestDependencies, { exchangeOf, calendar }: RestRouting): Router {
   const router = Router(EXACT_PATHS);
   for (const path of new Set(OPERATIONS.map(({ path }) => path))) {

@@ -28,14 +28,17 @@ export function sendError(
   return send(o.req, o.res, { status: error.status, headers: others, body: { contentType, json } });
 }
 
-/** Keeps the other links of the response, to the documents, the changelog or a successor. */
+/** Adds a link to the header `Link` of the response, which may already have others. */
 export function addLink(res: ServerResponse, link: string): void {
   add(res, { name: 'Link', value: link, separator: ', ' });
 }
 
 const HINT = 'X-Service-Hint';
 
-/** Tells people what the caller may have meant. Keeps the other hints of the response. @param hint in ASCII. */
+/**
+ * Adds a hint to the response, which may already have others. It tells people what the caller probably wanted. @param
+ * hint in ASCII.
+ */
 export function addHint(res: ServerResponse, hint: string): void {
   add(res, { name: HINT, value: hint, separator: '; ' });
 }

@@ -40,10 +40,10 @@ export interface RestDependencies {
   readonly readReturn: ReadReturn;
   readonly auth: Authentication;
   readonly bodies: BodyBudget;
-  /** Memory budget for responses that clients have not read yet, by shop. */
+  /** Memory budget of each shop for responses that clients have not read yet. */
   readonly responses: BodyBudget;
   readonly restLimit: LeasedLimit;
-  /** Requests per minute for keys without their own limit. */
+  /** Requests per minute for API keys and apps without a limit of their own. */
   readonly restPerMinute: number;
   /** Bytes per shop and day. */
   readonly byteQuota: ByteQuota;
@@ -130,14 +130,14 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
   });
   exchange.chargeResponse = (bytes) => {
     const points = Math.min(pointsOfResponse(bytes), limit - 1);
-    // The response is sent even if these points are not left. Later requests then have fewer points.
+    // When fewer points are left, the response is still sent. It uses up the points, so that later requests must wait.
     if (points > 0) void take(points).catch(() => {});
   };
 
   const charge = bodyCharge({
     quota: deps.byteQuota,
     shopId: caller.shopId,
-    // At most `limit - 1` points, because one was taken above. So a new window admits any request.
+    // At most `limit - 1` points, because the request took one above. So a new window admits every request.
     takePoints: (points) => take(Math.min(points, limit - 1)),
   });
   const reserved = deps.bodies.open({ caller: caller.limitKey, shop: String(caller.shopId) });
@@ -146,7 +146,7 @@ async function serveInSlot(deps: RestDependencies, incoming: WithSlot): Promise<
     return await perform(deps, incoming, { caller, body, ip });
   } finally {
     reserved.release();
-    // The body may have cost points.
+    // Show the limit again, because the body may have used points.
     showRest();
   }
 }
@@ -162,7 +162,7 @@ async function perform(
   const { shopId, actor } = caller;
   const context = { services, readReturn, shopId, actor, noteChanges };
   const query = readQuery(operation, version, { target: req.url, res });
-  // Express has percent-decoded the parameters once.
+  // Express has already percent-decoded the parameters.
   const { id: idText, delivery_id: deliveryId } = req.params;
   if (deliveryId !== undefined && !DELIVERY_ID.test(String(deliveryId))) {
     addHint(res, 'the id of a delivery is its webhook-id: msg_ and a UUID in lower case');
