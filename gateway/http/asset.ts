@@ -3,7 +3,10 @@ import { promisify } from 'node:util';
 import { brotliCompress, constants, gzip } from 'node:zlib';
 import type { Request, Response } from 'express';
 
-/** A file or page that never changes, compressed once. In memory, so that slow clients do not keep file descriptors open. */
+/**
+ * A file or page that never changes, with its compressed forms. It is in memory, so that slow clients do not keep file
+ * descriptors open.
+ */
 export interface Asset {
   /** Media type. */
   readonly type: string;
@@ -13,7 +16,7 @@ export interface Asset {
   readonly gzip: Buffer;
 }
 
-/** Level 11 takes seconds for a script of a megabyte, and saves a twentieth. */
+/** Compression level 9. Level 11 takes seconds for a script of a megabyte, and makes it only a twentieth smaller. */
 const BROTLI_LEVEL = { params: { [constants.BROTLI_PARAM_QUALITY]: 9 } };
 
 /** Compresses the content. */
@@ -23,7 +26,7 @@ export async function createAsset(type: string, plain: Buffer): Promise<Asset> {
     promisify(gzip)(plain),
   ]);
   const hash = createHash('sha256').update(plain).digest('base64url').slice(0, 22);
-  // Weak (RFC 9110, 8.8.1): it names the content in any encoding.
+  // A weak entity tag (RFC 9110, 8.8.1), because the same content has several encodings.
   return { type, etag: `W/"${hash}"`, plain, br, gzip: zipped };
 }
 

@@ -15,8 +15,8 @@ export interface BodyBudgetSizes {
 const MIB = 1024 * 1024;
 
 /**
- * While a body is parsed, validated and encoded for a service, it needs up to eight times its size in memory. These
- * sizes fit into the 768 MiB of the manifest: see `docs/decisions.md`.
+ * Sizes for request bodies. While a body is parsed, validated and encoded for a service, it needs up to eight times its
+ * size in memory. These sizes fit into the 768 MiB of the manifest: see `docs/decisions.md`.
  */
 export const BODY_BUDGET: BodyBudgetSizes = {
   process: 64 * MIB,
@@ -34,37 +34,46 @@ const RESPONSE_BUDGET: BodyBudgetSizes = {
   caller: RESPONSE_BYTES_MAX,
 };
 
-/** Only callers with at most this many bytes may use the last quarter: large bodies must not block small ones. Bytes. */
+/**
+ * Small callers have at most this many bytes in memory. The last quarter of the budget is only for them, so that large
+ * bodies do not block small ones. Bytes.
+ */
 export const SMALL_BYTES = MIB;
 const LARGE_PART = 0.75;
 
-/** When memory is short, the gateway may abort a large response whose client reads more slowly than this. */
+/**
+ * When the budget of the process is used up, the gateway may abort a large response whose client reads more slowly than
+ * this.
+ */
 const SLOW_BYTES_PER_S = MIB;
 const SLOW_AFTER_MS = 5_000;
 
 /** The bytes that one request has reserved in the budget. */
 export interface ReservedBytes {
   /**
-   * Reserves `total` bytes for this request. Does nothing when it already has as many.
+   * Increases the reservation of this request to `total` bytes. Does nothing when it already has as many.
    *
    * @throws HttpError 429 beyond the budget of the caller or the shop, 503 beyond that of the process.
    */
   growTo(total: number): void;
-  /** Checks whether the budget has capacity for `total` now. Reserves nothing. @throws HttpError as `growTo`. */
+  /**
+   * Checks whether the budget has capacity for a reservation of `total` bytes. Reserves nothing. @throws HttpError as
+   * `growTo`.
+   */
   requireCapacity(total: number): void;
-  /** Releases all but `left` bytes. */
+  /** Reduces the reservation of this request to `left` bytes. */
   shrinkTo(left: number): void;
   /** Releases all bytes of this request. May be called twice. */
   release(): void;
 }
 
-/** The request that reserves bytes. */
+/** Who owns the bytes that one request reserves. */
 export interface Owner {
   /** An API key, an installation, a user or an IP address. */
   readonly caller: string;
   /** Absent when the shop is not known. */
   readonly shop?: string;
-  /** The bytes are released when this response closes. Without it, `release` must be called. */
+  /** The bytes are released when this response closes. If it is absent, the owner must call `release`. */
   readonly res?: ServerResponse;
   /** Called when other requests need the memory and the client of this request reads slowly. */
   readonly abort?: () => void;
@@ -78,14 +87,14 @@ export interface BodyBudget {
 interface Reservation {
   readonly owner: Owner;
   readonly since: number;
-  /** The largest number of bytes so far. */
+  /** The largest number of bytes that the request has reserved so far. */
   largest: number;
   bytes: number;
   isReleased: boolean;
 }
 
 interface BodyBudgetOptions {
-  /** What is counted: request bodies or responses. A label of the metrics. */
+  /** What the budget counts: request bodies or responses (`answers`). A label of the metrics. */
   readonly of: 'bodies' | 'answers';
   readonly onRejected?: (budget: 'process' | 'shop' | 'caller') => void;
   /** Milliseconds, monotonic. */
@@ -98,7 +107,7 @@ export function createBodyBudget(
   { of, onRejected, now = () => performance.now() }: BodyBudgetOptions,
 ): BodyBudget & { readonly reservedBytes: () => number } {
   const totals = createTotals();
-  /** Requests that may be aborted in favour of others. */
+  /** The reservations of requests that may be aborted when others need memory. */
   const abortable = new Set<Reservation>();
 
   const release = (reservation: Reservation): void => {
@@ -134,7 +143,7 @@ export function createBodyBudget(
     open(owner) {
       const reservation = { owner, since: now(), largest: 0, bytes: 0, isReleased: false };
       if (owner.abort) abortable.add(reservation);
-      // If the client has disconnected already, there is no further `close` event.
+      // After a disconnect, there is no further `close` event. So release the bytes now.
       if (owner.res?.closed) release(reservation);
       owner.res?.once('close', () => release(reservation));
       return {
@@ -174,7 +183,9 @@ function createTotals() {
   };
 }
 
-/** The slowest of the large responses whose clients read too slowly; undefined when there are none. */
+/**
+ * Of the large responses whose clients read too slowly, the one that is read most slowly; undefined when there is none.
+ */
 function slowestOf(reservations: ReadonlySet<Reservation>, now: number): Reservation | undefined {
   const rateOf = ({ largest, bytes, since }: Reservation): number =>
     ((largest - bytes) * 1_000) / (now - since);
@@ -227,8 +238,9 @@ export function measuredBudgets(
 }
 
 /**
- * Returns the sizes of a budget. If the size of the process is overridden and that of a shop is not, a shop keeps its
- * default share of the process. A shop always has at least as much as one caller, unless its size is overridden.
+ * Returns the sizes of a budget. When the settings override the size of the process and not that of a shop, a shop
+ * keeps its default share of the process. A shop has at least as much as one caller, unless the settings override its
+ * size.
  */
 function sizesOf(
   defaults: BodyBudgetSizes,

@@ -6,15 +6,15 @@ import type { InFlight } from './in-flight.ts';
 import { announcesBody } from './receive-body.ts';
 import { send } from './respond.ts';
 
-/** One IP address may use at most this share of the slots. */
+/** Maximum share of the slots for one IP address. */
 const ADDRESS_PART = 1 / 4;
 
 /**
- * Bounds the in-flight requests of the sign-in, in total and for each IP address. Further requests get an OAuth error
- * (RFC 6749, 4.1.2.1).
+ * Bounds the in-flight requests of the sign-in, in total and for each IP address. Above the bound a request gets an
+ * OAuth error (RFC 6749, 4.1.2.1).
  *
- * @param bodyMs time limit for a body; after it the connection is closed. A body is small, and its request occupies a
- *   slot until the body has arrived.
+ * @param bodyMs time limit for a body, which is always small. After it, the connection is closed, because a request
+ *   occupies a slot until its body has arrived.
  */
 export function boundSignIn(
   inFlight: InFlight,
@@ -39,7 +39,7 @@ export function boundSignIn(
   return async (req, res, next) => {
     const exchange = exchangeOf(res);
     if (!exchange?.operation) return next();
-    // If the client has disconnected already, there is no further `close` event.
+    // After a disconnect, there is no further `close` event that would release the slot.
     if (res.closed) return;
     if (!count(exchange.address, res)) return reject(req, res, 429);
     const slot = await inFlight.enter('signIn', exchange).catch(() => undefined);
@@ -54,7 +54,7 @@ export function boundSignIn(
 /** Closes the connection if the body does not arrive in time. */
 function closeUnlessReceived(req: IncomingMessage, res: ServerResponse, ms: number): void {
   const timer = setTimeout(() => {
-    // If the response has begun, the end of the response closes the connection.
+    // If the response has begun, its end closes the connection.
     if (!req.complete && !res.headersSent) req.socket.destroy();
   }, ms);
   res.once('close', () => clearTimeout(timer));

@@ -1,6 +1,6 @@
 import type { ServerResponse } from 'node:http';
 
-/** The client disconnected before its request was complete, so no response can be sent. */
+/** The client disconnected before its request was complete. Nobody can receive a response. */
 export class ClientGone extends Error {
   override readonly name = 'ClientGone';
 }
@@ -10,7 +10,7 @@ const GONE = new ClientGone('the connection is closed');
 /** Signals that the work for a request ends, because the response is ready or the client has disconnected. */
 export interface WorkEnd {
   readonly signal: AbortSignal;
-  /** To be called when the response is ready. */
+  /** Must be called when the response is ready. */
   responseReady(): void;
 }
 

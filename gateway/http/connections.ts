@@ -45,15 +45,15 @@ export interface ConnectionLimits {
 
 /** The open connections of a server, with the state of each. */
 export interface Connections {
-  /** Adds a new connection. Above the maximum, it replaces the connection that has been waiting longest. */
+  /** Adds a new connection. Above the maximum number, it closes the connection that has been waiting longest. */
   admit(socket: Socket): void;
   /** Registers a request whose headers have arrived. */
   serve(req: IncomingMessage, res: ServerResponse): void;
   /** Whether a response has begun. If so, nothing else may be written to the socket. */
   hasBegunResponse(socket: Socket): boolean;
-  /** From now on each response has `Connection: close`, and then its connection ends. */
+  /** From now on each response has `Connection: close`, and its connection ends after it. */
   endAfterResponses(): void;
-  /** Closes the connections whose client has not read its response in time. */
+  /** Closes the connections whose clients read their responses too slowly. */
   endSlowReaders(now: number): void;
   /** Closes the connections that have been waiting for request headers since before `time`. */
   endSilent(time: number): void;
@@ -62,7 +62,7 @@ export interface Connections {
 }
 
 interface Connection {
-  /** Responses that are not complete; with pipelining there may be several. */
+  /** Responses that are not complete. With pipelining, one connection may have several. */
   readonly inFlight: Set<ServerResponse>;
   /** Since when the socket buffer has bytes that the client has not read; undefined when it has none. */
   unreadSince: number | undefined;
@@ -118,7 +118,7 @@ export function createConnections(limits: ConnectionLimits, counts: ConnectionCo
 
 interface OpenConnections {
   readonly all: Map<Socket, Connection>;
-  /** Connections without a request, and since when they wait for one; the oldest first. */
+  /** Connections without a request, and the time since which each waits for one; the oldest first. */
   readonly silent: Map<Socket, number>;
   /** Connections whose request has a body; the oldest first. */
   readonly receiving: Map<Socket, IncomingMessage>;
@@ -155,7 +155,10 @@ function openConnections(counts: ConnectionCounts): OpenConnections {
   };
 }
 
-/** A connection that waits for its client and may be closed. A connection with a complete request is kept. */
+/**
+ * A connection that waits for its client, so that it may be closed. Connections with a complete request are not
+ * returned.
+ */
 function replaceable({ silent, receiving }: OpenConnections): Socket | undefined {
   for (const socket of silent.keys()) return socket;
   for (const [socket, req] of receiving) if (!req.complete) return socket;
@@ -178,8 +181,8 @@ function track(
 }
 
 /**
- * Registers the body of a request. After the response, the server discards the rest of the body for a limited time, so
- * that the connection can be reused.
+ * Registers the body of a request. If the response is complete before the body, the server discards the rest of the
+ * body for a limited time, so that the connection can be reused.
  */
 function receive(
   open: OpenConnections,

@@ -8,13 +8,13 @@ const METHODS = ['GET', 'POST', 'PUT', 'DELETE'] as const;
 type Method = (typeof METHODS)[number];
 
 export type Endpoint = { readonly [M in Method]?: readonly RequestHandler[] } & {
-  /** Runs for every method. */
+  /** Middleware that runs before the handler of every method. */
   readonly before?: readonly RequestHandler[];
 };
 
 /**
- * Registers one path. Express serves HEAD as GET. OPTIONS returns the methods; other methods get 405 with `Allow`, which
- * Express does not do.
+ * Registers one path. Express serves HEAD as GET. This function adds what Express lacks: OPTIONS returns the allowed
+ * methods, and other methods get 405 with `Allow`.
  */
 export function endpoint(router: Router, path: string, o: Endpoint): void {
   const methods = METHODS.filter((method) => o[method]);

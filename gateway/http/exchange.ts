@@ -10,20 +10,23 @@ export interface Exchange {
   readonly startedAt: number;
   /** The caller's IP address; an IPv6 address as its /64. */
   readonly address: string;
-  /** The operation of the API, the sign-in or MCP; undefined for other paths. */
+  /** The operation of REST, of the sign-in or of MCP; undefined for other paths. */
   operation?: string;
-  /** The API version that serves the request, and its headers; undefined for other paths. */
+  /** The API version that serves the request, and its headers; undefined for paths without a version. */
   served?: Served;
   shopId?: bigint;
   /** Key id, client id or user id of the caller. */
   actorId?: string;
   /** Why the credential was rejected. */
   rejection?: Rejection;
-  /** Bytes of the body that were read, after decompression. */
+  /** Number of bytes of the request body that were read, after decompression. */
   bodyBytes: number;
-  /** Charges a large response to the caller's rate limit; set when the caller is known. */
+  /** Charges a large response to the rate limit of the caller. Undefined until the caller is known. */
   chargeResponse?: (bytes: number) => void;
-  /** True for a request that was shed because too many were in flight. Shed requests have no log line of their own. */
+  /**
+   * True for a request that was shed because too many were in flight. `in-flight.ts` logs only the number of shed
+   * requests.
+   */
   isShed?: boolean;
 }
 
@@ -50,7 +53,7 @@ export function hostsOf({ rawHeaders }: IncomingMessage): number {
   return hosts;
 }
 
-/** A path with only characters that never need percent-encoding. */
+/** Matches a path whose characters never need percent-encoding. */
 const PLAIN = /^[\w\-.~/]*$/;
 
 /**
@@ -67,7 +70,7 @@ export function apiTarget(target: string): string {
   return origin + [parts.map(encodeURIComponent).join('/'), ...query].join('?');
 }
 
-/** Returns a part with malformed percent signs unchanged; no object has such an id. */
+/** Returns a part unchanged when its percent-encoding is malformed. No object has such an id. */
 function decodeOnce(part: string): string {
   try {
     return decodeURIComponent(part);

@@ -4,7 +4,7 @@ import type { Telemetry } from '../../services/platform/telemetry.ts';
 import { overloaded } from '../errors.ts';
 import type { Exchange } from './exchange.ts';
 
-/** Each of these has its own slots, so that a slow or overloaded operation does not block the others. */
+/** Names of loads. Each load has its own slots, so that a slow or overloaded operation does not block the others. */
 export type LoadName =
   | OperationId
   | 'mcp'
@@ -14,48 +14,62 @@ export type LoadName =
   | 'commerceEvents';
 
 export interface Slot {
-  /** Releases the slot while `wait` waits for the client, and then takes one again. @throws HttpError 503. */
+  /**
+   * Releases the slot while `wait` waits for the client, and then takes a slot again. @throws HttpError 503 when none
+   * is free.
+   */
   during<T>(wait: () => Promise<T>): Promise<T>;
   release(): void;
 }
 
 export interface InFlight {
-  /** Takes a slot. @throws HttpError 503. */
+  /** Takes a slot. @throws HttpError 503 when none is free. */
   enter(name: LoadName, exchange: Exchange | undefined): Promise<Slot>;
-  /** Whether any operation has no free slot. */
+  /** Whether at least one operation has no free slot. */
   isAnyFull(): boolean;
-  /** Whether the operation has no free slot. If so, this counts a shed request, and the caller must reject it. */
+  /**
+   * Whether the operation has no free slot. In this case the function counts a shed request, and its caller must reject
+   * the request.
+   */
   shedIfFull(name: LoadName): boolean;
-  /** The number of slots, without those for a burst. */
+  /** The number of slots of the operation, without the additional ones for a burst. */
   sizeOf(name: LoadName): number;
 }
 
-/** Default number of slots. So many requests use all the CPU of a process; more would only make each wait longer. */
+/**
+ * Default number of slots of an operation. This many requests use all the CPU of a process. More would only wait
+ * longer.
+ */
 export const MAX_REQUESTS_IN_FLIGHT = 96;
 
-/** An operation that costs several times as much as a read gets fewer slots, so that response times stay similar. */
+/**
+ * Shares of the slots for operations that cost several times as much as a read, so that response times stay similar.
+ */
 const SHARES: Partial<Record<LoadName, number>> = {
   assessDispositions: 1 / 4,
   gradeItems: 1 / 4,
 };
 
-/** A short burst, such as a hundred concurrent writes, may use this many times the number of slots. */
+/** A short burst, such as a hundred concurrent writes, may use this multiple of the slots. */
 const BURST = 4;
 /** Maximum duration of a burst; a longer one is overload. Milliseconds. */
 const BURST_MS = 1_000;
 /**
- * No burst is allowed for this time after a request was shed. Responses complete in batches, which free all slots for a
- * moment, so without this rule a long overload would look like new bursts. Milliseconds.
+ * For this time after a request was shed, no burst is allowed. During a long overload, responses complete in batches
+ * and free all slots for a moment. Without this rule, each such moment would look like the start of a new burst.
+ * Milliseconds.
  */
 const STRICT_MS = 1_000;
 
-/** Interval of the log line with the number of shed requests; one line for each would add load. Milliseconds. */
+/**
+ * Interval of the log line with the number of shed requests. One line for each request would add load. Milliseconds.
+ */
 const LOG_EVERY_MS = 1_000;
 
 /**
  * Bounds the in-flight requests of the gateway, separately for each operation.
  *
- * @param o.size number of slots of each operation; dispositions get a share of it.
+ * @param o.size number of slots of each operation. The operations in {@link SHARES} get a part of it.
  */
 export function createInFlight(o: {
   readonly size: number;
@@ -118,7 +132,7 @@ export function createInFlight(o: {
 interface Load {
   readonly slots: number;
   used: number;
-  /** Since when all slots are in use; undefined while some are free. Milliseconds, monotonic. */
+  /** The time since which all slots are in use; undefined while a slot is free. Milliseconds, monotonic. */
   fullSince: number | undefined;
   /** The time of the last shed request. Milliseconds, monotonic. */
   shedAt: number;

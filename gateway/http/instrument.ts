@@ -7,7 +7,7 @@ import type { Exchange } from './exchange.ts';
 /** Upper bounds of the duration histogram, in seconds. */
 const BOUNDS_S = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
-/** Requests of probes are too frequent for the log. */
+/** Paths that are not in the access log, because probes request them too often. */
 const UNLOGGED: ReadonlySet<string> = new Set(['/livez', '/readyz']);
 
 /** The facts about a complete request. */
@@ -18,8 +18,8 @@ interface Outcome {
 }
 
 /**
- * Observes requests. Each one gets a span, whose parent is the caller's `traceparent`, one line in the access log, and
- * metrics by operation, version and status.
+ * Observes requests. Each request gets a span, whose parent is the caller's `traceparent`. It also gets one line in the
+ * access log, and counts in metrics by operation, version and status.
  */
 export function createInstrumentation(o: {
   readonly telemetry: Telemetry;
@@ -41,7 +41,7 @@ export function createInstrumentation(o: {
       const closed = new Promise<void>((resolve) => res.once('close', resolve));
       work();
       if (!res.closed) await closed;
-      // 499: the client disconnected before a response was sent.
+      // Status 499 means that the client disconnected before a response was sent.
       const status = res.headersSent ? res.statusCode : 499;
       const outcome = { method, status, seconds: (performance.now() - exchange.startedAt) / 1_000 };
       measure(exchange, outcome);

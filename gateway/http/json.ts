@@ -10,7 +10,7 @@ const utf8 = new TextDecoder('utf-8', { fatal: true });
  *
  * @param o.exactNumbers whether numbers keep all their digits.
  * @param o.maxEntries maximum number of lists, objects and their entries together; unbounded when absent.
- * @throws HttpError 400 for bytes that are not UTF-8 or not JSON, and for JSON with too deep nesting or too many entries.
+ * @throws HttpError 400 for bytes that are not UTF-8 or not JSON, for too deep nesting, and for too many entries.
  */
 export function parseJson(
   bytes: Uint8Array,
@@ -61,7 +61,10 @@ function parse(text: string, exactNumbers: boolean): unknown {
   }
 }
 
-/** Where the text stops to be JSON, as V8 says it. Never repeats the text, which may be secret. */
+/**
+ * Says at which place the text is not valid JSON, from V8's error. Never repeats a part of the text, because it may be
+ * secret.
+ */
 function hintOf(error: unknown): string | undefined {
   const text = error instanceof SyntaxError ? error.message : '';
   const [, position] = / at position (\d+)/.exec(text) ?? [];
@@ -78,8 +81,8 @@ const OPEN_OBJECT = 123;
 const CLOSE_OBJECT = 125;
 
 /**
- * Counts, outside of strings, the nesting depth of brackets, and the opening brackets and commas together. Exact for
- * valid JSON. For other texts the result does not matter, because parsing rejects them.
+ * Counts the nesting depth of brackets, and the number of opening brackets and commas; both outside of strings. The
+ * result is exact for valid JSON. For other texts it does not matter, because the parser rejects them.
  */
 function extentOf(text: string): { depth: number; entries: number } {
   let depth = 0;

@@ -31,15 +31,15 @@ export function reserveResponse(
   return reserved;
 }
 
-/** A response with more characters than this is sent in pieces of {@link PIECE} characters. */
+/** Texts with more characters than this are large. They are sent in pieces of {@link PIECE} characters. */
 export const LARGE = 1024 * 1024;
 const PIECE = 64 * 1024;
 
 /**
- * Sends a large text piece by piece, and releases the memory of each piece that the client has read. Closes the
- * connection of a client that reads more slowly than the minimum rate.
+ * Sends a large text piece by piece. Releases the memory of each piece that the client has read. Closes the connection
+ * of a client that reads more slowly than the minimum rate.
  *
- * @param o.reserved the memory of the response; shrinks as the client reads.
+ * @param o.reserved the memory of the response. It shrinks as the client reads.
  */
 export async function sendLarge(
   res: ServerResponse,
@@ -65,7 +65,7 @@ export async function sendLarge(
   if (!res.destroyed) res.end();
 }
 
-/** Encodes the text in pieces. Never cuts inside a character. */
+/** Encodes the text in pieces. Each piece ends between two characters. */
 function piecesOf(text: string): Buffer[] {
   const pieces: Buffer[] = [];
   for (let at = 0; at < text.length; ) {

@@ -5,7 +5,10 @@ export interface MinimumRate {
   readonly windowMs: number;
 }
 
-/** A tenth of the rate that the largest body or response needs within its time limit. Only stalled clients are slower. */
+/**
+ * The default: a tenth of the rate at which the largest body or response would just meet its time limit. Only a stalled
+ * client is slower.
+ */
 const MINIMUM_RATE: MinimumRate = { bytesPerS: 32 * 1024, windowMs: 10_000 };
 
 /** Measures the rate of one client. */
@@ -14,10 +17,12 @@ export interface RateWatch {
   stop(): void;
 }
 
-/** Number of steps of a window. A pause of the process counts as one step, so it does not look like a slow client. */
+/**
+ * Number of steps of a window. A pause of the process is at most one step, so that it does not look like a slow client.
+ */
 const STEPS = 10;
 
-/** Calls `onSlow` once, when the rate over a whole window is below the minimum. */
+/** Calls `onSlow` once: as soon as the rate over a whole window is below the minimum. */
 export function watchRate(
   onSlow: () => void,
   { bytesPerS, windowMs }: MinimumRate = MINIMUM_RATE,

@@ -11,20 +11,20 @@ export interface Readiness {
 }
 
 /**
- * While a new pod connects to the services for the first time, network policies may not know its address yet. Its calls
- * would fail while other pods can answer.
+ * The phase of the gateway. A new pod is not ready while it connects to the services for the first time, because
+ * network policies may not have its address yet. Its calls could fail, while those of other pods succeed.
  */
 export type Phase = 'connecting to the services' | 'running' | 'stopping';
 
-/** The state of the schema before it was read. */
+/** The state of the schema until it is read for the first time. */
 const UNKNOWN = 'unknown';
-/** The kubelet waits one second for a probe. Milliseconds. */
+/** Time limit for a check of the database. The kubelet waits one second for a probe. Milliseconds. */
 const TIMEOUT_MS = 400;
 
 /**
- * Returns whether the gateway is ready: it is not stopping, it does not connect its services for the first time, and its
- * schema fits the code. If the schema was never read, the gateway is ready as long as the database is unavailable: then
- * requests get 503 with `Retry-After`, but without a ready gateway callers would get no response at all.
+ * Creates the check whether the gateway is ready. It is ready when it runs (see {@link Phase}) and its schema fits the
+ * code. If the database has been unavailable since the start, so that nobody could read the schema, the gateway is
+ * ready too. Requests then get 503 with `Retry-After`; without any ready gateway, callers would get no response at all.
  */
 export function createReadiness(db: Queryable, phase: () => Phase): () => Promise<Readiness> {
   const probe = databaseProbe(db);

@@ -2,7 +2,7 @@ interface HasUrl {
   readonly url?: string | undefined;
 }
 
-/** The query string of a request as it was sent, without the question mark. Empty when there is none. */
+/** The query string of a request as the client sent it, without the question mark. Empty when there is none. */
 export function rawQueryOf({ url = '' }: HasUrl): string {
   const start = url.indexOf('?');
   return start === -1 ? '' : url.slice(start + 1);

@@ -8,7 +8,7 @@ import { type ReservedBytes, SMALL_BYTES } from './body-budget.ts';
 import { ClientGone } from './client-gone.ts';
 import { type MinimumRate, type RateWatch, watchRate } from './minimum-rate.ts';
 
-/** Counts the bytes of a body as they are read, after decompression. */
+/** Counts the bytes of a body that were read, after decompression. */
 export interface BodyMeter {
   bodyBytes: number;
 }
@@ -17,17 +17,17 @@ export interface BodyMeter {
 export interface BodyBounds {
   /** Maximum size, both as sent and after decompression. */
   readonly maxBytes: number;
-  /** Also counts the bytes of a rejected body that were read. */
+  /** Counts the bytes that were read, also those of a rejected body. */
   readonly meter: BodyMeter;
-  /** Memory of this request in the budget. The caller releases it. */
+  /** The reservation of this request in the memory budget. The caller of this file's functions releases it. */
   readonly reserved: Pick<ReservedBytes, 'growTo' | 'requireCapacity'>;
   /** Minimum rate at which a large body must arrive; `MINIMUM_RATE` when absent. */
   readonly rate?: MinimumRate;
 }
 
 /**
- * Receives the body of a request to REST or `/mcp`, and charges for it. A rejected body is charged too, because its bytes
- * were read and decompressed. ADR 21 says why the gateway uses no library for this.
+ * Receives the body of a request to REST or `/mcp`, and charges the caller for it. A rejected body is charged too,
+ * because the gateway read and decompressed its bytes. ADR 21 says why the gateway uses no library for this.
  *
  * @returns the decompressed bytes; undefined when there is no body.
  * @throws HttpError 429 (rate limit, byte quota), and the errors of {@link readBody}.
@@ -39,7 +39,7 @@ export async function receiveBody(
 ): Promise<Buffer | undefined> {
   if (announcesBody(req)) requireAdmitted(o.charge.check());
   const read = await readBody(req, res, o).catch((error: unknown) => {
-    // `take` never rejects. The error response does not wait for it.
+    // `take` never rejects. The error response must not wait for it.
     void o.charge.take(o.meter.bodyBytes);
     throw error;
   });
@@ -52,11 +52,11 @@ function requireAdmitted(admission: Admission): void {
 }
 
 /**
- * Reads the body of a request. Checks media type, encoding and size.
+ * Reads the body of a request. Checks its media type, encoding and size.
  *
  * @returns the decompressed bytes; undefined when there is no body.
- * @throws HttpError 415 (media type, encoding), 413 (size), 400 (broken gzip), 408 (too slow), 429 or
- *   503 (budget); ClientGone.
+ * @throws HttpError 415 (media type, encoding), 413 (size), 400 (broken gzip), 408 (too slow), 429 or 503 (budget);
+ *   ClientGone.
  */
 export async function readBody(
   req: IncomingMessage,
@@ -65,7 +65,7 @@ export async function readBody(
 ): Promise<Buffer | undefined> {
   if (!announcesBody(req)) return undefined;
   if (!isJson(req.headers['content-type'])) {
-    // A chunked body may be empty, and an empty body needs no media type.
+    // Only the bytes show whether a chunked body is empty. An empty body needs no media type.
     if (!isChunked(req) || !(await isEmpty(req, res))) {
       throw unsupportedMediaType('The body must be sent as application/json.');
     }
@@ -74,8 +74,8 @@ export async function readBody(
   const inflate = mustInflate(req.headers['content-encoding']);
   const announced = Number(req.headers['content-length'] ?? 0);
   if (announced > bounds.maxBytes) throw tooLarge(bounds.maxBytes);
-  // The announced length is checked before the client sends the body. Memory is reserved only as bytes arrive, so an
-  // announcement alone uses no budget.
+  // Check the announced length before the client sends the body. Reserve memory only as bytes arrive, so that a client
+  // cannot use up the budget by an announcement.
   bounds.reserved.requireCapacity(announced);
   sendContinue(req, res);
   const bytes = inflate ? await inflated(req, bounds) : await collect(req, req, bounds);
@@ -88,10 +88,10 @@ export function announcesBody(req: IncomingMessage): boolean {
   return isChunked(req) || (length !== undefined && Number(length) !== 0);
 }
 
-/** The body of clients that always send an object. Bytes. */
+/** Length of `{}`, which some clients send when they have no body. Bytes. */
 const EMPTY_OBJECT = '{}'.length;
 
-/** Whether the request announces a body with more in it than an empty object. Does not read it. */
+/** Whether the request announces a body that is longer than an empty object. Does not read the body. */
 export function hasContent(req: IncomingMessage): boolean {
   return isChunked(req) || Number(req.headers['content-length'] ?? 0) > EMPTY_OBJECT;
 }
@@ -101,7 +101,7 @@ export function awaitsContinue(req: IncomingMessage): boolean {
   return req.headers.expect?.toLowerCase() === '100-continue';
 }
 
-/** Sends `100 Continue` if the client waits for it. To be called before reading the body. */
+/** Sends `100 Continue` if the client waits for it. Must be called before the body is read. */
 export function sendContinue(req: IncomingMessage, res: ServerResponse): void {
   if (awaitsContinue(req)) res.writeContinue();
 }
@@ -148,15 +148,15 @@ async function inflated(req: IncomingMessage, bounds: BodyBounds): Promise<Buffe
 }
 
 /**
- * Reads a stream up to a limit. At the limit it stops reading. It does not destroy the request, because that would close
- * the connection before the response.
+ * Reads a stream up to a limit, and stops there. It does not destroy the request, because that would close the
+ * connection before the response is sent.
  */
 async function collect(
   source: Readable,
   req: IncomingMessage,
   { maxBytes, meter, reserved, rate }: BodyBounds,
 ): Promise<Buffer> {
-  // If the client has disconnected already, there is no further `close` event.
+  // After a disconnect, there is no further `close` event.
   if (req.destroyed) throw new ClientGone();
   const chunks: Buffer[] = [];
   let size = 0;
@@ -182,7 +182,7 @@ async function collect(
         chunks.push(chunk);
       });
       listen(source, 'end', () => resolve());
-      // This listener is never removed: a later error without a listener would end the process.
+      // This listener stays. An error without a listener would end the process.
       source.on('error', () =>
         reject(source === req ? new ClientGone() : badBody('The body is not valid gzip.')),
       );

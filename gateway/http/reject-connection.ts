@@ -3,10 +3,10 @@ import type { Duplex } from 'node:stream';
 import type { EndReason } from './connections.ts';
 
 /**
- * Sends a JSON error to a client whose request is not valid HTTP or not served here, and closes the connection.
+ * Sends a JSON error to a client whose request is not valid HTTP or is not served here. Then closes the connection.
  *
- * The receiving side stays open for `lingerMs`. If it closed while bytes of the client are unread, the connection would
- * be reset and the client would lose the response.
+ * The socket continues to receive for `lingerMs`. If it closed while bytes of the client are unread, TCP would reset
+ * the connection and the client would lose the response.
  */
 export function rejectConnection(
   socket: Duplex,

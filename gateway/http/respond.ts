@@ -13,9 +13,9 @@ export interface HttpResponse {
   );
 }
 
-/** A request body up to this size is discarded, and the connection stays open. Bytes. */
+/** The rest of a request body up to this size is discarded, and the connection stays open. Bytes. */
 const KEEP_ALIVE_BYTES = 64 * 1024;
-/** Limits for the rest of a larger body, which is discarded before the connection is closed. Bytes, milliseconds. */
+/** Limits for discarding the rest of a larger body. After them the connection is closed. Bytes, milliseconds. */
 const DRAIN_BYTES = 64 * 1024 * 1024;
 const DRAIN_MS = 3_000;
 
@@ -25,11 +25,12 @@ export type ReserveResponse = (bytes: number) => Pick<ReservedBytes, 'shrinkTo'>
 /**
  * Sends a response, even while the client is still sending its body.
  *
- * If the server closed the connection immediately, it would be reset and the client would lose the response. If the
- * server read without a limit, a client could send for ever. So it discards the rest of a large body for a limited time,
- * and then closes the connection.
+ * If the server closed the connection immediately, TCP would reset it and the client would lose the response. If the
+ * server read the body without a limit, a client could send for ever. So the server discards the rest of a large body
+ * for a limited time, and then closes the connection.
  *
- * @param reserve reserves memory for the bytes until the client has read them. Called before anything is sent; may throw.
+ * @param reserve reserves memory for the bytes until the client has read them. Called before anything is sent; may
+ *   throw.
  */
 export async function send(
   req: IncomingMessage,
@@ -38,7 +39,7 @@ export async function send(
   reserve: ReserveResponse = () => undefined,
 ): Promise<void> {
   if (res.destroyed || res.headersSent) return;
-  // Node writes a string body together with the headers in one write; a Buffer would need a second one.
+  // Node writes a string body and the headers in one write. A Buffer would need a second write.
   const body = response.body && textOf(response.body);
   const bytes = Buffer.byteLength(body ?? '');
   const reserved = reserve(bytes);
@@ -50,7 +51,7 @@ export async function send(
   }
   const unread = !req.complete && announcesBody(req);
   if (!unread || isSmall(req)) {
-    // Not awaited, so that the objects behind the response can be freed.
+    // Nobody waits for `sendLarge`, so that the objects behind the response can be freed in the meantime.
     if (body !== undefined && body.length > LARGE && req.method !== 'HEAD')
       void sendLarge(res, body, { reserved });
     else res.end(body);

@@ -1,5 +1,5 @@
 /**
- * Default headers of every response: those that helmet recommends for a service that returns data and no pages.
+ * Default headers of every response: the recommendations of helmet for a service that returns data and no pages.
  *
  * @see https://cheatsheetseries.owasp.org/cheatsheets/HTTP_Headers_Cheat_Sheet.html
  */

@@ -11,27 +11,28 @@ export interface RunningHttpServer {
   /** From now on the server ends each connection after its response. It still accepts requests. */
   endConnections(): void;
   /**
-   * Ends connections as `endConnections` does, accepts no new ones, and lets in-flight requests finish within 20 s. May
-   * be called twice.
+   * Does the same as `endConnections`, and accepts no new connections. Waits up to 20 s for in-flight requests. May be
+   * called twice.
    */
   stop(): Promise<void>;
 }
 
 /** Limits of the server. Times in milliseconds. */
 export interface HttpLimits {
-  /** Maximum open connections; each has a file descriptor and up to 16 KiB of incomplete headers. */
+  /** Maximum number of open connections. Each uses a file descriptor and up to 16 KiB for incomplete headers. */
   readonly maxConnections: number;
   /** Time limit for the headers of a request. */
   readonly headersMs: number;
-  /** Time limit for a whole request; enough for the largest body over a slow network. */
+  /** Time limit for the client to send a whole request. It is enough for the largest body over a slow network. */
   readonly requestMs: number;
-  /** Time limit for the client to read a response; enough for the largest response over a slow network. */
+  /** Time limit for the client to read a response. It is enough for the largest response over a slow network. */
   readonly responseMs: number;
   /** Time limit for a client to read an error response and close the connection. */
   readonly rejectedMs: number;
   /**
-   * How long the idle connections of a stopping server stay open. A client can send one more request on each; the
-   * response has `Connection: close`. A client that sends while the server closes the connection gets no response.
+   * How long a stopping server keeps idle connections open. On each of them a client can send one more request, whose
+   * response has `Connection: close`. A request that a client sends just when the server closes the connection gets no
+   * response.
    */
   readonly idleAtStopMs: number;
   /** Interval at which these limits are checked. */
@@ -51,9 +52,12 @@ export const HTTP_LIMITS: HttpLimits = {
 /** Longer than the usual 60 s of load balancers, so that the load balancer closes idle connections first. */
 const KEEP_ALIVE_MS = 65_000;
 const MAX_HEADER_BYTES = 16 * 1024;
-/** How long a stop waits for in-flight requests, as in the services. Kubernetes kills after 45 s. Milliseconds. */
+/**
+ * How long a stop waits for in-flight requests. The services wait as long. Kubernetes kills the process after 45 s.
+ * Milliseconds.
+ */
 const DRAIN_MS = 20_000;
-/** Time limits of a stopping server for incomplete headers and incomplete bodies. Milliseconds. */
+/** How long a stopping server waits for incomplete headers and for incomplete bodies. Milliseconds. */
 const DRAIN_HEADERS_MS = 1_000;
 const DRAIN_BODIES_MS = 5_000;
 const CLOSE_CHECK_MS = 50;
@@ -89,13 +93,14 @@ export async function startHttpServer(
       requestTimeout: limits.requestMs,
       maxHeaderSize: MAX_HEADER_BYTES,
       connectionsCheckingInterval: limits.checkMs,
-      // The app checks the Host header, because Node's own response has neither a body nor a request id.
+      // The app checks the Host header instead. Node's own error response would have neither a body nor a request id.
       requireHostHeader: false,
     },
     serve,
   );
   server.on('connection', (socket) => connections.admit(socket));
-  // Without this, Node sends `100 Continue` immediately. Here the handler that reads the body sends it, after its checks.
+  // Without these listeners, Node sends `100 Continue` immediately. With them, the handler that reads the body sends it
+  // after its checks.
   server.on('checkContinue', serve);
   server.on('checkExpectation', serve);
   handleClientErrors(server, connections, (socket, error) => {
@@ -124,14 +129,16 @@ export async function startHttpServer(
   };
 }
 
-/** Calls `reject` for bytes that are not an HTTP request, and for a CONNECT request, which only proxies serve. */
+/**
+ * Calls `reject` for bytes that are not an HTTP request, and for a CONNECT request, because this server is no proxy.
+ */
 function handleClientErrors(
   server: Server,
   connections: Connections,
   reject: (socket: Duplex, error: ClientError) => void,
 ): void {
   server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    // After its first error, the parser reports more errors for the following bytes. They are ignored.
+    // After its first error, the parser also reports errors for the bytes that follow. Ignore them.
     if (socket.writableEnded && !socket.destroyed) return;
     const mayRespond = socket.writable && !connections.hasBegunResponse(socket);
     if (!mayRespond || error.code === 'ECONNRESET') return void socket.destroy(error);
@@ -140,10 +147,10 @@ function handleClientErrors(
   server.on('connect', (_req, socket) => reject(socket, TUNNEL));
 }
 
-/** @param idleUntil until when idle connections stay open, as a time of `performance.now()`. */
+/** @param idleUntil idle connections stay open until this time of `performance.now()`. */
 async function close(server: Server, connections: Connections, idleUntil: number): Promise<void> {
   const closed = once(server, 'close');
-  // The `close` of HTTP servers would close idle connections immediately.
+  // Calls `close` of the TCP server. The `close` of an HTTP server would close idle connections immediately.
   NetServer.prototype.close.call(server);
   const began = performance.now();
   const check = setInterval(() => {
@@ -157,6 +164,6 @@ async function close(server: Server, connections: Connections, idleUntil: number
   if (!(await within(DRAIN_MS, closed))) server.closeAllConnections();
   await closed;
   clearInterval(check);
-  // Also ends the timer that checks the time limits of requests.
+  // Ends the timer that checks the time limits of requests.
   server.close();
 }

@@ -12,9 +12,10 @@ import { SECURITY_HEADERS } from './security-headers.ts';
 /**
  * Sheds REST requests for which there is no free slot, before any other work.
  *
- * Under three times the load that it can serve, a process sheds two thirds of its requests. Here a shed request costs
- * much less than a read, because it needs no routing by Express, span, histogram or access log line. `inFlight` counts
- * the shed requests and logs their number. A request with an unusual spelling of its path is shed later.
+ * Under three times the load that it can serve, a process must shed two thirds of its requests. A request that is shed
+ * here costs much less than a read, because it needs no routing by Express, span, histogram or access log line.
+ * `inFlight` counts these requests and logs their number. A request with an unusual spelling of its path passes, and is
+ * shed when it takes its slot.
  *
  * @param calendar returns the date that the version calendar of this HTTP listener uses.
  */
@@ -39,8 +40,8 @@ export function shedEarly(
 }
 
 /**
- * One pattern per operation. It matches the request path without percent-encoding. Group 1 is the version, group 2 the
- * path.
+ * One pattern for each operation. It matches the request path, without percent-encoding and with an optional version.
+ * Group 1 is the version, group 2 is the rest of the path.
  */
 const FORMS = OPERATIONS.map((operation) => {
   const path = operation.path.replaceAll(/\{\w+\}/g, '[^/?]+');
@@ -49,7 +50,7 @@ const FORMS = OPERATIONS.map((operation) => {
 
 const FIXED = { ...Object.fromEntries(SECURITY_HEADERS), 'Cache-Control': 'no-store' };
 
-/** The error bodies by API version. */
+/** The error bodies by API version, each made once. */
 const bodies = new Map<string, { readonly contentType: string; readonly text: string }>();
 
 function bodyFor(version: string) {
@@ -70,7 +71,7 @@ function shed(req: IncomingMessage, res: ServerResponse, served: Served): void {
     'X-Request-Id': requestIdOf(req),
   };
   if (announcesBody(req)) return void send(req, res, { status: 503, headers, body });
-  // The request has no body, so one write sends the whole response.
+  // The request has no body, so the whole response is sent in one write.
   res.writeHead(503, {
     ...headers,
     'Content-Type': body.contentType,
