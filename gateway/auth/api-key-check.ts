@@ -7,7 +7,7 @@ import { hashSecret, keyIdIn, parseKey } from './key-format.ts';
 import { createKnownKeyIds } from './known-key-ids.ts';
 import type { OnRejected, RejectionReason } from './rejection.ts';
 
-/** Less than the 5 seconds after which a revocation must be effective in every replica. Milliseconds. */
+/** How long a key is cached. A revocation must be effective in every replica after 5 seconds. Milliseconds. */
 const CACHE_MS = 3_000;
 const MAX_CACHED = 20_000;
 
@@ -20,7 +20,7 @@ interface StoredKey {
   readonly description: string;
   readonly restPerMinute: number | null;
   readonly isRevoked: boolean;
-  /** By the database's clock. */
+  /** Compared with the clock of the database. */
   readonly hasExpired: boolean;
 }
 
@@ -31,11 +31,11 @@ export interface KeyCheckOptions {
 
 export interface ApiKeyCheck {
   /**
-   * Returns the caller of a key; undefined when the key is malformed, unknown, revoked or expired, or when it is a live
-   * key of a sandbox shop or the reverse.
+   * Returns the caller of a key. Returns undefined when the key is malformed, unknown, revoked or expired, or when it
+   * is a live key and its shop is a sandbox, or the reverse.
    *
-   * @param o.isBlocked whether the IP address currently gets 429 for failed credentials. If so, no statement is
-   *   executed for an id that does not exist, and a key created within the last two seconds may be rejected.
+   * @param o.isBlocked whether the IP address currently gets 429 for failed credentials. If so, ids that do not exist
+   *   cost no statement, and a key that was created within the last two seconds may be rejected.
    * @throws when the database is unavailable.
    */
   check(text: string, o?: KeyCheckOptions): Promise<Caller | undefined>;
@@ -51,8 +51,8 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
     const cached = cache.get(keyId);
     if (cached !== undefined) return cached;
     const read = readKey(db, keyId);
-    // Unknown ids are cached as well, so that guessing keys does not load the database. A failed query is not
-    // cached, so the next request repeats it.
+    // Cache unknown ids as well, so that guessed keys do not load the database. Do not cache a failed query, so that
+    // the next request repeats it.
     cache.set(keyId, read, CACHE_MS);
     read.catch(() => cache.set(keyId, read, 0));
     return read;
@@ -91,7 +91,10 @@ export function createApiKeyCheck(db: Queryable, used: (keyId: string) => void):
   };
 }
 
-/** Compared with the secret of an unknown key, so that the response time does not show whether the key exists. */
+/**
+ * The hash of an unknown key's secret. It is compared too, so that the response time does not show whether the key
+ * exists.
+ */
 const NO_HASH = Buffer.alloc(32);
 
 async function readKey(db: Queryable, keyId: string): Promise<StoredKey | undefined> {

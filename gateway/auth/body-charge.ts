@@ -4,9 +4,12 @@ import { ADMITTED, type Admission } from './rate-limits.ts';
 /** One point of a rate limit pays for this much of a body, after decompression. Bytes. */
 export const BYTES_PER_POINT = 64 * 1024;
 
-/** Larger responses cost additional points. Bytes. */
+/** Responses above this size cost additional points. Bytes. */
 const LARGE_RESPONSE = 1024 * 1024;
-/** One point pays for this much of a large response: about one and a half times the CPU of a small read. Bytes. */
+/**
+ * One point pays for this much of a large response. Its CPU cost is about one and a half times that of a small read.
+ * Bytes.
+ */
 const RESPONSE_BYTES_PER_POINT = 256 * 1024;
 
 /** The points that a response costs in addition to the point of its request. */
@@ -15,17 +18,17 @@ export function pointsOfResponse(bytes: number): number {
 }
 
 export interface BodyCharge {
-  /** Checks, before the body is read, whether the shop has used up its bytes of the day. Counts nothing. */
+  /** Checks before the body is read: has the shop used up its bytes of the day? Counts nothing. */
   check(): Admission;
   /** Counts a body that was read, even if it is invalid. Never throws. @param bytes after decompression. */
   take(bytes: number): Promise<Admission>;
 }
 
 /**
- * Charges for a body: one point for each 64 KiB, and its bytes from the shop's daily quota. The first point is not
- * charged here, because it was taken before the body was read.
+ * Charges for a body: one point for each 64 KiB, and its bytes from the shop's daily quota. The caller of this function
+ * took the first point before it read the body, so that point is not charged here.
  *
- * @param o.takePoints counts additional points in the caller's rate limit.
+ * @param o.takePoints takes additional points from the caller's rate limit.
  */
 export function bodyCharge(o: {
   readonly quota: ByteQuota;

@@ -5,7 +5,7 @@ export interface BoundedCache<V> {
   clear(): void;
 }
 
-/** @param maxEntries maximum number of entries, so that invented keys cannot use up the memory. */
+/** Creates a cache. @param maxEntries maximum number of entries, so that invented keys cannot use up the memory. */
 export function createBoundedCache<V>(maxEntries: number): BoundedCache<V> {
   const entries = new Map<string, { value: V; until: number }>();
   return {

@@ -11,8 +11,8 @@ export class ResponseTooLarge extends Error {
 }
 
 /**
- * Does the same as `fetch`, but reads at most 1 MiB of the decompressed body and then closes the connection. With only a
- * time limit, a fast server could fill the memory.
+ * Does the same as `fetch`, but reads at most 1 MiB of the decompressed body and then closes the connection. A time
+ * limit alone would not prevent a fast server from filling the memory.
  *
  * @throws as `fetch`; reading the body throws {@link ResponseTooLarge}.
  */

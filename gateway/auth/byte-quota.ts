@@ -7,7 +7,7 @@ import { ADMITTED, type Admission, rejectedFor } from './rate-limits.ts';
 
 /** The bytes that each shop may send per day, with all its keys, apps and users together. */
 export interface ByteQuota {
-  /** Rejects a shop if this process knows that its quota is used up. Counts nothing. */
+  /** Rejects when this process knows that the shop has used up its quota. Counts nothing. */
   check(shopId: bigint): Admission;
   /** Counts bytes that a shop sent, after decompression. Never throws. */
   take(shopId: bigint, bytes: number): Promise<Admission>;
@@ -19,11 +19,13 @@ const KIB = 1024;
 const DAY_MS = 24 * 3_600_000;
 /** Lifetime of the row of a day; longer than a day, because the clocks of replicas may differ. Seconds. */
 const WINDOW_S = 26 * 3_600;
-/** A replica leases a thousandth of the quota at a time; 2 MiB by default. */
+/** Divisor of a lease: a replica leases a thousandth of the quota at a time, by default 2 MiB. */
 const LEASE_DIVISOR = 1_000;
 const MAX_SHOPS = 50_000;
 
-/** Creates the daily quota. Replicas lease it in whole KiB. A shop that has used it up is rejected until midnight UTC. */
+/**
+ * Creates the daily quota. Replicas lease it in whole KiB. A shop that has used it up is rejected until midnight UTC.
+ */
 export function createByteQuota(o: {
   readonly pool: pg.Pool;
   readonly logger: Logger;

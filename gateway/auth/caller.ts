@@ -8,12 +8,12 @@ export interface Caller {
   readonly sandbox: boolean;
   readonly actor: MessageInitShape<typeof ActorSchema>;
   readonly scopes: readonly string[];
-  /** The person behind a partner's token may not connect apps any more, so the token has no scopes. */
+  /** True when the person behind a partner's token may no longer connect apps. The token then has no scopes. */
   readonly lacksPermission?: boolean;
   /** Identifies the API key or the installation in its rate limit. */
   readonly limitKey: string;
   /** REST requests per minute; null for the default. */
   readonly restPerMinute: number | null;
-  /** Decides the challenge in `WWW-Authenticate`. */
+  /** Selects the challenge in `WWW-Authenticate`. */
   readonly scheme: 'api-key' | 'bearer';
 }

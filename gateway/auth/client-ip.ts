@@ -9,12 +9,12 @@ const MAX_CACHED = 1_000;
 const MAX_KEY_LENGTH = 200;
 
 /**
- * Finds the right-most address of `X-Forwarded-For` that is not one of our proxies. The client can invent the addresses
- * left of it. If the peer is not a trusted proxy, the header is ignored.
+ * Finds the right-most address in `X-Forwarded-For` that is not one of our proxies. The client could have invented the
+ * addresses to the left of it. If the peer is not a trusted proxy, the header is ignored.
  *
  * @param trusted addresses or CIDR ranges of our proxies.
- * @returns the address in one normal form: v4-mapped addresses as IPv4, and IPv6 as its /64, the smallest network that a
- *   site gets. So one client has one address.
+ * @returns the address in one normal form, so that one client has one address: a v4-mapped address as IPv4, an IPv6
+ *   address as its /64, the smallest network that a site gets.
  * @throws Error for a range that {@link proxiesError} rejects.
  */
 export function createClientIp(trusted: readonly string[]): ClientIp {
@@ -35,7 +35,7 @@ export function createClientIp(trusted: readonly string[]): ClientIp {
     return limitUnit(client);
   };
 
-  // Without this cache, a read spends a tenth of its CPU time on parsing the same few addresses.
+  // Without this cache, parsing the same few addresses would be a tenth of the CPU time of a read.
   const cache = new Map<string, string>();
   return (peer = '', forwardedFor = '') => {
     const key = `${peer} ${forwardedFor}`;
@@ -49,7 +49,8 @@ export function createClientIp(trusted: readonly string[]): ClientIp {
 /** The IP address of the client of a request. */
 export function addressOf(clientIp: ClientIp, req: IncomingMessage): string {
   const forwarded = req.headers['x-forwarded-for'];
-  // Repeated header lines are one list (RFC 9110, 5.2). Node joins them, although its types allow an array.
+  // Several header lines with one name are one list (RFC 9110, 5.2). Node joins them, although its types allow an
+  // array.
   const header = Array.isArray(forwarded) ? forwarded.join(',') : forwarded;
   return clientIp(req.socket.remoteAddress, header);
 }
@@ -62,7 +63,7 @@ function parse(text: string): Address | undefined {
   return isFull ? ipaddr.process(bare) : undefined;
 }
 
-/** Minimum prefix lengths: those of the widest private networks, 10.0.0.0/8 and fc00::/7. Bits. */
+/** Minimum prefix lengths of a range, in bits: those of the widest private networks, 10.0.0.0/8 and fc00::/7. */
 const MIN_BITS = { ipv4: 8, ipv6: 7 } as const;
 
 /**

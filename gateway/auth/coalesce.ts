@@ -6,8 +6,8 @@ interface Waiter<R> {
 }
 
 /**
- * A caller waited too long for its result. This counts as a database outage, because the gateway coalesces only database
- * statements.
+ * The error of a call that waited too long for its result. It counts as an outage of the database, because the gateway
+ * coalesces only database statements.
  */
 export class CoalescedWaitTimeout extends Error {
   override readonly name = 'CoalescedWaitTimeout';
@@ -20,12 +20,12 @@ const TIMEOUT_MS = 7_000;
 /**
  * Coalesces concurrent calls with the same key into one call of `run`.
  *
- * Calls in the same turn of the event loop share one call of `run`. Calls that arrive while it is running share the
- * next one. So each result is newer than its call, nothing is cached, and each key has at most one running `run`: the
- * cost of a busy caller does not grow with its number of concurrent calls.
+ * Calls in the same turn of the event loop share one call of `run`. Calls that arrive while `run` is running share the
+ * next `run`. So every result was read after its call, and nothing is cached. Each key has at most one running `run`,
+ * so that the cost of a busy caller does not grow with its number of concurrent calls.
  *
- * A call waits at most 7 s, including the wait for the running `run`. Then it is rejected with
- * {@link CoalescedWaitTimeout}. If the next `run` has not begun, it does not count this call.
+ * A call waits at most 7 s, including the wait for a running `run`. Then it is rejected with
+ * {@link CoalescedWaitTimeout}, and a `run` that has not begun does not count it.
  *
  * @param run returns one result for each of `count` calls.
  */
@@ -33,7 +33,7 @@ export function createCoalescer<R>(
   run: (key: string, count: number) => Promise<readonly R[]>,
   { timeoutMs = TIMEOUT_MS }: { readonly timeoutMs?: number } = {},
 ): (key: string) => Promise<R> {
-  /** The calls that wait for the next `run`, by key. A key is present while its `run` is running. */
+  /** The calls that wait for the next `run`, by key. The map has a key as long as a `run` for it is running. */
   const waiting = new Map<string, Set<Waiter<R>>>();
 
   const serve = async (key: string): Promise<void> => {

@@ -10,9 +10,10 @@ const perHour = (points: number, meaning: string) =>
 
 /**
  * Requests per hour by IP address, and tool calls per hour by user. The first five limits are those of the interface
- * (Limits). The others are additional, and each is counted separately. Most of them are larger than the limit of
- * `/oauth/authorize`, because one sign-in makes several requests to them. So users who share an address reach the limit
- * of `/oauth/authorize` first.
+ * (Limits). The others are additional. Each limit counts separately.
+ *
+ * One sign-in makes several requests that the additional limits count. So most of them are larger than the limit of
+ * `/oauth/authorize`, and users who share an address reach the limit of `/oauth/authorize` first.
  */
 export const hourlyShape = {
   WELL_KNOWN_PER_HOUR: perHour(
@@ -50,8 +51,9 @@ export type HourlySizes = Settings<typeof hourlyShape>;
 
 export interface HourlyLimits {
   /**
-   * Each handler counts the request for the caller's IP address. It calls the next handler or returns 429; while the
-   * database is unavailable, it returns 503. Preflights are not counted, because users do not send them.
+   * Each of these handlers counts the request for the caller's IP address. It calls the next handler or returns 429.
+   * While the database is unavailable, it returns 503. It does not count preflights, because browsers send them and not
+   * users.
    */
   readonly wellKnown: RequestHandler;
   readonly register: RequestHandler;
@@ -61,7 +63,7 @@ export interface HourlyLimits {
   readonly revoke: RequestHandler;
   /** `/oauth/callback`. */
   readonly callback: RequestHandler;
-  /** `/oauth/authorize/:uid`, which the interface's limit of `/oauth/authorize` does not count. */
+  /** `/oauth/authorize/:uid`. The limit of `/oauth/authorize` does not count these requests. */
   readonly resume: RequestHandler;
   /** Pages and forms of a sign-in, `/oauth/sign-in/*`. */
   readonly signInPages: RequestHandler;
@@ -138,7 +140,9 @@ function perAddress(limit: RateLimit, clientIp: ClientIp): RequestHandler {
   };
 }
 
-/** One object with the fields of OAuth errors (RFC 6749, 5.2) and of this API's errors, for both kinds of clients. */
+/**
+ * One body with the fields of OAuth errors (RFC 6749, 5.2) and those of this API's errors, for both kinds of clients.
+ */
 function errorBody(retryAfterS: number, unavailable: true | undefined) {
   const reason = unavailable ? 'Sign-in is not available at the moment.' : 'Too many requests.';
   const message = `${reason} Try again in ${retryAfterS} s.`;

@@ -3,7 +3,7 @@ import { crc32 } from 'node:zlib';
 
 /** The parts of an API key: `rms_<key id>_<secret>` of a live shop, `rms_test_<key id>_<secret>` of a sandbox. */
 export interface ParsedKey {
-  /** Whether it is a key of a sandbox shop. */
+  /** Whether the prefix of the key is that of a sandbox shop. */
   readonly sandbox: boolean;
   readonly keyId: string;
   /** 40 random characters and 6 of checksum. */
@@ -35,7 +35,10 @@ export function newSecretFor(
   return keyOf(keyId, randomText(BASE62, RANDOM_LENGTH), { sandbox });
 }
 
-/** Creates a key from an id of 12 and a secret of 40 characters. Called directly only for keys that are not secret. */
+/**
+ * Creates a key from an id of 12 characters and a secret of 40. Other code calls this directly only for keys that need
+ * not be secret.
+ */
 export function keyOf(
   keyId: string,
   random: string,
@@ -49,7 +52,8 @@ export function keyOf(
 /**
  * Parses a key. Returns undefined when its form or its checksum is wrong.
  *
- * The checksum detects typing errors and helps secret scanners, both without a database. It is not a security feature.
+ * The checksum detects typing errors, and secret scanners recognize keys by it. Neither needs a database. The checksum
+ * is not a security feature.
  */
 export function parseKey(text: string): ParsedKey | undefined {
   const [, test, keyId, random, checksum] = FORM.exec(text) ?? [];

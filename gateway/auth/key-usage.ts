@@ -53,7 +53,7 @@ function startUsage(
     used: (id) => waiting.add(id),
     async stop() {
       await loop.stop();
-      // Best effort: losing a minute of `last_used_at` must not make a shutdown fail.
+      // Losing a minute of `last_used_at` must not make a shutdown fail.
       await flush().catch((error: unknown) =>
         logger.warn({ err: error, name }, 'usage not written'),
       );

@@ -1,28 +1,28 @@
 import { createHash } from 'node:crypto';
 import type { Queryable } from '../../services/platform/postgres.ts';
 
-/** A probabilistic set of the existing key ids, in bounded memory. */
+/** A probabilistic set of the existing key ids. Its memory is bounded. */
 export interface KnownKeyIds {
   /**
-   * False when no key with this id existed two seconds ago. True for existing keys, and for a few ids that do not
-   * exist (about 0.3 % when there are a million keys). Throws when the database is unavailable.
+   * False when no key had this id two seconds ago. True for every existing key, and for a few ids that do not exist
+   * (about 0.3 % when there are a million keys). Throws when the database is unavailable.
    */
   mayExist(keyId: string): Promise<boolean>;
 }
 
 /** Size of the Bloom filter: 2 MiB, which is 16 bits for each of a million keys. */
 const FILTER_BITS = 2 ** 24;
-/** Bits per id in the filter. With a million keys, 0.3 % of invented ids pass. */
+/** Number of bits that an id sets in the filter. With a million keys, 0.3 % of invented ids look like existing ones. */
 const BITS_PER_ID = 4;
 /** Update interval of the filter. A new key must work after 5 seconds at most. Milliseconds. */
 const FRESH_MS = 2_000;
 const PAGE = 10_000;
-/** A key may be committed this long after its `created_at`. */
+/** Maximum time from a key's `created_at` to the commit of its row. */
 const COMMIT_LAG = '1 minute';
 
 /**
- * A Bloom filter with the ids of all API keys. The first use reads all keys; later reads add only new keys. So any number
- * of invented ids costs one small statement every two seconds.
+ * Creates a Bloom filter with the ids of all API keys. The first use reads all keys, and later uses read only new keys.
+ * So any number of invented ids costs one small statement every two seconds.
  */
 export function createKnownKeyIds(db: Queryable): KnownKeyIds {
   const bits = new Uint8Array(FILTER_BITS / 8);
@@ -63,10 +63,10 @@ export function createKnownKeyIds(db: Queryable): KnownKeyIds {
 }
 
 interface Cursor {
-  /** As PostgreSQL writes a time, because a `Date` would lose the microseconds. */
+  /** The time in PostgreSQL's text form, because a `Date` would lose the microseconds. */
   readonly createdAt: string;
   readonly keyId: string;
-  /** The read begins this long before `createdAt`; a PostgreSQL interval. */
+  /** How long before `createdAt` the read begins; a PostgreSQL interval. */
   readonly overlap: string;
 }
 

@@ -5,43 +5,43 @@ import { within } from '../../services/platform/within.ts';
 import { ADMITTED, type Admission, type RestOfWindow, rejectedFor } from './rate-limits.ts';
 
 const MINUTE_S = 60;
-/** A replica leases a tenth of a window's points at a time. */
+/** Divisor of a lease: a replica leases a tenth of a window's points at a time. */
 const LEASE_DIVISOR = 10;
 /** Maximum time that a request waits for the shared counter. Milliseconds. */
 const TIMEOUT_MS = 1_500;
-/** Maximum number of windows in memory; above it, the oldest one is dropped. */
+/** Maximum number of windows in memory. Above it, the oldest window is dropped. */
 const MAX_WINDOWS = 50_000;
-/** Larger than any limit, so that the library only counts and never rejects. */
+/** Larger than any limit. The library then only counts and never rejects. */
 const UNLIMITED = 2_000_000_000;
 
 interface Window {
   /** Points leased and not yet used. */
   left: number;
-  /** Points of the window that no replica had leased at the last lease of this one. */
+  /** Points of the window that no replica had leased when this replica took its last lease. */
   unleased: number;
   /** Whether no more points can be leased before the window ends. */
   isSpent: boolean;
   /** End of the window, milliseconds since 1970. */
   endsAt: number;
-  /** The pending lease; all waiting requests share it. */
+  /** The pending lease. All requests that wait for it share it. */
   leasing: Promise<void> | undefined;
 }
 
 export interface LeasedLimit {
   /**
-   * Counts one request. Never throws. A request that costs more than the remaining points is rejected and uses them
-   * up, because the gateway has already done the work that the points pay for.
+   * Counts one request. Never throws. A request that costs more than the remaining points is rejected and uses them up,
+   * because the gateway has already done the work that the points pay for.
    *
    * @param limit points per window for this key.
    * @param points cost of the request, 1 when absent. A cost above `limit` counts as `limit`, so that a new window
-   *   admits any request.
+   *   admits every request.
    */
   take(key: string, limit: number, points?: number): Promise<Admission>;
-  /** Whether this process knows that the key has used up its window. Counts nothing. */
+  /** Whether this process knows that the key has no points left in its window. Counts nothing. */
   isUsedUp(key: string): boolean;
   /**
-   * What this process knows of the current window of a key; undefined when it has counted nothing in it. Other replicas
-   * may have used some of the rest. Counts nothing.
+   * What is left of the current window of a key, as far as this process knows: other replicas may have used some of it.
+   * Undefined when this process has counted nothing in the window. Counts nothing.
    */
   rest(key: string): RestOfWindow | undefined;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
@@ -53,7 +53,7 @@ export interface LeasedLimitOptions {
   readonly name?: string;
   /** Length of a window, a minute when absent. Seconds. */
   readonly windowS?: number;
-  /** The size of a lease is the limit divided by this; 10 when absent. */
+  /** Divisor of a lease: its size is the limit divided by this number; 10 when absent. */
   readonly leaseDivisor?: number;
   /** Maximum time that a request waits for the shared counter; 1.5 s when absent. Milliseconds. */
   readonly timeoutMs?: number | undefined;
@@ -62,9 +62,9 @@ export interface LeasedLimitOptions {
 /**
  * A rate limit for frequent callers, counted in memory.
  *
- * Each replica leases a tenth of a key's window at a time from PostgreSQL. So a busy key costs ten statements per
- * window and replica, and all replicas together never admit more than the limit. While the database is
- * unavailable, each replica counts alone, because a limit must not cause an outage.
+ * Each replica leases a tenth of a key's points from PostgreSQL at a time. So a busy key costs ten statements per
+ * window and replica, and all replicas together never admit more than the limit. While the database is unavailable,
+ * each replica counts alone, because a limit must not cause an outage.
  */
 export function createLeasedLimit(
   pool: pg.Pool,
@@ -134,7 +134,7 @@ export function createLeasedLimit(
   };
 }
 
-/** Counts the points that all replicas have taken in advance, in `rate_limits`. */
+/** Counts in `rate_limits` the points that all replicas have leased. */
 function sharedCounter(pool: pg.Pool, o: { name: string; windowS: number }): RateLimiterPostgres {
   return new RateLimiterPostgres({
     keyPrefix: o.name,
@@ -165,7 +165,7 @@ function currentWindow(windows: Map<string, Window>, key: string): Window {
   return next;
 }
 
-/** @throws when the counter fails or takes too long. */
+/** Waits for a count. @throws when the count fails or takes too long. */
 async function withTimeout<T>(counting: Promise<T>, timeoutMs: number): Promise<T> {
   if (!(await within(timeoutMs, counting)))
     throw new Error('the rate limit counter did not respond in time');

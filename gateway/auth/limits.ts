@@ -28,7 +28,7 @@ export function createLimits(
   const mibPerDay = o.SHOP_MIB_PER_DAY;
   const byteQuota = createByteQuota({ pool, logger, meter, mibPerDay, timeoutMs });
   const mcpLimits = createMcpLimits({ pool, logger, sizes: o, timeoutMs });
-  // Calls per minute of a person in the portal.
+  // Calls per minute of one user of the portal.
   const portalCalls = createLeasedLimit(pool, logger, { name: 'portal-calls', timeoutMs });
   const hourlyLimits = createHourlyLimits({ pool, clientIp, sizes: o });
   const failedCredentials = createRateLimit({

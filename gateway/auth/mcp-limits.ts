@@ -12,7 +12,7 @@ export const mcpShape = {
   MCP_REQUESTS_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(1_200)
     .describe('Requests to /mcp per minute of one signed-in user, over all shops and methods'),
-  // Requests that are rejected because of their token, `Host` or `Origin`.
+  // Requests per minute that were rejected because of their token, `Host` or `Origin`.
   MCP_REFUSED_PER_MINUTE: wholeNumber(1, 1_000_000)
     .default(1_200)
     .describe('Rejected requests to /mcp per minute from one address; above it 429 instead of 401'),
@@ -22,9 +22,9 @@ export const mcpShape = {
 export interface McpLimits {
   /** Counts one request of a signed-in user, before its body is read. */
   request(userId: bigint): Promise<Admission>;
-  /** Counts the additional points of a body, in the same limit as the request. */
+  /** Counts the additional points of a body, in the same limit as requests. */
   body(userId: bigint, points: number): Promise<Admission>;
-  /** Counts one rejected request of an IP address. */
+  /** Counts one rejected request from an IP address. */
   rejected(address: string): Promise<Admission>;
   /** Whether this process knows that the address had too many rejected requests. Counts nothing. */
   isBlocked(address: string): boolean;
@@ -45,7 +45,7 @@ export function createMcpLimits(o: {
   const rejected = createLeasedLimit(pool, logger, { name: 'mcp-refused', timeoutMs });
   return {
     request: (userId) => requests.take(String(userId), perUser),
-    // At most `perUser - 1` points, because the request took one: a new window admits any allowed request.
+    // At most `perUser - 1` points, because the request took one. So a new window admits every request.
     body: (userId, points) => requests.take(String(userId), perUser, Math.min(points, perUser - 1)),
     rejected: (address) => rejected.take(address, perAddress),
     isBlocked: (address) => rejected.isUsedUp(address),

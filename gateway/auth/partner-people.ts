@@ -5,26 +5,31 @@ import { type Permission, permits } from '../tenancy/permissions.ts';
 import { parseEmail } from '../tenancy/users.ts';
 import { createBoundedCache } from './bounded-cache.ts';
 
-/** What a member needs to connect a partner's app to a shop, and to keep it connected. */
+/**
+ * The permission that a member needs to connect a partner's app to a shop. The app works only while the member has it.
+ */
 export const CONNECT_APPS: Permission = 'developer.manage';
 
-/** The person who allowed a partner's app to act for a shop, as the token names them. */
+/** The person who allowed a partner's app to act for a shop, as the app's token identifies the person. */
 export interface PartnerPerson {
   /** `sub` of the token; undefined when it has none. */
   readonly subject: string | undefined;
-  /** Present when the claim is a confirmed e-mail address. */
+  /**
+   * Present when the value of the configured claim is an e-mail address. Operators configure only claims with confirmed
+   * addresses.
+   */
   readonly email: string | undefined;
 }
 
-/** Maximum length of a person's claim (OpenID Connect Core, 2: `sub` has at most 255). Characters. */
+/** Maximum length of a claim that identifies a person (OpenID Connect Core, 2: `sub` has at most 255). Characters. */
 const PERSON_MAX = 320;
 
 /**
  * Reads the person from the configured claim of a token.
  *
- * @param claim the setting PARTNER_USER_CLAIM; undefined when no claim names a person.
- * @returns null when the token names no person; undefined when the claim is invalid. A `sub` that is the client itself
- *   is not a person (RFC 9068, 2.2).
+ * @param claim the setting PARTNER_USER_CLAIM; undefined when it is not set.
+ * @returns null when the token has no such claim, or when its value is the client itself, which is not a person (RFC
+ *   9068, 2.2). Undefined when the claim is invalid.
  */
 export function personIn(
   payload: JWTPayload,
@@ -46,7 +51,7 @@ export interface PartnerPeople {
   clear(): void;
 }
 
-/** @param o.cacheMs maximum age of an answer. */
+/** Creates the check of people. @param o.cacheMs maximum age of a cached result. */
 export function createPartnerPeople(
   db: Queryable,
   o: { readonly issuer: string; readonly cacheMs: number; readonly maxCached: number },

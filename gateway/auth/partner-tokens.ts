@@ -20,12 +20,15 @@ import type { OnRejected, RejectionReason } from './rejection.ts';
 export interface PartnerOAuth {
   /** `iss` of the tokens: the authorization server where partners sign in. */
   readonly issuer: string;
-  /** What `aud` must contain: this API's public base address. */
+  /** The value that `aud` must contain: this API's public base address. */
   readonly audience: string;
   readonly jwksUrl: string;
-  /** The claim that names the shop. The authorization server writes it, so alone it gives access to nothing. */
+  /**
+   * The claim with the shop. The authorization server writes it. It gives access only to a shop that has installed the
+   * app.
+   */
   readonly shopClaim: string;
-  /** The claim that names the person who allowed the app; undefined when no claim does. */
+  /** The claim with the person who allowed the app; undefined when PARTNER_USER_CLAIM is not set. */
   readonly userClaim: string | undefined;
 }
 
@@ -43,35 +46,44 @@ export interface PartnerTokenCheck {
 const MAX_LIFETIME_S = 3_600;
 /** Tolerated difference between the clocks of two servers. Seconds. */
 const CLOCK_SKEW_S = 5;
-/** Less than the 5 seconds after which a removed installation or member must be effective in every replica. Milliseconds. */
+/**
+ * How long an installation or membership is cached. Its removal must be effective in every replica after 5 seconds.
+ * Milliseconds.
+ */
 const INSTALLED_MS = 3_000;
 const JWKS_TIMEOUT_MS = 3_000;
 const MAX_CACHED = 10_000;
-/** All have a public key. A token with another algorithm counts as one with a wrong signature. */
+/** Algorithms with a public key. A token with another algorithm is rejected like one with a wrong signature. */
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
-/** `typ` in lower case, without `application/`. RFC 9068 has `at+jwt`; some servers send `JWT`, or no type. */
+/**
+ * Allowed values of `typ`, in lower case and without `application/`. RFC 9068 requires `at+jwt`; some servers send
+ * `JWT` or nothing.
+ */
 const TYPES: readonly (string | undefined)[] = ['at+jwt', 'jwt', undefined];
-/** Longer tokens are rejected before the signature is checked. Usual tokens have a few hundred characters. */
+/**
+ * Maximum length of a token. A longer one is rejected before its signature is checked; usual tokens have a few hundred
+ * characters.
+ */
 const MAX_TOKEN_LENGTH = 8_192;
 
 interface Grant {
   readonly shopId: bigint;
   readonly clientId: string;
   readonly scopes: readonly string[];
-  /** Null when the token names no person. */
+  /** Null when the token has no claim with a person. */
   readonly person: PartnerPerson | null;
   /** Seconds since 1970. */
   readonly expiresAt: number;
 }
 
 /**
- * Checks access tokens of partners' apps (RFC 9068, and JWTs without its type).
+ * Checks access tokens of partners' apps (RFC 9068, and JWTs without the type that it requires).
  *
- * A valid token is not enough: it counts only while the shop that it names has installed its app. An operator installs
- * an app with `app install`. If the token names the person who allowed the app, it has scopes only while that person
+ * A valid token is not enough: the shop in the token must have installed the app. An operator installs an app with `app
+ * install`. If the token has a claim with the person who allowed the app, the token has scopes only while that person
  * may connect apps.
  *
- * Each signature is checked once, and the result is cached by the hash of the token. The installation and the person's
+ * Each signature is checked once. The result is cached by the hash of the token. The installation and the person's
  * membership are read again every few seconds.
  */
 export function createPartnerTokenCheck(db: Queryable, oauth: PartnerOAuth): PartnerTokenCheck {
@@ -100,7 +112,7 @@ export function createPartnerTokenCheck(db: Queryable, oauth: PartnerOAuth): Par
     return grant;
   };
 
-  /** Returns the shop of a grant if it has installed the app. */
+  /** Returns the shop of a grant; undefined when the shop has not installed the app. */
   const shopOf = async ({ shopId, clientId }: Grant) => {
     const key = `${shopId} ${clientId}`;
     const cached = installed.get(key);
@@ -166,12 +178,12 @@ async function verify(
   }
 }
 
-/** The keys of the authorization server cannot be read, so the token can be neither accepted nor rejected. */
+/** The key set of the authorization server cannot be read, so nobody can say whether the token is valid. */
 export class KeySetUnavailable extends Error {
   override readonly name = 'KeySetUnavailable';
 }
 
-/** The reasons by error code of jose, for invalid tokens. All other errors concern the key set. */
+/** The reasons for invalid tokens, by error code of jose. All other errors of jose are about the key set. */
 const REASONS: ReadonlyMap<string, RejectionReason> = new Map([
   [errors.JWTExpired.code, 'expired'],
   [errors.JWTClaimValidationFailed.code, 'claims not accepted'],
@@ -193,13 +205,15 @@ const shopId = z.union([
     .transform(BigInt),
 ]);
 
-/** Reads the claims. Undefined when the shop or the client is missing, the lifetime is too long, or a claim is invalid. */
+/**
+ * Reads the claims. Undefined when the shop or the client is missing, the lifetime is too long, or a claim is invalid.
+ */
 function grantIn(payload: JWTPayload, oauth: PartnerOAuth): Grant | undefined {
   const shop = shopId.safeParse(payload[oauth.shopClaim]);
   const client = text.safeParse(payload.client_id ?? payload.azp);
   const scope = z.string().default('').safeParse(payload.scope);
   const expiresAt = payload.exp ?? 0;
-  // Without `iat`, or with an `iat` in the future, the lifetime is counted from now.
+  // The lifetime of a token without `iat`, or with an `iat` in the future, is counted from now.
   const begins = Math.min(payload.iat ?? Number.POSITIVE_INFINITY, Date.now() / 1_000);
   const tooLong = expiresAt - begins > MAX_LIFETIME_S + CLOCK_SKEW_S;
   if (!shop.success || !client.success || !scope.success || tooLong) return undefined;

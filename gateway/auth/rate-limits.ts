@@ -7,20 +7,23 @@ export type Admission =
   | { readonly admitted: true }
   | {
       readonly admitted: false;
-      /** Whole seconds, at least 1. */
+      /** How long the caller should wait. Whole seconds, at least 1. */
       readonly retryAfterS: number;
       /** The request could not be counted, because the database is unavailable. */
       readonly unavailable?: true;
     };
 
 export interface RateLimit {
-  /** Requests in one window. */
+  /** Points of one window. A request costs one. */
   readonly points: number;
   /** Counts one request of `key`, and returns whether it is admitted. Never throws. */
   take(key: string): Promise<Admission>;
   /** Whether this process knows that the key has used up its window. Counts nothing. */
   isUsedUp(key: string): boolean;
-  /** What this process knows of the current window of a key; a whole window when it counted nothing. Counts nothing. */
+  /**
+   * What this process knows of the rest of a key's window. It is a whole window when this process has counted nothing.
+   * Counts nothing.
+   */
   rest(key: string): RestOfWindow;
   /** Clears the state of this process; the shared counters are rows of `rate_limits`. */
   reset(): void;
@@ -29,7 +32,7 @@ export interface RateLimit {
 /** The rest of a window. */
 export interface RestOfWindow {
   readonly points: number;
-  /** Until the next window. Whole seconds, at least 1. */
+  /** Time until the next window. Whole seconds, at least 1. */
   readonly seconds: number;
 }
 
@@ -49,8 +52,8 @@ export interface RateLimitOptions {
   /** Length of a window, in seconds. */
   readonly windowS: number;
   /**
-   * What happens while the database is unavailable: each replica counts alone (the default), or it rejects every
-   * request. Rejecting is for limits that protect secrets against guessing.
+   * What happens while the database is unavailable. `count-alone` (the default): each replica counts in its memory.
+   * `reject`: every request is rejected; this is for limits that protect secrets against guessing.
    */
   readonly whenUnavailable?: 'count-alone' | 'reject';
 }
@@ -58,7 +61,7 @@ export interface RateLimitOptions {
 /** `Retry-After` while the database is unavailable. Seconds. */
 const UNAVAILABLE_RETRY_S = 5;
 
-/** Maximum number of used-up keys in memory, and of keys whose rest is known. */
+/** Maximum number of keys in memory: of those that are used up, and of those whose rest is known. */
 const MAX_KEYS = 50_000;
 
 const UNAVAILABLE: Admission = {
@@ -68,9 +71,9 @@ const UNAVAILABLE: Admission = {
 };
 
 /**
- * Creates a limit that is exact over all replicas. It costs one statement per request, or per group of concurrent
- * requests of a key. It is for rare requests, such as failed credentials and sign-ins, and for tool calls. When a key
- * has used up its window, its requests are rejected without the database.
+ * Creates a limit that is exact over all replicas. It costs one statement for each request, or for each group of
+ * concurrent requests of a key. It is for rare requests, such as failed credentials and sign-ins, and for tool calls.
+ * When a key has used up its window, its requests are rejected without a statement.
  *
  * The limit of REST is a `createLeasedLimit`. `limits.ts` creates all limits of a gateway.
  */
@@ -101,20 +104,21 @@ export function createRateLimit(o: RateLimitOptions): RateLimit {
       noteRest(key, await limiter.consume(key, count));
       return new Array(count).fill(ADMITTED);
     } catch (error) {
-      // Errors of the pool and the database occur here only without an insurance limiter.
+      // Errors of the pool and the database occur here only with `reject`. Otherwise the library counts with
+      // `insuranceLimiter` instead.
       if (!(error instanceof RateLimiterRes)) return new Array(count).fill(UNAVAILABLE);
       usedUp.set(key, true, error.msBeforeNext);
       noteRest(key, error);
       const rejected = rejectedFor(error.msBeforeNext);
-      // The remaining points admit the first requests of the group. For a key that is used up in this process, the
-      // library returns no count.
+      // The points that were left admit the first requests of the group. When this process knows that the key is used
+      // up, the library returns no count.
       const left = Math.max(0, o.points - (error.consumedPoints - count));
       const admitted = error.consumedPoints > o.points ? left : 0;
       return Array.from({ length: count }, (_, at) => (at < admitted ? ADMITTED : rejected));
     }
   };
   const coalesced = createCoalescer((key, count) => countWith(sharedLimiter, key, count));
-  /** The fallback when the database takes too long. */
+  /** Counts in the memory of this replica, when the database takes too long. */
   const withoutDatabase = async (key: string): Promise<Admission> => {
     const [admission] = isStrict ? [] : await countWith(ownLimiter, key, 1);
     return admission ?? UNAVAILABLE;

@@ -1,4 +1,4 @@
-/** Why a request was rejected: for the access log, never for the caller. */
+/** Why a request was rejected. Only the access log has the reason. The caller never gets it. */
 export type RejectionReason =
   | 'credential missing'
   | 'malformed'
@@ -25,5 +25,5 @@ export interface Rejection {
   readonly clientId?: string | undefined;
 }
 
-/** Called once with the reason for a rejection. */
+/** Called once, with the reason, when a request is rejected. */
 export type OnRejected = (rejection: Rejection) => void;

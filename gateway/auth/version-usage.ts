@@ -3,15 +3,15 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { rowsOf, sql, unnamed } from '../../services/platform/sql.ts';
 import { startLoop, type Worker } from '../../services/platform/worker.ts';
 
-/** One request, as the use of a version. */
+/** One request to one version. */
 export interface VersionUse {
   readonly shopId: bigint;
   readonly credentialKind: 'api_key' | 'partner_app';
   /** Key id or client id. */
   readonly credentialId: string;
-  /** The version in the path; empty when it was left out. */
+  /** The version in the path; empty when the path has none. */
   readonly requested: string;
-  /** Such as `GET /cart/{token}`. */
+  /** Method and path, such as `GET /cart/{token}`. */
   readonly operation: string;
 }
 
@@ -22,7 +22,7 @@ export interface VersionUsage extends Worker {
 
 /** Interval of the writes. Milliseconds. */
 const EVERY_MS = 60_000;
-/** Maximum number of counters in memory; further ones are not counted until the next write. */
+/** Maximum number of counters in memory. Until the next write, requests that need a new counter are not counted. */
 const MAX_COUNTERS = 20_000;
 
 interface Counter extends VersionUse {
@@ -69,7 +69,7 @@ export function startVersionUsage(db: Queryable, logger: Logger): VersionUsage {
     },
     async stop() {
       await loop.stop();
-      // Best effort: losing a minute of counts must not make a shutdown fail.
+      // Losing a minute of counts must not make a shutdown fail.
       await flush().catch((error: unknown) =>
         logger.warn({ err: error }, 'version usage not written'),
       );
@@ -88,7 +88,7 @@ const counterRows = rowsOf<Counter>({
   last_at: ['timestamptz', ({ lastAt }) => lastAt],
 });
 
-/** Rows are locked in the order of their key, so that two replicas cannot deadlock. */
+/** Adds the counts to their rows. It locks the rows in the order of their key, so that two replicas cannot deadlock. */
 async function addCounts(db: Queryable, counters: readonly Counter[]): Promise<void> {
   await db.query(
     unnamed(sql`
@@ -104,7 +104,7 @@ async function addCounts(db: Queryable, counters: readonly Counter[]): Promise<v
   );
 }
 
-/** Maximum number of rows that one statement deletes, so that locks stay short. */
+/** Maximum number of rows that one statement deletes, so that it does not hold locks for long. */
 const BATCH = 5_000;
 
 /** Deletes a batch of counts that are older than 90 days. Returns whether there may be more. Safe to run twice. */
