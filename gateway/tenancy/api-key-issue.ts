@@ -17,19 +17,21 @@ export interface IssuedKey {
   readonly text: string;
 }
 
-/** A call whose response may get lost: a repeat with the same key is recognized. */
+/** A call whose response may get lost. A repeat with the same idempotency key is recognized. */
 interface KeyedCall {
   readonly shopId: bigint;
-  /** 1 to 200 characters, made by the caller once for what the user asked for. */
+  /** 1 to 200 characters. The client makes one for each key that the user wants. */
   readonly idempotencyKey: string;
   readonly by: Author;
 }
 
 /**
- * Creates a key. A repeat with the same idempotency key, at most 10 minutes later and before the key was used, gets the
- * same key with a new secret: the caller did not get the first one, and it is stored nowhere.
+ * Creates an API key. A repeat with the same idempotency key returns the same API key with a new secret, because the
+ * caller did not get the first secret, and nobody stored it. This works for 10 minutes, and only until the API key is
+ * used.
  *
- * @throws DomainError as `createApiKey`; ALREADY_EXISTS when the key was used for another call, or the repeat is too late.
+ * @throws DomainError as `createApiKey`; ALREADY_EXISTS when the idempotency key was used for another call, or the
+ *   repeat is too late.
  */
 export function issueApiKey(
   pool: pg.Pool,
@@ -58,7 +60,7 @@ export function issueApiKey(
   });
 }
 
-/** What a rotation needs to know of the former key. */
+/** The values of the former key that a rotation needs. */
 interface FormerKey {
   readonly scopes: readonly Scope[];
   readonly description: string;
@@ -66,17 +68,17 @@ interface FormerKey {
   readonly sandbox: boolean;
   readonly isValid: boolean;
   readonly replacedBy: string | null;
-  /** Expiry of a new key with the same lifetime; null when it does not expire. */
+  /** When a new key with the lifetime of the former one expires; null when the former one does not expire. */
   readonly nextExpiry: Date | null;
 }
 
 /**
- * Creates a key with the scopes, limit, description and lifetime of another one, which expires after the overlap.
- * Repeats are as in {@link issueApiKey}.
+ * Creates a key with the scopes, limit, description and lifetime of a former key. The former key expires after the
+ * overlap. Repeats are as in {@link issueApiKey}.
  *
- * @param o.overlapHours how long the former key works, too.
- * @throws DomainError NOT_FOUND when the shop has no such key; FAILED_PRECONDITION when it is revoked or expired, or was
- *   rotated already.
+ * @param o.overlapHours how long the former key also works.
+ * @throws DomainError NOT_FOUND when the shop has no such key; FAILED_PRECONDITION when the former key is revoked,
+ *   expired or already rotated.
  */
 export function rotateApiKey(
   pool: pg.Pool,
@@ -127,7 +129,7 @@ function requireRotatable({ isValid, replacedBy }: FormerKey): void {
   if (text) throw new DomainError(Code.FailedPrecondition, ErrorReason.STATE_FORBIDS, text);
 }
 
-/** Serializes the creations of one shop, so that the quota is exact and a repeat sees the first call. */
+/** Serializes the key creations of one shop, so that the quota is exact and a repeat sees the first call. */
 async function lockShop(tx: Queryable, shopId: bigint) {
   await tx.query('select id from shops where id = $1 for no key update', [shopId]);
   return requireShop(tx, shopId);
@@ -137,10 +139,13 @@ function creationOf(key: string, content: readonly unknown[]): KeyCreation {
   return { key, hash: createHash('sha256').update(JSON.stringify(content)).digest() };
 }
 
-/** A repeat gets a new secret only for this time. */
+/** How long after a call its repeat gets a new secret. */
 const REPEATABLE = "interval '10 minutes'";
 
-/** The key of an earlier call with this idempotency key, with a new secret; undefined when there was no such call. */
+/**
+ * The key that an earlier call created with this idempotency key, with a new secret; undefined when there was no such
+ * call.
+ */
 async function repeatOf(
   tx: Queryable,
   shopId: bigint,

@@ -22,7 +22,10 @@ const MAX_KEYS_PER_SHOP = 100;
 export interface ApiKey {
   readonly shopId: bigint;
   readonly keyId: string;
-  /** Whether it was made for a sandbox. It works only while its shop is of this kind. */
+  /**
+   * Whether the key was made for a sandbox shop. A key works only while its shop is of the kind that the key was made
+   * for.
+   */
   readonly sandbox: boolean;
   readonly scopes: readonly Scope[];
   readonly description: string;
@@ -31,17 +34,17 @@ export interface ApiKey {
   readonly createdAt: Date;
   readonly lastUsedAt: Date | null;
   readonly expiresAt: Date | null;
-  /** Compared with the database's clock, as in the API key check. */
+  /** Compared with the clock of the database, as in `api-key-check.ts`. */
   readonly hasExpired: boolean;
   readonly revokedAt: Date | null;
-  /** Null for keys from before this was recorded. */
+  /** Null for keys that are older than this column. */
   readonly createdByKind: string | null;
   readonly createdById: string | null;
-  /** Name of the user who made it; null when unknown, or when no user made it. */
+  /** Name of the user who made the key; null when unknown, or when no user made it. */
   readonly createdByName: string | null;
-  /** The key that replaces it after a rotation. */
+  /** Id of the key that replaced this one in a rotation. */
   readonly replacedBy: string | null;
-  /** The operation of its last use within 90 days, such as `GET /cart/{token}`. */
+  /** The last operation that used the key within 90 days, such as `GET /cart/{token}`. */
   readonly lastOperation: string | null;
 }
 
@@ -52,8 +55,8 @@ export interface NewApiKey {
   readonly expiresAt?: Date;
   readonly restPerMinute?: number;
   /**
-   * The whole key. Only the local stack sets it, so that its keys stay the same after a restart. A second call with
-   * the same text returns the existing key.
+   * The whole text of the key. Only the local stack sets it, so that its keys stay the same after a restart. A second
+   * call with the same text returns the existing key.
    */
   readonly text?: string;
   readonly by: Author;
@@ -74,7 +77,8 @@ export async function createApiKey(
     throw invalidField('description', `must have up to ${MAX_DESCRIPTION_LENGTH} characters`);
   const given = key.text === undefined ? undefined : keyFromText(key.text);
   return await inTransaction(pool, async (tx) => {
-    // The lock serializes key creations of one shop, so that the quota is exact. A switch of the shop waits for it, too.
+    // The lock serializes the key creations of one shop, so that the quota is exact. A switch of the shop's environment
+    // waits for the lock, too.
     await tx.query('select id from shops where id = $1 for no key update', [key.shopId]);
     const { sandbox } = await requireShop(tx, key.shopId);
     const created = given ?? newKey({ sandbox });
@@ -89,23 +93,23 @@ export async function createApiKey(
   });
 }
 
-/** The content of a new row. */
+/** The values of a new row of `api_keys`. */
 export interface ApiKeyRow {
   readonly shopId: bigint;
   readonly scopes: readonly Scope[];
   readonly description: string;
   readonly restPerMinute?: number | null | undefined;
   readonly expiresAt?: Date | null | undefined;
-  /** The call that makes the key. */
+  /** The keyed call that makes the key; absent for other calls. */
   readonly creation?: KeyCreation;
   readonly by: Author;
 }
 
-/** Identifies a call that makes a key, so that a repeat makes no second one. */
+/** Identifies a call that makes an API key, so that its repeat does not make a second one. */
 export interface KeyCreation {
-  /** 1 to 200 characters. */
+  /** The idempotency key: 1 to 200 characters. */
   readonly key: string;
-  /** SHA-256 of the content. */
+  /** SHA-256 of the content of the call. */
   readonly hash: Buffer;
 }
 
@@ -183,7 +187,10 @@ async function hasKey(tx: Queryable, shopId: bigint, keyId: string): Promise<boo
   return rowCount === 1;
 }
 
-/** @throws DomainError RESOURCE_EXHAUSTED when the shop has 100 keys that are neither revoked nor expired. */
+/**
+ * Checks the number of keys. @throws DomainError RESOURCE_EXHAUSTED when the shop has 100 keys that are neither revoked
+ * nor expired.
+ */
 export async function requireKeyQuota(tx: Queryable, shopId: bigint): Promise<void> {
   const result = await tx.query<{ count: bigint }>(
     `select count(*) from api_keys
@@ -198,7 +205,7 @@ export async function requireKeyQuota(tx: Queryable, shopId: bigint): Promise<vo
   );
 }
 
-/** @throws DomainError INVALID_ARGUMENT for an unknown scope. */
+/** Returns a known scope. @throws DomainError INVALID_ARGUMENT for an unknown scope. */
 export function requireScope(text: string): Scope {
   if (isScope(text)) return text;
   throw invalidField('scopes', `must be among ${SCOPES.join(', ')}`);

@@ -12,7 +12,7 @@ export interface LoggedEntry {
   /** Key id, client id or user id. */
   readonly actorId: string;
   readonly actorName: string;
-  /** IP address or command. */
+  /** IP address of the client, or name of the command. */
   readonly source: string | null;
   readonly requestId: string | null;
   readonly action: string;
@@ -20,7 +20,7 @@ export interface LoggedEntry {
   readonly detail: Readonly<Record<string, unknown>>;
 }
 
-/** Objects of one kind: their ids, and the actions about this kind, because objects of other kinds have equal ids. */
+/** Objects of one kind. The actions select the kind, because objects of different kinds may have equal ids. */
 export interface AuditObjects {
   readonly actions: readonly string[];
   readonly subjects: readonly string[];
@@ -30,9 +30,9 @@ export interface AuditFilter {
   readonly shopId: bigint;
   /** Only entries about any of these objects. */
   readonly objects?: readonly AuditObjects[];
-  /** Inclusive. */
+  /** Earliest time. Inclusive. */
   readonly since?: Date;
-  /** Exclusive. */
+  /** Latest time. Exclusive. */
   readonly until?: Date;
   /** Id of the actor: a key id, a client id or a user id. */
   readonly actor?: string;
@@ -40,7 +40,7 @@ export interface AuditFilter {
   readonly action?: string;
   /** Maximum number of entries. */
   readonly limit: number;
-  /** Only entries older than this one. */
+  /** Id of an entry. Only entries before it are returned. */
   readonly before?: bigint;
 }
 
@@ -49,7 +49,7 @@ export const ENTRY_COLUMNS = raw(`id, at, actor_kind as "actorKind", actor_id as
   actor_name as "actorName", source, request_id as "requestId", action, subject, detail`);
 
 /**
- * A shop's audit log, newest first.
+ * Lists a shop's audit log, newest first.
  *
  * @throws DomainError NOT_FOUND when the entry `before` does not exist.
  */
@@ -62,7 +62,7 @@ export async function listAudit(db: Queryable, filter: AuditFilter): Promise<Log
 }
 
 /**
- * The rows that a filter selects, newest first, as `from … where … order by …`.
+ * The part `from … where … order by …` of a statement for the entries that a filter selects, newest first.
  *
  * @throws DomainError NOT_FOUND when the entry `before` does not exist.
  */
@@ -85,7 +85,7 @@ export async function entriesOf(
      order by at desc, id desc`;
 }
 
-/** The condition for entries about any of the objects. */
+/** The SQL condition for entries about any of the objects. */
 export function isAbout(objects: readonly AuditObjects[]): Sql {
   const each = objects.map(
     ({ actions, subjects }) =>

@@ -1,17 +1,17 @@
 import type { Queryable } from '../../services/platform/postgres.ts';
 import type { LoggedEntry } from './audit-list.ts';
 
-/** The names of people and keys by their ids, as they are now. */
+/** The current names of people and keys, by their ids. */
 export interface AuditNames {
   readonly users: ReadonlyMap<string, { readonly name: string; readonly email: string }>;
   /** The descriptions of API keys. */
   readonly keys: ReadonlyMap<string, string>;
 }
 
-/** A user id; other actors of the kind `user` have no row. */
+/** The form of a user id. Actors of the kind `user` with another id have no row in `users`. */
 const USER_ID = /^[1-9]\d{0,15}$/;
 
-/** Actions whose object is a user. */
+/** Matches the actions that are about a user. */
 const ABOUT_MEMBERS = /member|change_role/;
 
 /**

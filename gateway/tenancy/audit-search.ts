@@ -9,29 +9,32 @@ import {
   type LoggedEntry,
 } from './audit-list.ts';
 
-/** What a person types to find entries. */
+/** What a person searches for. */
 export interface AuditSearch {
   /** A part of a name, an id, an address, an action or a changed value. */
   readonly text: string;
-  /** The actions whose words for people contain the text. */
+  /** The actions whose names in the portal contain the text. */
   readonly actions: readonly string[];
-  /** Objects whose name is the text. */
+  /** The objects whose name is the text. */
   readonly objects?: readonly AuditObjects[];
 }
 
 /** A page of a search. */
 export interface FoundEntries {
   readonly entries: readonly LoggedEntry[];
-  /** The oldest entry that was read; undefined when the log ends there, and no older entry can match. */
+  /** The search continues before this entry. Undefined when every entry was read. */
   readonly readTo: { readonly id: bigint; readonly at: Date } | undefined;
 }
 
-/** Maximum number of entries that one call reads, so that a rare text costs no more than a frequent one. */
+/**
+ * Maximum number of entries that one call reads, so that the search for a rare text costs no more than that for a
+ * frequent one.
+ */
 const READ_MAX = 20_000;
 
 /**
- * Searches a shop's audit log, newest first. Reads a limited number of entries; the caller continues behind the last
- * one.
+ * Searches a shop's audit log, newest first. One call reads a limited number of entries. The next call continues at
+ * `readTo`.
  *
  * @throws DomainError NOT_FOUND when the entry `before` does not exist.
  */
@@ -67,10 +70,10 @@ export async function searchAudit(
 
 function matches({ text, actions, objects = [] }: AuditSearch, ids: readonly string[]): Sql {
   const wanted = text.toLowerCase();
-  // As it is inside of a text of JSON.
+  // The text as it is written inside a JSON string.
   const inJson = JSON.stringify(wanted).slice(1, -1);
   const known = param(ids);
-  // An entry of a call has more in its detail than what was changed: ids, the role, the phase.
+  // If an entry belongs to a call, search only `changes` of its detail. The rest are ids, the role and the phase.
   return sql`
     action = any(${actions}::text[]) or actor_id = any(${known}::text[]) or subject = any(${known}::text[])
     or ${isAbout(objects)}
@@ -78,7 +81,7 @@ function matches({ text, actions, objects = [] }: AuditSearch, ids: readonly str
     or position(${inJson} in lower(case when detail ? 'call' then detail->>'changes' else detail::text end)) > 0`;
 }
 
-/** The members of the shop and its keys whose name, address or description contains the text. */
+/** Ids of the shop's members and keys whose name, address or description contains the text. */
 async function idsNamed(db: Queryable, shopId: bigint, text: string): Promise<string[]> {
   const { rows } = await db.query<{ id: string }>(
     `select u.id::text as id from memberships m join users u on u.id = m.user_id

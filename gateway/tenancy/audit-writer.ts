@@ -9,7 +9,9 @@ import { type AuditEntry, recordAudit, recordAudits } from './audit.ts';
 export interface AuditWriter {
   /** Resolves once the entry is committed. Rejects when it cannot be written. */
   write(entry: AuditEntry): Promise<void>;
-  /** Writes the entry within a second. During a database outage the entry stays in memory. */
+  /**
+   * Adds the entry to the buffer, which is written within a second. During a database outage the entry stays in memory.
+   */
   writeSoon(entry: AuditEntry): void;
   /** Writes the buffered entries and stops. */
   stop(): Promise<void>;
@@ -21,14 +23,16 @@ interface PendingEntry {
   reject(error: unknown): void;
 }
 
-/** Maximum delay before an entry of `writeSoon` is written. Milliseconds. */
+/** Maximum time that `writeSoon` buffers an entry. Milliseconds. */
 const BUFFER_MS = 1_000;
 const MAX_BATCH = 500;
-/** Maximum number of buffered entries of `writeSoon`. Further entries are lost, logged and counted. */
+/**
+ * Maximum number of entries in the buffer of `writeSoon`. Further entries are lost; the writer logs and counts them.
+ */
 const MAX_BUFFERED = 10_000;
 
 /**
- * Creates a writer that writes many entries with one statement: all entries of one event loop tick, and then all
+ * Creates a writer that writes many entries with one statement: first all entries of one event loop tick, then all
  * entries that arrived while the previous statement was running.
  */
 export function createAuditWriter(
@@ -114,7 +118,10 @@ interface Batch {
   readonly background: readonly AuditEntry[];
 }
 
-/** Writes a batch. During an outage, rejects the entries of `callers` and returns the entries of `background`. */
+/**
+ * Writes a batch. During an outage, rejects the entries of `write` (`callers`), and returns those of `writeSoon`
+ * (`background`), so that they are buffered again.
+ */
 async function writeBatch(
   db: Queryable,
   outcomes: OutcomeCounter,
@@ -142,8 +149,8 @@ function rejectAll(
 }
 
 /**
- * Writes the entries one by one, so that an invalid entry fails alone. Stops at the first outage, and then handles the
- * entries that are left as {@link writeBatch} does: each further statement could wait for its deadline.
+ * Writes the entries one by one, so that only an invalid entry fails. Stops at the first outage, because each further
+ * statement could wait until its deadline. Then handles the entries that are left as {@link writeBatch} does.
  */
 async function writeEach(
   db: Queryable,

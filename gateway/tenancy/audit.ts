@@ -5,10 +5,10 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 import { named, rowsOf, sql } from '../../services/platform/sql.ts';
 import type { FieldChange } from './field-change.ts';
 
-/** The author of a change, for the audit log. */
+/** Who made a change, for the audit log. */
 export interface Author {
   readonly actor: MessageInitShape<typeof ActorSchema>;
-  /** IP address (IPv6 as its /64) or command; absent when unknown. */
+  /** IP address of the client (IPv6 as its /64), or name of the command; absent when unknown. */
   readonly source?: string;
   /** Id of the HTTP request; absent when the change did not come from one. */
   readonly requestId?: string;
@@ -27,14 +27,14 @@ export interface AuditEntry {
 }
 
 /**
- * Adds one entry to the shop's audit log, in the transaction of the change itself. Entries are kept for 13 months, see
+ * Adds one entry to the shop's audit log, in the transaction of the change. Entries are kept for 13 months: see
  * `purgeAuditLog` in `maintenance.ts`.
  */
 export function recordAudit(tx: Queryable, entry: AuditEntry): Promise<void> {
   return recordAudits(tx, [entry]);
 }
 
-/** Adds the entries in this order with one statement: all or none. */
+/** Adds entries in this order with one statement, which adds all or none. */
 export async function recordAudits(tx: Queryable, entries: readonly AuditEntry[]): Promise<void> {
   await tx.query(
     named(
@@ -63,7 +63,10 @@ const entryRows = rowsOf<AuditEntry>({
 /** Maximum length of a subject. Characters. */
 const SUBJECT_MAX = 500;
 
-/** Replaces control characters and lone surrogates by U+FFFD, because ids from paths may contain any characters. */
+/**
+ * Replaces control characters and lone surrogates by U+FFFD. Subjects may have them, because ids in paths may contain
+ * any characters.
+ */
 function storable(subject: string): string {
   return [...subject.replace(/[\p{Cc}\p{Cs}]/gu, '\u{fffd}')].slice(0, SUBJECT_MAX).join('');
 }

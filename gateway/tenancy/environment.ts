@@ -7,38 +7,44 @@ import type { Services } from '../services.ts';
 import { type Author, recordAudit } from './audit.ts';
 import { requireShop } from './shops.ts';
 
-/** Every replica reads a key or an installation again within this time, with the environment of its shop. Milliseconds. */
+/**
+ * After this time, every replica has read each key and installation again, with the environment of its shop.
+ * Milliseconds.
+ */
 export const EFFECTIVE_AFTER_MS = 5_000;
 
 export interface EnvironmentSwitch {
   readonly shopId: bigint;
   readonly sandbox: boolean;
-  /** Switch although active keys of the other kind stop working. */
+  /** Switch even when active keys of the other kind stop working. */
   readonly force: boolean;
   readonly by: Author;
-  /** {@link EFFECTIVE_AFTER_MS}; tests do not wait. */
+  /** Normally {@link EFFECTIVE_AFTER_MS}. Tests do not wait. */
   readonly effectiveAfterMs: number;
 }
 
 /**
- * Makes a shop a sandbox or a live shop, everywhere: in the returns service, which moves money or does not, in the
- * webhooks service and here. May be repeated after a failure, and then completes the switch.
+ * Makes a shop a sandbox or a live shop in all three places: in the returns service, where the setting decides whether
+ * money moves, in the webhooks service, and in the gateway. A call may be repeated after a failure, and then completes
+ * the switch.
  *
- * Whatever says `sandbox` may say so only while no money can move. So a shop that becomes a sandbox changes first in the
- * returns service and last here; a shop that becomes live changes here first, and in the returns service when no replica
- * accepts a credential for the sandbox any more. In between the shop looks live although no money moves.
+ * A response or webhook may say `sandbox` only while no money can move. So a shop that becomes a sandbox changes first
+ * in the returns service and last in the gateway. A shop that becomes live changes first in the gateway. It changes in
+ * the returns service when no replica accepts a credential for the sandbox any more. In between the shop looks live
+ * although no money moves.
  *
  * @returns the number of active keys that do not work, because they are of the other kind.
- * @throws DomainError NOT_FOUND; FAILED_PRECONDITION while the shop has active keys of the other kind, an effect with an
- *   unknown outcome or a return in process, or while another call switches the shop. Nothing has changed then, except that
- *   a shop that becomes live may already be live here.
+ * @throws DomainError NOT_FOUND; FAILED_PRECONDITION while the shop has active keys of the other kind, an effect with
+ *   an unknown outcome or a return in process, or while another call switches the shop. Then nothing has changed,
+ *   except that a shop that becomes live may already be live in the gateway.
  */
 export async function switchEnvironment(
   pool: pg.Pool,
   services: Pick<Services, 'returns' | 'webhooks'>,
   o: EnvironmentSwitch,
 ): Promise<number> {
-  // The lock keeps a connection of the pool until the end: the pool needs a second one for everything else.
+  // The lock occupies a connection of the pool until the switch ends. So the pool needs a second connection for the
+  // other statements.
   const lock = await lockSwitch(pool, o.shopId);
   try {
     const shop = await requireShop(pool, o.shopId);
@@ -109,7 +115,9 @@ async function countOtherKeys(
   return onlyRow(result).count;
 }
 
-/** Two switches of a shop at once could end with a shop that says `sandbox` and moves money. */
+/**
+ * Locks the switch of a shop. Two switches at the same time could end with a shop that says `sandbox` and moves money.
+ */
 async function lockSwitch(
   pool: pg.Pool,
   shopId: bigint,
@@ -132,7 +140,7 @@ async function lockSwitch(
         await client.query('select pg_advisory_unlock(hashtextextended($1, 0))', [key]);
         client.release();
       } catch (error) {
-        // The lock ends with its connection.
+        // Close the connection, because its end releases the lock.
         client.release(true);
         throw error;
       }

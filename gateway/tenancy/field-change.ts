@@ -1,4 +1,4 @@
-/** A field that was changed, for people. Neither value is a secret. */
+/** A field that a call changed, for people to read. Its values are never secret. */
 export interface FieldChange {
   /** The name of the field in the API, such as `url`. */
   readonly field: string;
@@ -11,10 +11,10 @@ export interface FieldChange {
 /** The two values of a field. */
 export type BeforeAndAfter = readonly [from: string | undefined, to: string | undefined];
 
-/** Longer values are cut. Characters. */
+/** Maximum length of a value. Longer ones are cut. Characters. */
 const VALUE_MAX = 300;
 
-/** Those fields whose values differ, in their order. An absent value and an empty text are the same. */
+/** Returns the fields whose two values differ. An absent value equals an empty text. */
 export function changesOf(fields: Readonly<Record<string, BeforeAndAfter>>): FieldChange[] {
   return Object.entries(fields)
     .filter(([, [from = '', to = '']]) => from !== to)
@@ -25,7 +25,7 @@ export function changesOf(fields: Readonly<Record<string, BeforeAndAfter>>): Fie
     }));
 }
 
-/** PostgreSQL stores neither control characters nor lone surrogates in JSON. */
+/** Cuts a long value. Replaces control characters and lone surrogates, because PostgreSQL cannot store them in JSON. */
 function shortened(value: string): string {
   const characters = [...value.replace(/[\p{Cc}\p{Cs}]/gu, '\u{fffd}')];
   return characters.length <= VALUE_MAX
@@ -33,12 +33,12 @@ function shortened(value: string): string {
     : `${characters.slice(0, VALUE_MAX).join('')}…`;
 }
 
-/** A part of a path that is long and has digits, as tokens are. */
+/** Matches a part of a path that is long and has digits, because tokens look like that. */
 const TOKEN = /^(?=.*\d)[\w~.-]{16,}$/;
 
 /**
- * The address of a webhook without what may be a secret: user and password, the values of the query, and parts of the
- * path that look like tokens. Their first four characters stay, so that a change is seen.
+ * Removes from the address of a webhook what may be a secret: user and password, the values of the query, and parts of
+ * the path that look like tokens. The first four characters of such a part stay, so that people see a change.
  */
 export function addressWithoutSecrets(url: string): string {
   if (!URL.canParse(url)) return '';

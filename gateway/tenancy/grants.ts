@@ -15,21 +15,21 @@ export interface ActiveGrant {
   readonly userName: string | null;
   readonly email: string;
   readonly clientId: string;
-  /** Host or scheme of the app; null when unknown. */
+  /** Host or scheme of the assistant's app; null when unknown. */
   readonly app: string | null;
   /** The current role of the member. */
   readonly role: Role;
   /** Whether the member allowed the assistant only to read. */
   readonly isReadOnly: boolean;
-  /** Truncated to milliseconds. */
+  /** Truncated to milliseconds, because the next page begins after a `Date`. */
   readonly createdAt: Date;
   readonly expiresAt: Date;
-  /** With a precision of one minute; null when it was never used. */
+  /** Written once a minute; null when the assistant never made a call. */
   readonly lastUsedAt: Date | null;
 }
 
 /**
- * Lists active grants, oldest first unless told otherwise.
+ * Lists active grants. The oldest is first, unless `isNewestFirst`.
  *
  * @param o.shopId only grants of this shop; grants of all shops when absent.
  * @param o.userId only grants of this member.
@@ -75,8 +75,8 @@ export async function listGrants(
 }
 
 /**
- * Disconnects an assistant: the gateway rejects its tokens from the next call on. With a shop, the call is idempotent.
- * Without a shop (operators), a grant that is already revoked is NOT_FOUND.
+ * Disconnects an assistant: from its next call on, the gateway rejects its tokens. A grant that is already revoked
+ * counts as success when `o.shopId` is given, and as NOT_FOUND otherwise (operators).
  *
  * @param o.shopId only a grant of this shop.
  * @param o.userId only a grant of this member.
@@ -115,7 +115,8 @@ export type GrantSelector =
   | { readonly shopId: bigint; readonly userId: bigint };
 
 /**
- * Ends grants with their codes, refresh tokens and access tokens. Writes an audit entry for each grant. Idempotent.
+ * Ends grants, with their codes, refresh tokens and access tokens. Writes an audit entry for each grant that was
+ * active. Idempotent.
  *
  * @returns the number of grants that were active.
  */
@@ -128,8 +129,8 @@ export async function endGrants(
     'id' in selector
       ? ['id = $1', [selector.id]]
       : ['shop_id = $1 and user_id = $2', [selector.shopId, selector.userId]];
-  // The loop below also updates the member's other grants. Without these locks in a fixed order, two transactions that
-  // end different grants could deadlock.
+  // The loop below also updates other grants of the member. These locks are taken in a fixed order, so that two
+  // transactions that end different grants cannot deadlock.
   await tx.query(
     `select from oauth_grants
       where (shop_id, user_id) in (select shop_id, user_id from oauth_grants where ${condition})
@@ -152,7 +153,8 @@ export async function endGrants(
     values,
   );
   for (const { id, shopId, userId, clientId, app } of rows) {
-    // Other grants of this app stay active, but the next sign-in asks for consent again.
+    // Other grants of the same user, shop, client and app stay active. But without `consented_at`, the next sign-in
+    // asks for consent again.
     await tx.query(
       `update oauth_grants set consented_at = null
         where user_id = $1 and shop_id = $2 and client_id = $3 and app is not distinct from $4

@@ -9,7 +9,7 @@ import { requireShop } from './shops.ts';
 /** Characters; the constraint `installations_client_id_length` has the same limit. */
 export const CLIENT_ID_MAX = 200;
 
-/** A partner's app that a shop has installed. It acts for the shop within the scopes of its tokens. */
+/** A partner's app that a shop has installed. The scopes of the app's tokens limit what it may do in the shop. */
 export interface Installation {
   readonly shopId: bigint;
   /** `iss` of the app's tokens. */
@@ -58,7 +58,7 @@ export function removeApp(pool: pg.Pool, app: Installation & { by: Author }): Pr
   });
 }
 
-/** Returns whether the shop of an installation is a sandbox; undefined when it has not installed the app. */
+/** Whether the shop of an installation is a sandbox; undefined when the shop has not installed the app. */
 export async function findInstallation(
   db: Queryable,
   app: Installation,

@@ -21,12 +21,15 @@ export interface Member {
 export interface MemberChange {
   readonly shopId: bigint;
   readonly email: string;
-  /** The author. With a `userId` a member makes the change and needs the permission; without one, an operator. */
+  /**
+   * The author of the change. With a `userId` it is a member, who needs the permission for it. Without one it is an
+   * operator.
+   */
   readonly by: Author & { readonly userId?: bigint };
 }
 
 /**
- * Adds a member, or changes the role of one. Idempotent.
+ * Adds a member, or changes the role of a member. Idempotent.
  *
  * @param change.name replaces the user's name, except when a member makes the change and the user is a member of
  *   another shop.
@@ -75,7 +78,7 @@ export function addMember(
 }
 
 /**
- * Ends a membership; the user's tokens stop working with the next call.
+ * Ends a membership. The user's tokens for the shop stop working with their next call.
  *
  * @throws DomainError NOT_FOUND when there is no such member; the errors of {@link addMember}.
  */
@@ -93,7 +96,7 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
       change.shopId,
       user.id,
     ]);
-    // A member who is removed and added again must sign in again.
+    // End the grants, so that a member who is removed and added again must sign in again.
     const { shopId, by } = change;
     await endGrants(tx, { shopId, userId: user.id }, { by, why: 'member_removed' });
     await recordAudit(tx, {
@@ -106,15 +109,15 @@ export function removeMember(pool: pg.Pool, change: MemberChange): Promise<void>
   });
 }
 
-/** A member with the user's address and name. */
+/** A member, with the address and name of the user. */
 export interface ListedMember extends Member {
   readonly email: string;
   readonly name: string | null;
   /** The time when the membership was created. */
   readonly createdAt: Date;
-  /** Whether the member has signed in, so that an account of the identity provider is linked. */
+  /** Whether an account of the identity provider is linked to the member, because the member has signed in. */
   readonly isLinked: boolean;
-  /** The last call of an assistant of the member; null when no stored grant was used. */
+  /** When an assistant of the member made its last call; null when no stored grant was used. */
   readonly assistantUsedAt: Date | null;
 }
 
@@ -147,9 +150,9 @@ function isMemberAlready(role: Role): DomainError {
 }
 
 /**
- * The role in a shop of the member behind an account of an identity provider: the member that the account is linked to,
- * or the member with the e-mail address. A member that is linked to another account of this provider is not found by
- * address, because the address may have a new owner.
+ * Returns the role in a shop of the member behind an account of an identity provider. This is the member that is linked
+ * to the account, or else the member with the e-mail address. The address does not find a member that is linked to
+ * another account of this provider, because the address may have a new owner.
  *
  * @param who.email confirmed, in the form that `parseEmail` returns.
  */

@@ -23,7 +23,7 @@ export interface Shop {
 /** Maximum length of a shop's name, as in the table. Unicode characters. */
 const MAX_NAME_LENGTH = 191;
 
-/** The founder is an owner, so that the shop always has somebody with all permissions. */
+/** The role of the first member. It is owner, so that each shop has somebody with all permissions. */
 const FOUNDER_ROLE = 'owner';
 
 export interface NewShop {
@@ -33,7 +33,9 @@ export interface NewShop {
   readonly ownerEmail: string;
   /** Initial API version of the shop's webhook payloads. Callers pass the newest active version. */
   readonly payloadVersion: string;
-  /** A sandbox: production processes its returns without moving money. A repeated call may leave it out. */
+  /**
+   * Whether the shop is a sandbox, whose returns are processed without moving money. A repeated call may leave it out.
+   */
   readonly sandbox?: boolean;
   readonly by: Author;
 }

@@ -14,7 +14,7 @@ export interface SignInAccount {
   readonly subject: string;
 }
 
-/** The shops of an e-mail address. */
+/** The shops that have a member with an e-mail address. */
 export interface ShopsOfAccount {
   /** Shops where the address is linked to this account, including newly linked ones. */
   readonly linked: readonly bigint[];
@@ -23,12 +23,13 @@ export interface ShopsOfAccount {
 }
 
 /**
- * Links an account with a confirmed e-mail address to the memberships of that address that have no linked account.
- * From then on only this account may use them, even if somebody else gets the address later. If a linked account signs
- * in with a new address that no other user has, its user gets the new address.
+ * Links an account with a confirmed e-mail address to the memberships of this address that have no linked account. From
+ * then on only this account may use them, even if somebody else gets the address later.
+ *
+ * If a linked account signs in with a new address that no other user has, the account's user gets the new address.
  *
  * @param o.email in the form that `parseEmail` returns.
- * @param o.from IP address and id of the request, for the audit log.
+ * @param o.from IP address of the client and id of the request, for the audit log.
  */
 export function linkAccount(
   pool: pg.Pool,
@@ -67,7 +68,7 @@ export function linkAccount(
 
 /**
  * Removes the link between a member and an account, and ends the member's grants. The next account that signs in with
- * the confirmed address is linked to the member.
+ * the member's confirmed address is linked to the member.
  *
  * @throws DomainError NOT_FOUND when the shop has no such member.
  */
@@ -116,7 +117,10 @@ async function linkMemberships(
   return rows;
 }
 
-/** Changes the address of the user whose memberships are all linked to the account, if no other user has it. */
+/**
+ * Changes the address of the user whose memberships are all linked to the account. Changes nothing when another user
+ * has the address.
+ */
 async function updateAddress(
   tx: Queryable,
   { email, account }: { readonly email: string; readonly account: SignInAccount },

@@ -2,14 +2,14 @@ import type { Queryable } from '../../services/platform/postgres.ts';
 
 /** The requests of one credential to one version within 90 days. */
 export interface VersionUsageRow {
-  /** The version in the path; empty when it was left out. */
+  /** The version in the path; empty when the path has none. */
   readonly requested: string;
   readonly credentialKind: 'api_key' | 'partner_app';
   /** Key id or client id. */
   readonly credentialId: string;
-  /** Description of the key; null for apps. */
+  /** Description of an API key; null for apps. */
   readonly description: string | null;
-  /** Why a key no longer works; empty when it works, and for apps. */
+  /** Why an API key no longer works; empty when it works, and for apps. */
   readonly credentialState: '' | 'revoked' | 'expired';
   readonly requests: bigint;
   readonly lastAt: Date;
