@@ -1,11 +1,11 @@
 import type { z } from 'zod';
 
-/** The key of a schema's metadata that {@link listedWithoutBounds} sets. */
+/** Metadata of a schema that {@link listedWithoutBounds} sets. */
 export const LISTED_WITHOUT_BOUNDS = 'x-listed-without-bounds';
 
 /**
- * Marks a text that an assistant copies from a result or from another tool, or makes up as a short key. Its bounds tell
- * an assistant nothing, so `tools/list` does not have them.
+ * Marks a text that an assistant copies from a result or another tool, or makes up as a short key. An assistant does
+ * not need the bounds of such a text, so `tools/list` leaves them out.
  */
 export function listedWithoutBounds<S extends z.ZodType>(schema: S): S {
   return schema.meta({ [LISTED_WITHOUT_BOUNDS]: true });
@@ -14,20 +14,21 @@ export function listedWithoutBounds<S extends z.ZodType>(schema: S): S {
 type Schema = Record<string, unknown>;
 
 /**
- * Removes rules of an argument that an assistant follows without reading them, because every assistant pays for them in
- * each conversation. The parser still checks them, and `docs/mcp/tools.md` has them. `additionalProperties: false` stays,
- * because clients that hold a model to the schema require it.
+ * Removes rules of an argument that assistants follow even without reading them, because each assistant reads the list
+ * in each conversation and pays for it. The parser still checks these rules, and `docs/mcp/tools.md` lists them.
+ * `additionalProperties: false` stays, because clients that force a model's output to match the schema require it.
  */
 export function removeKnownRules(schema: Schema, isWithoutBounds: boolean): void {
   if (isWithoutBounds) {
     delete schema.maxLength;
     delete schema.pattern;
   }
-  // Assistants send no empty text where one is required.
+  // Assistants send no empty text where a text is required.
   if (schema.minLength === 1) delete schema.minLength;
-  // Ids come from results, and all are from 1. Numbers such as a quantity have a maximum, too.
+  // Assistants copy ids from results, and every id is at least 1. A number that is not an id, such as a quantity, also
+  // has a maximum, so it keeps its minimum.
   if (schema.minimum === 1 && schema.maximum === undefined) delete schema.minimum;
-  // A list of values has at most each value once.
+  // An assistant sends each value of a list at most once.
   if (valuesOf(schema.items).length === schema.maxItems) delete schema.maxItems;
 }
 

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { printable } from '../../services/platform/text.ts';
 
-/** The problems of invalid arguments: one sentence each, with the field and its rule. */
+/** The problems of invalid arguments. Each is one sentence with the field and its rule. */
 export interface InvalidArguments {
   readonly ok: false;
   readonly problems: readonly string[];
@@ -11,7 +11,10 @@ const PROBLEMS_MAX = 20;
 /** Maximum length of a name in a problem. Characters. */
 const NAME_MAX = 100;
 
-/** Parses the arguments of a call. Absent arguments count as `{}`, null counts as an absent optional. Never throws. */
+/**
+ * Parses the arguments of a call. Absent arguments count as `{}`. Null counts as absent where a field is optional.
+ * Never throws.
+ */
 export function parseArguments<I extends z.ZodObject>(
   schema: I,
   args: unknown,
@@ -29,7 +32,10 @@ export function parseArguments<I extends z.ZodObject>(
   return { ok: false, problems };
 }
 
-/** Removes null optionals, because assistants send null for fields that they do not need. REST does the same. */
+/**
+ * Removes optional fields that are null, because assistants send null for fields that they do not need. REST does the
+ * same.
+ */
 function withoutNulls(schema: unknown, value: unknown): unknown {
   if (isOmittable(schema)) return withoutNulls(schema.unwrap(), value);
   if (schema instanceof z.ZodArray && Array.isArray(value)) {
@@ -57,7 +63,7 @@ function unknownKey(schema: z.ZodObject, path: readonly PropertyKey[]): string {
   return `${nameOf(path)} is not an argument of this tool. ${rest}`;
 }
 
-/** The name of a field, such as `items[0].note`. It is cut and cleaned, because the caller may have chosen it. */
+/** The name of a field, such as `items[0].note`. It is cut and cleaned, because it may be a text of the caller. */
 function nameOf(path: readonly PropertyKey[]): string {
   if (path.length === 0) return 'arguments';
   const name = path.reduce<string>((text, part) => {

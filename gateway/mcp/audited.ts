@@ -9,10 +9,10 @@ type Detail = NonNullable<AuditEntry['detail']>;
 /** A write whose first audit entry is committed. */
 export interface AuditedCall {
   /**
-   * Writes the second entry: the outcome, where `refused` means that nothing was changed. A failure is logged, not
-   * thrown, because the write itself is complete.
+   * Writes the second entry with the outcome. `refused` means that nothing was changed. A failure to write is logged
+   * and not thrown, because the change itself is complete.
    *
-   * @param changed what the call has changed.
+   * @param changed the fields that the call has changed.
    */
   recordOutcome(outcome: 'done' | 'refused' | 'unknown', changed?: Detail): Promise<void>;
 }
@@ -21,8 +21,8 @@ export interface AuditedCall {
  * Writes the first of two audit entries for a change by an assistant. Both entries have the same `call`.
  *
  * The first entry (phase `asked`) is committed before the change, so every change has an entry even if the process or
- * the database fails. One entry after the change could be lost, because the change is in another service's
- * transaction. A first entry without a second means that the outcome is unknown. While the audit log cannot be
+ * the database fails. A single entry after the change could be lost, because the change is in the transaction of
+ * another service. A first entry without a second one means that the outcome is unknown. While the audit log cannot be
  * written, nothing is changed.
  *
  * @throws when the audit log cannot be written.

@@ -26,8 +26,8 @@ export function isPermitted(role: Role, tool: Tool): boolean {
 export type Catalogue = Readonly<Record<Role, readonly ListedTool[]>>;
 
 /**
- * The tools of each role, and those of each role that only read. Both are built once, because generating JSON schemas is
- * expensive.
+ * Creates the lists of tools for each role: for assistants with all rights of the role, and for assistants that only
+ * read. All are built once, because generating JSON schemas is expensive.
  */
 export function createCatalogue(): Catalogue & { readonly readOnly: Catalogue } {
   const listed = new Map(Object.values(TOOLS).map((tool) => [tool, listedAs(tool)]));
@@ -36,7 +36,7 @@ export function createCatalogue(): Catalogue & { readonly readOnly: Catalogue } 
       const usable = [...listed].filter(([tool]) => mayUse({ role, isReadOnly }, tool));
       return [role, usable.map(([, entry]) => entry)] as const;
     });
-    // `fromEntries` loses the type of the keys. They are all roles.
+    // `fromEntries` loses the type of the keys. All keys are roles.
     return Object.fromEntries(entries) as Record<Role, ListedTool[]>;
   };
   return { ...of(false), readOnly: of(true) };
@@ -46,7 +46,7 @@ function listedAs(tool: Tool): ListedTool {
   const { name, title, description, hints } = tool;
   return {
     name,
-    // The title is in the annotations, where clients of all revisions find it.
+    // Clients of all protocol revisions find the title in the annotations.
     description,
     inputSchema: listedArguments(tool.input),
     outputSchema: listedResult(tool.output),

@@ -4,9 +4,9 @@ import { isOutage } from '../../services/platform/outage.ts';
 import { errorSentence } from '../error-sentence.ts';
 import { ToolError } from './tool.ts';
 
-/** A failed call. */
+/** What the assistant, the audit log and the log get about a failed call. */
 export interface Failure {
-  /** As in the audit log. `refused`: nothing was changed. `unknown`: the change may have been made. */
+  /** The outcome in the audit log. `refused`: nothing was changed. `unknown`: the change may have been made. */
   readonly outcome: 'refused' | 'unknown';
   /** For the assistant: the problem and the next step. */
   readonly text: string;
@@ -14,7 +14,7 @@ export interface Failure {
   readonly cause: 'outage' | 'bug' | undefined;
 }
 
-/** Describes an error of an action for the assistant. Texts of unexpected errors are never included. */
+/** Describes an error of an action for the assistant. The texts of unexpected errors are never included. */
 export function failureOf(error: unknown, o: { isWrite: boolean; requestId: string }): Failure {
   if (error instanceof ToolError) return rejected(error.message);
   const reason = reasonOf(error);

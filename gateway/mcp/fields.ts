@@ -8,7 +8,7 @@ import { listedAs } from './result-schema.ts';
 
 /** Arguments and results that several tools share. Error texts follow the name of the argument. */
 
-/** Less than the `PAGE_MAX` of the API: an assistant reads a whole page into its context. */
+/** Less than `PAGE_MAX` of the API, because an assistant reads a whole page into its context. */
 const TOOL_PAGE_MAX = 50;
 const TOOL_PAGE_DEFAULT = 20;
 const TRIGGER_MAX = 50;
@@ -25,13 +25,13 @@ export const cursor = listedWithoutBounds(text({ max: CURSOR_MAX })).optional();
 /** How many fields of each entry are returned. */
 export const detail = choice(['summary', 'full']).default('summary');
 
-/** An id whose name says which one it is. */
+/** An id whose name already says of what, so that it needs no description. */
 export const namedId = id().meta({ description: undefined });
 export const returnId = namedId;
 
 export const webhookId = id().describe('The id from list_webhooks');
 
-/** A write has it, so that a repeated call is executed once. */
+/** The idempotency key of a write: a repeated call with the same key is executed once. */
 export const idempotencyKey = listedWithoutBounds(requiredText({ max: IDEMPOTENCY_KEY_MAX }))
   .optional()
   .describe('New for each action');
@@ -51,14 +51,14 @@ export function time(description: string) {
     .meta({ format: 'date-time', description });
 }
 
-/** The long list of values is in one tool. */
+/** `tools/list` has the long list of values only in `create_webhook`. */
 const AS_IN_CREATE = {
   type: 'string',
   maxLength: TRIGGER_MAX,
   description: 'As in create_webhook',
 };
 
-/** Another topic or trigger of a webhook, or a filter for the events of deliveries. */
+/** A topic or trigger as an optional argument: in a change of a webhook, or as a filter. */
 export const otherTopic = otherChoice(TOPICS);
 export const otherTrigger = otherChoice(TRIGGERS);
 

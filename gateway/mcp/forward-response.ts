@@ -4,7 +4,7 @@ import type { ReadableStream } from 'node:stream/web';
 import { drained } from '../http/large-response.ts';
 import { type ReserveResponse, send } from '../http/respond.ts';
 
-/** Headers of the library's responses that are passed on to the client. */
+/** Headers of the library's responses that the client gets. */
 const KEPT = ['allow', 'x-accel-buffering'];
 
 /**
@@ -46,8 +46,8 @@ export async function forwardResponse(
 }
 
 /**
- * Sends a stream. `pipeline` is not used, because it adds seven listeners to the response: with the gateway's four,
- * Node would warn of a listener leak.
+ * Sends a stream. It does not use `pipeline`, which adds seven listeners to the response. With four other listeners of
+ * the gateway, Node would warn of a listener leak.
  */
 async function sendStream(body: ReadableStream, res: ServerResponse): Promise<void> {
   const source = Readable.fromWeb(body);

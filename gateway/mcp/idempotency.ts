@@ -7,43 +7,48 @@ export interface KeyedCall {
   readonly userId: bigint;
   readonly key: string;
   readonly tool: string;
-  /** SHA-256 of the arguments without the key. */
+  /** SHA-256 of the arguments without the idempotency key. */
   readonly requestHash: Buffer;
 }
 
-/** A claim that a call holds. */
+/** The claim of a call on its idempotency key. */
 export interface Claimed {
-  /** Sent to the service, which recognizes work that is already done. A repeat that takes over sends the same one. */
+  /**
+   * Id that the tool sends to the service, which recognizes work that is already done. A repeat that takes over the
+   * claim sends the same id.
+   */
   readonly callId: string;
-  /** Changes when a repeat takes over. Only the holder of the newest token changes the stored claim. */
+  /** Changes when a repeat takes over the claim. Only the call with the newest token may change the stored claim. */
   readonly token: string;
 }
 
 /** The result of {@link claimCall}. */
 export type Claim =
-  /** This call must do the work. `isRepeat`: an earlier call with the same `callId` may have done it. */
+  /** This call must do the work. `isRepeat`: an earlier call with the same `callId` may already have done it. */
   | ({ readonly kind: 'claimed'; readonly isRepeat: boolean } & Claimed)
-  /** An earlier call stored this output. */
+  /** An earlier call is complete. This is its stored output. */
   | { readonly kind: 'done'; readonly output: ToolOutput }
-  /** An earlier call may be running. After `endsInS` seconds it cannot be running any more. */
+  /** An earlier call may still be running. After `endsInS` seconds it has ended. */
   | { readonly kind: 'running'; readonly endsInS: number }
   /** The key belongs to another tool or other arguments. */
   | { readonly kind: 'other-request' };
 
 /**
- * A call without an output after this time has ended. It is longer than any tool call, including the time for which a
- * service continues after its caller has timed out (20 s for a call, 30 s for a statement). Seconds.
+ * After this time, a call without an output has ended. The time is longer than any tool call, including the work that a
+ * service may continue after its caller has timed out (20 s for a call, 30 s for a statement). Seconds.
  */
 const RUNNING_S = 90;
-/** How old an abandoned claim looks: old enough to be taken over. Seconds. */
+/**
+ * {@link abandonCall} moves the start of its claim this far into the past, so that a repeat can take it over. Seconds.
+ */
 const ABANDONED_S = 2 * RUNNING_S;
 
 /**
  * Claims an idempotency key before the work begins. Of many concurrent calls on all replicas, one gets the claim.
  *
  * The claim is committed before the work, and the output is stored after it. A process that dies in between leaves a
- * claim without an output. When that call cannot be running any more, a repeat takes over the claim and sends the same
- * `callId`, so that the service recognizes work that is already done.
+ * claim without an output. When the call of that process has certainly ended, a repeat takes over the claim and sends
+ * the same `callId`, so that the service recognizes work that is already done.
  */
 export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> {
   const claimed = await db.query<Claimed & { isRepeat: boolean }>(
@@ -66,7 +71,7 @@ export async function claimCall(db: Queryable, call: KeyedCall): Promise<Claim> 
     [call.shopId, call.userId, call.key, call.tool, call.requestHash],
   );
   const [earlier] = rows;
-  // The earlier call released the key between the two statements.
+  // The earlier call released the key between these two statements.
   if (!earlier) return { kind: 'running', endsInS: 1 };
   if (!earlier.isSame) return { kind: 'other-request' };
   return earlier.output
@@ -99,7 +104,7 @@ export async function releaseCall(
   );
 }
 
-/** Keeps the claim, because the work may be done. The next repeat can take it over immediately. */
+/** Keeps the claim of a call whose work may be done, so that the next repeat can take it over immediately. */
 export async function abandonCall(
   db: Queryable,
   call: KeyedCall & Pick<Claimed, 'token'>,

@@ -25,8 +25,8 @@ export function listedResult(schema: z.ZodObject): ObjectSchema {
 }
 
 /**
- * Generates the JSON schema of a tool's arguments or result. All parts are inline, because clients do not resolve
- * references. The ids that OpenAPI documents use are removed, because zod would generate references from them.
+ * Generates the JSON schema of a tool's arguments or result. All its parts are inline, because clients do not resolve
+ * references. It removes the ids that OpenAPI documents use, because zod would generate references from them.
  */
 function objectSchema(
   schema: z.ZodObject,
@@ -55,13 +55,15 @@ function objectSchema(
   return Object.assign({}, withSingleTypes(rest), { type: 'object' } as const);
 }
 
-/** Removes keywords that repeat in many places and tell an assistant nothing. The parser still checks each rule. */
+/**
+ * Removes keywords that are repeated in many places and do not help an assistant. The parser still checks each rule.
+ */
 function removeNoise(schema: Record<string, unknown>): void {
   delete schema['x-service-bound'];
   // zod adds the bounds of safe integers to every integer.
   if (schema.minimum === Number.MIN_SAFE_INTEGER) delete schema.minimum;
   if (schema.maximum === Number.MAX_SAFE_INTEGER) delete schema.maximum;
-  // `minLength` says the same, apart from texts of white space.
+  // `minLength` is almost the same rule: only a text of white space breaks this pattern alone.
   if (schema.pattern === '\\S') delete schema.pattern;
 }
 

@@ -1,6 +1,6 @@
 /**
  * Masks an e-mail address for a list: `ada@example.com` becomes `a***@example.com`. A reader who knows the address
- * recognizes it.
+ * recognizes the masked one.
  */
 export function maskedEmail(email: string | undefined): string | null {
   if (email === undefined || email === '') return null;

@@ -11,18 +11,18 @@ import { RPC, rpcError } from './rpc-error.ts';
 /** Maximum body size after decompression. A call may contain thirty notes of maximum length. Bytes. */
 const BODY_BYTES_MAX = 8 * 1024 * 1024;
 /**
- * Maximum number of JSON entries. The MCP library validates every entry, so hundreds of thousands would block the event
- * loop for seconds. The largest valid call has thirty dispositions with a hundred images each.
+ * Maximum number of entries in the JSON of a message. The MCP library validates every entry, so hundreds of thousands
+ * would block the event loop for seconds. The largest valid call has thirty dispositions with a hundred images each.
  */
 const ENTRIES_MAX = 10_000;
-/** The MCP library supports only plain numbers, so numbers are not exact. */
+/** Numbers are parsed as plain numbers and not exactly, because the MCP library supports no others. */
 const BOUNDS = { maxDepth: JSON_DEPTH_MAX, maxEntries: ENTRIES_MAX, exactNumbers: false };
 
 export type ReadMessage =
   | {
       readonly ok: true;
       readonly message: object;
-      /** The method for logs and metrics, such as `mcp tools/call`; `mcp other` for an unknown method. */
+      /** Name for logs and metrics, such as `mcp tools/call`; `mcp other` for an unknown method. */
       readonly operation: string;
     }
   | { readonly ok: false; readonly response: HttpResponse };
@@ -66,7 +66,8 @@ export async function readMessage(
 }
 
 /**
- * Parses the details of `process_return` again with exact numbers. As in REST, the service passes on every digit.
+ * Parses the details of a call of `process_return` again, with exact numbers. The service stores every digit, as with
+ * REST.
  */
 function withExactDetails(message: object, bytes: Uint8Array): object {
   if (methodOf(message) !== 'tools/call') return message;
@@ -79,7 +80,9 @@ function withExactDetails(message: object, bytes: Uint8Array): object {
 
 type Part = Readonly<Record<string, unknown>>;
 
-/** The parameters and the arguments of a call. A part that is not an object is returned as an empty object. */
+/**
+ * Returns the parameters and the arguments of a call. Returns an empty object in place of a part that is not an object.
+ */
 function partsOf(message: object): [params: Part, args: Part] {
   const params: Part = objectOf(Reflect.get(message, 'params'));
   return [params, objectOf(params.arguments)];
@@ -95,7 +98,7 @@ export function methodOf(message: object): string | undefined {
   return typeof method === 'string' ? method : undefined;
 }
 
-/** Methods that metrics count by name. All others are counted as `mcp other`, because callers can send any name. */
+/** Methods that metrics count by name. All other methods count as `mcp other`, because callers can send any name. */
 export const MCP_METHODS: ReadonlySet<string> = new Set([
   'initialize',
   'ping',
@@ -121,16 +124,16 @@ function rejected(status: number, code: number, message: string): ReadMessage {
   return { ok: false, response: rpcError(status, { code, message }) };
 }
 
-/** A message that the MCP library accepts, and the arguments that the library would reject. */
+/** A message that the MCP library accepts, and separately the arguments that it would reject. */
 export interface CheckedMessage {
   readonly message: object;
-  /** Arguments of a tool call that are not an object; undefined when they are an object or absent. */
+  /** Arguments of a tool call that are not an object. Undefined when the arguments are valid or absent. */
   readonly invalidArguments: unknown;
 }
 
 /**
  * Removes arguments that are not an object from a tool call, so that the tool can report them in its result. An
- * assistant sees the result of a tool, but may not see a protocol error. Null counts as absent.
+ * assistant reads the result of a tool, but may not see a protocol error. Null counts as absent.
  */
 export function removeInvalidArguments(message: object): CheckedMessage {
   const params: unknown = Reflect.get(message, 'params');

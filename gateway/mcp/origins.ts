@@ -1,10 +1,10 @@
 import type { IncomingHttpHeaders } from 'node:http';
 
-/** Host names of the local machine. An attacker cannot register them. */
+/** Host names of the local machine. No attacker can register them. */
 const LOOPBACK: readonly string[] = ['localhost', '127.0.0.1', '[::1]'];
 
 export interface OriginRules {
-  /** Whether the `Host` header has one of our names. */
+  /** Whether the `Host` header has a name of this service. */
   isOurHost(headers: IncomingHttpHeaders): boolean;
   /** Whether a page of this origin may send requests; undefined for a request without an `Origin` header. */
   allows(headers: IncomingHttpHeaders): boolean | undefined;
@@ -30,7 +30,7 @@ export function createOriginRules(o: {
     allows({ origin, host }) {
       if (origin === undefined || origin === '') return undefined;
       if (origins.has(origin)) return true;
-      // A local stack has several host names and ports.
+      // A local stack has several host names and ports, so its pages may use any of them.
       return isLoopback && origin === `http://${host}`;
     },
   };

@@ -5,7 +5,7 @@ interface Row {
 }
 
 /**
- * Returns a page of a list. The service returns the whole list, because the shop's quota limits its length.
+ * Returns a page of a list. The service returned the whole list, whose length is limited by a quota of the shop.
  *
  * @param o.cursor the `nextCursor` of the previous page.
  * @throws ToolError for an invalid cursor.

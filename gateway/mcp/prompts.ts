@@ -6,15 +6,17 @@ export interface PromptArgument {
   readonly required: boolean;
 }
 
-/** A prepared request. The user selects it from a menu, and the assistant carries it out. */
+/** A prepared text. The user selects it from a menu, and the assistant does what it says. */
 export interface Prompt {
   readonly name: string;
   readonly title: string;
   readonly description: string;
-  /** Users with any of these permissions see the prompt, because its steps need tools with these permissions. */
+  /**
+   * A user with at least one of these permissions sees the prompt, because its steps need tools with these permissions.
+   */
   readonly permissions: readonly Permission[];
   readonly arguments: readonly PromptArgument[];
-  /** Returns the text of the request. The user writes the arguments. */
+  /** Returns the text for the assistant. The user enters the arguments. */
   text(args: Readonly<Record<string, string>>): string;
 }
 

@@ -29,17 +29,22 @@ export interface ParsedRequest {
 }
 
 export interface Protocol {
-  /** A `Response` comes from the MCP library and may be a stream. @throws ClientGone. */
+  /**
+   * Handles one request. A result of the type `Response` comes from the MCP library and may be a stream. @throws
+   * ClientGone.
+   */
   handle(parsed: ParsedRequest): Promise<HttpResponse | Response>;
   close(): Promise<void>;
 }
 
 /**
- * Handles messages of both eras of the protocol: revision 2026-07-28, which is stateless, and the revisions up to
- * 2025-11-25, here without sessions. Responses are plain JSON, because no tool sends anything before its result.
+ * Handles messages of all protocol revisions: of 2026-07-28, which has no sessions, and of the revisions up to
+ * 2025-11-25, also without sessions. Responses are plain JSON and not streams, because no tool sends anything before
+ * its result.
  */
 export function createProtocol(logger: Logger): Protocol {
-  // The library passes its factory the same request object that it received.
+  // The library calls this function with the same `Request` object that `handle` passes to it. So the object finds the
+  // right server.
   const servers = new WeakMap<Request, () => Server>();
   const modern = createMcpHandler(
     ({ requestInfo }) => {
@@ -63,7 +68,7 @@ export function createProtocol(logger: Logger): Protocol {
   };
 }
 
-/** Whether the message belongs to the revisions up to 2025-11-25. The library's own classification decides. */
+/** Whether the message belongs to the revisions up to 2025-11-25. The library classifies it. */
 function isLegacy({ headers, message }: ParsedRequest): boolean {
   const header = (name: string) => {
     const value = headers[name];
@@ -82,7 +87,10 @@ function isLegacy({ headers, message }: ParsedRequest): boolean {
   return kind === 'legacy';
 }
 
-/** Replaces the library's transport, which writes web streams and validates each message four times. */
+/**
+ * Handles a message of the older revisions. It replaces the library's transport, which writes web streams and validates
+ * each message four times.
+ */
 async function handleLegacy({
   headers,
   message,
@@ -92,7 +100,7 @@ async function handleLegacy({
   const version = headers['mcp-protocol-version'];
   const isSupported =
     version === undefined || SUPPORTED_PROTOCOL_VERSIONS.includes(String(version));
-  // An initialize request negotiates the version, so its header is not checked.
+  // Do not check the header of an initialize request, because this request negotiates the version.
   if (!isSupported && !isInitializeRequest(message)) {
     const text = `Bad request: unsupported protocol version. Supported: ${SUPPORTED_PROTOCOL_VERSIONS.join(', ')}.`;
     return rpcError(400, { code: RPC.rejected, message: text, id: idOf(message) });
@@ -101,7 +109,7 @@ async function handleLegacy({
     const json = await handleSingleRequest(server(), message, signal);
     return { status: 200, headers: {}, body: { contentType: 'application/json', json } };
   }
-  // Notifications and responses of clients are accepted and ignored.
+  // Accept and ignore notifications and responses of clients.
   if (isJSONRPCNotification(message) || isJSONRPCResponse(message))
     return { status: 202, headers: {} };
   const text = 'Invalid request: not a JSON-RPC message.';
@@ -126,7 +134,8 @@ async function handleSingleRequest(
     start: async () => {},
     close: async () => {},
     send: async (message) => {
-      // Notifications would need a stream, which this transport does not have. No tool sends them.
+      // Ignore notifications of the server. They would need a stream, which this transport does not have, and no tool
+      // sends them.
       if ('result' in message || 'error' in message) response.resolve(message);
     },
   };
@@ -144,7 +153,7 @@ async function handleSingleRequest(
   }
 }
 
-/** The headers for the library. `Accept` has a fixed value, so that clients with any other value get JSON too. */
+/** The headers for the library. `Accept` has a fixed value, so that clients that send another value get JSON too. */
 function headersForLibrary(received: IncomingHttpHeaders): Headers {
   const headers = new Headers({ accept: 'application/json, text/event-stream' });
   for (const [name, value] of Object.entries(received)) {

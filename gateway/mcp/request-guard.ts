@@ -25,9 +25,9 @@ export interface Accepted {
 
 export interface Rejected {
   readonly response: HttpResponse;
-  /** The user, if the credential is valid: then another check rejected the request. */
+  /** The user, when the credential is valid and another check rejected the request. */
   readonly user?: SignedIn;
-  /** For the access log. Absent for a wrong method, a preflight, an outage and a rate limit. */
+  /** The reason for the access log. Absent for a wrong method, a preflight, an outage and a rate limit. */
   readonly rejection?: Rejection;
 }
 
@@ -35,17 +35,20 @@ export interface RequestGuard {
   /** The headers of every response to this request. */
   headers(req: IncomingMessage): Record<string, string>;
   /**
-   * Returns the user of the request, or the response that rejects it. Counts a request for its user, and a rejected
-   * request for its IP address. Does not read the body.
+   * Returns the user of the request, or the response that rejects it. Counts an accepted request for its user, and a
+   * rejected request for its IP address. Does not read the body.
    */
   check(req: IncomingMessage): Promise<Accepted | Rejected>;
-  /** Counts a tool call of the user. Returns the response when there were too many; undefined otherwise. */
+  /**
+   * Counts a tool call of the user. Returns a response when the call must not be executed: above the limit, or while
+   * the limit cannot be counted. Returns undefined otherwise, and for other messages.
+   */
   countToolCall(message: object, user: SignedIn): Promise<HttpResponse | undefined>;
 }
 
 const RETRY_AFTER_S = 5;
 const MAX_REJECTED_TOKENS = 10_000;
-/** Must be less than 5 seconds, because a change must be effective in every replica after that time. Milliseconds. */
+/** How long a rejected token is cached. A change must be effective in every replica after 5 seconds. Milliseconds. */
 const REJECTED_TOKEN_MS = 3_000;
 const PREFLIGHT_HEADERS =
   'Authorization, Content-Type, Accept, MCP-Protocol-Version, Mcp-Method, Mcp-Name, Mcp-Session-Id, Last-Event-ID, traceparent';
@@ -59,7 +62,10 @@ interface RequestGuardOptions {
   readonly origins: OriginRules;
 }
 
-/** Checks host and origin, then the credential (for every method), then the method. The first failed check decides. */
+/**
+ * Checks host and origin, then the credential (for every method), then the method. The first check that fails makes the
+ * response.
+ */
 export function createRequestGuard(o: RequestGuardOptions): RequestGuard {
   const { origins } = o;
   const credentials = createCredentialCheck(o);
@@ -102,16 +108,16 @@ export function createRequestGuard(o: RequestGuardOptions): RequestGuard {
   };
 }
 
-/** Returns the user whose token a request has, or the response that rejects it. */
+/** Creates the check of the token. It returns the user of the token, or the response that rejects the request. */
 function createCredentialCheck(o: RequestGuardOptions) {
   const challenge = challengeOf(o.publicUrl);
   /**
-   * Hashes of recently rejected tokens. While an address is over its limit of bad tokens, a token in this cache is
-   * rejected without the SQL statement that checks its grant.
+   * Hashes of recently rejected tokens. While an address is over its limit of rejected requests, a token in this cache
+   * is rejected without the statement that reads its grant.
    */
   const rejectedTokens = createBoundedCache<true>(MAX_REJECTED_TOKENS);
   return async (req: IncomingMessage): Promise<{ readonly user: SignedIn } | Rejected> => {
-    // A token in the URL is not accepted.
+    // A token in the URL does not count.
     const bearer = bearerOf(req.headers.authorization);
     const token = bearer === undefined ? undefined : bearerToken(bearer);
     if (token === undefined) {
@@ -129,7 +135,7 @@ function createCredentialCheck(o: RequestGuardOptions) {
   };
 }
 
-/** Counts a rejected request. Returns its response, or 429 when its address had too many rejected requests. */
+/** Counts a rejected request. Returns its response, or 429 when its IP address had too many rejected requests. */
 async function reject(
   { limits, clientIp }: RequestGuardOptions,
   req: IncomingMessage,
@@ -140,7 +146,9 @@ async function reject(
   return { response: sent, rejection: { reason } };
 }
 
-/** @param id the id of the JSON-RPC request; null when the body was not read. */
+/**
+ * The response to a request above a limit. @param id the id of the JSON-RPC request; null when the body was not read.
+ */
 function tooMany(
   { retryAfterS }: Extract<Admission, { admitted: false }>,
   what: string,
@@ -157,7 +165,7 @@ function challengeOf(publicUrl: string): string {
   return `Bearer resource_metadata="${metadata}", scope="mcp"`;
 }
 
-/** Includes an error code only when a token was sent (RFC 6750, 3.1). */
+/** The response to a request without a valid token. It has an error code only when a token was sent (RFC 6750, 3.1). */
 function unauthorized(challenge: string, sent: string | undefined): HttpResponse {
   const error = sent ? ', error="invalid_token"' : '';
   const message = sent
@@ -189,7 +197,7 @@ function forbidden(what: 'Host' | 'Origin'): HttpResponse {
   return rpcError(403, { code: RPC.rejected, message: `Forbidden: this ${what} is not allowed.` });
 }
 
-/** A CORS preflight has no credential. */
+/** Whether the request is a CORS preflight, which has no credential. */
 function isPreflight(req: IncomingMessage): boolean {
   return req.method === 'OPTIONS' && req.headers['access-control-request-method'] !== undefined;
 }
@@ -209,10 +217,10 @@ function wrongMethod(): HttpResponse {
   return rpcError(405, { code: RPC.rejected, message }, { Allow: 'POST' });
 }
 
-/** Maximum length of the program of an actor. Characters. */
+/** Maximum length of `through`, the name of the app that acts for the user. Characters. */
 const THROUGH_MAX = 200;
 
-/** The actor with the name that timelines show. The e-mail address is never included. */
+/** The user as an actor, with the name that timelines show. It never contains the e-mail address. */
 function actorOf(user: SignedIn): MessageInitShape<typeof ActorSchema> {
   const { userId, name, app, clientId } = user;
   const through = `assistant ${app ?? clientId}`.slice(0, THROUGH_MAX);

@@ -25,7 +25,7 @@ const VOCABULARY: Resource = {
 /** Resources that clients can read. They are the same for every user and shop. */
 export const RESOURCES: readonly Resource[] = [VOCABULARY];
 
-/** @throws ResourceNotFoundError */
+/** Returns a resource. @throws ResourceNotFoundError */
 export function readResource(uri: string) {
   if (uri !== VOCABULARY.uri) throw new ResourceNotFoundError(uri);
   return { contents: [{ uri, mimeType: 'text/markdown', text: VOCABULARY_TEXT }] };

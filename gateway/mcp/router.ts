@@ -127,12 +127,12 @@ async function serve(parts: McpContext, request: McpRequest): Promise<void> {
   const progress: Progress = { id: null };
   const reserve: ReserveResponse = (bytes) => {
     end.responseReady();
-    // A small response is never rejected, because it may be the result of a write that is already done.
+    // Always send a small response, because it may be the result of a write that is already done.
     if (bytes <= SMALL_BYTES) return undefined;
     return reserveResponse(parts.responses, { shopId: exchange?.shopId, res, bytes });
   };
   let slot: Slot | undefined;
-  // A tool call continues after its client has disconnected. Its slot is released when the work ends. Otherwise a
+  // A tool call continues after its client has disconnected. So its slot is released when its work ends. Otherwise a
   // client could start any number of calls.
   const releaseSlot = (): void => work.whenIdle(() => slot?.release());
   try {
@@ -142,7 +142,7 @@ async function serve(parts: McpContext, request: McpRequest): Promise<void> {
       await forwardResponse(result, { req, res, headers, reserve });
       return;
     }
-    // Release the slot now, because the work is done but the client may still be sending its body.
+    // Release the slot before sending: the work is done, but the client may still be sending its body.
     releaseSlot();
     await send(req, res, { ...result, headers: { ...headers, ...result.headers } }, reserve);
   } catch (error) {
@@ -208,7 +208,7 @@ async function handle(
   return forCaller(end, () => parts.protocol.handle(call));
 }
 
-/** The budgets that the body of this user's request is charged to. */
+/** The quota, limit and memory budget that the body of this user's request is charged to. */
 function budgetsOf({ byteQuota, limits, bodies }: McpContext, user: SignedIn, res: ServerResponse) {
   const charge = bodyCharge({
     quota: byteQuota,
@@ -230,7 +230,10 @@ function toRpcError(
   return rpcError(error.status, { code, message, id }, { ...common, ...headers });
 }
 
-/** Checks concurrent calls with the same token by one database read, which begins after the last of them. */
+/**
+ * Checks concurrent calls with the same token by one read of the database. The read begins after the last of these
+ * calls.
+ */
 function coalesceChecks(tokens: AccessTokenCheck): AccessTokenCheck['check'] {
   return createCoalescer(async (token, count) =>
     new Array<SignedIn | undefined>(count).fill(await tokens.check(token)),

@@ -16,7 +16,7 @@ export function idOf(message: unknown): string | number | null {
   return typeof id === 'string' || typeof id === 'number' ? id : null;
 }
 
-/** A response with a JSON-RPC error, for requests that never reach the MCP server. */
+/** A response with a JSON-RPC error, for a request that never reaches the MCP server. */
 export function rpcError(
   status: number,
   error: { readonly code: number; readonly message: string; readonly id?: string | number | null },

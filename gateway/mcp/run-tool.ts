@@ -40,8 +40,8 @@ export interface ToolCall {
 }
 
 /**
- * Checks the permission, then the arguments, then runs the tool. A failure is a result with `isError` and not a
- * protocol error, because assistants can act on results. Never rejects.
+ * Checks the permission, then the arguments, and then runs the tool. A failure is a result with `isError` and not a
+ * protocol error, because assistants can only act on results. Never rejects.
  */
 export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallToolResult> {
   const { tool, context } = call;
@@ -67,7 +67,7 @@ export async function runTool(runner: ToolRunner, call: ToolCall): Promise<CallT
   }
 }
 
-/** Logs a missing permission. The access log has status 200 for it, because the HTTP request succeeded. */
+/** Logs a missing permission. The access log does not show it: the HTTP request succeeded with status 200. */
 function logDenied(logger: Logger, { tool, context, requestId, source }: ToolCall): void {
   const { userId, role } = context.user;
   const who = { address: source, shopId: context.shopId, actorId: String(userId), role };
@@ -76,8 +76,8 @@ function logDenied(logger: Logger, { tool, context, requestId, source }: ToolCal
 }
 
 /**
- * Runs and audits a write. With an idempotency key, the output is stored and the write is executed at most once: every
- * call with the key sends the same `callId`, and the service executes a `callId` once.
+ * Runs and audits a write. With an idempotency key, the output is stored and the write is executed at most once: each
+ * repeat sends the same `callId`, and the service executes a `callId` once.
  */
 async function write(
   runner: ToolRunner,
@@ -110,7 +110,8 @@ async function write(
     await finishCall(pool, held, output);
     return output;
   } catch (error) {
-    // The earlier call of a repeat may still be running. Keep its key, so that the service recognizes the next repeat.
+    // When this call is a repeat, the earlier call may still be running. Keep its claim, so that the service recognizes
+    // the next repeat.
     if (outcomeOf(error) === 'refused' && !isRepeat) await releaseCall(pool, held);
     else await abandonCall(pool, held);
     throw error;
@@ -155,7 +156,7 @@ async function audited(
   }
 }
 
-/** Interface, Permissions: one of the tool's permissions is enough. */
+/** The error text for a missing permission. One of the tool's permissions is enough (interface: Permissions). */
 function unauthorizedText({ role }: Rights, tool: Tool): string {
   if (isPermitted(role, tool)) {
     return `Unauthorized: ${tool.name} changes something, and the user allowed this assistant only to read. Do not try again. To allow it, the user must connect this assistant again and choose everything.`;

@@ -24,27 +24,27 @@ export interface ServerParts extends ToolRunner {
   readonly telemetry: Pick<Telemetry, 'tracer'>;
 }
 
-/** The caller of one request, and its values for logs. */
+/** The caller of one request, and the facts about the request for logs. */
 export interface Caller {
   readonly context: ToolContext;
   readonly requestId: string;
   readonly source: string;
-  /** Arguments of a tool call that are not an object; the tool reports them as invalid. */
+  /** Arguments of a tool call that are not an object. The tool reports them as invalid. */
   readonly invalidArguments: unknown;
   readonly work: Pick<ToolWork, 'run'>;
 }
 
-/** Maximum length of a caller's name in an error text. Characters. */
+/** Maximum length in an error text of a name that the caller sent. Characters. */
 const NAME_MAX = 100;
 
-/** Clients may cache lists for this time. A changed role is visible after it. Milliseconds. */
+/** How long clients may cache lists. A changed role is visible after this time. Milliseconds. */
 const LIST_TTL_MS = 60_000;
 const DISCOVER_TTL_MS = 300_000;
 export const PRIVATE_LIST = { ttlMs: LIST_TTL_MS, cacheScope: 'private' } as const;
 const PUBLIC = { ttlMs: DISCOVER_TTL_MS, cacheScope: 'public' } as const;
 
 const OPTIONS = {
-  // The server pushes nothing: no listChanged, no logging, no subscriptions.
+  // The server never pushes anything. So it has no `listChanged`, no logging and no subscriptions.
   capabilities: { tools: {}, prompts: {}, resources: {} },
   instructions: INSTRUCTIONS,
   cacheHints: {
@@ -58,8 +58,8 @@ const OPTIONS = {
 } as const;
 
 /**
- * Creates the MCP server for one request. There are no sessions, so any replica can handle any request. `parts` contains
- * what is expensive to create (schemas, lists).
+ * Creates the MCP server for one request. There are no sessions, so any replica can handle any request. `parts` has
+ * what all requests share, because it is expensive to create (schemas, lists).
  */
 export function createServer(parts: ServerParts, caller: Caller): Server {
   const server = new Server(parts.info, OPTIONS);
@@ -67,7 +67,7 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
   const catalogue = isReadOnly ? parts.catalogue.readOnly : parts.catalogue;
   server.setRequestHandler('tools/list', () => ({
     tools: [...catalogue[role]],
-    // These fields belong to the newer protocol revision. Here they are for clients of the older revisions.
+    // These fields belong to the newer protocol revision. Here they are sent to clients of the older revisions, too.
     ...PRIVATE_LIST,
   }));
   server.setRequestHandler('tools/call', ({ params }) => {
@@ -108,7 +108,10 @@ export function createServer(parts: ServerParts, caller: Caller): Server {
   return server;
 }
 
-/** W3C Trace Context, 3.2. Other values are ignored, because they would separate the call from its request's trace. */
+/**
+ * The form of `traceparent` (W3C Trace Context, 3.2). Other values are ignored, because they would separate the call
+ * from the trace of its request.
+ */
 const TRACEPARENT = /^[\da-f]{2}-(?!0{32})[\da-f]{32}-(?!0{16})[\da-f]{16}-[\da-f]{2}$/;
 
 function isTraceparent(value: unknown): value is string {

@@ -6,13 +6,15 @@ import type { ActionName } from '../actions/permissions.ts';
 import type { SignedIn } from '../oauth/access-token.ts';
 import { type InvalidArguments, parseArguments } from './arguments.ts';
 
-/** A tool hint, and the reason for its value. Clients use hints to decide whether to ask the user first. */
+/**
+ * A hint about a tool, and the reason for its value. Clients use hints to decide whether to ask the user before a call.
+ */
 export interface Hint {
   readonly is: boolean;
   readonly because: string;
 }
 
-/** All four hints are required, because clients treat a tool without hints as destructive. */
+/** The hints of a tool. All four are required, because clients treat a tool without hints as destructive. */
 export interface Hints {
   readonly readOnly: Hint;
   readonly destructive: Hint;
@@ -26,20 +28,20 @@ export interface ToolContext extends ActionContext {
   readonly user: SignedIn;
   readonly destinationNames: DestinationNames;
   readonly assistants: Assistants;
-  /** The date for the version calendar; everything else uses real time. */
+  /** The date for the version calendar. Everything else uses the real time. */
   readonly calendar: Date;
-  /** The idempotency key for the called service. A repeat of the call has the same key. */
+  /** The idempotency key that the tool sends to the service. A repeat of the call sends the same one. */
   readonly callId: string;
 }
 
 /** The result of a tool, as in `structuredContent`. */
 export type ToolOutput = Readonly<Record<string, unknown>>;
 
-/** A tool as its file defines it. */
+/** A tool as its file in `tools/` defines it. */
 export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
   readonly name: ActionName;
   readonly title: string;
-  /** Begins with "Use this when". */
+  /** Description for assistants. Begins with "Use this when". */
   readonly description: string;
   readonly hints: Hints;
   /** A strict object: unknown arguments are rejected. */
@@ -47,16 +49,16 @@ export interface ToolDefinition<I extends z.ZodObject, O extends z.ZodObject> {
   readonly output: O;
   /** Id of the object that a write changes, for the audit log; absent for tools that only read. */
   readonly subject?: (input: z.output<I>) => string;
-  /** @throws ToolError, or what its action throws. */
+  /** Executes the call. @throws ToolError, or the errors of its action. */
   run(context: ToolContext, input: z.output<I>): Promise<z.output<O>>;
 }
 
 /** A call with valid arguments. */
 export interface PreparedCall {
-  /** Absent for tools that only read. */
+  /** Id of the object that the write changes; undefined for tools that only read. */
   readonly subject: string | undefined;
   readonly idempotencyKey: string | undefined;
-  /** The parsed arguments: null optionals removed, defaults filled in. */
+  /** The parsed arguments. Optional fields that were null are absent, and defaults are filled in. */
   readonly input: Readonly<Record<string, unknown>>;
   run(context: ToolContext): Promise<ToolOutput>;
 }

@@ -31,7 +31,7 @@ import { unflagReturn } from './tools/unflag-return.ts';
 import { updateDestination } from './tools/update-destination.ts';
 import { updateWebhook } from './tools/update-webhook.ts';
 
-/** Every tool by name. Each action of the permission table has one tool. */
+/** Every tool by name. There is one tool for each action in `gateway/actions/permissions.ts`. */
 export const TOOLS: { readonly [K in ActionName]: Tool } = {
   get_shop_context: getShopContext,
   search_returns: searchReturns,
@@ -65,7 +65,7 @@ export const TOOLS: { readonly [K in ActionName]: Tool } = {
   disconnect_assistant: disconnectAssistant,
 };
 
-/** Names of earlier releases. They work, but are not listed. */
+/** Tool names of earlier releases. Calls with them still work, but lists do not show them. */
 const FORMER_NAMES: ReadonlyMap<string, ActionName> = new Map([
   ['list_connected_assistants', 'list_assistants'],
 ]);

@@ -3,7 +3,7 @@ import type { ActionName } from '../../actions/permissions.ts';
 /** A prompt, and what an assistant should do with this server. */
 export interface DirectoryCase {
   readonly prompt: string;
-  /** In the order of use; empty when the assistant should call no tool. */
+  /** The tools in the order of their use; empty when the assistant should call no tool. */
   readonly tools: readonly ActionName[];
   readonly expected: string;
 }
@@ -17,7 +17,7 @@ export const EXAMPLE_PROMPTS: readonly string[] = [
   'Our webhook for closed returns has been failing since this morning. What is wrong?',
 ];
 
-/** Test cases for a review, run as the owner of the demo's first shop. */
+/** Test cases for a reviewer of a directory, who is signed in as the owner of the demo's first shop. */
 export const POSITIVE_CASES: readonly DirectoryCase[] = [
   {
     prompt: 'Show me the open returns, newest first.',
@@ -61,7 +61,7 @@ export const POSITIVE_CASES: readonly DirectoryCase[] = [
   },
 ];
 
-/** Test cases in which nothing may change. */
+/** Test cases in which the assistant must change nothing. */
 export const NEGATIVE_CASES: readonly DirectoryCase[] = [
   {
     prompt: 'Cancel all open returns.',

@@ -1,8 +1,8 @@
 import { ICON_PATH, SERVER_DESCRIPTION, SERVER_TITLE, SERVER_VERSION } from '../identity.ts';
 
 /**
- * The entry for the MCP registry. The publisher replaces the example domain. The name begins with that domain in
- * reverse order, and the registry verifies it.
+ * The entry for the MCP registry. Who publishes it replaces the example domain. The name begins with the domain in
+ * reverse order, because the registry verifies the domain by it.
  */
 export function serverJson() {
   return {

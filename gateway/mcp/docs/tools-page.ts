@@ -9,7 +9,7 @@ import { PRIVATE_LIST } from '../server.ts';
 import type { Hint, Tool } from '../tool.ts';
 import { TOOLS } from '../tools.ts';
 
-/** The size of the result of `tools/list` for an owner. `gateway/mcp/weight.test.ts` checks the limit. */
+/** The number of tokens of the result of `tools/list` for an owner. `gateway/mcp/weight.test.ts` checks the limit. */
 const TOKENS = countTokens(
   JSON.stringify({ tools: createCatalogue().owner, ...PRIVATE_LIST }),
 ).toLocaleString('en');

@@ -19,7 +19,10 @@ export const getFraudReport = defineTool({
     reportOutputView(await reportOf(context, BigInt(return_id))),
 });
 
-/** Without a report, checks whether the return exists, because the assistant's next step depends on it. */
+/**
+ * Reads the report. If there is none, checks whether the return exists, because the next step of the assistant depends
+ * on it.
+ */
 async function reportOf(context: ToolContext, id: bigint): Promise<Report> {
   try {
     return await get(context, id);

@@ -50,7 +50,7 @@ export const listAssistants = defineTool({
   },
 });
 
-/** @param caller the signed-in user, and the grant of this call. */
+/** One row of the list. @param caller the signed-in user, and the grant of this call. */
 function assistantView(
   grant: ActiveGrant,
   caller: { readonly userId: bigint; readonly grantId: string },

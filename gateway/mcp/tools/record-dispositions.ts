@@ -19,7 +19,10 @@ import { idempotencyKey, time, UNTRUSTED } from '../fields.ts';
 import { described } from '../result-schema.ts';
 import { defineTool, ToolError } from '../tool.ts';
 
-/** Maximum length of a note in the result. Longer notes are cut, because the assistant sent the whole note. Characters. */
+/**
+ * Maximum length of a note in the result. A longer note is cut, because the assistant already has it: it sent the note.
+ * Characters.
+ */
 const NOTE_SHOWN = 1_000;
 
 const dispositionInput = z.strictObject(
@@ -90,6 +93,6 @@ function recordedView(record: DispositionRecord): DispositionEntry {
 
 function beginningOf(note: string): string {
   if (note.length <= NOTE_SHOWN) return note;
-  // The cut may split a surrogate pair, so replace a lone surrogate.
+  // The cut may split a surrogate pair. `toWellFormed` replaces its lone half.
   return `${note.slice(0, NOTE_SHOWN).toWellFormed()}…`;
 }

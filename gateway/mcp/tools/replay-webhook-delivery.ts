@@ -7,7 +7,9 @@ import { asIn } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 import { deliveryOutput, deliveryOutputView } from '../views/delivery.ts';
 
-/** Only ids match, because the audit log stores the value and must not contain free text of callers. */
+/**
+ * The form of a delivery id. Other texts are not written to the audit log, which must not contain free text of callers.
+ */
 const DELIVERY_ID = /^msg_[\w-]+$/;
 const DELIVERY_ID_MAX = 100;
 const DELIVERY_ID_RULE = 'must be the id of a delivery, as list_webhook_deliveries returns it';

@@ -83,7 +83,7 @@ export const searchReturns = defineTool({
   },
 });
 
-/** The rows in the requested form, or in a shorter one if the page would be too long for an assistant. */
+/** The rows in the requested form, or in a shorter form when the page would be too long for an assistant. */
 function shownRows(
   returns: readonly Return[],
   summaries: readonly ReturnSummary[],

@@ -16,7 +16,7 @@ import { idempotencyKey } from '../fields.ts';
 import { asIn, listedAs } from '../result-schema.ts';
 import { defineTool } from '../tool.ts';
 
-/** Its parts share one rule, so the list of tools has it once. */
+/** The schema of an address in the list of tools. All parts follow one rule, so the list has it once. */
 const ADDRESS = {
   type: 'object',
   description:

@@ -16,7 +16,7 @@ import { namedId, otherTrigger, time } from '../fields.ts';
 import { described } from '../result-schema.ts';
 import { ToolError } from '../tool.ts';
 
-/** The arguments that select what a replay or a backfill sends; the same in its preview and its start. */
+/** The arguments that select what a replay or a backfill sends. The preview and the start have the same ones. */
 export const replayArguments = {
   kind: choice(REPLAY_KINDS)
     .default('replay')
@@ -32,7 +32,7 @@ export const replayArguments = {
   to: time('Only events before this time').optional(),
 };
 
-/** @throws ToolError for arguments that do not fit together. */
+/** Checks arguments that depend on one another. @throws ToolError when they do not fit together. */
 export function replayBodyOf(input: ReplayBody): ReplayBody {
   const faults = replayFaults(input).map(({ field, message }) => `${field} ${message}.`);
   if (faults.length > 0) throw new ToolError(`Invalid arguments: ${faults.join(' ')}`);
@@ -42,7 +42,7 @@ export function replayBodyOf(input: ReplayBody): ReplayBody {
 const count = () => z.int();
 const when = () => z.string().nullable();
 
-/** A replay or a backfill with its progress. Short, because every tool list has it: REST describes the fields. */
+/** A replay or a backfill with its progress. Almost no field has a description, because REST describes them. */
 export const replayOutput = z.strictObject({
   id: z.int(),
   kind: z.enum(REPLAY_KINDS),

@@ -29,7 +29,7 @@ export const webhookArguments = {
   status: choice(WEBHOOK_STATUSES).optional(),
 };
 
-/** Where a person reads a secret, which no result contains. */
+/** Where a person reads a secret. No result of a tool contains one. */
 export function secretHint(webhookId: number): string {
   return `Assistants never get the signing secret. A person reads it with GET /api/webhooks/${webhookId}/secret and an API key with the scope developer_tools.`;
 }
@@ -55,12 +55,13 @@ export function createdWebhookOutputView(
   };
 }
 
-/** A time; absent when there is none. */
+/** The schema of a time that is absent when there is none. */
 const when = () => z.string().optional();
 
 /**
- * A webhook and how its deliveries fare. What has no value is absent: an optional field costs half the tokens of one that
- * may be null. After a change there is no health, which only the list reads. Never contains the secret.
+ * A webhook and the state of its deliveries. A field without a value is absent: in the list of tools, an optional field
+ * costs half the tokens of one that may be null. The result of a change has no health, which only the list reads. It
+ * never contains the secret.
  */
 export const webhookHealth = z.strictObject({
   ...undescribed(webhookFields.shape),
@@ -82,7 +83,7 @@ export const webhookHealth = z.strictObject({
   ).optional(),
 });
 
-/** Undefined values are not in the result. */
+/** Fields with the value `undefined` are not in the result. */
 export function webhookHealthView(subscription: Subscription): z.output<typeof webhookHealth> {
   const { backlog } = subscription;
   return {
@@ -102,7 +103,7 @@ export function webhookHealthView(subscription: Subscription): z.output<typeof w
   };
 }
 
-/** As REST says it. */
+/** The health in the words of REST. */
 function healthFieldsView(subscription: Subscription) {
   const { health, success_rate_24h, oldest_waiting_at } = webhookView(subscription);
   return {
